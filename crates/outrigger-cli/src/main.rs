@@ -1,0 +1,2 @@
+//! The `outrigger` command.
+fn main() {}

@@ -1,0 +1,1 @@
+//! JS plugin processes: host script, frames, RPC peer, reverse requests.

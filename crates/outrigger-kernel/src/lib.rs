@@ -1,0 +1,1 @@
+//! Pure decisions: turn machine, hook points and chains, permission rules, policy guard, message merger.

@@ -1,0 +1,1 @@
+//! Finding, installing, loading and supervising plugins, and binding them to the hook pipeline.

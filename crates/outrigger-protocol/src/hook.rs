@@ -1,0 +1,185 @@
+//! Hook calls, their answers and their records.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::Millis;
+use crate::id::{PluginId, SessionId, TurnId};
+
+/// One step into a JSON value.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum Key {
+    /// Index into an array.
+    Index(usize),
+    /// Key of an object.
+    Name(String),
+}
+
+/// What a handler did to one place of `output`. An answer is a list of these, so it carries only what changed.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Change {
+    /// Where; empty for the whole output.
+    pub path: Vec<Key>,
+    /// What stands there now; absent when the key was deleted (absent is not null).
+    #[serde(default, skip_serializing_if = "Option::is_none", with = "present")]
+    pub value: Option<Value>,
+}
+
+// `Option<Value>` would read an explicit null as absent; a deleted key and a null are different things here.
+mod present {
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+    use serde_json::Value;
+
+    pub(super) fn serialize<S: Serializer>(
+        value: &Option<Value>,
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
+        value.as_ref().unwrap_or(&Value::Null).serialize(serializer)
+    }
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<Option<Value>, D::Error> {
+        Value::deserialize(deserializer).map(Some)
+    }
+}
+
+/// A refusal: the thing that was about to happen does not (C2).
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Block {
+    /// Stable code, `hook.threw` for an OpenCode hook that threw.
+    pub code: String,
+    /// For the model and for people.
+    pub message: String,
+    /// Anything else.
+    #[serde(default, skip_serializing_if = "Value::is_null")]
+    pub details: Value,
+}
+
+/// How a handler's call ended.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "outcome", rename_all = "snake_case")]
+pub enum HandlerOutcome {
+    /// It left `output` as it was, or changed these places. One list of changes for each item of the call.
+    Answered {
+        /// Per item: what changed; empty for unchanged.
+        items: Vec<Vec<Change>>,
+    },
+    /// It refused.
+    Blocked(Block),
+    /// It threw.
+    Threw {
+        /// What it said.
+        message: String,
+    },
+    /// It did not answer in time.
+    TimedOut {
+        /// Its deadline.
+        ms: u64,
+    },
+    /// Its process ended or broke the protocol.
+    Lost {
+        /// What is known of it.
+        message: String,
+    },
+    /// It was not called.
+    Skipped {
+        /// Why: breaker open, plugin failed, cancelled.
+        reason: String,
+    },
+}
+
+impl HandlerOutcome {
+    /// An answer that changes nothing.
+    #[must_use]
+    pub fn unchanged() -> Self {
+        Self::Answered { items: Vec::new() }
+    }
+    /// The name used in logs and figures (A1).
+    #[must_use]
+    pub fn label(&self) -> &'static str {
+        match self {
+            Self::Answered { .. } => "ok",
+            Self::Blocked(_) => "blocked",
+            Self::Threw { .. } => "error",
+            Self::TimedOut { .. } => "timeout",
+            Self::Lost { .. } => "lost",
+            Self::Skipped { .. } => "skipped",
+        }
+    }
+}
+
+/// What was done with a handler's answer (C2, C3).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Decision {
+    /// Nothing changed.
+    Continue,
+    /// Its changes were taken.
+    Patch,
+    /// It stopped what was about to happen.
+    Block,
+    /// Its answer is not allowed at this point; it had no effect.
+    Refused,
+    /// It failed, and the chain went on with the output from before it.
+    FailedOpen,
+    /// It failed, and what was about to happen did not.
+    FailedClosed,
+    /// It was not called.
+    Skipped,
+}
+
+/// The record of one handler's run: what `plugin trace`, `[plugin-perf]` and the audit are made from (A1, A2, C13).
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct HookRecord {
+    /// Hook point, by our name.
+    pub point: String,
+    /// Hook, by OpenCode's name.
+    pub hook: String,
+    /// Who was called.
+    pub plugin: PluginId,
+    /// Session, where there is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session: Option<SessionId>,
+    /// Turn, where there is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub turn: Option<TurnId>,
+    /// `ok`, `blocked`, `error`, `timeout`, `lost`, `skipped`.
+    pub outcome: String,
+    /// What became of the answer.
+    pub decision: Decision,
+    /// Size of what was sent, in bytes.
+    pub payload_bytes: u64,
+    /// How long it took, in milliseconds.
+    pub duration_ms: f64,
+    /// Places that changed, as JSON pointers.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub changed: Vec<String>,
+    /// Error or refusal text.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub message: Option<String>,
+    /// When it began.
+    pub at: Millis,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_deleted_key_and_a_null_are_told_apart() {
+        let deleted: Change = serde_json::from_value(json!({"path":["a",0]})).unwrap();
+        assert_eq!(deleted.value, None);
+        let null: Change = serde_json::from_value(json!({"path":["a"],"value":null})).unwrap();
+        assert_eq!(null.value, Some(Value::Null));
+        assert_eq!(
+            serde_json::to_value(&null).unwrap(),
+            json!({"path":["a"],"value":null})
+        );
+        assert_eq!(
+            serde_json::to_value(&deleted).unwrap(),
+            json!({"path":["a",0]})
+        );
+    }
+}

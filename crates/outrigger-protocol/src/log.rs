@@ -1,0 +1,97 @@
+//! Records of the append-only log. Events, audit and turn steps are views of it.
+
+use serde::{Deserialize, Serialize};
+
+use crate::Millis;
+use crate::event::BusEvent;
+use crate::hook::HookRecord;
+use crate::id::{SessionId, TurnId};
+use crate::tool::ToolCall;
+use crate::turn::{EffectId, Input};
+
+/// One record.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "record", rename_all = "snake_case")]
+pub enum LogRecord {
+    /// Something that clients and plugins were told. Projections are made from these.
+    Event(Box<BusEvent>),
+    /// One step of the turn machine: what it was told and, as intent, what it then wanted done.
+    TurnStep(Box<TurnStep>),
+    /// One handler's run at a hook point.
+    Hook(Box<HookRecord>),
+    /// How a tool call went through the runtime (C13).
+    Tool(Box<ToolRecord>),
+}
+
+impl LogRecord {
+    /// Name in the `kind` column.
+    #[must_use]
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::Event(_) => "event",
+            Self::TurnStep(_) => "turn_step",
+            Self::Hook(_) => "hook",
+            Self::Tool(_) => "tool",
+        }
+    }
+    /// Session that it belongs to.
+    #[must_use]
+    pub fn session(&self) -> Option<&SessionId> {
+        match self {
+            Self::Event(e) => e.event.session_id(),
+            Self::TurnStep(s) => Some(&s.session_id),
+            Self::Hook(h) => h.session.as_ref(),
+            Self::Tool(t) => Some(&t.call.session_id),
+        }
+    }
+    /// Turn that it belongs to.
+    #[must_use]
+    pub fn turn(&self) -> Option<&TurnId> {
+        match self {
+            Self::Event(_) => None,
+            Self::TurnStep(s) => Some(&s.turn),
+            Self::Hook(h) => h.turn.as_ref(),
+            Self::Tool(t) => t.turn.as_ref(),
+        }
+    }
+}
+
+/// One step of the turn machine.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct TurnStep {
+    /// The turn.
+    pub turn: TurnId,
+    /// Its session.
+    pub session_id: SessionId,
+    /// Number of the step, from 0.
+    pub n: u64,
+    /// When.
+    pub at: Millis,
+    /// What the machine was told.
+    pub input: Input,
+    /// What it wants done in the world (model and tool calls), written down before it starts.
+    pub intents: Vec<EffectId>,
+    /// Digest of every effect of the step; a replay must yield the same.
+    pub digest: String,
+    /// The turn ended with this step.
+    #[serde(default)]
+    pub last: bool,
+}
+
+/// How a tool call went through the runtime.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ToolRecord {
+    /// The call as the model made it.
+    pub call: ToolCall,
+    /// Turn.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub turn: Option<TurnId>,
+    /// Permission decisions in order, as `permission pattern -> action`.
+    pub permissions: Vec<String>,
+    /// `completed` or the error's code.
+    pub outcome: String,
+    /// How long it took, in milliseconds.
+    pub duration_ms: f64,
+    /// Begun.
+    pub at: Millis,
+}

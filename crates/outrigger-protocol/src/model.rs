@@ -1,0 +1,324 @@
+//! Models, providers, requests to them and what they stream back.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::Object;
+
+/// A model, in the form that hooks get it.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ModelInfo {
+    /// Name, as configured.
+    pub id: String,
+    /// Provider.
+    #[serde(rename = "providerID")]
+    pub provider_id: String,
+    /// How it is reached.
+    pub api: ModelApi,
+    /// Name for people.
+    pub name: String,
+    /// Family (`claude-sonnet`, `gpt-5` …); empty when unknown.
+    pub family: String,
+    /// What it takes and gives.
+    pub capabilities: Capabilities,
+    /// US dollars for a million tokens.
+    pub cost: Cost,
+    /// Tokens.
+    pub limit: Limit,
+    /// `active`, `beta`, `alpha`, `deprecated`.
+    pub status: String,
+    /// Options for the provider.
+    pub options: Object,
+    /// Request headers.
+    pub headers: Object,
+    /// `YYYY-MM-DD` or empty.
+    pub release_date: String,
+    /// Named sets of options.
+    pub variants: Object,
+}
+
+/// How a model is reached.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ModelApi {
+    /// The name sent in requests.
+    pub id: String,
+    /// Base URL.
+    pub url: String,
+    /// The npm package that the reference would use; we map it to an adapter.
+    pub npm: String,
+}
+
+/// What a model takes and gives.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Capabilities {
+    /// Takes a temperature.
+    pub temperature: bool,
+    /// Reasons.
+    pub reasoning: bool,
+    /// Takes files.
+    pub attachment: bool,
+    /// Calls tools.
+    pub toolcall: bool,
+    /// Takes.
+    pub input: Modalities,
+    /// Gives.
+    pub output: Modalities,
+    /// Wants reasoning back between tool calls: false, true or `{field}`.
+    pub interleaved: Value,
+}
+
+/// Kinds of content.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[expect(missing_docs, reason = "each name says it")]
+pub struct Modalities {
+    pub text: bool,
+    pub audio: bool,
+    pub image: bool,
+    pub video: bool,
+    pub pdf: bool,
+}
+
+/// Prices in US dollars for a million tokens.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Cost {
+    /// Sent.
+    pub input: f64,
+    /// Received.
+    pub output: f64,
+    /// Prompt cache.
+    pub cache: CacheCost,
+}
+
+/// Prices of the prompt cache.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct CacheCost {
+    /// Read.
+    pub read: f64,
+    /// Written.
+    pub write: f64,
+}
+
+/// Limits in tokens; 0 when unknown.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Limit {
+    /// Whole conversation.
+    pub context: u64,
+    /// One answer.
+    pub output: u64,
+}
+
+/// A provider, in the form that hooks get it at run time.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ProviderInfo {
+    /// Name, as configured.
+    pub id: String,
+    /// Name for people.
+    pub name: String,
+    /// Where it comes from: `config`, `env`, `api`, `custom`.
+    pub source: String,
+    /// Environment variables that may hold its key.
+    pub env: Vec<String>,
+    /// Options (`baseURL`, `apiKey`, `headers`, timeouts …).
+    pub options: Object,
+    /// Its models by name.
+    pub models: serde_json::Map<String, Value>,
+}
+
+/// A message to a model, independent of the provider's format.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "role", rename_all = "lowercase")]
+pub enum ChatMessage {
+    /// Instructions.
+    System {
+        /// Text.
+        content: String,
+    },
+    /// The user's.
+    User {
+        /// Text and files.
+        content: Vec<Content>,
+    },
+    /// The model's.
+    Assistant {
+        /// Text, reasoning and tool calls in order.
+        content: Vec<Content>,
+    },
+    /// A tool's answer.
+    Tool {
+        /// The call.
+        call_id: String,
+        /// The tool.
+        tool: String,
+        /// Text.
+        content: String,
+        /// The call failed.
+        is_error: bool,
+    },
+}
+
+/// A piece of a message.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum Content {
+    /// Text.
+    Text {
+        /// The text.
+        text: String,
+    },
+    /// Reasoning, given back to providers that want it.
+    Reasoning {
+        /// The text.
+        text: String,
+        /// The provider's signature and the like.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        metadata: Option<Value>,
+    },
+    /// A file.
+    File {
+        /// Media type.
+        mime: String,
+        /// `data:` or `http(s):`.
+        url: String,
+        /// Name.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        filename: Option<String>,
+    },
+    /// A tool call of the model.
+    ToolCall {
+        /// Identifier.
+        call_id: String,
+        /// Tool.
+        tool: String,
+        /// Arguments.
+        input: Value,
+    },
+}
+
+/// A tool as it is offered to a model.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ToolOffer {
+    /// Name.
+    pub name: String,
+    /// For the model.
+    pub description: String,
+    /// JSON Schema.
+    pub parameters: Value,
+}
+
+/// A request to a model, after the hooks.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ModelRequest {
+    /// Messages, the system's first.
+    pub messages: Vec<ChatMessage>,
+    /// Tools offered.
+    pub tools: Vec<ToolOffer>,
+    /// `temperature`, `topP`, `topK`, `maxOutputTokens`, absent where not set.
+    pub params: ModelParams,
+    /// Extra request headers.
+    #[serde(default)]
+    pub headers: Vec<(String, String)>,
+}
+
+/// Parameters of a request; `options` goes into the body as it is.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ModelParams {
+    /// Sampling temperature.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub temperature: Option<f64>,
+    /// Nucleus sampling.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub top_p: Option<f64>,
+    /// Sampling among the k likeliest.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub top_k: Option<f64>,
+    /// Most tokens in the answer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_output_tokens: Option<u64>,
+    /// Provider options.
+    #[serde(default)]
+    pub options: Object,
+}
+
+/// Tokens that the provider says it counted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Usage {
+    /// Sent, cache hits included.
+    pub input: u64,
+    /// Received, reasoning included.
+    pub output: u64,
+    /// Received as reasoning.
+    pub reasoning: u64,
+    /// Of `input`, read from the cache.
+    pub cache_read: u64,
+    /// Written to the cache.
+    pub cache_write: u64,
+}
+
+/// What a model streams. Blocks are told apart by `index`; a block's start comes before its deltas and its end after.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum StreamEvent {
+    /// The response has begun.
+    Started,
+    /// A text block begins.
+    TextStart {
+        /** Block. */
+        index: u32,
+    },
+    /// More text.
+    TextDelta {
+        /** Block. */
+        index: u32,
+        /** Piece. */
+        text: String,
+    },
+    /// The text block is complete.
+    TextEnd {
+        /** Block. */
+        index: u32,
+    },
+    /// A reasoning block begins.
+    ReasoningStart {
+        /** Block. */
+        index: u32,
+    },
+    /// More reasoning.
+    ReasoningDelta {
+        /** Block. */
+        index: u32,
+        /** Piece. */
+        text: String,
+    },
+    /// The reasoning block is complete.
+    ReasoningEnd {
+        /** Block. */
+        index: u32,
+        /** Signature and the like. */
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        metadata: Option<Value>,
+    },
+    /// The model has begun to write a tool call.
+    ToolStart {
+        /** Identifier as the model gave it; may be empty. */
+        call_id: String,
+        /** Tool. */
+        tool: String,
+    },
+    /// The tool call is complete. `raw` is what the model wrote; it may not be JSON.
+    ToolEnd {
+        /** Identifier. */
+        call_id: String,
+        /** Tool. */
+        tool: String,
+        /** Arguments. */
+        raw: String,
+    },
+    /// The response has ended.
+    Finished {
+        /** `stop`, `tool-calls`, `length`, `content-filter`, `error`, `other`, `unknown`. */
+        reason: String,
+        /** Tokens. */
+        usage: Usage,
+    },
+}

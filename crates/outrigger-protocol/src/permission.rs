@@ -1,0 +1,73 @@
+//! Permission rules and requests.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::id::{CallId, MessageId, PermissionId, SessionId};
+
+/// What a rule says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Action {
+    /// Done without asking.
+    Allow,
+    /// The user is asked; with no one to ask it is refused.
+    Ask,
+    /// Refused.
+    Deny,
+}
+
+/// One rule. The last one that matches counts, as in the reference.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Rule {
+    /// Tool or permission, with `*` and `?`.
+    pub permission: String,
+    /// Command, path or URL, with `*` and `?`.
+    pub pattern: String,
+    /// What then.
+    pub action: Action,
+}
+
+/// A question whether something may be done.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct PermissionRequest {
+    /// Identifier.
+    pub id: PermissionId,
+    /// Session.
+    #[serde(rename = "sessionID")]
+    pub session_id: SessionId,
+    /// What it is about: `bash`, `edit`, `external_directory` …
+    pub permission: String,
+    /// The commands, paths or URLs in question.
+    pub patterns: Vec<String>,
+    /// Patterns that "always" would allow.
+    pub always: Vec<String>,
+    /// For display.
+    pub metadata: Value,
+    /// The call that asks.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tool: Option<ToolRef>,
+}
+
+/// Points at a tool call.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ToolRef {
+    /// Message of the call.
+    #[serde(rename = "messageID")]
+    pub message_id: MessageId,
+    /// The call.
+    #[serde(rename = "callID")]
+    pub call_id: CallId,
+}
+
+/// How the user answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Reply {
+    /// This time.
+    Once,
+    /// From now on in this project.
+    Always,
+    /// No.
+    Reject,
+}

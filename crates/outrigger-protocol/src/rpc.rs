@@ -1,0 +1,341 @@
+//! Frames between the host and a plugin process: a 4-byte big-endian length, then JSON-RPC 2.0.
+//!
+//! The channel is a socket pair that the process inherits as descriptor 3. Requests go both ways, any number may be
+//! open. `docs/plugin-protocol.md` describes the conversation; a test keeps the two in step.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::Object;
+use crate::event::BusEvent;
+use crate::hook::Change;
+use crate::turn::HookPayload;
+
+/// Version of the protocol. A process that speaks another major version is refused by name.
+pub const PROTOCOL_VERSION: &str = "1.0";
+
+/// Descriptor number that the process finds its channel at.
+pub const CHANNEL_FD: i32 = 3;
+
+/// Largest frame that either side accepts, in bytes.
+pub const MAX_FRAME: usize = 64 * 1024 * 1024;
+
+/// A JSON-RPC message: request (id and method), notification (method only) or response (id only).
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Message {
+    /// Always `2.0`.
+    pub jsonrpc: String,
+    /// Present on requests and responses. Each side counts its own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub id: Option<u64>,
+    /// Present on requests and notifications.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub method: Option<String>,
+    /// Arguments.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub params: Option<Value>,
+    /// Answer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub result: Option<Value>,
+    /// Failure.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<RpcError>,
+}
+
+/// A failed request.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RpcError {
+    /// JSON-RPC code; -32000 for a plugin's own error, -32800 for a cancelled request.
+    pub code: i64,
+    /// What happened.
+    pub message: String,
+    /// Anything else.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub data: Option<Value>,
+}
+
+/// Method names, host to plugin process.
+pub mod host {
+    /// Request [`super::Initialize`], answer [`super::Initialized`].
+    pub const INITIALIZE: &str = "initialize";
+    /// Request [`super::HookRun`], answer `{}` after one [`super::process::HOOK_RESULT`] per handler.
+    pub const HOOK_RUN: &str = "hook.run";
+    /// Request [`super::ToolRun`], answer [`crate::tool::ToolOutput`].
+    pub const TOOL_RUN: &str = "tool.run";
+    /// Notification [`super::EventBatch`].
+    pub const EVENT_BATCH: &str = "event.batch";
+    /// Request `{}`: run `dispose` hooks, answer `{}`, then end.
+    pub const SHUTDOWN: &str = "shutdown";
+    /// Notification `{id}`: the host no longer wants the answer.
+    pub const CANCEL: &str = "$/cancel";
+}
+
+/// Method names, plugin process to host.
+pub mod process {
+    /// Notification [`super::Hello`]: the first frame of all.
+    pub const HELLO: &str = "hello";
+    /// Notification [`super::Stage`].
+    pub const STAGE: &str = "plugin.stage";
+    /// Notification [`super::Enter`]: written before a plugin's code is entered, so that a hang is blamed on the right one.
+    pub const ENTER: &str = "plugin.enter";
+    /// Notification [`super::HookResult`].
+    pub const HOOK_RESULT: &str = "hook.result";
+    /// Request [`super::SdkRequest`], answer [`super::SdkResponse`].
+    pub const SDK_REQUEST: &str = "sdk.request";
+    /// Request [`super::ToolAsk`], answer `{}` or an error when refused.
+    pub const TOOL_ASK: &str = "tool.ask";
+    /// Notification [`super::ToolMetadata`].
+    pub const TOOL_METADATA: &str = "tool.metadata";
+    /// Notification [`super::Log`].
+    pub const LOG: &str = "log";
+}
+
+/// First frame of a plugin process.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Hello {
+    /// [`PROTOCOL_VERSION`] of the host script.
+    pub protocol: String,
+    /// What it can do besides; unknown names are ignored.
+    #[serde(default)]
+    pub features: Vec<String>,
+    /// `bun` or `node`.
+    pub runtime: String,
+    /// Version of the runtime.
+    pub version: String,
+}
+
+/// Loads plugins into the process.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Initialize {
+    /// Project folder; the process changes into it.
+    pub directory: String,
+    /// Project root.
+    pub worktree: String,
+    /// `project` of the plugin input.
+    pub project: Value,
+    /// `serverUrl` of the plugin input.
+    pub server_url: String,
+    /// Entry file of `@opencode-ai/sdk`, imported when a plugin first touches `client`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sdk: Option<String>,
+    /// Folder whose `node_modules` serves plugins that have no `@opencode-ai/plugin` or zod of their own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub modules: Option<String>,
+    /// Plugins in load order.
+    pub plugins: Vec<PluginEntry>,
+}
+
+/// One plugin to load.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct PluginEntry {
+    /// Name in lists and logs.
+    pub id: String,
+    /// `file://` URL of the module.
+    pub entry: String,
+    /// It comes from a path, so a module object must name itself.
+    pub from_path: bool,
+    /// Second argument of the plugin function.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub options: Option<Value>,
+}
+
+/// What became of the plugins.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Initialized {
+    /// One for each entry, in order.
+    pub plugins: Vec<LoadedPlugin>,
+}
+
+/// One plugin after loading.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct LoadedPlugin {
+    /// Name from [`PluginEntry::id`].
+    pub id: String,
+    /// One for each plugin function of the module that answered with hooks.
+    pub instances: Vec<Instance>,
+    /// What went wrong on the way, with the stage (`import`, `export`, `server`).
+    #[serde(default)]
+    pub problems: Vec<Problem>,
+    /// Milliseconds for import and start.
+    pub ms: f64,
+}
+
+/// What went wrong while a plugin loaded.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Problem {
+    /// `import`, `export`, `server`, `hooks`, `tool`.
+    pub stage: String,
+    /// What happened.
+    pub message: String,
+}
+
+/// The hooks object that one plugin function returned.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Instance {
+    /// Export that it came from.
+    pub export: String,
+    /// Names of its hook functions.
+    pub hooks: Vec<String>,
+    /// Its tools.
+    #[serde(default)]
+    pub tools: Vec<PluginTool>,
+    /// `auth` or `provider` objects that it brought (names only).
+    #[serde(default)]
+    pub extras: Vec<String>,
+}
+
+/// A tool of a plugin.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct PluginTool {
+    /// Name.
+    pub name: String,
+    /// For the model.
+    pub description: String,
+    /// JSON Schema of the arguments.
+    pub schema: Value,
+}
+
+/// Runs one hook of several handlers, in order, over one or more items.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct HookRun {
+    /// OpenCode's name of the hook.
+    pub hook: String,
+    /// Handlers that live next to each other in the order and in this process.
+    pub handlers: Vec<HandlerRef>,
+    /// One payload, or many for hooks that are asked about a list (`tool.definition`).
+    pub items: Vec<HookPayload>,
+}
+
+/// A hooks object in a process.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct HandlerRef {
+    /// Plugin.
+    pub plugin: String,
+    /// Index into [`LoadedPlugin::instances`].
+    pub instance: usize,
+}
+
+/// One handler of a [`HookRun`] has ended.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct HookResult {
+    /// Id of the `hook.run` request.
+    pub call: u64,
+    /// Index into [`HookRun::handlers`].
+    pub handler: usize,
+    /// Milliseconds in the plugin's code.
+    pub ms: f64,
+    /// Per item what changed; left out when nothing did.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub items: Vec<Vec<Change>>,
+    /// It threw.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+}
+
+/// A plugin's code is about to be entered.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Enter {
+    /// Plugin.
+    pub plugin: String,
+    /// Hook, `tool:NAME`, `import` or `server`.
+    pub what: String,
+    /// Id of the request, if any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub call: Option<u64>,
+}
+
+/// How far a plugin's loading is.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Stage {
+    /// Plugin.
+    pub plugin: String,
+    /// `importing`, `starting`, `ready`, `failed`.
+    pub stage: String,
+}
+
+/// Runs a plugin's tool.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ToolRun {
+    /// Who brings it.
+    pub handler: HandlerRef,
+    /// Tool.
+    pub tool: String,
+    /// Arguments as the model wrote them (validated, defaults not applied, as in the reference).
+    pub args: Value,
+    /// Plain keys of the tool context: sessionID, messageID, callID, agent, directory, worktree, extra, messages.
+    pub context: Object,
+}
+
+/// Bus events in order.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct EventBatch {
+    /// Events.
+    pub events: Vec<BusEvent>,
+}
+
+/// A request of the SDK client, or of `fetch` to the host's own origin.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct SdkRequest {
+    /// HTTP method.
+    pub method: String,
+    /// Path with query.
+    pub path: String,
+    /// Headers.
+    #[serde(default)]
+    pub headers: Vec<(String, String)>,
+    /// Body as text.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub body: Option<String>,
+}
+
+/// The answer to a [`SdkRequest`].
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct SdkResponse {
+    /// HTTP status.
+    pub status: u16,
+    /// Headers.
+    pub headers: Vec<(String, String)>,
+    /// Body as text.
+    pub body: String,
+}
+
+/// A plugin tool asks for a permission.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ToolAsk {
+    /// Id of the `tool.run` request.
+    pub call: u64,
+    /// What it is about.
+    pub permission: String,
+    /// Commands, paths or URLs.
+    #[serde(default)]
+    pub patterns: Vec<String>,
+    /// Patterns that "always" would allow.
+    #[serde(default)]
+    pub always: Vec<String>,
+    /// For display.
+    #[serde(default)]
+    pub metadata: Value,
+}
+
+/// A plugin tool reports while it runs.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ToolMetadata {
+    /// Id of the `tool.run` request.
+    pub call: u64,
+    /// What it says of itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub title: Option<String>,
+    /// Structured.
+    #[serde(default)]
+    pub metadata: Value,
+}
+
+/// A log line of the host script.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Log {
+    /// `debug`, `info`, `warn`, `error`.
+    pub level: String,
+    /// What happened.
+    pub message: String,
+}

@@ -1,0 +1,179 @@
+//! Sessions, projects and todo lists.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::id::{MessageId, PartId, SessionId};
+use crate::message::Tokens;
+use crate::permission::Rule;
+use crate::{Millis, Object};
+
+/// A conversation, as the API's `Session` has it.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Session {
+    /// Identifier.
+    pub id: SessionId,
+    /// Three words to name it by.
+    pub slug: String,
+    /// Project that it belongs to.
+    #[serde(rename = "projectID")]
+    pub project_id: String,
+    /// Working directory, absolute.
+    pub directory: String,
+    /// Working directory relative to the project's root.
+    pub path: String,
+    /// The session whose agent started this one.
+    #[serde(default, rename = "parentID", skip_serializing_if = "Option::is_none")]
+    pub parent_id: Option<SessionId>,
+    /// Title, first a placeholder with the time, then from the model.
+    pub title: String,
+    /// Agent used last.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent: Option<String>,
+    /// Model used last.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<SessionModel>,
+    /// Version of the program that made it.
+    pub version: String,
+    /// Changed files, counted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub summary: Option<SessionSummary>,
+    /// Price so far in US dollars.
+    pub cost: f64,
+    /// Tokens so far.
+    pub tokens: Tokens,
+    /// Rules that hold in this session, after those of the agent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub permission: Option<Vec<Rule>>,
+    /// When it was made and last used.
+    pub time: SessionTime,
+    /// Keys that this version does not know.
+    #[serde(flatten)]
+    pub extra: Object,
+}
+
+/// Model of a session. Note `id`, where messages have `modelID`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SessionModel {
+    /// Model.
+    pub id: String,
+    /// Provider.
+    #[serde(rename = "providerID")]
+    pub provider_id: String,
+    /// Named set of options; `default` when none was chosen.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub variant: Option<String>,
+}
+
+/// Lines and files that a session changed.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SessionSummary {
+    /// Lines added.
+    pub additions: u64,
+    /// Lines removed.
+    pub deletions: u64,
+    /// Files touched.
+    pub files: u64,
+}
+
+/// Times of a session.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SessionTime {
+    /// Made.
+    pub created: Millis,
+    /// Last used.
+    pub updated: Millis,
+    /// A compaction is under way since.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub compacting: Option<Millis>,
+    /// Archived.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub archived: Option<Millis>,
+}
+
+/// What a session is doing.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "lowercase")]
+pub enum SessionStatus {
+    /// Nothing.
+    Idle,
+    /// A turn runs.
+    Busy,
+    /// A model request failed and will be sent again.
+    Retry {
+        /// Which try comes next, from 1.
+        attempt: u32,
+        /// Why.
+        message: String,
+        /// When.
+        next: Millis,
+    },
+}
+
+/// A folder under version control, or any folder.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Project {
+    /// First commit of the repository, or `global`.
+    pub id: String,
+    /// Root folder, absolute.
+    pub worktree: String,
+    /// `git` or absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub vcs: Option<String>,
+    /// When it was first and last seen.
+    pub time: Value,
+    /// Sandboxes of the project; none here.
+    #[serde(default)]
+    pub sandboxes: Vec<Value>,
+}
+
+/// One line of the todo list.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Todo {
+    /// What to do.
+    pub content: String,
+    /// `pending`, `in_progress`, `completed`, `cancelled`.
+    pub status: String,
+    /// `high`, `medium`, `low`.
+    pub priority: String,
+}
+
+/// A part of a prompt, before it has identifiers.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct PartInput {
+    /// Identifier, where the client chose one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub id: Option<PartId>,
+    /// Kind and contents.
+    #[serde(flatten)]
+    pub kind: crate::message::PartKind,
+}
+
+/// A prompt, as `POST /session/{id}/message` takes it.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct PromptInput {
+    /// Identifier of the user message, where the client chose one.
+    #[serde(default, rename = "messageID", skip_serializing_if = "Option::is_none")]
+    pub message_id: Option<MessageId>,
+    /// Model, else that of the agent, the session, the configuration.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<crate::message::ModelRef>,
+    /// Agent, else the default one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent: Option<String>,
+    /// Named set of model options.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub variant: Option<String>,
+    /// Store the message and do not call the model.
+    #[serde(default, rename = "noReply", skip_serializing_if = "Option::is_none")]
+    pub no_reply: Option<bool>,
+    /// System text for this prompt alone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub system: Option<String>,
+    /// Tools on or off for this prompt.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tools: Option<Object>,
+    /// What is said.
+    #[serde(default)]
+    pub parts: Vec<PartInput>,
+}

@@ -1,0 +1,304 @@
+//! Inputs and effects of the turn machine (`outrigger-kernel::turn`). They are wire types because every input is
+//! stored before its effects are carried out, and a stored run is replayed from them.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::event::Event;
+use crate::hook::Block;
+use crate::id::{MessageId, PartId, SessionId, TurnId};
+use crate::message::{MessagePath, ModelRef, NamedError, Part, UserMessage};
+use crate::model::Usage;
+use crate::tool::{ToolCall, ToolOutcome};
+
+/// Number of an effect within its turn, from 1.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
+#[serde(transparent)]
+pub struct EffectId(pub u64);
+
+/// What a turn starts from.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Begin {
+    /// The turn.
+    pub turn: TurnId,
+    /// Its session.
+    pub session_id: SessionId,
+    /// Where the identifiers of the turn come from.
+    pub seed: u64,
+    /// The user message as drafted, before the hooks saw it.
+    pub message: UserMessage,
+    /// Its parts.
+    pub parts: Vec<Part>,
+    /// The prompt as requested, for the hook's input: keys that the client did not set are absent.
+    pub requested: Value,
+    /// A slash command whose template made the parts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub command: Option<CommandCall>,
+    /// Agent that answers.
+    pub agent: String,
+    /// Model that answers.
+    pub model: ModelRef,
+    /// Where it works.
+    pub path: MessagePath,
+    /// Store the message, do not call the model.
+    pub no_reply: bool,
+    /// The session has no title yet.
+    pub wants_title: bool,
+    /// Most model requests in this turn (C16).
+    pub max_steps: u32,
+    /// US dollars for a million tokens: input, output, cache read, cache write.
+    pub prices: [f64; 4],
+}
+
+/// A slash command as the user gave it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CommandCall {
+    /// Name without the slash.
+    pub name: String,
+    /// What stood behind it.
+    pub arguments: String,
+}
+
+/// Something that happened, told to the turn machine.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum Input {
+    /// A prompt has come.
+    Begin(Box<Begin>),
+    /// A hook chain has run to its end.
+    HookDone {
+        /// Which.
+        effect: EffectId,
+        /// The folded output, for points whose result the machine stores.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        output: Option<Value>,
+        /// A handler refused.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        block: Option<Block>,
+    },
+    /// The tools on offer are known.
+    ToolsReady {
+        /// Which.
+        effect: EffectId,
+        /// Names of the tools that the model may call.
+        tools: Vec<String>,
+    },
+    /// The model says something.
+    Model {
+        /// Which request.
+        effect: EffectId,
+        /// What.
+        signal: ModelSignal,
+    },
+    /// A tool's hooks and permission questions are behind it and it runs.
+    ToolStarted {
+        /// Which call.
+        effect: EffectId,
+        /// Arguments after the hooks.
+        input: Value,
+    },
+    /// A running tool reports.
+    ToolProgress {
+        /// Which call.
+        effect: EffectId,
+        /// What it says of itself.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        title: Option<String>,
+        /// Structured.
+        metadata: Value,
+    },
+    /// A tool call has ended.
+    ToolDone {
+        /// Which call.
+        effect: EffectId,
+        /// How.
+        outcome: ToolOutcome,
+    },
+    /// The user, a client or a parent wants the turn to end.
+    Cancel,
+    /// The process that ran this turn is gone and another one goes on with it.
+    Resumed,
+}
+
+/// What comes from a model, without the pieces of streamed text.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "signal", rename_all = "snake_case")]
+pub enum ModelSignal {
+    /// The response has begun.
+    Started,
+    /// A text block begins.
+    TextStart {
+        /** Block. */
+        index: u32,
+    },
+    /// A text block is complete.
+    TextEnd {
+        /** Block. */
+        index: u32,
+        /** All of it. */
+        text: String,
+    },
+    /// A reasoning block begins.
+    ReasoningStart {
+        /** Block. */
+        index: u32,
+    },
+    /// A reasoning block is complete.
+    ReasoningEnd {
+        /** Block. */
+        index: u32,
+        /** All of it. */
+        text: String,
+        /** Signature and the like. */
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        metadata: Option<Value>,
+    },
+    /// The model has begun to write a tool call.
+    ToolStart {
+        /** Identifier as the model gave it. */
+        call_id: String,
+        /** Tool. */
+        tool: String,
+    },
+    /// The tool call is complete.
+    ToolEnd {
+        /** Identifier as the model gave it. */
+        call_id: String,
+        /** Tool. */
+        tool: String,
+        /** Arguments as written. */
+        raw: String,
+    },
+    /// The response has ended.
+    Finished {
+        /** Why. */
+        reason: String,
+        /** Tokens. */
+        usage: Usage,
+    },
+    /// The request has failed for good (retries are behind it).
+    Failed {
+        /** Why. */
+        error: NamedError,
+    },
+}
+
+/// Something that has to happen in the world.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum Effect {
+    /// Store the event, then tell everyone.
+    Publish {
+        /// What.
+        event: Event,
+    },
+    /// Change the session record, store it, tell everyone.
+    PatchSession {
+        /// What.
+        patch: SessionPatch,
+    },
+    /// Run the chain of a hook point.
+    Hooks {
+        /// Number.
+        effect: EffectId,
+        /// Point, by our name.
+        point: String,
+        /// Input and output where the machine knows them; else the agent builds them from what it holds.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        payload: Option<HookPayload>,
+    },
+    /// Work out which tools the model is offered, with the `tool.definition` hooks.
+    PrepareTools {
+        /// Number.
+        effect: EffectId,
+        /// Step, from 1.
+        step: u32,
+    },
+    /// Ask the model.
+    CallModel {
+        /// Number.
+        effect: EffectId,
+        /// Step, from 1.
+        step: u32,
+        /// The message that the answer goes into.
+        message_id: MessageId,
+    },
+    /// Run a tool.
+    RunTool {
+        /// Number.
+        effect: EffectId,
+        /// The call.
+        call: ToolCall,
+    },
+    /// Ask the small model for a title, beside the turn.
+    MakeTitle {
+        /// The message that it is made from.
+        message_id: MessageId,
+    },
+    /// Stop every effect that runs; each still reports how it ended.
+    Abort,
+    /// The turn is over.
+    Finish {
+        /// How.
+        outcome: TurnOutcome,
+    },
+}
+
+/// Input and output of a hook call.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct HookPayload {
+    /// Not to be changed by a hook.
+    pub input: Value,
+    /// Changed in place by hooks.
+    pub output: Value,
+}
+
+/// A change of the session record.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct SessionPatch {
+    /// Agent used last.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent: Option<String>,
+    /// Model used last.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<ModelRef>,
+    /// Tokens to add.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub usage: Option<Usage>,
+    /// US dollars to add.
+    #[serde(default)]
+    pub cost: f64,
+    /// Also tell how many lines changed, and which.
+    #[serde(default)]
+    pub summarize: bool,
+}
+
+/// How a turn ended.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "outcome", rename_all = "snake_case")]
+pub enum TurnOutcome {
+    /// The model has nothing more to do.
+    Done {
+        /// The last assistant message, if the model was called.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        message_id: Option<MessageId>,
+    },
+    /// Something failed for good.
+    Failed {
+        /// What.
+        error: NamedError,
+    },
+    /// It was cancelled.
+    Cancelled,
+}
+
+/// Which part a streamed block became; the agent needs it for the deltas.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OpenBlock {
+    /// Block of the stream.
+    pub index: u32,
+    /// Its part.
+    pub part_id: PartId,
+}

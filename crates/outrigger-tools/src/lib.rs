@@ -1,0 +1,1 @@
+//! The tool runtime (the one way to run a tool) and the bundled tools.
