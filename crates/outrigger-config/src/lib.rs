@@ -1,1 +1,41 @@
-//! opencode.json and outrigger.toml: reading, substitution, merging, and where each value came from.
+//! Configuration: OpenCode's `opencode.json` family and our own `outrigger.toml`.
+//!
+//! This crate is for reading both, for merging their layers, and for telling where each value came from. It is not for
+//! acting on what it read: it starts nothing, installs nothing, and never writes to or creates a folder (the reference
+//! adds `$schema` to the user's files and makes folders whose presence changes the next run; this crate does neither).
+//!
+//! Entry points: [`load`] for everything at once, [`OpenCodeConfig::from_value`] to read the document again after
+//! `config` hooks changed it, [`skills::discover`] for skills, [`Settings`] for `outrigger.toml`.
+//!
+//! Order of the layers, lowest precedence first (reference 1.18.33): global folder, `OPENCODE_CONFIG`, project files from
+//! the worktree's root down to the working directory, each config folder with its files, commands, agents, modes and
+//! plugins, `OPENCODE_CONFIG_CONTENT`, the administrator's folder.
+
+mod check;
+mod entries;
+mod error;
+mod jsonc;
+mod layers;
+mod load;
+mod markdown;
+mod merge;
+mod normalize;
+mod origin;
+mod paths;
+pub mod permission;
+mod plugin_list;
+pub mod settings;
+mod show;
+pub mod skills;
+mod substitute;
+mod typed;
+mod username;
+
+pub use error::{ConfigError, ConfigProblem};
+pub use load::{LoadOptions, Loaded, load};
+pub use merge::merge;
+pub use origin::Origin;
+pub use plugin_list::{PluginScope, PluginSource, PluginSpec, package_name};
+pub use settings::Settings;
+pub use show::Shown;
+pub use typed::{AgentEntry, AgentMode, CommandEntry, Compaction, OpenCodeConfig};

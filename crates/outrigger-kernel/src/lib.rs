@@ -1,1 +1,20 @@
-//! Pure decisions: turn machine, hook points and chains, permission rules, policy guard, message merger.
+//! Decisions, and nothing else: given what happened, what shall happen next.
+//!
+//! - [`turn`]: the state machine of a turn. The agent tells it what happened and carries out the effects it answers.
+//! - [`hooks`]: the one table of hook points, and the chain that decides who is called next and folds the answers.
+//! - [`permission`]: which rule counts for a request.
+//! - [`merge`]: start and result of a tool call become one message.
+//!
+//! Invariant 1: this crate is `no_std`, so that I/O, the clock and threads cannot be named, and it depends on
+//! `outrigger-protocol` and serde only. Time, randomness and everything read from the world come in as data.
+#![no_std]
+
+extern crate alloc;
+#[cfg(test)]
+extern crate std;
+
+pub mod digest;
+pub mod hooks;
+pub mod merge;
+pub mod permission;
+pub mod turn;

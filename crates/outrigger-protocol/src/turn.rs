@@ -6,9 +6,10 @@ use serde_json::Value;
 
 use crate::event::Event;
 use crate::hook::Block;
-use crate::id::{MessageId, PartId, SessionId, TurnId};
-use crate::message::{MessagePath, ModelRef, NamedError, Part, UserMessage};
+use crate::id::{MessageId, SessionId, TurnId};
+use crate::message::{MessagePath, ModelRef, NamedError, UserMessage};
 use crate::model::Usage;
+use crate::session::PartInput;
 use crate::tool::{ToolCall, ToolOutcome};
 
 /// Number of an effect within its turn, from 1.
@@ -29,8 +30,8 @@ pub struct Begin {
     pub seed: u64,
     /// The user message as drafted, before the hooks saw it.
     pub message: UserMessage,
-    /// Its parts.
-    pub parts: Vec<Part>,
+    /// Its parts, not yet numbered.
+    pub parts: Vec<PartInput>,
     /// The prompt as requested, for the hook's input: keys that the client did not set are absent.
     pub requested: Value,
     /// A slash command whose template made the parts.
@@ -48,6 +49,9 @@ pub struct Begin {
     pub wants_title: bool,
     /// Most model requests in this turn (C16).
     pub max_steps: u32,
+    /// Call identifiers that stand in the session's history already; a new call never gets one of them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub used_calls: Vec<String>,
     /// US dollars for a million tokens: input, output, cache read, cache write.
     pub prices: [f64; 4],
 }
@@ -59,6 +63,16 @@ pub struct CommandCall {
     pub name: String,
     /// What stood behind it.
     pub arguments: String,
+}
+
+/// A tool that the model may call in a step.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct KnownTool {
+    /// Name.
+    pub name: String,
+    /// A call whose outcome is unknown may be made again.
+    #[serde(default)]
+    pub read_only: bool,
 }
 
 /// Something that happened, told to the turn machine.
@@ -82,8 +96,8 @@ pub enum Input {
     ToolsReady {
         /// Which.
         effect: EffectId,
-        /// Names of the tools that the model may call.
-        tools: Vec<String>,
+        /// The tools that a call may name.
+        tools: Vec<KnownTool>,
     },
     /// The model says something.
     Model {
@@ -292,13 +306,4 @@ pub enum TurnOutcome {
     },
     /// It was cancelled.
     Cancelled,
-}
-
-/// Which part a streamed block became; the agent needs it for the deltas.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct OpenBlock {
-    /// Block of the stream.
-    pub index: u32,
-    /// Its part.
-    pub part_id: PartId,
 }

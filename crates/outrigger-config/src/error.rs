@@ -1,0 +1,170 @@
+//! What can go wrong, and what is merely worth telling.
+
+use std::fmt;
+
+/// Why the configuration could not be read. Every variant names the file (or environment variable) it is about.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ConfigError {
+    /// The file is there but cannot be read, or is not UTF-8.
+    #[error("{file}: cannot be read: {reason}")]
+    Read {
+        /// File.
+        file: String,
+        /// What the operating system said.
+        reason: String,
+    },
+    /// Not JSON with comments, or not TOML.
+    #[error("{file}:{line}:{column}: not valid {language}: {message}")]
+    Syntax {
+        /// File or environment variable.
+        file: String,
+        /// Line, from 1.
+        line: u32,
+        /// Column in characters, from 1.
+        column: u32,
+        /// `JSON` or `TOML`.
+        language: &'static str,
+        /// What the parser found.
+        message: String,
+        /// What to do about it.
+        hint: String,
+    },
+    /// A known key of opencode.json has a value of the wrong type.
+    #[error("{file}{}: {}: expected {expected}, found {found}", Place(*line, *column), Pointer(pointer))]
+    Type {
+        /// File, environment variable, or `config hook`.
+        file: String,
+        /// Line, from 1; 0 when not known.
+        line: u32,
+        /// Column in characters, from 1; 0 when not known.
+        column: u32,
+        /// JSON pointer of the value.
+        pointer: String,
+        /// What belongs there.
+        expected: String,
+        /// What is there.
+        found: String,
+    },
+    /// `{file:PATH}` names a file that cannot be read.
+    #[error("{file}{}: {}: {reference} cannot be read: {path}: {reason}", Place(*line, *column), Pointer(pointer))]
+    FileReference {
+        /// File or environment variable that holds the reference.
+        file: String,
+        /// Line, from 1; 0 when not known.
+        line: u32,
+        /// Column in characters, from 1; 0 when not known.
+        column: u32,
+        /// JSON pointer of the string.
+        pointer: String,
+        /// The reference as written.
+        reference: String,
+        /// The path it stands for, absolute.
+        path: String,
+        /// What the operating system said.
+        reason: String,
+    },
+    /// outrigger.toml has a key that does not exist.
+    #[error("{file}:{line}:{column}: unknown setting `{key}`")]
+    UnknownSetting {
+        /// File.
+        file: String,
+        /// Line, from 1.
+        line: u32,
+        /// Column in characters, from 1.
+        column: u32,
+        /// The key with its section, as written.
+        key: String,
+        /// The known key that is nearest, if one is near.
+        suggestion: Option<String>,
+        /// What is known in that place.
+        known: Vec<String>,
+    },
+    /// A setting of outrigger.toml or of the environment has a value that it cannot have.
+    #[error("{file}{}: setting `{key}`: expected {expected}, found {found}", Place(*line, *column))]
+    Setting {
+        /// File or environment variable.
+        file: String,
+        /// Line, from 1; 0 for the environment.
+        line: u32,
+        /// Column in characters, from 1; 0 for the environment.
+        column: u32,
+        /// The key with its section.
+        key: String,
+        /// What belongs there.
+        expected: String,
+        /// What is there.
+        found: String,
+    },
+}
+
+impl ConfigError {
+    /// A stable name of the kind of error, for programs and for the documentation.
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::Read { .. } => "config.read",
+            Self::Syntax { .. } => "config.syntax",
+            Self::Type { .. } => "config.type",
+            Self::FileReference { .. } => "config.file_reference",
+            Self::UnknownSetting { .. } => "config.unknown_setting",
+            Self::Setting { .. } => "config.setting",
+        }
+    }
+
+    /// What the user can do, where there is something to say beyond the message.
+    pub fn hint(&self) -> Option<String> {
+        match self {
+            Self::Read { .. } => Some("check that the file can be read by you and is UTF-8 text".into()),
+            Self::Syntax { hint, .. } => Some(hint.clone()),
+            Self::Type { pointer, expected, .. } => {
+                Some(format!("change `{}` to {expected}, or remove it", Pointer(pointer)))
+            }
+            Self::FileReference { file, .. } => Some(format!(
+                "create the file or correct the path; a relative path starts at the folder of {file}"
+            )),
+            Self::UnknownSetting { suggestion, known, .. } => Some(match suggestion {
+                Some(near) => format!("did you mean `{near}`?"),
+                None => format!("known here: {}", known.join(", ")),
+            }),
+            Self::Setting { key, expected, .. } => Some(format!("set `{key}` to {expected}, or remove it")),
+        }
+    }
+}
+
+/// Something wrong that did not stop the loading: the thing it is about was left out or is used as it is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ConfigProblem {
+    /// File, environment variable or `config hook`.
+    pub file: String,
+    /// JSON pointer or setting, where it is about one.
+    pub pointer: Option<String>,
+    /// What is wrong and what was done about it.
+    pub message: String,
+}
+
+impl fmt::Display for ConfigProblem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.pointer {
+            Some(pointer) => write!(f, "{}: {}: {}", self.file, Pointer(pointer), self.message),
+            None => write!(f, "{}: {}", self.file, self.message),
+        }
+    }
+}
+
+/// `:line:column`, or nothing when the line is not known.
+struct Place(u32, u32);
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.0 == 0 { Ok(()) } else { write!(f, ":{}:{}", self.0, self.1) }
+    }
+}
+
+/// A pointer for people: the empty one is the whole document.
+struct Pointer<'a>(&'a str);
+
+impl fmt::Display for Pointer<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(if self.0.is_empty() { "the document" } else { self.0 })
+    }
+}

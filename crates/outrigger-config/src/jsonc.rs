@@ -1,0 +1,176 @@
+//! JSON with comments and trailing commas, with the position of every value.
+
+use jsonc_parser::ast::Value as Ast;
+use jsonc_parser::errors::ParseErrorKind;
+use jsonc_parser::{CollectOptions, ParseOptions, parse_to_ast};
+use serde_json::{Map, Value};
+
+use crate::ConfigError;
+use crate::origin::{Position, Positions, child};
+
+/// A parsed file.
+#[derive(Debug, Default)]
+pub(crate) struct Document {
+    /// What it says; an object, unless it came from [`parse`] and was not checked yet.
+    pub(crate) value: Value,
+    /// Where each value stands.
+    pub(crate) positions: Positions,
+}
+
+/// Reads a document. A file with nothing in it, or only comments, is an empty object, as in the reference.
+///
+/// # Errors
+/// `config.syntax` with line and column.
+pub(crate) fn parse(text: &str, file: &str) -> Result<Document, ConfigError> {
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    let parsed = parse_to_ast(text, &CollectOptions::default(), &options()).map_err(|error| {
+        let at = Position::at(text, error.range().start);
+        ConfigError::Syntax {
+            file: file.into(),
+            line: at.line,
+            column: at.column,
+            language: "JSON",
+            message: lower_first(&error.kind().to_string()),
+            hint: hint(error.kind(), text, error.range().start),
+        }
+    })?;
+    let mut positions = Positions::new();
+    let value = match parsed.value {
+        Some(ast) => convert(&ast, text, String::new(), &mut positions),
+        None => Value::Object(Map::new()),
+    };
+    Ok(Document { value, positions })
+}
+
+/// What the reference's parser takes: comments and trailing commas, nothing else beyond JSON.
+fn options() -> ParseOptions {
+    ParseOptions {
+        allow_comments: true,
+        allow_trailing_commas: true,
+        allow_loose_object_property_names: false,
+        allow_missing_commas: false,
+        allow_single_quoted_strings: false,
+        allow_hexadecimal_numbers: false,
+        allow_unary_plus_numbers: false,
+        allow_bare_decimal_point_numbers: false,
+        allow_non_finite_numbers: false,
+        allow_extended_string_escapes: false,
+    }
+}
+
+fn convert(ast: &Ast<'_>, text: &str, pointer: String, positions: &mut Positions) -> Value {
+    positions.insert(pointer.clone(), Position::at(text, start(ast)));
+    match ast {
+        Ast::StringLit(string) => Value::String(string.value.clone().into_owned()),
+        // The grammar of JSON numbers was checked by the parser; what serde_json cannot hold (1e999) stays a string and
+        // is then reported as the wrong type.
+        Ast::NumberLit(number) => number.value.parse().map_or_else(|_| Value::String(number.value.into()), Value::Number),
+        Ast::BooleanLit(boolean) => Value::Bool(boolean.value),
+        Ast::NullKeyword(_) => Value::Null,
+        Ast::Array(array) => {
+            let items = array.elements.iter().enumerate();
+            Value::Array(items.map(|(i, item)| convert(item, text, format!("{pointer}/{i}"), positions)).collect())
+        }
+        Ast::Object(object) => {
+            let mut map = Map::new();
+            for property in &object.properties {
+                let key = property.name.as_str();
+                let value = convert(&property.value, text, child(&pointer, key), positions);
+                map.insert(key.into(), value);
+            }
+            Value::Object(map)
+        }
+    }
+}
+
+fn start(ast: &Ast<'_>) -> usize {
+    match ast {
+        Ast::StringLit(node) => node.range.start,
+        Ast::NumberLit(node) => node.range.start,
+        Ast::BooleanLit(node) => node.range.start,
+        Ast::NullKeyword(node) => node.range.start,
+        Ast::Array(node) => node.range.start,
+        Ast::Object(node) => node.range.start,
+    }
+}
+
+fn hint(kind: &ParseErrorKind, text: &str, offset: usize) -> String {
+    let rest = text.get(offset..).unwrap_or_default();
+    if rest.starts_with("{env:") || rest.starts_with("{file:") || rest.starts_with("env:") || rest.starts_with("file:") {
+        return "put `{env:NAME}` and `{file:PATH}` inside a string, in double quotes".into();
+    }
+    match kind {
+        ParseErrorKind::ExpectedComma => "put a comma between this entry and the one before it",
+        ParseErrorKind::ExpectedColonAfterObjectKey => "put a colon between the key and its value",
+        ParseErrorKind::ExpectedObjectValue => "give the key a value",
+        ParseErrorKind::UnterminatedObject => "close the object that starts here with `}`",
+        ParseErrorKind::UnterminatedArray => "close the list that starts here with `]`",
+        ParseErrorKind::UnterminatedCommentBlock => "close the comment with `*/`",
+        ParseErrorKind::String(_) => "close the string with a double quote, and write `\\\\` for a backslash in it",
+        ParseErrorKind::SingleQuotedStringsNotAllowed => "use double quotes",
+        ParseErrorKind::ExpectedStringObjectProperty | ParseErrorKind::UnexpectedTokenInObject => {
+            "write every key in double quotes"
+        }
+        ParseErrorKind::UnexpectedWord => "write text in double quotes; without quotes only true, false and null may stand",
+        ParseErrorKind::MultipleRootJsonValues => "remove what follows the closing brace",
+        _ => "correct the text at this place; comments and trailing commas are fine, the rest must be JSON",
+    }
+    .into()
+}
+
+fn lower_first(text: &str) -> String {
+    let mut chars = text.chars();
+    chars.next().map_or_else(String::new, |first| first.to_lowercase().collect::<String>() + chars.as_str())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn comments_commas_and_empty_files() {
+        for (text, expected) in [
+            ("", json!({})),
+            ("  // nothing\n", json!({})),
+            ("\u{feff}{}", json!({})),
+            ("{ // a\n \"a\": [1, 2,], /* b */ }", json!({"a": [1, 2]})),
+            (r#"{"a": "http://x // not a comment"}"#, json!({"a": "http://x // not a comment"})),
+            (r#"{"a": 1, "a": 2}"#, json!({"a": 2})),
+            (r#"{"n": [1.5, -3, 1e3, 12345678901234567890]}"#, json!({"n": [1.5, -3, 1e3, 12345678901234567890_u64]})),
+        ] {
+            assert_eq!(parse(text, "f").unwrap().value, expected, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn positions_of_values() {
+        let document = parse("{\n  \"a\": {\"b/c\": [1,\n 2]}}", "f").unwrap();
+        assert_eq!(document.positions["/a/b~1c/1"], Position { line: 3, column: 2 });
+        assert_eq!(document.positions["/a/b~1c/0"], Position { line: 2, column: 17 });
+    }
+
+    #[test]
+    fn errors_name_the_place() {
+        let mut seen = String::new();
+        for text in [
+            "{\n  \"model\": \"a\"\n  \"share\": \"auto\"\n}",
+            "{\"a\": }",
+            "{\"a\" 1}",
+            "{\n \"a\": [1",
+            "{a: 1}",
+            "{'a': 1}",
+            "{\"a\": \"x\n\"}",
+            "{\"a\": yes}",
+            "{} {}",
+            "{\"timeout\": {env:MS}}",
+            "{ /* open",
+            "{\"a\": +1}",
+        ] {
+            let error = parse(text, "opencode.json").unwrap_err();
+            assert_eq!(error.code(), "config.syntax");
+            seen += &format!("{error}\n  {}\n", error.hint().unwrap());
+        }
+        insta::assert_snapshot!(seen, @"");
+    }
+}

@@ -1,0 +1,134 @@
+//! Where a value came from, and JSON pointers (RFC 6901).
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::PathBuf;
+
+use serde::Serialize;
+
+/// Where a value came from.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(tag = "kind", rename_all = "lowercase")]
+pub enum Origin {
+    /// A file.
+    File {
+        /// Absolute path.
+        path: PathBuf,
+        /// Line, from 1; 0 when not known.
+        line: u32,
+        /// Column in characters, from 1; 0 when not known.
+        column: u32,
+    },
+    /// An environment variable.
+    Env {
+        /// Its name.
+        name: String,
+    },
+    /// Nobody set it.
+    Default,
+}
+
+impl fmt::Display for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::File { path, line: 0, .. } => write!(f, "{}", path.display()),
+            Self::File { path, line, column } => write!(f, "{}:{line}:{column}", path.display()),
+            Self::Env { name } => write!(f, "environment {name}"),
+            Self::Default => f.write_str("default"),
+        }
+    }
+}
+
+/// Line and column, both from 1, the column in characters.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Position {
+    /// Line.
+    pub(crate) line: u32,
+    /// Column.
+    pub(crate) column: u32,
+}
+
+impl Position {
+    /// Position of a byte offset. An offset beyond the end is the end.
+    pub(crate) fn at(text: &str, offset: usize) -> Self {
+        let before = text.get(..offset).unwrap_or(text);
+        let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
+        let line = before.bytes().filter(|byte| *byte == b'\n').count() + 1;
+        let column = before.get(line_start..).unwrap_or_default().chars().count() + 1;
+        Self { line: u32::try_from(line).unwrap_or(u32::MAX), column: u32::try_from(column).unwrap_or(u32::MAX) }
+    }
+}
+
+/// Positions of values by JSON pointer.
+pub(crate) type Positions = BTreeMap<String, Position>;
+
+/// The position of a value or, for one that was derived, of the nearest thing around it.
+pub(crate) fn position_of(positions: &Positions, pointer: &str) -> Position {
+    let mut at = pointer;
+    loop {
+        if let Some(position) = positions.get(at) {
+            return *position;
+        }
+        match at.rfind('/') {
+            Some(slash) => at = at.get(..slash).unwrap_or_default(),
+            None => return Position::default(),
+        }
+    }
+}
+
+/// The pointer of a member.
+pub(crate) fn child(pointer: &str, key: &str) -> String {
+    format!("{pointer}/{}", key.replace('~', "~0").replace('/', "~1"))
+}
+
+/// The last key of a pointer, unescaped.
+pub(crate) fn last_key(pointer: &str) -> String {
+    let key = pointer.rsplit('/').next().unwrap_or_default();
+    key.replace("~1", "/").replace("~0", "~")
+}
+
+/// Removes a value. Nothing happens when it is not there.
+pub(crate) fn remove(value: &mut serde_json::Value, pointer: &str) {
+    let Some((parent, _)) = pointer.rsplit_once('/') else { return };
+    let key = last_key(pointer);
+    match value.pointer_mut(parent) {
+        Some(serde_json::Value::Object(map)) => {
+            map.shift_remove(&key);
+        }
+        Some(serde_json::Value::Array(items)) => {
+            if let Ok(index) = key.parse::<usize>()
+                && index < items.len()
+            {
+                items.remove(index);
+            }
+        }
+        _ => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn positions_count_characters() {
+        for (text, offset, line, column) in
+            [("abc", 0, 1, 1), ("abc", 2, 1, 3), ("a\nb", 2, 2, 1), ("\u{e4}x", 2, 1, 2), ("a\r\nb", 3, 2, 1), ("a", 99, 1, 2)]
+        {
+            assert_eq!(Position::at(text, offset), Position { line, column }, "{text:?} {offset}");
+        }
+    }
+
+    #[test]
+    fn pointers_escape() {
+        let mut value = json!({"a/b": {"~": [1, 2]}});
+        let pointer = child(&child(&child("", "a/b"), "~"), "1");
+        assert_eq!(pointer, "/a~1b/~0/1");
+        assert_eq!(value.pointer(&pointer), Some(&json!(2)));
+        remove(&mut value, &pointer);
+        assert_eq!(value, json!({"a/b": {"~": [1]}}));
+        remove(&mut value, "/a~1b");
+        assert_eq!(value, json!({}));
+    }
+}

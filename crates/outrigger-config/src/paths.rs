@@ -1,0 +1,193 @@
+//! Paths: `~`, relative ones, folders upwards, files below a folder, `file://` URLs. All of it only reads.
+
+use std::collections::BTreeSet;
+use std::path::{Component, Path, PathBuf};
+
+/// Depth at which looking for files below a config folder stops. Real ones have three or four.
+const MAX_DEPTH: usize = 32;
+
+/// An absolute path: `~` is the home folder, a relative one starts at `folder`; `.` and `..` are resolved by name.
+pub(crate) fn expand(path: &str, folder: &Path, home: &Path) -> PathBuf {
+    if path == "~" {
+        return home.to_owned();
+    }
+    match path.strip_prefix("~/") {
+        Some(rest) => normalize(&home.join(rest)),
+        None => normalize(&folder.join(path)),
+    }
+}
+
+/// Resolves `.` and `..` by name, without looking at the disk.
+pub(crate) fn normalize(path: &Path) -> PathBuf {
+    let mut out = PathBuf::new();
+    for component in path.components() {
+        match component {
+            Component::CurDir => {}
+            Component::ParentDir => {
+                out.pop();
+            }
+            other => out.push(other),
+        }
+    }
+    out
+}
+
+/// `start` and the folders above it, up to and with `stop`; up to the root when `stop` is not above it.
+pub(crate) fn upwards(start: &Path, stop: &Path) -> Vec<PathBuf> {
+    let mut out = Vec::new();
+    for folder in start.ancestors() {
+        out.push(folder.to_owned());
+        if folder == stop {
+            break;
+        }
+    }
+    out
+}
+
+/// The `file://` URL of an absolute path, escaped as `pathToFileURL` of Node and Bun does.
+pub(crate) fn file_url(path: &Path) -> String {
+    const KEEP: &[u8] = b"/-_.!*'();:@&=+$,[]|^`{}";
+    let mut url = String::from("file://");
+    for byte in path.as_os_str().as_encoded_bytes() {
+        // The escape set of the URL standard's path: controls, space, " # < > ? ` { } and non-ASCII, and % itself.
+        let escaped = matches!(byte, b'"' | b'#' | b'<' | b'>' | b'?' | b'`' | b'{' | b'}' | b'%' | b'\\' | b'^' | b'|');
+        if !escaped && (byte.is_ascii_alphanumeric() || KEEP.contains(byte) || *byte == b'~') {
+            url.push(char::from(*byte));
+        } else {
+            url.push_str(&format!("%{byte:02X}"));
+        }
+    }
+    url
+}
+
+/// The path of a `file://` URL, if it is one of this machine.
+pub(crate) fn from_file_url(url: &str) -> Option<PathBuf> {
+    let rest = url.strip_prefix("file://")?;
+    let rest = rest.strip_prefix("localhost").unwrap_or(rest);
+    if !rest.starts_with('/') {
+        return None;
+    }
+    let rest = rest.split(['?', '#']).next().unwrap_or_default();
+    let mut bytes = Vec::with_capacity(rest.len());
+    let mut left = rest.as_bytes();
+    while let Some((byte, tail)) = left.split_first() {
+        let hex = tail.get(..2).filter(|_| *byte == b'%').and_then(|two| std::str::from_utf8(two).ok());
+        match hex.and_then(|two| u8::from_str_radix(two, 16).ok()) {
+            Some(decoded) => {
+                bytes.push(decoded);
+                left = tail.get(2..).unwrap_or_default();
+            }
+            None => {
+                bytes.push(*byte);
+                left = tail;
+            }
+        }
+    }
+    String::from_utf8(bytes).ok().map(PathBuf::from)
+}
+
+/// Files below `root` for which `wanted` says yes, sorted by path. Symbolic links are followed, circles are not.
+/// A folder that is not there or cannot be read has no files, as in the reference.
+pub(crate) fn files_below(root: &Path, recursive: bool, wanted: &dyn Fn(&Path) -> bool) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    let mut seen = BTreeSet::new();
+    collect(root, if recursive { MAX_DEPTH } else { 0 }, wanted, &mut seen, &mut found);
+    found.sort();
+    found
+}
+
+fn collect(
+    folder: &Path,
+    depth: usize,
+    wanted: &dyn Fn(&Path) -> bool,
+    seen: &mut BTreeSet<PathBuf>,
+    found: &mut Vec<PathBuf>,
+) {
+    let Ok(canonical) = folder.canonicalize() else { return };
+    if !seen.insert(canonical) {
+        return;
+    }
+    let Ok(entries) = std::fs::read_dir(folder) else { return };
+    for entry in entries.flatten() {
+        let path = entry.path();
+        let Ok(meta) = std::fs::metadata(&path) else { continue };
+        if meta.is_dir() && depth > 0 {
+            collect(&path, depth - 1, wanted, seen, found);
+        } else if meta.is_file() && wanted(&path) {
+            found.push(path);
+        }
+    }
+}
+
+/// Whether the file's name ends in one of these extensions, compared as written.
+pub(crate) fn has_extension(path: &Path, extensions: &[&str]) -> bool {
+    path.extension().and_then(|e| e.to_str()).is_some_and(|e| extensions.contains(&e))
+}
+
+/// What the operating system said, in words, without its error number.
+pub(crate) fn reason(error: &std::io::Error) -> String {
+    match error.kind() {
+        std::io::ErrorKind::NotFound => "no such file".into(),
+        std::io::ErrorKind::PermissionDenied => "permission denied".into(),
+        std::io::ErrorKind::IsADirectory => "it is a folder".into(),
+        std::io::ErrorKind::InvalidData => "it is not UTF-8 text".into(),
+        _ => error.to_string(),
+    }
+}
+
+/// Reads a file; `None` when there is none.
+///
+/// # Errors
+/// `config.read` when it is there but cannot be read.
+pub(crate) fn read(path: &Path) -> Result<Option<String>, crate::ConfigError> {
+    match std::fs::read_to_string(path) {
+        Ok(text) => Ok(Some(text)),
+        // A file where a folder was expected (`NotADirectory`) is the same as no file.
+        Err(error) if matches!(error.kind(), std::io::ErrorKind::NotFound | std::io::ErrorKind::NotADirectory) => Ok(None),
+        Err(error) => Err(crate::ConfigError::Read { file: path.display().to_string(), reason: reason(&error) }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn expands() {
+        for (path, expected) in
+            [("x", "/f/x"), ("./x", "/f/x"), ("../x", "/x"), ("/a/./b/../c", "/a/c"), ("~/x", "/h/x"), ("~", "/h"), ("~x", "/f/~x")]
+        {
+            assert_eq!(expand(path, Path::new("/f"), Path::new("/h")), Path::new(expected), "{path}");
+        }
+    }
+
+    #[test]
+    fn goes_upwards() {
+        let up = |start: &str, stop: &str| upwards(Path::new(start), Path::new(stop));
+        assert_eq!(up("/a/b/c", "/a"), ["/a/b/c", "/a/b", "/a"].map(PathBuf::from));
+        assert_eq!(up("/a", "/a"), [PathBuf::from("/a")]);
+        assert_eq!(up("/a/b", "/x"), ["/a/b", "/a", "/"].map(PathBuf::from));
+    }
+
+    #[test]
+    fn urls_round_trip() {
+        for path in ["/a/b.ts", "/a b/c#d?.ts", "/\u{e4}/x%20y", "/a/~x+@v1.2/{p}"] {
+            let url = file_url(Path::new(path));
+            assert_eq!(from_file_url(&url).as_deref(), Some(Path::new(path)), "{url}");
+        }
+        assert_eq!(file_url(Path::new("/a b/\u{e4}#.ts")), "file:///a%20b/%C3%A4%23.ts");
+        assert_eq!(from_file_url("file://server/x"), None);
+        assert_eq!(from_file_url("npm"), None);
+    }
+
+    #[test]
+    fn circles_end() {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::create_dir_all(dir.path().join("a/b")).unwrap();
+        std::fs::write(dir.path().join("a/b/x.md"), "").unwrap();
+        std::os::unix::fs::symlink(dir.path(), dir.path().join("a/loop")).unwrap();
+        let found = files_below(dir.path(), true, &|path| has_extension(path, &["md"]));
+        assert_eq!(found, [dir.path().join("a/b/x.md")]);
+        assert!(files_below(dir.path(), false, &|_| true).is_empty());
+    }
+}

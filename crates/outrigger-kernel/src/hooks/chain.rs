@@ -1,0 +1,275 @@
+//! The chain of handlers at a point: who is called next, and what becomes of the answers.
+//!
+//! A chain is driven by `plugins::Pipeline::run` and nothing else: [`Chain::next`] says what to call, the driver calls it
+//! and tells [`Chain::feed`] how each handler ended, until `next` answers [`Next::Done`].
+
+use alloc::format;
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+
+use outrigger_protocol::hook::{Block, Change, Decision, HandlerOutcome, Key};
+use outrigger_protocol::id::PluginId;
+use outrigger_protocol::turn::HookPayload;
+use serde_json::Value;
+
+use super::fold::{apply, pointer};
+use super::points::{Failure, Field, Kind, Phase, Point};
+
+/// A hook function that is registered at a point.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Handler {
+    /// Plugin.
+    pub plugin: PluginId,
+    /// Which of the plugin's hook objects.
+    pub instance: usize,
+    /// Process it lives in; neighbours in one process are called with one request.
+    pub process: u64,
+    /// Higher comes first (C4).
+    pub priority: i32,
+    /// Load order, which decides between equal priorities.
+    pub order: u32,
+    /// Security-critical: a throw or timeout refuses (C5).
+    pub fail_closed: bool,
+}
+
+/// What to do next.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Next {
+    /// Call these handlers, in this order, in their process.
+    Call(Call),
+    /// The chain is over.
+    Done(Folded),
+}
+
+/// One request to one process.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Call {
+    /// Indexes into [`Chain::handlers`], neighbours in the order.
+    pub handlers: Vec<usize>,
+    /// The payloads as the handlers before left them.
+    pub items: Vec<HookPayload>,
+}
+
+/// The result of a chain.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Folded {
+    /// Outputs, one for each item.
+    pub outputs: Vec<Value>,
+    /// A handler refused; the ones behind it were not called.
+    pub block: Option<Block>,
+    /// What became of each handler that was reached, in order.
+    pub runs: Vec<HandlerRun>,
+}
+
+/// What became of one handler.
+#[derive(Clone, Debug, PartialEq)]
+pub struct HandlerRun {
+    /// Index into [`Chain::handlers`].
+    pub handler: usize,
+    /// `ok`, `blocked`, `error`, `timeout`, `lost`, `skipped`.
+    pub outcome: &'static str,
+    /// What was done with the answer.
+    pub decision: Decision,
+    /// Places that changed, as JSON pointers.
+    pub changed: Vec<String>,
+    /// Error, refusal, or what of the answer was not allowed.
+    pub message: Option<String>,
+    /// Milliseconds.
+    pub ms: f64,
+}
+
+/// A chain under way.
+#[derive(Clone, Debug)]
+pub struct Chain {
+    point: &'static Point,
+    handlers: Vec<Handler>,
+    items: Vec<HookPayload>,
+    /// How many handlers have ended.
+    reached: usize,
+    runs: Vec<HandlerRun>,
+    block: Option<Block>,
+}
+
+impl Chain {
+    /// A chain over `items` (one for most points). Handlers are put in order: priority descending, then load order, then
+    /// the plugin's own order of exports (A6, C4).
+    #[must_use]
+    pub fn new(point: &'static Point, mut handlers: Vec<Handler>, items: Vec<HookPayload>) -> Self {
+        handlers.sort_by(|a, b| {
+            b.priority.cmp(&a.priority).then(a.order.cmp(&b.order)).then(a.instance.cmp(&b.instance))
+        });
+        Self { point, handlers, items, reached: 0, runs: Vec::new(), block: None }
+    }
+
+    /// The handlers in the order in which they are called.
+    #[must_use]
+    pub fn handlers(&self) -> &[Handler] {
+        &self.handlers
+    }
+
+    /// The point.
+    #[must_use]
+    pub fn point(&self) -> &'static Point {
+        self.point
+    }
+
+    /// What to do next. Asking twice without feeding gives the same answer.
+    #[must_use]
+    pub fn next(&self) -> Next {
+        let Some(first) = self.handlers.get(self.reached).filter(|_| self.block.is_none()) else {
+            return Next::Done(Folded {
+                outputs: self.items.iter().map(|item| item.output.clone()).collect(),
+                block: self.block.clone(),
+                runs: self.runs.clone(),
+            });
+        };
+        let handlers = (self.reached..self.handlers.len())
+            .take_while(|i| self.handlers.get(*i).is_some_and(|h| h.process == first.process))
+            .collect();
+        Next::Call(Call { handlers, items: self.items.clone() })
+    }
+
+    /// Tells how the next handler ended. Outcomes come in the order of the handlers; one for any other handler is
+    /// ignored, so that a process that answers twice or out of turn changes nothing.
+    pub fn feed(&mut self, handler: usize, outcome: HandlerOutcome, ms: f64) {
+        if handler != self.reached || self.block.is_some() {
+            return;
+        }
+        let Some(fail_closed) = self.handlers.get(handler).map(|h| h.fail_closed) else { return };
+        self.reached += 1;
+        let label = outcome.label();
+        let mut run = HandlerRun { handler, outcome: label, decision: Decision::Continue, changed: Vec::new(), message: None, ms };
+        match outcome {
+            HandlerOutcome::Answered { items } => self.fold(items, &mut run),
+            HandlerOutcome::Blocked(block) if self.point.block => {
+                run.decision = Decision::Block;
+                run.message = Some(block.message.clone());
+                self.block = Some(block);
+            }
+            HandlerOutcome::Blocked(block) => {
+                run.decision = Decision::Refused;
+                run.message = Some(format!("{} does not allow a refusal: {}", self.point.name, block.message));
+            }
+            HandlerOutcome::Threw { message } => {
+                let code = if fail_closed {
+                    "hook.failed_closed"
+                } else if self.point.failure == Failure::ThrowBlocks {
+                    "hook.threw"
+                } else {
+                    ""
+                };
+                self.fail(&mut run, code, message);
+            }
+            HandlerOutcome::TimedOut { ms } => {
+                let message = format!("no answer within {ms} ms");
+                self.fail(&mut run, if fail_closed { "hook.failed_closed" } else { "" }, message);
+            }
+            HandlerOutcome::Lost { message } => {
+                self.fail(&mut run, if fail_closed { "hook.failed_closed" } else { "" }, message);
+            }
+            HandlerOutcome::Skipped { reason } if fail_closed => {
+                self.fail(&mut run, "hook.failed_closed", format!("not called: {reason}"));
+            }
+            HandlerOutcome::Skipped { reason } => {
+                run.decision = Decision::Skipped;
+                run.message = Some(reason);
+            }
+        }
+        self.runs.push(run);
+    }
+
+    fn fail(&mut self, run: &mut HandlerRun, block_code: &str, message: String) {
+        run.message = Some(message.clone());
+        if block_code.is_empty() {
+            run.decision = Decision::FailedOpen;
+            return;
+        }
+        // A throw that the reference turns into the tool's error text is an answer like any other; a failure of a
+        // security-critical handler is a failure.
+        run.decision = if block_code == "hook.threw" { Decision::Block } else { Decision::FailedClosed };
+        self.block = Some(Block { code: block_code.to_string(), message, details: Value::Null });
+    }
+
+    fn fold(&mut self, answers: Vec<Vec<Change>>, run: &mut HandlerRun) {
+        let mut refused = Vec::new();
+        let many = self.items.len() > 1;
+        for (i, changes) in answers.into_iter().enumerate() {
+            let Some(item) = self.items.get_mut(i) else {
+                refused.push(format!("there is no item {i}"));
+                continue;
+            };
+            let before = item.output.clone();
+            let mut changed = Vec::new();
+            for change in &changes {
+                let place = pointer(&change.path);
+                if self.point.phase == Phase::Observe || !allowed(self.point.patch, change) {
+                    refused.push(format!("{place} may not be changed at {}", self.point.name));
+                } else if let Err(why) = apply(&mut item.output, change) {
+                    refused.push(why.to_string());
+                } else {
+                    changed.push(if many { format!("/{i}{place}") } else { place });
+                }
+            }
+            if let Some(wrong) = broken_field(self.point.patch, &before, &item.output) {
+                refused.push(wrong);
+                item.output = before;
+                changed.clear();
+            }
+            run.changed.append(&mut changed);
+        }
+        run.decision = match (run.changed.is_empty(), refused.is_empty()) {
+            (true, true) => Decision::Continue,
+            (true, false) => Decision::Refused,
+            (false, _) => Decision::Patch,
+        };
+        if !refused.is_empty() {
+            run.message = Some(refused.join("; "));
+        }
+    }
+}
+
+fn allowed(patch: &[Field], change: &Change) -> bool {
+    match change.path.first() {
+        Some(Key::Name(name)) => patch.iter().any(|field| field.key == name || field.key == "*"),
+        Some(Key::Index(_)) => false,
+        // Replacing the whole output is replacing every field; the types are checked afterwards.
+        None => !patch.is_empty(),
+    }
+}
+
+// A handler that turns a list into a text or deletes what the host needs would break whatever reads it next. Only what
+// was right before is held against it: a field that was absent may stay so.
+fn broken_field(patch: &[Field], before: &Value, after: &Value) -> Option<String> {
+    let Value::Object(fields) = after else {
+        return Some(format!("the output is no longer an object but {}", type_name(after)));
+    };
+    patch.iter().filter(|field| field.key != "*").find_map(|field| match fields.get(field.key) {
+        None => (field.required && before.get(field.key).is_some()).then(|| format!("{} is gone", field.key)),
+        Some(value) if has_kind(value, field.kind) => None,
+        // An optional field may be switched off with null.
+        Some(Value::Null) if !field.required => None,
+        Some(value) => Some(format!("{} is {} now", field.key, type_name(value))),
+    })
+}
+
+fn has_kind(value: &Value, kind: Kind) -> bool {
+    match kind {
+        Kind::Any => true,
+        Kind::String => value.is_string(),
+        Kind::Number => value.is_number(),
+        Kind::Bool => value.is_boolean(),
+        Kind::Array => value.is_array(),
+        Kind::Object => value.is_object(),
+    }
+}
+
+fn type_name(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "a boolean",
+        Value::Number(_) => "a number",
+        Value::String(_) => "a text",
+        Value::Array(_) => "a list",
+        Value::Object(_) => "an object",
+    }
+}

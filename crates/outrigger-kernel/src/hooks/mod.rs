@@ -1,0 +1,9 @@
+//! Hook points and chains (invariant 3): the one table of points, and the one way to run a chain.
+
+mod chain;
+mod fold;
+mod points;
+
+pub use chain::{Call, Chain, Folded, Handler, HandlerRun, Next};
+pub use fold::{ApplyError, apply, pointer};
+pub use points::{Deadline, Failure, Field, Kind, POINTS, Phase, Point, by_opencode, canonical_hook, point};

@@ -1,0 +1,176 @@
+//! One message per tool execution (E1–E5).
+//!
+//! [`Conversation`] turns bus events into conversation messages; [`Merger`] joins a tool's start and result into one
+//! `tool_execution` message. Both work on the stored events, in their order, so a conversation rebuilt from the store is the
+//! one that was live.
+
+mod convert;
+mod processors;
+
+use alloc::boxed::Box;
+use alloc::collections::BTreeMap;
+use alloc::format;
+use alloc::string::{String, ToString};
+use alloc::vec;
+use alloc::vec::Vec;
+
+use outrigger_protocol::merged::{ConversationMessage, Details};
+use outrigger_protocol::{Millis, Object};
+use serde_json::{Value, json};
+
+pub use convert::{Conversation, from_agent};
+pub use processors::{ToolProcessor, bundled};
+
+/// Limits of a [`Merger`]; with them its memory is bounded (E4).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// A start that waits longer for its result is let go, in milliseconds.
+    pub max_wait_ms: u64,
+    /// More waiting starts than this, and the oldest is let go.
+    pub max_waiting: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self { max_wait_ms: 10 * 60 * 1000, max_waiting: 256 }
+    }
+}
+
+/// Joins starts and results. Nothing is lost and nothing comes twice: every message that goes in comes out as it is, or as
+/// half of a merged one.
+pub struct Merger {
+    processors: Vec<Box<dyn ToolProcessor>>,
+    limits: Limits,
+    waiting: BTreeMap<String, ConversationMessage>,
+    /// Identifiers of waiting starts, oldest first.
+    order: Vec<String>,
+}
+
+impl Merger {
+    /// A merger with these processors; the first that knows a tool describes it.
+    #[must_use]
+    pub fn new(processors: Vec<Box<dyn ToolProcessor>>, limits: Limits) -> Self {
+        Self { processors, limits, waiting: BTreeMap::new(), order: Vec::new() }
+    }
+
+    /// Puts a message in and takes out what is ready, in order.
+    #[must_use]
+    pub fn push(&mut self, message: ConversationMessage) -> Vec<ConversationMessage> {
+        let mut out = self.expire(message.timestamp);
+        let id = message.metadata.get("tool_use_id").and_then(Value::as_str).map(ToString::to_string);
+        match (message.message_type.as_str(), id) {
+            ("tool_use", Some(id)) => {
+                // A second start under the same identifier: the first will not get a result of its own any more.
+                if let Some(earlier) = self.release(&id) {
+                    out.push(earlier);
+                }
+                self.order.push(id.clone());
+                self.waiting.insert(id, message);
+                while self.waiting.len() > self.limits.max_waiting {
+                    let oldest = self.order.first().cloned().unwrap_or_default();
+                    out.extend(self.release(&oldest));
+                }
+            }
+            ("tool_result", Some(id)) => match self.release(&id) {
+                Some(start) => out.push(self.merge(&id, &start, &message)),
+                None => out.push(message),
+            },
+            _ => out.push(message),
+        }
+        out
+    }
+
+    /// Lets go the starts that have waited too long.
+    #[must_use]
+    pub fn expire(&mut self, now: Millis) -> Vec<ConversationMessage> {
+        let late: Vec<String> = self
+            .order
+            .iter()
+            .filter(|id| {
+                self.waiting.get(*id).is_some_and(|m| now.saturating_sub(m.timestamp) > self.limits.max_wait_ms)
+            })
+            .cloned()
+            .collect();
+        late.iter().filter_map(|id| self.release(id)).collect()
+    }
+
+    /// The session is over: whatever still waits comes out as it is.
+    #[must_use]
+    pub fn finish(&mut self) -> Vec<ConversationMessage> {
+        let ids = core::mem::take(&mut self.order);
+        ids.iter().filter_map(|id| self.waiting.remove(id)).collect()
+    }
+
+    /// How many starts wait for their result.
+    #[must_use]
+    pub fn waiting(&self) -> usize {
+        self.waiting.len()
+    }
+
+    fn release(&mut self, id: &str) -> Option<ConversationMessage> {
+        let message = self.waiting.remove(id)?;
+        self.order.retain(|other| other != id);
+        Some(message)
+    }
+
+    fn merge(&self, id: &str, start: &ConversationMessage, result: &ConversationMessage) -> ConversationMessage {
+        let name = text(&start.metadata, "tool_name").or_else(|| text(&result.metadata, "tool_name")).unwrap_or_default();
+        let input = start.metadata.get("input").cloned().unwrap_or(Value::Null);
+        let processor = self.processors.iter().find(|p| p.tools().contains(&name.as_str()));
+        let details = processor.and_then(|p| p.details(start, result));
+        let summary = processor
+            .and_then(|p| p.summary(start, result, details.as_ref()))
+            .unwrap_or_else(|| format!("{name} completed"));
+        let mut metadata = Object::new();
+        for (key, value) in [
+            ("tool_name", json!(name)),
+            ("tool_use_id", json!(id)),
+            ("input", input),
+            ("output", result.metadata.get("output").cloned().unwrap_or_else(|| json!(result.content))),
+            ("is_error", json!(result.metadata.get("is_error").and_then(Value::as_bool).unwrap_or(false))),
+            ("duration_ms", json!(result.timestamp.saturating_sub(start.timestamp))),
+            ("summary", json!(summary)),
+        ] {
+            metadata.insert(key.to_string(), value);
+        }
+        if let Some(details) = details {
+            metadata.insert("details".to_string(), json!(details));
+        }
+        ConversationMessage {
+            id: format!("{}-merged", start.id),
+            role: "assistant".to_string(),
+            message_type: "tool_execution".to_string(),
+            content: summary,
+            timestamp: start.timestamp,
+            metadata,
+        }
+    }
+}
+
+fn text(fields: &Object, key: &str) -> Option<String> {
+    fields.get(key).and_then(Value::as_str).map(ToString::to_string)
+}
+
+/// The details of a merged message, if it has any that can be read.
+#[must_use]
+pub fn details(message: &ConversationMessage) -> Option<Details> {
+    serde_json::from_value(message.metadata.get("details")?.clone()).ok()
+}
+
+/// A merger with the bundled processors and the default limits.
+#[must_use]
+pub fn merger() -> Merger {
+    Merger::new(bundled(), Limits::default())
+}
+
+/// Merges a whole stored conversation.
+#[must_use]
+pub fn merge_all(messages: impl IntoIterator<Item = ConversationMessage>) -> Vec<ConversationMessage> {
+    let mut merger = merger();
+    let mut out = vec![];
+    for message in messages {
+        out.extend(merger.push(message));
+    }
+    out.extend(merger.finish());
+    out
+}

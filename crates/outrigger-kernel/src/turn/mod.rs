@@ -1,0 +1,552 @@
+//! The state machine of a turn: from a prompt to idle.
+//!
+//! [`step`] is told what happened and answers what has to happen next. It holds the message that is being written and
+//! which effects are open; everything else (history, instructions, the request itself) is the agent's, which carries the
+//! effects out. Every input is stored before its effects are carried out, so a killed run is brought back by replaying
+//! the inputs and then feeding [`Input::Resumed`].
+//!
+//! The order of hooks and events is the reference's, as recorded (`tests/parity/gold`).
+
+mod parts;
+mod resume;
+pub use resume::INTERRUPTED;
+mod tools;
+
+use alloc::boxed::Box;
+use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::format;
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+
+use outrigger_protocol::Millis;
+use outrigger_protocol::event::Event;
+use outrigger_protocol::hook::Block;
+use outrigger_protocol::id::{CallId, IdMaker, MessageId, PartId};
+use outrigger_protocol::message::{
+    AssistantMessage, MessageInfo, MessageTime, NamedError, Part, PartKind, StepFinishPart, Tokens, UserMessage,
+};
+use outrigger_protocol::model::Usage;
+use outrigger_protocol::session::SessionStatus;
+use outrigger_protocol::turn::{
+    Begin, Effect, EffectId, HookPayload, Input, KnownTool, ModelSignal, SessionPatch, TurnOutcome,
+};
+use serde_json::{Value, json};
+
+/// An effect that has been asked for and has not reported yet.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Open {
+    /// A chain at the named point.
+    Hooks(&'static str),
+    /// The text of a part is with the hooks.
+    Text(PartId),
+    /// The list of tools.
+    Tools,
+    /// The model.
+    Model,
+    /// A tool call, by its part.
+    Tool(PartId),
+}
+
+/// A streamed block that is not complete.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct OpenBlock {
+    pub(crate) index: u32,
+    pub(crate) part: PartId,
+}
+
+/// The model has begun to write a tool call.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct OpenCall {
+    pub(crate) given: String,
+    pub(crate) part: PartId,
+}
+
+/// State of a turn. Equal states behave equally.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Turn {
+    begin: Box<Begin>,
+    ids: IdMaker,
+    effects: u64,
+    step: u32,
+    user: UserMessage,
+    message: Option<AssistantMessage>,
+    /// Parts of the current assistant message.
+    parts: BTreeMap<PartId, Part>,
+    blocks: Vec<OpenBlock>,
+    writing: Vec<OpenCall>,
+    tools: Vec<KnownTool>,
+    used_calls: BTreeSet<CallId>,
+    open: BTreeMap<EffectId, Open>,
+    /// The model's last word in this step.
+    finished: Option<(String, Usage)>,
+    calls_in_step: u32,
+    /// A tool call was refused by the user, so the turn stops behind this step, as in the reference.
+    refused: bool,
+    cancelled: bool,
+    failed: Option<NamedError>,
+    done: bool,
+}
+
+/// Begins a turn, or tells it what happened. `turn` is `None` before [`Input::Begin`].
+///
+/// Inputs that do not fit the state (an outcome of an effect that is not open, anything after the end) change nothing and
+/// have no effects: a late answer is no error.
+pub fn step(turn: &mut Option<Turn>, at: Millis, input: Input) -> Vec<Effect> {
+    let mut out = Vec::new();
+    match (turn.as_mut(), input) {
+        (None, Input::Begin(begin)) => {
+            let mut fresh = Turn::new(begin, at);
+            fresh.start(&mut out);
+            *turn = Some(fresh);
+        }
+        (Some(turn), input) if !turn.done => turn.take(at, input, &mut out),
+        _ => {}
+    }
+    out
+}
+
+impl Turn {
+    fn new(begin: Box<Begin>, at: Millis) -> Self {
+        let mut ids = IdMaker::new(begin.seed);
+        let mut user = begin.message.clone();
+        if user.id.as_str().is_empty() {
+            user.id = ids.message(at);
+        }
+        user.session_id = begin.session_id.clone();
+        user.time = MessageTime { created: at, completed: None };
+        let used_calls = begin.used_calls.iter().map(|id| CallId(id.clone())).collect();
+        Self {
+            ids,
+            effects: 0,
+            step: 0,
+            user,
+            message: None,
+            parts: BTreeMap::new(),
+            blocks: Vec::new(),
+            writing: Vec::new(),
+            tools: Vec::new(),
+            used_calls,
+            open: BTreeMap::new(),
+            finished: None,
+            calls_in_step: 0,
+            refused: false,
+            cancelled: false,
+            failed: None,
+            done: false,
+            begin,
+        }
+    }
+
+    /// The turn has ended.
+    #[must_use]
+    pub fn is_done(&self) -> bool {
+        self.done
+    }
+
+    /// What the turn was begun with.
+    #[must_use]
+    pub fn begin(&self) -> &Begin {
+        &self.begin
+    }
+
+    /// The user message as it stands.
+    #[must_use]
+    pub fn user(&self) -> &UserMessage {
+        &self.user
+    }
+
+    /// Step of the model, from 1; 0 before the first.
+    #[must_use]
+    pub fn current_step(&self) -> u32 {
+        self.step
+    }
+
+    /// The assistant message that is being written.
+    #[must_use]
+    pub fn message(&self) -> Option<&AssistantMessage> {
+        self.message.as_ref()
+    }
+
+    /// The part that a streamed block goes into.
+    #[must_use]
+    pub fn part_of_block(&self, index: u32) -> Option<&PartId> {
+        self.blocks.iter().find(|b| b.index == index).map(|b| &b.part)
+    }
+
+    /// Effects that have not reported yet.
+    #[must_use]
+    pub fn open_effects(&self) -> Vec<EffectId> {
+        self.open.keys().copied().collect()
+    }
+
+    fn open(&mut self, what: Open) -> EffectId {
+        self.effects += 1;
+        let id = EffectId(self.effects);
+        self.open.insert(id, what);
+        id
+    }
+
+    fn hooks(&mut self, point: &'static str, payload: Option<HookPayload>, out: &mut Vec<Effect>) {
+        let effect = self.open(Open::Hooks(point));
+        out.push(Effect::Hooks { effect, point: point.to_string(), payload });
+    }
+
+    // ---- from the prompt to the first step ----
+
+    fn start(&mut self, out: &mut Vec<Effect>) {
+        if let Some(command) = self.begin.command.clone() {
+            let payload = HookPayload {
+                input: json!({ "command": command.name, "sessionID": self.begin.session_id, "arguments": command.arguments }),
+                output: json!({ "parts": self.begin.parts }),
+            };
+            self.hooks("run.before_command", Some(payload), out);
+        } else {
+            self.offer_user_message(self.begin.parts.clone(), out);
+        }
+    }
+
+    fn offer_user_message(&mut self, drafts: Vec<outrigger_protocol::session::PartInput>, out: &mut Vec<Effect>) {
+        let at = self.user.time.created;
+        let parts: Vec<Part> = drafts
+            .into_iter()
+            .map(|draft| Part {
+                id: draft.id.unwrap_or_else(|| self.ids.part(at)),
+                session_id: self.begin.session_id.clone(),
+                message_id: self.user.id.clone(),
+                kind: draft.kind,
+            })
+            .collect();
+        out.push(Effect::PatchSession {
+            patch: SessionPatch {
+                agent: Some(self.begin.agent.clone()),
+                model: Some(self.begin.model.clone()),
+                ..SessionPatch::default()
+            },
+        });
+        let payload = HookPayload {
+            input: self.begin.requested.clone(),
+            output: json!({ "message": MessageInfo::User(self.user.clone()), "parts": parts }),
+        };
+        self.hooks("run.before_start", Some(payload), out);
+    }
+
+    fn store_user_message(&mut self, at: Millis, output: Option<Value>, out: &mut Vec<Effect>) {
+        let (user, parts) = self.read_back_user(at, output);
+        self.user = user;
+        out.push(self.publish_user());
+        for part in parts {
+            out.push(self.publish_part(at, part));
+        }
+        out.push(Effect::PatchSession { patch: SessionPatch::default() });
+        if self.begin.no_reply {
+            self.done = true;
+            out.push(Effect::Finish { outcome: TurnOutcome::Done { message_id: None } });
+            return;
+        }
+        out.push(self.status(SessionStatus::Busy));
+        self.next_step(at, out);
+    }
+
+    // ---- steps ----
+
+    fn next_step(&mut self, at: Millis, out: &mut Vec<Effect>) {
+        if self.step >= self.begin.max_steps {
+            let error = NamedError::new(
+                "StepLimitError",
+                format!("stopped after {} model requests, the limit of this turn (agent steps, or max_steps in outrigger.toml)", self.step),
+            );
+            self.failed = Some(error);
+            self.end(at, out);
+            return;
+        }
+        self.step += 1;
+        let first = self.step == 1;
+        let message = AssistantMessage {
+            id: self.ids.message(at),
+            parent_id: self.user.id.clone(),
+            session_id: self.begin.session_id.clone(),
+            mode: self.begin.agent.clone(),
+            agent: self.begin.agent.clone(),
+            variant: self.begin.model.variant.clone(),
+            path: self.begin.path.clone(),
+            model_id: self.begin.model.model_id.clone(),
+            provider_id: self.begin.model.provider_id.clone(),
+            time: MessageTime { created: at, completed: None },
+            ..AssistantMessage::default()
+        };
+        self.message = Some(message);
+        self.parts.clear();
+        self.blocks.clear();
+        self.writing.clear();
+        self.finished = None;
+        self.calls_in_step = 0;
+        self.publish_message(out);
+        if first && self.begin.wants_title {
+            out.push(Effect::MakeTitle { message_id: self.user.id.clone() });
+        }
+        out.push(Effect::PatchSession { patch: SessionPatch { summarize: !first, ..SessionPatch::default() } });
+        self.prepare(out);
+    }
+
+    fn prepare(&mut self, out: &mut Vec<Effect>) {
+        let effect = self.open(Open::Tools);
+        out.push(Effect::PrepareTools { effect, step: self.step });
+    }
+
+    fn after_hooks(&mut self, at: Millis, point: &'static str, output: Option<Value>, out: &mut Vec<Effect>) {
+        match point {
+            "run.before_command" => {
+                let drafts = output
+                    .as_ref()
+                    .and_then(|o| o.get("parts"))
+                    .and_then(|parts| serde_json::from_value(parts.clone()).ok())
+                    .unwrap_or_else(|| self.begin.parts.clone());
+                self.offer_user_message(drafts, out);
+            }
+            "run.before_start" => self.store_user_message(at, output, out),
+            "llm.before_messages" => {
+                if self.step == 1 {
+                    out.push(Effect::PatchSession { patch: SessionPatch { summarize: true, ..SessionPatch::default() } });
+                    self.user.summary = Some(json!({ "diffs": [] }));
+                    out.push(self.publish_user());
+                }
+                out.push(self.status(SessionStatus::Busy));
+                self.hooks("llm.before_system", None, out);
+            }
+            "llm.before_system" => self.hooks("llm.before_params", None, out),
+            "llm.before_params" => self.hooks("llm.before_headers", None, out),
+            "llm.before_headers" => {
+                let effect = self.open(Open::Model);
+                let message_id = self.message_id();
+                out.push(Effect::CallModel { effect, step: self.step, message_id });
+            }
+            _ => {}
+        }
+    }
+
+    fn take(&mut self, at: Millis, input: Input, out: &mut Vec<Effect>) {
+        match input {
+            Input::Begin(_) => {}
+            Input::Cancel => {
+                if !self.cancelled {
+                    self.cancelled = true;
+                    if !self.open.is_empty() {
+                        out.push(Effect::Abort);
+                    }
+                }
+            }
+            Input::Resumed => self.resume(at, out),
+            Input::HookDone { effect, output, block } => self.hook_done(at, effect, output, block, out),
+            Input::ToolsReady { effect, tools } => {
+                if self.open.get(&effect) == Some(&Open::Tools) {
+                    self.open.remove(&effect);
+                    self.tools = tools;
+                    if !self.stopping() {
+                        self.hooks("llm.before_messages", None, out);
+                    }
+                }
+            }
+            Input::Model { effect, signal } => {
+                if self.open.get(&effect) == Some(&Open::Model) {
+                    self.model(at, effect, signal, out);
+                }
+            }
+            Input::ToolStarted { effect, input } => self.tool_started(at, effect, input, out),
+            Input::ToolProgress { effect, title, metadata } => self.tool_progress(at, effect, title, metadata, out),
+            Input::ToolDone { effect, outcome } => self.tool_done(at, effect, outcome, out),
+        }
+        if self.done || !self.open.is_empty() {
+            return;
+        }
+        if self.stopping() {
+            self.end(at, out);
+        } else if self.finished.is_some() {
+            self.settle(at, out);
+        }
+    }
+
+    /// Nothing new is begun any more.
+    fn stopping(&self) -> bool {
+        self.cancelled || self.failed.is_some()
+    }
+
+    fn hook_done(&mut self, at: Millis, effect: EffectId, output: Option<Value>, block: Option<Block>, out: &mut Vec<Effect>) {
+        match self.open.get(&effect) {
+            Some(Open::Hooks(point)) => {
+                let point = *point;
+                self.open.remove(&effect);
+                if let Some(block) = block {
+                    // Final: nothing repeats a refused request (C2).
+                    self.failed = Some(NamedError {
+                        name: "HookBlockedError".to_string(),
+                        data: json!({ "message": block.message, "code": block.code, "point": point }),
+                    });
+                } else if !self.stopping() {
+                    self.after_hooks(at, point, output, out);
+                }
+            }
+            Some(Open::Text(part)) => {
+                let part = part.clone();
+                self.open.remove(&effect);
+                let text = output.as_ref().and_then(|o| o.get("text")).and_then(Value::as_str);
+                self.finish_text(at, &part, text, out);
+            }
+            _ => {}
+        }
+    }
+
+    fn model(&mut self, at: Millis, effect: EffectId, signal: ModelSignal, out: &mut Vec<Effect>) {
+        match signal {
+            ModelSignal::Started => {
+                let part = self.new_part(at, PartKind::StepStart(serde_json::Map::new()));
+                out.push(self.keep_part(at, part));
+            }
+            ModelSignal::TextStart { index } => self.open_block(at, index, false, out),
+            ModelSignal::ReasoningStart { index } => self.open_block(at, index, true, out),
+            ModelSignal::TextEnd { index, text } => self.close_text(at, index, text, out),
+            ModelSignal::ReasoningEnd { index, text, metadata } => self.close_reasoning(at, index, text, metadata, out),
+            ModelSignal::ToolStart { call_id, tool } => self.tool_written(at, call_id, &tool, out),
+            ModelSignal::ToolEnd { call_id, tool, raw } => self.tool_called(at, &call_id, &tool, &raw, out),
+            ModelSignal::Finished { reason, usage } => {
+                self.open.remove(&effect);
+                self.finished = Some((reason, usage));
+            }
+            ModelSignal::Failed { error } => {
+                self.open.remove(&effect);
+                if !self.cancelled {
+                    self.failed = Some(error);
+                }
+                if self.open.values().any(|open| matches!(open, Open::Tool(_))) {
+                    out.push(Effect::Abort);
+                }
+            }
+        }
+    }
+
+    // ---- ends ----
+
+    /// The step is over: its last words, then the next step or the end of the turn.
+    fn settle(&mut self, at: Millis, out: &mut Vec<Effect>) {
+        let Some((reason, usage)) = self.finished.take() else { return };
+        self.close_leftovers(at, out);
+        if self.step > 1 {
+            out.push(self.publish_user());
+        }
+        let cost = price(&usage, &self.begin.prices);
+        let tokens = tokens(&usage);
+        let finish = StepFinishPart { reason: reason.clone(), snapshot: None, tokens: tokens.clone(), cost };
+        let part = self.new_part(at, PartKind::StepFinish(finish));
+        out.push(self.keep_part(at, part));
+        if let Some(message) = &mut self.message {
+            message.finish = Some(reason);
+            message.cost += cost;
+            message.tokens = tokens;
+        }
+        self.publish_message(out);
+        if let Some(message) = &mut self.message {
+            message.time.completed = Some(at);
+        }
+        self.publish_message(out);
+        out.push(self.status(SessionStatus::Busy));
+        out.push(Effect::PatchSession { patch: SessionPatch { usage: Some(usage), cost, ..SessionPatch::default() } });
+        if self.calls_in_step > 0 && !self.refused {
+            self.next_step(at, out);
+        } else {
+            self.end(at, out);
+        }
+    }
+
+    fn end(&mut self, at: Millis, out: &mut Vec<Effect>) {
+        self.done = true;
+        let outcome = if self.cancelled {
+            self.close_failed(at, NamedError::new("MessageAbortedError", "The turn was cancelled."), out);
+            TurnOutcome::Cancelled
+        } else if let Some(error) = self.failed.clone() {
+            self.close_failed(at, error.clone(), out);
+            TurnOutcome::Failed { error }
+        } else {
+            TurnOutcome::Done { message_id: self.message.as_ref().map(|m| m.id.clone()) }
+        };
+        let session_id = self.begin.session_id.clone();
+        out.push(self.status(SessionStatus::Idle));
+        out.push(Effect::Publish { event: Event::SessionIdle { session_id: session_id.clone() } });
+        if let Some(command) = &self.begin.command {
+            out.push(Effect::Publish {
+                event: Event::CommandExecuted {
+                    name: command.name.clone(),
+                    session_id,
+                    arguments: command.arguments.clone(),
+                    message_id: self.message.as_ref().map_or_else(|| self.user.id.clone(), |m| m.id.clone()),
+                },
+            });
+        }
+        out.push(Effect::PatchSession { patch: SessionPatch { summarize: true, ..SessionPatch::default() } });
+        out.push(Effect::Finish { outcome });
+    }
+
+    fn close_failed(&mut self, at: Millis, error: NamedError, out: &mut Vec<Effect>) {
+        self.close_leftovers(at, out);
+        let session_id = self.begin.session_id.clone();
+        if let Some(message) = &mut self.message {
+            // The step limit is met between two steps: the last message is complete and stays as it is.
+            if message.time.completed.is_none() {
+                message.error = Some(error.clone());
+                message.time.completed = Some(at);
+                self.publish_message(out);
+            }
+        }
+        out.push(Effect::Publish { event: Event::SessionError { session_id: Some(session_id), error } });
+    }
+
+    fn message_id(&self) -> MessageId {
+        self.message.as_ref().map(|m| m.id.clone()).unwrap_or_default()
+    }
+
+    fn publish_message(&self, out: &mut Vec<Effect>) {
+        if let Some(message) = &self.message {
+            out.push(Effect::Publish {
+                event: Event::MessageUpdated {
+                    session_id: self.begin.session_id.clone(),
+                    info: Box::new(MessageInfo::Assistant(message.clone())),
+                },
+            });
+        }
+    }
+
+    fn publish_user(&self) -> Effect {
+        Effect::Publish {
+            event: Event::MessageUpdated {
+                session_id: self.begin.session_id.clone(),
+                info: Box::new(MessageInfo::User(self.user.clone())),
+            },
+        }
+    }
+
+    fn status(&self, status: SessionStatus) -> Effect {
+        Effect::Publish { event: Event::SessionStatus { session_id: self.begin.session_id.clone(), status } }
+    }
+}
+
+/// Tokens as messages carry them: cache hits and reasoning are counted apart from input and output.
+fn tokens(usage: &Usage) -> Tokens {
+    Tokens {
+        total: Some(usage.input + usage.output),
+        input: usage.input.saturating_sub(usage.cache_read).saturating_sub(usage.cache_write),
+        output: usage.output.saturating_sub(usage.reasoning),
+        reasoning: usage.reasoning,
+        cache: outrigger_protocol::message::CacheTokens { read: usage.cache_read, write: usage.cache_write },
+    }
+}
+
+/// US dollars of a request; reasoning is priced as output.
+#[expect(clippy::cast_precision_loss, reason = "token counts stay far below 2^52")]
+fn price(usage: &Usage, prices: &[f64; 4]) -> f64 {
+    let [input, output, read, write] = *prices;
+    let t = tokens(usage);
+    (t.input as f64 * input
+        + (t.output + t.reasoning) as f64 * output
+        + t.cache.read as f64 * read
+        + t.cache.write as f64 * write)
+        / 1_000_000.0
+}
+

@@ -1,0 +1,310 @@
+#!/usr/bin/env python3
+"""Compares two recordings made by run.py: the reference's (GOLD) and ours.
+
+Five figures per scenario, each 0 to 100 %:
+  hooks   order of the hook calls (the title request, which runs beside the turn, is set apart)
+  shapes  keys of the inputs and outputs that the hooks were handed
+  model   what the model was sent: roles, tools, parameters, headers, texts that hooks put in
+  events  order of the kinds of bus events
+  result  files, exit code, last line printed
+
+Exit code 0: every average is at or above its threshold; 1: one is below; 2: wrong use.
+"""
+import argparse
+import json
+import os
+import re
+import sys
+from difflib import SequenceMatcher
+
+FIGURES = ("hooks", "shapes", "model", "events", "result")
+EVENTS = {
+    "session.created", "session.updated", "message.updated", "message.part.updated", "session.status", "session.idle",
+    "session.error", "session.diff", "permission.asked", "permission.replied", "todo.updated", "command.executed",
+    "session.compacted", "file.edited", "message.removed", "message.part.removed",
+}
+# The part of a hook's input that holds a parsed program or a schema: its inner keys are not the host's.
+FOREIGN = re.compile(r"(\.ast\b|\.parameters\.|^parameters\.|jsonSchema)")
+
+
+def lines(path):
+    if not os.path.exists(path):
+        return []
+    with open(path) as file:
+        return [json.loads(line) for line in file]
+
+
+def load(path):
+    with open(path) as file:
+        return json.load(file)
+
+
+# --- hooks -----------------------------------------------------------------------------------------------------------
+
+def lanes(recording, plugin):
+    """A plugin's hook calls, as (those of the turn, those of the title request beside it)."""
+    left_out = ("event", "dispose", "tool.definition")
+    rows = [r for r in recording if r["p"] == plugin and r["hook"] not in left_out and not r["hook"].startswith("<client")]
+    # A system.transform does not say whose request it is for: as many as there are title requests go to the title.
+    for_title = sum(1 for r in rows if r["hook"] == "chat.params" and r.get("agent") == "title")
+    turn, title = [], []
+    for row in rows:
+        if row.get("agent") == "title":
+            title.append(row)
+        elif row["hook"] == "experimental.chat.system.transform" and for_title:
+            for_title -= 1
+            title.append(row)
+        else:
+            turn.append(row)
+    return turn, title
+
+
+def key(row):
+    return (row["hook"], row.get("tool"), row.get("role"), row.get("agent"))
+
+
+def alignment(ours, theirs):
+    """2M / (a + b), where M is the number of calls that stand in the same order in both sequences."""
+    if not ours and not theirs:
+        return 1.0
+    blocks = SequenceMatcher(None, ours, theirs, autojunk=False).get_matching_blocks()
+    return 2 * sum(block.size for block in blocks) / (len(ours) + len(theirs))
+
+
+def differences(what, gold, ours):
+    steps = SequenceMatcher(None, gold, ours, autojunk=False).get_opcodes()
+    return [f"{what} {kind} {gold[a:b]} -> {ours[c:d]}" for kind, a, b, c, d in steps if kind != "equal"]
+
+
+# --- shapes ----------------------------------------------------------------------------------------------------------
+
+def paths(value, prefix=""):
+    if isinstance(value, dict):
+        found = set()
+        for name, inner in value.items():
+            found |= {prefix + name} | paths(inner, prefix + name + ".")
+        return found
+    if isinstance(value, list) and value:
+        return paths(value[0], prefix + "[].")
+    return set()
+
+
+def shapes(gold, ours):
+    """(share of the reference's keys that ours has, missing keys by hook); the n-th call of a hook is held against ours."""
+    wanted = had = 0
+    missing, seen, by_hook = {}, {}, {}
+    for row in ours:
+        by_hook.setdefault(row["hook"], []).append(row)
+    for row in gold:
+        hook = row["hook"]
+        index = seen.get(hook, 0)
+        seen[hook] = index + 1
+        calls = by_hook.get(hook, [])
+        mate = calls[min(index, len(calls) - 1)] if calls else {}
+        for side in ("input", "output"):
+            want = {path for path in paths(row.get(side)) if not FOREIGN.search(path)}
+            have = paths(mate.get(side))
+            wanted += len(want)
+            had += len(want & have)
+            for path in want - have:
+                missing.setdefault(hook, set()).add(f"{side}.{path}")
+    return (had / wanted if wanted else 1.0), missing
+
+
+# --- model -----------------------------------------------------------------------------------------------------------
+
+def content_text(content):
+    if isinstance(content, str):
+        return content
+    return "".join(part.get("text", "") for part in content)
+
+
+def model_view(requests):
+    """What is compared of each request of the turn (title requests apart)."""
+    views = []
+    for request in requests:
+        if request["isTitle"]:
+            continue
+        body = request["body"]
+        messages, tools = body["messages"], body.get("tools", [])
+        whole = json.dumps(messages)
+        user = [message for message in messages if message["role"] == "user"]
+        views.append({
+            "roles": [message["role"] for message in messages if message["role"] != "system"],
+            "tools": sorted(tool["function"]["name"] for tool in tools),
+            "temp": body.get("temperature"),
+            "top_p": body.get("top_p"),
+            "extra": body.get("extra_thing"),
+            "hdr": request["headers"].get("x-recorder"),
+            "sysmark": "RECORDER-SYSTEM-LINE" in json.dumps(messages[:2]),
+            "rules": "PROJECT-RULE" in whole,
+            "agentmark": [mark for mark in ("HELPER-AGENT", "REVIEWER-AGENT") if mark in whole],
+            "lastuser": content_text(user[-1]["content"])[-160:] if user else "",
+            "readdesc": any(tool["function"].get("description") == "RECORDER-READ-DESCRIPTION" for tool in tools),
+        })
+    return views
+
+
+def same_field(name, want, have, gold_project, our_project):
+    if name == "tools":
+        return set(want) <= set(have or [])
+    if name == "lastuser":
+        return (want or "").replace(gold_project, "P").strip() == (have or "").replace(our_project, "P").strip()
+    return want == have
+
+
+def model_rate(gold, ours, gold_project, our_project):
+    wants, haves = model_view(gold), model_view(ours)
+    notes = [] if len(wants) == len(haves) else [f"requests {len(wants)} vs {len(haves)}"]
+    good = total = 0
+    for index, want in enumerate(wants):
+        have = haves[index] if index < len(haves) else {}
+        for name, value in want.items():
+            total += 1
+            if same_field(name, value, have.get(name), gold_project, our_project):
+                good += 1
+            else:
+                notes.append(f"req{index}.{name}: want {str(value)[:120]} have {str(have.get(name))[:120]}")
+    return (good / total if total else 1.0), notes
+
+
+# --- events and result -----------------------------------------------------------------------------------------------
+
+def event_kinds(recording):
+    """Kinds of events as plugin A got them; the same kind several times in a row (streamed deltas) counts once."""
+    kinds = []
+    for row in recording:
+        if row["p"] != "A" or row["hook"] != "event" or row["type"] not in EVENTS:
+            continue
+        kind = (row["type"], row.get("part"), row.get("status"), row.get("role"))
+        if not kinds or kinds[-1] != kind:
+            kinds.append(kind)
+    return kinds
+
+
+def result_rate(gold, ours):
+    good, notes = [gold["files"] == ours["files"]], []
+    if not good[-1]:
+        notes.append(f"files want {gold['files']} have {ours['files']}")
+    for want, have in zip(gold["runs"], ours["runs"]):
+        good.append((want["rc"] == 0) == (have["rc"] == 0))
+        if not good[-1]:
+            notes.append(f"rc want {want['rc']} have {have['rc']}: {have['stderr'][-200:]}")
+        last = want["stdout"].strip().split("\n")[-1].strip()
+        good.append(last in have["stdout"])
+        if not good[-1]:
+            notes.append(f"stdout wants {last[:80]!r} has {have['stdout'][-120:]!r}")
+    return sum(good) / len(good), notes
+
+
+# --- one scenario, all scenarios -------------------------------------------------------------------------------------
+
+def compare(gold, ours):
+    """({figure: rate}, notes) of one scenario's two folders."""
+    if not os.path.exists(f"{ours}/result.json"):
+        return dict.fromkeys(FIGURES, 0.0), ["no recording of ours"]
+    gold_record, our_record = lines(f"{gold}/rec.jsonl"), lines(f"{ours}/rec.jsonl")
+    gold_result, our_result = load(f"{gold}/result.json"), load(f"{ours}/result.json")
+    hook_rates, shape_rates, missing, notes = [], [], {}, []
+    for plugin in sorted({row["p"] for row in gold_record}):
+        want, have = lanes(gold_record, plugin)[0], lanes(our_record, plugin)[0]
+        want_keys, have_keys = [key(row) for row in want], [key(row) for row in have]
+        hook_rates.append(alignment(want_keys, have_keys))
+        notes += differences(f"hooks of {plugin}:", want_keys, have_keys)
+        rate, absent = shapes(want, have)
+        shape_rates.append(rate)
+        for hook, names in absent.items():
+            missing.setdefault(hook, set()).update(names)
+    notes += [f"missing {hook} {sorted(names)[:12]}" for hook, names in missing.items()]
+    model, model_notes = model_rate(lines(f"{gold}/llm.jsonl"), lines(f"{ours}/llm.jsonl"), gold_result["proj"], our_result["proj"])
+    want_events, have_events = event_kinds(gold_record), event_kinds(our_record)
+    notes += differences("events:", want_events, have_events)
+    result, result_notes = result_rate(gold_result, our_result)
+    mean = lambda rates: sum(rates) / len(rates) if rates else 1.0  # noqa: E731
+    rates = (mean(hook_rates), mean(shape_rates), model, alignment(want_events, have_events), result)
+    return dict(zip(FIGURES, rates)), model_notes + result_notes + notes
+
+
+def side_by_side(name, gold, ours, plugin):
+    """Prints both hook sequences of one scenario in two columns, with the alignment rate."""
+    columns = []
+    for folder in (gold, ours):
+        columns.append([[key(row) for row in lane] for lane in lanes(lines(f"{folder}/rec.jsonl"), plugin)])
+    print(f"\n{name}, plugin {plugin}: alignment {alignment(columns[0][0], columns[1][0]):.1%}")
+    print(f"    {'reference':56} ours")
+    for lane, title in enumerate(("", "beside the turn (title request)")):
+        want, have = columns[0][lane], columns[1][lane]
+        if title and (want or have):
+            print(f"    {title}")
+        for kind, a, b, c, d in SequenceMatcher(None, want, have, autojunk=False).get_opcodes():
+            left, right = [label(call) for call in want[a:b]], [label(call) for call in have[c:d]]
+            for index in range(max(len(left), len(right))):
+                one = left[index] if index < len(left) else "-"
+                other = right[index] if index < len(right) else "-"
+                print(f"  {' ' if kind == 'equal' else '!'} {one:56} {other}")
+
+
+def label(call):
+    hook, *details = call
+    return " ".join([hook, *(str(detail) for detail in details if detail)])
+
+
+def report(rates):
+    return " ".join(f"{figure} {rates[figure]:6.1%}" for figure in FIGURES)
+
+
+def thresholds(options, averages):
+    """The averages that are too low, as sentences."""
+    wanted = ((figure, getattr(options, "min_" + figure)) for figure in FIGURES)
+    # Compared at a tenth of a per mille: 0.95 asked and 0.9499999 reached by rounding is not a failure.
+    return [
+        f"{figure} {averages[figure]:.1%} is below the threshold of {least:.1%}"
+        for figure, least in wanted
+        if least is not None and round(averages[figure], 4) < least
+    ]
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("gold", help="recording of the reference")
+    parser.add_argument("ours", help="recording of ours")
+    parser.add_argument("--only", help="names of scenarios, comma separated")
+    parser.add_argument("-v", "--verbose", action="store_true", help="says where each scenario differs")
+    parser.add_argument("--side-by-side", metavar="NAMES", help="prints both hook sequences of these scenarios (or: all)")
+    parser.add_argument("--plugin", default="A", help="the plugin whose hooks --side-by-side prints (default A)")
+    parser.add_argument("--json", metavar="FILE", help="writes the figures there")
+    for figure in FIGURES:
+        parser.add_argument(f"--min-{figure}", type=float, metavar="SHARE", help=f"least average of {figure}, 0 to 1")
+    options = parser.parse_args()
+    for folder in (options.gold, options.ours):
+        if not os.path.isdir(folder):
+            parser.error(f"{folder}: no such folder")
+    there = sorted(os.listdir(options.gold))
+    names = options.only.split(",") if options.only else there
+    if unknown := [name for name in names if name not in there]:
+        parser.error(f"{options.gold} has no recording of {', '.join(unknown)}")
+    if not names:
+        parser.error(f"{options.gold} is empty")
+    shown = names if options.side_by_side == "all" else (options.side_by_side or "").split(",")
+    table = {}
+    for name in names:
+        gold, ours = f"{options.gold}/{name}", f"{options.ours}/{name}"
+        table[name], notes = compare(gold, ours)
+        print(f"{name:14} {report(table[name])}")
+        if options.verbose:
+            print("".join(f"      {note}\n" for note in notes), end="")
+        if name in shown:
+            side_by_side(name, gold, ours, options.plugin)
+    averages = {figure: sum(rates[figure] for rates in table.values()) / len(table) for figure in FIGURES}
+    print(f"{f'ALL {len(names)}':14} {report(averages)}")
+    if options.json:
+        with open(options.json, "w") as file:
+            json.dump({"scenarios": table, "average": averages}, file, indent=1)
+    failures = thresholds(options, averages)
+    for failure in failures:
+        print(f"parity: {failure}", file=sys.stderr)
+    return 1 if failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

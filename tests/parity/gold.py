@@ -1,0 +1,46 @@
+"""Makes a recording fit to be committed: machine paths and texts that are not ours are taken out."""
+import json
+from pathlib import Path
+
+# Texts that scenarios put into a system prompt: they stay, so that compare.py still sees them.
+MARKERS = ("RECORDER-SYSTEM-LINE", "PROJECT-RULE", "HELPER-AGENT", "REVIEWER-AGENT", "RECORDER-COMPACT-CONTEXT")
+KEPT_DESCRIPTION = "RECORDER-READ-DESCRIPTION"
+
+
+def redact_request(row):
+    """The reference's system prompt and tool descriptions are not ours to ship."""
+    for message in row["body"].get("messages", []):
+        if message["role"] == "system":
+            text = json.dumps(message["content"])
+            message["content"] = " ".join(["<system prompt>", *(m for m in MARKERS if m in text)])
+    for tool in row["body"].get("tools", []):
+        function = tool["function"]
+        if function.get("description") != KEPT_DESCRIPTION:
+            function["description"] = "<text removed>"
+        function["parameters"] = without_descriptions(function.get("parameters"))
+    return row
+
+
+def without_descriptions(schema, inside_properties=False):
+    if isinstance(schema, list):
+        return [without_descriptions(item) for item in schema]
+    if not isinstance(schema, dict):
+        return schema
+    return {
+        key: without_descriptions(value, key == "properties" and not inside_properties)
+        for key, value in schema.items()
+        if inside_properties or key != "description" or not isinstance(value, str)
+    }
+
+
+def normalise(folder: Path, project: str, home: str):
+    """Rewrites the recording in `folder` in place."""
+    llm = folder / "llm.jsonl"
+    if llm.exists():
+        rows = [redact_request(json.loads(line)) for line in llm.read_text().splitlines()]
+        llm.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    for file in folder.iterdir():
+        text = file.read_text()
+        for real, name in ((project, "/project"), (home, "/home/user")):
+            text = text.replace(real, name)
+        file.write_text(text)

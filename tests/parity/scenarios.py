@@ -1,0 +1,89 @@
+"""The conversations that both programs run: prompt, scripted model turns, recorder modes, files, configuration.
+
+`{PROJ}` stands for the project's folder and `{REC}` for the recorder plugin's file, wherever a string occurs.
+"""
+
+SCENARIOS = {}
+DONE = {"text": "All done."}
+P = "{PROJ}"
+
+
+def call(tool, /, **args):
+    """One tool call in a model turn."""
+    return {"name": tool, "args": args}
+
+
+def scenario(name, prompt, turns, *, mode="", files=None, config=None, args=None, follow=None, env=None):
+    """Adds a scenario.
+
+    mode: switches of recorder.ts, comma separated; files: written before the run (the text "MCP" means the
+    echo server of run.py); config: merged over opencode.json; args: placed before the prompt; follow: arguments of a
+    second run in the same project; env: added to the environment.
+    """
+    SCENARIOS[name] = {
+        "prompt": prompt,
+        "turns": turns,
+        "mode": mode,
+        "files": files or {},
+        "config": config or {},
+        "args": args or [],
+        "follow": follow,
+        "env": env or {},
+    }
+
+
+def bash(command):
+    return {"tools": [call("bash", command=command, description="x")]}
+
+
+READ = {"tools": [call("read", filePath=P + "/hello.txt")]}
+
+# One turn, one tool at most.
+scenario("text", "say hi", [DONE])
+scenario("read", "read hello.txt", [{"text": "Let me look.", **READ}, DONE])
+scenario("reasoning", "think", [{"reasoning": "thinking hard", "text": "Answer."}])
+scenario("write", "write it", [{"tools": [call("write", filePath=P + "/new.txt", content="fresh\n")]}, DONE])
+scenario("toolerror", "read missing", [{"tools": [call("read", filePath=P + "/missing.txt")]}, DONE])
+
+# Several tools, several steps.
+scenario("edit", "edit it", [READ, {"tools": [call("edit", filePath=P + "/hello.txt", oldString="hi there", newString="bye there")]}, DONE])
+scenario("parallel", "do both", [{"text": "Both.", "tools": [call("read", filePath=P + "/hello.txt"), call("glob", pattern="*.txt")]}, DONE])
+scenario("loop3", "loop", [{"tools": [call("glob", pattern="*.txt")]}, {"tools": [call("grep", pattern="hi")]}, bash("ls"), DONE])
+
+# What a plugin may change at each hook.
+scenario("rewrite", "run it", [{"tools": [call("bash", command="echo original", description="prints")]}, DONE], mode="rewrite")
+scenario("block", "run it", [bash("echo should-not-run > ran.txt"), DONE], mode="block")
+scenario("afterappend", "run it", [bash("echo one"), DONE], mode="after-append")
+scenario("msgedit", "say hi", [DONE], mode="msg-edit")
+scenario("params", "say hi", [DONE], mode="params,headers")
+scenario("system", "say hi", [DONE], mode="system")
+scenario("transform", "say hi", [READ, DONE], mode="transform")
+scenario("textcomplete", "say hi", [DONE], mode="text")
+scenario("tooldef", "say hi", [DONE], mode="def")
+scenario("shellenv", "run it", [bash("echo env=$RECORDER_ENV"), DONE], mode="env")
+
+# Tools that plugins, MCP servers and agents add.
+scenario("plugintool", "sum", [{"tools": [call("rec_sum", a=2, b=40)]}, DONE], mode="tool")
+scenario("client", "client", [{"tools": [call("rec_client")]}, DONE], mode="tool")
+scenario("task", "delegate", [{"tools": [call("task", description="sub job", prompt="SUBTASK: say sub", subagent_type="general")]}, {"text": "sub says done"}, DONE])
+scenario("mcp", "call mcp", [{"tools": [call("echo_say", text="pong")]}, DONE], files={"mcp.mjs": "MCP"},
+         config={"mcp": {"echo": {"type": "local", "command": ["node", P + "/mcp.mjs"], "enabled": True}}})
+
+# What the project's files say.
+scenario("command", "world", [DONE], mode="cfg-agent", args=["--command", "hello"])
+scenario("permdeny", "run it", [bash("echo hi"), DONE], config={"permission": {"bash": "deny"}})
+scenario("agentsmd", "say hi", [DONE], files={"AGENTS.md": "PROJECT-RULE: always be brief.\n"})
+scenario("localplugin", "say hi", [DONE], files={
+    ".opencode/plugin/local.js": "import fs from 'node:fs'\nexport const Local = async () => ({ 'chat.message': async (i, o) => fs.appendFileSync(process.env.REC_OUT, JSON.stringify({ p: 'L', hook: 'chat.message', role: o.message.role }) + '\\n') })\n"})
+scenario("skill", "use skill", [{"tools": [call("skill", name="tidy")]}, DONE], files={
+    ".opencode/skill/tidy/SKILL.md": "---\nname: tidy\ndescription: tidies things\n---\nTIDY-SKILL-BODY\n"})
+scenario("continue", "first", [{"text": "one"}, {"text": "two"}], follow=["-c", "second"])
+
+# Failures: a hook that throws, a question with no one to ask, a model that refuses.
+scenario("afterthrow", "run it", [bash("echo one"), DONE], mode="after-throw")
+scenario("transformdrop", "say hi", [READ, DONE], mode="transform-drop")
+scenario("permask", "run it", [bash("echo hi"), DONE], config={"permission": {"bash": "ask"}})
+scenario("todo", "plan it", [{"tools": [call("todowrite", todos=[{"content": "one", "status": "in_progress", "priority": "high"}])]}, DONE])
+scenario("invalidargs", "read it", [{"tools": [call("read")]}, DONE])
+scenario("unknowntool", "use it", [{"tools": [call("nosuchtool", x=1)]}, DONE])
+scenario("model401", "say hi", [{"status": 401, "error": "bad key"}])
