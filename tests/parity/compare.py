@@ -202,7 +202,7 @@ def result_rate(gold, ours):
 def compare(gold, ours):
     """({figure: rate}, notes) of one scenario's two folders."""
     if not os.path.exists(f"{ours}/result.json"):
-        return dict.fromkeys(FIGURES, 0.0), ["no recording of ours"]
+        return dict.fromkeys(FIGURES, 0.0), []
     gold_record, our_record = lines(f"{gold}/rec.jsonl"), lines(f"{ours}/rec.jsonl")
     gold_result, our_result = load(f"{gold}/result.json"), load(f"{ours}/result.json")
     hook_rates, shape_rates, missing, notes = [], [], {}, []
@@ -291,6 +291,8 @@ def main():
         gold, ours = f"{options.gold}/{name}", f"{options.ours}/{name}"
         table[name], notes = compare(gold, ours)
         print(f"{name:14} {report(table[name])}")
+        if not os.path.exists(f"{ours}/result.json"):
+            print(f"      {ours} does not exist")
         if options.verbose:
             print("".join(f"      {note}\n" for note in notes), end="")
         if name in shown:

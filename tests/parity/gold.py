@@ -5,10 +5,13 @@ from pathlib import Path
 # Texts that scenarios put into a system prompt: they stay, so that compare.py still sees them.
 MARKERS = ("RECORDER-SYSTEM-LINE", "PROJECT-RULE", "HELPER-AGENT", "REVIEWER-AGENT", "RECORDER-COMPACT-CONTEXT")
 KEPT_DESCRIPTION = "RECORDER-READ-DESCRIPTION"
+# Headers of the HTTP client: they differ from run to run and are not compared.
+TRANSPORT_HEADERS = ("connection", "accept", "host", "accept-encoding", "content-length")
 
 
 def redact_request(row):
     """The reference's system prompt and tool descriptions are not ours to ship."""
+    row["headers"] = {name: value for name, value in row["headers"].items() if name not in TRANSPORT_HEADERS}
     for message in row["body"].get("messages", []):
         if message["role"] == "system":
             text = json.dumps(message["content"])

@@ -95,6 +95,13 @@ def git_init(project: Path):
         subprocess.run(["git", *arguments], cwd=project, check=True, stdin=subprocess.DEVNULL)
 
 
+def kill_group(group):
+    try:
+        os.killpg(group, signal.SIGKILL)
+    except ProcessLookupError:
+        pass
+
+
 def call(command, project, env, timeout):
     """One run of the agent; past the timeout its whole process group is killed."""
     started = time.monotonic()
@@ -103,9 +110,10 @@ def call(command, project, env, timeout):
         stdout, stderr = process.communicate(timeout=timeout)
         code = process.returncode
     except subprocess.TimeoutExpired:
-        os.killpg(process.pid, signal.SIGKILL)
+        kill_group(process.pid)
         stdout, stderr = process.communicate()
         code = "timeout"
+    kill_group(process.pid)
     return {
         "rc": code,
         "secs": round(time.monotonic() - started, 2),

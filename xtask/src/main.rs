@@ -1,1 +1,80 @@
-fn main() {}
+//! Tasks of the repository, as `cargo xtask NAME`: what has to be done to build, check and measure Outrigger, in the
+//! language that everybody who works on it has. Nothing of this is part of the product.
+
+mod bench;
+mod ci;
+mod parity;
+mod setup;
+mod sh;
+mod tidy;
+
+use std::process::ExitCode;
+
+const HELP: &str = "\
+cargo xtask NAME [options]
+
+  setup                      installs what the tests need: npm packages into .work/tools; Debian packages when root
+  test [STAGE..]             everything CI runs: setup fmt clippy tidy tests release parity (only STAGE.. when named)
+  ci                         the same as test
+  tidy                       the checks of the repository's own rules
+  parity [--reference] [--only A,B] [--bin PATH] [-v]
+                             runs the scenarios of tests/parity with the release binary and holds them against the
+                             committed recordings; --reference: against a fresh run of the reference program, with
+                             both hook sequences side by side; --side-by-side NAMES prints them for some scenarios
+  bench turn [--runs N] [--home prepared|empty] [--bin PATH] [--check] [--json FILE]
+                             one turn with one tool call, ours and the reference: time, CPU, memory
+
+Exit code: 0 done; 1 a check, a test or a threshold failed; 2 wrong use.
+";
+
+/// What went wrong, for the person at the terminal.
+#[derive(Debug)]
+enum Error {
+    /// The command line cannot be understood.
+    Usage(String),
+    /// A check, a test or an installation failed.
+    Failed(String),
+}
+
+type Result<T = ()> = std::result::Result<T, Error>;
+
+fn failed<T>(message: impl Into<String>) -> Result<T> {
+    Err(Error::Failed(message.into()))
+}
+
+fn usage<T>(message: impl Into<String>) -> Result<T> {
+    Err(Error::Usage(message.into()))
+}
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    match run(&arguments) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(Error::Failed(message)) => {
+            eprintln!("xtask: {message}");
+            ExitCode::from(1)
+        }
+        Err(Error::Usage(message)) => {
+            eprintln!("xtask: {message}\n\n{HELP}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+fn run(arguments: &[String]) -> Result {
+    let Some((name, rest)) = arguments.split_first() else {
+        return usage("which task?");
+    };
+    match name.as_str() {
+        "setup" => setup::run(rest),
+        "test" | "ci" => ci::run(rest),
+        "tidy" => tidy::run(rest),
+        "parity" => parity::run(rest),
+        "bench" => bench::run(rest),
+        "help" | "--help" | "-h" => {
+            print!("{HELP}");
+            Ok(())
+        }
+        other => usage(format!("there is no task `{other}`")),
+    }
+}

@@ -1,1 +1,37 @@
-//! Sessions: carries out the effects of a turn, subagents, commands, instructions, event bus.
+//! Sessions: the agent carries out what the kernel decides.
+//!
+//! [`Agent::boot`] reads the configuration, loads plugins and opens the store; [`Agent::prompt`] runs a turn. The turn's
+//! decisions are the kernel's (`outrigger_kernel::turn`); this crate calls models, hooks and tools, stores every step
+//! before it acts on it, and tells the bus. It knows nothing of HTTP.
+
+pub mod agents;
+mod ask;
+mod boot;
+mod bridge;
+mod bus;
+mod command;
+mod drive;
+mod error;
+mod host;
+pub mod ids;
+mod inner;
+mod offer;
+mod project;
+mod prompt;
+mod replay;
+mod request;
+mod resume;
+mod session;
+mod system;
+mod title;
+
+pub use agents::AgentInfo;
+pub use ask::Answering;
+pub use boot::{Boot, Folders};
+pub use bus::Bus;
+pub use error::AgentError;
+pub use inner::{Agent, CommandInfo, SdkService};
+pub use project::Place;
+pub use prompt::Attachment;
+pub use replay::{Replayed, replay};
+pub use session::NewSession;

@@ -1,2 +1,65 @@
 //! The `outrigger` command.
-fn main() {}
+
+mod args;
+mod completions;
+mod config;
+mod demo;
+mod doctor;
+mod plugin;
+mod report;
+mod run;
+mod session;
+mod view;
+
+use std::process::ExitCode;
+
+use clap::Parser as _;
+
+use crate::args::{Cli, Command};
+use crate::report::Failure;
+
+/// Exit codes, as documented in `docs/cli.md`.
+pub(crate) mod exit {
+    /// Something failed: the turn, or what was asked for.
+    pub(crate) const FAILED: u8 = 1;
+    /// The command line or the configuration is wrong.
+    pub(crate) const USAGE: u8 = 2;
+    /// The user cancelled.
+    pub(crate) const CANCELLED: u8 = 130;
+}
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    report::logging(&cli.global);
+    // A turn waits for the network, processes and the disk: two threads are plenty, and each costs memory.
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
+    let runtime = match runtime {
+        Ok(runtime) => runtime,
+        Err(error) => {
+            return report::fail(&Failure::new("cli.runtime", format!("cannot start the async runtime: {error}"), None));
+        }
+    };
+    let outcome = runtime.block_on(dispatch(cli));
+    // Whatever still runs in the background must not hold the process.
+    runtime.shutdown_timeout(std::time::Duration::from_millis(200));
+    match outcome {
+        Ok(code) => ExitCode::from(code),
+        Err(failure) => report::fail(&failure),
+    }
+}
+
+async fn dispatch(cli: Cli) -> Result<u8, Failure> {
+    let global = cli.global;
+    match cli.command {
+        Command::Run(args) => run::run(&global, args).await,
+        Command::Demo(args) => demo::demo(&global, args).await,
+        Command::Session(command) => session::session(&global, command).await,
+        Command::Plugin(command) => plugin::plugin(&global, command).await,
+        Command::Config(command) => config::config(&global, command),
+        Command::Doctor => doctor::doctor(&global).await,
+        Command::Completions { shell } => {
+            completions::print(shell);
+            Ok(0)
+        }
+    }
+}

@@ -58,11 +58,11 @@ pub enum ConfigError {
         /// JSON pointer of the string.
         pointer: String,
         /// The reference as written.
-        reference: String,
+        reference: Box<str>,
         /// The path it stands for, absolute.
         path: String,
         /// What the operating system said.
-        reason: String,
+        reason: Box<str>,
     },
     /// outrigger.toml has a key that does not exist.
     #[error("{file}:{line}:{column}: unknown setting `{key}`")]
@@ -114,19 +114,31 @@ impl ConfigError {
     /// What the user can do, where there is something to say beyond the message.
     pub fn hint(&self) -> Option<String> {
         match self {
-            Self::Read { .. } => Some("check that the file can be read by you and is UTF-8 text".into()),
-            Self::Syntax { hint, .. } => Some(hint.clone()),
-            Self::Type { pointer, expected, .. } => {
-                Some(format!("change `{}` to {expected}, or remove it", Pointer(pointer)))
+            Self::Read { .. } => {
+                Some("check that the file can be read by you and is UTF-8 text".into())
             }
+            Self::Syntax { hint, .. } => Some(hint.clone()),
+            Self::Type { pointer, .. } if pointer.is_empty() => {
+                Some("put the keys and their values into braces: `{ ... }`".into())
+            }
+            Self::Type {
+                pointer, expected, ..
+            } => Some(format!(
+                "change `{}` to {expected}, or remove it",
+                Pointer(pointer)
+            )),
             Self::FileReference { file, .. } => Some(format!(
                 "create the file or correct the path; a relative path starts at the folder of {file}"
             )),
-            Self::UnknownSetting { suggestion, known, .. } => Some(match suggestion {
+            Self::UnknownSetting {
+                suggestion, known, ..
+            } => Some(match suggestion {
                 Some(near) => format!("did you mean `{near}`?"),
                 None => format!("known here: {}", known.join(", ")),
             }),
-            Self::Setting { key, expected, .. } => Some(format!("set `{key}` to {expected}, or remove it")),
+            Self::Setting { key, expected, .. } => {
+                Some(format!("set `{key}` to {expected}, or remove it"))
+            }
         }
     }
 }
@@ -156,7 +168,11 @@ struct Place(u32, u32);
 
 impl fmt::Display for Place {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.0 == 0 { Ok(()) } else { write!(f, ":{}:{}", self.0, self.1) }
+        if self.0 == 0 {
+            Ok(())
+        } else {
+            write!(f, ":{}:{}", self.0, self.1)
+        }
     }
 }
 
@@ -165,6 +181,10 @@ struct Pointer<'a>(&'a str);
 
 impl fmt::Display for Pointer<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(if self.0.is_empty() { "the document" } else { self.0 })
+        f.write_str(if self.0.is_empty() {
+            "the document"
+        } else {
+            self.0
+        })
     }
 }

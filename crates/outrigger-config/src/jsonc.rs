@@ -23,6 +23,17 @@ pub(crate) struct Document {
 /// `config.syntax` with line and column.
 pub(crate) fn parse(text: &str, file: &str) -> Result<Document, ConfigError> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    if let Some(offset) = unclosed_string(text) {
+        let at = Position::at(text, offset);
+        return Err(ConfigError::Syntax {
+            file: file.into(),
+            line: at.line,
+            column: at.column,
+            language: "JSON",
+            message: "this text is not closed on its line".into(),
+            hint: "close the text with a double quote; write a line break in it as `\\n`".into(),
+        });
+    }
     let parsed = parse_to_ast(text, &CollectOptions::default(), &options()).map_err(|error| {
         let at = Position::at(text, error.range().start);
         ConfigError::Syntax {
@@ -40,6 +51,36 @@ pub(crate) fn parse(text: &str, file: &str) -> Result<Document, ConfigError> {
         None => Value::Object(Map::new()),
     };
     Ok(Document { value, positions })
+}
+
+/// Where a string starts that does not end on its line. The parser goes on over line ends, so a forgotten quote would be
+/// told somewhere far below.
+fn unclosed_string(text: &str) -> Option<usize> {
+    let mut rest = text;
+    while let Some(at) = rest.find(['"', '/']) {
+        let offset = text.len() - rest.len() + at;
+        let from = rest.get(at..)?;
+        let skipped = if from.starts_with("//") {
+            from.find('\n').unwrap_or(from.len())
+        } else if from.starts_with("/*") {
+            from.find("*/").map_or(from.len(), |end| end + 2)
+        } else if from.starts_with('"') {
+            let mut escaped = false;
+            let end = from.char_indices().skip(1).find(|(_, c)| {
+                let ends = !escaped && matches!(c, '"') || *c == '\n';
+                escaped = *c == '\\' && !escaped;
+                ends
+            });
+            match end {
+                Some((end, '"')) => end + 1,
+                _ => return Some(offset),
+            }
+        } else {
+            1
+        };
+        rest = from.get(skipped..)?;
+    }
+    None
 }
 
 /// What the reference's parser takes: comments and trailing commas, nothing else beyond JSON.
@@ -64,12 +105,19 @@ fn convert(ast: &Ast<'_>, text: &str, pointer: String, positions: &mut Positions
         Ast::StringLit(string) => Value::String(string.value.clone().into_owned()),
         // The grammar of JSON numbers was checked by the parser; what serde_json cannot hold (1e999) stays a string and
         // is then reported as the wrong type.
-        Ast::NumberLit(number) => number.value.parse().map_or_else(|_| Value::String(number.value.into()), Value::Number),
+        Ast::NumberLit(number) => number
+            .value
+            .parse()
+            .map_or_else(|_| Value::String(number.value.into()), Value::Number),
         Ast::BooleanLit(boolean) => Value::Bool(boolean.value),
         Ast::NullKeyword(_) => Value::Null,
         Ast::Array(array) => {
             let items = array.elements.iter().enumerate();
-            Value::Array(items.map(|(i, item)| convert(item, text, format!("{pointer}/{i}"), positions)).collect())
+            Value::Array(
+                items
+                    .map(|(i, item)| convert(item, text, format!("{pointer}/{i}"), positions))
+                    .collect(),
+            )
         }
         Ast::Object(object) => {
             let mut map = Map::new();
@@ -96,7 +144,11 @@ fn start(ast: &Ast<'_>) -> usize {
 
 fn hint(kind: &ParseErrorKind, text: &str, offset: usize) -> String {
     let rest = text.get(offset..).unwrap_or_default();
-    if rest.starts_with("{env:") || rest.starts_with("{file:") || rest.starts_with("env:") || rest.starts_with("file:") {
+    if rest.starts_with("{env:")
+        || rest.starts_with("{file:")
+        || rest.starts_with("env:")
+        || rest.starts_with("file:")
+    {
         return "put `{env:NAME}` and `{file:PATH}` inside a string, in double quotes".into();
     }
     match kind {
@@ -120,7 +172,9 @@ fn hint(kind: &ParseErrorKind, text: &str, offset: usize) -> String {
 
 fn lower_first(text: &str) -> String {
     let mut chars = text.chars();
-    chars.next().map_or_else(String::new, |first| first.to_lowercase().collect::<String>() + chars.as_str())
+    chars.next().map_or_else(String::new, |first| {
+        first.to_lowercase().collect::<String>() + chars.as_str()
+    })
 }
 
 #[cfg(test)]
@@ -135,9 +189,15 @@ mod tests {
             ("  // nothing\n", json!({})),
             ("\u{feff}{}", json!({})),
             ("{ // a\n \"a\": [1, 2,], /* b */ }", json!({"a": [1, 2]})),
-            (r#"{"a": "http://x // not a comment"}"#, json!({"a": "http://x // not a comment"})),
+            (
+                r#"{"a": "http://x // not a comment"}"#,
+                json!({"a": "http://x // not a comment"}),
+            ),
             (r#"{"a": 1, "a": 2}"#, json!({"a": 2})),
-            (r#"{"n": [1.5, -3, 1e3, 12345678901234567890]}"#, json!({"n": [1.5, -3, 1e3, 12345678901234567890_u64]})),
+            (
+                r#"{"n": [1.5, -3, 1e3, 12345678901234567890]}"#,
+                json!({"n": [1.5, -3, 1e3, 12345678901234567890_u64]}),
+            ),
         ] {
             assert_eq!(parse(text, "f").unwrap().value, expected, "{text:?}");
         }
@@ -146,8 +206,17 @@ mod tests {
     #[test]
     fn positions_of_values() {
         let document = parse("{\n  \"a\": {\"b/c\": [1,\n 2]}}", "f").unwrap();
-        assert_eq!(document.positions["/a/b~1c/1"], Position { line: 3, column: 2 });
-        assert_eq!(document.positions["/a/b~1c/0"], Position { line: 2, column: 17 });
+        assert_eq!(
+            document.positions["/a/b~1c/1"],
+            Position { line: 3, column: 2 }
+        );
+        assert_eq!(
+            document.positions["/a/b~1c/0"],
+            Position {
+                line: 2,
+                column: 17
+            }
+        );
     }
 
     #[test]
@@ -171,6 +240,31 @@ mod tests {
             assert_eq!(error.code(), "config.syntax");
             seen += &format!("{error}\n  {}\n", error.hint().unwrap());
         }
-        insta::assert_snapshot!(seen, @"");
+        insta::assert_snapshot!(seen, @r#"
+        opencode.json:2:15: not valid JSON: expected comma
+          put a comma between this entry and the one before it
+        opencode.json:1:7: not valid JSON: unexpected close brace
+          correct the text at this place; comments and trailing commas are fine, the rest must be JSON
+        opencode.json:1:6: not valid JSON: expected colon after the string or word in object property
+          put a colon between the key and its value
+        opencode.json:2:7: not valid JSON: unterminated array
+          close the list that starts here with `]`
+        opencode.json:1:2: not valid JSON: expected string for object property
+          write every key in double quotes
+        opencode.json:1:2: not valid JSON: single-quoted strings are not allowed
+          use double quotes
+        opencode.json:1:7: not valid JSON: this text is not closed on its line
+          close the text with a double quote; write a line break in it as `\n`
+        opencode.json:1:7: not valid JSON: unexpected token
+          correct the text at this place; comments and trailing commas are fine, the rest must be JSON
+        opencode.json:1:4: not valid JSON: text cannot contain more than one JSON value
+          remove what follows the closing brace
+        opencode.json:1:14: not valid JSON: expected string for object property
+          put `{env:NAME}` and `{file:PATH}` inside a string, in double quotes
+        opencode.json:1:3: not valid JSON: unterminated comment block
+          close the comment with `*/`
+        opencode.json:1:7: not valid JSON: unary plus on numbers is not allowed
+          correct the text at this place; comments and trailing commas are fine, the rest must be JSON
+        "#);
     }
 }

@@ -14,6 +14,7 @@
 mod check;
 mod entries;
 mod error;
+mod finish;
 mod jsonc;
 mod layers;
 mod load;

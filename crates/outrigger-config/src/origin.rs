@@ -55,7 +55,10 @@ impl Position {
         let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
         let line = before.bytes().filter(|byte| *byte == b'\n').count() + 1;
         let column = before.get(line_start..).unwrap_or_default().chars().count() + 1;
-        Self { line: u32::try_from(line).unwrap_or(u32::MAX), column: u32::try_from(column).unwrap_or(u32::MAX) }
+        Self {
+            line: u32::try_from(line).unwrap_or(u32::MAX),
+            column: u32::try_from(column).unwrap_or(u32::MAX),
+        }
     }
 }
 
@@ -89,7 +92,9 @@ pub(crate) fn last_key(pointer: &str) -> String {
 
 /// Removes a value. Nothing happens when it is not there.
 pub(crate) fn remove(value: &mut serde_json::Value, pointer: &str) {
-    let Some((parent, _)) = pointer.rsplit_once('/') else { return };
+    let Some((parent, _)) = pointer.rsplit_once('/') else {
+        return;
+    };
     let key = last_key(pointer);
     match value.pointer_mut(parent) {
         Some(serde_json::Value::Object(map)) => {
@@ -113,10 +118,19 @@ mod tests {
 
     #[test]
     fn positions_count_characters() {
-        for (text, offset, line, column) in
-            [("abc", 0, 1, 1), ("abc", 2, 1, 3), ("a\nb", 2, 2, 1), ("\u{e4}x", 2, 1, 2), ("a\r\nb", 3, 2, 1), ("a", 99, 1, 2)]
-        {
-            assert_eq!(Position::at(text, offset), Position { line, column }, "{text:?} {offset}");
+        for (text, offset, line, column) in [
+            ("abc", 0, 1, 1),
+            ("abc", 2, 1, 3),
+            ("a\nb", 2, 2, 1),
+            ("\u{e4}x", 2, 1, 2),
+            ("a\r\nb", 3, 2, 1),
+            ("a", 99, 1, 2),
+        ] {
+            assert_eq!(
+                Position::at(text, offset),
+                Position { line, column },
+                "{text:?} {offset}"
+            );
         }
     }
 

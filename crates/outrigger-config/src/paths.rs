@@ -46,12 +46,14 @@ pub(crate) fn upwards(start: &Path, stop: &Path) -> Vec<PathBuf> {
 
 /// The `file://` URL of an absolute path, escaped as `pathToFileURL` of Node and Bun does.
 pub(crate) fn file_url(path: &Path) -> String {
-    const KEEP: &[u8] = b"/-_.!*'();:@&=+$,[]|^`{}";
     let mut url = String::from("file://");
     for byte in path.as_os_str().as_encoded_bytes() {
-        // The escape set of the URL standard's path: controls, space, " # < > ? ` { } and non-ASCII, and % itself.
-        let escaped = matches!(byte, b'"' | b'#' | b'<' | b'>' | b'?' | b'`' | b'{' | b'}' | b'%' | b'\\' | b'^' | b'|');
-        if !escaped && (byte.is_ascii_alphanumeric() || KEEP.contains(byte) || *byte == b'~') {
+        // The URL standard's path set, and the `%` and `\` that Node and Bun escape on top of it.
+        let escaped = matches!(
+            byte,
+            b'"' | b'#' | b'<' | b'>' | b'?' | b'`' | b'{' | b'}' | b'^' | b'%' | b'\\'
+        );
+        if byte.is_ascii_graphic() && !escaped {
             url.push(char::from(*byte));
         } else {
             url.push_str(&format!("%{byte:02X}"));
@@ -71,7 +73,10 @@ pub(crate) fn from_file_url(url: &str) -> Option<PathBuf> {
     let mut bytes = Vec::with_capacity(rest.len());
     let mut left = rest.as_bytes();
     while let Some((byte, tail)) = left.split_first() {
-        let hex = tail.get(..2).filter(|_| *byte == b'%').and_then(|two| std::str::from_utf8(two).ok());
+        let hex = tail
+            .get(..2)
+            .filter(|_| *byte == b'%')
+            .and_then(|two| std::str::from_utf8(two).ok());
         match hex.and_then(|two| u8::from_str_radix(two, 16).ok()) {
             Some(decoded) => {
                 bytes.push(decoded);
@@ -88,10 +93,20 @@ pub(crate) fn from_file_url(url: &str) -> Option<PathBuf> {
 
 /// Files below `root` for which `wanted` says yes, sorted by path. Symbolic links are followed, circles are not.
 /// A folder that is not there or cannot be read has no files, as in the reference.
-pub(crate) fn files_below(root: &Path, recursive: bool, wanted: &dyn Fn(&Path) -> bool) -> Vec<PathBuf> {
+pub(crate) fn files_below(
+    root: &Path,
+    recursive: bool,
+    wanted: &dyn Fn(&Path) -> bool,
+) -> Vec<PathBuf> {
     let mut found = Vec::new();
     let mut seen = BTreeSet::new();
-    collect(root, if recursive { MAX_DEPTH } else { 0 }, wanted, &mut seen, &mut found);
+    collect(
+        root,
+        if recursive { MAX_DEPTH } else { 0 },
+        wanted,
+        &mut seen,
+        &mut found,
+    );
     found.sort();
     found
 }
@@ -103,14 +118,20 @@ fn collect(
     seen: &mut BTreeSet<PathBuf>,
     found: &mut Vec<PathBuf>,
 ) {
-    let Ok(canonical) = folder.canonicalize() else { return };
+    let Ok(canonical) = folder.canonicalize() else {
+        return;
+    };
     if !seen.insert(canonical) {
         return;
     }
-    let Ok(entries) = std::fs::read_dir(folder) else { return };
+    let Ok(entries) = std::fs::read_dir(folder) else {
+        return;
+    };
     for entry in entries.flatten() {
         let path = entry.path();
-        let Ok(meta) = std::fs::metadata(&path) else { continue };
+        let Ok(meta) = std::fs::metadata(&path) else {
+            continue;
+        };
         if meta.is_dir() && depth > 0 {
             collect(&path, depth - 1, wanted, seen, found);
         } else if meta.is_file() && wanted(&path) {
@@ -121,7 +142,9 @@ fn collect(
 
 /// Whether the file's name ends in one of these extensions, compared as written.
 pub(crate) fn has_extension(path: &Path, extensions: &[&str]) -> bool {
-    path.extension().and_then(|e| e.to_str()).is_some_and(|e| extensions.contains(&e))
+    path.extension()
+        .and_then(|e| e.to_str())
+        .is_some_and(|e| extensions.contains(&e))
 }
 
 /// What the operating system said, in words, without its error number.
@@ -143,8 +166,18 @@ pub(crate) fn read(path: &Path) -> Result<Option<String>, crate::ConfigError> {
     match std::fs::read_to_string(path) {
         Ok(text) => Ok(Some(text)),
         // A file where a folder was expected (`NotADirectory`) is the same as no file.
-        Err(error) if matches!(error.kind(), std::io::ErrorKind::NotFound | std::io::ErrorKind::NotADirectory) => Ok(None),
-        Err(error) => Err(crate::ConfigError::Read { file: path.display().to_string(), reason: reason(&error) }),
+        Err(error)
+            if matches!(
+                error.kind(),
+                std::io::ErrorKind::NotFound | std::io::ErrorKind::NotADirectory
+            ) =>
+        {
+            Ok(None)
+        }
+        Err(error) => Err(crate::ConfigError::Read {
+            file: path.display().to_string(),
+            reason: reason(&error),
+        }),
     }
 }
 
@@ -154,28 +187,53 @@ mod tests {
 
     #[test]
     fn expands() {
-        for (path, expected) in
-            [("x", "/f/x"), ("./x", "/f/x"), ("../x", "/x"), ("/a/./b/../c", "/a/c"), ("~/x", "/h/x"), ("~", "/h"), ("~x", "/f/~x")]
-        {
-            assert_eq!(expand(path, Path::new("/f"), Path::new("/h")), Path::new(expected), "{path}");
+        for (path, expected) in [
+            ("x", "/f/x"),
+            ("./x", "/f/x"),
+            ("../x", "/x"),
+            ("/a/./b/../c", "/a/c"),
+            ("~/x", "/h/x"),
+            ("~", "/h"),
+            ("~x", "/f/~x"),
+        ] {
+            assert_eq!(
+                expand(path, Path::new("/f"), Path::new("/h")),
+                Path::new(expected),
+                "{path}"
+            );
         }
     }
 
     #[test]
     fn goes_upwards() {
         let up = |start: &str, stop: &str| upwards(Path::new(start), Path::new(stop));
-        assert_eq!(up("/a/b/c", "/a"), ["/a/b/c", "/a/b", "/a"].map(PathBuf::from));
+        assert_eq!(
+            up("/a/b/c", "/a"),
+            ["/a/b/c", "/a/b", "/a"].map(PathBuf::from)
+        );
         assert_eq!(up("/a", "/a"), [PathBuf::from("/a")]);
         assert_eq!(up("/a/b", "/x"), ["/a/b", "/a", "/"].map(PathBuf::from));
     }
 
     #[test]
     fn urls_round_trip() {
-        for path in ["/a/b.ts", "/a b/c#d?.ts", "/\u{e4}/x%20y", "/a/~x+@v1.2/{p}"] {
+        for path in [
+            "/a/b.ts",
+            "/a b/c#d?.ts",
+            "/\u{e4}/x%20y",
+            "/a/~x+@v1.2/{p}",
+        ] {
             let url = file_url(Path::new(path));
-            assert_eq!(from_file_url(&url).as_deref(), Some(Path::new(path)), "{url}");
+            assert_eq!(
+                from_file_url(&url).as_deref(),
+                Some(Path::new(path)),
+                "{url}"
+            );
         }
-        assert_eq!(file_url(Path::new("/a b/\u{e4}#.ts")), "file:///a%20b/%C3%A4%23.ts");
+        assert_eq!(
+            file_url(Path::new("/a b/\u{e4}#.ts")),
+            "file:///a%20b/%C3%A4%23.ts"
+        );
         assert_eq!(from_file_url("file://server/x"), None);
         assert_eq!(from_file_url("npm"), None);
     }

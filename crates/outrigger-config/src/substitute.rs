@@ -39,9 +39,16 @@ pub(crate) fn substitute(document: &mut Document, scope: Scope<'_>) -> Result<()
     Ok(())
 }
 
-fn walk(value: &mut Value, pointer: &str, document: &Document, scope: Scope<'_>) -> Result<(), ConfigError> {
+fn walk(
+    value: &mut Value,
+    pointer: &str,
+    document: &Document,
+    scope: Scope<'_>,
+) -> Result<(), ConfigError> {
     match value {
-        Value::String(text) if text.contains('{') => *text = replace(text, pointer, document, scope)?,
+        Value::String(text) if text.contains('{') => {
+            *text = replace(text, pointer, document, scope)?
+        }
         Value::Array(items) => {
             for (index, item) in items.iter_mut().enumerate() {
                 walk(item, &format!("{pointer}/{index}"), document, scope)?;
@@ -51,7 +58,10 @@ fn walk(value: &mut Value, pointer: &str, document: &Document, scope: Scope<'_>)
             for (key, member) in map.iter_mut() {
                 walk(member, &child(pointer, key), document, scope)?;
             }
-            if map.keys().any(|key| key.contains("{env:") || key.contains("{file:")) {
+            if map
+                .keys()
+                .any(|key| key.contains("{env:") || key.contains("{file:"))
+            {
                 let mut renamed = Map::new();
                 for (key, member) in std::mem::take(map) {
                     renamed.insert(replace(&key, pointer, document, scope)?, member);
@@ -64,22 +74,31 @@ fn walk(value: &mut Value, pointer: &str, document: &Document, scope: Scope<'_>)
     Ok(())
 }
 
-fn replace(text: &str, pointer: &str, document: &Document, scope: Scope<'_>) -> Result<String, ConfigError> {
-    let with_env = expand(text, "{env:", |name| Ok(scope.env.get(name).cloned().unwrap_or_default()))?;
+fn replace(
+    text: &str,
+    pointer: &str,
+    document: &Document,
+    scope: Scope<'_>,
+) -> Result<String, ConfigError> {
+    let with_env = expand(text, "{env:", |name| {
+        Ok(scope.env.get(name).cloned().unwrap_or_default())
+    })?;
     expand(&with_env, "{file:", |reference| {
         let path = paths::expand(reference, scope.folder, scope.home);
-        std::fs::read_to_string(&path).map(|content| content.trim().to_owned()).map_err(|error| {
-            let at = position_of(&document.positions, pointer);
-            ConfigError::FileReference {
-                file: scope.file.into(),
-                line: at.line,
-                column: at.column,
-                pointer: pointer.into(),
-                reference: format!("{{file:{reference}}}"),
-                path: path.display().to_string(),
-                reason: paths::reason(&error),
-            }
-        })
+        std::fs::read_to_string(&path)
+            .map(|content| content.trim().to_owned())
+            .map_err(|error| {
+                let at = position_of(&document.positions, pointer);
+                ConfigError::FileReference {
+                    file: scope.file.into(),
+                    line: at.line,
+                    column: at.column,
+                    pointer: pointer.into(),
+                    reference: format!("{{file:{reference}}}").into(),
+                    path: path.display().to_string(),
+                    reason: paths::reason(&error).into(),
+                }
+            })
     })
 }
 
@@ -115,9 +134,19 @@ mod tests {
     use serde_json::json;
 
     fn run(text: &str, folder: &Path, home: &Path) -> Result<Value, ConfigError> {
-        let env = [("KEY", "s3\"cret"), ("EMPTY", ""), ("DIR", "sub")].map(|(k, v)| (k.to_owned(), v.to_owned())).into();
+        let env = [("KEY", "s3\"cret"), ("EMPTY", ""), ("DIR", "sub")]
+            .map(|(k, v)| (k.to_owned(), v.to_owned()))
+            .into();
         let mut document = jsonc::parse(text, "opencode.json")?;
-        substitute(&mut document, Scope { env: &env, home, folder, file: "opencode.json" })?;
+        substitute(
+            &mut document,
+            Scope {
+                env: &env,
+                home,
+                folder,
+                file: "opencode.json",
+            },
+        )?;
         Ok(document.value)
     }
 
@@ -131,17 +160,36 @@ mod tests {
         let absolute = dir.path().join("sub/x").display().to_string();
         for (text, expected) in [
             (r#""{env:KEY}""#.to_owned(), json!("s3\"cret")),
-            (r#""a{env:KEY}b{env:KEY}c""#.into(), json!("as3\"cretbs3\"cretc")),
+            (
+                r#""a{env:KEY}b{env:KEY}c""#.into(),
+                json!("as3\"cretbs3\"cretc"),
+            ),
             (r#""[{env:NOT_SET}{env:EMPTY}]""#.into(), json!("[]")),
             (r#""{file:sub/x}""#.into(), json!("line \"1\"\nline 2")),
-            (r#""{file:./{env:DIR}/x}""#.into(), json!("line \"1\"\nline 2")),
-            (format!(r#""{{file:{absolute}}}""#), json!("line \"1\"\nline 2")),
+            (
+                r#""{file:./{env:DIR}/x}""#.into(),
+                json!("line \"1\"\nline 2"),
+            ),
+            (
+                format!(r#""{{file:{absolute}}}""#),
+                json!("line \"1\"\nline 2"),
+            ),
             (r#""{file:~/h}""#.into(), json!("home")),
-            (r#"["{env:KEY}", 1, {"{env:DIR}": "{env:DIR}"}]"#.into(), json!(["s3\"cret", 1, {"sub": "sub"}])),
-            (r#""{env:} {env: {other:x} {""#.into(), json!("{env:} {env: {other:x} {")),
+            (
+                r#"["{env:KEY}", 1, {"{env:DIR}": "{env:DIR}"}]"#.into(),
+                json!(["s3\"cret", 1, {"sub": "sub"}]),
+            ),
+            (
+                r#""{env:} {other:x} {env:""#.into(),
+                json!("{env:} {other:x} {env:"),
+            ),
             ("{\"a\": 1 // {file:missing}\n}".into(), json!({"a": 1})),
         ] {
-            assert_eq!(run(&text, dir.path(), home.path()).unwrap(), expected, "{text}");
+            assert_eq!(
+                run(&text, dir.path(), home.path()).unwrap(),
+                expected,
+                "{text}"
+            );
         }
     }
 
@@ -149,8 +197,8 @@ mod tests {
     fn missing_file_is_named() {
         let folder = Path::new("/nonexistent-folder");
         let error = run("{\n \"a\": {\"b\": \"x {file:key.txt}\"}}", folder, folder).unwrap_err();
-        insta::assert_snapshot!(error, @"");
-        insta::assert_snapshot!(error.hint().unwrap(), @"");
+        insta::assert_snapshot!(error, @"opencode.json:2:13: /a/b: {file:key.txt} cannot be read: /nonexistent-folder/key.txt: no such file");
+        insta::assert_snapshot!(error.hint().unwrap(), @"create the file or correct the path; a relative path starts at the folder of opencode.json");
         assert_eq!(error.code(), "config.file_reference");
     }
 }

@@ -1,1 +1,31 @@
-//! JS plugin processes: host script, frames, RPC peer, reverse requests.
+//! JS plugin processes: one process of Bun or Node that holds OpenCode plugins, and the host's end of its channel.
+//!
+//! The crate is for the conversation: [`JsRuntime::find`] looks for Bun and Node, [`JsProcess::start`] starts the host
+//! script in its box and waits for its hello, and the methods of [`JsProcess`] load plugins, run hooks and tools, and
+//! hand events over. What a plugin asks back goes to a [`HostHandler`]. `docs/plugin-protocol.md` describes the frames.
+//!
+//! It is not for deciding: which plugins share a process, when one is started again or given up, what a hook may
+//! change and what a timeout costs are questions for `outrigger-plugins`.
+//!
+//! Nothing here waits without a deadline, and a deadline covers write, run and read (invariant 5). A process that did
+//! not answer in time is not killed by this crate: its owner asks [`JsProcess::entered`] whom to blame, and drops it.
+
+#![warn(clippy::indexing_slicing, clippy::string_slice)]
+
+mod blame;
+mod codec;
+mod error;
+mod output;
+mod peer;
+mod policy;
+mod process;
+mod runtime;
+mod script;
+
+pub use codec::{Decoder, encode};
+pub use error::{Closed, JsError};
+pub use output::OutputLog;
+pub use peer::HostHandler;
+pub use policy::default_policy;
+pub use process::{JsProcess, StartOptions};
+pub use runtime::{JsRuntime, Lookup, RuntimeKind};

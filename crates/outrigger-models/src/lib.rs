@@ -1,1 +1,38 @@
 //! Model providers at wire level, the catalog of limits and prices, and cassettes.
+//!
+//! This crate turns a provider-neutral request into HTTP and the answer's bytes into events. It is not for sessions,
+//! tools or hooks: what goes into a request and what is done with an answer is decided elsewhere.
+//!
+//! - [`Models`] joins `provider` entries of `opencode.json`, built-in providers, keys from the environment and the
+//!   catalog, and finds a model in them ([`Models::resolve`]).
+//! - [`Resolved::stream`] asks a model. Deadlines, retries and decoding happen inside the stream.
+//! - `npm: "cassette"` replays a recorded conversation (`options.file`); `options.record` records one.
+//!
+//! Keys are in no error, no `Debug` output and no recording.
+
+mod anthropic;
+mod cassette;
+mod catalog;
+mod content;
+mod error;
+mod client;
+mod json_scan;
+mod models;
+mod near;
+mod openai;
+mod presets;
+mod provider;
+mod resolved;
+mod retry;
+mod secret;
+mod sse;
+mod stream;
+#[cfg(test)]
+mod testing;
+mod wire;
+
+pub use error::ModelError;
+pub use models::{Models, ModelsOptions, cost, max_output_tokens};
+pub use resolved::{Resolved, StreamOptions};
+pub use retry::{Deadlines, RetryPolicy};
+pub use stream::{ModelStream, RetryNotice, StreamItem};

@@ -78,6 +78,8 @@ pub mod process {
     pub const STAGE: &str = "plugin.stage";
     /// Notification [`super::Enter`]: written before a plugin's code is entered, so that a hang is blamed on the right one.
     pub const ENTER: &str = "plugin.enter";
+    /// Notification `{}`: the code entered for an `event.batch` has returned (nothing else answers a batch).
+    pub const LEAVE: &str = "plugin.leave";
     /// Notification [`super::HookResult`].
     pub const HOOK_RESULT: &str = "hook.result";
     /// Request [`super::SdkRequest`], answer [`super::SdkResponse`].

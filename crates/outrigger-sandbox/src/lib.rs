@@ -1,1 +1,37 @@
-//! The only way a process is started: process group, parent-death signal, limits, Landlock, deadlines.
+//! The only way a process is started (invariant 4), and the only way a foreign path is checked (invariant 11).
+//!
+//! A [`Spawner`] is a handle to one thread that lives as long as the host and starts every process: the parent-death
+//! signal fires when the *thread* that forked ends, so a process must not be started from a worker that may end first.
+//! A [`Spec`] says everything about the process to be; nothing is inherited. A [`Child`] is killed with all that it
+//! started when it is dropped.
+//!
+//! What this crate is not for: deciding what a process may do (the policy comes from the caller), talking to it, or
+//! keeping it alive. Linux only, 5.4 or later; Landlock from 5.13 on, its TCP rules from 6.7 on.
+
+#[cfg(not(target_os = "linux"))]
+compile_error!("outrigger-sandbox needs Linux: it is made of pidfd, PR_SET_PDEATHSIG and Landlock");
+
+pub mod env;
+pub mod ledger;
+pub mod paths;
+
+mod child;
+mod error;
+mod policy;
+mod process;
+mod procfs;
+mod run;
+mod setup;
+mod spawner;
+mod spec;
+mod tree;
+mod which;
+
+pub use child::{Child, Exit, Killer};
+pub use error::SandboxError;
+pub use policy::{Level, Policy};
+pub use procfs::start_time;
+pub use run::{Captured, Output, run, run_with_input};
+pub use spawner::Spawner;
+pub use spec::{Limits, Spec, Stdio};
+pub use which::which;

@@ -1,1 +1,30 @@
 //! The tool runtime (the one way to run a tool) and the bundled tools.
+//!
+//! [`ToolRuntime::execute`] is the one way to run a tool (invariant 2): look up, validate, hooks, validate again, permission questions,
+//! run under a deadline and cancellation, output limits, hooks, record. What a call may ask of its session is the port [`ToolHost`], which
+//! the agent implements. [`builtin::register_all`] brings the bundled tools; plugins and MCP servers register a [`FnTool`] each.
+//!
+//! What this crate is not for: deciding permissions (the host answers), talking to models, keeping sessions.
+
+pub mod builtin;
+
+mod capture;
+mod diff;
+mod error;
+mod files;
+mod host;
+mod matching;
+mod output;
+mod runtime;
+mod schema;
+mod shell;
+mod tool;
+
+pub use error::ToolError;
+pub use files::nearby_instruction_files;
+pub use host::{
+    AgentEntry, CancelFlag, HookVerdict, Limits, NearbyInstruction, PermissionAsk, SkillEntry, SubagentAnswer,
+    SubagentRequest, ToolContext, ToolHost,
+};
+pub use runtime::{Executed, ToolRuntime};
+pub use tool::{FnTool, Tool};

@@ -1,0 +1,167 @@
+//! Permission questions: rules first, then plugins, then the user.
+
+use std::collections::HashMap;
+use std::sync::Mutex;
+
+use outrigger_kernel::permission::evaluate;
+use outrigger_protocol::event::Event;
+use outrigger_protocol::id::{PermissionId, SessionId};
+use outrigger_protocol::permission::{Action, PermissionRequest, Reply, Rule, ToolRef};
+use outrigger_protocol::turn::HookPayload;
+use outrigger_tools::PermissionAsk;
+use serde_json::json;
+use tokio::sync::oneshot;
+
+use crate::error::AgentError;
+use crate::ids;
+use crate::inner::{Agent, Inner, lock};
+
+/// Who answers a question that no rule answers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Answering {
+    /// Nobody is there: refused at once, never waited for.
+    #[default]
+    Refuse,
+    /// `--auto`: allowed, unless a rule denies it.
+    Allow,
+    /// A client answers through [`Agent::answer`].
+    Ask,
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct Questions {
+    open: Mutex<HashMap<PermissionId, (PermissionRequest, oneshot::Sender<Reply>)>>,
+}
+
+/// Why a tool may not do what it wants.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Refusal {
+    /// A rule says so; the turn goes on.
+    Rule(String),
+    /// The user says so, or nobody is there to say otherwise; the turn ends behind this step, as in the reference.
+    User(String),
+}
+
+impl Refusal {
+    pub(crate) fn text(self) -> String {
+        match self {
+            Self::Rule(text) | Self::User(text) => text,
+        }
+    }
+}
+
+/// What a question is about, beside the question itself.
+pub(crate) struct Asker<'a> {
+    pub(crate) session_id: &'a SessionId,
+    pub(crate) tool: Option<ToolRef>,
+    pub(crate) rules: &'a [&'a [Rule]],
+}
+
+impl Inner {
+    /// Decides a question; the text is for the audit.
+    pub(crate) async fn decide(&self, asker: &Asker<'_>, ask: PermissionAsk) -> Result<String, Refusal> {
+        let approvals = lock(&self.approvals).clone();
+        let mut layers: Vec<&[Rule]> = asker.rules.to_vec();
+        layers.push(&approvals);
+        let patterns = if ask.patterns.is_empty() { vec!["*".to_owned()] } else { ask.patterns.clone() };
+        let actions: Vec<Action> = patterns.iter().map(|p| evaluate(&ask.permission, p, &layers)).collect();
+        if actions.contains(&Action::Deny) {
+            let what = patterns.join(", ");
+            return Err(Refusal::Rule(format!(
+                "A rule of the configuration denies {} for {what}. Do not try to do the same by other means.",
+                ask.permission
+            )));
+        }
+        if actions.iter().all(|action| *action == Action::Allow) {
+            return Ok("allow".into());
+        }
+        let request = PermissionRequest {
+            id: ids::permission(),
+            session_id: asker.session_id.clone(),
+            permission: ask.permission,
+            patterns,
+            always: ask.always,
+            metadata: ask.metadata,
+            tool: asker.tool.clone(),
+        };
+        match self.ask_plugins(&request).await.as_deref() {
+            Some("allow") => return Ok("allow (plugin)".into()),
+            Some("deny") => {
+                return Err(Refusal::Rule(format!("A plugin denies {} for {}.", request.permission, request.patterns.join(", "))));
+            }
+            _ => {}
+        }
+        self.ask_user(request).await
+    }
+
+    /// `permission.ask`, which the reference declares and never calls (B3).
+    async fn ask_plugins(&self, request: &PermissionRequest) -> Option<String> {
+        let payload = HookPayload { input: json!(request), output: json!({ "status": "ask" }) };
+        let result = self.run_hooks("tool.before_permission", vec![payload], Some(&request.session_id), None, None).await;
+        result.outputs.first()?.get("status")?.as_str().map(str::to_owned)
+    }
+
+    async fn ask_user(&self, request: PermissionRequest) -> Result<String, Refusal> {
+        let (sender, receiver) = oneshot::channel();
+        let id = request.id.clone();
+        let text = format!("{} ({})", request.permission, request.patterns.join(", "));
+        lock(&self.questions.open).insert(id.clone(), (request.clone(), sender));
+        if let Err(error) = self.commit(Vec::new(), vec![Event::PermissionAsked(request.clone())]).await {
+            tracing::error!("{error}");
+        }
+        let reply = match self.answering {
+            Answering::Refuse => Reply::Reject,
+            Answering::Allow => Reply::Once,
+            Answering::Ask => receiver.await.unwrap_or(Reply::Reject),
+        };
+        lock(&self.questions.open).remove(&id);
+        let replied = Event::PermissionReplied { session_id: request.session_id.clone(), request_id: id, reply };
+        if let Err(error) = self.commit(Vec::new(), vec![replied]).await {
+            tracing::error!("{error}");
+        }
+        match reply {
+            Reply::Once => Ok("ask -> once".into()),
+            Reply::Always => {
+                let rules = request.always.iter().map(|pattern| Rule {
+                    permission: request.permission.clone(),
+                    pattern: pattern.clone(),
+                    action: Action::Allow,
+                });
+                lock(&self.approvals).extend(rules);
+                Ok("ask -> always".into())
+            }
+            Reply::Reject if self.answering == Answering::Refuse => Err(Refusal::User(format!(
+                "Permission was not given: {text} has to be asked for, and there is nobody to ask. \
+                 (Allow it under `permission` in opencode.json, or run with --auto.)"
+            ))),
+            Reply::Reject => Err(Refusal::User(format!("The user refused: {text}."))),
+        }
+    }
+}
+
+impl Agent {
+    /// Questions that wait for an answer.
+    #[must_use]
+    pub fn questions(&self) -> Vec<PermissionRequest> {
+        lock(&self.inner.questions.open).values().map(|(request, _)| request.clone()).collect()
+    }
+
+    /// Answers a question; false when there is none of that identifier any more.
+    #[must_use]
+    pub fn answer(&self, id: &PermissionId, reply: Reply) -> bool {
+        lock(&self.inner.questions.open).remove(id).is_some_and(|(_, sender)| sender.send(reply).is_ok())
+    }
+
+    /// Decides a permission question of a plugin's tool, for the call of that session and agent.
+    ///
+    /// # Errors
+    /// The text of the refusal.
+    pub async fn ask_for(&self, session_id: &SessionId, agent: &str, tool: Option<ToolRef>, ask: PermissionAsk) -> Result<String, String> {
+        let session = self.session(session_id).map_err(|e: AgentError| e.to_string())?;
+        let agent_rules = self.inner.agents.get(agent).map(|a| a.permission.clone()).unwrap_or_default();
+        let own = session.permission.unwrap_or_default();
+        let asker = Asker { session_id, tool, rules: &[&agent_rules, &own] };
+        self.inner.decide(&asker, ask).await.map_err(Refusal::text)
+    }
+}
+

@@ -1,0 +1,520 @@
+//! The loop that runs a turn: it tells the kernel what happened, stores the step, and carries out the effects.
+//!
+//! There is no second loop: what the model said, what hooks answered and what tools did all come in through one channel,
+//! in one order, and that order is what the log holds.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use outrigger_kernel::turn::Turn;
+use outrigger_kernel::{digest, turn};
+use outrigger_protocol::event::Event;
+use outrigger_protocol::id::{MessageId, SessionId, TurnId};
+use outrigger_protocol::log::{LogRecord, TurnStep};
+use outrigger_protocol::message::{MessageInfo, MessageWithParts, NamedError};
+use outrigger_protocol::model::{ModelParams, ModelRequest, StreamEvent, ToolOffer};
+use outrigger_protocol::session::{Session, SessionStatus, SessionSummary};
+use outrigger_protocol::tool::{ToolCall, ToolOutcome};
+use outrigger_protocol::turn::{Effect, EffectId, HookPayload, Input, KnownTool, ModelSignal, SessionPatch, TurnOutcome};
+use outrigger_tools::{CancelFlag, ToolContext};
+use serde_json::{Value, json};
+use tokio::sync::{mpsc, watch};
+
+use crate::bus::numbered;
+use crate::error::AgentError;
+use crate::host::CallHost;
+use crate::ids::now;
+use crate::inner::Inner;
+use crate::request;
+
+/// What the running effects report.
+pub(crate) enum Msg {
+    /// For the kernel.
+    Input(Input),
+    /// A piece of streamed text, told and not stored.
+    Delta { index: u32, reasoning: bool, text: String },
+    /// A chain whose output the request is made from.
+    Hooked { effect: EffectId, point: &'static str, result: outrigger_plugins::PipelineResult },
+    /// The tools of a step.
+    Tools { effect: EffectId, offers: Vec<ToolOffer>, known: Vec<KnownTool> },
+    /// A model request is tried again.
+    Retry { attempt: u32, message: String, next: u64 },
+}
+
+/// The request of the current step, as far as it is made.
+#[derive(Default)]
+struct Draft {
+    offers: Vec<ToolOffer>,
+    history: Vec<MessageWithParts>,
+    system: Vec<String>,
+    params: ModelParams,
+    headers: Vec<(String, String)>,
+}
+
+pub(crate) struct Driver {
+    inner: Arc<Inner>,
+    turn_id: TurnId,
+    session_id: SessionId,
+    state: Option<Turn>,
+    n: u64,
+    sender: mpsc::UnboundedSender<Msg>,
+    inbox: mpsc::UnboundedReceiver<Msg>,
+    cancel: watch::Receiver<bool>,
+    /// Raised when the kernel says so; everything that runs listens.
+    abort: (watch::Sender<bool>, CancelFlag),
+    draft: Draft,
+    diffs: BTreeMap<String, Value>,
+    outcome: Option<TurnOutcome>,
+}
+
+impl Driver {
+    pub(crate) fn new(inner: Arc<Inner>, turn_id: TurnId, session_id: SessionId, cancel: watch::Receiver<bool>) -> Self {
+        let (sender, inbox) = mpsc::unbounded_channel();
+        Self {
+            inner,
+            turn_id,
+            session_id,
+            state: None,
+            n: 0,
+            sender,
+            inbox,
+            cancel,
+            abort: CancelFlag::new(),
+            draft: Draft::default(),
+            diffs: BTreeMap::new(),
+            outcome: None,
+        }
+    }
+
+    /// Takes over a turn that another process left: the stored steps are replayed without carrying anything out.
+    pub(crate) fn restore(&mut self, steps: &[TurnStep]) -> Result<(), AgentError> {
+        self.state = crate::replay::state_after(steps)?;
+        self.n = steps.last().map_or(0, |step| step.n + 1);
+        Ok(())
+    }
+
+    /// Runs from this input to the end of the turn.
+    pub(crate) async fn run(mut self, first: Input) -> Result<(TurnOutcome, Option<Turn>), AgentError> {
+        self.take(first).await?;
+        let mut cancelled = false;
+        while self.outcome.is_none() {
+            tokio::select! {
+                biased;
+                changed = self.cancel.changed(), if !cancelled => {
+                    // A canceller that is gone can cancel nothing any more.
+                    cancelled = true;
+                    if changed.is_ok() && *self.cancel.borrow() {
+                        self.take(Input::Cancel).await?;
+                    }
+                }
+                message = self.inbox.recv() => match message {
+                    Some(message) => self.receive(message).await?,
+                    None => break,
+                },
+            }
+        }
+        let outcome = self.outcome.take().unwrap_or(TurnOutcome::Cancelled);
+        Ok((outcome, self.state.take()))
+    }
+
+    async fn receive(&mut self, message: Msg) -> Result<(), AgentError> {
+        match message {
+            Msg::Input(input) => self.take(input).await,
+            Msg::Delta { index, reasoning, text } => {
+                self.tell_delta(index, reasoning, text);
+                Ok(())
+            }
+            Msg::Hooked { effect, point, result } => {
+                let output = self.use_output(point, result.outputs.into_iter().next());
+                self.take(Input::HookDone { effect, output, block: result.block }).await
+            }
+            Msg::Tools { effect, offers, known } => {
+                self.draft.offers = offers;
+                self.take(Input::ToolsReady { effect, tools: known }).await
+            }
+            Msg::Retry { attempt, message, next } => {
+                let status = SessionStatus::Retry { attempt, message, next };
+                self.inner.tell(vec![numbered(Event::SessionStatus { session_id: self.session_id.clone(), status })]);
+                Ok(())
+            }
+        }
+    }
+
+    fn tell_delta(&self, index: u32, reasoning: bool, delta: String) {
+        let _ = reasoning;
+        let Some(state) = &self.state else { return };
+        let (Some(part_id), Some(message)) = (state.part_of_block(index), state.message()) else { return };
+        let event = Event::PartDelta {
+            session_id: self.session_id.clone(),
+            message_id: message.id.clone(),
+            part_id: part_id.clone(),
+            field: "text".into(),
+            delta,
+        };
+        self.inner.tell(vec![numbered(event)]);
+    }
+
+    /// One step: the kernel decides, the step and its events are stored in one transaction, then the rest is begun.
+    async fn take(&mut self, input: Input) -> Result<(), AgentError> {
+        let at = now();
+        if let Input::ToolDone { outcome: ToolOutcome::Completed { output, .. }, .. } = &input {
+            self.remember_diff(&output.metadata);
+        }
+        let effects = turn::step(&mut self.state, at, input.clone());
+        let step = TurnStep {
+            turn: self.turn_id.clone(),
+            session_id: self.session_id.clone(),
+            n: self.n,
+            at,
+            input,
+            intents: digest::intents(&effects),
+            digest: digest::effects(&effects),
+            last: effects.iter().any(|e| matches!(e, Effect::Finish { .. })),
+        };
+        self.n += 1;
+        outrigger_store::fault::point("turn.before_step");
+        let diffs: Vec<Value> = self.diffs.values().cloned().collect();
+        let inner = Arc::clone(&self.inner);
+        inner
+            .commit_with(vec![LogRecord::TurnStep(Box::new(step))], || events_of(&inner, &self.session_id, &effects, &diffs))
+            .await?;
+        outrigger_store::fault::point("turn.after_step");
+        for effect in effects {
+            self.begin(effect);
+        }
+        Ok(())
+    }
+
+    fn begin(&mut self, effect: Effect) {
+        match effect {
+            Effect::Publish { .. } | Effect::PatchSession { .. } => {}
+            Effect::Hooks { effect, point, payload } => self.begin_hooks(effect, &point, payload),
+            Effect::PrepareTools { effect, .. } => self.begin_tools(effect),
+            Effect::CallModel { effect, .. } => self.begin_model(effect),
+            Effect::RunTool { effect, call } => self.begin_tool(effect, call),
+            Effect::MakeTitle { message_id } => self.begin_title(message_id),
+            Effect::Abort => {
+                let _ = self.abort.0.send(true);
+            }
+            Effect::Finish { outcome } => self.outcome = Some(outcome),
+        }
+    }
+
+    // ---- hooks ----
+
+    fn begin_hooks(&mut self, effect: EffectId, point: &str, payload: Option<HookPayload>) {
+        let Some(point) = outrigger_kernel::hooks::point(point).map(|p| p.name) else {
+            let _ = self.sender.send(Msg::Input(Input::HookDone { effect, output: None, block: None }));
+            return;
+        };
+        let payload = match payload {
+            Some(payload) => payload,
+            None => match self.payload(point) {
+                Ok(payload) => payload,
+                Err(error) => {
+                    let block = outrigger_protocol::hook::Block {
+                        code: error.code().into(),
+                        message: error.to_string(),
+                        details: Value::Null,
+                    };
+                    let _ = self.sender.send(Msg::Input(Input::HookDone { effect, output: None, block: Some(block) }));
+                    return;
+                }
+            },
+        };
+        let (inner, sender) = (Arc::clone(&self.inner), self.sender.clone());
+        let (session, turn, cancel) = (self.session_id.clone(), self.turn_id.clone(), self.abort.1.clone());
+        tokio::spawn(async move {
+            let result = inner.run_hooks(point, vec![payload], Some(&session), Some(&turn), Some(cancel)).await;
+            let _ = sender.send(Msg::Hooked { effect, point, result });
+        });
+    }
+
+    /// The payload of a point whose contents the agent holds.
+    fn payload(&mut self, point: &str) -> Result<HookPayload, AgentError> {
+        let Some(state) = &self.state else { return Ok(HookPayload::default()) };
+        let begin = state.begin();
+        let agent = self.inner.agents.get(&begin.agent).cloned().unwrap_or_default();
+        Ok(match point {
+            "llm.before_messages" => {
+                let current = state.message().map(|m| m.id.clone());
+                let mut history = self.inner.store.messages(&self.session_id)?;
+                history.retain(|m| Some(m.info.id()) != current.as_ref());
+                HookPayload { input: json!({}), output: json!({ "messages": history }) }
+            }
+            "llm.before_system" => {
+                let resolved = self.inner.models.resolve(&begin.model)?;
+                let skills = !outrigger_kernel::permission::is_disabled("skill", &[&agent.permission]);
+                let text = self.inner.system_text(&agent, resolved.model(), skills, state.user().system.as_deref());
+                HookPayload {
+                    input: json!({ "sessionID": self.session_id, "model": resolved.model() }),
+                    output: json!({ "system": [text] }),
+                }
+            }
+            "llm.before_params" | "llm.before_headers" => {
+                let resolved = self.inner.models.resolve(&begin.model)?;
+                let input = json!({
+                    "sessionID": self.session_id, "agent": begin.agent, "model": resolved.model(),
+                    "provider": resolved.provider(), "message": MessageInfo::User(state.user().clone()),
+                });
+                let output = if point == "llm.before_headers" {
+                    json!({ "headers": {} })
+                } else {
+                    json!(crate::offer::parameters(&agent, resolved.model(), begin.model.variant.as_deref()))
+                };
+                HookPayload { input, output }
+            }
+            _ => HookPayload::default(),
+        })
+    }
+
+    /// Puts a chain's output where the request is made, or hands it to the kernel for what is stored.
+    fn use_output(&mut self, point: &str, output: Option<Value>) -> Option<Value> {
+        let mut output = output?;
+        let mut field = |key: &str| output.get_mut(key).map(Value::take).unwrap_or_default();
+        match point {
+            "llm.before_messages" => {
+                let items = match field("messages") {
+                    Value::Array(items) => items,
+                    _ => Vec::new(),
+                };
+                // What a plugin made unreadable is left out; the rest of the history stands.
+                self.draft.history = items.into_iter().filter_map(|item| serde_json::from_value(item).ok()).collect();
+            }
+            "llm.before_system" => {
+                let items = field("system");
+                let texts = items.as_array().into_iter().flatten().filter_map(|t| t.as_str().map(str::to_owned));
+                self.draft.system = texts.filter(|t| !t.is_empty()).collect();
+            }
+            "llm.before_params" => {
+                self.draft.params = crate::offer::read_parameters(&output);
+            }
+            "llm.before_headers" => {
+                let headers = field("headers");
+                let pairs = headers.as_object().into_iter().flatten();
+                self.draft.headers = pairs.filter_map(|(k, v)| Some((k.clone(), v.as_str()?.to_owned()))).collect();
+            }
+            _ => return Some(output),
+        }
+        None
+    }
+
+    // ---- tools on offer ----
+
+    fn begin_tools(&mut self, effect: EffectId) {
+        let Some(state) = &self.state else { return };
+        let (inner, sender) = (Arc::clone(&self.inner), self.sender.clone());
+        let (session, turn, cancel) = (self.session_id.clone(), self.turn_id.clone(), self.abort.1.clone());
+        let (agent, switches) = (state.begin().agent.clone(), state.user().tools.clone());
+        tokio::spawn(async move {
+            let (offers, known) = inner.offer_tools(&agent, switches.as_ref(), &session, &turn, cancel).await;
+            let _ = sender.send(Msg::Tools { effect, offers, known });
+        });
+    }
+
+    // ---- the model ----
+
+    fn begin_model(&mut self, effect: EffectId) {
+        let Some(state) = &self.state else { return };
+        let model = state.begin().model.clone();
+        let mut messages: Vec<_> = std::mem::take(&mut self.draft.system)
+            .into_iter()
+            .map(|content| outrigger_protocol::model::ChatMessage::System { content })
+            .collect();
+        messages.extend(request::messages(&std::mem::take(&mut self.draft.history)));
+        let request = ModelRequest {
+            messages,
+            tools: std::mem::take(&mut self.draft.offers),
+            params: std::mem::take(&mut self.draft.params),
+            headers: std::mem::take(&mut self.draft.headers),
+        };
+        let task = ModelTask {
+            inner: Arc::clone(&self.inner),
+            sender: self.sender.clone(),
+            effect,
+            session_id: self.session_id.clone(),
+            cancel: self.abort.1.clone(),
+        };
+        outrigger_store::fault::point("model.before_call");
+        tokio::spawn(task.run(model, request));
+    }
+
+    // ---- tools ----
+
+    fn begin_tool(&mut self, effect: EffectId, call: ToolCall) {
+        let Some(state) = &self.state else { return };
+        let inner = Arc::clone(&self.inner);
+        let agent = inner.agents.get(&state.begin().agent).cloned().unwrap_or_default();
+        let host = Arc::new(CallHost::new(
+            Arc::clone(&inner),
+            self.turn_id.clone(),
+            &call,
+            agent,
+            state.begin().model.clone(),
+            effect,
+            self.sender.clone(),
+            self.abort.1.clone(),
+        ));
+        let mut ctx = ToolContext::new(
+            call.clone(),
+            inner.place.directory.clone(),
+            inner.place.worktree.clone(),
+            Arc::clone(&host) as Arc<dyn outrigger_tools::ToolHost>,
+            inner.spawner.clone(),
+            inner.artifacts.clone(),
+        );
+        ctx.cancel = self.abort.1.clone();
+        ctx.limits = inner.tool_limits();
+        let (sender, turn) = (self.sender.clone(), self.turn_id.clone());
+        tokio::spawn(async move {
+            outrigger_store::fault::point("tool.before_run");
+            let executed = inner.runtime.execute(call, ctx).await;
+            outrigger_store::fault::point("tool.after_run");
+            let (mut outcome, mut record) = executed.into_parts();
+            if let ToolOutcome::Failed { code, .. } = &mut outcome
+                && code == "tool.denied"
+                && host.was_rejected()
+            {
+                "tool.rejected".clone_into(code);
+            }
+            record.turn = Some(turn);
+            inner.note(vec![LogRecord::Tool(Box::new(record))]);
+            let _ = sender.send(Msg::Input(Input::ToolDone { effect, outcome }));
+        });
+    }
+
+    /// Files that a tool changed, for the session's diff.
+    fn remember_diff(&mut self, metadata: &Value) {
+        let Some(diff) = metadata.get("filediff") else { return };
+        let Some(file) = diff.get("file").and_then(Value::as_str) else { return };
+        let mut entry = diff.clone();
+        if let Some(fields) = entry.as_object_mut() {
+            fields.remove("before");
+            fields.remove("after");
+            fields.entry("status").or_insert_with(|| json!("modified"));
+        }
+        self.diffs.insert(file.to_owned(), entry);
+    }
+
+    fn begin_title(&self, message_id: MessageId) {
+        let inner = Arc::clone(&self.inner);
+        let session_id = self.session_id.clone();
+        let model = self.state.as_ref().map(|s| s.begin().model.clone()).unwrap_or_default();
+        let mut tasks = crate::inner::lock(&self.inner.background);
+        tasks.spawn(async move { inner.make_title(session_id, message_id, model).await });
+    }
+}
+
+/// The bus events of a step's effects, in order. Patches of the session build on each other.
+fn events_of(inner: &Inner, id: &SessionId, effects: &[Effect], diffs: &[Value]) -> Result<Vec<Event>, AgentError> {
+    let mut session: Option<Session> = None;
+    let mut events = Vec::new();
+    for effect in effects {
+        match effect {
+            Effect::Publish { event } => events.push(event.clone()),
+            Effect::PatchSession { patch } => {
+                let before = match session.take() {
+                    Some(session) => session,
+                    None => inner.store.session(id)?.ok_or_else(|| AgentError::NoSession(id.to_string()))?,
+                };
+                let mut patched = Inner::patch(before, patch);
+                let SessionPatch { summarize, .. } = patch;
+                if *summarize {
+                    patched.summary = Some(summary(diffs));
+                }
+                events.push(Event::SessionUpdated { session_id: id.clone(), info: Box::new(patched.clone()) });
+                if *summarize {
+                    events.push(Event::SessionDiff { session_id: id.clone(), diff: diffs.to_vec() });
+                }
+                session = Some(patched);
+            }
+            _ => {}
+        }
+    }
+    Ok(events)
+}
+
+fn summary(diffs: &[Value]) -> SessionSummary {
+    let sum = |key: &str| diffs.iter().filter_map(|d| d.get(key).and_then(Value::as_u64)).sum();
+    SessionSummary { additions: sum("additions"), deletions: sum("deletions"), files: diffs.len() as u64 }
+}
+
+/// One model request under way.
+struct ModelTask {
+    inner: Arc<Inner>,
+    sender: mpsc::UnboundedSender<Msg>,
+    effect: EffectId,
+    session_id: SessionId,
+    cancel: CancelFlag,
+}
+
+impl ModelTask {
+    fn signal(&self, signal: ModelSignal) {
+        let _ = self.sender.send(Msg::Input(Input::Model { effect: self.effect, signal }));
+    }
+
+    fn failed(&self, error: NamedError) {
+        self.signal(ModelSignal::Failed { error });
+    }
+
+    async fn run(self, model: outrigger_protocol::message::ModelRef, request: ModelRequest) {
+        let resolved = match self.inner.models.resolve(&model) {
+            Ok(resolved) => resolved,
+            Err(error) => return self.failed(error.to_named()),
+        };
+        let mut stream = resolved.stream(request, self.inner.stream_options(&self.session_id));
+        let mut texts: BTreeMap<u32, String> = BTreeMap::new();
+        let mut finished = false;
+        loop {
+            let item = tokio::select! {
+                biased;
+                () = self.cancel.cancelled() => {
+                    return self.failed(NamedError::new("MessageAbortedError", "The turn was cancelled."));
+                }
+                item = stream.next() => item,
+            };
+            match item {
+                None if finished => return,
+                None => return self.failed(NamedError::new("UnknownError", "the model's stream ended without an end")),
+                Some(Err(error)) => return self.failed(error.to_named()),
+                Some(Ok(outrigger_models::StreamItem::Retry(notice))) => {
+                    let _ = self.sender.send(Msg::Retry {
+                        attempt: notice.attempt,
+                        message: notice.reason,
+                        next: now() + u64::try_from(notice.delay.as_millis()).unwrap_or(0),
+                    });
+                }
+                Some(Ok(outrigger_models::StreamItem::Event(event))) => {
+                    finished |= matches!(event, StreamEvent::Finished { .. });
+                    self.on_event(event, &mut texts);
+                }
+            }
+        }
+    }
+
+    fn on_event(&self, event: StreamEvent, texts: &mut BTreeMap<u32, String>) {
+        match event {
+            StreamEvent::Started => self.signal(ModelSignal::Started),
+            StreamEvent::TextStart { index } => self.signal(ModelSignal::TextStart { index }),
+            StreamEvent::ReasoningStart { index } => self.signal(ModelSignal::ReasoningStart { index }),
+            StreamEvent::TextDelta { index, text } => self.delta(index, false, text, texts),
+            StreamEvent::ReasoningDelta { index, text } => self.delta(index, true, text, texts),
+            StreamEvent::TextEnd { index } => {
+                let text = texts.remove(&index).unwrap_or_default();
+                self.signal(ModelSignal::TextEnd { index, text });
+            }
+            StreamEvent::ReasoningEnd { index, metadata } => {
+                let text = texts.remove(&index).unwrap_or_default();
+                self.signal(ModelSignal::ReasoningEnd { index, text, metadata });
+            }
+            StreamEvent::ToolStart { call_id, tool } => self.signal(ModelSignal::ToolStart { call_id, tool }),
+            StreamEvent::ToolEnd { call_id, tool, raw } => self.signal(ModelSignal::ToolEnd { call_id, tool, raw }),
+            StreamEvent::Finished { reason, usage } => self.signal(ModelSignal::Finished { reason, usage }),
+        }
+    }
+
+    fn delta(&self, index: u32, reasoning: bool, text: String, texts: &mut BTreeMap<u32, String>) {
+        texts.entry(index).or_default().push_str(&text);
+        let _ = self.sender.send(Msg::Delta { index, reasoning, text });
+    }
+}

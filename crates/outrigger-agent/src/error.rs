@@ -1,0 +1,116 @@
+//! What can go wrong in the agent.
+
+use outrigger_protocol::message::NamedError;
+
+/// An error of the agent, with a stable code and, where there is one, a hint what to do.
+#[derive(Debug, thiserror::Error)]
+pub enum AgentError {
+    /// The configuration cannot be used.
+    #[error(transparent)]
+    Config(#[from] outrigger_config::ConfigError),
+    /// The store cannot be used.
+    #[error(transparent)]
+    Store(#[from] outrigger_store::StoreError),
+    /// A process cannot be started at all.
+    #[error(transparent)]
+    Sandbox(#[from] outrigger_sandbox::SandboxError),
+    /// The model cannot be used.
+    #[error(transparent)]
+    Model(#[from] outrigger_models::ModelError),
+    /// There is no such session.
+    #[error("there is no session `{0}`")]
+    NoSession(String),
+    /// There is no such agent.
+    #[error("there is no agent `{name}`; there are: {}", known.join(", "))]
+    NoAgent {
+        /// What was asked for.
+        name: String,
+        /// What could have been.
+        known: Vec<String>,
+    },
+    /// There is no such command.
+    #[error("there is no command `{name}`; there are: {}", known.join(", "))]
+    NoCommand {
+        /// What was asked for.
+        name: String,
+        /// What could have been.
+        known: Vec<String>,
+    },
+    /// Another process runs a turn in this session.
+    #[error("session `{0}` is at work in another process")]
+    Busy(String),
+    /// A file that was to go with the prompt.
+    #[error("cannot attach {path}: {reason}")]
+    Attachment {
+        /// Which file.
+        path: String,
+        /// Why.
+        reason: String,
+    },
+    /// A folder or file of our own.
+    #[error("cannot use {path}: {reason}")]
+    Folder {
+        /// Which.
+        path: String,
+        /// Why.
+        reason: String,
+    },
+    /// The stored run of a turn does not yield the effects that were recorded.
+    #[error("turn `{turn}` replays differently at step {n}: the log has effects {recorded}, the replay {replayed}")]
+    Replay {
+        /// Turn.
+        turn: String,
+        /// Step.
+        n: u64,
+        /// Digest in the log.
+        recorded: String,
+        /// Digest now.
+        replayed: String,
+    },
+}
+
+impl AgentError {
+    /// Stable code.
+    #[must_use]
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::Config(e) => e.code(),
+            Self::Store(e) => e.code(),
+            Self::Sandbox(e) => e.code(),
+            Self::Model(e) => e.code(),
+            Self::NoSession(_) => "agent.no_session",
+            Self::NoAgent { .. } => "agent.no_agent",
+            Self::NoCommand { .. } => "agent.no_command",
+            Self::Busy(_) => "agent.busy",
+            Self::Attachment { .. } => "agent.attachment",
+            Self::Folder { .. } => "agent.folder",
+            Self::Replay { .. } => "agent.replay",
+        }
+    }
+
+    /// What to do about it.
+    #[must_use]
+    pub fn hint(&self) -> Option<String> {
+        match self {
+            Self::Config(e) => e.hint(),
+            Self::Store(e) => e.hint(),
+            Self::Sandbox(e) => e.hint(),
+            Self::Model(e) => e.hint(),
+            Self::NoSession(_) => Some("`outrigger session list` shows the sessions of this project".into()),
+            Self::Busy(_) => Some("wait for it, or start a new session without -c and -s".into()),
+            _ => None,
+        }
+    }
+
+    /// As clients and events carry it.
+    #[must_use]
+    pub fn to_named(&self) -> NamedError {
+        match self {
+            Self::Model(e) => e.to_named(),
+            other => NamedError {
+                name: "UnknownError".into(),
+                data: serde_json::json!({ "message": other.to_string(), "code": other.code() }),
+            },
+        }
+    }
+}

@@ -1,0 +1,215 @@
+//! What a tool call may ask of its session.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use futures_util::future::BoxFuture;
+use outrigger_protocol::event::Event;
+use outrigger_protocol::id::{SessionId, TurnId};
+use outrigger_protocol::message::{ModelRef, PartKind, TextPart};
+use outrigger_protocol::permission::{Action, Rule, ToolRef};
+use outrigger_protocol::session::{PartInput, PromptInput, Todo};
+use outrigger_protocol::tool::ToolCall;
+use outrigger_protocol::turn::{EffectId, HookPayload, Input, TurnOutcome};
+use outrigger_tools::{
+    AgentEntry, CancelFlag, HookVerdict, PermissionAsk, SkillEntry, SubagentAnswer, SubagentRequest, ToolError, ToolHost,
+};
+use serde_json::Value;
+use tokio::sync::mpsc;
+
+use crate::agents::AgentInfo;
+use crate::ask::{Asker, Refusal};
+use crate::drive::Msg;
+use crate::inner::{Agent, Inner};
+use crate::session::NewSession;
+
+/// The session's side of one tool call.
+pub(crate) struct CallHost {
+    inner: Arc<Inner>,
+    turn: TurnId,
+    session_id: SessionId,
+    tool: ToolRef,
+    agent: AgentInfo,
+    model: ModelRef,
+    effect: EffectId,
+    sender: mpsc::UnboundedSender<Msg>,
+    cancel: CancelFlag,
+    rejected: AtomicBool,
+}
+
+impl CallHost {
+    #[expect(clippy::too_many_arguments, reason = "made in one place, from what the driver holds")]
+    pub(crate) fn new(
+        inner: Arc<Inner>,
+        turn: TurnId,
+        call: &ToolCall,
+        agent: AgentInfo,
+        model: ModelRef,
+        effect: EffectId,
+        sender: mpsc::UnboundedSender<Msg>,
+        cancel: CancelFlag,
+    ) -> Self {
+        let tool = ToolRef { message_id: call.message_id.clone(), call_id: call.call_id.clone() };
+        Self {
+            inner,
+            turn,
+            session_id: call.session_id.clone(),
+            tool,
+            agent,
+            model,
+            effect,
+            sender,
+            cancel,
+            rejected: AtomicBool::new(false),
+        }
+    }
+
+    /// The user said no to something in this call.
+    pub(crate) fn was_rejected(&self) -> bool {
+        self.rejected.load(Ordering::SeqCst)
+    }
+
+    async fn run_subagent(&self, request: SubagentRequest) -> Result<SubagentAnswer, ToolError> {
+        let agent = Agent { inner: Arc::clone(&self.inner) };
+        let info = self.inner.agents.get(&request.agent).cloned().ok_or_else(|| {
+            ToolError::failed(format!("Unknown agent type: {} is not a valid agent type", request.agent))
+        })?;
+        let failed = |error: crate::AgentError| ToolError::failed(error.to_string());
+        let known = match &request.task_id {
+            Some(id) => self.inner.store.session(&SessionId(id.clone())).ok().flatten(),
+            None => None,
+        };
+        let session = match known {
+            Some(session) => session,
+            None => {
+                let title = format!("{} (@{} subagent)", request.description, info.name);
+                agent
+                    .create_session(NewSession {
+                        parent: Some(self.session_id.clone()),
+                        title: Some(title),
+                        permission: Some(child_rules(&info)),
+                    })
+                    .await
+                    .map_err(failed)?
+            }
+        };
+        let model = info.model.clone().unwrap_or_else(|| self.model.clone());
+        self.started_subagent(&session.id, &model, &request);
+        let prompt = PromptInput {
+            agent: Some(info.name.clone()),
+            model: Some(model.clone()),
+            parts: vec![PartInput { id: None, kind: PartKind::Text(TextPart { text: request.prompt, ..TextPart::default() }) }],
+            ..PromptInput::default()
+        };
+        let turn = agent.prompt(&session.id, prompt);
+        let outcome = tokio::select! {
+            outcome = turn => outcome.map_err(failed)?,
+            () = self.cancel.cancelled() => {
+                agent.cancel(&session.id);
+                return Err(ToolError::Cancelled);
+            }
+        };
+        match outcome {
+            TurnOutcome::Done { .. } => Ok(SubagentAnswer { text: agent.last_text(&session.id), session_id: session.id, model }),
+            TurnOutcome::Failed { error } => Err(ToolError::failed(error.message().to_owned())),
+            TurnOutcome::Cancelled => Err(ToolError::Cancelled),
+        }
+    }
+
+    fn started_subagent(&self, id: &SessionId, model: &ModelRef, request: &SubagentRequest) {
+        let metadata = serde_json::json!({ "sessionId": id, "parentSessionId": self.session_id, "model": model });
+        self.progress(Some(request.description.clone()), metadata);
+    }
+}
+
+/// A subagent does not plan for its parent, and starts no further ones unless its own rules say so.
+fn child_rules(agent: &AgentInfo) -> Vec<Rule> {
+    let says = |name: &str| agent.permission.iter().any(|rule| rule.permission == name);
+    ["todowrite", "task"]
+        .into_iter()
+        .filter(|name| !says(name))
+        .map(|name| Rule { permission: name.into(), pattern: "*".into(), action: Action::Deny })
+        .collect()
+}
+
+impl ToolHost for CallHost {
+    fn hooks<'a>(&'a self, point: &'static str, payload: HookPayload) -> BoxFuture<'a, HookVerdict> {
+        Box::pin(async move {
+            let fallback = payload.output.clone();
+            let result = self
+                .inner
+                .run_hooks(point, vec![payload], Some(&self.session_id), Some(&self.turn), Some(self.cancel.clone()))
+                .await;
+            HookVerdict { output: result.outputs.into_iter().next().unwrap_or(fallback), block: result.block }
+        })
+    }
+
+    fn ask<'a>(&'a self, ask: PermissionAsk) -> BoxFuture<'a, Result<String, String>> {
+        Box::pin(async move {
+            let own = match self.inner.store.session(&self.session_id) {
+                Ok(session) => session.and_then(|s| s.permission).unwrap_or_default(),
+                Err(error) => return Err(error.to_string()),
+            };
+            let asker = Asker {
+                session_id: &self.session_id,
+                tool: Some(self.tool.clone()),
+                rules: &[&self.agent.permission, &own],
+            };
+            self.inner.decide(&asker, ask).await.map_err(|refusal| {
+                if matches!(refusal, Refusal::User(_)) {
+                    self.rejected.store(true, Ordering::SeqCst);
+                }
+                refusal.text()
+            })
+        })
+    }
+
+    fn started(&self, input: &Value) {
+        let _ = self.sender.send(Msg::Input(Input::ToolStarted { effect: self.effect, input: input.clone() }));
+    }
+
+    fn progress(&self, title: Option<String>, metadata: Value) {
+        let _ = self.sender.send(Msg::Input(Input::ToolProgress { effect: self.effect, title, metadata }));
+    }
+
+    fn publish(&self, event: Event) {
+        self.inner.tell(vec![crate::bus::numbered(event)]);
+    }
+
+    fn subagent<'a>(&'a self, request: SubagentRequest) -> BoxFuture<'a, Result<SubagentAnswer, ToolError>> {
+        Box::pin(self.run_subagent(request))
+    }
+
+    fn skills(&self) -> Vec<SkillEntry> {
+        self.inner
+            .skills
+            .iter()
+            .map(|skill| SkillEntry {
+                name: skill.name.clone(),
+                description: skill.description.clone(),
+                content: skill.content.clone(),
+                dir: skill.dir.clone(),
+            })
+            .collect()
+    }
+
+    fn agents(&self) -> Vec<AgentEntry> {
+        self.inner
+            .agents
+            .values()
+            .filter(|agent| !agent.hidden)
+            .map(|agent| AgentEntry {
+                name: agent.name.clone(),
+                description: agent.description.clone().unwrap_or_default(),
+                subagent: agent.mode != "primary",
+            })
+            .collect()
+    }
+
+    fn set_todos<'a>(&'a self, todos: Vec<Todo>) -> BoxFuture<'a, Result<(), ToolError>> {
+        Box::pin(async move {
+            let event = Event::TodoUpdated { session_id: self.session_id.clone(), todos };
+            self.inner.commit(Vec::new(), vec![event]).await.map_err(|error| ToolError::failed(error.to_string()))
+        })
+    }
+}

@@ -1,0 +1,48 @@
+//! The clock and the source of identifiers outside the kernel.
+
+use std::sync::{LazyLock, Mutex, PoisonError};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use outrigger_protocol::id::{EventId, IdMaker, PartId, PermissionId, SessionId, TurnId};
+
+/// Milliseconds since the Unix epoch.
+#[must_use]
+pub fn now() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| u64::try_from(d.as_millis()).unwrap_or(u64::MAX))
+}
+
+static MAKER: LazyLock<Mutex<IdMaker>> = LazyLock::new(|| {
+    let mut seed = [0_u8; 8];
+    // Without the system's randomness the clock has to do: identifiers are no secrets.
+    let seed = getrandom::fill(&mut seed).map_or_else(|_| now(), |()| u64::from_le_bytes(seed));
+    Mutex::new(IdMaker::new(seed ^ u64::from(std::process::id())))
+});
+
+fn make<T>(with: impl FnOnce(&mut IdMaker, u64) -> T) -> T {
+    with(&mut MAKER.lock().unwrap_or_else(PoisonError::into_inner), now())
+}
+
+/// A new event identifier.
+pub(crate) fn event() -> EventId {
+    make(IdMaker::event)
+}
+/// A new session identifier.
+pub(crate) fn session() -> SessionId {
+    make(IdMaker::session)
+}
+/// A new turn identifier.
+pub(crate) fn turn() -> TurnId {
+    make(IdMaker::turn)
+}
+/// A new part identifier.
+pub(crate) fn part() -> PartId {
+    make(IdMaker::part)
+}
+/// A new permission request identifier.
+pub(crate) fn permission() -> PermissionId {
+    make(IdMaker::permission)
+}
+/// A seed for a turn's own identifiers.
+pub(crate) fn seed() -> u64 {
+    make(|ids, _| ids.seed())
+}

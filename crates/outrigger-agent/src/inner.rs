@@ -1,0 +1,226 @@
+//! What a running agent holds.
+
+use std::collections::{BTreeMap, HashMap};
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::Duration;
+
+use futures_util::future::BoxFuture;
+use outrigger_config::Loaded;
+use outrigger_models::Models;
+use outrigger_plugins::{PluginStatus, Plugins};
+use outrigger_protocol::event::{BusEvent, Event};
+use outrigger_protocol::id::SessionId;
+use outrigger_protocol::log::LogRecord;
+use outrigger_protocol::permission::Rule;
+use outrigger_protocol::rpc::{SdkRequest, SdkResponse};
+use outrigger_protocol::session::{Project, Session};
+use outrigger_sandbox::Spawner;
+use outrigger_store::Store;
+use outrigger_tools::ToolRuntime;
+use tokio::sync::{broadcast, watch};
+use tokio::task::JoinSet;
+
+use crate::agents::AgentInfo;
+use crate::ask::{Answering, Questions};
+use crate::boot::Folders;
+use crate::bus::{Bus, numbered};
+use crate::error::AgentError;
+use crate::ids::now;
+use crate::project::Place;
+use crate::session::Sessions;
+
+/// Answers the requests of plugins' SDK clients. The server implements it with the same router that clients reach over
+/// TCP; the agent only passes requests on.
+pub trait SdkService: Send + Sync {
+    /// Answers one request.
+    fn call(&self, request: SdkRequest) -> BoxFuture<'static, SdkResponse>;
+}
+
+/// A slash command.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CommandInfo {
+    /// Name without the slash.
+    pub name: String,
+    /// For people.
+    pub description: Option<String>,
+    /// Text with places for the arguments.
+    pub template: String,
+    /// Agent that runs it.
+    pub agent: Option<String>,
+    /// Model that it wants, `provider/model`.
+    pub model: Option<String>,
+}
+
+/// A running agent: one project folder, one store, one set of plugins. Cheap to clone.
+#[derive(Clone)]
+pub struct Agent {
+    pub(crate) inner: Arc<Inner>,
+}
+
+pub(crate) struct Inner {
+    pub(crate) place: Place,
+    pub(crate) project: Project,
+    pub(crate) folders: Folders,
+    pub(crate) config: Loaded,
+    pub(crate) agents: BTreeMap<String, AgentInfo>,
+    pub(crate) commands: BTreeMap<String, CommandInfo>,
+    pub(crate) skills: Vec<outrigger_config::skills::Skill>,
+    pub(crate) store: Store,
+    pub(crate) bus: Bus,
+    pub(crate) spawner: Spawner,
+    pub(crate) models: Models,
+    pub(crate) plugins: Plugins,
+    pub(crate) runtime: ToolRuntime,
+    pub(crate) artifacts: PathBuf,
+    pub(crate) answering: Answering,
+    pub(crate) questions: Questions,
+    pub(crate) approvals: Mutex<Vec<Rule>>,
+    pub(crate) sessions: Sessions,
+    /// Turns under way, with what cancels them.
+    pub(crate) running: Mutex<HashMap<SessionId, watch::Sender<bool>>>,
+    /// Work beside the turns (titles).
+    pub(crate) background: Mutex<JoinSet<()>>,
+    pub(crate) sdk: Arc<OnceLock<Arc<dyn SdkService>>>,
+    /// Storing and telling are one step, so that every listener sees the order of the log.
+    pub(crate) telling: tokio::sync::Mutex<()>,
+}
+
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Inner {
+    /// Stores records and events in one transaction, then tells the events in order (invariant 6).
+    pub(crate) async fn commit(&self, records: Vec<LogRecord>, events: Vec<Event>) -> Result<(), AgentError> {
+        self.commit_with(records, || Ok(events)).await
+    }
+
+    /// Like [`Self::commit`], for events that are made from what is stored: nothing else is stored in between.
+    pub(crate) async fn commit_with(
+        &self,
+        mut records: Vec<LogRecord>,
+        events: impl FnOnce() -> Result<Vec<Event>, AgentError>,
+    ) -> Result<(), AgentError> {
+        let _order = self.telling.lock().await;
+        let events: Vec<BusEvent> = events()?.into_iter().map(numbered).collect();
+        records.extend(
+            events.iter().filter(|e| !e.event.is_transient()).map(|e| LogRecord::Event(Box::new(e.clone()))),
+        );
+        if !records.is_empty() {
+            self.store.append(now(), records).await?;
+        }
+        self.tell(events);
+        Ok(())
+    }
+
+    /// Tells events that are not stored.
+    pub(crate) fn tell(&self, events: Vec<BusEvent>) {
+        if events.is_empty() {
+            return;
+        }
+        for event in &events {
+            self.bus.tell(Arc::new(event.clone()));
+        }
+        self.plugins.events(events);
+    }
+
+    /// Records that nothing waits for; they go with the next transaction.
+    pub(crate) fn note(&self, records: Vec<LogRecord>) {
+        if let Err(error) = self.store.append_lazily(now(), records) {
+            tracing::error!("[store] {error}");
+        }
+    }
+}
+
+impl Agent {
+    /// The folder that it works in.
+    #[must_use]
+    pub fn place(&self) -> &Place {
+        &self.inner.place
+    }
+    /// The project.
+    #[must_use]
+    pub fn project(&self) -> &Project {
+        &self.inner.project
+    }
+    /// The configuration, as the plugins left it.
+    #[must_use]
+    pub fn config(&self) -> &Loaded {
+        &self.inner.config
+    }
+    /// Agents by name.
+    #[must_use]
+    pub fn agents(&self) -> &BTreeMap<String, AgentInfo> {
+        &self.inner.agents
+    }
+    /// Commands by name.
+    #[must_use]
+    pub fn commands(&self) -> &BTreeMap<String, CommandInfo> {
+        &self.inner.commands
+    }
+    /// Skills.
+    #[must_use]
+    pub fn skills(&self) -> &[outrigger_config::skills::Skill] {
+        &self.inner.skills
+    }
+    /// The store.
+    #[must_use]
+    pub fn store(&self) -> &Store {
+        &self.inner.store
+    }
+    /// Models and providers.
+    #[must_use]
+    pub fn models(&self) -> &Models {
+        &self.inner.models
+    }
+    /// Plugins and how far each has come.
+    #[must_use]
+    pub fn plugins(&self) -> Vec<PluginStatus> {
+        self.inner.plugins.list()
+    }
+    /// Names of all tools.
+    #[must_use]
+    pub fn tool_names(&self) -> Vec<String> {
+        self.inner.runtime.specs().into_iter().map(|spec| spec.name).collect()
+    }
+    /// Listens to every event from now on.
+    #[must_use]
+    pub fn listen(&self) -> broadcast::Receiver<Arc<BusEvent>> {
+        self.inner.bus.listen()
+    }
+    /// Tells a transient event (a toast, say) to every listener.
+    pub fn tell(&self, event: Event) {
+        self.inner.tell(vec![numbered(event)]);
+    }
+    /// Says who answers the SDK requests of plugins. Only the first one counts.
+    pub fn serve_sdk(&self, service: Arc<dyn SdkService>) {
+        let _ = self.inner.sdk.set(service);
+    }
+
+    /// Ends: work beside the turns gets a moment, plugins are disposed, everything is on disk.
+    pub async fn shutdown(&self) {
+        self.finish_background(Duration::from_secs(5)).await;
+        self.inner.plugins.dispose(Duration::from_secs(5)).await;
+        if let Err(error) = self.inner.store.flush(true).await {
+            tracing::error!("[store] {error}");
+        }
+    }
+
+    /// Waits for titles and the like, at most `limit`.
+    pub async fn finish_background(&self, limit: Duration) {
+        let mut tasks = std::mem::take(&mut *lock(&self.inner.background));
+        let all = async { while tasks.join_next().await.is_some() {} };
+        if tokio::time::timeout(limit, all).await.is_err() {
+            tasks.abort_all();
+        }
+    }
+
+    /// The session, from the store.
+    ///
+    /// # Errors
+    /// [`AgentError::NoSession`] and those of the store.
+    pub fn session(&self, id: &SessionId) -> Result<Session, AgentError> {
+        self.inner.store.session(id)?.ok_or_else(|| AgentError::NoSession(id.to_string()))
+    }
+}

@@ -1,0 +1,170 @@
+//! What a request offers the model: tools, parameters, instructions.
+
+use std::time::Duration;
+
+use outrigger_kernel::permission::is_disabled;
+use outrigger_plugins::{PipelineContext, PipelineResult};
+use outrigger_protocol::Object;
+use outrigger_protocol::id::{SessionId, TurnId};
+use outrigger_protocol::log::LogRecord;
+use outrigger_protocol::model::{ModelInfo, ModelParams, ToolOffer};
+use outrigger_protocol::tool::ToolSpec;
+use outrigger_protocol::turn::{HookPayload, KnownTool};
+use outrigger_tools::CancelFlag;
+use serde_json::{Value, json};
+
+use crate::agents::AgentInfo;
+use crate::inner::Inner;
+use crate::system::{SystemPrompt, instructions};
+
+/// The reference never asks for more than this in one answer.
+const MOST_OUTPUT: u64 = 32_000;
+
+impl Inner {
+    /// Runs a chain and writes down what every handler did.
+    pub(crate) async fn run_hooks(
+        &self,
+        point: &'static str,
+        items: Vec<HookPayload>,
+        session: Option<&SessionId>,
+        turn: Option<&TurnId>,
+        cancel: Option<CancelFlag>,
+    ) -> PipelineResult {
+        let context = PipelineContext { session: session.cloned(), turn: turn.cloned() };
+        let outputs: Vec<Value> = items.iter().map(|item| item.output.clone()).collect();
+        let running = self.plugins.run(point, items, context);
+        let result = match cancel {
+            None => running.await,
+            Some(cancel) => tokio::select! {
+                result = running => result,
+                () = cancel.cancelled() => PipelineResult { outputs, block: None, records: Vec::new() },
+            },
+        };
+        if !result.records.is_empty() {
+            self.note(result.records.iter().map(|r| LogRecord::Hook(Box::new(r.clone()))).collect());
+        }
+        result
+    }
+
+    /// The tools of a step: those that the agent's rules leave, as the hooks describe them. The second list is what a call
+    /// may name, with the hidden ones.
+    pub(crate) async fn offer_tools(
+        &self,
+        agent: &str,
+        switches: Option<&Object>,
+        session: &SessionId,
+        turn: &TurnId,
+        cancel: CancelFlag,
+    ) -> (Vec<ToolOffer>, Vec<KnownTool>) {
+        let rules = self.agents.get(agent).map(|a| a.permission.clone()).unwrap_or_default();
+        let own = self.store.session(session).ok().flatten().and_then(|s| s.permission).unwrap_or_default();
+        let off = |spec: &ToolSpec| {
+            switches.and_then(|s| s.get(&spec.name)).and_then(Value::as_bool) == Some(false)
+                || is_disabled(&spec.name, &[&rules, &own])
+        };
+        let specs: Vec<ToolSpec> = self.runtime.specs().into_iter().filter(|spec| spec.hidden || !off(spec)).collect();
+        let items = specs.iter().map(definition).collect();
+        let result = self.run_hooks("llm.tool_definition", items, Some(session), Some(turn), Some(cancel)).await;
+        let mut offers = Vec::new();
+        for (spec, output) in specs.iter().zip(&result.outputs).filter(|(spec, _)| !spec.hidden) {
+            let description = output.get("description").and_then(Value::as_str).unwrap_or(&spec.description);
+            let parameters = output.get("jsonSchema").or_else(|| output.get("parameters")).cloned();
+            offers.push(ToolOffer {
+                name: spec.name.clone(),
+                description: description.to_owned(),
+                parameters: parameters.filter(Value::is_object).unwrap_or_else(|| spec.input_schema.clone()),
+            });
+        }
+        offers.sort_by(|a, b| a.name.cmp(&b.name));
+        let known = specs
+            .iter()
+            .filter(|spec| spec.name != "question")
+            .map(|spec| KnownTool { name: spec.name.clone(), read_only: spec.read_only })
+            .collect();
+        (offers, known)
+    }
+
+    /// The system prompt for an agent, as one text.
+    pub(crate) fn system_text(&self, agent: &AgentInfo, model: &ModelInfo, skills: bool, extra: Option<&str>) -> String {
+        let found = instructions(&self.place, &self.folders.home, &self.folders.config, &self.config.config.instructions);
+        let skills: Vec<(String, String)> = if skills {
+            self.skills.iter().map(|s| (s.name.clone(), s.description.clone())).collect()
+        } else {
+            Vec::new()
+        };
+        let today = jiff::Zoned::now().strftime("%a %b %d %Y").to_string();
+        SystemPrompt {
+            agent_prompt: agent.prompt.as_deref(),
+            model: &model.api.id,
+            model_ref: &format!("{}/{}", model.provider_id, model.id),
+            place: &self.place,
+            today: &today,
+            instructions: &found,
+            skills: &skills,
+            extra,
+        }
+        .text()
+    }
+
+    pub(crate) fn tool_limits(&self) -> outrigger_tools::Limits {
+        let tools = &self.config.settings.tools;
+        outrigger_tools::Limits {
+            max_lines: tools.output_lines,
+            max_bytes: tools.output_bytes,
+            ..outrigger_tools::Limits::default()
+        }
+    }
+
+    pub(crate) fn stream_options(&self, session: &SessionId) -> outrigger_models::StreamOptions {
+        let models = &self.config.settings.models;
+        outrigger_models::StreamOptions {
+            session_id: session.to_string(),
+            deadlines: outrigger_models::Deadlines {
+                first_byte: Some(Duration::from_millis(models.first_byte_ms)),
+                idle: Some(Duration::from_millis(models.idle_ms)),
+                total: Some(Duration::from_millis(models.total_ms)),
+            },
+            ..outrigger_models::StreamOptions::default()
+        }
+    }
+}
+
+/// The payload of `tool.definition`. Tools of plugins carry their schema under `jsonSchema` as well, as in the reference.
+fn definition(spec: &ToolSpec) -> HookPayload {
+    let mut output = json!({ "description": spec.description, "parameters": spec.input_schema });
+    if (spec.source != "builtin" || spec.name == "task")
+        && let Some(fields) = output.as_object_mut()
+    {
+        fields.insert("jsonSchema".into(), spec.input_schema.clone());
+    }
+    HookPayload { input: json!({ "toolID": spec.name }), output }
+}
+
+/// The parameters that hooks get: absent where neither agent nor model says anything.
+pub(crate) fn parameters(agent: &AgentInfo, model: &ModelInfo, variant: Option<&str>) -> ModelParams {
+    let mut options = model.options.clone();
+    if let Some(Value::Object(set)) = variant.or(agent.variant.as_deref()).and_then(|name| model.variants.get(name)) {
+        options.extend(set.clone());
+    }
+    options.extend(agent.options.clone());
+    let most = if model.limit.output == 0 { MOST_OUTPUT } else { model.limit.output.min(MOST_OUTPUT) };
+    ModelParams {
+        temperature: if model.capabilities.temperature { agent.temperature } else { None },
+        top_p: agent.top_p,
+        top_k: None,
+        max_output_tokens: Some(most),
+        options,
+    }
+}
+
+/// The parameters as the hooks left them; a value of the wrong type is as good as absent.
+pub(crate) fn read_parameters(output: &Value) -> ModelParams {
+    let number = |key: &str| output.get(key).and_then(Value::as_f64);
+    ModelParams {
+        temperature: number("temperature"),
+        top_p: number("topP"),
+        top_k: number("topK"),
+        max_output_tokens: output.get("maxOutputTokens").and_then(Value::as_u64),
+        options: output.get("options").and_then(Value::as_object).cloned().unwrap_or_default(),
+    }
+}

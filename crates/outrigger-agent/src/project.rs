@@ -1,0 +1,77 @@
+//! Which project a folder belongs to.
+
+use std::path::{Path, PathBuf};
+
+use outrigger_protocol::session::Project;
+use outrigger_sandbox::{Spawner, Spec};
+
+/// A folder and the project that it is in.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Place {
+    /// Where the agent works, absolute and without links.
+    pub directory: PathBuf,
+    /// Root of the version control's folder, else `directory`.
+    pub worktree: PathBuf,
+    /// The project is under git.
+    pub git: bool,
+}
+
+impl Place {
+    /// Looks upwards for a `.git` folder or file.
+    #[must_use]
+    pub fn find(directory: &Path) -> Self {
+        let directory = directory.canonicalize().unwrap_or_else(|_| directory.to_path_buf());
+        let root = directory.ancestors().find(|dir| dir.join(".git").exists()).map(Path::to_path_buf);
+        let git = root.is_some();
+        Self { worktree: root.unwrap_or_else(|| directory.clone()), directory, git }
+    }
+
+    /// Working folder relative to the project's root; empty when it is the root.
+    #[must_use]
+    pub fn relative(&self) -> String {
+        self.directory.strip_prefix(&self.worktree).unwrap_or(Path::new("")).to_string_lossy().into_owned()
+    }
+
+    /// The project record. Its identifier is the repository's first commit, so that clones share it, as in the
+    /// reference; `global` without git or without a commit.
+    pub async fn project(&self, spawner: &Spawner, now: u64) -> Project {
+        let id = if self.git { self.first_commit(spawner).await } else { None };
+        Project {
+            id: id.unwrap_or_else(|| "global".into()),
+            worktree: self.worktree.to_string_lossy().into_owned(),
+            vcs: self.git.then(|| "git".into()),
+            time: serde_json::json!({ "created": now, "updated": now }),
+            sandboxes: Vec::new(),
+        }
+    }
+
+    async fn first_commit(&self, spawner: &Spawner) -> Option<String> {
+        let env = outrigger_sandbox::env::allow_list(&[]);
+        let path = env.iter().find(|(key, _)| key == "PATH").map(|(_, value)| value.clone());
+        let git = outrigger_sandbox::which("git", path.as_deref())?;
+        let spec = Spec::new(git).args(["rev-list", "--max-parents=0", "HEAD"]).cwd(&self.worktree).env(env);
+        let output = outrigger_sandbox::run(spawner, spec, std::time::Duration::from_secs(5), 4096).await.ok()?;
+        let text = String::from_utf8_lossy(&output.stdout);
+        let mut commits: Vec<&str> = text.split_whitespace().filter(|word| word.len() == 40).collect();
+        commits.sort_unstable();
+        commits.first().map(|id| (*id).to_string())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_worktree_is_the_folder_with_git_in_it() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path().canonicalize().unwrap();
+        std::fs::create_dir_all(root.join("a/b")).unwrap();
+        let bare = Place::find(&root.join("a/b"));
+        assert!(!bare.git || bare.worktree != root.join("a/b"));
+        std::fs::create_dir(root.join(".git")).unwrap();
+        let place = Place::find(&root.join("a/b"));
+        assert_eq!(place.worktree, root);
+        assert_eq!(place.relative(), "a/b");
+    }
+}

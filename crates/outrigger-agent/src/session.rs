@@ -1,0 +1,208 @@
+//! Making, changing and listing sessions.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
+
+use outrigger_protocol::event::Event;
+use outrigger_protocol::id::SessionId;
+use outrigger_protocol::message::Tokens;
+use outrigger_protocol::permission::Rule;
+use outrigger_protocol::session::{Session, SessionModel, SessionTime};
+use outrigger_protocol::turn::SessionPatch;
+
+use crate::error::AgentError;
+use crate::ids::{self, now};
+use crate::inner::{Agent, Inner, lock};
+
+/// One lock per session: prompts queue up behind each other.
+#[derive(Debug, Default)]
+pub(crate) struct Sessions {
+    queues: Mutex<HashMap<SessionId, Arc<tokio::sync::Mutex<()>>>>,
+}
+
+impl Sessions {
+    pub(crate) fn queue(&self, id: &SessionId) -> Arc<tokio::sync::Mutex<()>> {
+        Arc::clone(lock(&self.queues).entry(id.clone()).or_default())
+    }
+}
+
+/// What a new session may be given.
+#[derive(Clone, Debug, Default)]
+pub struct NewSession {
+    /// The session whose agent starts this one.
+    pub parent: Option<SessionId>,
+    /// Title; without one the model makes one.
+    pub title: Option<String>,
+    /// Rules that hold in it.
+    pub permission: Option<Vec<Rule>>,
+}
+
+/// Titles that a model may replace.
+pub(crate) fn is_placeholder(title: &str) -> bool {
+    title.starts_with("New session - ") || title.starts_with("Child session - ")
+}
+
+const ADJECTIVES: [&str; 16] = [
+    "brave", "calm", "clever", "crisp", "eager", "gentle", "happy", "kind", "lucky", "mighty", "nimble", "proud", "quick", "quiet",
+    "swift", "sunny",
+];
+const NOUNS: [&str; 16] = [
+    "canoe", "harbor", "island", "lagoon", "mast", "oar", "otter", "paddle", "reef", "river", "sail", "shore", "tide", "wave",
+    "wind", "wolf",
+];
+
+fn slug(seed: u64) -> String {
+    let pick = |words: &[&'static str; 16], n: u64| words.get(usize::try_from(n % 16).unwrap_or(0)).copied().unwrap_or("sail");
+    format!("{}-{}", pick(&ADJECTIVES, seed), pick(&NOUNS, seed >> 8))
+}
+
+impl Agent {
+    /// Makes a session, stores it and tells everyone.
+    ///
+    /// # Errors
+    /// Those of the store.
+    pub async fn create_session(&self, new: NewSession) -> Result<Session, AgentError> {
+        let at = now();
+        let stamp = jiff::Timestamp::from_millisecond(i64::try_from(at).unwrap_or(0))
+            .map(|t| t.strftime("%Y-%m-%dT%H:%M:%S%.3fZ").to_string())
+            .unwrap_or_default();
+        let kind = if new.parent.is_some() { "Child session - " } else { "New session - " };
+        let place = &self.inner.place;
+        let session = Session {
+            id: ids::session(),
+            slug: slug(ids::seed()),
+            project_id: self.inner.project.id.clone(),
+            directory: place.directory.to_string_lossy().into_owned(),
+            path: place.relative(),
+            parent_id: new.parent,
+            title: new.title.filter(|t| !t.is_empty()).unwrap_or_else(|| format!("{kind}{stamp}")),
+            version: env!("CARGO_PKG_VERSION").into(),
+            tokens: Tokens::default(),
+            permission: new.permission,
+            time: SessionTime { created: at, updated: at, ..SessionTime::default() },
+            ..Session::default()
+        };
+        let event = Event::SessionCreated { session_id: session.id.clone(), info: Box::new(session.clone()) };
+        self.inner.commit(Vec::new(), vec![event]).await?;
+        Ok(session)
+    }
+
+    /// Changes a session with `change`, stores it and tells everyone.
+    ///
+    /// # Errors
+    /// [`AgentError::NoSession`] and those of the store.
+    pub async fn update_session(&self, id: &SessionId, change: impl FnOnce(&mut Session) + Send) -> Result<Session, AgentError> {
+        let mut changed = None;
+        self.inner
+            .commit_with(Vec::new(), || {
+                let mut session = self.session(id)?;
+                change(&mut session);
+                session.time.updated = now();
+                changed = Some(session.clone());
+                Ok(vec![Event::SessionUpdated { session_id: id.clone(), info: Box::new(session) }])
+            })
+            .await?;
+        changed.ok_or_else(|| AgentError::NoSession(id.to_string()))
+    }
+
+    /// Deletes a session with its child sessions. The log keeps what happened.
+    ///
+    /// # Errors
+    /// [`AgentError::NoSession`], [`AgentError::Busy`] while a turn runs in it, and those of the store.
+    pub async fn delete_session(&self, id: &SessionId) -> Result<(), AgentError> {
+        if lock(&self.inner.running).contains_key(id) {
+            return Err(AgentError::Busy(id.to_string()));
+        }
+        let session = self.session(id)?;
+        let mut doomed = vec![session];
+        let mut next = 0;
+        while let Some(parent) = doomed.get(next).map(|s| s.id.clone()) {
+            doomed.extend(self.inner.store.children(&parent)?);
+            next += 1;
+        }
+        let events = doomed
+            .into_iter()
+            .rev()
+            .map(|s| Event::SessionDeleted { session_id: s.id.clone(), info: Box::new(s) })
+            .collect();
+        self.inner.commit(Vec::new(), events).await
+    }
+
+    /// Copies a session with its messages (up to the whole of it) into a new one.
+    ///
+    /// # Errors
+    /// [`AgentError::NoSession`] and those of the store.
+    pub async fn fork_session(&self, id: &SessionId) -> Result<Session, AgentError> {
+        let origin = self.session(id)?;
+        let messages = self.inner.store.messages(id)?;
+        let title = format!("{} (fork)", origin.title);
+        let fork = self.create_session(NewSession { title: Some(title), permission: origin.permission, ..NewSession::default() }).await?;
+        let mut maker = outrigger_protocol::id::IdMaker::new(ids::seed());
+        let mut events = Vec::new();
+        let mut renamed = HashMap::new();
+        for mut message in messages {
+            let at = now();
+            let new_id = maker.message(at);
+            renamed.insert(message.info.id().clone(), new_id.clone());
+            match &mut message.info {
+                outrigger_protocol::message::MessageInfo::User(user) => {
+                    user.id = new_id.clone();
+                    user.session_id = fork.id.clone();
+                }
+                outrigger_protocol::message::MessageInfo::Assistant(answer) => {
+                    answer.id = new_id.clone();
+                    answer.session_id = fork.id.clone();
+                    answer.parent_id = renamed.get(&answer.parent_id).cloned().unwrap_or_default();
+                }
+            }
+            events.push(Event::MessageUpdated { session_id: fork.id.clone(), info: Box::new(message.info) });
+            for mut part in message.parts {
+                part.id = maker.part(at);
+                part.session_id = fork.id.clone();
+                part.message_id = new_id.clone();
+                events.push(Event::PartUpdated { session_id: fork.id.clone(), part: Box::new(part), time: at });
+            }
+        }
+        self.inner.commit(Vec::new(), events).await?;
+        Ok(fork)
+    }
+}
+
+impl Inner {
+    /// The session as a patch of the kernel leaves it.
+    pub(crate) fn patch(mut session: Session, patch: &SessionPatch) -> Session {
+        if let Some(agent) = &patch.agent {
+            session.agent = Some(agent.clone());
+        }
+        if let Some(model) = &patch.model {
+            session.model = Some(SessionModel {
+                id: model.model_id.clone(),
+                provider_id: model.provider_id.clone(),
+                variant: Some(model.variant.clone().unwrap_or_else(|| "default".into())),
+            });
+        }
+        if let Some(usage) = &patch.usage {
+            session.tokens.input += usage.input.saturating_sub(usage.cache_read).saturating_sub(usage.cache_write);
+            session.tokens.output += usage.output.saturating_sub(usage.reasoning);
+            session.tokens.reasoning += usage.reasoning;
+            session.tokens.cache.read += usage.cache_read;
+            session.tokens.cache.write += usage.cache_write;
+            session.cost += patch.cost;
+        }
+        session.time.updated = now();
+        session
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn placeholders_are_replaced_and_names_are_not() {
+        for (title, want) in [("New session - 2026-01-01T00:00:00.000Z", true), ("Child session - x", true), ("Fix the tests", false)] {
+            assert_eq!(is_placeholder(title), want);
+        }
+        assert!(slug(77).contains('-'));
+    }
+}

@@ -1,0 +1,125 @@
+//! Titles, made by the small model beside the turn.
+
+use outrigger_protocol::id::{MessageId, SessionId};
+use outrigger_protocol::message::{MessageInfo, ModelRef, PartKind};
+use outrigger_protocol::model::{ChatMessage, Content, ModelRequest, StreamEvent};
+use outrigger_protocol::turn::HookPayload;
+use serde_json::{Value, json};
+
+use crate::inner::{Agent, Inner};
+use crate::offer;
+use crate::session::is_placeholder;
+
+/// Longest title, in characters.
+const LONGEST: usize = 100;
+
+impl Inner {
+    /// Makes a title and gives it to the session. A failure costs the title only.
+    pub(crate) async fn make_title(self: std::sync::Arc<Self>, session_id: SessionId, message_id: MessageId, model: ModelRef) {
+        match self.title(&session_id, &message_id, &model).await {
+            Ok(Some(title)) => {
+                let agent = Agent { inner: self };
+                let changed = agent
+                    .update_session(&session_id, |session| {
+                        // The user, or a plugin, may have named it meanwhile.
+                        if is_placeholder(&session.title) {
+                            session.title = title;
+                        }
+                    })
+                    .await;
+                if let Err(error) = changed {
+                    tracing::warn!("[title] {error}");
+                }
+            }
+            Ok(None) => {}
+            Err(error) => tracing::warn!("[title] {error}"),
+        }
+    }
+
+    async fn title(&self, session_id: &SessionId, message_id: &MessageId, model: &ModelRef) -> Result<Option<String>, crate::AgentError> {
+        let Some(message) = self.store.message(session_id, message_id)? else { return Ok(None) };
+        let MessageInfo::User(user) = &message.info else { return Ok(None) };
+        let agent = self.agents.get("title").cloned().unwrap_or_default();
+        let resolved = match &agent.model {
+            Some(model) => self.models.resolve(model)?,
+            None => self.models.small_model(model, self.config.config.small_model.as_deref())?,
+        };
+        let info = resolved.model().clone();
+        let hooks = |point: &'static str, input: Value, output: Value| {
+            self.run_hooks(point, vec![HookPayload { input, output }], Some(session_id), None, None)
+        };
+        let first = |result: outrigger_plugins::PipelineResult| result.outputs.into_iter().next().unwrap_or_default();
+        let prompt = agent.prompt.clone().unwrap_or_default();
+        let system = first(hooks("llm.before_system", json!({ "sessionID": session_id, "model": info }), json!({ "system": [prompt] })).await);
+        let input = json!({
+            "sessionID": session_id, "agent": "title", "model": info, "provider": resolved.provider(), "message": MessageInfo::User(user.clone()),
+        });
+        let params = first(hooks("llm.before_params", input.clone(), json!(offer::parameters(&agent, &info, None))).await);
+        let headers = first(hooks("llm.before_headers", input, json!({ "headers": {} })).await);
+
+        let mut messages: Vec<ChatMessage> = system
+            .get("system")
+            .and_then(Value::as_array)
+            .into_iter()
+            .flatten()
+            .filter_map(|text| Some(ChatMessage::System { content: text.as_str()?.to_owned() }))
+            .collect();
+        let user_text = |text: String| ChatMessage::User { content: vec![Content::Text { text }] };
+        messages.push(user_text("Generate a title for this conversation:\n".into()));
+        messages.extend(message.parts.iter().filter_map(|part| match &part.kind {
+            PartKind::Text(text) if text.synthetic != Some(true) && text.ignored != Some(true) => Some(user_text(text.text.clone())),
+            _ => None,
+        }));
+        let pairs = headers.get("headers").and_then(Value::as_object).into_iter().flatten();
+        let request = ModelRequest {
+            messages,
+            tools: Vec::new(),
+            params: offer::read_parameters(&params),
+            headers: pairs.filter_map(|(k, v)| Some((k.clone(), v.as_str()?.to_owned()))).collect(),
+        };
+        let mut stream = resolved.stream(request, self.stream_options(session_id));
+        let mut text = String::new();
+        while let Some(item) = stream.next().await {
+            if let outrigger_models::StreamItem::Event(StreamEvent::TextDelta { text: piece, .. }) = item? {
+                text.push_str(&piece);
+            }
+        }
+        Ok(tidy(&text))
+    }
+}
+
+/// One line without quotation marks, of bounded length; models also think aloud.
+fn tidy(text: &str) -> Option<String> {
+    let text = match text.split_once("</think>") {
+        Some((_, after)) => after,
+        None => text,
+    };
+    let line = text.lines().map(str::trim).find(|line| !line.is_empty())?;
+    let line = line.trim_matches(['"', '\'', '`', '*', '#', ' ']);
+    if line.is_empty() {
+        return None;
+    }
+    Some(if line.chars().count() > LONGEST {
+        line.chars().take(LONGEST - 3).chain("...".chars()).collect()
+    } else {
+        line.to_owned()
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn titles_are_tidied() {
+        for (text, want) in [
+            ("A title", Some("A title".to_owned())),
+            ("<think>hm</think>\n\n\"Fix the bug\"\n", Some("Fix the bug".to_owned())),
+            ("  \n ", None),
+            ("\"\"", None),
+        ] {
+            assert_eq!(tidy(text), want);
+        }
+        assert_eq!(tidy(&"x".repeat(200)).unwrap().chars().count(), LONGEST);
+    }
+}

@@ -1,0 +1,207 @@
+//! The command line.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap_complete::Shell;
+
+/// A coding agent that runs OpenCode's plugins beside itself.
+#[derive(Debug, Parser)]
+#[command(name = "outrigger", version, about, max_term_width = 100)]
+pub(crate) struct Cli {
+    #[command(flatten)]
+    pub(crate) global: Global,
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+/// Options of every command.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct Global {
+    /// Print the log on standard error
+    #[arg(long, global = true)]
+    pub(crate) print_logs: bool,
+    /// How much to log
+    #[arg(long, global = true, value_enum, value_name = "LEVEL")]
+    pub(crate) log_level: Option<LogLevel>,
+    /// Load no external plugins
+    #[arg(long, global = true)]
+    pub(crate) pure: bool,
+    /// Work in this folder instead of the current one
+    #[arg(long, global = true, value_name = "PATH")]
+    pub(crate) dir: Option<PathBuf>,
+}
+
+/// Log levels, in the reference's spelling.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+#[value(rename_all = "UPPER")]
+pub(crate) enum LogLevel {
+    #[value(alias = "debug")]
+    Debug,
+    #[value(alias = "info")]
+    Info,
+    #[value(alias = "warn")]
+    Warn,
+    #[value(alias = "error")]
+    Error,
+}
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Run a prompt and print the answer
+    Run(RunArgs),
+    /// See a whole turn with plugins: no key, no network, no npm
+    Demo(DemoArgs),
+    /// Look at and manage sessions
+    #[command(subcommand)]
+    Session(SessionCommand),
+    /// Look at and set up plugins
+    #[command(subcommand)]
+    Plugin(PluginCommand),
+    /// Look at the configuration
+    #[command(subcommand)]
+    Config(ConfigCommand),
+    /// Check what is here and what is missing
+    Doctor,
+    /// Print a completion script for a shell
+    Completions {
+        /// Which shell
+        #[arg(value_enum)]
+        shell: Shell,
+    },
+}
+
+/// `outrigger run`.
+#[derive(Args, Debug)]
+pub(crate) struct RunArgs {
+    /// What to say; more comes from standard input when that is not a terminal
+    pub(crate) message: Vec<String>,
+    /// Run this slash command, with the message as its arguments
+    #[arg(long, value_name = "NAME")]
+    pub(crate) command: Option<String>,
+    /// Go on with the last session of this folder
+    #[arg(short = 'c', long = "continue")]
+    pub(crate) resume: bool,
+    /// Go on with this session
+    #[arg(short = 's', long, value_name = "ID")]
+    pub(crate) session: Option<String>,
+    /// Work in a copy of the session (with -c or -s)
+    #[arg(long)]
+    pub(crate) fork: bool,
+    /// Model, as provider/model
+    #[arg(short = 'm', long, value_name = "PROVIDER/MODEL")]
+    pub(crate) model: Option<String>,
+    /// Agent
+    #[arg(long, value_name = "NAME")]
+    pub(crate) agent: Option<String>,
+    /// Named set of model options
+    #[arg(long, value_name = "NAME")]
+    pub(crate) variant: Option<String>,
+    /// File or folder to go with the message; can be given more than once
+    #[arg(short = 'f', long = "file", value_name = "PATH")]
+    pub(crate) files: Vec<PathBuf>,
+    /// Title of the session; empty: the message
+    #[arg(long, num_args = 0..=1, default_missing_value = "", value_name = "TITLE")]
+    pub(crate) title: Option<String>,
+    /// Show what the model thinks
+    #[arg(long)]
+    pub(crate) thinking: bool,
+    /// Allow what no rule denies, without asking
+    #[arg(long)]
+    pub(crate) auto: bool,
+    /// How to print
+    #[arg(long, value_enum, default_value_t = Format::Default)]
+    pub(crate) format: Format,
+}
+
+/// Forms of output.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Format {
+    /// The answer on standard output, the rest on standard error
+    Default,
+    /// One JSON event per line on standard output
+    Json,
+}
+
+/// `outrigger demo`.
+#[derive(Args, Debug)]
+pub(crate) struct DemoArgs {
+    /// Keep the demo's project here instead of in a temporary folder
+    #[arg(long, value_name = "PATH")]
+    pub(crate) keep: Option<PathBuf>,
+}
+
+/// `outrigger session`.
+#[derive(Debug, Subcommand)]
+pub(crate) enum SessionCommand {
+    /// List the sessions of this project
+    List {
+        /// Of every project
+        #[arg(long)]
+        all: bool,
+        /// As JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Show a session's conversation, tools merged with their results
+    Show {
+        /// Which; without it the last one
+        id: Option<String>,
+    },
+    /// Delete a session and its child sessions
+    Delete {
+        /// Which
+        id: String,
+    },
+    /// Print a session as JSON
+    Export {
+        /// Which; without it the last one
+        id: Option<String>,
+    },
+    /// Replay a session's turns through the kernel and check the log's hash chain
+    Verify {
+        /// Which; without it every session of this project
+        id: Option<String>,
+    },
+    /// Read what can be read from a damaged store into a new one
+    Salvage {
+        /// The new file
+        into: PathBuf,
+    },
+}
+
+/// `outrigger plugin`.
+#[derive(Debug, Subcommand)]
+pub(crate) enum PluginCommand {
+    /// Load the plugins and say how far each came, and why not further
+    List {
+        /// As JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Install what plugins need from npm (the SDK), ahead of their first use
+    Setup,
+}
+
+/// `outrigger config`.
+#[derive(Debug, Subcommand)]
+pub(crate) enum ConfigCommand {
+    /// Show every value with the place that it came from
+    Show {
+        /// The merged document as JSON instead
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory as _;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Cli::command().debug_assert();
+    }
+}

@@ -1,0 +1,26 @@
+//! `outrigger config`.
+
+use outrigger_agent::Place;
+
+use crate::args::{ConfigCommand, Global};
+use crate::report::Failure;
+use crate::view::out;
+
+/// Runs the command. No plugin is started, so this is the configuration before `config` hooks.
+pub(crate) fn config(global: &Global, command: ConfigCommand) -> Result<u8, Failure> {
+    let boot = crate::run::boot(global)?;
+    let loaded = boot.load(&Place::find(&boot.directory))?;
+    let ConfigCommand::Show { json } = command;
+    if json {
+        let text = serde_json::to_string_pretty(&loaded.redacted()).unwrap_or_default();
+        out(&format!("{text}\n"));
+        return Ok(0);
+    }
+    for line in loaded.show() {
+        out(&format!("{line}\n"));
+    }
+    for problem in &loaded.problems {
+        out(&format!("! {problem}\n"));
+    }
+    Ok(0)
+}

@@ -1,0 +1,71 @@
+//! `outrigger plugin`.
+
+use outrigger_agent::Agent;
+use outrigger_plugins::PluginStatus;
+
+use crate::args::{Global, PluginCommand};
+use crate::exit;
+use crate::report::Failure;
+use crate::view::out;
+
+/// Runs the command.
+pub(crate) async fn plugin(global: &Global, command: PluginCommand) -> Result<u8, Failure> {
+    match command {
+        PluginCommand::List { json } => {
+            let agent = Agent::boot(crate::run::boot(global)?).await?;
+            let plugins = agent.plugins();
+            agent.shutdown().await;
+            if json {
+                let text = serde_json::to_string_pretty(&plugins).unwrap_or_default();
+                out(&format!("{text}\n"));
+            } else {
+                out(&table(&plugins));
+            }
+            Ok(0)
+        }
+        PluginCommand::Setup => {
+            let boot = crate::run::boot(global)?;
+            match outrigger_agent::setup_plugins(&boot).await {
+                Ok(lines) => {
+                    for line in lines {
+                        out(&format!("{line}\n"));
+                    }
+                    Ok(0)
+                }
+                Err(failure) => Err(Failure::new(failure.code(), failure.to_string(), failure.hint())),
+            }
+        }
+    }
+    .map(|code| if code == 0 { 0 } else { exit::FAILED })
+}
+
+/// One block per plugin: state, stage and cause.
+pub(crate) fn table(plugins: &[PluginStatus]) -> String {
+    if plugins.is_empty() {
+        return "no plugins (see `plugin` in opencode.json, or .opencode/plugin/)\n".to_owned();
+    }
+    let mut text = String::new();
+    for plugin in plugins {
+        let version = plugin.version.as_deref().map(|v| format!(" {v}")).unwrap_or_default();
+        text.push_str(&format!("{:<12} {}{version}", plugin.stage.to_string(), plugin.id));
+        if plugin.load_ms > 0.0 {
+            text.push_str(&format!("  {:.0} ms", plugin.load_ms));
+        }
+        text.push('\n');
+        if plugin.spec != plugin.id {
+            text.push_str(&format!("             from   {}\n", plugin.spec));
+        }
+        for (name, values) in [("hooks", &plugin.hooks), ("tools", &plugin.tools), ("note", &plugin.warnings)] {
+            if !values.is_empty() {
+                text.push_str(&format!("             {name:<6} {}\n", values.join(", ")));
+            }
+        }
+        if let Some(cause) = &plugin.cause {
+            text.push_str(&format!("             cause  {} (while {}) [{}]\n", cause.message, cause.at, cause.code));
+            if let Some(hint) = &cause.hint {
+                text.push_str(&format!("             hint   {hint}\n"));
+            }
+        }
+    }
+    text
+}

@@ -1,0 +1,68 @@
+//! Failures and the log.
+
+use std::io::Write as _;
+use std::process::ExitCode;
+
+use outrigger_agent::AgentError;
+use tracing_subscriber::EnvFilter;
+
+use crate::args::{Global, LogLevel};
+use crate::exit;
+
+/// What ends a command.
+#[derive(Debug)]
+pub(crate) struct Failure {
+    code: String,
+    message: String,
+    hint: Option<String>,
+    exit: u8,
+}
+
+impl Failure {
+    pub(crate) fn new(code: &str, message: impl Into<String>, hint: Option<String>) -> Self {
+        Self { code: code.to_owned(), message: message.into(), hint, exit: exit::FAILED }
+    }
+
+    pub(crate) fn usage(message: impl Into<String>, hint: Option<String>) -> Self {
+        Self { exit: exit::USAGE, ..Self::new("cli.usage", message, hint) }
+    }
+}
+
+impl From<AgentError> for Failure {
+    fn from(error: AgentError) -> Self {
+        let code = error.code();
+        let exit = if code.starts_with("config.") { exit::USAGE } else { exit::FAILED };
+        Self { exit, ..Self::new(code, error.to_string(), error.hint()) }
+    }
+}
+
+impl From<outrigger_store::StoreError> for Failure {
+    fn from(error: outrigger_store::StoreError) -> Self {
+        AgentError::from(error).into()
+    }
+}
+
+/// Prints a failure: what failed, its code, and what to do.
+pub(crate) fn fail(failure: &Failure) -> ExitCode {
+    let mut err = std::io::stderr().lock();
+    let _ = writeln!(err, "error: {} [{}]", failure.message, failure.code);
+    if let Some(hint) = &failure.hint {
+        let _ = writeln!(err, "  hint: {hint}");
+    }
+    ExitCode::from(failure.exit)
+}
+
+/// Sends the log to standard error: warnings always, more on request (`--print-logs`, `--log-level`, `OUTRIGGER_LOG`).
+pub(crate) fn logging(global: &Global) {
+    let level = match global.log_level {
+        Some(LogLevel::Debug) => "debug",
+        Some(LogLevel::Info) => "info",
+        Some(LogLevel::Warn) => "warn",
+        Some(LogLevel::Error) => "error",
+        None if global.print_logs => "info",
+        None => "warn",
+    };
+    let fallback = format!("warn,outrigger={level},outrigger_agent={level},outrigger_config={level},outrigger_js={level},outrigger_models={level},outrigger_plugins={level},outrigger_sandbox={level},outrigger_server={level},outrigger_store={level},outrigger_tools={level}");
+    let filter = EnvFilter::try_from_env("OUTRIGGER_LOG").unwrap_or_else(|_| EnvFilter::new(fallback));
+    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).with_target(false).with_ansi(false).init();
+}

@@ -1,0 +1,216 @@
+//! What the reference does with the merged document before anyone sees it: defaults, modes as agents, `tools` as
+//! permissions, switches of the environment.
+
+use std::path::{Path, PathBuf};
+
+use serde_json::{Map, Value, json};
+
+use crate::load::{Loader, nearest};
+use crate::merge::Layered;
+use crate::origin::{Positions, child};
+use crate::plugin_list::PluginSpec;
+use crate::{
+    ConfigError, ConfigProblem, Loaded, OpenCodeConfig, Origin, check, layers, normalize,
+    permission, settings, username,
+};
+
+/// What the reference writes into a file without `$schema`.
+const SCHEMA: &str = "https://opencode.ai/config.json";
+
+impl Loader<'_> {
+    /// The last steps.
+    pub(crate) fn finish(mut self, config_dirs: Vec<PathBuf>) -> Result<Loaded, ConfigError> {
+        self.default("$schema", SCHEMA.into());
+        for key in ["agent", "mode", "command"] {
+            self.default(key, Value::Object(Map::new()));
+        }
+        self.write_plugins();
+        self.modes_to_agents();
+        self.permission_variable()?;
+        self.tools_to_permission();
+        self.switches();
+        let name = self
+            .options
+            .username
+            .clone()
+            .unwrap_or_else(|| username::of_process(&self.options.env));
+        self.default("username", name.into());
+        let settings = settings::load(self.options)?;
+        self.files.extend(settings.files);
+        self.problems.extend(settings.problems);
+        let plugins = self.external_plugins();
+        Ok(Loaded {
+            config: OpenCodeConfig::from_value(self.merged.value.clone(), &self.options.home)?,
+            value: self.merged.value,
+            origins: self.merged.origins,
+            plugins,
+            config_dirs,
+            settings: settings.settings,
+            settings_origins: settings.origins,
+            files: self.files,
+            problems: self.problems,
+            options: self.options.clone(),
+        })
+    }
+
+    /// Sets a key that no layer set. An empty text counts as none, as in JavaScript.
+    fn default(&mut self, key: &str, value: Value) {
+        if matches!(self.merged.value.get(key), None | Some(Value::Null))
+            || self.merged.value[key] == ""
+        {
+            self.merged.set(key, value, Origin::Default);
+        }
+    }
+
+    fn write_plugins(&mut self) {
+        let values: Vec<Value> = self.plugins.iter().map(PluginSpec::to_value).collect();
+        self.merged
+            .set("plugin", Value::Array(values), Origin::Default);
+        if !self.plugins.is_empty() {
+            self.merged.origins.remove("/plugin");
+            let dir = layers::global_dir(self.options);
+            let origins = self
+                .plugins
+                .iter()
+                .map(|plugin| plugin.to_origin(&dir))
+                .collect();
+            self.merged
+                .set("plugin_origins", Value::Array(origins), Origin::Default);
+        }
+        for (index, plugin) in self.plugins.iter().enumerate() {
+            let origin = if plugin.declared_in == Path::new("OPENCODE_CONFIG_CONTENT") {
+                Origin::Env {
+                    name: "OPENCODE_CONFIG_CONTENT".into(),
+                }
+            } else {
+                Origin::File {
+                    path: plugin.declared_in.clone(),
+                    line: 0,
+                    column: 0,
+                }
+            };
+            self.merged
+                .origins
+                .insert(format!("/plugin/{index}"), origin);
+        }
+    }
+
+    /// Each entry of `mode` is also a primary agent.
+    fn modes_to_agents(&mut self) {
+        let Some(Value::Object(modes)) = self.merged.value.get("mode").cloned() else {
+            return;
+        };
+        let origins = self.merged.origins.clone();
+        for (name, mut mode) in modes {
+            if let Value::Object(entry) = &mut mode {
+                entry.insert("mode".into(), "primary".into());
+            }
+            self.merged
+                .absorb(json!({ "agent": { name.clone(): mode } }), &|pointer| {
+                    {
+                        let source = pointer.replacen("/agent", "/mode", 1);
+                        match nearest(&origins, &source) {
+                            // `mode: primary` stands nowhere; it comes with the entry.
+                            Origin::Default => nearest(&origins, &child("/mode", &name)),
+                            origin => origin,
+                        }
+                    }
+                });
+        }
+    }
+
+    fn permission_variable(&mut self) -> Result<(), ConfigError> {
+        const NAME: &str = "OPENCODE_PERMISSION";
+        let Some(text) = self.options.env.get(NAME).filter(|text| !text.is_empty()) else {
+            return Ok(());
+        };
+        let Ok(value) = serde_json::from_str::<Value>(text) else {
+            // The reference warns and goes on. A rule that the user believes to be in force must be told at least.
+            let message = "not valid JSON; left out".into();
+            self.problems.push(ConfigProblem {
+                file: NAME.into(),
+                pointer: None,
+                message,
+            });
+            return Ok(());
+        };
+        let mut layer = json!({ "permission": value });
+        if let Some(wrong) = check::document(&layer).into_iter().next() {
+            return Err(wrong.error(NAME, &Positions::new()));
+        }
+        normalize::file(&mut layer, &mut Positions::new());
+        self.merged
+            .absorb(layer, &|_| Origin::Env { name: NAME.into() });
+        Ok(())
+    }
+
+    /// The `tools` of the document come before its `permission`, which thereby has precedence.
+    fn tools_to_permission(&mut self) {
+        let Some(Value::Object(tools)) = self.merged.value.get("tools").cloned() else {
+            return;
+        };
+        let mut together = Layered::new();
+        let origins = std::mem::take(&mut self.merged.origins);
+        for (name, action, tool) in permission::from_tools(&tools) {
+            let origin = nearest(&origins, &child("/tools", &tool));
+            together.absorb(json!({ "permission": { name: action } }), &|_| {
+                origin.clone()
+            });
+        }
+        if let Some(own) = self.merged.value.get("permission") {
+            together.absorb(json!({ "permission": own }), &|pointer| {
+                nearest(&origins, pointer)
+            });
+        }
+        self.merged.origins = origins
+            .into_iter()
+            .filter(|(at, _)| !at.starts_with("/permission"))
+            .collect();
+        if let (Some(map), Some(value)) = (
+            self.merged.value.as_object_mut(),
+            together.value.get("permission"),
+        ) {
+            map.insert("permission".into(), value.clone());
+            self.merged.origins.extend(together.origins);
+        }
+    }
+
+    /// Old keys and switches of the environment.
+    fn switches(&mut self) {
+        if self.merged.value.get("autoshare") == Some(&Value::Bool(true))
+            && self.merged.value.get("share").is_none()
+        {
+            let origin = nearest(&self.merged.origins, "/autoshare");
+            self.merged.set("share", "auto".into(), origin);
+        }
+        for (name, key) in [
+            ("OPENCODE_DISABLE_AUTOCOMPACT", "auto"),
+            ("OPENCODE_DISABLE_PRUNE", "prune"),
+        ] {
+            if layers::switch(self.options, name) {
+                let layer = json!({ "compaction": { key: false } });
+                self.merged
+                    .absorb(layer, &|_| Origin::Env { name: name.into() });
+            }
+        }
+    }
+
+    fn external_plugins(&mut self) -> Vec<PluginSpec> {
+        if self.options.pure || layers::switch(self.options, "OPENCODE_PURE") {
+            return Vec::new();
+        }
+        let (dropped, kept): (Vec<_>, Vec<_>) =
+            self.plugins.drain(..).partition(PluginSpec::is_deprecated);
+        for plugin in dropped {
+            self.problems.push(ConfigProblem {
+                file: plugin.declared_in.display().to_string(),
+                pointer: Some("/plugin".into()),
+                message: format!(
+                    "`{}` is part of OpenCode by now and is not loaded",
+                    plugin.spec
+                ),
+            });
+        }
+        kept
+    }
+}

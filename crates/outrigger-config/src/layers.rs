@@ -1,0 +1,63 @@
+//! Which files and folders are read, lowest precedence first.
+
+use std::path::PathBuf;
+
+use crate::{LoadOptions, paths};
+
+/// Files of the global folder, in the order in which later ones win.
+pub(crate) const GLOBAL_FILES: [&str; 3] = ["config.json", "opencode.json", "opencode.jsonc"];
+
+/// Files of a project folder or of a config folder, in the order in which later ones win.
+pub(crate) const FILES: [&str; 2] = ["opencode.json", "opencode.jsonc"];
+
+/// Whether a switch of the environment is on, as the reference reads them.
+pub(crate) fn switch(options: &LoadOptions, name: &str) -> bool {
+    let on = |value: &String| {
+        ["1", "true", "yes", "on", "y"].contains(&value.to_ascii_lowercase().as_str())
+    };
+    options.env.get(name).is_some_and(on)
+}
+
+/// A variable that names a file or folder. Empty is unset.
+pub(crate) fn path_variable(options: &LoadOptions, name: &str) -> Option<PathBuf> {
+    let value = options.env.get(name).filter(|value| !value.is_empty())?;
+    Some(paths::expand(value, &options.directory, &options.home))
+}
+
+/// The global folder of OpenCode.
+pub(crate) fn global_dir(options: &LoadOptions) -> PathBuf {
+    options.xdg_config.join("opencode")
+}
+
+/// Folders whose `opencode.json(c)` are the project's: the worktree's root first, the working directory last.
+pub(crate) fn project_dirs(options: &LoadOptions) -> Vec<PathBuf> {
+    if switch(options, "OPENCODE_DISABLE_PROJECT_CONFIG") {
+        return Vec::new();
+    }
+    let mut dirs = paths::upwards(&options.directory, &options.worktree);
+    dirs.reverse();
+    dirs
+}
+
+/// The config folders in the reference's order: the global one, each `.opencode` from the working directory *up* to the
+/// worktree's root, `~/.opencode`, `OPENCODE_CONFIG_DIR`; each once.
+pub(crate) fn config_dirs(options: &LoadOptions) -> Vec<PathBuf> {
+    let mut out = vec![global_dir(options)];
+    let mut found: Vec<PathBuf> = Vec::new();
+    if !switch(options, "OPENCODE_DISABLE_PROJECT_CONFIG") {
+        found.extend(
+            paths::upwards(&options.directory, &options.worktree)
+                .iter()
+                .map(|dir| dir.join(".opencode")),
+        );
+    }
+    found.push(options.home.join(".opencode"));
+    found.retain(|dir| dir.is_dir());
+    found.extend(path_variable(options, "OPENCODE_CONFIG_DIR"));
+    for dir in found {
+        if !out.contains(&dir) {
+            out.push(dir);
+        }
+    }
+    out
+}

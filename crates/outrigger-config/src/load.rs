@@ -1,0 +1,386 @@
+//! Reading everything: the layers in their order, then what the reference does with the merged document.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use serde_json::{Map, Value, json};
+
+use crate::jsonc::Document;
+use crate::merge::{Layered, leaves};
+use crate::origin::{Positions, child, position_of};
+use crate::plugin_list::{self, PluginScope, PluginSource, PluginSpec};
+use crate::skills::SkillSearch;
+use crate::{
+    ConfigError, ConfigProblem, OpenCodeConfig, Origin, Settings, check, entries, jsonc, layers,
+    normalize, paths, permission, settings, substitute, username,
+};
+
+/// Where to look. All paths are absolute.
+#[derive(Clone, Debug, Default)]
+pub struct LoadOptions {
+    /// Working directory.
+    pub directory: PathBuf,
+    /// Root of the repository, or `/` when there is none: looking upwards ends here.
+    pub worktree: PathBuf,
+    /// Home folder.
+    pub home: PathBuf,
+    /// `$XDG_CONFIG_HOME`, in which `opencode` and `outrigger` are.
+    pub xdg_config: PathBuf,
+    /// Environment; nothing is read from the process's own.
+    pub env: BTreeMap<String, String>,
+    /// `--pure`: no external plugins. `OPENCODE_PURE` in `env` does the same.
+    pub pure: bool,
+    /// The administrator's folder, whose files have the last word; `/etc/opencode` in the reference.
+    pub managed: Option<PathBuf>,
+    /// The user's name when no file sets `username`; asked of the system when `None`.
+    pub username: Option<String>,
+}
+
+impl LoadOptions {
+    /// Options for a working directory, with the folders that the environment names.
+    pub fn new(
+        directory: PathBuf,
+        worktree: PathBuf,
+        home: PathBuf,
+        env: BTreeMap<String, String>,
+    ) -> Self {
+        let named = |name: &str| {
+            env.get(name)
+                .filter(|value| value.starts_with('/'))
+                .map(PathBuf::from)
+        };
+        Self {
+            xdg_config: named("XDG_CONFIG_HOME").unwrap_or_else(|| home.join(".config")),
+            managed: Some(
+                named("OPENCODE_TEST_MANAGED_CONFIG_DIR").unwrap_or_else(|| "/etc/opencode".into()),
+            ),
+            directory,
+            worktree,
+            home,
+            env,
+            pure: false,
+            username: None,
+        }
+    }
+}
+
+/// The configuration, with where it came from.
+#[derive(Clone, Debug)]
+pub struct Loaded {
+    /// Typed view of `value`.
+    pub config: OpenCodeConfig,
+    /// The merged document in the reference's form, as the `config` hook gets it.
+    pub value: Value,
+    /// Origin of each leaf of `value` (scalars, lists, empty objects; each element of `plugin` and `instructions`), by
+    /// JSON pointer. See [`Loaded::show`].
+    pub origins: BTreeMap<String, Origin>,
+    /// External plugins in loading order, once each; empty with `--pure`.
+    pub plugins: Vec<PluginSpec>,
+    /// Config folders, lowest precedence first; the global one is there even when it does not exist.
+    pub config_dirs: Vec<PathBuf>,
+    /// `outrigger.toml` and its environment variables.
+    pub settings: Settings,
+    /// Origin of each setting, by its dotted name, defaults included.
+    pub settings_origins: BTreeMap<String, Origin>,
+    /// Files that were read, in order.
+    pub files: Vec<PathBuf>,
+    /// What is wrong but did not stop the loading.
+    pub problems: Vec<ConfigProblem>,
+    pub(crate) options: LoadOptions,
+}
+
+/// Reads the whole configuration. Nothing is written and no folder is made.
+///
+/// # Errors
+/// A file that cannot be read or parsed, a known key of the wrong type, a `{file:…}` that is not there, an unknown
+/// setting in outrigger.toml: a [`ConfigError`], which names the file and the place.
+pub fn load(options: &LoadOptions) -> Result<Loaded, ConfigError> {
+    let mut loader = Loader {
+        options,
+        merged: Layered::new(),
+        plugins: Vec::new(),
+        files: Vec::new(),
+        problems: Vec::new(),
+    };
+    loader.global()?;
+    if let Some(path) = layers::path_variable(options, "OPENCODE_CONFIG") {
+        loader.file(&path)?;
+    }
+    for dir in layers::project_dirs(options) {
+        loader.files_of(&dir)?;
+    }
+    let config_dirs = layers::config_dirs(options);
+    for dir in &config_dirs {
+        loader.config_dir(dir)?;
+    }
+    loader.content_variable()?;
+    if let Some(dir) = &options.managed {
+        loader.files_of(dir)?;
+    }
+    loader.finish(config_dirs)
+}
+
+/// What was read so far. What the reference does with it at the end is in `finish`.
+pub(crate) struct Loader<'a> {
+    /// What to read.
+    pub(crate) options: &'a LoadOptions,
+    /// The layers so far, but for their plugins.
+    pub(crate) merged: Layered,
+    /// Plugins so far, once each.
+    pub(crate) plugins: Vec<PluginSpec>,
+    /// Files that were read.
+    pub(crate) files: Vec<PathBuf>,
+    /// What is worth telling.
+    pub(crate) problems: Vec<ConfigProblem>,
+}
+
+impl Loader<'_> {
+    /// The global files are one layer: between them lists are replaced, `plugin` and `instructions` too, as in the
+    /// reference, where they are read and cached apart from everything else.
+    fn global(&mut self) -> Result<(), ConfigError> {
+        let dir = layers::global_dir(self.options);
+        let mut global = Layered::new();
+        let mut plugins = Vec::new();
+        for name in layers::GLOBAL_FILES {
+            let path = dir.join(name);
+            let Some(mut document) = self.read(&path)? else {
+                continue;
+            };
+            if let Some(list) = self.take_plugins(&mut document.value, &path, &dir) {
+                plugins = list;
+            }
+            let positions = std::mem::take(&mut document.positions);
+            global.replace(document.value, &|pointer| {
+                file_origin(&path, &positions, pointer)
+            });
+        }
+        let Layered { value, origins } = global;
+        self.merged
+            .absorb(value, &|pointer| nearest(&origins, pointer));
+        self.add_plugins(plugins);
+        Ok(())
+    }
+
+    fn files_of(&mut self, dir: &Path) -> Result<(), ConfigError> {
+        layers::FILES
+            .iter()
+            .try_for_each(|name| self.file(&dir.join(name)))
+    }
+
+    fn file(&mut self, path: &Path) -> Result<(), ConfigError> {
+        let Some(document) = self.read(path)? else {
+            return Ok(());
+        };
+        let folder = path.parent().unwrap_or(path).to_owned();
+        self.add(document, path, &folder, &|positions, pointer| {
+            file_origin(path, positions, pointer)
+        });
+        Ok(())
+    }
+
+    fn config_dir(&mut self, dir: &Path) -> Result<(), ConfigError> {
+        let named = layers::path_variable(self.options, "OPENCODE_CONFIG_DIR")
+            .is_some_and(|named| named == dir);
+        if named || dir.file_name().is_some_and(|name| name == ".opencode") {
+            self.files_of(dir)?;
+        }
+        for entry in entries::read(dir, &mut self.problems)? {
+            self.merged.absorb(entry.value, &|pointer| {
+                file_origin(&entry.path, &entry.positions, pointer)
+            });
+            self.files.push(entry.path);
+        }
+        let scope = self.scope(dir);
+        let found = plugin_list::discover(dir)
+            .into_iter()
+            .map(|spec| PluginSpec {
+                spec,
+                options: None,
+                declared_in: dir.into(),
+                source: PluginSource::Auto,
+                scope,
+            });
+        self.add_plugins(found.collect());
+        Ok(())
+    }
+
+    fn content_variable(&mut self) -> Result<(), ConfigError> {
+        const NAME: &str = "OPENCODE_CONFIG_CONTENT";
+        let options = self.options;
+        let Some(text) = options.env.get(NAME).filter(|text| !text.is_empty()) else {
+            return Ok(());
+        };
+        let document = self.parse(text, NAME, &options.directory)?;
+        self.add(document, Path::new(NAME), &options.directory, &|_, _| {
+            Origin::Env { name: NAME.into() }
+        });
+        Ok(())
+    }
+
+    fn read(&mut self, path: &Path) -> Result<Option<Document>, ConfigError> {
+        let Some(text) = paths::read(path)? else {
+            return Ok(None);
+        };
+        self.files.push(path.into());
+        self.parse(
+            &text,
+            &path.display().to_string(),
+            path.parent().unwrap_or(path),
+        )
+        .map(Some)
+    }
+
+    fn parse(&self, text: &str, file: &str, folder: &Path) -> Result<Document, ConfigError> {
+        let mut document = jsonc::parse(text, file)?;
+        let (env, home) = (&self.options.env, self.options.home.as_path());
+        substitute::substitute(
+            &mut document,
+            substitute::Scope {
+                env,
+                home,
+                folder,
+                file,
+            },
+        )?;
+        if let Some(wrong) = check::document(&document.value).into_iter().next() {
+            return Err(wrong.error(file, &document.positions));
+        }
+        normalize::file(&mut document.value, &mut document.positions);
+        Ok(document)
+    }
+
+    fn add(
+        &mut self,
+        mut document: Document,
+        declared_in: &Path,
+        folder: &Path,
+        origin: &dyn Fn(&Positions, &str) -> Origin,
+    ) {
+        let plugins = self.take_plugins(&mut document.value, declared_in, folder);
+        self.merged.absorb(document.value, &|pointer| {
+            origin(&document.positions, pointer)
+        });
+        self.add_plugins(plugins.unwrap_or_default());
+    }
+
+    fn take_plugins(
+        &self,
+        value: &mut Value,
+        declared_in: &Path,
+        folder: &Path,
+    ) -> Option<Vec<PluginSpec>> {
+        let Some(Value::Array(list)) = value.as_object_mut()?.shift_remove("plugin") else {
+            return None;
+        };
+        let scope = self.scope(declared_in);
+        let specs = list.into_iter().filter_map(|entry| {
+            let (spec, options) = match entry {
+                Value::String(spec) => (spec, None),
+                Value::Array(pair) => (pair.first()?.as_str()?.to_owned(), pair.get(1).cloned()),
+                _ => return None,
+            };
+            let spec = plugin_list::resolve(&spec, folder, &self.options.home);
+            Some(PluginSpec {
+                spec,
+                options,
+                declared_in: declared_in.into(),
+                source: PluginSource::Config,
+                scope,
+            })
+        });
+        Some(specs.collect())
+    }
+
+    fn add_plugins(&mut self, plugins: Vec<PluginSpec>) {
+        self.plugins.extend(plugins);
+        plugin_list::deduplicate(&mut self.plugins);
+    }
+
+    fn scope(&self, declared_in: &Path) -> PluginScope {
+        let worktree = &self.options.worktree;
+        let local = declared_in == Path::new("OPENCODE_CONFIG_CONTENT")
+            || declared_in.starts_with(&self.options.directory)
+            || (worktree != Path::new("/") && declared_in.starts_with(worktree));
+        if local {
+            PluginScope::Local
+        } else {
+            PluginScope::Global
+        }
+    }
+}
+
+impl Loaded {
+    /// The typed view of a document that `config` hooks have changed, by the rules of
+    /// [`OpenCodeConfig::from_value_leniently`]: what a plugin wrote wrongly is left out and told.
+    pub fn reread(&self, value: Value) -> (OpenCodeConfig, Vec<ConfigProblem>) {
+        OpenCodeConfig::from_value_leniently(value, &self.options.home)
+    }
+
+    /// Where to look for skills. `config` is the view in force, perhaps changed by hooks, whose `skills.paths` count.
+    /// `OPENCODE_DISABLE_EXTERNAL_SKILLS`, `OPENCODE_DISABLE_CLAUDE_CODE` and `OPENCODE_DISABLE_CLAUDE_CODE_SKILLS` are
+    /// obeyed. Skills behind `skills.urls` are not fetched here.
+    pub fn skill_search(&self, config: &OpenCodeConfig) -> SkillSearch {
+        let options = &self.options;
+        let on = |name: &str| layers::switch(options, name);
+        let mut names = Vec::new();
+        if !on("OPENCODE_DISABLE_EXTERNAL_SKILLS") {
+            if !on("OPENCODE_DISABLE_CLAUDE_CODE") && !on("OPENCODE_DISABLE_CLAUDE_CODE_SKILLS") {
+                names.push(".claude");
+            }
+            names.push(".agents");
+        }
+        let up = paths::upwards(&options.directory, &options.worktree);
+        let mut external = Vec::new();
+        for dir in std::iter::once(&options.home).chain(&up) {
+            for name in &names {
+                let path = dir.join(name);
+                if !external.contains(&path) {
+                    external.push(path);
+                }
+            }
+        }
+        let expand = |path: &String| paths::expand(path, &options.directory, &options.home);
+        SkillSearch {
+            external,
+            config_dirs: self.config_dirs.clone(),
+            paths: config.skill_paths.iter().map(expand).collect(),
+        }
+    }
+}
+
+fn file_origin(path: &Path, positions: &Positions, pointer: &str) -> Origin {
+    let at = position_of(positions, pointer);
+    Origin::File {
+        path: path.into(),
+        line: at.line,
+        column: at.column,
+    }
+}
+
+/// The origin of a value or, for one that has none of its own, of the nearest thing around it; of a whole object, that of
+/// any value in it.
+pub(crate) fn nearest(origins: &BTreeMap<String, Origin>, pointer: &str) -> Origin {
+    let mut at = pointer;
+    loop {
+        if let Some(origin) = origins.get(at) {
+            return origin.clone();
+        }
+        match at.rfind('/') {
+            Some(slash) => at = at.get(..slash).unwrap_or_default(),
+            None => break,
+        }
+    }
+    let inside = format!("{pointer}/");
+    let first = origins
+        .range(inside.clone()..)
+        .next()
+        .filter(|(key, _)| key.starts_with(&inside));
+    first.map_or(Origin::Default, |(_, origin)| origin.clone())
+}
+
+/// Pointers of all leaves, for those that list a document.
+pub(crate) fn all_leaves(value: &Value) -> Vec<String> {
+    let mut out = Vec::new();
+    leaves(value, "", &mut |pointer| out.push(pointer.into()));
+    out
+}

@@ -1,0 +1,147 @@
+//! Permission rules of the configuration, made into the one list that the kernel evaluates.
+
+use std::path::Path;
+
+use outrigger_protocol::permission::{Action, Rule};
+use serde_json::{Map, Value};
+
+/// The rules of a `permission` value, in its order; the last that matches counts, as in the reference.
+///
+/// Forms: `"deny"` (everything), `{"bash": "deny"}`, `{"bash": {"git *": "allow", "*": "ask"}}`. In a pattern `~/` and
+/// `$HOME` at the start stand for the home folder. What is none of these forms is left out; [`crate::load`] and
+/// [`crate::OpenCodeConfig::from_value`] have reported it before.
+pub fn rules(permission: &Value, home: &Path) -> Vec<Rule> {
+    let mut out = Vec::new();
+    match permission {
+        Value::String(_) => push(&mut out, "*", "*".into(), permission),
+        Value::Object(map) => {
+            for (name, rule) in map {
+                match rule {
+                    Value::Object(patterns) => {
+                        for (pattern, action) in patterns {
+                            push(&mut out, name, expand_home(pattern, home), action);
+                        }
+                    }
+                    _ => push(&mut out, name, "*".into(), rule),
+                }
+            }
+        }
+        _ => {}
+    }
+    out
+}
+
+fn push(out: &mut Vec<Rule>, permission: &str, pattern: String, action: &Value) {
+    if let Some(action) = action.as_str().and_then(self::action) {
+        out.push(Rule {
+            permission: permission.into(),
+            pattern,
+            action,
+        });
+    }
+}
+
+/// The action of a word.
+pub fn action(word: &str) -> Option<Action> {
+    match word {
+        "allow" => Some(Action::Allow),
+        "ask" => Some(Action::Ask),
+        "deny" => Some(Action::Deny),
+        _ => None,
+    }
+}
+
+fn expand_home(pattern: &str, home: &Path) -> String {
+    let rest = match pattern {
+        "~" => Some(""),
+        _ if pattern.starts_with("~/") => pattern.strip_prefix('~'),
+        _ => pattern.strip_prefix("$HOME"),
+    };
+    rest.map_or_else(
+        || pattern.to_owned(),
+        |rest| format!("{}{rest}", home.display()),
+    )
+}
+
+/// The permission that a key of `tools` speaks about: all that change files are `edit`, as in the reference.
+pub(crate) fn of_tool(tool: &str) -> &str {
+    match tool {
+        "write" | "edit" | "patch" => "edit",
+        other => other,
+    }
+}
+
+/// `tools: {name: bool}` as a `permission` object, and which tool each entry came from.
+pub(crate) fn from_tools(tools: &Map<String, Value>) -> Vec<(String, Value, String)> {
+    let mut out: Vec<(String, Value, String)> = Vec::new();
+    for (tool, enabled) in tools {
+        let Some(enabled) = enabled.as_bool() else {
+            continue;
+        };
+        let entry = (
+            of_tool(tool).to_owned(),
+            Value::from(if enabled { "allow" } else { "deny" }),
+            tool.clone(),
+        );
+        match out
+            .iter_mut()
+            .find(|(permission, ..)| *permission == entry.0)
+        {
+            Some(existing) => *existing = entry,
+            None => out.push(entry),
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn show(permission: Value) -> String {
+        let rules = rules(&permission, Path::new("/home/u"));
+        let shown: Vec<String> = rules
+            .iter()
+            .map(|r| format!("{} {} {:?}", r.permission, r.pattern, r.action).to_lowercase())
+            .collect();
+        shown.join("; ")
+    }
+
+    #[test]
+    fn forms() {
+        for (permission, expected) in [
+            (json!("allow"), "* * allow"),
+            (json!({}), ""),
+            (json!(null), ""),
+            (json!({"bash": "deny"}), "bash * deny"),
+            (
+                json!({"bash": {"git *": "allow", "*": "ask"}}),
+                "bash git * allow; bash * ask",
+            ),
+            (
+                json!({"*": "ask", "read": {"~/x": "deny", "$HOME/y": "deny", "~": "ask", "~z": "ask"}}),
+                "* * ask; read /home/u/x deny; read /home/u/y deny; read /home/u ask; read ~z ask",
+            ),
+            (
+                json!({"bash": "perhaps", "edit": {"*": 1}, "x": "ask"}),
+                "x * ask",
+            ),
+        ] {
+            assert_eq!(show(permission.clone()), expected, "{permission}");
+        }
+    }
+
+    #[test]
+    fn tools_become_permissions() {
+        let tools = json!({"bash": false, "write": false, "mine": true, "edit": true, "x": 1});
+        let permissions: Map<String, Value> = from_tools(tools.as_object().unwrap())
+            .into_iter()
+            .map(|(name, action, _)| (name, action))
+            .collect();
+        assert_eq!(
+            Value::Object(permissions),
+            json!({"bash": "deny", "edit": "allow", "mine": "allow"})
+        );
+    }
+}

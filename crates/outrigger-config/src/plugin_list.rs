@@ -1,0 +1,248 @@
+//! The list of plugins: what was declared where, once each, in the reference's order.
+
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use crate::paths;
+
+/// Plugins that the reference has taken in itself and no longer loads, whatever their version.
+const DEPRECATED: &[&str] = &["opencode-openai-codex-auth", "opencode-copilot-auth"];
+
+/// A plugin to load.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PluginSpec {
+    /// An npm spec (`name`, `name@range`, `alias@npm:name`) or a `file://` URL.
+    pub spec: String,
+    /// The second element of a `[spec, options]` entry.
+    pub options: Option<Value>,
+    /// The file (or, for a discovered plugin, the config folder) that names it; `OPENCODE_CONFIG_CONTENT` for the
+    /// environment variable.
+    pub declared_in: PathBuf,
+    /// Whether it was written down or found.
+    pub source: PluginSource,
+    /// Whose it is.
+    pub scope: PluginScope,
+}
+
+/// How a plugin came onto the list.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum PluginSource {
+    /// From a `plugin` array.
+    Config,
+    /// A file in the `plugin` or `plugins` folder of a config folder.
+    Auto,
+}
+
+/// Whose plugin it is, as the reference's `plugin_origins` says it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum PluginScope {
+    /// The user's or the administrator's.
+    Global,
+    /// The project's.
+    Local,
+}
+
+impl PluginSpec {
+    /// What makes two entries the same plugin: the URL of a file, else the npm package's name.
+    pub fn key(&self) -> String {
+        if self.spec.starts_with("file://") {
+            self.spec.clone()
+        } else {
+            package_name(&self.spec)
+        }
+    }
+
+    /// Whether the reference leaves it out silently.
+    pub(crate) fn is_deprecated(&self) -> bool {
+        DEPRECATED.iter().any(|name| self.spec.contains(name))
+    }
+
+    /// As it stands in the merged document's `plugin`.
+    pub(crate) fn to_value(&self) -> Value {
+        match &self.options {
+            Some(options) => json!([self.spec, options]),
+            None => json!(self.spec),
+        }
+    }
+
+    /// As it stands in the merged document's `plugin_origins`, where the global files go by the name of their folder.
+    pub(crate) fn to_origin(&self, global_dir: &Path) -> Value {
+        let global =
+            self.source == PluginSource::Config && self.declared_in.parent() == Some(global_dir);
+        let source = if global {
+            global_dir
+        } else {
+            &self.declared_in
+        };
+        json!({ "spec": self.to_value(), "source": source, "scope": self.scope })
+    }
+}
+
+/// Keeps the last of several entries for the same plugin, in its place.
+pub(crate) fn deduplicate(list: &mut Vec<PluginSpec>) {
+    let mut seen = std::collections::BTreeSet::new();
+    list.reverse();
+    list.retain(|plugin| seen.insert(plugin.key()));
+    list.reverse();
+}
+
+/// The name of the package that an npm spec asks for, without version; the spec itself when it names none (a git or
+/// tarball address). An alias (`mine@npm:real`) is known by its own name.
+pub fn package_name(spec: &str) -> String {
+    let name = |text: &str| {
+        let from = usize::from(text.starts_with('@'));
+        let end = text
+            .get(from..)
+            .and_then(|rest| rest.find('@'))
+            .map_or(text.len(), |at| at + from);
+        let name = text.get(..end).unwrap_or_default();
+        let bare = match name.strip_prefix('@').map(|rest| rest.split_once('/')) {
+            Some(Some((scope, bare))) if !scope.is_empty() => bare,
+            Some(_) => "",
+            None => name,
+        };
+        (!bare.is_empty() && !bare.contains(['/', ':'])).then(|| name.to_owned())
+    };
+    name(spec.strip_prefix("npm:").unwrap_or(spec)).unwrap_or_else(|| spec.into())
+}
+
+/// A spec as the rest of the program wants it: a path (`./x`, `../x`, `/x`, `~/x`, `file://…`) becomes a `file://` URL,
+/// resolved against the declaring file's folder; a folder without `package.json` becomes its index file. Others stay.
+pub(crate) fn resolve(spec: &str, folder: &Path, home: &Path) -> String {
+    let path = match paths::from_file_url(spec) {
+        Some(path) => path,
+        None if spec.starts_with('.') || spec.starts_with('/') || spec.starts_with("~/") => {
+            paths::expand(spec, folder, home)
+        }
+        None => return spec.into(),
+    };
+    if path.is_dir() && !path.join("package.json").exists() {
+        let index = ["ts", "tsx", "js", "mjs", "cjs"]
+            .map(|extension| path.join(format!("index.{extension}")));
+        if let Some(index) = index.into_iter().find(|index| index.is_file()) {
+            return paths::file_url(&index);
+        }
+    }
+    // A URL that was written as one stays byte for byte: it is the key that duplicates are found by.
+    if spec.starts_with("file://") {
+        spec.into()
+    } else {
+        paths::file_url(&path)
+    }
+}
+
+/// The files that a config folder contributes: `{plugin,plugins}/*.{ts,js}`, as URLs.
+pub(crate) fn discover(folder: &Path) -> Vec<String> {
+    let mut out = Vec::new();
+    for name in ["plugin", "plugins"] {
+        let wanted = |path: &Path| paths::has_extension(path, &["ts", "js"]);
+        out.extend(
+            paths::files_below(&folder.join(name), false, &wanted)
+                .iter()
+                .map(|path| paths::file_url(path)),
+        );
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names() {
+        for (spec, expected) in [
+            ("name", "name"),
+            ("name@1.2.3", "name"),
+            ("name@latest", "name"),
+            ("name@^1 || ^2", "name"),
+            ("@scope/name", "@scope/name"),
+            ("@scope/name@1", "@scope/name"),
+            ("npm:name@1", "name"),
+            ("npm:@scope/name", "@scope/name"),
+            ("alias@npm:name@1", "alias"),
+            ("name@https://x/y.tgz", "name"),
+            ("name@git+https://x/y.git", "name"),
+            ("user/repo", "user/repo"),
+            ("github:user/repo", "github:user/repo"),
+            ("https://x/y.tgz", "https://x/y.tgz"),
+            ("@scope", "@scope"),
+            ("", ""),
+        ] {
+            assert_eq!(package_name(spec), expected, "{spec}");
+        }
+    }
+
+    #[test]
+    fn resolves_against_the_declaring_folder() {
+        let dir = tempfile::tempdir().unwrap();
+        let at = |path: &str| dir.path().join(path);
+        std::fs::create_dir_all(at("index")).unwrap();
+        std::fs::create_dir_all(at("package")).unwrap();
+        std::fs::write(at("index/index.js"), "").unwrap();
+        std::fs::write(at("package/package.json"), "{}").unwrap();
+        let url = |path: &str| paths::file_url(&at(path));
+        let home = Path::new("/h");
+        for (spec, expected) in [
+            ("name@1", "name@1".to_owned()),
+            ("./x.ts", url("x.ts")),
+            (
+                "../x.ts",
+                paths::file_url(&dir.path().parent().unwrap().join("x.ts")),
+            ),
+            ("/abs/./x y.ts", "file:///abs/x%20y.ts".into()),
+            ("~/x.ts", "file:///h/x.ts".into()),
+            ("file:///abs/../x.ts", "file:///abs/../x.ts".into()),
+            ("./index", url("index/index.js")),
+            ("./package", url("package")),
+            ("./missing", url("missing")),
+        ] {
+            assert_eq!(resolve(spec, dir.path(), home), expected, "{spec}");
+        }
+        assert_eq!(
+            resolve(&url("index"), Path::new("/"), home),
+            url("index/index.js")
+        );
+    }
+
+    fn plugin(spec: &str, options: Option<i32>) -> PluginSpec {
+        PluginSpec {
+            spec: spec.into(),
+            options: options.map(Value::from),
+            declared_in: "f".into(),
+            source: PluginSource::Config,
+            scope: PluginScope::Local,
+        }
+    }
+
+    #[test]
+    fn last_wins_and_keeps_its_place() {
+        for (given, expected) in [
+            (&["a", "b", "a"][..], &["b", "a"][..]),
+            (&["a@1", "b", "a@2", "c"], &["b", "a@2", "c"]),
+            (&["@s/a@1", "a", "@s/a"], &["a", "@s/a"]),
+            (
+                &["file:///x.ts", "file:///y.ts", "file:///x.ts"],
+                &["file:///y.ts", "file:///x.ts"],
+            ),
+            (&["x", "file:///x"], &["x", "file:///x"]),
+            (&[], &[]),
+        ] {
+            let mut list: Vec<PluginSpec> = given.iter().map(|spec| plugin(spec, None)).collect();
+            deduplicate(&mut list);
+            let specs: Vec<&str> = list.iter().map(|plugin| plugin.spec.as_str()).collect();
+            assert_eq!(specs, expected);
+        }
+        let mut list = vec![plugin("a", Some(1)), plugin("a@2", None)];
+        deduplicate(&mut list);
+        assert_eq!(
+            list,
+            [plugin("a@2", None)],
+            "options travel with the winner"
+        );
+    }
+}

@@ -1,0 +1,339 @@
+//! The table of settings.
+
+use std::path::PathBuf;
+
+use super::{ChatMessage, Isolation, JsRuntime, Plugin, Sandbox, Settings};
+
+/// What a setting may be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// `true` or `false`.
+    Bool,
+    /// A whole number in this range.
+    Whole(i64, i64),
+    /// One of these words.
+    Word(&'static [&'static str]),
+    /// The path of a program. With a slash in it, a relative one starts at the declaring file's folder.
+    Program,
+}
+
+/// A value of the right kind.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Leaf {
+    /// For `Kind::Bool`.
+    Bool(bool),
+    /// For `Kind::Whole`.
+    Whole(i64),
+    /// For `Kind::Word` and `Kind::Program`.
+    Text(String),
+}
+
+/// One setting.
+#[derive(Debug)]
+pub struct Key<T: 'static> {
+    /// Dotted name: `js.runtime`. For plugins only the last part.
+    pub name: &'static str,
+    /// What it may be.
+    pub kind: Kind,
+    /// What it is for, in one line.
+    pub about: &'static str,
+    /// Whether it decides what code of others may do, so that a project's own file setting it is worth telling.
+    pub trust: bool,
+    pub(crate) apply: fn(&mut T, &Leaf),
+}
+
+impl Kind {
+    /// In words.
+    pub fn expected(self) -> String {
+        match self {
+            Self::Bool => "true or false".into(),
+            Self::Whole(0, _) => "a whole number".into(),
+            Self::Whole(least, most) if least < 0 => {
+                format!("a whole number from {least} to {most}")
+            }
+            Self::Whole(least, _) => format!("a whole number from {least}"),
+            Self::Word(words) => words
+                .iter()
+                .map(|word| format!("\"{word}\""))
+                .collect::<Vec<_>>()
+                .join(" or "),
+            Self::Program => "the path of a program as text".into(),
+        }
+    }
+
+    /// The value if it is of this kind.
+    pub(crate) fn accept(self, leaf: Leaf) -> Option<Leaf> {
+        let fits = match (self, &leaf) {
+            (Self::Bool, Leaf::Bool(_)) => true,
+            (Self::Whole(least, most), Leaf::Whole(number)) => (least..=most).contains(number),
+            (Self::Word(words), Leaf::Text(text)) => words.contains(&text.as_str()),
+            (Self::Program, Leaf::Text(text)) => !text.is_empty(),
+            _ => false,
+        };
+        fits.then_some(leaf)
+    }
+
+    /// The value of a text, as the environment has it.
+    pub(crate) fn parse(self, text: &str) -> Option<Leaf> {
+        let leaf = match self {
+            Self::Bool => match text {
+                "1" | "true" | "on" | "yes" => Leaf::Bool(true),
+                "0" | "false" | "off" | "no" => Leaf::Bool(false),
+                _ => return None,
+            },
+            Self::Whole(..) => Leaf::Whole(text.parse().ok()?),
+            Self::Word(_) | Self::Program => Leaf::Text(text.into()),
+        };
+        self.accept(leaf)
+    }
+}
+
+impl Leaf {
+    fn bool(&self) -> bool {
+        matches!(self, Self::Bool(true))
+    }
+
+    fn whole(&self) -> i64 {
+        if let Self::Whole(number) = self {
+            *number
+        } else {
+            0
+        }
+    }
+
+    fn count(&self) -> u64 {
+        u64::try_from(self.whole()).unwrap_or_default()
+    }
+
+    fn text(&self) -> &str {
+        if let Self::Text(text) = self {
+            text
+        } else {
+            ""
+        }
+    }
+}
+
+/// Milliseconds of at least one, and at most a day: a deadline that never comes is a hang.
+const MILLIS: Kind = Kind::Whole(1, 86_400_000);
+const COUNT: Kind = Kind::Whole(1, i64::MAX);
+
+macro_rules! key {
+    ($name:literal, $kind:expr, $about:literal, $apply:expr) => {
+        Key {
+            name: $name,
+            kind: $kind,
+            about: $about,
+            trust: false,
+            apply: $apply,
+        }
+    };
+    (trust $name:literal, $kind:expr, $about:literal, $apply:expr) => {
+        Key {
+            name: $name,
+            kind: $kind,
+            about: $about,
+            trust: true,
+            apply: $apply,
+        }
+    };
+}
+
+/// Every setting but those of single plugins.
+pub const KEYS: &[Key<Settings>] = &[
+    key!(trust "sandbox", Kind::Word(&["on", "off"]), "run plugins and tools in a box", |s, v| {
+        s.sandbox = if v.text() == "off" { Sandbox::Off } else { Sandbox::On };
+    }),
+    key!(
+        "js.runtime",
+        Kind::Word(&["auto", "bun", "node"]),
+        "which JavaScript runtime runs plugins",
+        |s, v| {
+            s.js.runtime = match v.text() {
+                "bun" => JsRuntime::Bun,
+                "node" => JsRuntime::Node,
+                _ => JsRuntime::Auto,
+            };
+        }
+    ),
+    key!(trust "js.bun", Kind::Program, "path of Bun", |s, v| s.js.bun = Some(PathBuf::from(v.text()))),
+    key!(trust "js.node", Kind::Program, "path of Node", |s, v| s.js.node = Some(PathBuf::from(v.text()))),
+    key!(
+        "deadlines.fast_ms",
+        MILLIS,
+        "deadline of policy hooks",
+        |s, v| s.deadlines.fast_ms = v.count()
+    ),
+    key!(
+        "deadlines.normal_ms",
+        MILLIS,
+        "deadline of plugin hooks",
+        |s, v| s.deadlines.normal_ms = v.count()
+    ),
+    key!(
+        "deadlines.load_ms",
+        MILLIS,
+        "deadline of loading a plugin",
+        |s, v| s.deadlines.load_ms = v.count()
+    ),
+    key!(
+        "deadlines.slow_ms",
+        MILLIS,
+        "deadline of authentication",
+        |s, v| s.deadlines.slow_ms = v.count()
+    ),
+    key!(
+        "models.first_byte_ms",
+        MILLIS,
+        "wait for a model's first byte",
+        |s, v| s.models.first_byte_ms = v.count()
+    ),
+    key!(
+        "models.idle_ms",
+        MILLIS,
+        "longest pause within an answer",
+        |s, v| s.models.idle_ms = v.count()
+    ),
+    key!("models.total_ms", MILLIS, "longest whole answer", |s, v| {
+        s.models.total_ms = v.count()
+    }),
+    key!(
+        "models.max_retries",
+        Kind::Whole(0, 100),
+        "how often a failed request is sent again",
+        |s, v| {
+            s.models.max_retries = u32::try_from(v.whole()).unwrap_or_default();
+        }
+    ),
+    key!(
+        "tools.output_bytes",
+        COUNT,
+        "bytes of tool output for the model",
+        |s, v| s.tools.output_bytes = v.count()
+    ),
+    key!(
+        "tools.output_lines",
+        COUNT,
+        "lines of tool output for the model",
+        |s, v| s.tools.output_lines = v.count()
+    ),
+    key!(
+        "tools.bash_timeout_ms",
+        MILLIS,
+        "time limit of shell commands",
+        |s, v| s.tools.bash_timeout_ms = v.count()
+    ),
+    key!("agent.max_steps", COUNT, "most steps of a turn", |s, v| s
+        .agent
+        .max_steps =
+        Some(v.count())),
+    key!(
+        "log.plugin_stderr_level",
+        Kind::Word(&["error", "warn", "info", "debug", "trace", "off"]),
+        "level of what plugins write to stderr",
+        |s, v| s.log.plugin_stderr_level = v.text().into()
+    ),
+    key!(
+        "log.plugin_stderr_lines_per_second",
+        COUNT,
+        "most lines a second of one plugin's stderr",
+        |s, v| {
+            s.log.plugin_stderr_lines_per_second = v.count();
+        }
+    ),
+    key!(
+        "flags.plugin_seq_hooks",
+        Kind::Bool,
+        "record the sequence of hook calls",
+        |s, v| {
+            s.flags.plugin_seq_hooks = v.bool();
+        }
+    ),
+    key!(
+        "flags.plugin_timeout_self_heal",
+        Kind::Bool,
+        "restart a plugin process after a timeout",
+        |s, v| {
+            s.flags.plugin_timeout_self_heal = v.bool();
+        }
+    ),
+    key!(
+        "flags.plugin_circuit_breaker",
+        Kind::Bool,
+        "skip hooks that keep timing out",
+        |s, v| {
+            s.flags.plugin_circuit_breaker = v.bool();
+        }
+    ),
+    key!(
+        "flags.plugin_large_payload_file_ipc",
+        Kind::Bool,
+        "hand large payloads to plugins by file",
+        |s, v| {
+            s.flags.plugin_large_payload_file_ipc = v.bool();
+        }
+    ),
+];
+
+/// The settings of `[plugins.<id>]`.
+pub const PLUGIN_KEYS: &[Key<Plugin>] = &[
+    key!(
+        "isolation",
+        Kind::Word(&["shared", "own"]),
+        "a process of its own",
+        |p, v| {
+            p.isolation = if v.text() == "own" {
+                Isolation::Own
+            } else {
+                Isolation::Shared
+            };
+        }
+    ),
+    key!(
+        "priority",
+        Kind::Whole(-1_000_000, 1_000_000),
+        "higher runs earlier",
+        |p, v| {
+            p.priority = i32::try_from(v.whole()).unwrap_or_default();
+        }
+    ),
+    key!(
+        "chat_message",
+        Kind::Word(&["user", "assistant"]),
+        "which message `chat.message` is about",
+        |p, v| {
+            p.chat_message = if v.text() == "assistant" {
+                ChatMessage::Assistant
+            } else {
+                ChatMessage::User
+            };
+        }
+    ),
+    key!("timeout_ms", MILLIS, "deadline of its hooks", |p, v| p
+        .timeout_ms =
+        Some(v.count())),
+    key!("disabled", Kind::Bool, "do not load it", |p, v| p
+        .disabled =
+        v.bool()),
+];
+
+/// The spelling of requirement A4, taken besides our own.
+pub(crate) fn plugin_key(name: &str) -> &str {
+    match name {
+        "chatMessage" => "chat_message",
+        other => other,
+    }
+}
+
+/// `name.key`, the key in quotes when it is no bare TOML key.
+pub(crate) fn dotted(name: &str, key: &str) -> String {
+    let bare = !key.is_empty()
+        && key
+            .chars()
+            .all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '-');
+    if bare {
+        format!("{name}.{key}")
+    } else {
+        format!("{name}.\"{key}\"")
+    }
+}

@@ -1,0 +1,266 @@
+//! Our own settings: `outrigger.toml` and `OUTRIGGER_*`.
+//!
+//! They never stand in opencode.json, which OpenCode must be able to read. Files, lowest precedence first:
+//! `$XDG_CONFIG_HOME/outrigger/outrigger.toml`, `outrigger.toml` of the worktree's root, of the working directory, then
+//! `.outrigger/outrigger.toml` of both; the environment is above all files. Every key stands in one table
+//! ([`keys`]), from which the files, the environment and the suggestions are read.
+
+pub mod keys;
+mod read;
+mod suggest;
+mod toml_file;
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use serde::Serialize;
+use serde_json::Value;
+
+pub(crate) use read::load;
+
+/// All settings, with their defaults where nothing is set.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Settings {
+    /// Whether plugins and tools run in the box of `outrigger-sandbox`.
+    pub sandbox: Sandbox,
+    /// JavaScript runtimes.
+    pub js: Js,
+    /// Per plugin, by the plugin's id. See [`Settings::plugin`].
+    pub plugins: BTreeMap<String, Plugin>,
+    /// Deadline classes of hooks.
+    pub deadlines: Deadlines,
+    /// Model requests.
+    pub models: Models,
+    /// Bundled tools.
+    pub tools: Tools,
+    /// The turn.
+    pub agent: Agent,
+    /// What goes to the log.
+    pub log: Log,
+    /// Parts that can be switched off.
+    pub flags: Flags,
+}
+
+/// `sandbox`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Sandbox {
+    /// On.
+    #[default]
+    On,
+    /// Off: plugins may do what the user may do.
+    Off,
+}
+
+/// `[js]`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Js {
+    /// Which runtime to take.
+    pub runtime: JsRuntime,
+    /// Path of Bun; looked for when unset.
+    pub bun: Option<PathBuf>,
+    /// Path of Node; looked for when unset.
+    pub node: Option<PathBuf>,
+}
+
+/// `js.runtime`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum JsRuntime {
+    /// Bun if there, else Node.
+    #[default]
+    Auto,
+    /// Bun.
+    Bun,
+    /// Node.
+    Node,
+}
+
+/// `[plugins.<id>]`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Plugin {
+    /// Whether it may share a process.
+    pub isolation: Isolation,
+    /// Hooks of a plugin with a higher one run earlier.
+    pub priority: i32,
+    /// What `chat.message` means to it (A4).
+    pub chat_message: ChatMessage,
+    /// Deadline of its hooks in milliseconds, instead of that of their class.
+    pub timeout_ms: Option<u64>,
+    /// Not loaded.
+    pub disabled: bool,
+}
+
+/// `plugins.<id>.isolation`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Isolation {
+    /// It shares a process with plugins of the same grants.
+    #[default]
+    Shared,
+    /// It has a process of its own.
+    Own,
+}
+
+/// `plugins.<id>.chat_message`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ChatMessage {
+    /// The user's message, before the model is called, as in the reference.
+    #[default]
+    User,
+    /// The assistant's message, when all of it is final.
+    Assistant,
+}
+
+/// `[deadlines]`, in milliseconds (C5).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Deadlines {
+    /// Pure policy hooks.
+    pub fast_ms: u64,
+    /// Hooks of JavaScript plugins.
+    pub normal_ms: u64,
+    /// Loading a plugin.
+    pub load_ms: u64,
+    /// Authentication.
+    pub slow_ms: u64,
+}
+
+impl Default for Deadlines {
+    fn default() -> Self {
+        Self {
+            fast_ms: 500,
+            normal_ms: 5_000,
+            load_ms: 10_000,
+            slow_ms: 30_000,
+        }
+    }
+}
+
+/// `[models]`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Models {
+    /// Longest wait for the first byte of an answer, in milliseconds.
+    pub first_byte_ms: u64,
+    /// Longest pause within an answer, in milliseconds.
+    pub idle_ms: u64,
+    /// Longest time for a whole answer, in milliseconds.
+    pub total_ms: u64,
+    /// How often a failed request is sent again.
+    pub max_retries: u32,
+}
+
+impl Default for Models {
+    fn default() -> Self {
+        Self {
+            first_byte_ms: 120_000,
+            idle_ms: 120_000,
+            total_ms: 1_800_000,
+            max_retries: 5,
+        }
+    }
+}
+
+/// `[tools]`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Tools {
+    /// Bytes of output that the model is given; the rest goes to a file. The reference's limit.
+    pub output_bytes: u64,
+    /// Lines of output that the model is given. The reference's limit.
+    pub output_lines: u64,
+    /// Time limit of a shell command that sets none, in milliseconds. The reference's.
+    pub bash_timeout_ms: u64,
+}
+
+impl Default for Tools {
+    fn default() -> Self {
+        Self {
+            output_bytes: 51_200,
+            output_lines: 2_000,
+            bash_timeout_ms: 120_000,
+        }
+    }
+}
+
+/// `[agent]`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Agent {
+    /// Most steps of a turn; as many as it takes when unset. An agent's own `steps` counts first.
+    pub max_steps: Option<u64>,
+}
+
+/// `[log]`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Log {
+    /// Level at which a plugin's stderr is logged (A9): `error`, `warn`, `info`, `debug`, `trace` or `off`.
+    pub plugin_stderr_level: String,
+    /// Most lines a second of one plugin's stderr (A9).
+    pub plugin_stderr_lines_per_second: u64,
+}
+
+impl Default for Log {
+    fn default() -> Self {
+        Self {
+            plugin_stderr_level: "warn".into(),
+            plugin_stderr_lines_per_second: 50,
+        }
+    }
+}
+
+/// `[flags]`, all on by default.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Flags {
+    /// Recording the sequence of hook calls (A2).
+    pub plugin_seq_hooks: bool,
+    /// Restarting a plugin process after a timeout (A7).
+    pub plugin_timeout_self_heal: bool,
+    /// Skipping hooks that keep timing out (A8).
+    pub plugin_circuit_breaker: bool,
+    /// Handing large payloads to plugins by file.
+    pub plugin_large_payload_file_ipc: bool,
+}
+
+impl Default for Flags {
+    fn default() -> Self {
+        Self {
+            plugin_seq_hooks: true,
+            plugin_timeout_self_heal: true,
+            plugin_circuit_breaker: true,
+            plugin_large_payload_file_ipc: true,
+        }
+    }
+}
+
+impl Settings {
+    /// The settings of a plugin, defaults when it has none.
+    pub fn plugin(&self, id: &str) -> Plugin {
+        self.plugins.get(id).cloned().unwrap_or_default()
+    }
+
+    /// Every setting by its dotted name, in the order of the sections; unset ones are null.
+    pub fn list(&self) -> Vec<(String, Value)> {
+        let mut out = Vec::new();
+        let value = serde_json::to_value(self).unwrap_or_default();
+        flatten(&value, "", &mut out);
+        out
+    }
+}
+
+fn flatten(value: &Value, name: &str, out: &mut Vec<(String, Value)>) {
+    match value {
+        Value::Object(map) => {
+            for (key, member) in map {
+                flatten(
+                    member,
+                    &if name.is_empty() {
+                        key.clone()
+                    } else {
+                        keys::dotted(name, key)
+                    },
+                    out,
+                );
+            }
+        }
+        _ => out.push((name.into(), value.clone())),
+    }
+}

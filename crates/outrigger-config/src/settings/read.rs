@@ -1,0 +1,455 @@
+//! The layers of the settings, and the environment.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use super::keys::{self, KEYS, Kind, Leaf, PLUGIN_KEYS};
+use super::toml_file::{self, Found};
+use super::{Settings, suggest};
+use crate::{ConfigError, ConfigProblem, LoadOptions, Origin, paths};
+
+/// The settings and where they came from.
+#[derive(Debug, Default)]
+pub(crate) struct SettingsLoaded {
+    /// Settings.
+    pub(crate) settings: Settings,
+    /// Origins by dotted name, for every setting.
+    pub(crate) origins: BTreeMap<String, Origin>,
+    /// Files that were there.
+    pub(crate) files: Vec<PathBuf>,
+    /// What is worth telling.
+    pub(crate) problems: Vec<ConfigProblem>,
+}
+
+/// Reads all layers.
+///
+/// # Errors
+/// See [`toml_file::parse`]; for the environment `config.setting`.
+pub(crate) fn load(options: &LoadOptions) -> Result<SettingsLoaded, ConfigError> {
+    let mut out = SettingsLoaded::default();
+    out.file(
+        &options.xdg_config.join("outrigger/outrigger.toml"),
+        options,
+        false,
+    )?;
+    let mut dirs = vec![options.directory.clone()];
+    if options.worktree != Path::new("/") && options.worktree != options.directory {
+        dirs.insert(0, options.worktree.clone());
+    }
+    for sub in ["", ".outrigger"] {
+        for dir in &dirs {
+            out.file(&dir.join(sub).join("outrigger.toml"), options, true)?;
+        }
+    }
+    out.environment(options)?;
+    for (name, _) in out.settings.list() {
+        out.origins.entry(name).or_insert(Origin::Default);
+    }
+    Ok(out)
+}
+
+impl SettingsLoaded {
+    fn file(
+        &mut self,
+        path: &Path,
+        options: &LoadOptions,
+        of_project: bool,
+    ) -> Result<(), ConfigError> {
+        let Some(text) = paths::read(path)? else {
+            return Ok(());
+        };
+        let folder = path.parent().unwrap_or(path);
+        for mut found in toml_file::parse(&text, path)? {
+            let key = KEYS.iter().find(|key| key.name == found.name);
+            if key.is_some_and(|key| key.kind == Kind::Program) {
+                found.leaf = program(found.leaf, folder, &options.home);
+            }
+            if of_project && key.is_some_and(|key| key.trust) {
+                self.problems.push(ConfigProblem {
+                    file: path.display().to_string(),
+                    pointer: Some(found.name.clone()),
+                    message: "the project's own file decides how its plugins are confined; set it only where you trust the project".into(),
+                });
+            }
+            let origin = Origin::File {
+                path: path.into(),
+                line: found.at.line,
+                column: found.at.column,
+            };
+            self.apply(&found, origin);
+        }
+        self.files.push(path.into());
+        Ok(())
+    }
+
+    fn environment(&mut self, options: &LoadOptions) -> Result<(), ConfigError> {
+        for (variable, text) in options
+            .env
+            .iter()
+            .filter(|(name, _)| name.starts_with("OUTRIGGER_"))
+        {
+            let (name, plugin, kind) = match self.named(variable) {
+                Named::Key(name, kind) => (name.to_owned(), None, kind),
+                Named::Plugin(id, key, kind) => (
+                    keys::dotted(&keys::dotted("plugins", &id), key),
+                    Some((id, key.to_owned())),
+                    kind,
+                ),
+                Named::Unknown(near) => {
+                    self.problems.push(unknown(variable, near));
+                    continue;
+                }
+                Named::NotOurs => continue,
+            };
+            let leaf = kind.parse(text).ok_or_else(|| ConfigError::Setting {
+                file: variable.clone(),
+                line: 0,
+                column: 0,
+                key: name.clone(),
+                expected: kind.expected(),
+                found: format!("{:?}", text.chars().take(30).collect::<String>()),
+            })?;
+            let leaf = if kind == Kind::Program {
+                program(leaf, &options.directory, &options.home)
+            } else {
+                leaf
+            };
+            let found = Found {
+                name,
+                plugin,
+                leaf,
+                at: crate::origin::Position::default(),
+            };
+            self.apply(
+                &found,
+                Origin::Env {
+                    name: variable.clone(),
+                },
+            );
+        }
+        Ok(())
+    }
+
+    fn apply(&mut self, found: &Found, origin: Origin) {
+        match &found.plugin {
+            None => {
+                if let Some(key) = KEYS.iter().find(|key| key.name == found.name) {
+                    (key.apply)(&mut self.settings, &found.leaf);
+                }
+            }
+            Some((id, name)) => {
+                if let Some(key) = PLUGIN_KEYS.iter().find(|key| key.name == name) {
+                    (key.apply)(
+                        self.settings.plugins.entry(id.clone()).or_default(),
+                        &found.leaf,
+                    );
+                }
+            }
+        }
+        self.origins.insert(found.name.clone(), origin);
+    }
+
+    /// What a variable names.
+    fn named(&self, variable: &str) -> Named {
+        // The short names are those that the search for a runtime is documented with.
+        let variable = match variable {
+            "OUTRIGGER_BUN" => "OUTRIGGER_JS_BUN",
+            "OUTRIGGER_NODE" => "OUTRIGGER_JS_NODE",
+            other => other,
+        };
+        if let Some(key) = KEYS.iter().find(|key| of_key(key.name) == variable) {
+            return Named::Key(key.name, key.kind);
+        }
+        if let Some(rest) = variable.strip_prefix("OUTRIGGER_PLUGINS_") {
+            let fits = |key: &str| {
+                rest.strip_suffix(&key.to_uppercase())
+                    .and_then(|id| id.strip_suffix('_'))
+            };
+            if let Some((key, id)) = PLUGIN_KEYS
+                .iter()
+                .find_map(|key| Some((key, fits(key.name)?)))
+            {
+                let known = self
+                    .settings
+                    .plugins
+                    .keys()
+                    .find(|known| upper(known) == id)
+                    .cloned();
+                let id = known.unwrap_or_else(|| id.to_lowercase().replace('_', "-"));
+                return Named::Plugin(id, key.name, key.kind);
+            }
+            return Named::Unknown(None);
+        }
+        let sections = KEYS
+            .iter()
+            .filter_map(|key| key.name.split_once('.'))
+            .map(|(section, _)| section);
+        let ours = sections
+            .into_iter()
+            .any(|section| variable.starts_with(&format!("OUTRIGGER_{}_", upper(section))));
+        if !ours {
+            return Named::NotOurs;
+        }
+        let names: Vec<String> = KEYS
+            .iter()
+            .map(|key| of_key(key.name).to_lowercase())
+            .collect();
+        let near = suggest::nearest(variable, names.iter().map(String::as_str));
+        Named::Unknown(near.map(str::to_uppercase))
+    }
+}
+
+enum Named {
+    Key(&'static str, Kind),
+    Plugin(String, &'static str, Kind),
+    /// It begins like a section but names nothing, perhaps this.
+    Unknown(Option<String>),
+    /// Another part of the program may read it.
+    NotOurs,
+}
+
+fn unknown(variable: &str, near: Option<String>) -> ConfigProblem {
+    let message = match near {
+        Some(near) => format!("no setting has this variable; did you mean {near}?"),
+        None => "no setting has this variable".into(),
+    };
+    ConfigProblem {
+        file: variable.into(),
+        pointer: None,
+        message,
+    }
+}
+
+/// The variable of a setting: `js.runtime` is `OUTRIGGER_JS_RUNTIME`.
+fn of_key(name: &str) -> String {
+    format!("OUTRIGGER_{}", upper(name))
+}
+
+fn upper(name: &str) -> String {
+    name.chars()
+        .map(|c| {
+            if c.is_ascii_alphanumeric() {
+                c.to_ascii_uppercase()
+            } else {
+                '_'
+            }
+        })
+        .collect()
+}
+
+/// A program with a slash in it is a path; one without is looked for on PATH by whoever starts it.
+fn program(leaf: Leaf, folder: &Path, home: &Path) -> Leaf {
+    match leaf {
+        Leaf::Text(text) if text.contains('/') => Leaf::Text(
+            paths::expand(&text, folder, home)
+                .to_string_lossy()
+                .into_owned(),
+        ),
+        other => other,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::settings::{ChatMessage, Isolation, JsRuntime, Sandbox};
+
+    struct Place {
+        dir: tempfile::TempDir,
+        options: LoadOptions,
+    }
+
+    impl Place {
+        fn new(files: &[(&str, &str)], env: &[(&str, &str)]) -> Self {
+            let dir = tempfile::tempdir().unwrap();
+            for (path, text) in files {
+                let path = dir.path().join(path);
+                std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+                std::fs::write(path, text).unwrap();
+            }
+            let at = |path: &str| dir.path().join(path);
+            let env = env
+                .iter()
+                .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
+                .collect();
+            let options = LoadOptions::new(at("work/sub"), at("work"), at("home"), env);
+            Self { dir, options }
+        }
+
+        fn load(&self) -> Result<SettingsLoaded, ConfigError> {
+            load(&self.options)
+        }
+
+        fn text(&self, text: impl ToString) -> String {
+            text.to_string()
+                .replace(&self.dir.path().display().to_string(), "")
+        }
+    }
+
+    #[test]
+    fn defaults_alone() {
+        let loaded = Place::new(&[], &[("OUTRIGGER_DATA_DIR", "x"), ("OUTRIGGER", "x")])
+            .load()
+            .unwrap();
+        assert_eq!(loaded.settings, Settings::default());
+        assert!(
+            loaded
+                .origins
+                .values()
+                .all(|origin| *origin == Origin::Default)
+        );
+        assert!(loaded.problems.is_empty());
+        let seen: Vec<String> = loaded
+            .settings
+            .list()
+            .iter()
+            .map(|(name, value)| format!("{name} = {value}"))
+            .collect();
+        insta::assert_snapshot!(seen.join("\n"), @r#"
+        sandbox = "on"
+        js.runtime = "auto"
+        js.bun = null
+        js.node = null
+        deadlines.fast_ms = 500
+        deadlines.normal_ms = 5000
+        deadlines.load_ms = 10000
+        deadlines.slow_ms = 30000
+        models.first_byte_ms = 120000
+        models.idle_ms = 120000
+        models.total_ms = 1800000
+        models.max_retries = 5
+        tools.output_bytes = 51200
+        tools.output_lines = 2000
+        tools.bash_timeout_ms = 120000
+        agent.max_steps = null
+        log.plugin_stderr_level = "warn"
+        log.plugin_stderr_lines_per_second = 50
+        flags.plugin_seq_hooks = true
+        flags.plugin_timeout_self_heal = true
+        flags.plugin_circuit_breaker = true
+        flags.plugin_large_payload_file_ipc = true
+        "#);
+    }
+
+    #[test]
+    fn layers_and_provenance() {
+        let place = Place::new(
+            &[
+                (
+                    "home/.config/outrigger/outrigger.toml",
+                    "[js]\nruntime = \"bun\"\nbun = \"~/b/bun\"\n[agent]\nmax_steps = 1\n[tools]\noutput_lines = 10",
+                ),
+                (
+                    "work/outrigger.toml",
+                    "[js]\nruntime = \"node\"\nnode = \"bin/node\"\n[plugins.\"@a/b\"]\npriority = 1\ndisabled = true",
+                ),
+                ("work/sub/outrigger.toml", "[agent]\nmax_steps = 2"),
+                (
+                    "work/sub/.outrigger/outrigger.toml",
+                    "sandbox = \"off\"\n[agent]\nmax_steps = 3",
+                ),
+            ],
+            &[
+                ("OUTRIGGER_TOOLS_OUTPUT_LINES", "20"),
+                ("OUTRIGGER_BUN", "/opt/bun"),
+                ("OUTRIGGER_FLAGS_PLUGIN_SEQ_HOOKS", "0"),
+                ("OUTRIGGER_PLUGINS__A_B_PRIORITY", "-5"),
+                ("OUTRIGGER_PLUGINS_OTHER_ONE_ISOLATION", "own"),
+                ("OUTRIGGER_PLUGINS_OTHER_ONE_CHAT_MESSAGE", "assistant"),
+                ("OUTRIGGER_JS_RUNTME", "bun"),
+            ],
+        );
+        let loaded = place.load().unwrap();
+        let settings = &loaded.settings;
+        assert_eq!(
+            (settings.sandbox, settings.js.runtime),
+            (Sandbox::Off, JsRuntime::Node)
+        );
+        assert_eq!(settings.plugin("other-one").isolation, Isolation::Own);
+        assert_eq!(
+            settings.plugin("other-one").chat_message,
+            ChatMessage::Assistant
+        );
+        assert_eq!(
+            settings.plugin("unknown"),
+            crate::settings::Plugin::default()
+        );
+        let values = settings.list();
+        let set = values
+            .iter()
+            .filter(|(name, _)| loaded.origins[name] != Origin::Default);
+        let mut seen: Vec<String> = set
+            .map(|(name, value)| {
+                place.text(format!("{name} = {value}  # {}", loaded.origins[name]))
+            })
+            .collect();
+        seen.extend(loaded.problems.iter().map(|problem| place.text(problem)));
+        insta::assert_snapshot!(seen.join("\n"), @r#"
+        sandbox = "off"  # /work/sub/.outrigger/outrigger.toml:1:11
+        js.runtime = "node"  # /work/outrigger.toml:2:11
+        js.bun = "/opt/bun"  # environment OUTRIGGER_BUN
+        js.node = "/work/bin/node"  # /work/outrigger.toml:3:8
+        plugins."@a/b".priority = -5  # environment OUTRIGGER_PLUGINS__A_B_PRIORITY
+        plugins."@a/b".disabled = true  # /work/outrigger.toml:6:12
+        plugins.other-one.isolation = "own"  # environment OUTRIGGER_PLUGINS_OTHER_ONE_ISOLATION
+        plugins.other-one.chat_message = "assistant"  # environment OUTRIGGER_PLUGINS_OTHER_ONE_CHAT_MESSAGE
+        tools.output_lines = 20  # environment OUTRIGGER_TOOLS_OUTPUT_LINES
+        agent.max_steps = 3  # /work/sub/.outrigger/outrigger.toml:3:13
+        flags.plugin_seq_hooks = false  # environment OUTRIGGER_FLAGS_PLUGIN_SEQ_HOOKS
+        /work/outrigger.toml: js.node: the project's own file decides how its plugins are confined; set it only where you trust the project
+        /work/sub/.outrigger/outrigger.toml: sandbox: the project's own file decides how its plugins are confined; set it only where you trust the project
+        OUTRIGGER_JS_RUNTME: no setting has this variable; did you mean OUTRIGGER_JS_RUNTIME?
+        "#);
+    }
+
+    #[test]
+    fn wrong_variables_are_named() {
+        for (name, value, expected) in [
+            (
+                "OUTRIGGER_SANDBOX",
+                "no",
+                "OUTRIGGER_SANDBOX: setting `sandbox`: expected \"on\" or \"off\", found \"no\"",
+            ),
+            (
+                "OUTRIGGER_AGENT_MAX_STEPS",
+                "many",
+                "OUTRIGGER_AGENT_MAX_STEPS: setting `agent.max_steps`: expected a whole number from 1, found \"many\"",
+            ),
+        ] {
+            let error = Place::new(&[], &[(name, value)]).load().unwrap_err();
+            assert_eq!(error.to_string(), expected);
+            assert_eq!(error.code(), "config.setting");
+        }
+    }
+
+    #[test]
+    fn every_key_changes_its_setting() {
+        let mut names: Vec<String> = Settings::default()
+            .list()
+            .into_iter()
+            .map(|(name, _)| name)
+            .collect();
+        for key in KEYS {
+            let text = match key.kind {
+                Kind::Bool => "false".to_owned(),
+                Kind::Whole(..) => "77".into(),
+                Kind::Word(words) => words[words.len() - 1].into(),
+                Kind::Program => "/x".into(),
+            };
+            let loaded = Place::new(&[], &[(&of_key(key.name), &text)])
+                .load()
+                .unwrap();
+            assert_ne!(loaded.settings, Settings::default(), "{}", key.name);
+            let changed = loaded
+                .origins
+                .iter()
+                .filter(|(_, origin)| **origin != Origin::Default);
+            assert_eq!(
+                changed.map(|(name, _)| name.as_str()).collect::<Vec<_>>(),
+                [key.name]
+            );
+            names.retain(|name| name != key.name);
+        }
+        assert!(names.is_empty(), "settings without a key: {names:?}");
+    }
+}

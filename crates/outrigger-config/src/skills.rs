@@ -1,0 +1,164 @@
+//! Skills: `SKILL.md` files in the places where the reference looks for them.
+
+use std::path::{Path, PathBuf};
+
+use crate::{ConfigProblem, markdown, paths};
+
+/// A skill.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Skill {
+    /// Name, from the front matter.
+    pub name: String,
+    /// When to use it. A skill without one can be called by name but is not offered to the model.
+    pub description: Option<String>,
+    /// The `SKILL.md`, absolute.
+    pub location: PathBuf,
+    /// What stands below the front matter.
+    pub content: String,
+    /// The folder of the `SKILL.md`, where its other files are.
+    pub dir: PathBuf,
+}
+
+/// Where to look. [`crate::Loaded::skill_search`] fills it in.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SkillSearch {
+    /// `.claude` and `.agents` folders, of the home folder first, then of the project from the working directory up:
+    /// `skills/**/SKILL.md` in each.
+    pub external: Vec<PathBuf>,
+    /// Config folders: `{skill,skills}/**/SKILL.md` in each.
+    pub config_dirs: Vec<PathBuf>,
+    /// Folders that the configuration names in `skills.paths`: `**/SKILL.md` in each.
+    pub paths: Vec<PathBuf>,
+}
+
+/// Finds the skills. Of several with the same name the one found last counts, which is told in the problems, as are files
+/// that cannot be read. Files without a `name` are no skills and are left out silently, as in the reference.
+pub fn discover(search: &SkillSearch) -> (Vec<Skill>, Vec<ConfigProblem>) {
+    let mut files = Vec::new();
+    let skill_file = |path: &Path| path.file_name().is_some_and(|name| name == "SKILL.md");
+    let roots = search.external.iter().map(|dir| dir.join("skills"));
+    let roots = roots.chain(
+        search
+            .config_dirs
+            .iter()
+            .flat_map(|dir| [dir.join("skill"), dir.join("skills")]),
+    );
+    for root in roots.chain(search.paths.iter().cloned()) {
+        for file in paths::files_below(&root, true, &skill_file) {
+            if !files.contains(&file) {
+                files.push(file);
+            }
+        }
+    }
+    let mut skills: Vec<Skill> = Vec::new();
+    let mut problems = Vec::new();
+    for file in files {
+        let tell = |message| ConfigProblem {
+            file: file.display().to_string(),
+            pointer: None,
+            message,
+        };
+        match read(&file) {
+            Ok(Some(skill)) => match skills.iter_mut().find(|known| known.name == skill.name) {
+                Some(known) => {
+                    let message = format!(
+                        "skill `{}` is also in {}; this one counts",
+                        skill.name,
+                        known.location.display()
+                    );
+                    problems.push(tell(message));
+                    *known = skill;
+                }
+                None => skills.push(skill),
+            },
+            Ok(None) => {}
+            Err(message) => problems.push(tell(format!("{message}; the skill is left out"))),
+        }
+    }
+    (skills, problems)
+}
+
+fn read(file: &Path) -> Result<Option<Skill>, String> {
+    let text = std::fs::read_to_string(file)
+        .map_err(|error| format!("cannot be read: {}", paths::reason(&error)))?;
+    let markdown = markdown::parse(&text)?;
+    let text_of = |key: &str| {
+        markdown
+            .data
+            .get(key)
+            .map(|value| value.as_str().map(str::to_owned))
+    };
+    let (Some(Some(name)), description) = (text_of("name"), text_of("description")) else {
+        return Ok(None);
+    };
+    if description == Some(None) {
+        return Ok(None);
+    }
+    Ok(Some(Skill {
+        name,
+        description: description.flatten(),
+        location: file.into(),
+        content: markdown.body,
+        dir: file.parent().unwrap_or(file).into(),
+    }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn finds_skills_everywhere() {
+        let dir = tempfile::tempdir().unwrap();
+        let skill = |path: &str, name: &str, body: &str| {
+            let path = dir.path().join(path);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(
+                path,
+                format!("---\nname: {name}\ndescription: about {name}\n---\n{body}\n"),
+            )
+            .unwrap();
+        };
+        skill("home/.claude/skills/a/SKILL.md", "a", "home");
+        skill("project/.claude/skills/deep/er/SKILL.md", "b", "project");
+        skill("project/.opencode/skill/a/SKILL.md", "a", "config");
+        skill("project/.opencode/skills/c/SKILL.md", "c", "config");
+        skill("extra/x/y/SKILL.md", "d", "path");
+        skill("extra/x/y/OTHER.md", "no", "path");
+        std::fs::write(dir.path().join("extra/SKILL.md"), "no front matter").unwrap();
+        std::fs::write(dir.path().join("extra/x/SKILL.md"), "---\nname: [\n---\n").unwrap();
+        let at = |path: &str| vec![dir.path().join(path)];
+        let search = SkillSearch {
+            external: [
+                at("home/.claude"),
+                at("project/.claude"),
+                at("project/.agents"),
+            ]
+            .concat(),
+            config_dirs: at("project/.opencode"),
+            paths: at("extra"),
+        };
+        let (skills, problems) = discover(&search);
+        let root = dir.path().display().to_string();
+        let mut seen = String::new();
+        for skill in skills {
+            let description = skill.description.unwrap();
+            let location = skill.location.display().to_string().replace(&root, "");
+            seen += &format!(
+                "{} | {description} | {location} | {:?}\n",
+                skill.name, skill.content
+            );
+        }
+        for problem in problems {
+            seen += &format!("{}\n", problem.to_string().replace(&root, ""));
+        }
+        insta::assert_snapshot!(seen, @r#"
+        a | about a | /project/.opencode/skill/a/SKILL.md | "config\n"
+        b | about b | /project/.claude/skills/deep/er/SKILL.md | "project\n"
+        c | about c | /project/.opencode/skills/c/SKILL.md | "config\n"
+        d | about d | /extra/x/y/SKILL.md | "path\n"
+        /project/.opencode/skill/a/SKILL.md: skill `a` is also in /home/.claude/skills/a/SKILL.md; this one counts
+        /extra/x/SKILL.md: not valid YAML between the `---` lines: did not find expected node content at line 3 column 1, while parsing a flow node; the skill is left out
+        "#);
+    }
+}

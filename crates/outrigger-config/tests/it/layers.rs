@@ -1,0 +1,295 @@
+//! Order of the layers, merging, provenance, errors.
+
+use serde_json::json;
+
+use crate::world::World;
+
+#[test]
+fn nothing_there_gives_the_references_keys_and_makes_nothing() {
+    let world = World::new(&[]);
+    let before = world.listing();
+    let loaded = world.load().unwrap();
+    assert_eq!(
+        loaded.value,
+        json!({"$schema": "https://opencode.ai/config.json", "agent": {}, "mode": {}, "command": {}, "plugin": [],
+            "username": "tester"})
+    );
+    assert!(loaded.plugins.is_empty() && loaded.problems.is_empty() && loaded.files.is_empty());
+    assert_eq!(world.listing(), before);
+}
+
+#[test]
+fn keys_of_the_config_hook_are_those_of_the_recording() {
+    let world = World::new(&[(
+        "work/opencode.json",
+        r#"{"model": "mock/m1", "small_model": "mock/m1", "plugin": ["file:///rec.ts"], "autoupdate": false, "share": "disabled",
+            "provider": {"mock": {"npm": "@ai-sdk/openai-compatible", "options": {"apiKey": "x"}}}}"#,
+    )]);
+    let loaded = world.load().unwrap();
+    let mut keys: Vec<&String> = loaded.value.as_object().unwrap().keys().collect();
+    keys.sort();
+    assert_eq!(
+        keys,
+        [
+            "$schema",
+            "agent",
+            "autoupdate",
+            "command",
+            "mode",
+            "model",
+            "plugin",
+            "plugin_origins",
+            "provider",
+            "share",
+            "small_model",
+            "username"
+        ]
+    );
+    let source = world.path("work/opencode.json");
+    assert_eq!(
+        loaded.value["plugin_origins"],
+        json!([{"spec": "file:///rec.ts", "source": source, "scope": "local"}])
+    );
+}
+
+/// Each place sets `model` to its own name; taking away the strongest one by one shows the order.
+#[test]
+fn precedence() {
+    let model = |name: &str| format!("{{\"model\": \"{name}\"}}");
+    let places = [
+        "home/.config/opencode/config.json",
+        "home/.config/opencode/opencode.json",
+        "home/.config/opencode/opencode.jsonc",
+        "custom.json",
+        "work/opencode.json",
+        "work/opencode.jsonc",
+        "work/sub/opencode.json",
+        "work/sub/opencode.jsonc",
+        "work/sub/.opencode/opencode.json",
+        "work/sub/.opencode/opencode.jsonc",
+        "work/.opencode/opencode.json",
+        "work/.opencode/opencode.jsonc",
+        "home/.opencode/opencode.json",
+        "home/.opencode/opencode.jsonc",
+        "named/opencode.json",
+        "named/opencode.jsonc",
+        "OPENCODE_CONFIG_CONTENT",
+        "managed/opencode.json",
+        "managed/opencode.jsonc",
+    ];
+    for count in (1..=places.len()).rev() {
+        let texts: Vec<(&str, String)> = places[..count]
+            .iter()
+            .map(|place| (*place, model(place)))
+            .collect();
+        let files: Vec<(&str, &str)> = texts
+            .iter()
+            .filter(|(place, _)| place.contains('/') || place.contains('.'))
+            .map(|(p, t)| (*p, t.as_str()))
+            .collect();
+        let mut world = World::new(&files)
+            .env("OPENCODE_CONFIG", "ROOT/custom.json")
+            .env("OPENCODE_CONFIG_DIR", "ROOT/named");
+        if let Some((name, text)) = texts
+            .iter()
+            .find(|(place, _)| *place == "OPENCODE_CONFIG_CONTENT")
+        {
+            world = world.env(name, text);
+        }
+        let loaded = world.load().unwrap();
+        assert_eq!(
+            loaded.config.model.as_deref(),
+            Some(places[count - 1]),
+            "{count} places"
+        );
+    }
+    let text = model("x");
+    let world = World::new(&[
+        ("work/opencode.json", &text),
+        ("work/.opencode/opencode.json", &text),
+    ])
+    .env("OPENCODE_DISABLE_PROJECT_CONFIG", "1");
+    assert_eq!(world.load().unwrap().config.model, None);
+}
+
+#[test]
+fn lists() {
+    let world = World::new(&[
+        (
+            "home/.config/opencode/config.json",
+            r#"{"instructions": ["lost"], "watcher": {"ignore": ["a"]}}"#,
+        ),
+        (
+            "home/.config/opencode/opencode.json",
+            r#"{"instructions": ["global"]}"#,
+        ),
+        (
+            "work/opencode.json",
+            r#"{"instructions": ["A", "global"], "watcher": {"ignore": ["b"]}}"#,
+        ),
+        (
+            "work/.opencode/opencode.json",
+            r#"{"instructions": ["B", "A"]}"#,
+        ),
+    ]);
+    let loaded = world.load().unwrap();
+    assert_eq!(loaded.config.instructions, ["global", "A", "B"]);
+    assert_eq!(loaded.value["watcher"], json!({"ignore": ["b"]}));
+}
+
+#[test]
+fn provenance() {
+    let world = World::new(&[
+        (
+            "home/.config/opencode/opencode.json",
+            "{\n  \"model\": \"p/m\",\n  \"share\": \"manual\",\n  \"provider\": {\"p\": {\"options\": {\"apiKey\": \"{env:KEY}\", \"baseURL\": \"http://x\"}}}\n}\n",
+        ),
+        (
+            "work/opencode.jsonc",
+            "{\n  // ours\n  \"model\": \"p/other\",\n  \"instructions\": [\"A.md\"],\n  \"plugin\": [\"x@1\"],\n  \"tools\": {\"write\": false, \"bash\": true},\n  \"permission\": {\"bash\": {\"git *\": \"allow\"}},\n  \"agent\": {\n    \"build\": {\"maxSteps\": 4, \"zork\": 1},\n  },\n}\n",
+        ),
+        ("work/.opencode/agent/deep/one.md", "---\ndescription: d\nmode: subagent\ntools:\n  bash: false\n---\nBody\n"),
+        ("work/.opencode/mode/m.md", "---\ntemperature: 0.5\n---\nMode body\n"),
+        ("work/.opencode/command/a/b.md", "---\nagent: build\n---\nDo $ARGUMENTS\n"),
+        ("work/.opencode/plugin/local.ts", ""),
+    ])
+    .env("KEY", "very secret")
+    .env("OPENCODE_PERMISSION", r#"{"edit": "ask"}"#)
+    .env("OPENCODE_CONFIG_CONTENT", r#"{"share": "disabled", "mode": {"old": {"prompt": "p"}}}"#)
+    .env("OPENCODE_DISABLE_AUTOCOMPACT", "true");
+    let loaded = world.load().unwrap();
+    assert_eq!(
+        loaded.value["provider"]["p"]["options"]["apiKey"],
+        "very secret"
+    );
+    let seen: Vec<String> = loaded
+        .show()
+        .iter()
+        .map(|shown| {
+            world.text(format!(
+                "{} = {}  # {}",
+                shown.name, shown.value, shown.origin
+            ))
+        })
+        .collect();
+    insta::assert_snapshot!(seen.join("\n"), @r#"
+    /model = "p/other"  # /work/opencode.jsonc:3:12
+    /share = "disabled"  # environment OPENCODE_CONFIG_CONTENT
+    /provider/p/options/apiKey = "(redacted)"  # /home/.config/opencode/opencode.json:4:44
+    /provider/p/options/baseURL = "http://x"  # /home/.config/opencode/opencode.json:4:68
+    /instructions/0 = "A.md"  # /work/opencode.jsonc:4:20
+    /tools/write = false  # /work/opencode.jsonc:6:22
+    /tools/bash = true  # /work/opencode.jsonc:6:37
+    /permission/edit = "ask"  # environment OPENCODE_PERMISSION
+    /permission/bash/git * = "allow"  # /work/opencode.jsonc:7:36
+    /agent/build/maxSteps = 4  # /work/opencode.jsonc:9:27
+    /agent/build/zork = 1  # /work/opencode.jsonc:9:38
+    /agent/build/steps = 4  # /work/opencode.jsonc:9:27
+    /agent/build/options/zork = 1  # /work/opencode.jsonc:9:38
+    /agent/build/permission = {}  # /work/opencode.jsonc:9:14
+    /agent/deep~1one/name = "deep/one"  # /work/.opencode/agent/deep/one.md:1:1
+    /agent/deep~1one/description = "d"  # /work/.opencode/agent/deep/one.md:2:1
+    /agent/deep~1one/mode = "subagent"  # /work/.opencode/agent/deep/one.md:3:1
+    /agent/deep~1one/tools/bash = false  # /work/.opencode/agent/deep/one.md:4:1
+    /agent/deep~1one/prompt = "Body"  # /work/.opencode/agent/deep/one.md:1:1
+    /agent/deep~1one/options = {}  # /work/.opencode/agent/deep/one.md:1:1
+    /agent/deep~1one/permission/bash = "deny"  # /work/.opencode/agent/deep/one.md:4:1
+    /agent/m/name = "m"  # /work/.opencode/mode/m.md:1:1
+    /agent/m/temperature = 0.5  # /work/.opencode/mode/m.md:2:1
+    /agent/m/prompt = "Mode body"  # /work/.opencode/mode/m.md:1:1
+    /agent/m/mode = "primary"  # /work/.opencode/mode/m.md:1:1
+    /agent/m/options = {}  # /work/.opencode/mode/m.md:1:1
+    /agent/m/permission = {}  # /work/.opencode/mode/m.md:1:1
+    /agent/old/prompt = "p"  # environment OPENCODE_CONFIG_CONTENT
+    /agent/old/options = {}  # environment OPENCODE_CONFIG_CONTENT
+    /agent/old/permission = {}  # environment OPENCODE_CONFIG_CONTENT
+    /agent/old/mode = "primary"  # environment OPENCODE_CONFIG_CONTENT
+    /command/a~1b/agent = "build"  # /work/.opencode/command/a/b.md:2:1
+    /command/a~1b/template = "Do $ARGUMENTS"  # /work/.opencode/command/a/b.md:1:1
+    /mode/old/prompt = "p"  # environment OPENCODE_CONFIG_CONTENT
+    /mode/old/options = {}  # environment OPENCODE_CONFIG_CONTENT
+    /mode/old/permission = {}  # environment OPENCODE_CONFIG_CONTENT
+    /$schema = "https://opencode.ai/config.json"  # default
+    /plugin/0 = "x@1"  # /work/opencode.jsonc
+    /plugin/1 = "file:///work/.opencode/plugin/local.ts"  # /work/.opencode
+    /compaction/auto = false  # environment OPENCODE_DISABLE_AUTOCOMPACT
+    /username = "tester"  # default
+    "#);
+}
+
+#[test]
+fn errors_say_where_and_what_to_do() {
+    let mut seen = String::new();
+    for (path, text) in [
+        (
+            "work/opencode.json",
+            "{\n  \"model\": \"a/b\"\n  \"share\": \"auto\"\n}\n",
+        ),
+        ("work/opencode.json", "{\n  \"share\": \"everyone\"\n}\n"),
+        (
+            "work/sub/opencode.jsonc",
+            "{\"agent\": {\n  \"build\": {\"tools\": [\"bash\"]}}}",
+        ),
+        (
+            "home/.config/opencode/opencode.json",
+            "{\"provider\": {\"p\": {\"options\": {\"apiKey\": \"{file:~/key}\"}}}}",
+        ),
+        (
+            "work/.opencode/agent/x.md",
+            "---\ndescription: d\nmode: main\n---\n",
+        ),
+        ("work/opencode.json", "[]"),
+        ("work/outrigger.toml", "[js]\nruntme = \"bun\"\n"),
+    ] {
+        let world = World::new(&[(path, text)]);
+        let error = world.load().unwrap_err();
+        seen += &world.text(format!(
+            "{}: {error}\n  {}\n",
+            error.code(),
+            error.hint().unwrap()
+        ));
+    }
+    let world = World::new(&[]).env("OPENCODE_CONFIG_CONTENT", "{\"model\": 3}");
+    let error = world.load().unwrap_err();
+    seen += &format!("{}: {error}\n", error.code());
+    let world = World::new(&[]);
+    std::fs::write(world.path("work/opencode.json"), b"{\"model\": \"\xff\"}").unwrap();
+    let error = world.load().unwrap_err();
+    seen += &world.text(format!(
+        "{}: {error}\n  {}\n",
+        error.code(),
+        error.hint().unwrap()
+    ));
+    insta::assert_snapshot!(seen, @r#"
+    config.syntax: /work/opencode.json:2:17: not valid JSON: expected comma
+      put a comma between this entry and the one before it
+    config.type: /work/opencode.json:2:12: /share: expected "manual", "auto" or "disabled", found "everyone"
+      change `/share` to "manual", "auto" or "disabled", or remove it
+    config.type: /work/sub/opencode.jsonc:2:22: /agent/build/tools: expected an object, found a list of 1
+      change `/agent/build/tools` to an object, or remove it
+    config.file_reference: /home/.config/opencode/opencode.json:1:43: /provider/p/options/apiKey: {file:~/key} cannot be read: /home/key: no such file
+      create the file or correct the path; a relative path starts at the folder of /home/.config/opencode/opencode.json
+    config.type: /work/.opencode/agent/x.md:3:1: /agent/x/mode: expected "subagent", "primary" or "all", found "main"
+      change `/agent/x/mode` to "subagent", "primary" or "all", or remove it
+    config.type: /work/opencode.json:1:1: the document: expected an object, found a list of 0
+      put the keys and their values into braces: `{ ... }`
+    config.unknown_setting: /work/outrigger.toml:2:1: unknown setting `js.runtme`
+      did you mean `runtime`?
+    config.type: OPENCODE_CONFIG_CONTENT:1:11: /model: expected text, found 3
+    config.read: /work/opencode.json: cannot be read: it is not UTF-8 text
+      check that the file can be read by you and is UTF-8 text
+    "#);
+}
+
+#[test]
+fn unknown_keys_are_kept() {
+    let world = World::new(&[(
+        "work/opencode.json",
+        r#"{"zork": {"deep": [1, null]}, "theme": "x", "provider": {"p": {"odd": 1}}}"#,
+    )]);
+    let loaded = world.load().unwrap();
+    assert_eq!(loaded.value["zork"], json!({"deep": [1, null]}));
+    assert_eq!(loaded.config.extra["zork"], json!({"deep": [1, null]}));
+    assert_eq!(loaded.config.provider["p"]["odd"], 1);
+    assert!(loaded.value.get("theme").is_none(), "belongs to tui.json");
+}

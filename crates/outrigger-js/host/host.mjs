@@ -1,0 +1,115 @@
+// The host script of a plugin process. Runs under Bun 1.x and Node 20 or later; `docs/plugin-protocol.md` describes the
+// conversation. No dependency and little code, so that a process is ready about when its runtime is.
+
+import { errorText } from "./value.mjs";
+import { flushed, notify, open, send } from "./wire.mjs";
+
+const { Bun } = globalThis;
+const exit = process.exit.bind(process);
+const calls = new Map();
+
+// A plugin's stray promise must not take its neighbours down.
+process.on("uncaughtException", (error) => report("uncaught exception", error));
+process.on("unhandledRejection", (error) => report("unhandled rejection", error));
+
+function report(what, error) {
+  try {
+    const stack = error instanceof Error && error.stack ? `\n${error.stack}` : "";
+    notify("log", { level: "warn", message: `${what}: ${errorText(error)}${stack}` });
+  } catch {
+    // Nothing left to tell it to.
+  }
+}
+
+function pluginInput(init, serverUrl, client) {
+  const shell = () => {
+    throw new Error("`$` needs Bun: run `outrigger plugin setup`");
+  };
+  return {
+    get client() {
+      return client();
+    },
+    project: init.project,
+    worktree: init.worktree,
+    directory: init.directory,
+    experimental_workspace: { register() {} },
+    serverUrl,
+    $: Bun ? Bun.$ : shell,
+  };
+}
+
+async function initialize(init, call) {
+  const [{ load }, { adopt }, { fallBackTo }, sdk] = await Promise.all([
+    import("./load.mjs"),
+    import("./run.mjs"),
+    import("./resolve.mjs"),
+    import("./sdk.mjs"),
+  ]);
+  process.chdir(init.directory);
+  process.env.PWD = init.directory;
+  const serverUrl = new URL(init.serverUrl);
+  sdk.wrapFetch(serverUrl);
+  fallBackTo(
+    init.modules,
+    init.plugins.map((plugin) => plugin.entry),
+  );
+  const client = sdk.clientMaker(init, serverUrl, await sdk.preloadSdk(init.sdk));
+  const loaded = await load(init, pluginInput(init, serverUrl, client), call);
+  adopt(loaded);
+  return {
+    plugins: loaded.map(({ instances, ...rest }) => ({ ...rest, instances: instances.map((instance) => instance.report) })),
+  };
+}
+
+async function serve({ method, params }, id, controller) {
+  switch (method) {
+    case "initialize":
+      return initialize(params, id);
+    case "hook.run":
+      return run.hookRun(params, id, () => controller.signal.aborted);
+    case "tool.run":
+      return run.toolRun(params, id, controller.signal);
+    case "shutdown":
+      await run.dispose(id);
+      return {};
+    default:
+      throw Object.assign(new Error(`this process knows no method ${method}`), { rpc: -32601 });
+  }
+}
+
+function receive(message) {
+  if (message.id === undefined) {
+    if (message.method === "event.batch") run.eventBatch(message.params);
+    else if (message.method === "$/cancel") calls.get(message.params?.id)?.abort();
+    return;
+  }
+  const { id } = message;
+  const controller = new AbortController();
+  calls.set(id, controller);
+  serve(message, id, controller)
+    .then(
+      (result) => send({ jsonrpc: "2.0", id, result: result ?? {} }),
+      (error) => fail(id, error, controller),
+    )
+    .catch((error) => fail(id, error, controller))
+    .finally(async () => {
+      calls.delete(id);
+      if (message.method !== "shutdown") return;
+      await flushed();
+      exit(0);
+    });
+}
+
+function fail(id, error, controller) {
+  const code = controller.signal.aborted ? -32800 : (error?.rpc ?? -32000);
+  send({ jsonrpc: "2.0", id, error: { code, message: errorText(error) } });
+}
+
+const run = await import("./run.mjs");
+await open(receive);
+notify("hello", {
+  protocol: "1.0",
+  features: ["sdk.request", "tool.ask", "plugin.leave"],
+  runtime: Bun ? "bun" : "node",
+  version: Bun ? Bun.version : process.versions.node,
+});

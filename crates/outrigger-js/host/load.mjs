@@ -1,0 +1,136 @@
+// From modules to hooks objects, by the rules of the reference (plugin-host-facts 3.3), tolerant where it breaks.
+
+import { argumentSchema } from "./zod.mjs";
+import { errorText } from "./value.mjs";
+import { notify, notifyNow } from "./wire.mjs";
+
+const { Bun } = globalThis;
+
+function isRecord(value) {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+// The functions of a module that make hooks, each with the export it came from.
+export function servers(module, entry) {
+  const problems = [];
+  const found = [];
+  const first = module.default;
+  if (isRecord(first) && ("id" in first || "server" in first || "tui" in first)) {
+    if (typeof first.server !== "function") problems.push("the default export has no `server` function");
+    else if ("tui" in first && first.tui !== undefined) problems.push("the default export has both `server` and `tui`");
+    else if (entry.from_path && typeof first.id !== "string") problems.push("a plugin from a path must export an `id`");
+    else found.push({ name: "default", start: (...args) => first.server(...args) });
+    return { found, problems };
+  }
+  const functions = new Set(Object.values(module).filter((value) => typeof value === "function"));
+  // What `import` makes of a CommonJS module: its exports once more, as one object.
+  const wrapper = (value) => isRecord(value) && Object.values(value).some((part) => functions.has(part));
+  const seen = new Set();
+  for (const [name, value] of Object.entries(module)) {
+    if (seen.has(value)) continue;
+    seen.add(value);
+    if (typeof value === "function") found.push({ name, start: (...args) => value(...args) });
+    else if (isRecord(value) && typeof value.server === "function") {
+      found.push({ name, start: (...args) => value.server(...args) });
+    } else if (!wrapper(value)) {
+      problems.push(`export \`${name}\` is not a function; it was skipped`);
+    }
+  }
+  if (found.length === 0 && problems.length === 0) problems.push("the module exports nothing");
+  return { found, problems };
+}
+
+function importFailure(error, entry) {
+  const text = errorText(error);
+  if (!Bun && (error?.code === "ERR_UNKNOWN_FILE_EXTENSION" || error?.code === "ERR_UNSUPPORTED_DIR_IMPORT")) {
+    return `${text}; this plugin needs Bun: run \`outrigger plugin setup\``;
+  }
+  return text || `cannot import ${entry.entry}`;
+}
+
+// Names of the hook functions, a class's methods too. Reading a value may run a getter of the plugin.
+function hookNames(hooks) {
+  const names = new Set();
+  for (let level = hooks; level && level !== Object.prototype; level = Object.getPrototypeOf(level)) {
+    for (const name of Object.getOwnPropertyNames(level)) {
+      if (name !== "constructor" && typeof hooks[name] === "function") names.add(name);
+    }
+  }
+  return [...names];
+}
+
+async function describeTools(tools, entry, modules, problems) {
+  const out = [];
+  for (const [name, tool] of Object.entries(tools)) {
+    try {
+      if (typeof tool?.execute !== "function") throw new Error("it has no `execute` function");
+      const { schema, problem } = await argumentSchema(tool.args ?? {}, entry.entry, modules);
+      if (problem) problems.push({ stage: "tool", message: `tool \`${name}\`: ${problem}` });
+      out.push({ name, description: typeof tool.description === "string" ? tool.description : "", schema });
+    } catch (error) {
+      problems.push({ stage: "tool", message: `tool \`${name}\` was skipped: ${errorText(error)}` });
+    }
+  }
+  return out;
+}
+
+async function start(entry, { found }, input, init, problems) {
+  const instances = [];
+  for (const { name, start } of found) {
+    let hooks;
+    try {
+      hooks = await start(input, entry.options ?? undefined);
+    } catch (error) {
+      problems.push({ stage: "server", message: `export \`${name}\`: ${errorText(error)}` });
+      continue;
+    }
+    // Exported helpers are called like plugins and answer anything; one that gives its input back has no hooks.
+    if (hooks === input) continue;
+    if (!isRecord(hooks)) {
+      const got = Array.isArray(hooks) ? "an array" : hooks === null ? "null" : typeof hooks;
+      problems.push({ stage: "hooks", message: `export \`${name}\` answered with ${got}, not with hooks; it was dropped` });
+      continue;
+    }
+    try {
+      const tools = isRecord(hooks.tool) ? await describeTools(hooks.tool, entry, init.modules, problems) : [];
+      const extras = ["auth", "provider"].filter((key) => isRecord(hooks[key]));
+      instances.push({ hooks, report: { export: name, hooks: hookNames(hooks), tools, extras } });
+    } catch (error) {
+      problems.push({ stage: "hooks", message: `export \`${name}\`: ${errorText(error)}` });
+    }
+  }
+  return instances;
+}
+
+// Imports all modules at once, then calls their functions one after another in load order, as the reference does.
+export async function load(init, input, call) {
+  const imports = init.plugins.map(async (entry) => {
+    const began = performance.now();
+    notify("plugin.stage", { plugin: entry.id, stage: "importing" });
+    notifyNow("plugin.enter", { plugin: entry.id, what: "import", call });
+    try {
+      return { module: await import(entry.entry), ms: performance.now() - began };
+    } catch (error) {
+      return { error, ms: performance.now() - began };
+    }
+  });
+  const loaded = [];
+  for (const [index, entry] of init.plugins.entries()) {
+    const { module, error, ms } = await imports[index];
+    const began = performance.now();
+    const problems = [];
+    let instances = [];
+    if (error !== undefined) problems.push({ stage: "import", message: importFailure(error, entry) });
+    else {
+      const candidates = servers(module, entry);
+      problems.push(...candidates.problems.map((message) => ({ stage: "export", message })));
+      notify("plugin.stage", { plugin: entry.id, stage: "starting" });
+      notifyNow("plugin.enter", { plugin: entry.id, what: "server", call });
+      instances = await start(entry, candidates, input, init, problems);
+    }
+    const stage = instances.length > 0 ? "ready" : "failed";
+    notify("plugin.stage", { plugin: entry.id, stage });
+    loaded.push({ id: entry.id, instances, problems, ms: ms + performance.now() - began });
+  }
+  return loaded;
+}

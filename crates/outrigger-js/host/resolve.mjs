@@ -1,0 +1,122 @@
+// `@opencode-ai/plugin`, `@opencode-ai/sdk` and zod for plugins that have no copy of their own, from one folder of the
+// host. A plugin's own copy always wins: this is asked only after the runtime's resolution has failed.
+
+import Module, { createRequire } from "node:module";
+import { readFileSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { fileURLToPath } from "node:url";
+
+const { Bun } = globalThis;
+const SHARED = /^(?:@opencode-ai\/(?:plugin|sdk)|zod)(?:\/|$)/;
+const IMPORT = /(\bfrom\s*|\bimport\s*\(?\s*)(["'])((?:@opencode-ai\/(?:plugin|sdk)|zod)(?:\/[\w./-]*)?)\2/g;
+// A bundled plugin brings what it needs; reading megabytes to find that out would cost more than the import.
+const MAX_SOURCE = 2 * 1024 * 1024;
+const LOADERS = { ts: "ts", mts: "ts", cts: "ts", tsx: "tsx", jsx: "jsx", js: "js", mjs: "js" };
+
+export function fallBackTo(modules, entries) {
+  if (!modules) return;
+  const anchor = join(modules, "package.json");
+  if (Bun) {
+    patchRequire((name) => Bun.resolveSync(name, modules));
+    const sources = needy(entries);
+    if (sources.size > 0) rewriteImports(sources, modules);
+    return;
+  }
+  if (Module.registerHooks) {
+    Module.registerHooks({
+      resolve(name, context, next) {
+        try {
+          return next(name, context);
+        } catch (error) {
+          if (!SHARED.test(name)) throw error;
+          return next(name, { ...context, parentURL: new URL(`file://${anchor}`).href });
+        }
+      },
+    });
+    return;
+  }
+  patchRequire(createRequire(anchor).resolve);
+  const hook = `export async function initialize(data) { globalThis.anchor = data }
+    export async function resolve(name, context, next) {
+      try { return await next(name, context) } catch (error) {
+        if (!${SHARED}.test(name)) throw error;
+        return next(name, { ...context, parentURL: globalThis.anchor });
+      }
+    }`;
+  Module.register(`data:text/javascript,${encodeURIComponent(hook)}`, {
+    data: new URL(`file://${anchor}`).href,
+  });
+}
+
+function patchRequire(resolve) {
+  const original = Module._resolveFilename;
+  Module._resolveFilename = function (name, ...rest) {
+    try {
+      return original.call(this, name, ...rest);
+    } catch (error) {
+      if (typeof name !== "string" || !SHARED.test(name)) throw error;
+      return resolve(name);
+    }
+  };
+}
+
+function resolves(name, folder) {
+  try {
+    Bun.resolveSync(name, folder);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+// Bun asks its plugins about no bare name (a specifier without a dot or a colon never reaches `onResolve`), and reads
+// NODE_PATH only for `require`. What works is to name the file in the source as it is loaded; so this walks the
+// plugin's own files and finds those that import one of the packages and cannot resolve it.
+function needy(entries) {
+  const found = new Map();
+  const seen = new Set();
+  const visit = (file) => {
+    if (seen.has(file) || file.includes("/node_modules/")) return;
+    seen.add(file);
+    const loader = LOADERS[file.slice(file.lastIndexOf(".") + 1)];
+    if (!loader) return;
+    let text;
+    try {
+      text = readFileSync(file, "utf8");
+      if (text.length > MAX_SOURCE) return;
+      for (const { path } of new Bun.Transpiler({ loader }).scanImports(text)) {
+        if (SHARED.test(path)) {
+          if (!found.has(file) && !resolves(path, dirname(file))) found.set(file, loader);
+        } else if (path.startsWith(".")) {
+          visit(Bun.resolveSync(path, dirname(file)));
+        }
+      }
+    } catch {
+      // What cannot be read or parsed fails at import, with a better message than one from here.
+    }
+  };
+  for (const entry of entries) {
+    try {
+      visit(Bun.resolveSync(fileURLToPath(entry), "/"));
+    } catch {
+      // As above.
+    }
+  }
+  return found;
+}
+
+function rewriteImports(sources, modules) {
+  const escape = (path) => path.replace(/[.*+?^${}()|[\]\\]/g, "\\$&");
+  const filter = new RegExp(`^(?:${[...sources.keys()].map(escape).join("|")})$`);
+  const rewrite = (file) =>
+    readFileSync(file, "utf8").replace(IMPORT, (whole, before, quote, name) => {
+      if (resolves(name, dirname(file)) || !resolves(name, modules)) return whole;
+      return before + quote + Bun.resolveSync(name, modules) + quote;
+    });
+  Bun.plugin({
+    name: "outrigger-modules",
+    setup(build) {
+      build.onLoad({ filter }, ({ path }) => ({ contents: rewrite(path), loader: sources.get(path) }));
+    },
+  });
+}

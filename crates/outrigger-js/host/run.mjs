@@ -1,0 +1,178 @@
+// Hooks, events and tools of loaded plugins.
+
+import { Unserialisable, diff, errorText, plain } from "./value.mjs";
+import { issues } from "./zod.mjs";
+import { notify, notifyNow, request } from "./wire.mjs";
+
+// plugin id -> hooks objects, in load order both.
+const plugins = new Map();
+let started = false;
+const early = [];
+
+export function adopt(loaded) {
+  for (const { id, instances } of loaded) {
+    plugins.set(
+      id,
+      instances.map((instance) => instance.hooks),
+    );
+  }
+  started = true;
+  for (const batch of early.splice(0)) eventBatch(batch);
+}
+
+export function log(level, message) {
+  notify("log", { level, message });
+}
+
+function find({ plugin, instance }) {
+  const hooks = plugins.get(plugin)?.[instance];
+  if (!hooks) throw new Error(`plugin ${plugin} has no instance ${instance} in this process`);
+  return hooks;
+}
+
+// One handler over all items. `output` is changed in place, as in the reference; when the handler fails, what it did is
+// undone, so that the next one sees the state from before.
+async function runHandler(hook, handler, items) {
+  const before = [];
+  const changes = [];
+  try {
+    const hooks = find(handler);
+    for (const item of items) {
+      before.push(plain(item.output));
+      const run = hooks[hook];
+      if (typeof run === "function") {
+        const answer = hook === "config" ? run.call(hooks, item.output) : run.call(hooks, item.input, item.output);
+        if (typeof answer?.then === "function") await answer;
+      }
+      const out = [];
+      try {
+        diff(before.at(-1), item.output, [], out);
+      } catch (error) {
+        if (error instanceof Unserialisable) throw error;
+        throw new Unserialisable(`answer cannot be serialised: ${errorText(error)}`);
+      }
+      changes.push(out);
+    }
+    return { items: changes.some((out) => out.length > 0) ? changes : undefined, before };
+  } catch (error) {
+    restore(items, before);
+    return { error: errorText(error), before };
+  }
+}
+
+function restore(items, before) {
+  before.forEach((output, index) => (items[index].output = output));
+}
+
+export async function hookRun({ hook, handlers, items }, call, cancelled) {
+  for (let index = 0; index < handlers.length; index++) {
+    if (cancelled()) return undefined;
+    const handler = handlers[index];
+    const began = performance.now();
+    notifyNow("plugin.enter", { plugin: handler.plugin, what: hook, call });
+    const result = await runHandler(hook, handler, items);
+    const report = { call, handler: index, ms: performance.now() - began };
+    try {
+      notify("hook.result", { ...report, items: result.items, error: result.error });
+    } catch (error) {
+      // Larger than a frame: the host never sees it, so the next handler must not either.
+      restore(items, result.before);
+      notify("hook.result", { ...report, error: `answer cannot be serialised: ${errorText(error)}` });
+    }
+  }
+  return {};
+}
+
+// Called in frame order and never awaited, so the order of events against later requests is kept.
+export function eventBatch(batch) {
+  if (!started) return void early.push(batch);
+  let entered;
+  for (const event of batch.events) {
+    for (const [plugin, instances] of plugins) {
+      for (const hooks of instances) {
+        const failed = (error) => log("warn", `plugin ${plugin}: event hook failed on ${event.type}: ${errorText(error)}`);
+        try {
+          if (typeof hooks.event !== "function") continue;
+          if (entered !== plugin) notifyNow("plugin.enter", { plugin, what: "event" });
+          entered = plugin;
+          const answer = hooks.event({ event });
+          if (typeof answer?.then === "function") answer.then(undefined, failed);
+        } catch (error) {
+          failed(error);
+        }
+      }
+    }
+  }
+  if (entered !== undefined) notify("plugin.leave", {});
+}
+
+function toolContext(params, call, signal, ended) {
+  const { sessionID, messageID, callID, extra = {}, agent, messages = [], directory, worktree } = params.context;
+  return {
+    sessionID,
+    abort: signal,
+    messageID,
+    callID,
+    extra,
+    agent,
+    messages,
+    metadata(report = {}) {
+      if (!ended()) notify("tool.metadata", { call, title: report.title, metadata: plain(report.metadata) });
+    },
+    async ask(question = {}) {
+      if (ended()) throw new Error("this tool call has ended");
+      const { permission, patterns = [], always = [], metadata } = question;
+      await request("tool.ask", { call, permission: String(permission), patterns, always, metadata: plain(metadata) });
+    },
+    directory,
+    worktree,
+  };
+}
+
+function toolOutput(name, answer) {
+  if (typeof answer === "string") return { title: "", output: answer, metadata: {} };
+  if (typeof answer !== "object" || answer === null || !("output" in answer)) {
+    throw new Error(`tool ${name} answered with neither a string nor an object with \`output\``);
+  }
+  const { title, output, metadata, attachments } = plain(answer);
+  return {
+    title: typeof title === "string" ? title : "",
+    output: typeof output === "string" ? output : (JSON.stringify(output) ?? ""),
+    metadata: metadata ?? {},
+    attachments: Array.isArray(attachments) ? attachments : undefined,
+  };
+}
+
+export async function toolRun(params, call, signal) {
+  const tool = find(params.handler).tool?.[params.tool];
+  if (typeof tool?.execute !== "function") throw new Error(`plugin ${params.handler.plugin} has no tool ${params.tool}`);
+  notifyNow("plugin.enter", { plugin: params.handler.plugin, what: `tool:${params.tool}`, call });
+  const wrong = await issues(tool.args ?? {}, params.args);
+  if (wrong.length > 0) {
+    throw new Error(
+      `The ${params.tool} tool was called with invalid arguments: ${wrong.join("; ")}.\n` +
+        "Please rewrite the input so it satisfies the expected schema.",
+    );
+  }
+  let over = false;
+  try {
+    const answer = await tool.execute(params.args, toolContext(params, call, signal, () => over));
+    return toolOutput(params.tool, answer);
+  } finally {
+    over = true;
+  }
+}
+
+export async function dispose(call) {
+  for (const [plugin, instances] of plugins) {
+    for (const hooks of instances) {
+      try {
+        if (typeof hooks.dispose !== "function") continue;
+        notifyNow("plugin.enter", { plugin, what: "dispose", call });
+        await hooks.dispose();
+      } catch (error) {
+        log("debug", `plugin ${plugin}: dispose failed: ${errorText(error)}`);
+      }
+    }
+  }
+}

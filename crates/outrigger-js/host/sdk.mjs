@@ -1,0 +1,69 @@
+// The SDK client and the host's own origin, both answered over the channel (`sdk.request`), so no TCP port is open.
+
+import { createRequire } from "node:module";
+import { pathToFileURL } from "node:url";
+import { request } from "./wire.mjs";
+
+const realFetch = globalThis.fetch;
+const BODILESS = new Set([101, 204, 205, 304]);
+const MISSING = "@opencode-ai/sdk is not installed, so `client` cannot be used: run `outrigger plugin setup`";
+
+// Answers a request to the host's origin.
+export async function hostFetch(input, init) {
+  const call = new Request(input, init);
+  const url = new URL(call.url);
+  const body = call.method === "GET" || call.method === "HEAD" ? "" : await call.text();
+  const answer = await request(
+    "sdk.request",
+    { method: call.method, path: url.pathname + url.search, headers: [...call.headers], body: body || undefined },
+    call.signal,
+  );
+  const empty = BODILESS.has(answer.status) || call.method === "HEAD";
+  return new Response(empty ? null : answer.body, { status: answer.status, headers: answer.headers });
+}
+
+// Plugins and the SDK's own newer clients call `fetch` on serverUrl: that origin is ours, the rest of the world is not.
+export function wrapFetch(serverUrl) {
+  const { origin } = serverUrl;
+  const ours = (input) => {
+    const text = typeof input === "string" ? input : input instanceof URL ? input.href : input?.url;
+    return typeof text === "string" && text.startsWith(origin) && new URL(text).origin === origin;
+  };
+  const wrapped = (input, init) => (ours(input) ? hostFetch(input, init) : realFetch(input, init));
+  globalThis.fetch = Object.assign(wrapped, realFetch);
+}
+
+// Node before 22.12 cannot `require` a module, and a getter cannot wait, so there the SDK is loaded ahead.
+export async function preloadSdk(sdk) {
+  if (!sdk || globalThis.Bun || process.features.require_module) return undefined;
+  return import(pathToFileURL(sdk).href).catch(() => undefined);
+}
+
+// Most plugins take `client` out of their input whether they use it or not, so that alone must not throw.
+function standIn(reason) {
+  const quiet = { then: undefined, toJSON: () => ({}) };
+  return new Proxy(quiet, {
+    get(target, key) {
+      if (typeof key === "symbol" || key in target) return target[key];
+      throw new Error(reason);
+    },
+    ownKeys: () => [],
+  });
+}
+
+// Makes the real client when it is first touched; a plugin that needs none runs without the SDK.
+export function clientMaker(init, serverUrl, preloaded) {
+  let client;
+  return () => {
+    if (client) return client;
+    if (!init.sdk) return (client = standIn(MISSING));
+    try {
+      const sdk = preloaded ?? createRequire(init.sdk)(init.sdk);
+      const baseUrl = serverUrl.href.replace(/\/$/, "");
+      client = sdk.createOpencodeClient({ baseUrl, directory: init.directory, fetch: hostFetch });
+    } catch (error) {
+      client = standIn(`${MISSING} (${error?.message ?? error})`);
+    }
+    return client;
+  };
+}

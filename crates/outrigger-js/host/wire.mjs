@@ -1,0 +1,188 @@
+// The channel: frames of a 4-byte big-endian length and JSON-RPC 2.0 over the socket at descriptor 3.
+
+import { writeSync } from "node:fs";
+import { wellFormed } from "./value.mjs";
+
+// Plugins share this realm and some replace globals, so what the channel lives on is taken before any is loaded.
+const { parse, stringify } = JSON;
+const later = globalThis.setTimeout;
+const exit = process.exit.bind(process);
+const { Bun } = globalThis;
+
+const FD = 3;
+const MAX_FRAME = 64 * 1024 * 1024;
+const SMALL_BUFFER = 1024 * 1024;
+const HEADER = 4;
+
+let socket;
+const queue = [];
+let armed = false;
+let draining;
+
+// Bytes that the kernel took now.
+function push(bytes) {
+  if (Bun) {
+    const taken = socket.write(bytes);
+    if (taken < 0) exit(0);
+    return taken;
+  }
+  try {
+    return writeSync(FD, bytes);
+  } catch (error) {
+    if (error.code === "EAGAIN") return 0;
+    return exit(0);
+  }
+}
+
+function flush() {
+  while (queue.length > 0) {
+    const taken = push(queue[0]);
+    if (taken < queue[0].length) {
+      queue[0] = queue[0].subarray(taken);
+      arm();
+      return;
+    }
+    queue.shift();
+  }
+  draining?.();
+}
+
+// Bun calls `drain`. Node's stream would hold on to a frame it took in part, which must be free to go out at once when
+// a plugin is about to be entered, so there the rest is tried again by the clock.
+function arm() {
+  if (Bun || armed) return;
+  armed = true;
+  later(() => {
+    armed = false;
+    flush();
+  }, 1);
+}
+
+export function send(message) {
+  let text = stringify(message);
+  // JSON.stringify writes a lone surrogate, and nothing else, as an escape that starts like this.
+  if (text.includes("\\ud")) text = stringify(wellFormed(parse(text)));
+  const size = Buffer.byteLength(text);
+  if (size > MAX_FRAME) throw new RangeError(`a frame of ${size} bytes is over the limit of ${MAX_FRAME}`);
+  const frame = Buffer.allocUnsafe(HEADER + size);
+  frame.writeUInt32BE(size, 0);
+  frame.write(text, HEADER);
+  queue.push(frame);
+  if (queue.length === 1) flush();
+}
+
+const pause = new Int32Array(new SharedArrayBuffer(4));
+
+// Sends and does not return before the host can read it: the code that runs next may never give control back.
+export function sendNow(message) {
+  send(message);
+  for (let tries = 0; queue.length > 0 && tries < 2000; tries++) {
+    flush();
+    if (queue.length > 0) Atomics.wait(pause, 0, 0, 1);
+  }
+}
+
+// Resolves when everything sent has left.
+export function flushed() {
+  return new Promise((resolve) => {
+    if (queue.length === 0) return resolve();
+    draining = () => {
+      draining = undefined;
+      resolve();
+    };
+  });
+}
+
+let nextId = 1;
+const waiting = new Map();
+
+export function notify(method, params) {
+  send({ jsonrpc: "2.0", method, params });
+}
+
+export function notifyNow(method, params) {
+  sendNow({ jsonrpc: "2.0", method, params });
+}
+
+export function request(method, params, signal) {
+  return new Promise((resolve, reject) => {
+    if (signal?.aborted) return reject(signal.reason);
+    const id = nextId++;
+    const abort = () => {
+      if (!waiting.delete(id)) return;
+      notify("$/cancel", { id });
+      reject(signal.reason);
+    };
+    waiting.set(id, { resolve, reject, done: () => signal?.removeEventListener("abort", abort) });
+    signal?.addEventListener("abort", abort, { once: true });
+    try {
+      send({ jsonrpc: "2.0", id, method, params });
+    } catch (error) {
+      waiting.delete(id);
+      reject(error);
+    }
+  });
+}
+
+function settle(message) {
+  const call = waiting.get(message.id);
+  if (!call) return;
+  waiting.delete(message.id);
+  call.done();
+  if (message.error) call.reject(new Error(message.error.message));
+  else call.resolve(message.result);
+}
+
+let buffer = Buffer.allocUnsafe(SMALL_BUFFER);
+let start = 0;
+let end = 0;
+
+function makeRoom(wanted) {
+  if (start + wanted <= buffer.length) return;
+  const target = wanted > buffer.length ? Buffer.allocUnsafe(wanted) : buffer;
+  buffer.copy(target, 0, start, end);
+  buffer = target;
+  end -= start;
+  start = 0;
+}
+
+// Takes any piece of the stream. A frame that is larger than the buffer makes it grow once, to that frame's size.
+function feed(chunk, receive) {
+  makeRoom(end - start + chunk.length);
+  buffer.set(chunk, end);
+  end += chunk.length;
+  while (end - start >= HEADER) {
+    const size = buffer.readUInt32BE(start);
+    if (size > MAX_FRAME) return exit(70);
+    if (end - start < HEADER + size) {
+      makeRoom(HEADER + size);
+      return;
+    }
+    const text = buffer.toString("utf8", start + HEADER, start + HEADER + size);
+    start += HEADER + size;
+    const message = parse(text);
+    if (message.method === undefined) settle(message);
+    else receive(message);
+  }
+  if (start === end) {
+    start = end = 0;
+    if (buffer.length > 4 * SMALL_BUFFER) buffer = Buffer.allocUnsafe(SMALL_BUFFER);
+  }
+}
+
+// Opens the channel; `receive` gets every request and notification of the host. The host's end closing ends the process.
+export async function open(receive) {
+  const data = (chunk) => feed(chunk, receive);
+  if (Bun) {
+    socket = await Bun.connect({
+      fd: FD,
+      socket: { data: (_, chunk) => data(chunk), drain: flush, close: () => exit(0), error: () => exit(0) },
+    });
+    return;
+  }
+  const net = await import("node:net");
+  socket = new net.Socket({ fd: FD });
+  socket.on("data", data);
+  socket.on("close", () => exit(0));
+  socket.on("error", () => exit(0));
+}

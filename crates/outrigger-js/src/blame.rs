@@ -1,0 +1,94 @@
+//! Who is to blame when a process does not answer: the code it said to have entered and not yet left.
+
+use outrigger_protocol::rpc::Enter;
+
+/// Entries in the order they were made. One for each open call, since a call runs one handler at a time, and at most
+/// one that belongs to no call (an event hook).
+#[derive(Debug, Default)]
+pub(crate) struct Entered {
+    open: Vec<Enter>,
+}
+
+impl Entered {
+    /// The process is about to enter a plugin's code. Imports run side by side under one call, so they add up.
+    pub(crate) fn enter(&mut self, enter: Enter) {
+        let parallel = enter.what == "import";
+        if !parallel {
+            self.open.retain(|open| {
+                open.call != enter.call || (open.what == "import" && open.plugin != enter.plugin)
+            });
+        }
+        self.open.push(enter);
+    }
+
+    /// The code entered for no call has returned.
+    pub(crate) fn leave(&mut self) {
+        self.open.retain(|open| open.call.is_some());
+    }
+
+    /// The call, or the handler of it that ran, has answered.
+    pub(crate) fn answered(&mut self, call: u64) {
+        self.open.retain(|open| open.call != Some(call));
+    }
+
+    /// What was entered last and not left.
+    pub(crate) fn last(&self) -> Option<Enter> {
+        self.open.last().cloned()
+    }
+
+    /// All of it, oldest first.
+    pub(crate) fn all(&self) -> Vec<Enter> {
+        self.open.clone()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn enter(plugin: &str, what: &str, call: Option<u64>) -> Enter {
+        Enter {
+            plugin: plugin.into(),
+            what: what.into(),
+            call,
+        }
+    }
+
+    fn open(entered: &Entered) -> String {
+        let names: Vec<String> = entered
+            .all()
+            .iter()
+            .map(|open| format!("{}/{}", open.plugin, open.what))
+            .collect();
+        names.join(" ")
+    }
+
+    #[test]
+    fn a_call_blames_the_handler_it_entered_last() {
+        let mut entered = Entered::default();
+        entered.enter(enter("a", "chat.message", Some(1)));
+        entered.enter(enter("b", "tool:x", Some(2)));
+        entered.enter(enter("c", "event", None));
+        assert_eq!(open(&entered), "a/chat.message b/tool:x c/event");
+        entered.leave();
+        entered.answered(1);
+        entered.enter(enter("b", "chat.message", Some(1)));
+        assert_eq!(open(&entered), "b/tool:x b/chat.message");
+        assert_eq!(entered.last().unwrap().what, "chat.message");
+        entered.answered(1);
+        entered.answered(2);
+        assert_eq!(open(&entered), "");
+    }
+
+    #[test]
+    fn imports_add_up_until_their_plugin_starts() {
+        let mut entered = Entered::default();
+        entered.enter(enter("a", "import", Some(1)));
+        entered.enter(enter("b", "import", Some(1)));
+        assert_eq!(open(&entered), "a/import b/import");
+        entered.enter(enter("a", "server", Some(1)));
+        assert_eq!(open(&entered), "b/import a/server");
+        entered.enter(enter("b", "server", Some(1)));
+        assert_eq!(open(&entered), "b/server");
+    }
+}

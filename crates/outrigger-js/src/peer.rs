@@ -1,0 +1,456 @@
+//! The host's end of the channel: calls with answers, results that come before the answer, and requests that come back.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use bytes::Bytes;
+use futures_util::future::BoxFuture;
+use outrigger_protocol::rpc::{
+    Enter, Hello, HookResult, Log, MAX_FRAME, Message, RpcError, SdkRequest, SdkResponse, Stage,
+    ToolAsk, ToolMetadata, host, process,
+};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
+use tokio::sync::{mpsc, oneshot, watch};
+use tokio::task::AbortHandle;
+
+use crate::blame::Entered;
+use crate::codec::{Decoder, encode};
+use crate::error::{Closed, JsError};
+
+/// What may wait for a process that does not read, in bytes. Over it notifications are refused; calls run into their
+/// deadlines anyway.
+const MAX_BACKLOG: usize = 2 * MAX_FRAME;
+/// Requests of a process that may be in work at once; the next one is refused.
+const MAX_REVERSE: usize = 1024;
+const OVERLOADED: i64 = -32001;
+const UNKNOWN_METHOD: i64 = -32601;
+const BAD_PARAMS: i64 = -32602;
+
+/// What a plugin process asks of the host. Each request runs in a task of its own; the other methods are called on the
+/// task that reads the channel and must not block.
+pub trait HostHandler: Send + Sync + 'static {
+    /// Answers a request of the SDK client, or of `fetch` to the host's origin.
+    fn sdk(&self, request: SdkRequest) -> BoxFuture<'_, SdkResponse>;
+    /// Answers a tool that asks for a permission; the error text is what the tool sees when it is refused.
+    fn ask(&self, ask: ToolAsk) -> BoxFuture<'_, Result<(), String>>;
+    /// A tool reports while it runs.
+    fn metadata(&self, metadata: ToolMetadata);
+    /// A plugin's loading went on.
+    fn stage(&self, stage: Stage);
+    /// The host script of the process called `process` has something for the log.
+    fn log(&self, process: &str, log: Log);
+}
+
+/// Shared by the reader, the writer and all callers.
+pub(crate) struct Peer {
+    name: String,
+    next: AtomicU64,
+    outgoing: mpsc::UnboundedSender<Bytes>,
+    queued: Arc<AtomicUsize>,
+    open: Mutex<Open>,
+    entered: Mutex<Entered>,
+    hello: watch::Sender<Option<Hello>>,
+    closed: watch::Sender<Option<Closed>>,
+    handler: Arc<dyn HostHandler>,
+}
+
+#[derive(Default)]
+struct Open {
+    calls: HashMap<u64, Call>,
+    reverse: HashMap<u64, AbortHandle>,
+    closed: bool,
+}
+
+struct Call {
+    answer: oneshot::Sender<Result<Value, RpcError>>,
+    results: Option<mpsc::UnboundedSender<HookResult>>,
+}
+
+/// A call in flight. Dropped before its answer came, it tells the process that nobody waits any more.
+pub(crate) struct Pending {
+    peer: Arc<Peer>,
+    id: u64,
+    method: &'static str,
+    answer: oneshot::Receiver<Result<Value, RpcError>>,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Peer {
+    /// The peer, and what its writer is to send.
+    pub(crate) fn new(
+        name: String,
+        handler: Arc<dyn HostHandler>,
+    ) -> (Arc<Self>, mpsc::UnboundedReceiver<Bytes>) {
+        let (outgoing, waiting) = mpsc::unbounded_channel();
+        let peer = Self {
+            name,
+            next: AtomicU64::new(1),
+            outgoing,
+            queued: Arc::default(),
+            open: Mutex::default(),
+            entered: Mutex::default(),
+            hello: watch::Sender::new(None),
+            closed: watch::Sender::new(None),
+            handler,
+        };
+        (Arc::new(peer), waiting)
+    }
+
+    pub(crate) fn hello(&self) -> watch::Receiver<Option<Hello>> {
+        self.hello.subscribe()
+    }
+
+    pub(crate) fn closed(&self) -> watch::Receiver<Option<Closed>> {
+        self.closed.subscribe()
+    }
+
+    pub(crate) fn entered(&self) -> MutexGuard<'_, Entered> {
+        lock(&self.entered)
+    }
+
+    /// The error of a call to a process that is gone.
+    pub(crate) fn closed_error(&self) -> JsError {
+        JsError::Closed {
+            name: self.name.clone(),
+            closed: self.closed.borrow().clone().unwrap_or_default(),
+        }
+    }
+
+    /// Ends every call and every request in work.
+    pub(crate) fn close(&self, closed: Closed) {
+        self.closed.send_replace(Some(closed));
+        let mut open = lock(&self.open);
+        open.closed = true;
+        open.calls.clear();
+        for (_, task) in open.reverse.drain() {
+            task.abort();
+        }
+    }
+
+    fn post(&self, message: &Message) -> Result<(), JsError> {
+        self.enqueue(encode(message)?)
+    }
+
+    fn enqueue(&self, frame: Bytes) -> Result<(), JsError> {
+        let size = frame.len();
+        self.queued.fetch_add(size, Ordering::Relaxed);
+        self.outgoing.send(frame).map_err(|_| self.closed_error())
+    }
+
+    /// Sends a notification.
+    pub(crate) fn notify(
+        &self,
+        method: &'static str,
+        params: &impl Serialize,
+    ) -> Result<(), JsError> {
+        let bytes = self.queued.load(Ordering::Relaxed);
+        if bytes > MAX_BACKLOG {
+            return Err(JsError::Backlog {
+                name: self.name.clone(),
+                bytes,
+            });
+        }
+        if lock(&self.open).closed {
+            return Err(self.closed_error());
+        }
+        self.enqueue(encode(&Outgoing {
+            jsonrpc: "2.0",
+            id: None,
+            method,
+            params,
+        })?)
+    }
+
+    /// Sends a request.
+    pub(crate) fn call(
+        self: &Arc<Self>,
+        method: &'static str,
+        params: &impl Serialize,
+        results: Option<mpsc::UnboundedSender<HookResult>>,
+    ) -> Result<Pending, JsError> {
+        self.call_as(method, params, results, |_| {})
+    }
+
+    /// Sends a request, after telling `on_call` its number.
+    pub(crate) fn call_as(
+        self: &Arc<Self>,
+        method: &'static str,
+        params: &impl Serialize,
+        results: Option<mpsc::UnboundedSender<HookResult>>,
+        on_call: impl FnOnce(u64),
+    ) -> Result<Pending, JsError> {
+        let id = self.next.fetch_add(1, Ordering::Relaxed);
+        let frame = encode(&Outgoing {
+            jsonrpc: "2.0",
+            id: Some(id),
+            method,
+            params,
+        })?;
+        let (sender, answer) = oneshot::channel();
+        {
+            let mut open = lock(&self.open);
+            if open.closed {
+                drop(open);
+                return Err(self.closed_error());
+            }
+            open.calls.insert(
+                id,
+                Call {
+                    answer: sender,
+                    results,
+                },
+            );
+        }
+        let pending = Pending {
+            peer: Arc::clone(self),
+            id,
+            method,
+            answer,
+        };
+        on_call(id);
+        self.enqueue(frame)?;
+        Ok(pending)
+    }
+
+    /// Writes what is queued until the channel ends.
+    pub(crate) async fn write(
+        self: Arc<Self>,
+        mut waiting: mpsc::UnboundedReceiver<Bytes>,
+        mut sink: impl AsyncWrite + Unpin,
+    ) {
+        while let Some(frame) = waiting.recv().await {
+            let written = sink.write_all(&frame).await;
+            self.queued.fetch_sub(frame.len(), Ordering::Relaxed);
+            if written.is_err() {
+                return;
+            }
+        }
+    }
+
+    /// Reads until the channel ends or breaks the protocol; answers why, if it was the latter.
+    pub(crate) async fn read(
+        self: Arc<Self>,
+        mut source: impl AsyncRead + Unpin,
+    ) -> Option<String> {
+        let mut decoder = Decoder::default();
+        loop {
+            match source.read_buf(decoder.buffer()).await {
+                Ok(0) | Err(_) => return None,
+                Ok(_) => {}
+            }
+            loop {
+                let received = match decoder.next_frame() {
+                    Ok(None) => break,
+                    Ok(Some(frame)) => self.receive(&frame),
+                    Err(error) => Err(error),
+                };
+                if let Err(error) = received {
+                    return Some(error.to_string());
+                }
+            }
+        }
+    }
+
+    fn receive(self: &Arc<Self>, frame: &[u8]) -> Result<(), JsError> {
+        let message: Message =
+            serde_json::from_slice(frame).map_err(|error| JsError::BadFrame {
+                reason: error.to_string(),
+            })?;
+        match (message.method, message.id) {
+            (Some(method), Some(id)) => {
+                self.request(&method, id, message.params.unwrap_or_default())
+            }
+            (Some(method), None) => {
+                self.notification(&method, message.params.unwrap_or_default())?
+            }
+            (None, Some(id)) => {
+                lock(&self.entered).answered(id);
+                let call = lock(&self.open).calls.remove(&id);
+                if let Some(call) = call {
+                    // Nobody listens any more when the call was given up in this moment.
+                    let _ = call.answer.send(
+                        message
+                            .error
+                            .map_or(Ok(message.result.unwrap_or_default()), Err),
+                    );
+                }
+            }
+            (None, None) => {
+                return Err(JsError::BadFrame {
+                    reason: "neither a method nor an id".to_owned(),
+                });
+            }
+        }
+        Ok(())
+    }
+
+    fn notification(self: &Arc<Self>, method: &str, params: Value) -> Result<(), JsError> {
+        match method {
+            process::HELLO => {
+                self.hello.send_replace(Some(read(params)?));
+            }
+            process::ENTER => lock(&self.entered).enter(read::<Enter>(params)?),
+            process::LEAVE => lock(&self.entered).leave(),
+            process::HOOK_RESULT => {
+                let result: HookResult = read(params)?;
+                lock(&self.entered).answered(result.call);
+                if let Some(results) = lock(&self.open)
+                    .calls
+                    .get(&result.call)
+                    .and_then(|call| call.results.as_ref())
+                {
+                    let _ = results.send(result);
+                }
+            }
+            process::STAGE => self.handler.stage(read(params)?),
+            process::TOOL_METADATA => self.handler.metadata(read(params)?),
+            process::LOG => self.handler.log(&self.name, read(params)?),
+            host::CANCEL => {
+                let id = params.get("id").and_then(Value::as_u64);
+                if let Some(task) = id.and_then(|id| lock(&self.open).reverse.remove(&id)) {
+                    task.abort();
+                }
+            }
+            // A newer host script may tell more than this host understands.
+            _ => tracing::debug!("[plugin:{}] unknown notification {method}", self.name),
+        }
+        Ok(())
+    }
+
+    /// Answers a request of the process in a task of its own, so that the reader never waits for it.
+    fn request(self: &Arc<Self>, method: &str, id: u64, params: Value) {
+        let peer = Arc::clone(self);
+        let method = method.to_owned();
+        let mut open = lock(&self.open);
+        if open.closed {
+            return;
+        }
+        if open.reverse.len() >= MAX_REVERSE {
+            drop(open);
+            self.answer(
+                id,
+                Err(rpc_error(
+                    OVERLOADED,
+                    format!("more than {MAX_REVERSE} requests are in flight"),
+                )),
+            );
+            return;
+        }
+        let task = tokio::spawn(async move {
+            let answer = peer.serve(&method, params).await;
+            lock(&peer.open).reverse.remove(&id);
+            peer.answer(id, answer);
+        });
+        open.reverse.insert(id, task.abort_handle());
+    }
+
+    async fn serve(&self, method: &str, params: Value) -> Result<Value, RpcError> {
+        match method {
+            process::SDK_REQUEST => {
+                let response = self.handler.sdk(arguments(params)?).await;
+                serde_json::to_value(response).map_err(|error| rpc_error(-32603, error.to_string()))
+            }
+            process::TOOL_ASK => match self.handler.ask(arguments(params)?).await {
+                Ok(()) => Ok(json!({})),
+                Err(refusal) => Err(rpc_error(-32000, refusal)),
+            },
+            _ => Err(rpc_error(
+                UNKNOWN_METHOD,
+                format!("this host knows no method {method}"),
+            )),
+        }
+    }
+
+    fn answer(&self, id: u64, answer: Result<Value, RpcError>) {
+        let message = |answer: Result<Value, RpcError>| {
+            let (result, error) = match answer {
+                Ok(result) => (Some(result), None),
+                Err(error) => (None, Some(error)),
+            };
+            Message {
+                jsonrpc: "2.0".to_owned(),
+                id: Some(id),
+                result,
+                error,
+                ..Message::default()
+            }
+        };
+        let sent = match self.post(&message(answer)) {
+            Err(error @ JsError::FrameTooLarge { .. }) => {
+                self.post(&message(Err(rpc_error(-32603, error.to_string()))))
+            }
+            sent => sent,
+        };
+        if let Err(error) = sent {
+            tracing::debug!("[plugin:{}] an answer was not sent: {error}", self.name);
+        }
+    }
+}
+
+/// As [`Message`], borrowing what is sent.
+#[derive(Serialize)]
+struct Outgoing<'a, T> {
+    jsonrpc: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    id: Option<u64>,
+    method: &'static str,
+    params: &'a T,
+}
+
+fn rpc_error(code: i64, message: String) -> RpcError {
+    RpcError {
+        code,
+        message,
+        data: None,
+    }
+}
+
+fn read<T: DeserializeOwned>(params: Value) -> Result<T, JsError> {
+    serde_json::from_value(params).map_err(|error| JsError::BadFrame {
+        reason: error.to_string(),
+    })
+}
+
+fn arguments<T: DeserializeOwned>(params: Value) -> Result<T, RpcError> {
+    serde_json::from_value(params).map_err(|error| rpc_error(BAD_PARAMS, error.to_string()))
+}
+
+impl Pending {
+    /// The answer. Does not give up by itself; safe to drop and to ask again.
+    pub(crate) async fn answer(&mut self) -> Result<Value, JsError> {
+        match (&mut self.answer).await {
+            Ok(Ok(value)) => Ok(value),
+            Ok(Err(error)) => Err(JsError::Plugin {
+                code: error.code,
+                message: error.message,
+            }),
+            Err(_) => Err(self.peer.closed_error()),
+        }
+    }
+
+    /// The answer as the method's type.
+    pub(crate) async fn typed<T: DeserializeOwned>(&mut self) -> Result<T, JsError> {
+        let value = self.answer().await?;
+        serde_json::from_value(value).map_err(|error| JsError::BadAnswer {
+            method: self.method,
+            reason: error.to_string(),
+        })
+    }
+}
+
+impl Drop for Pending {
+    fn drop(&mut self) {
+        let unanswered = lock(&self.peer.open).calls.remove(&self.id).is_some();
+        if unanswered {
+            // Refused only when the process is gone.
+            let _ = self.peer.notify(host::CANCEL, &json!({ "id": self.id }));
+        }
+    }
+}

@@ -1,0 +1,406 @@
+//! A plugin process: its start, its calls and its end.
+
+use std::ffi::OsString;
+use std::future::Future;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use outrigger_protocol::rpc::{
+    Enter, EventBatch, Hello, HookResult, HookRun, Initialize, Initialized, PROTOCOL_VERSION,
+    ToolRun, host,
+};
+use outrigger_protocol::tool::ToolOutput;
+use outrigger_sandbox::{Child, Exit, Limits, Policy, Spawner, Spec, Stdio};
+use serde_json::json;
+use tokio::sync::{mpsc, watch};
+use tokio::task::JoinHandle;
+use tokio::time::timeout;
+
+use crate::error::{Closed, JsError};
+use crate::output::{Lines, OutputLog};
+use crate::peer::{HostHandler, Peer};
+use crate::runtime::JsRuntime;
+use crate::script;
+
+/// How long the last frames of a process that has ended, and the exit of one whose channel has ended, are waited for.
+const GRACE: Duration = Duration::from_millis(500);
+
+/// How a plugin process is to be started.
+pub struct StartOptions {
+    /// Bun or Node.
+    pub runtime: JsRuntime,
+    /// Starts it.
+    pub spawner: Spawner,
+    /// Its box, usually [`crate::default_policy`]; `None` is the visible setting `sandbox = "off"`.
+    pub policy: Option<Policy>,
+    /// Its whole environment: an allow-list, with HOME, the XDG folders and TMPDIR in `private_dir`.
+    pub env: Vec<(OsString, OsString)>,
+    /// Resource limits.
+    pub limits: Limits,
+    /// Its own folder, absolute. The host script is put there, and it starts there, never in the project's folder,
+    /// where Bun would run the preloads of a `bunfig.toml`.
+    pub private_dir: PathBuf,
+    /// Name in logs and messages: the plugin's, when it holds one.
+    pub name: String,
+    /// Answers what its plugins ask.
+    pub handler: Arc<dyn HostHandler>,
+    /// How its output is logged.
+    pub output: OutputLog,
+    /// For the start up to the hello.
+    pub deadline: Duration,
+}
+
+/// A running plugin process. Dropping it kills the process with all that it has started.
+#[derive(Debug)]
+pub struct JsProcess {
+    peer: Arc<Peer>,
+    name: String,
+    pid: u32,
+    hello: Hello,
+    // Set, or dropped with the process: that is the order to kill it.
+    kill: watch::Sender<bool>,
+}
+
+impl std::fmt::Debug for Peer {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Peer").finish_non_exhaustive()
+    }
+}
+
+impl JsProcess {
+    /// Starts the host script and waits for its hello.
+    ///
+    /// # Errors
+    /// [`JsError::Script`], [`JsError::Spawn`], [`JsError::HelloTimeout`], [`JsError::Closed`] when it ended before its
+    /// hello, [`JsError::ProtocolMismatch`], [`JsError::RuntimeTooOld`].
+    pub async fn start(options: StartOptions) -> Result<Self, JsError> {
+        let ms = millis(options.deadline);
+        let (runtime, spawner) = (options.runtime.clone(), options.spawner.clone());
+        let lines = Lines::new(options.name.clone(), options.output);
+        let started = timeout(options.deadline, Self::open(&options, &lines)).await;
+        match started {
+            Ok(Ok(process)) => Ok(process),
+            // An old Node does not understand the script; its version says so better than its syntax error.
+            Ok(Err(error @ JsError::Closed { .. })) => Err(match runtime.version(&spawner).await {
+                Err(old @ JsError::RuntimeTooOld { .. }) => old,
+                _ => error,
+            }),
+            Ok(Err(error)) => Err(error),
+            Err(_) => Err(JsError::HelloTimeout {
+                name: options.name,
+                ms,
+                stderr: lines.last(),
+            }),
+        }
+    }
+
+    async fn open(options: &StartOptions, lines: &Arc<Lines>) -> Result<Self, JsError> {
+        let script = script::write(&options.private_dir)?;
+        let mut spec = Spec::new(&options.runtime.path)
+            .args(options.runtime.arguments(&script))
+            .cwd(script.parent().unwrap_or(&options.private_dir))
+            .vars(options.env.iter().cloned())
+            .stdout(Stdio::Pipe)
+            .stderr(Stdio::Pipe)
+            .channel()
+            .limits(options.limits)
+            .label(format!("plugin:{}", options.name));
+        spec.policy = options.policy.clone();
+        let child = options
+            .spawner
+            .spawn(spec)
+            .await
+            .map_err(|source| JsError::Spawn {
+                name: options.name.clone(),
+                source,
+            })?;
+        let pid = child.pid();
+        let (peer, waiting) = Peer::new(options.name.clone(), Arc::clone(&options.handler));
+        let (kill, killed) = watch::channel(false);
+        tokio::spawn(supervise(
+            child,
+            Arc::clone(&peer),
+            waiting,
+            Arc::clone(lines),
+            killed,
+        ));
+
+        let (mut hello, mut closed) = (peer.hello(), peer.closed());
+        let hello = tokio::select! {
+            hello = hello.wait_for(Option::is_some) => hello.ok().and_then(|hello| hello.clone()),
+            _ = closed.wait_for(Option::is_some) => None,
+        };
+        let hello = hello.ok_or_else(|| peer.closed_error())?;
+        if major(&hello.protocol) != major(PROTOCOL_VERSION) {
+            return Err(JsError::ProtocolMismatch {
+                theirs: hello.protocol,
+            });
+        }
+        options.runtime.check_version(&hello.version)?;
+        Ok(Self {
+            peer,
+            name: options.name.clone(),
+            pid,
+            hello,
+            kill,
+        })
+    }
+
+    /// What it said of itself.
+    #[must_use]
+    pub fn hello(&self) -> &Hello {
+        &self.hello
+    }
+
+    /// Its name.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Its process number.
+    #[must_use]
+    pub fn pid(&self) -> u32 {
+        self.pid
+    }
+
+    /// False once its channel has ended.
+    #[must_use]
+    pub fn is_alive(&self) -> bool {
+        self.peer.closed().borrow().is_none()
+    }
+
+    /// Waits for its end, however it comes.
+    pub async fn closed(&self) -> Closed {
+        let mut closed = self.peer.closed();
+        let ended = closed.wait_for(Option::is_some).await;
+        ended
+            .ok()
+            .and_then(|closed| closed.clone())
+            .unwrap_or_default()
+    }
+
+    /// The code that it entered last and has not left: who is to blame when it does not answer.
+    #[must_use]
+    pub fn entered(&self) -> Option<Enter> {
+        self.peer.entered().last()
+    }
+
+    /// All code that it entered and has not left, oldest first. With more than one, a hang cannot be pinned on any.
+    #[must_use]
+    pub fn all_entered(&self) -> Vec<Enter> {
+        self.peer.entered().all()
+    }
+
+    /// Loads plugins. One that cannot be loaded is no error: its problems are in the answer.
+    ///
+    /// # Errors
+    /// [`JsError::CallTimeout`], [`JsError::Closed`], [`JsError::Plugin`] when the folder cannot be entered.
+    pub async fn initialize(
+        &self,
+        initialize: &Initialize,
+        deadline: Duration,
+    ) -> Result<Initialized, JsError> {
+        let mut call = self.peer.call(host::INITIALIZE, initialize, None)?;
+        self.within(host::INITIALIZE, deadline, call.typed()).await
+    }
+
+    /// Runs a hook of several plugins, one after another; `on_result` gets each answer as it comes. `deadline` is for
+    /// each handler on its own: it starts again when the one before has answered.
+    ///
+    /// # Errors
+    /// [`JsError::CallTimeout`] names the handler that did not answer; the results of those before it have been given
+    /// to `on_result`. A handler that threw is no error of the call but a result.
+    pub async fn hook_run(
+        &self,
+        run: &HookRun,
+        deadline: Duration,
+        mut on_result: impl FnMut(HookResult) + Send,
+    ) -> Result<(), JsError> {
+        let (sender, mut results) = mpsc::unbounded_channel();
+        let mut call = self.peer.call(host::HOOK_RUN, run, Some(sender))?;
+        for (index, handler) in run.handlers.iter().enumerate() {
+            let next = async {
+                tokio::select! {
+                    biased;
+                    Some(result) = results.recv() => Ok(result),
+                    early = call.answer() => Err(match early {
+                        Ok(_) => bad_answer("it ended before all handlers had answered"),
+                        Err(error) => error,
+                    }),
+                }
+            };
+            let result = timeout(deadline, next)
+                .await
+                .map_err(|_| JsError::CallTimeout {
+                    method: host::HOOK_RUN,
+                    ms: millis(deadline),
+                    handler: Some(handler.clone()),
+                    entered: self.entered(),
+                })??;
+            if result.handler != index {
+                return Err(bad_answer("its results are out of order"));
+            }
+            on_result(result);
+        }
+        self.within(host::HOOK_RUN, deadline, call.answer()).await?;
+        Ok(())
+    }
+
+    /// Runs a tool. When `cancel` comes first, the tool's `abort` signal fires and the answer is not waited for.
+    ///
+    /// # Errors
+    /// [`JsError::Plugin`] with the tool's own text, [`JsError::Cancelled`], [`JsError::CallTimeout`],
+    /// [`JsError::Closed`].
+    pub async fn tool_run(
+        &self,
+        run: &ToolRun,
+        deadline: Duration,
+        cancel: impl Future<Output = ()> + Send,
+    ) -> Result<ToolOutput, JsError> {
+        self.tool_run_as(run, deadline, cancel, |_| {}).await
+    }
+
+    /// As [`JsProcess::tool_run`]; `on_call` is told the number that [`outrigger_protocol::rpc::ToolAsk`] and
+    /// [`outrigger_protocol::rpc::ToolMetadata`] of this call will carry, before the process can send any.
+    ///
+    /// # Errors
+    /// As [`JsProcess::tool_run`].
+    pub async fn tool_run_as(
+        &self,
+        run: &ToolRun,
+        deadline: Duration,
+        cancel: impl Future<Output = ()> + Send,
+        on_call: impl FnOnce(u64) + Send,
+    ) -> Result<ToolOutput, JsError> {
+        let mut call = self.peer.call_as(host::TOOL_RUN, run, None, on_call)?;
+        tokio::select! {
+            biased;
+            answer = self.within(host::TOOL_RUN, deadline, call.typed()) => answer,
+            () = cancel => Err(JsError::Cancelled { method: host::TOOL_RUN }),
+        }
+    }
+
+    /// Hands events over. Nothing answers; they are seen before any later request.
+    ///
+    /// # Errors
+    /// [`JsError::Closed`]; [`JsError::Backlog`] when the process does not read, and the events are lost.
+    pub fn event_batch(&self, batch: &EventBatch) -> Result<(), JsError> {
+        self.peer.notify(host::EVENT_BATCH, batch)
+    }
+
+    /// Lets the plugins dispose of what they hold, then ends the process, by force when it does not end by itself.
+    ///
+    /// # Errors
+    /// [`JsError::CallTimeout`] when a plugin did not let go in time; [`JsError::Closed`] when it was gone before. In
+    /// either case it has been killed.
+    pub async fn shutdown(&self, deadline: Duration) -> Result<(), JsError> {
+        let mut call = self.peer.call(host::SHUTDOWN, &json!({}), None)?;
+        if let Err(error) = self.within(host::SHUTDOWN, deadline, call.answer()).await {
+            self.kill();
+            return Err(error);
+        }
+        if timeout(GRACE, self.closed()).await.is_err() {
+            self.kill();
+        }
+        Ok(())
+    }
+
+    /// Kills the process and all that it has started; every call in flight ends with [`JsError::Closed`].
+    pub fn kill(&self) {
+        self.kill.send_replace(true);
+    }
+
+    async fn within<T>(
+        &self,
+        method: &'static str,
+        deadline: Duration,
+        answer: impl Future<Output = Result<T, JsError>>,
+    ) -> Result<T, JsError> {
+        timeout(deadline, answer).await.unwrap_or_else(|_| {
+            Err(JsError::CallTimeout {
+                method,
+                ms: millis(deadline),
+                handler: None,
+                entered: self.entered(),
+            })
+        })
+    }
+}
+
+fn bad_answer(reason: &str) -> JsError {
+    JsError::BadAnswer {
+        method: host::HOOK_RUN,
+        reason: reason.to_owned(),
+    }
+}
+
+fn millis(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}
+
+fn major(version: &str) -> &str {
+    version.split('.').next().unwrap_or_default()
+}
+
+/// Owns the child: reads and writes its channel, and when either ends sees the other to its end.
+async fn supervise(
+    mut child: Child,
+    peer: Arc<Peer>,
+    waiting: mpsc::UnboundedReceiver<bytes::Bytes>,
+    lines: Arc<Lines>,
+    mut killed: watch::Receiver<bool>,
+) {
+    let stdout = child
+        .stdout
+        .take()
+        .map(|stream| tokio::spawn(Arc::clone(&lines).pump(stream, false)));
+    let stderr = child
+        .stderr
+        .take()
+        .map(|stream| tokio::spawn(Arc::clone(&lines).pump(stream, true)));
+    let Some(channel) = child.channel.take() else {
+        return peer.close(Closed::default());
+    };
+    let (source, sink) = channel.into_split();
+    let writer = tokio::spawn(Arc::clone(&peer).write(waiting, sink));
+    let mut reader = tokio::spawn(Arc::clone(&peer).read(source));
+
+    let mut exit = None;
+    let reason;
+    tokio::select! {
+        ended = &mut reader => {
+            reason = ended.ok().flatten();
+            if reason.is_none() {
+                exit = timeout(GRACE, child.wait()).await.ok().and_then(Result::ok);
+            }
+        }
+        ended = child.wait() => {
+            exit = ended.ok();
+            // What it had sent before it ended still counts. A process that it left behind may hold the channel open.
+            reason = timeout(GRACE, &mut reader).await.ok().and_then(Result::ok).flatten();
+        }
+        () = async { drop(killed.wait_for(|killed| *killed).await) } => reason = Some("it was ended by the host".to_owned()),
+    }
+    writer.abort();
+    reader.abort();
+    // Also ends what it has started; reading /proc for that must not hold up the runtime.
+    let killer = child.killer();
+    let _ = tokio::task::spawn_blocking(move || killer.kill_tree()).await;
+    for pump in [stdout, stderr].into_iter().flatten() {
+        finish(pump).await;
+    }
+    let status = exit.map(|exit: Exit| exit.to_string());
+    peer.close(Closed {
+        status,
+        stderr: lines.last(),
+        reason,
+    });
+}
+
+async fn finish(mut pump: JoinHandle<()>) {
+    if timeout(GRACE, &mut pump).await.is_err() {
+        pump.abort();
+    }
+}

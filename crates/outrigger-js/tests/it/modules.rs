@@ -1,0 +1,201 @@
+//! Shared modules, the SDK client and `fetch` over the channel.
+
+use serde_json::json;
+
+use crate::support::{LONG, Room, hook, run, runtimes, show, tool_run};
+
+/// Stands for the real SDK: what it does with its options is all that the host script relies on.
+const SDK: &str = "export function createOpencodeClient(options) {
+    const call = (method, path, body) => options.fetch(new Request(options.baseUrl + path, { method, body,
+        headers: { 'x-opencode-directory': encodeURIComponent(options.directory) } })).then((r) => r.text());
+    return { options, get: (path) => call('GET', path), post: (path, body) => call('POST', path, body) };
+}";
+
+/// Stands for zod v4: the parts that the host script uses.
+const ZOD: &str = "const make = (type, check, more = {}) => ({ _zod: { def: { type, ...more }, optin: more.optional },
+        description: more.description,
+        describe: (description) => make(type, check, { ...more, description }),
+        optional: () => make(type, check, { ...more, optional: 'optional' }),
+        safeParse: (value) => check(value) || (more.optional && value === undefined)
+            ? { success: true } : { success: false, error: { issues: [{ path: [], message: `expected ${type}` }] } } });
+    export const string = () => make('string', (value) => typeof value === 'string');
+    export const number = () => make('number', (value) => typeof value === 'number');
+    export const object = (shape) => ({ shape });
+    export const toJSONSchema = ({ shape }, { io, override }) => {
+        const entries = Object.entries(shape).map(([key, zodSchema]) => {
+            const jsonSchema = { type: zodSchema._zod.def.type };
+            override({ zodSchema, jsonSchema });
+            return [key, jsonSchema];
+        });
+        return { made: io, type: 'object', properties: Object.fromEntries(entries) };
+    };
+    export const z = { string, number, object, toJSONSchema };";
+
+fn shared(room: &Room) -> String {
+    let file = |name: &str, text: &str| room.file(&format!("modules/node_modules/{name}"), text);
+    file(
+        "zod/package.json",
+        r#"{"name":"zod","type":"module","exports":{".":"./index.js","./v4":"./index.js"}}"#,
+    );
+    file("zod/index.js", ZOD);
+    file(
+        "@opencode-ai/plugin/package.json",
+        r#"{"name":"@opencode-ai/plugin","type":"module","exports":"./index.js"}"#,
+    );
+    file(
+        "@opencode-ai/plugin/index.js",
+        "import { z } from 'zod'; export const tool = (definition) => definition; tool.schema = z;",
+    );
+    room.file("modules/package.json", "{}");
+    room.root.join("modules").display().to_string()
+}
+
+const USER: &str = "import { tool } from \"@opencode-ai/plugin\";
+import { helper } from './lib/helper.mjs';
+export const P = async () => ({ tool: { greet: tool({ description: 'greets', args: {
+    name: tool.schema.string().describe('whom'), times: tool.schema.number().optional() },
+    execute: async (args) => `${helper} ${args.name} ${args.times}` }) },
+    later: async (_, output) => { output.same = (await import('zod')).z === tool.schema; output.url = import.meta.url } });";
+
+#[tokio::test]
+async fn plugins_with_no_copy_of_their_own_get_the_hosts() {
+    for runtime in runtimes() {
+        let room = Room::new(&runtime);
+        let modules = shared(&room);
+        room.file(
+            "project/.opencode/plugin/lib/helper.mjs",
+            "import { z } from 'zod/v4'; export const helper = typeof z.string;",
+        );
+        let cjs = "const { tool } = require('@opencode-ai/plugin'); exports.Q = async () => ({ kind: typeof tool, [typeof tool]() {} });";
+        let mut entries = vec![room.plugin("p", USER)];
+        // `require` of a module is something that Node 20 cannot do.
+        if runtime.kind == outrigger_js::RuntimeKind::Bun {
+            entries.push(room.plugin("q.cjs", cjs));
+        }
+        let mut initialize = room.initialize(entries);
+        initialize.modules = Some(modules);
+        let process = room.start().await.unwrap();
+        let loaded = process.initialize(&initialize, LONG).await.unwrap();
+        let all: Vec<_> = loaded
+            .plugins
+            .iter()
+            .flat_map(|plugin| &plugin.problems)
+            .collect();
+        assert!(all.is_empty(), "{all:?} under {:?}", runtime.kind);
+        let tool = &loaded.plugins[0].instances[0].tools[0];
+        assert_eq!(
+            tool.schema,
+            json!({"made": "input", "type": "object", "properties":
+            {"name": {"type": "string", "description": "whom"}, "times": {"type": "number"}}})
+        );
+        let later = show(&hook(&process, &run("later", &["p"], json!({}))).await[0]);
+        assert!(
+            later.contains("same=true") && later.contains("plugin/p.mjs"),
+            "{later}"
+        );
+        let call = |args| {
+            let run = tool_run("p", "greet", args);
+            let process = &process;
+            async move { process.tool_run(&run, LONG, std::future::pending()).await }
+        };
+        assert_eq!(
+            call(json!({"name": "Ann", "times": 2}))
+                .await
+                .unwrap()
+                .output,
+            "function Ann 2"
+        );
+        assert_eq!(
+            call(json!({"name": "Ann"})).await.unwrap().output,
+            "function Ann undefined"
+        );
+        let refused = call(json!({"name": 1, "times": "x"}))
+            .await
+            .unwrap_err()
+            .to_string();
+        insta::allow_duplicates! { insta::assert_snapshot!(refused, @r"
+        The greet tool was called with invalid arguments: name: expected string; times: expected number.
+        Please rewrite the input so it satisfies the expected schema.
+        "); }
+    }
+}
+
+#[tokio::test]
+async fn a_plugins_own_copy_wins() {
+    for runtime in runtimes() {
+        let room = Room::new(&runtime);
+        let modules = shared(&room);
+        let own = "project/.opencode/node_modules/zod";
+        room.file(
+            &format!("{own}/package.json"),
+            r#"{"name":"zod","type":"module","exports":"./index.js"}"#,
+        );
+        room.file(&format!("{own}/index.js"), "export const own = true;");
+        let plugin = "import * as zod from 'zod'; export const P = async () => ({ [zod.own ? 'own' : 'shared']() {} });";
+        let mut initialize = room.initialize(vec![room.plugin("p", plugin)]);
+        initialize.modules = Some(modules);
+        let process = room.start().await.unwrap();
+        let loaded = process.initialize(&initialize, LONG).await.unwrap();
+        assert_eq!(
+            loaded.plugins[0].instances[0].hooks,
+            ["own"],
+            "under {:?}",
+            runtime.kind
+        );
+    }
+}
+
+#[tokio::test]
+async fn the_client_and_fetch_of_the_hosts_origin_go_over_the_channel() {
+    let plugin = "export const P = async ({ client, serverUrl }) => ({
+        get: async (_, o) => { o.got = JSON.parse(await client.get('/session?limit=2')) },
+        post: async (_, o) => { o.got = await client.post('/echo', 'k\u{e9}y \\ud800') },
+        fetch: async (_, o) => {
+            const url = new URL('/global/health', serverUrl);
+            const answers = [await fetch(url), await fetch(url.href), await fetch(new Request(url)), await fetch(url + '/missing', { method: 'DELETE' }),
+                await fetch('http://outrigger.localhost/missing')];
+            o.status = answers.map((answer) => answer.status);
+            o.path = (await answers[0].json()).path;
+            o.elsewhere = await fetch('data:,real').then((answer) => answer.text());
+        },
+        printed: async (_, o) => { o.ok = JSON.stringify({ client }).includes('baseUrl') },
+        stop: async (_, o) => {
+            const control = new AbortController();
+            setTimeout(() => control.abort(), 50);
+            o.ended = await fetch(new URL('/slow', serverUrl), { signal: control.signal }).catch((error) => error.name);
+        } });";
+    for runtime in runtimes() {
+        let room = Room::new(&runtime);
+        let sdk = room.file("modules/sdk.mjs", SDK);
+        let mut initialize = room.initialize(vec![room.plugin("p", plugin)]);
+        initialize.sdk = Some(sdk.display().to_string());
+        let process = room.start().await.unwrap();
+        let loaded = process.initialize(&initialize, LONG).await.unwrap();
+        assert!(
+            loaded.plugins[0].problems.is_empty(),
+            "{:?}",
+            loaded.plugins[0].problems
+        );
+        let mut shown = Vec::new();
+        for name in ["get", "post", "fetch", "printed", "stop"] {
+            shown.push(show(
+                &hook(&process, &run(name, &["p"], json!({}))).await[0],
+            ));
+        }
+        insta::allow_duplicates! { insta::assert_snapshot!(shown.join("\n"), @r#"
+        got={"method":"GET","path":"/session?limit=2"}
+        got="kéy �"
+        status=[200,200,200,200,404] path="/global/health" elsewhere="real"
+        ok=true
+        ended="AbortError"
+        "#); }
+        let requests = room.host.sdk.lock().unwrap();
+        assert!(
+            requests[0]
+                .headers
+                .iter()
+                .any(|(name, _)| name == "x-opencode-directory")
+        );
+        assert_eq!(requests[0].body, None);
+    }
+}

@@ -1,0 +1,14 @@
+//! Anthropic messages.
+
+mod body;
+mod events;
+
+pub(crate) use body::body;
+pub(crate) use events::Decoder;
+
+/// Where the API is when the configuration does not say.
+pub(crate) const BASE_URL: &str = "https://api.anthropic.com/v1";
+/// Version of the API.
+pub(crate) const VERSION: &str = "2023-06-01";
+/// Lets the model think between tool calls; models that do not know it ignore it.
+pub(crate) const BETA: &str = "interleaved-thinking-2025-05-14";

@@ -1,0 +1,334 @@
+//! What can go wrong between here and a model.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use outrigger_protocol::message::NamedError;
+use serde_json::json;
+
+/// A failure of this crate. No variant ever holds an API key: texts that come from a provider are scrubbed first.
+#[derive(Debug, Clone, thiserror::Error)]
+#[non_exhaustive]
+pub enum ModelError {
+    /// Neither the configuration, the built-in providers nor the catalog know the provider.
+    #[error("unknown provider `{provider}`{}", near_text(near))]
+    UnknownProvider {
+        /// Name as asked for.
+        provider: String,
+        /// Names like it.
+        near: Vec<String>,
+    },
+    /// The provider is known and the model is not.
+    #[error("provider `{provider}` has no model `{model}`{}", near_text(near))]
+    UnknownModel {
+        /// Provider.
+        provider: String,
+        /// Name as asked for.
+        model: String,
+        /// Names like it.
+        near: Vec<String>,
+    },
+    /// No model was named and no provider is available to choose one from.
+    #[error("no model is configured and no provider has a key")]
+    NoModel,
+    /// The provider needs a key and there is none.
+    #[error("no API key for provider `{provider}`")]
+    NoKey {
+        /// Provider.
+        provider: String,
+        /// Environment variables that may hold it.
+        env: Vec<String>,
+    },
+    /// The provider's npm package has no adapter here.
+    #[error("provider `{provider}` uses `{npm}`, which Outrigger cannot speak")]
+    Unsupported {
+        /// Provider.
+        provider: String,
+        /// The package's name.
+        npm: String,
+    },
+    /// An entry under `provider` in the configuration makes no sense.
+    #[error("provider `{provider}`: {message}")]
+    Config {
+        /// Provider.
+        provider: String,
+        /// What is wrong with it.
+        message: String,
+    },
+    /// 401 or 403.
+    #[error("provider `{provider}` refused the API key from {key_source} (status {status}): {message}")]
+    Auth {
+        /// Provider.
+        provider: String,
+        /// HTTP status.
+        status: u16,
+        /// Where the key was taken from, in words.
+        key_source: String,
+        /// What the provider says.
+        message: String,
+    },
+    /// 404: no such model, or the base URL is wrong.
+    #[error("provider `{provider}` does not know model `{model}` at {url}: {message}")]
+    NotFound {
+        /// Provider.
+        provider: String,
+        /// Model as sent.
+        model: String,
+        /// Address asked.
+        url: String,
+        /// What the provider says.
+        message: String,
+    },
+    /// 429 after all tries, or a wait that is too long.
+    #[error("provider `{provider}` is limiting requests{}: {message}", wait_text(*retry_after))]
+    RateLimited {
+        /// Provider.
+        provider: String,
+        /// How long it wants us to wait.
+        retry_after: Option<Duration>,
+        /// What the provider says.
+        message: String,
+    },
+    /// The conversation is longer than the model takes.
+    #[error("the conversation is too long for the model of `{provider}`: {message}")]
+    ContextOverflow {
+        /// Provider.
+        provider: String,
+        /// What the provider says.
+        message: String,
+    },
+    /// Any other refusal by the provider.
+    #[error("provider `{provider}` answered with an error{}: {message}", status_text(*status))]
+    Api {
+        /// Provider.
+        provider: String,
+        /// HTTP status; absent when the error came inside the stream.
+        status: Option<u16>,
+        /// What the provider says.
+        message: String,
+        /// A later try may succeed.
+        retryable: bool,
+    },
+    /// No connection.
+    #[error("cannot reach provider `{provider}` at {url}: {message}")]
+    Connect {
+        /// Provider.
+        provider: String,
+        /// Address asked.
+        url: String,
+        /// Why.
+        message: String,
+    },
+    /// Nothing came for too long after the request was sent.
+    #[error("provider `{provider}` sent nothing for {} s after the request", .after.as_secs_f64())]
+    FirstByteTimeout {
+        /// Provider.
+        provider: String,
+        /// The deadline.
+        after: Duration,
+    },
+    /// The stream stood still for too long.
+    #[error("the answer of provider `{provider}` stood still for {} s", .after.as_secs_f64())]
+    IdleTimeout {
+        /// Provider.
+        provider: String,
+        /// The deadline.
+        after: Duration,
+    },
+    /// The request as a whole took too long.
+    #[error("the request to provider `{provider}` took longer than {} s", .after.as_secs_f64())]
+    TotalTimeout {
+        /// Provider.
+        provider: String,
+        /// The deadline.
+        after: Duration,
+    },
+    /// The stream broke off after content had come.
+    #[error("the answer of provider `{provider}` broke off: {message}")]
+    StreamInterrupted {
+        /// Provider.
+        provider: String,
+        /// Why.
+        message: String,
+    },
+    /// The provider sent something that is not of the expected form.
+    #[error("cannot read the answer of provider `{provider}`: {message}")]
+    BadStream {
+        /// Provider.
+        provider: String,
+        /// What and where.
+        message: String,
+    },
+    /// A cassette cannot be read or written.
+    #[error("cassette {}: {message}", path.display())]
+    Cassette {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        message: String,
+    },
+    /// A request differs from the recorded one.
+    #[error("cassette {}: request {request} differs from the recording at `{pointer}`: recorded {wanted}, got {got}", path.display())]
+    CassetteMismatch {
+        /// The file.
+        path: PathBuf,
+        /// Number of the request, from 1, title requests not counted.
+        request: usize,
+        /// JSON pointer into the compared view.
+        pointer: String,
+        /// What was recorded there.
+        wanted: String,
+        /// What came.
+        got: String,
+    },
+    /// There are more requests than were recorded.
+    #[error("cassette {}: request {request} is not in the recording, which has {recorded}", path.display())]
+    CassetteExhausted {
+        /// The file.
+        path: PathBuf,
+        /// Number of the request, from 1.
+        request: usize,
+        /// How many were recorded.
+        recorded: usize,
+    },
+}
+
+fn near_text(near: &[String]) -> String {
+    if near.is_empty() {
+        return String::new();
+    }
+    let names: Vec<String> = near.iter().map(|n| format!("`{n}`")).collect();
+    format!("; near: {}", names.join(", "))
+}
+
+fn wait_text(wait: Option<Duration>) -> String {
+    wait.map_or_else(String::new, |w| format!(" (asks to wait {} s)", w.as_secs().max(1)))
+}
+
+fn status_text(status: Option<u16>) -> String {
+    status.map_or_else(String::new, |s| format!(" (status {s})"))
+}
+
+impl ModelError {
+    /// Stable name of the failure.
+    #[must_use]
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::UnknownProvider { .. } => "model.unknown_provider",
+            Self::UnknownModel { .. } => "model.unknown_model",
+            Self::NoModel => "model.none",
+            Self::NoKey { .. } => "model.no_key",
+            Self::Unsupported { .. } => "model.unsupported_provider",
+            Self::Config { .. } => "model.config",
+            Self::Auth { .. } => "model.auth",
+            Self::NotFound { .. } => "model.not_found",
+            Self::RateLimited { .. } => "model.rate_limited",
+            Self::ContextOverflow { .. } => "model.context_overflow",
+            Self::Api { .. } => "model.api",
+            Self::Connect { .. } => "model.connect",
+            Self::FirstByteTimeout { .. } => "model.timeout_first_byte",
+            Self::IdleTimeout { .. } => "model.timeout_idle",
+            Self::TotalTimeout { .. } => "model.timeout_total",
+            Self::StreamInterrupted { .. } => "model.stream_interrupted",
+            Self::BadStream { .. } => "model.bad_stream",
+            Self::Cassette { .. } => "model.cassette",
+            Self::CassetteMismatch { .. } => "model.cassette_mismatch",
+            Self::CassetteExhausted { .. } => "model.cassette_exhausted",
+        }
+    }
+
+    /// What the user can do about it.
+    #[must_use]
+    pub fn hint(&self) -> Option<String> {
+        let text = match self {
+            Self::UnknownProvider { provider, .. } => format!(
+                "check the part before the first slash, or describe it under `provider.{provider}` in opencode.json (npm, options.baseURL, models)"
+            ),
+            Self::UnknownModel { provider, model, .. } => format!(
+                "check the name, or add it under `provider.{provider}.models[\"{model}\"]` in opencode.json"
+            ),
+            Self::NoModel => "set `model` in opencode.json or use `-m provider/model`, and set the provider's key, for example ANTHROPIC_API_KEY".into(),
+            Self::NoKey { provider, env } if env.is_empty() => {
+                format!("set `provider.{provider}.options.apiKey` in opencode.json")
+            }
+            Self::NoKey { provider, env } => format!(
+                "set {} or `provider.{provider}.options.apiKey` in opencode.json",
+                env.join(" or ")
+            ),
+            Self::Unsupported { .. } => "if the service has an OpenAI-compatible endpoint, set `npm` to \"@ai-sdk/openai-compatible\" and `options.baseURL` to it".into(),
+            Self::Auth { key_source, .. } => {
+                format!("check {key_source}: the key may be mistyped, revoked, or have no access to this model")
+            }
+            Self::NotFound { provider, .. } => format!(
+                "check the model's name and `provider.{provider}.options.baseURL`"
+            ),
+            Self::RateLimited { .. } => "wait, or use another model or provider with `-m`".into(),
+            Self::ContextOverflow { .. } => "compact the session or start a new one".into(),
+            Self::Connect { .. } => "check the network, the proxy variables and the provider's base URL".into(),
+            Self::FirstByteTimeout { provider, .. } => {
+                format!("raise `provider.{provider}.options.headerTimeout` (milliseconds) if the model needs longer")
+            }
+            Self::IdleTimeout { provider, .. } => {
+                format!("raise `provider.{provider}.options.chunkTimeout` (milliseconds) if the model needs longer")
+            }
+            Self::TotalTimeout { provider, .. } => {
+                format!("raise `provider.{provider}.options.timeout` (milliseconds), or set it to false")
+            }
+            Self::StreamInterrupted { .. } => "what had come is kept; send the prompt again to go on".into(),
+            Self::CassetteMismatch { .. } | Self::CassetteExhausted { .. } => {
+                "the prompt, the tools or their results are not those of the recording; record it anew".into()
+            }
+            Self::Config { .. } | Self::Api { .. } | Self::BadStream { .. } | Self::Cassette { .. } => {
+                return None;
+            }
+        };
+        Some(text)
+    }
+
+    /// Whether the same request may succeed later (429, 5xx, no connection, a stream that broke off).
+    #[must_use]
+    pub fn is_retryable(&self) -> bool {
+        match self {
+            Self::RateLimited { .. } | Self::Connect { .. } | Self::StreamInterrupted { .. } => true,
+            Self::Api { retryable, .. } => *retryable,
+            _ => false,
+        }
+    }
+
+    /// The error under the reference's names (`ProviderAuthError`, `APIError`, `UnknownError` …), as clients and
+    /// plugins get it in `session.error` and in an assistant message. The stable code stands in `data.code`.
+    #[must_use]
+    pub fn to_named(&self) -> NamedError {
+        let message = self.to_string();
+        let code = self.code();
+        match self {
+            Self::Auth { provider, .. } | Self::NoKey { provider, .. } => NamedError {
+                name: "ProviderAuthError".into(),
+                data: json!({"providerID": provider, "message": message, "code": code}),
+            },
+            Self::Api { status, .. } => api_error(&message, code, *status, self.is_retryable()),
+            Self::NotFound { .. } => api_error(&message, code, Some(404), false),
+            Self::RateLimited { .. } => api_error(&message, code, Some(429), true),
+            Self::Connect { .. } => api_error(&message, code, None, true),
+            Self::ContextOverflow { .. } => NamedError {
+                name: "ContextOverflowError".into(),
+                data: json!({"message": message, "code": code}),
+            },
+            _ => NamedError {
+                name: "UnknownError".into(),
+                data: json!({"message": message, "code": code}),
+            },
+        }
+    }
+}
+
+fn api_error(message: &str, code: &str, status: Option<u16>, retryable: bool) -> NamedError {
+    let mut data = json!({"message": message, "isRetryable": retryable, "code": code});
+    if let (Some(status), Some(map)) = (status, data.as_object_mut()) {
+        map.insert("statusCode".into(), status.into());
+    }
+    NamedError {
+        name: "APIError".into(),
+        data,
+    }
+}

@@ -1,0 +1,322 @@
+//! All providers of a run.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+use outrigger_protocol::Object;
+use outrigger_protocol::message::ModelRef;
+use outrigger_protocol::model::{Cost, ModelInfo, ProviderInfo, Usage};
+use serde_json::Value;
+
+use crate::catalog::Catalog;
+use crate::error::ModelError;
+use crate::client::Http;
+use crate::near::near;
+use crate::presets::PRESETS;
+use crate::provider::{Provider, Sources, adapter, build, catalog_model, needs_catalog};
+use crate::resolved::Resolved;
+
+/// Where providers, keys and models come from.
+#[derive(Clone, Default)]
+pub struct ModelsOptions {
+    /// The `provider` object of the merged configuration, after the `config` hooks.
+    pub providers: Object,
+    /// The environment that keys are looked up in.
+    pub env: BTreeMap<String, String>,
+    /// OpenCode's cached catalog, `$XDG_CACHE_HOME/opencode/models.json`. It is only read, and only when needed; a
+    /// missing file is no error.
+    pub cache_file: Option<PathBuf>,
+    /// `model` of the configuration.
+    pub model: Option<String>,
+    /// `small_model` of the configuration.
+    pub small_model: Option<String>,
+    /// `disabled_providers` of the configuration.
+    pub disabled: Vec<String>,
+    /// `enabled_providers` of the configuration: if set, no other is used.
+    pub enabled: Option<Vec<String>>,
+    /// Record every conversation into this cassette. A provider's `options.record` does the same for that provider.
+    pub record: Option<PathBuf>,
+}
+
+// The configuration and the environment hold keys.
+impl std::fmt::Debug for ModelsOptions {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ModelsOptions")
+            .field("providers", &self.providers.keys().collect::<Vec<_>>())
+            .field("model", &self.model)
+            .field("small_model", &self.small_model)
+            .finish_non_exhaustive()
+    }
+}
+
+/// The providers. Cheap to clone; made without reading or connecting to anything.
+#[derive(Clone)]
+pub struct Models {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    options: ModelsOptions,
+    catalog: Catalog,
+    http: Arc<Http>,
+    built: Mutex<BTreeMap<String, Arc<Provider>>>,
+    recorder: OnceLock<Option<Arc<crate::cassette::Recorder>>>,
+}
+
+impl std::fmt::Debug for Models {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("Models").field(&self.inner.options).finish()
+    }
+}
+
+/// Families whose newest member serves as the small model, in this order (the reference's list).
+const SMALL_FAMILIES: &[&str] = &["gemini-flash", "gpt-nano", "claude-haiku"];
+/// Parts of names by which a default model is preferred, the last one most (the reference's list, with our own sources).
+const PREFERRED: &[&str] = &["gpt-5", "claude-sonnet-4", "gemini-3-pro"];
+
+impl Models {
+    /// Prepares everything and does nothing yet.
+    #[must_use]
+    pub fn new(options: ModelsOptions) -> Self {
+        let catalog = Catalog::new(options.cache_file.clone());
+        Self {
+            inner: Arc::new(Inner {
+                catalog,
+                options,
+                http: Arc::new(Http::default()),
+                built: Mutex::default(),
+                recorder: OnceLock::new(),
+            }),
+        }
+    }
+
+    fn is_enabled(&self, id: &str) -> bool {
+        let options = &self.inner.options;
+        !options.disabled.iter().any(|d| d == id)
+            && options.enabled.as_ref().is_none_or(|e| e.iter().any(|x| x == id))
+    }
+
+    fn provider(&self, id: &str) -> Result<Option<Arc<Provider>>, ModelError> {
+        if !self.is_enabled(id) {
+            return Ok(None);
+        }
+        let mut built = self.inner.built.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(found) = built.get(id) {
+            return Ok(Some(Arc::clone(found)));
+        }
+        let sources = Sources {
+            configured: self.inner.options.providers.get(id),
+            catalog: &self.inner.catalog,
+            env: &self.inner.options.env,
+        };
+        let provider = build(id, &sources)?.map(Arc::new);
+        if let Some(provider) = &provider {
+            built.insert(id.to_owned(), Arc::clone(provider));
+        }
+        Ok(provider)
+    }
+
+    /// Names of the providers that can be used: those configured, in the order of the configuration, then built-in
+    /// and catalogued ones whose key is in the environment.
+    fn available_ids(&self) -> Vec<String> {
+        let mut ids: Vec<String> = self.inner.options.providers.keys().cloned().collect();
+        let presets = PRESETS.iter().map(|p| p.id.to_owned());
+        for id in presets.chain(self.inner.catalog.provider_ids()) {
+            if !ids.contains(&id) && self.provider(&id).is_ok_and(|p| p.is_some_and(|p| p.key.is_some())) {
+                ids.push(id);
+            }
+        }
+        ids.retain(|id| self.is_enabled(id));
+        ids
+    }
+
+    /// The providers that can be used, with keys removed; for lists and the API.
+    #[must_use]
+    pub fn providers(&self) -> Vec<Arc<ProviderInfo>> {
+        let ids = self.available_ids();
+        ids.iter().filter_map(|id| self.provider_for_hooks(id, true)).collect()
+    }
+
+    /// A provider as hooks get it: with `options.apiKey` as configured, as the reference has it, or with keys removed.
+    #[must_use]
+    pub fn provider_for_hooks(&self, id: &str, redact: bool) -> Option<Arc<ProviderInfo>> {
+        Some(self.provider(id).ok()??.view(redact))
+    }
+
+    /// Finds a model and everything needed to reach it.
+    ///
+    /// # Errors
+    /// `model.unknown_provider`, `model.unknown_model` (both with near names), `model.no_key`,
+    /// `model.unsupported_provider`, `model.config`.
+    pub fn resolve(&self, model: &ModelRef) -> Result<Resolved, ModelError> {
+        let id = model.provider_id.as_str();
+        let provider = self.provider(id)?.ok_or_else(|| self.unknown_provider(id))?;
+        let info = self.find_model(&provider, &model.model_id)?;
+        if adapter(&info.api.npm).is_none() {
+            return Err(ModelError::Unsupported {
+                provider: id.to_owned(),
+                npm: info.api.npm,
+            });
+        }
+        // A service whose address is not configured is a public one and wants a key; a configured address may be a
+        // local server that wants none.
+        let has_address = provider.options.get("baseURL").is_some();
+        if provider.key.is_none() && !has_address && info.api.npm != "cassette" {
+            return Err(ModelError::NoKey {
+                provider: id.to_owned(),
+                env: provider.env.clone(),
+            });
+        }
+        let recorder = self.recorder(&provider)?;
+        Ok(Resolved::new(info, model.variant.clone(), provider, Arc::clone(&self.inner.http), recorder))
+    }
+
+    fn recorder(&self, provider: &Provider) -> Result<Option<Arc<crate::cassette::Recorder>>, ModelError> {
+        match provider.options.get("record") {
+            None => {
+                let make = || self.inner.options.record.clone().map(|p| Arc::new(crate::cassette::Recorder::new(p)));
+                Ok(self.inner.recorder.get_or_init(make).clone())
+            }
+            Some(Value::String(path)) => Ok(Some(Arc::new(crate::cassette::Recorder::new(path.into())))),
+            Some(_) => Err(ModelError::Config {
+                provider: provider.id.clone(),
+                message: "`options.record` is not the name of a file".into(),
+            }),
+        }
+    }
+
+    fn find_model(&self, provider: &Provider, model: &str) -> Result<ModelInfo, ModelError> {
+        if let Some(found) = provider.models.get(model) {
+            return Ok(found.clone());
+        }
+        let configured = self.inner.options.providers.get(&provider.id);
+        // A cassette answers under any name unless names are configured.
+        if provider.models.is_empty() && configured.is_some_and(|c| c.get("npm").is_some_and(|n| n == "cassette")) {
+            return Ok(catalog_model(&provider.id, "cassette", "", model, &crate::catalog::CatalogModel::default()));
+        }
+        let listed = self.inner.catalog.provider(&provider.id).is_some_and(|p| p.models.contains_key(model));
+        if needs_catalog(configured) && !listed
+            && let Some(entry) = self.inner.catalog.model(&provider.id, model)
+        {
+            let first = provider.models.values().next();
+            let (npm, url) = first.map_or(("@ai-sdk/openai-compatible", ""), |m| (&m.api.npm, &m.api.url));
+            return Ok(catalog_model(&provider.id, npm, url, model, &entry));
+        }
+        Err(ModelError::UnknownModel {
+            provider: provider.id.clone(),
+            model: model.to_owned(),
+            near: near(model, provider.models.keys().map(String::as_str)),
+        })
+    }
+
+    fn unknown_provider(&self, id: &str) -> ModelError {
+        let known = self.inner.catalog.provider_ids();
+        let configured = self.inner.options.providers.keys();
+        let presets = PRESETS.iter().map(|p| p.id);
+        let mut names: Vec<&str> = configured.chain(&known).map(String::as_str).chain(presets).collect();
+        names.retain(|n| self.is_enabled(n));
+        names.sort_unstable();
+        names.dedup();
+        ModelError::UnknownProvider {
+            provider: id.to_owned(),
+            near: near(id, names),
+        }
+    }
+
+    /// The model to use when none is named: `model` of the configuration, else the preferred one of the first
+    /// provider that can be used (configured providers go before those that only have a key in the environment).
+    ///
+    /// # Errors
+    /// `model.none` when there is no provider with a model; `model.config` when `model` is not `provider/model`.
+    pub fn default_model(&self) -> Result<ModelRef, ModelError> {
+        if let Some(text) = &self.inner.options.model {
+            return ModelRef::parse(text).ok_or_else(|| ModelError::Config {
+                provider: text.clone(),
+                message: format!("`model` is \"{text}\", which is not of the form provider/model"),
+            });
+        }
+        for id in self.available_ids() {
+            let Some(provider) = self.provider(&id)? else {
+                continue;
+            };
+            if !provider.is_supported() {
+                continue;
+            }
+            let rank = |name: &str| PREFERRED.iter().position(|p| name.contains(p)).map_or(0, |p| p + 1);
+            let best = provider.models.values().filter(|m| m.capabilities.toolcall).max_by(|a, b| {
+                rank(&a.id)
+                    .cmp(&rank(&b.id))
+                    .then_with(|| a.id.contains("latest").cmp(&b.id.contains("latest")))
+                    .then_with(|| a.id.cmp(&b.id))
+            });
+            if let Some(model) = best {
+                return Ok(reference(model));
+            }
+        }
+        Err(ModelError::NoModel)
+    }
+
+    /// `small_model` of the configuration, if it names a model that exists.
+    #[must_use]
+    pub fn configured_small_model(&self) -> Option<ModelRef> {
+        let model = ModelRef::parse(self.inner.options.small_model.as_deref()?)?;
+        self.resolve(&model).is_ok().then_some(model)
+    }
+
+    /// The model for small work (titles): the configured one, else the newest small one of the same provider, else the
+    /// same model. The agent asks the `experimental.provider.small_model` hook between the first and the second.
+    #[must_use]
+    pub fn small_model(&self, current: &ModelRef) -> ModelRef {
+        self.configured_small_model()
+            .or_else(|| {
+                let provider = self.provider(&current.provider_id).ok()??;
+                let models = provider.models.values();
+                SMALL_FAMILIES.iter().find_map(|family| {
+                    let best = models
+                        .clone()
+                        .filter(|m| m.family == *family && m.capabilities.output.text)
+                        .max_by(|a, b| (&a.release_date, &a.id).cmp(&(&b.release_date, &b.id)))?;
+                    Some(reference(best))
+                })
+            })
+            .unwrap_or_else(|| ModelRef {
+                variant: None,
+                ..current.clone()
+            })
+    }
+}
+
+fn reference(model: &ModelInfo) -> ModelRef {
+    ModelRef {
+        provider_id: model.provider_id.clone(),
+        model_id: model.id.clone(),
+        variant: None,
+    }
+}
+
+/// What a request cost, in US dollars. Cache reads and writes are part of `usage.input` and have prices of their own.
+#[must_use]
+pub fn cost(usage: &Usage, prices: &Cost) -> f64 {
+    let plain = usage
+        .input
+        .saturating_sub(usage.cache_read)
+        .saturating_sub(usage.cache_write);
+    #[expect(clippy::cast_precision_loss, reason = "token counts are far below 2^53")]
+    let price = |tokens: u64, price: f64| tokens as f64 * price / 1_000_000.0;
+    price(plain, prices.input)
+        + price(usage.output, prices.output)
+        + price(usage.cache_read, prices.cache.read)
+        + price(usage.cache_write, prices.cache.write)
+}
+
+/// Most output tokens to ask for: what the model can do, at most 32,000 (the reference's cap), or the cap when the
+/// limit is unknown.
+#[must_use]
+pub fn max_output_tokens(model: &ModelInfo) -> u64 {
+    const CAP: u64 = 32_000;
+    match model.limit.output {
+        0 => CAP,
+        limit => limit.min(CAP),
+    }
+}

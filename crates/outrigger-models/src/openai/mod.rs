@@ -1,0 +1,44 @@
+//! OpenAI-compatible chat completions: the wire format that most services and local servers speak.
+
+mod body;
+mod events;
+
+pub(crate) use body::body;
+pub(crate) use events::Decoder;
+
+/// What a service wants differently from the common form.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Dialect {
+    /// `@ai-sdk/openai-compatible` and everything like it.
+    Compatible,
+    /// OpenAI itself: reasoning models take `max_completion_tokens` and no sampling parameters.
+    OpenAi,
+    /// OpenRouter: reasoning goes back as `reasoning` and `reasoning_details`.
+    OpenRouter,
+    /// Services that refuse keys they do not know: no `stream_options`, no reasoning sent back.
+    Strict,
+    /// Services that take `stream_options` but no reasoning sent back (Groq, xAI, Google, Cerebras …).
+    NoReasoningBack,
+}
+
+/// The adapter of an npm package, and the base URL that the package has built in.
+pub(crate) fn dialect(npm: &str) -> Option<(Dialect, Option<&'static str>)> {
+    Some(match npm {
+        "@ai-sdk/openai-compatible" => (Dialect::Compatible, None),
+        "@ai-sdk/openai" => (Dialect::OpenAi, Some("https://api.openai.com/v1")),
+        "@openrouter/ai-sdk-provider" => (Dialect::OpenRouter, Some("https://openrouter.ai/api/v1")),
+        "@ai-sdk/deepseek" => (Dialect::Compatible, Some("https://api.deepseek.com")),
+        "@ai-sdk/groq" => (Dialect::NoReasoningBack, Some("https://api.groq.com/openai/v1")),
+        "@ai-sdk/xai" => (Dialect::NoReasoningBack, Some("https://api.x.ai/v1")),
+        "@ai-sdk/mistral" => (Dialect::Strict, Some("https://api.mistral.ai/v1")),
+        "@ai-sdk/togetherai" => (Dialect::Compatible, Some("https://api.together.xyz/v1")),
+        "@ai-sdk/cerebras" => (Dialect::NoReasoningBack, Some("https://api.cerebras.ai/v1")),
+        "@ai-sdk/perplexity" => (Dialect::Strict, Some("https://api.perplexity.ai")),
+        "@ai-sdk/deepinfra" => (Dialect::Compatible, Some("https://api.deepinfra.com/v1/openai")),
+        "@ai-sdk/google" => (
+            Dialect::NoReasoningBack,
+            Some("https://generativelanguage.googleapis.com/v1beta/openai"),
+        ),
+        _ => return None,
+    })
+}

@@ -1,0 +1,154 @@
+//! Joins configuration, catalog, presets and environment. The rules are the reference's (`Provider` in 1.18.33):
+//! a configured value wins over the catalog's, a model that is not configured is the catalog's.
+
+use std::collections::BTreeMap;
+use std::sync::OnceLock;
+
+use outrigger_protocol::Object;
+use serde_json::Value;
+
+use super::{Key, Provider, adapter, deadlines, model};
+use crate::catalog::Catalog;
+use crate::error::ModelError;
+use crate::presets::preset;
+use crate::secret::{Secret, Secrets, is_secret_name};
+
+/// Where knowledge of a provider comes from.
+pub(crate) struct Sources<'a> {
+    pub(crate) configured: Option<&'a Value>,
+    pub(crate) catalog: &'a Catalog,
+    pub(crate) env: &'a BTreeMap<String, String>,
+}
+
+/// Whether the catalog has to be asked about a provider: not when its entry says everything (the catalog may be a
+/// document of megabytes, and most runs need nothing of it).
+pub(crate) fn needs_catalog(configured: Option<&Value>) -> bool {
+    let Some(entry) = configured else {
+        return true;
+    };
+    if entry.get("npm").and_then(Value::as_str) == Some("cassette") {
+        return false;
+    }
+    let reachable = entry.get("npm").is_some() && entry.pointer("/options/baseURL").is_some();
+    let described = |m: &Value| m.pointer("/limit/context").is_some() && m.pointer("/limit/output").is_some();
+    let models = entry.get("models").and_then(Value::as_object);
+    !(reachable && models.is_some_and(|m| !m.is_empty() && m.values().all(described)))
+}
+
+/// Builds a provider. `None` when nobody knows it.
+pub(crate) fn build(id: &str, sources: &Sources<'_>) -> Result<Option<Provider>, ModelError> {
+    let entry = sources.configured;
+    let known = if needs_catalog(entry) { sources.catalog.provider(id) } else { None };
+    let preset = preset(id);
+    if entry.is_none() && known.is_none() && preset.is_none() {
+        return Ok(None);
+    }
+    let bad = |message: &str| ModelError::Config {
+        provider: id.to_owned(),
+        message: message.to_owned(),
+    };
+    let entry = match entry {
+        None => None,
+        Some(value) => Some(value.as_object().ok_or_else(|| bad("the entry is not an object"))?),
+    };
+    let text = |key: &str| entry.and_then(|e| e.get(key)).and_then(Value::as_str).map(str::to_owned);
+    let options = match entry.and_then(|e| e.get("options")) {
+        None => Object::new(),
+        Some(value) => value.as_object().cloned().ok_or_else(|| bad("`options` is not an object"))?,
+    };
+    let env = env_names(entry, known.map(|k| k.env.as_slice()), preset.map(|p| p.env));
+    let key = find_key(&options, &env, sources.env);
+    let npm = text("npm")
+        .or_else(|| known.and_then(|k| k.npm.clone()))
+        .or_else(|| preset.map(|p| p.npm.to_owned()))
+        .unwrap_or_else(|| "@ai-sdk/openai-compatible".to_owned());
+    let api = text("api")
+        .or_else(|| known.and_then(|k| k.api.clone()))
+        .or_else(|| preset.and_then(|p| p.api.map(str::to_owned)))
+        .unwrap_or_default();
+    let models = model::models(
+        &model::Defaults { provider: id, npm: &npm, api: &api },
+        entry,
+        known,
+    );
+    let (headers, secrets) = headers_and_secrets(&options, key.as_ref(), models.values());
+    Ok(Some(Provider {
+        id: id.to_owned(),
+        name: text("name")
+            .or_else(|| known.and_then(|k| k.name.clone()))
+            .or_else(|| preset.map(|p| p.name.to_owned()))
+            .unwrap_or_else(|| id.to_owned()),
+        source: if entry.is_some() { "config" } else { "env" },
+        env,
+        deadlines: deadlines(&options),
+        options,
+        models,
+        key,
+        secrets,
+        headers,
+        player: OnceLock::new(),
+        plain_view: OnceLock::new(),
+        redacted_view: OnceLock::new(),
+    }))
+}
+
+fn env_names(entry: Option<&Object>, known: Option<&[String]>, preset: Option<&[&str]>) -> Vec<String> {
+    if let Some(names) = entry.and_then(|e| e.get("env")).and_then(Value::as_array) {
+        return names.iter().filter_map(Value::as_str).map(str::to_owned).collect();
+    }
+    match known {
+        Some(names) if !names.is_empty() => names.to_vec(),
+        _ => preset.unwrap_or_default().iter().map(|n| (*n).to_owned()).collect(),
+    }
+}
+
+fn find_key(options: &Object, names: &[String], env: &BTreeMap<String, String>) -> Option<Key> {
+    let configured = options.get("apiKey").and_then(Value::as_str).map(str::trim);
+    if let Some(key) = configured.filter(|k| !k.is_empty()) {
+        return Some(Key {
+            secret: Secret::new(key),
+            source: "`options.apiKey` in the configuration".into(),
+        });
+    }
+    names.iter().find_map(|name| {
+        let value = env.get(name).map(|v| v.trim()).filter(|v| !v.is_empty())?;
+        Some(Key {
+            secret: Secret::new(value),
+            source: format!("the environment variable {name}"),
+        })
+    })
+}
+
+fn headers_and_secrets<'a>(
+    options: &Object,
+    key: Option<&Key>,
+    models: impl Iterator<Item = &'a outrigger_protocol::model::ModelInfo>,
+) -> (Vec<(String, String)>, Secrets) {
+    let headers = string_pairs(options.get("headers").and_then(Value::as_object));
+    let mut secrets = Secrets::default();
+    if let Some(key) = key {
+        secrets.add(&key.secret);
+    }
+    let from_models = models.flat_map(|m| string_pairs(Some(&m.headers)));
+    for (name, value) in headers.iter().cloned().chain(from_models) {
+        if is_secret_name(&name) {
+            secrets.add(&Secret::new(value.trim_start_matches("Bearer ")));
+        }
+    }
+    (headers, secrets)
+}
+
+/// The entries of an object whose values are strings.
+pub(crate) fn string_pairs(map: Option<&Object>) -> Vec<(String, String)> {
+    map.into_iter()
+        .flatten()
+        .filter_map(|(name, value)| Some((name.clone(), value.as_str()?.to_owned())))
+        .collect()
+}
+
+impl Provider {
+    /// Whether any of its models can be spoken to.
+    pub(crate) fn is_supported(&self) -> bool {
+        self.models.is_empty() || self.models.values().any(|m| adapter(&m.api.npm).is_some())
+    }
+}

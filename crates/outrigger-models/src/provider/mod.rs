@@ -1,0 +1,180 @@
+//! One provider: what the configuration, the catalog and the environment say of it, joined.
+
+mod build;
+mod model;
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use outrigger_protocol::Object;
+use outrigger_protocol::model::{ModelInfo, ProviderInfo};
+use serde_json::Value;
+
+pub(crate) use build::{Sources, build, needs_catalog, string_pairs};
+
+use crate::cassette::Player;
+use crate::error::ModelError;
+use crate::openai::Dialect;
+use crate::retry::Deadlines;
+use crate::secret::{Secret, Secrets, is_secret_name};
+
+/// How a provider is spoken to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Adapter {
+    OpenAi(Dialect),
+    Anthropic,
+    Cassette,
+}
+
+/// The adapter of an npm package and the base URL built into it.
+pub(crate) fn adapter(npm: &str) -> Option<(Adapter, Option<&'static str>)> {
+    match npm {
+        "cassette" => Some((Adapter::Cassette, None)),
+        "@ai-sdk/anthropic" => Some((Adapter::Anthropic, Some(crate::anthropic::BASE_URL))),
+        other => crate::openai::dialect(other).map(|(d, url)| (Adapter::OpenAi(d), url)),
+    }
+}
+
+/// A key and where it was found.
+#[derive(Clone, Debug)]
+pub(crate) struct Key {
+    pub(crate) secret: Secret,
+    pub(crate) source: String,
+}
+
+/// A provider, ready for use. It has no `Debug`: its options hold the key.
+pub(crate) struct Provider {
+    pub(crate) id: String,
+    pub(crate) name: String,
+    pub(crate) source: &'static str,
+    pub(crate) env: Vec<String>,
+    pub(crate) options: Object,
+    pub(crate) models: BTreeMap<String, ModelInfo>,
+    pub(crate) key: Option<Key>,
+    pub(crate) secrets: Secrets,
+    /// Headers from `options.headers`.
+    pub(crate) headers: Vec<(String, String)>,
+    pub(crate) deadlines: Deadlines,
+    /// The recording, for `npm: cassette`, and how far it has been played.
+    pub(crate) player: OnceLock<Result<Arc<Player>, ModelError>>,
+    plain_view: OnceLock<Arc<ProviderInfo>>,
+    redacted_view: OnceLock<Arc<ProviderInfo>>,
+}
+
+impl Provider {
+    /// The provider in the form that hooks get it, made once. `redact` replaces keys by a placeholder.
+    pub(crate) fn view(&self, redact: bool) -> Arc<ProviderInfo> {
+        let cell = if redact { &self.redacted_view } else { &self.plain_view };
+        Arc::clone(cell.get_or_init(|| {
+            let mut options = self.options.clone();
+            if redact {
+                redact_object(&mut options);
+            }
+            let models = self
+                .models
+                .iter()
+                .map(|(id, model)| {
+                    let mut value = serde_json::to_value(model).unwrap_or_default();
+                    if redact {
+                        redact_value(&mut value);
+                    }
+                    (id.clone(), value)
+                })
+                .collect();
+            Arc::new(ProviderInfo {
+                id: self.id.clone(),
+                name: self.name.clone(),
+                source: self.source.to_owned(),
+                env: self.env.clone(),
+                options,
+                models,
+            })
+        }))
+    }
+
+    /// Where the key comes from, for messages.
+    pub(crate) fn key_source(&self) -> String {
+        match &self.key {
+            Some(key) => key.source.clone(),
+            None if self.env.is_empty() => "nowhere (no key is set)".into(),
+            None => format!("nowhere (set {})", self.env.join(" or ")),
+        }
+    }
+
+    /// The address for a model: the configured base URL, else the catalog's, else the one built into the package.
+    pub(crate) fn base_url(&self, model: &ModelInfo) -> Result<String, ModelError> {
+        let configured = self.options.get("baseURL").and_then(Value::as_str);
+        let from_model = Some(model.api.url.as_str());
+        let built_in = adapter(&model.api.npm).and_then(|(_, url)| url);
+        let url = [configured, from_model, built_in]
+            .into_iter()
+            .flatten()
+            .map(|u| u.trim().trim_end_matches('/'))
+            .find(|u| !u.is_empty())
+            .ok_or_else(|| ModelError::Config {
+                provider: self.id.clone(),
+                message: format!("`options.baseURL` is missing, and `{}` has none built in", model.api.npm),
+            })?;
+        let lower = url.to_ascii_lowercase();
+        if !lower.starts_with("http://") && !lower.starts_with("https://") {
+            return Err(ModelError::Config {
+                provider: self.id.clone(),
+                message: format!("base URL `{}` does not begin with http:// or https://", self.secrets.scrub(url)),
+            });
+        }
+        // The package for Google's own protocol is configured with that protocol's address.
+        if model.api.npm == "@ai-sdk/google" && lower.ends_with("/v1beta") {
+            return Ok(format!("{url}/openai"));
+        }
+        Ok(url.to_owned())
+    }
+}
+
+/// A model of a provider as the catalog describes it.
+pub(crate) fn catalog_model(
+    provider: &str,
+    npm: &str,
+    api: &str,
+    id: &str,
+    entry: &crate::catalog::CatalogModel,
+) -> ModelInfo {
+    model::from_catalog(&model::Defaults { provider, npm, api }, id, entry)
+}
+
+fn redact_value(value: &mut Value) {
+    match value {
+        Value::Object(map) => redact_object(map),
+        Value::Array(items) => items.iter_mut().for_each(redact_value),
+        _ => {}
+    }
+}
+
+fn redact_object(map: &mut Object) {
+    for (name, value) in map.iter_mut() {
+        if value.is_string() && is_secret_name(name) {
+            *value = crate::secret::REMOVED.into();
+        } else {
+            redact_value(value);
+        }
+    }
+}
+
+/// Deadlines from a provider's options, in milliseconds as the reference has them; `false` switches one off.
+pub(crate) fn deadlines(options: &Object) -> Deadlines {
+    let read = |name: &str, default: Option<Duration>| match options.get(name) {
+        Some(Value::Bool(false)) => None,
+        Some(value) => value
+            .as_f64()
+            .filter(|ms| *ms > 0.0)
+            .and_then(|ms| Duration::try_from_secs_f64(ms / 1000.0).ok())
+            .or(default),
+        None => default,
+    };
+    let default = Deadlines::default();
+    Deadlines {
+        first_byte: read("headerTimeout", default.first_byte),
+        idle: read("chunkTimeout", default.idle),
+        total: read("timeout", default.total),
+    }
+}

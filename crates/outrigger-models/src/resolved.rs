@@ -1,0 +1,220 @@
+//! A model that can be asked.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use futures_util::stream::{StreamExt, iter, once};
+use http::{HeaderMap, HeaderName, HeaderValue};
+use outrigger_protocol::Object;
+use outrigger_protocol::model::{ModelInfo, ModelRequest, ProviderInfo};
+use serde_json::Value;
+
+use crate::anthropic;
+use crate::cassette::{Player, Recorder};
+use crate::error::ModelError;
+use crate::client::{Http, USER_AGENT};
+use crate::openai::{self, Dialect};
+use crate::provider::{Adapter, Provider, adapter, string_pairs};
+use crate::retry::{Deadlines, RetryPolicy};
+use crate::stream::{ModelStream, Prepared, StreamItem, open};
+use crate::wire::{Decode, Target};
+
+/// Circumstances of one request.
+#[derive(Clone, Debug, Default)]
+pub struct StreamOptions {
+    /// Session; goes into `x-session-affinity` and `x-session-id`.
+    pub session_id: String,
+    /// Parent of a subagent's session; goes into `x-parent-session-id`.
+    pub parent_session_id: Option<String>,
+    /// Working directory: `{DIR}` of cassettes.
+    pub directory: PathBuf,
+    /// Deadlines instead of those from the provider's options.
+    pub deadlines: Option<Deadlines>,
+    /// Retries instead of the default ones.
+    pub retry: Option<RetryPolicy>,
+}
+
+/// A model, its provider, and the way to it.
+#[derive(Clone)]
+pub struct Resolved {
+    /// The model, as hooks get it.
+    pub model: ModelInfo,
+    /// The named set of options asked for.
+    pub variant: Option<String>,
+    provider: Arc<Provider>,
+    http: Arc<Http>,
+    recorder: Option<Arc<Recorder>>,
+}
+
+// The provider's options and the model's headers may hold keys.
+impl std::fmt::Debug for Resolved {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Resolved")
+            .field("provider", &self.provider.id)
+            .field("model", &self.model.id)
+            .field("variant", &self.variant)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Resolved {
+    pub(crate) fn new(
+        model: ModelInfo,
+        variant: Option<String>,
+        provider: Arc<Provider>,
+        http: Arc<Http>,
+        recorder: Option<Arc<Recorder>>,
+    ) -> Self {
+        Self { model, variant, provider, http, recorder }
+    }
+
+    /// The provider as hooks get it: with `options.apiKey` as configured, as the reference has it, or with keys
+    /// removed.
+    #[must_use]
+    pub fn provider_for_hooks(&self, redact: bool) -> Arc<ProviderInfo> {
+        self.provider.view(redact)
+    }
+
+    /// Options of the model and of the variant asked for, the latter winning: what `chat.params` starts from.
+    #[must_use]
+    pub fn default_options(&self) -> Object {
+        let mut out = self.model.options.clone();
+        let variant = self.variant.as_ref().and_then(|v| self.model.variants.get(v));
+        if let Some(variant) = variant.and_then(Value::as_object) {
+            out.extend(variant.clone());
+        }
+        out
+    }
+
+    /// Sends the request when the stream is first polled. Retries happen inside, until the first content has come.
+    /// Dropping the stream cancels the request.
+    #[must_use]
+    pub fn stream(&self, request: &ModelRequest, options: &StreamOptions) -> ModelStream {
+        let stream = match self.start(request, options) {
+            Ok(stream) => stream,
+            Err(error) => return Box::pin(once(async { Err(error) })),
+        };
+        match &self.recorder {
+            None => stream,
+            Some(recorder) => recorder.wrap(
+                stream,
+                request,
+                &format!("{}/{}", self.provider.id, self.model.id),
+                &options.directory,
+                self.provider.secrets.clone(),
+            ),
+        }
+    }
+
+    fn start(&self, request: &ModelRequest, options: &StreamOptions) -> Result<ModelStream, ModelError> {
+        let adapter = adapter(&self.model.api.npm).map(|(a, _)| a).ok_or_else(|| ModelError::Unsupported {
+            provider: self.provider.id.clone(),
+            npm: self.model.api.npm.clone(),
+        })?;
+        let (path, body, decoder): (&str, Object, fn() -> Box<dyn Decode>) = match adapter {
+            Adapter::Cassette => return self.replay(request, options),
+            Adapter::OpenAi(dialect) => (
+                "chat/completions",
+                openai::body(dialect, &self.model, request),
+                || Box::<openai::Decoder>::default(),
+            ),
+            Adapter::Anthropic => (
+                "messages",
+                anthropic::body(&self.model, request),
+                || Box::<anthropic::Decoder>::default(),
+            ),
+        };
+        let url = format!("{}/{path}", self.provider.base_url(&self.model)?);
+        let prepared = Prepared {
+            target: Target {
+                provider: self.provider.id.clone(),
+                model: self.model.api.id.clone(),
+                url,
+                key_source: self.provider.key_source(),
+                secrets: self.provider.secrets.clone(),
+            },
+            headers: self.headers(adapter, request, options)?,
+            body: Bytes::from(Value::Object(body).to_string()),
+            decoder,
+            deadlines: options.deadlines.unwrap_or(self.provider.deadlines),
+            policy: options.retry.unwrap_or_default(),
+        };
+        Ok(open(Arc::clone(&self.http), prepared))
+    }
+
+    // Later ones win: ours, the provider's, the model's, those of the request (hooks).
+    fn headers(&self, adapter: Adapter, request: &ModelRequest, options: &StreamOptions) -> Result<HeaderMap, ModelError> {
+        let mut out = Headers {
+            provider: &self.provider.id,
+            map: HeaderMap::new(),
+        };
+        out.set("content-type", "application/json")?;
+        out.set("user-agent", USER_AGENT)?;
+        out.set("x-session-affinity", &options.session_id)?;
+        out.set("x-session-id", &options.session_id)?;
+        if let Some(parent) = &options.parent_session_id {
+            out.set("x-parent-session-id", parent)?;
+        }
+        let key = self.provider.key.as_ref().map(|k| k.secret.expose());
+        match (adapter, key) {
+            (Adapter::Anthropic, key) => {
+                out.set("anthropic-version", anthropic::VERSION)?;
+                out.set("anthropic-beta", anthropic::BETA)?;
+                if let Some(key) = key {
+                    out.set("x-api-key", key)?;
+                }
+            }
+            (Adapter::OpenAi(_), Some(key)) => out.set("authorization", &format!("Bearer {key}"))?,
+            (Adapter::OpenAi(_) | Adapter::Cassette, _) => {}
+        }
+        if adapter == Adapter::OpenAi(Dialect::OpenRouter) {
+            out.set("x-title", "outrigger")?;
+        }
+        for (name, value) in self.provider.headers.iter().chain(&string_pairs(Some(&self.model.headers))).chain(&request.headers) {
+            out.set(name, value)?;
+        }
+        Ok(out.map)
+    }
+
+    fn replay(&self, request: &ModelRequest, options: &StreamOptions) -> Result<ModelStream, ModelError> {
+        let player = self.provider.player.get_or_init(|| {
+            let file = self.provider.options.get("file").and_then(Value::as_str).ok_or_else(|| ModelError::Config {
+                provider: self.provider.id.clone(),
+                message: "`options.file` (the cassette) is missing".into(),
+            })?;
+            Player::load(options.directory.join(file)).map(Arc::new)
+        });
+        let player = player.as_ref().map_err(Clone::clone)?;
+        let events = player.answer(request, &options.directory)?;
+        let delay = self.provider.options.get("delayMs").and_then(Value::as_u64).unwrap_or(0);
+        let items = iter(events.into_iter().map(|e| Ok(StreamItem::Event(e))));
+        if delay == 0 {
+            return Ok(Box::pin(items));
+        }
+        Ok(Box::pin(items.then(move |item| async move {
+            tokio::time::sleep(std::time::Duration::from_millis(delay)).await;
+            item
+        })))
+    }
+}
+
+struct Headers<'a> {
+    provider: &'a str,
+    map: HeaderMap,
+}
+
+impl Headers<'_> {
+    fn set(&mut self, name: &str, value: &str) -> Result<(), ModelError> {
+        // The value is not shown: it may be a key.
+        let bad = || ModelError::Config {
+            provider: self.provider.to_owned(),
+            message: format!("header `{name}` cannot be sent: its name or value has characters that are not allowed"),
+        };
+        let key = HeaderName::from_bytes(name.as_bytes()).map_err(|_| bad())?;
+        let mut value = HeaderValue::from_str(value).map_err(|_| bad())?;
+        value.set_sensitive(crate::secret::is_secret_name(name));
+        self.map.insert(key, value);
+        Ok(())
+    }
+}

@@ -1,0 +1,62 @@
+//! Helpers of this crate's unit tests.
+
+use outrigger_protocol::model::StreamEvent;
+
+use crate::sse::SseParser;
+use crate::wire::{Decode, Progress};
+
+/// Events one a line, without the quotes of JSON's keys.
+pub(crate) fn compact(events: &[StreamEvent]) -> String {
+    events
+        .iter()
+        .map(|e| {
+            let value = serde_json::to_value(e).unwrap();
+            let map = value.as_object().unwrap();
+            let mut line = map["type"].as_str().unwrap().to_owned();
+            for (key, value) in map.iter().filter(|(k, _)| *k != "type") {
+                line.push_str(&format!(" {key}={value}"));
+            }
+            line
+        })
+        .collect::<Vec<_>>()
+        .join("\n")
+}
+
+fn decode(chunks: &[&[u8]], mut decoder: Box<dyn Decode>) -> String {
+    let (mut parser, mut out) = (SseParser::default(), Vec::new());
+    let mut events = Vec::new();
+    for chunk in chunks {
+        assert!(parser.feed(chunk, &mut events));
+    }
+    parser.finish(&mut events);
+    for event in events {
+        match decoder.feed(&event, &mut out) {
+            Ok(Progress::More) => {}
+            Ok(Progress::Done) => return compact(&out),
+            Err(failure) => return format!("{}\n{failure:?}", compact(&out)),
+        }
+    }
+    if !decoder.end(&mut out) {
+        return format!("{}\nincomplete", compact(&out));
+    }
+    compact(&out)
+}
+
+/// Decodes `data:` lines (or raw `event:` blocks), cut at every byte; every cut must give the same.
+pub(crate) fn decode_all_cuts(lines: &[&str], decoder: impl Fn() -> Box<dyn Decode>) -> String {
+    let mut text = String::new();
+    for line in lines {
+        if !line.starts_with("event:") {
+            text.push_str("data: ");
+        }
+        text.push_str(line);
+        text.push_str("\n\n");
+    }
+    let bytes = text.as_bytes();
+    let want = decode(&[bytes], decoder());
+    for cut in 0..bytes.len() {
+        let (a, b) = bytes.split_at(cut);
+        assert_eq!(decode(&[a, b], decoder()), want, "cut at {cut}");
+    }
+    want
+}

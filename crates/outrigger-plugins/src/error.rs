@@ -1,0 +1,260 @@
+//! What can go wrong with one plugin. Nothing here ends a session: a plugin that fails is listed with its cause and the
+//! others run (A13).
+
+use std::path::PathBuf;
+
+/// Why a plugin is not there, or why one of its calls failed.
+#[derive(Debug, thiserror::Error)]
+pub enum PluginError {
+    /// The program does what this plugin did.
+    #[error("{spec} is no longer loaded: what it did is part of the program")]
+    Deprecated {
+        /// As declared.
+        spec: String,
+    },
+    /// An npm package whose `exports` name no server entry. The reference skips it too.
+    #[error("{spec} has `exports` but no server entry (`exports[\"./server\"]` or `main`), so it is not a server plugin")]
+    NoServerEntry {
+        /// As declared.
+        spec: String,
+    },
+    /// The spec cannot be read.
+    #[error("the plugin spec {spec:?} cannot be used: {reason}")]
+    Spec {
+        /// As declared.
+        spec: String,
+        /// Why.
+        reason: String,
+    },
+    /// A path spec that leads nowhere.
+    #[error("plugin {spec}: there is nothing at {}", path.display())]
+    NotFound {
+        /// As declared.
+        spec: String,
+        /// Where it was looked for.
+        path: PathBuf,
+    },
+    /// A folder with nothing to load.
+    #[error("plugin {spec}: {} has no package.json and no index file", dir.display())]
+    NoEntry {
+        /// As declared.
+        spec: String,
+        /// The folder.
+        dir: PathBuf,
+    },
+    /// The entry that the package names is not there.
+    #[error("plugin {spec}: its entry {} does not exist", entry.display())]
+    EntryMissing {
+        /// As declared.
+        spec: String,
+        /// The file.
+        entry: PathBuf,
+    },
+    /// The entry lies outside the package (invariant 11).
+    #[error("plugin {spec}: its entry {entry:?} leads out of the package folder")]
+    EntryOutside {
+        /// As declared.
+        spec: String,
+        /// As the package names it.
+        entry: String,
+    },
+    /// `package.json` cannot be read.
+    #[error("plugin {spec}: {} cannot be read: {message}", path.display())]
+    Manifest {
+        /// As declared.
+        spec: String,
+        /// The file.
+        path: PathBuf,
+        /// What is wrong.
+        message: String,
+    },
+    /// `engines.opencode` wants another version.
+    #[error("plugin {spec} wants opencode {wanted}; this host is compatible with {have}")]
+    Incompatible {
+        /// As declared.
+        spec: String,
+        /// Its range.
+        wanted: String,
+        /// Ours.
+        have: String,
+    },
+    /// It has to be installed and there is nothing to install it with.
+    #[error("plugin {spec} has to be installed from npm, and neither bun nor npm was found")]
+    NoInstaller {
+        /// As declared.
+        spec: String,
+    },
+    /// The installer failed.
+    #[error("plugin {spec}: {installer} failed{}", tail(lines))]
+    Install {
+        /// As declared.
+        spec: String,
+        /// `bun` or `npm`.
+        installer: String,
+        /// What it said last.
+        lines: String,
+    },
+    /// The installer ended well and the package is not there.
+    #[error("plugin {spec}: {installer} reported success, but {} is missing", path.display())]
+    NotInstalled {
+        /// As declared.
+        spec: String,
+        /// `bun` or `npm`.
+        installer: String,
+        /// What should be there.
+        path: PathBuf,
+    },
+    /// The plugin cache cannot be used.
+    #[error("the plugin cache at {} cannot be used: {message}", path.display())]
+    Cache {
+        /// Where.
+        path: PathBuf,
+        /// What happened.
+        message: String,
+    },
+    /// No JS runtime, or one that is too old.
+    #[error("plugins need a JavaScript runtime: {message}")]
+    NoRuntime {
+        /// What was found.
+        message: String,
+        /// What to do.
+        hint: Option<String>,
+    },
+    /// The plugin process did not start or broke the protocol.
+    #[error("the plugin process {process} failed: {message}")]
+    Process {
+        /// Which.
+        process: String,
+        /// What happened.
+        message: String,
+    },
+    /// The module could not be loaded, by the stage that failed.
+    #[error("plugin {plugin} failed at {stage}: {message}")]
+    Load {
+        /// Which.
+        plugin: String,
+        /// `import`, `export`, `server`, `hooks`, `tool`.
+        stage: String,
+        /// What it said.
+        message: String,
+    },
+    /// It did not come back in time while it loaded.
+    #[error("plugin {plugin} did not finish its {what} within {ms} ms")]
+    Hung {
+        /// Which.
+        plugin: String,
+        /// `import` or `server`.
+        what: String,
+        /// The deadline.
+        ms: u64,
+    },
+    /// It ended the process while it loaded.
+    #[error("plugin {plugin} ended its process during {what}: {message}")]
+    Crashed {
+        /// Which.
+        plugin: String,
+        /// `import` or `server`.
+        what: String,
+        /// What is known.
+        message: String,
+    },
+    /// Its process failed too often.
+    #[error("the plugin process {process} is off after {restarts} restarts in {seconds} s; last: {cause}")]
+    Off {
+        /// Which.
+        process: String,
+        /// How many.
+        restarts: usize,
+        /// Within.
+        seconds: u64,
+        /// Why.
+        cause: String,
+    },
+    /// The installer could not be started.
+    #[error("plugin {spec}: {installer} could not be run: {message}")]
+    Sandbox {
+        /// As declared.
+        spec: String,
+        /// `bun` or `npm`.
+        installer: String,
+        /// Why.
+        message: String,
+    },
+    /// A plugin's tool failed.
+    #[error("{message}")]
+    Tool {
+        /// Plugin.
+        plugin: String,
+        /// Tool.
+        tool: String,
+        /// Stable code: `plugin.tool`, `plugin.tool_timeout`, `plugin.tool_cancelled`, `plugin.tool_lost`.
+        code: &'static str,
+        /// What it said.
+        message: String,
+    },
+}
+
+fn tail(lines: &str) -> String {
+    if lines.is_empty() { String::new() } else { format!(":\n{lines}") }
+}
+
+impl PluginError {
+    /// A stable code.
+    #[must_use]
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::Deprecated { .. } => "plugin.deprecated",
+            Self::NoServerEntry { .. } => "plugin.no_server_entry",
+            Self::Spec { .. } => "plugin.spec",
+            Self::NotFound { .. } => "plugin.not_found",
+            Self::NoEntry { .. } => "plugin.no_entry",
+            Self::EntryMissing { .. } => "plugin.entry_missing",
+            Self::EntryOutside { .. } => "plugin.entry_outside",
+            Self::Manifest { .. } => "plugin.manifest",
+            Self::Incompatible { .. } => "plugin.incompatible",
+            Self::NoInstaller { .. } => "plugin.no_installer",
+            Self::Install { .. } => "plugin.install",
+            Self::NotInstalled { .. } => "plugin.not_installed",
+            Self::Cache { .. } => "plugin.cache",
+            Self::NoRuntime { .. } => "plugin.no_runtime",
+            Self::Process { .. } => "plugin.process",
+            Self::Load { stage, .. } => match stage.as_str() {
+                "import" => "plugin.import",
+                "export" => "plugin.export",
+                "server" => "plugin.server",
+                _ => "plugin.load",
+            },
+            Self::Hung { .. } => "plugin.hung",
+            Self::Crashed { .. } => "plugin.crashed",
+            Self::Off { .. } => "plugin.off",
+            Self::Sandbox { .. } => "plugin.installer",
+            Self::Tool { code, .. } => code,
+        }
+    }
+
+    /// What to do about it.
+    #[must_use]
+    pub fn hint(&self) -> Option<String> {
+        let text = match self {
+            Self::Deprecated { .. } => "remove it from the `plugin` list",
+            Self::NotFound { .. } => {
+                "check the path; a relative one starts at the folder of the configuration file that names it"
+            }
+            Self::Spec { .. } => "write `name`, `name@version`, `./path` or `file:///path`",
+            Self::Incompatible { .. } => "pin a version of the plugin that supports this host: `name@version`",
+            Self::NoInstaller { .. } => "install Bun (`npm install -g bun`) or npm, or set OUTRIGGER_BUN to Bun's path",
+            Self::Install { .. } => "check the name and version, the network and your .npmrc",
+            Self::Hung { .. } => "raise the load deadline if the plugin is only slow",
+            Self::Off { .. } => "remove the plugin named above, then start again",
+            Self::NoRuntime { hint, .. } => return hint.clone(),
+            _ => return None,
+        };
+        Some(text.to_owned())
+    }
+
+    /// It is left out on purpose, as the reference leaves it out; this is not a failure.
+    #[must_use]
+    pub fn is_skip(&self) -> bool {
+        matches!(self, Self::Deprecated { .. } | Self::NoServerEntry { .. })
+    }
+}

@@ -1,0 +1,223 @@
+//! Installing plugins from npm, once, into `<cache>/plugins/<name>@<exact version>/`.
+//!
+//! What is there is used as it is: a request that the lock file knows needs no network (facts 3.2, `@latest` does not
+//! refresh by itself). One bad dependency fails only its own plugin. Two hosts may do this at once: each plugin has a
+//! lock, and a folder appears whole or not at all.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use outrigger_sandbox::Spawner;
+use serde_json::Value;
+
+use crate::error::PluginError;
+use crate::installer::Installer;
+use crate::lock::{LockFile, Locked, hold};
+
+/// Where plugins are installed, and with what.
+#[derive(Clone, Debug)]
+pub struct Cache {
+    root: PathBuf,
+    installer: Option<Installer>,
+    spawner: Spawner,
+}
+
+/// A package in the cache.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct InstalledPackage {
+    /// Folder of the package itself, `…/node_modules/<name>`.
+    pub dir: PathBuf,
+    /// Exact version.
+    pub version: String,
+}
+
+impl Cache {
+    /// A cache at `<cache>/plugins`. Without an installer it answers only what is there.
+    #[must_use]
+    pub fn new(cache: &Path, installer: Option<Installer>, spawner: Spawner) -> Self {
+        Self { root: cache.join("plugins"), installer, spawner }
+    }
+
+    /// The folder that holds the installed plugins and the lock file.
+    #[must_use]
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// What is installed for a request, without the network and without waiting for anyone.
+    ///
+    /// # Errors
+    /// `plugin.cache` when the lock file cannot be read.
+    pub fn find(&self, name: &str, request: &str) -> Result<Option<InstalledPackage>, PluginError> {
+        if let Some(found) = self.at(name, request) {
+            return Ok(Some(found));
+        }
+        let lock = LockFile::read(&self.root)?;
+        Ok(lock.find(name, request).and_then(|locked| self.at(name, &locked.version)))
+    }
+
+    /// The package for a request, installed now if it is not there. `installing` is called before that begins.
+    ///
+    /// # Errors
+    /// `plugin.no_installer`, `plugin.install`, `plugin.not_installed`, `plugin.cache`.
+    pub async fn get(
+        &self,
+        spec: &str,
+        name: &str,
+        request: &str,
+        installing: impl FnOnce() + Send,
+    ) -> Result<InstalledPackage, PluginError> {
+        if let Some(found) = self.find(name, request)? {
+            return Ok(found);
+        }
+        let Some(installer) = &self.installer else {
+            return Err(PluginError::NoInstaller { spec: spec.to_owned() });
+        };
+        installing();
+        let _held = hold(&self.root, &format!("package {name}")).await?;
+        // Another host may have done it while this one waited.
+        if let Some(found) = self.find(name, request)? {
+            return Ok(found);
+        }
+        let staging = Staging::new(&self.root, name)?;
+        let wanted = format!("{name}@{request}");
+        installer.add(&self.spawner, staging.path(), spec, &wanted).await?;
+        let version = version_of(&staging.path().join("node_modules").join(name)).ok_or_else(|| {
+            PluginError::NotInstalled {
+                spec: spec.to_owned(),
+                installer: installer.name().to_owned(),
+                path: staging.path().join("node_modules").join(name),
+            }
+        })?;
+        let integrity = integrity(staging.path(), name);
+        let place = self.place(name, &version);
+        if self.at(name, &version).is_none() {
+            staging.into_place(&place)?;
+        }
+        let entry = Locked { name: name.to_owned(), requested: request.to_owned(), version, integrity };
+        LockFile::record(&self.root, entry.clone()).await?;
+        self.at(name, &entry.version).ok_or_else(|| PluginError::NotInstalled {
+            spec: spec.to_owned(),
+            installer: installer.name().to_owned(),
+            path: place,
+        })
+    }
+
+    fn place(&self, name: &str, version: &str) -> PathBuf {
+        self.root.join(format!("{name}@{version}"))
+    }
+
+    // A request that is no exact version names no folder: `latest` and `^1` find nothing here, and a request with a
+    // slash must not lead elsewhere.
+    fn at(&self, name: &str, version: &str) -> Option<InstalledPackage> {
+        crate::semver::Version::parse(version)?;
+        if version.contains(['/', '\\']) {
+            return None;
+        }
+        let dir = self.place(name, version).join("node_modules").join(name);
+        let version = version_of(&dir)?;
+        Some(InstalledPackage { dir, version })
+    }
+}
+
+fn version_of(package: &Path) -> Option<String> {
+    let manifest: Value = serde_json::from_slice(&fs::read(package.join("package.json")).ok()?).ok()?;
+    let version = manifest.get("version")?.as_str()?;
+    // It becomes part of a folder's name.
+    let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '+');
+    (!version.is_empty() && version.chars().all(plain) && !version.starts_with('.')).then(|| version.to_owned())
+}
+
+/// A folder beside the final one, removed again unless it was moved into place.
+#[derive(Debug)]
+pub(crate) struct Staging {
+    path: PathBuf,
+    moved: bool,
+}
+
+impl Staging {
+    /// An empty folder with an empty `package.json`. Leftovers of a dead host with the same number are removed.
+    pub(crate) fn new(root: &Path, name: &str) -> Result<Self, PluginError> {
+        let path = root.join(".staging").join(format!("{}.{}", name.replace('/', "+"), std::process::id()));
+        let failed = |error: std::io::Error| PluginError::Cache { path: path.clone(), message: error.to_string() };
+        if path.exists() {
+            fs::remove_dir_all(&path).map_err(failed)?;
+        }
+        fs::create_dir_all(&path).map_err(failed)?;
+        fs::write(path.join("package.json"), "{\n  \"private\": true\n}\n").map_err(failed)?;
+        Ok(Self { path, moved: false })
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Moves the folder to where it belongs, in place of a broken one.
+    pub(crate) fn into_place(mut self, place: &Path) -> Result<(), PluginError> {
+        let failed = |error: std::io::Error| PluginError::Cache { path: place.to_owned(), message: error.to_string() };
+        if let Some(folder) = place.parent() {
+            fs::create_dir_all(folder).map_err(failed)?;
+        }
+        if place.exists() {
+            fs::remove_dir_all(place).map_err(failed)?;
+        }
+        fs::rename(&self.path, place).map_err(failed)?;
+        self.moved = true;
+        Ok(())
+    }
+}
+
+impl Drop for Staging {
+    fn drop(&mut self) {
+        if !self.moved {
+            // What cannot be removed now is removed by the next installation.
+            let _ = fs::remove_dir_all(&self.path);
+        }
+    }
+}
+
+// npm tells it in package-lock.json, Bun in bun.lock, which is JSON with trailing commas and one line for each package.
+fn integrity(dir: &Path, name: &str) -> Option<String> {
+    if let Ok(bytes) = fs::read(dir.join("package-lock.json")) {
+        let lock: Value = serde_json::from_slice(&bytes).ok()?;
+        let entry = lock.get("packages")?.get(format!("node_modules/{name}"))?;
+        return entry.get("integrity")?.as_str().map(str::to_owned);
+    }
+    let lock = fs::read_to_string(dir.join("bun.lock")).ok()?;
+    let start = format!("\"{name}\": [");
+    let line = lock.lines().map(str::trim).find(|line| line.starts_with(&start))?;
+    let sum = line.split('"').filter(|word| word.starts_with("sha512-") || word.starts_with("sha1-")).next_back()?;
+    Some(sum.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn integrity_from_either_lock() {
+        let dir = tempfile::tempdir().unwrap();
+        assert_eq!(integrity(dir.path(), "demo"), None);
+        fs::write(
+            dir.path().join("bun.lock"),
+            "{\n \"packages\": {\n  \"demo\": [\"demo@1.0.0\", \"\", { \"bin\": {} }, \"sha512-AAA==\"],\n\n  \"demo2\": [\"x\", {}, \"sha512-B\"],\n }\n}\n",
+        )
+        .unwrap();
+        assert_eq!(integrity(dir.path(), "demo").as_deref(), Some("sha512-AAA=="));
+        fs::write(
+            dir.path().join("package-lock.json"),
+            r#"{"packages":{"node_modules/demo":{"version":"1.0.0","integrity":"sha512-CCC"}}}"#,
+        )
+        .unwrap();
+        assert_eq!(integrity(dir.path(), "demo").as_deref(), Some("sha512-CCC"));
+    }
+
+    #[test]
+    fn a_version_that_would_leave_the_cache_is_no_version() {
+        let dir = tempfile::tempdir().unwrap();
+        for (version, ok) in [("1.2.3", true), ("1.0.0-beta.1+x", true), ("../../x", false), ("..", false), ("", false)] {
+            fs::write(dir.path().join("package.json"), format!(r#"{{"version":"{version}"}}"#)).unwrap();
+            assert_eq!(version_of(dir.path()).is_some(), ok, "{version}");
+        }
+    }
+}

@@ -1,0 +1,148 @@
+//! Bun or npm, as the program that fetches packages.
+//!
+//! Install scripts never run (facts 3.2: the reference sets `ignoreScripts`), and the user's own npm configuration holds.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use outrigger_sandbox::{Spawner, Spec, env, run, which};
+
+use crate::error::PluginError;
+
+/// How long one installation may take.
+const DEADLINE: Duration = Duration::from_secs(300);
+
+/// How much of the installer's output is kept, in bytes.
+const OUTPUT: usize = 64 * 1024;
+
+/// How many of its last lines go into an error.
+const LINES: usize = 12;
+
+/// Variables that installers read beyond the usual ones: where the registry is and how to reach it.
+const VARIABLES: &[&str] = &[
+    "npm_config_*", "NPM_CONFIG_*", "NPM_TOKEN", "BUN_CONFIG_*", "BUN_INSTALL*", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY",
+    "http_proxy", "https_proxy", "no_proxy", "NODE_EXTRA_CA_CERTS",
+];
+
+/// A program that installs npm packages.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Installer {
+    /// `bun add`.
+    Bun(PathBuf),
+    /// `npm install`.
+    Npm(PathBuf),
+}
+
+impl Installer {
+    /// Bun where it is known or on `PATH`, else npm.
+    #[must_use]
+    pub fn find(bun: Option<&Path>) -> Option<Self> {
+        let path = std::env::var_os("PATH").unwrap_or_default();
+        Self::find_in(bun, &path)
+    }
+
+    /// As [`Installer::find`], with a search path of the caller's.
+    #[must_use]
+    pub fn find_in(bun: Option<&Path>, path: &OsString) -> Option<Self> {
+        bun.map(Path::to_path_buf)
+            .or_else(|| which("bun", path))
+            .map(Self::Bun)
+            .or_else(|| which("npm", path).map(Self::Npm))
+    }
+
+    /// `bun` or `npm`.
+    #[must_use]
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Bun(_) => "bun",
+            Self::Npm(_) => "npm",
+        }
+    }
+
+    /// Adds one package to the folder, which holds a `package.json`.
+    ///
+    /// # Errors
+    /// `plugin.install` with the installer's last lines, `plugin.installer` when it could not be run.
+    pub async fn add(&self, spawner: &Spawner, dir: &Path, spec: &str, package: &str) -> Result<(), PluginError> {
+        let spec_for = match self {
+            Self::Bun(bun) => Spec::new(bun).args(["add", "--ignore-scripts", "--exact", "--no-progress"]),
+            Self::Npm(npm) => npm_install(npm),
+        };
+        self.run(spawner, spec_for.arg(package), dir, spec).await
+    }
+
+    /// Installs what the folder's `package.json` and `package-lock.json` name.
+    ///
+    /// # Errors
+    /// As [`Installer::add`].
+    pub async fn install(&self, spawner: &Spawner, dir: &Path, spec: &str) -> Result<(), PluginError> {
+        let spec_for = match self {
+            Self::Bun(bun) => Spec::new(bun).args(["install", "--ignore-scripts", "--frozen-lockfile", "--no-progress"]),
+            // Not `npm ci`: it refuses the whole lock when a registry lacks an optional package of another platform.
+            Self::Npm(npm) => npm_install(npm),
+        };
+        self.run(spawner, spec_for, dir, spec).await
+    }
+
+    async fn run(&self, spawner: &Spawner, command: Spec, dir: &Path, spec: &str) -> Result<(), PluginError> {
+        let command = command.vars(env::allow_list(VARIABLES)).cwd(dir).label(format!("{} for {spec}", self.name()));
+        let output = run(spawner, command, DEADLINE, OUTPUT).await.map_err(|error| PluginError::Sandbox {
+            spec: spec.to_owned(),
+            installer: self.name().to_owned(),
+            message: error.to_string(),
+        })?;
+        if output.exit.success() && !output.timed_out {
+            return Ok(());
+        }
+        let mut lines = last_lines(&output.stdout, &output.stderr);
+        if output.timed_out {
+            lines.push_str(&format!("\n(stopped after {} s)", DEADLINE.as_secs()));
+        }
+        Err(PluginError::Install { spec: spec.to_owned(), installer: self.name().to_owned(), lines })
+    }
+}
+
+fn npm_install(npm: &Path) -> Spec {
+    Spec::new(npm).args([
+        "install",
+        "--ignore-scripts",
+        "--no-audit",
+        "--no-fund",
+        "--no-update-notifier",
+        "--save-exact",
+        "--omit-lockfile-registry-resolved",
+    ])
+}
+
+// Errors go to stderr in both; what stdout says behind them is seldom more than a summary.
+fn last_lines(stdout: &[u8], stderr: &[u8]) -> String {
+    let text = if stderr.iter().all(u8::is_ascii_whitespace) { stdout } else { stderr };
+    let text = String::from_utf8_lossy(text);
+    let lines: Vec<&str> = text
+        .lines()
+        .map(str::trim_end)
+        .filter(|line| !line.is_empty() && !line.starts_with("npm warn") && !line.contains("A complete log of this run"))
+        .collect();
+    lines.get(lines.len().saturating_sub(LINES)..).unwrap_or_default().join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_lines_of_stderr_or_else_of_stdout() {
+        let many: String = (0..40).map(|i| format!("line {i}\n")).collect();
+        let tail = last_lines(b"out", many.as_bytes());
+        assert!(tail.starts_with("line 28") && tail.ends_with("line 39"), "{tail}");
+        assert_eq!(last_lines(b"only out\n", b" \n"), "only out");
+        assert_eq!(last_lines(b"", b"npm warn old\nnpm error code E404\n"), "npm error code E404");
+    }
+
+    #[test]
+    fn a_known_bun_comes_first_and_an_empty_path_has_nothing() {
+        assert_eq!(Installer::find_in(Some(Path::new("/x/bun")), &"".into()), Some(Installer::Bun("/x/bun".into())));
+        assert_eq!(Installer::find_in(None, &"".into()), None);
+    }
+}

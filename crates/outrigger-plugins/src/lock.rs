@@ -1,0 +1,190 @@
+//! What stands in the plugin cache: `outrigger-plugins.lock`, and the locks that keep two hosts from installing the same
+//! plugin at once.
+//!
+//! The lock file says which version a request was answered with, so that a bare name means the same plugin tomorrow and
+//! no start needs the network. It holds no download URLs: where a package comes from is the user's npm configuration.
+
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::io::{ErrorKind, Write as _};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use crate::error::PluginError;
+
+/// Name of the lock file in the plugin cache.
+pub const LOCK_FILE: &str = "outrigger-plugins.lock";
+
+/// How often a lock that another host holds is tried again.
+const RETRY: Duration = Duration::from_millis(50);
+
+/// The contents of the lock file.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LockFile {
+    /// Version of the format.
+    #[serde(default)]
+    pub version: u32,
+    /// One for each name and request, sorted by both.
+    #[serde(default)]
+    pub plugins: Vec<Locked>,
+}
+
+/// A request and what it was answered with.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Locked {
+    /// Package, as installed.
+    pub name: String,
+    /// Version, range, tag or other npm request.
+    pub requested: String,
+    /// Exact version.
+    pub version: String,
+    /// Checksum of the package, where the installer told it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub integrity: Option<String>,
+}
+
+impl LockFile {
+    /// Reads the lock file of a cache; one that is not there is empty.
+    ///
+    /// # Errors
+    /// `plugin.cache` when it cannot be read or is no JSON of ours.
+    pub fn read(cache: &Path) -> Result<Self, PluginError> {
+        let path = cache.join(LOCK_FILE);
+        match fs::read(&path) {
+            Ok(bytes) => serde_json::from_slice(&bytes).map_err(|error| broken(&path, error)),
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(Self::default()),
+            Err(error) => Err(broken(&path, error)),
+        }
+    }
+
+    /// What a request was answered with.
+    #[must_use]
+    pub fn find(&self, name: &str, requested: &str) -> Option<&Locked> {
+        self.plugins.iter().find(|locked| locked.name == name && locked.requested == requested)
+    }
+
+    /// Writes an entry down, in place of an earlier one of the same name and request. Other hosts' entries are kept.
+    ///
+    /// # Errors
+    /// `plugin.cache` when the file cannot be read or written.
+    pub async fn record(cache: &Path, entry: Locked) -> Result<(), PluginError> {
+        let _held = hold(cache, "lock-file").await?;
+        let mut file = Self::read(cache)?;
+        file.version = 1;
+        file.plugins.retain(|locked| (&locked.name, &locked.requested) != (&entry.name, &entry.requested));
+        file.plugins.push(entry);
+        file.plugins.sort_by(|a, b| (&a.name, &a.requested).cmp(&(&b.name, &b.requested)));
+        file.write(cache)
+    }
+
+    // Beside the old one and into its place, so that a reader never sees half of it.
+    fn write(&self, cache: &Path) -> Result<(), PluginError> {
+        let path = cache.join(LOCK_FILE);
+        let fresh = cache.join(format!("{LOCK_FILE}.{}", std::process::id()));
+        let mut text = serde_json::to_vec_pretty(self).map_err(|error| broken(&path, error))?;
+        text.push(b'\n');
+        let written = File::create(&fresh)
+            .and_then(|mut file| file.write_all(&text).and_then(|()| file.sync_all()))
+            .and_then(|()| fs::rename(&fresh, &path));
+        written.map_err(|error| broken(&path, error))
+    }
+}
+
+/// A lock between hosts (`flock`). It ends when this is dropped, and with the process that holds it.
+#[derive(Debug)]
+pub struct Held(#[expect(dead_code, reason = "the lock lives as long as the file is open")] File);
+
+/// Waits for the lock `name` of a cache folder. The lock files stay: removing one would let two hosts hold it.
+///
+/// # Errors
+/// `plugin.cache` when the folder or the lock cannot be made.
+pub async fn hold(cache: &Path, name: &str) -> Result<Held, PluginError> {
+    let path = cache.join(".locks").join(file_name(name));
+    let folder = path.parent().map_or_else(|| cache.to_owned(), Path::to_path_buf);
+    fs::create_dir_all(&folder).map_err(|error| broken(&folder, error))?;
+    let file = OpenOptions::new()
+        .create(true)
+        .truncate(false)
+        .write(true)
+        .open(&path)
+        .map_err(|error| broken(&path, error))?;
+    loop {
+        match file.try_lock() {
+            Ok(()) => return Ok(Held(file)),
+            Err(TryLockError::WouldBlock) => tokio::time::sleep(RETRY).await,
+            Err(TryLockError::Error(error)) => return Err(broken(&path, error)),
+        }
+    }
+}
+
+// A scope's slash must not make a folder.
+fn file_name(name: &str) -> PathBuf {
+    PathBuf::from(name.replace('/', "+"))
+}
+
+fn broken(path: &Path, error: impl std::fmt::Display) -> PluginError {
+    PluginError::Cache { path: path.to_owned(), message: error.to_string() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn locked(name: &str, requested: &str, version: &str) -> Locked {
+        Locked { name: name.into(), requested: requested.into(), version: version.into(), integrity: None }
+    }
+
+    #[tokio::test]
+    async fn entries_are_replaced_sorted_and_kept() {
+        let dir = tempfile::tempdir().unwrap();
+        assert_eq!(LockFile::read(dir.path()).unwrap(), LockFile::default());
+        for entry in [locked("b", "latest", "1.0.0"), locked("a", "^2", "2.1.0"), locked("b", "latest", "1.1.0")] {
+            LockFile::record(dir.path(), entry).await.unwrap();
+        }
+        let text = fs::read_to_string(dir.path().join(LOCK_FILE)).unwrap();
+        insta::assert_snapshot!(text, @r#"
+        {
+          "version": 1,
+          "plugins": [
+            {
+              "name": "a",
+              "requested": "^2",
+              "version": "2.1.0"
+            },
+            {
+              "name": "b",
+              "requested": "latest",
+              "version": "1.1.0"
+            }
+          ]
+        }
+        "#);
+        let file = LockFile::read(dir.path()).unwrap();
+        assert_eq!(file.find("b", "latest").map(|l| l.version.as_str()), Some("1.1.0"));
+        assert_eq!(file.find("b", "^1"), None);
+    }
+
+    #[tokio::test]
+    async fn concurrent_writers_lose_nothing() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut tasks = tokio::task::JoinSet::new();
+        for i in 0..20 {
+            let cache = dir.path().to_owned();
+            tasks.spawn(async move { LockFile::record(&cache, locked(&format!("p{i}"), "latest", "1.0.0")).await });
+        }
+        while let Some(done) = tasks.join_next().await {
+            done.unwrap().unwrap();
+        }
+        assert_eq!(LockFile::read(dir.path()).unwrap().plugins.len(), 20);
+    }
+
+    #[tokio::test]
+    async fn a_broken_file_is_an_error_and_is_not_overwritten() {
+        let dir = tempfile::tempdir().unwrap();
+        fs::write(dir.path().join(LOCK_FILE), "{").unwrap();
+        let error = LockFile::record(dir.path(), locked("a", "1", "1.0.0")).await.unwrap_err();
+        assert_eq!(error.code(), "plugin.cache");
+        assert_eq!(fs::read_to_string(dir.path().join(LOCK_FILE)).unwrap(), "{");
+    }
+}

@@ -1,0 +1,356 @@
+//! The plugins of a project: how far each is, what it brought, and who is called at which point.
+
+use std::collections::HashMap;
+use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+
+use outrigger_kernel::hooks;
+use outrigger_protocol::rpc::{HandlerRef, Instance, LoadedPlugin, PluginTool};
+
+use crate::error::PluginError;
+use crate::resolve::ResolvedPlugin;
+use crate::settings::PluginRules;
+use crate::status::{Cause, PluginStatus, Progress, Stage};
+
+/// Told of every step of every plugin. Called on the task that makes the step; it must not block.
+pub type ProgressFn = Arc<dyn Fn(Progress) + Send + Sync>;
+
+/// A hook function, as the pipeline needs it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Bound {
+    /// Index of the plugin, which is its load order.
+    pub(crate) plugin: usize,
+    /// Name of the plugin.
+    pub(crate) id: String,
+    /// Which of its hooks objects.
+    pub(crate) instance: usize,
+    /// The hook's name as the plugin spells it (A5).
+    pub(crate) hook: String,
+    /// Process it lives in.
+    pub(crate) group: u64,
+    pub(crate) rules: PluginRules,
+}
+
+#[derive(Debug)]
+pub(crate) struct Plugin {
+    pub(crate) id: String,
+    pub(crate) spec: String,
+    pub(crate) resolved: Option<ResolvedPlugin>,
+    pub(crate) rules: PluginRules,
+    pub(crate) group: Option<u64>,
+    version: Option<String>,
+    stage: Stage,
+    cause: Option<Cause>,
+    warnings: Vec<String>,
+    instances: Vec<Instance>,
+    load_ms: f64,
+}
+
+impl Plugin {
+    pub(crate) fn found(id: String, spec: String) -> Self {
+        Self {
+            id,
+            spec,
+            resolved: None,
+            rules: PluginRules::default(),
+            group: None,
+            version: None,
+            stage: Stage::Found,
+            cause: None,
+            warnings: Vec::new(),
+            instances: Vec::new(),
+            load_ms: 0.0,
+        }
+    }
+}
+
+#[derive(Default)]
+struct Inner {
+    plugins: Vec<Plugin>,
+    table: HashMap<&'static str, Arc<[Bound]>>,
+}
+
+/// All plugins, in load order.
+pub(crate) struct Registry {
+    inner: RwLock<Inner>,
+    progress: ProgressFn,
+}
+
+impl Registry {
+    pub(crate) fn new(plugins: Vec<Plugin>, progress: ProgressFn) -> Self {
+        let registry = Self { inner: RwLock::new(Inner { plugins, table: HashMap::new() }), progress };
+        for index in 0..registry.len() {
+            registry.report(index);
+        }
+        registry
+    }
+
+    fn read(&self) -> RwLockReadGuard<'_, Inner> {
+        self.inner.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn write(&self) -> RwLockWriteGuard<'_, Inner> {
+        self.inner.write().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.read().plugins.len()
+    }
+
+    /// Something of one plugin.
+    pub(crate) fn with<T>(&self, index: usize, get: impl FnOnce(&Plugin) -> T) -> Option<T> {
+        self.read().plugins.get(index).map(get)
+    }
+
+    fn report(&self, index: usize) {
+        let progress = self.with(index, |plugin| Progress {
+            plugin: plugin.id.clone(),
+            spec: plugin.spec.clone(),
+            stage: plugin.stage,
+            cause: plugin.cause.clone(),
+        });
+        if let Some(progress) = progress {
+            (self.progress)(progress);
+        }
+    }
+
+    fn change(&self, index: usize, change: impl FnOnce(&mut Plugin)) {
+        let stage = {
+            let mut inner = self.write();
+            let Some(plugin) = inner.plugins.get_mut(index) else { return };
+            let before = plugin.stage;
+            change(plugin);
+            let after = plugin.stage;
+            inner.bind();
+            (before, after)
+        };
+        if stage.0 != stage.1 {
+            self.report(index);
+        }
+    }
+
+    pub(crate) fn stage(&self, index: usize, stage: Stage) {
+        self.change(index, |plugin| plugin.stage = stage);
+    }
+
+    /// The plugin of that name has come to a stage.
+    pub(crate) fn stage_of(&self, id: &str, stage: Stage) {
+        let index = self.read().plugins.iter().position(|plugin| plugin.id == id);
+        if let Some(index) = index {
+            self.stage(index, stage);
+        }
+    }
+
+    /// Its files are there.
+    pub(crate) fn resolved(&self, index: usize, resolved: ResolvedPlugin, rules: PluginRules) {
+        self.change(index, |plugin| {
+            plugin.id.clone_from(&resolved.id);
+            plugin.version.clone_from(&resolved.version);
+            plugin.resolved = Some(resolved);
+            plugin.rules = rules;
+            plugin.stage = Stage::Installed;
+        });
+    }
+
+    pub(crate) fn assign(&self, index: usize, group: u64) {
+        self.change(index, |plugin| plugin.group = Some(group));
+    }
+
+    /// It comes no further.
+    pub(crate) fn fail(&self, index: usize, error: &PluginError) {
+        self.end(index, if error.is_skip() { Stage::Skipped } else { Stage::Failed }, error);
+    }
+
+    /// It is not called any more.
+    pub(crate) fn off(&self, index: usize, error: &PluginError) {
+        self.end(index, Stage::Off, error);
+    }
+
+    fn end(&self, index: usize, stage: Stage, error: &PluginError) {
+        tracing::warn!("plugin {}: {stage}: {error}", self.with(index, |p| p.id.clone()).unwrap_or_default());
+        self.change(index, |plugin| {
+            plugin.cause = Some(Cause::new(plugin.stage, error));
+            plugin.stage = stage;
+            plugin.instances = Vec::new();
+        });
+    }
+
+    /// It has answered; `true` when there is something of it to call.
+    pub(crate) fn adopt(&self, index: usize, loaded: LoadedPlugin) -> bool {
+        let Some(id) = self.with(index, |plugin| plugin.id.clone()) else { return false };
+        if let (true, Some(problem)) = (loaded.instances.is_empty(), loaded.problems.first()) {
+            let error =
+                PluginError::Load { plugin: id, stage: problem.stage.clone(), message: problem.message.clone() };
+            self.fail(index, &error);
+            return false;
+        }
+        let mut warnings: Vec<String> =
+            loaded.problems.iter().map(|problem| format!("{}: {}", problem.stage, problem.message)).collect();
+        if loaded.instances.is_empty() {
+            warnings.push("it has no hooks and no tools".to_owned());
+        }
+        self.change(index, |plugin| {
+            plugin.warnings = warnings;
+            plugin.instances = loaded.instances;
+            plugin.load_ms = loaded.ms;
+            plugin.stage = Stage::Initialised;
+        });
+        self.stage(index, Stage::Active);
+        true
+    }
+
+    /// Who is called at a point, in the order in which they are called; `None` when nobody is.
+    pub(crate) fn bound(&self, point: &str) -> Option<Arc<[Bound]>> {
+        self.read().table.get(point).cloned()
+    }
+
+    /// The processes that have a handler at a point.
+    pub(crate) fn groups_at(&self, point: &str) -> Vec<u64> {
+        let mut groups: Vec<u64> = self.bound(point).iter().flat_map(|b| b.iter().map(|bound| bound.group)).collect();
+        groups.sort_unstable();
+        groups.dedup();
+        groups
+    }
+
+    /// The tools of all plugins in load order; a later one of the same name comes later.
+    pub(crate) fn tools(&self) -> Vec<(usize, String, PluginTool)> {
+        let inner = self.read();
+        let all = inner.plugins.iter().enumerate().flat_map(|(index, plugin)| {
+            let tools = plugin.instances.iter().flat_map(|instance| instance.tools.iter());
+            tools.map(move |tool| (index, plugin.id.clone(), tool.clone()))
+        });
+        all.collect()
+    }
+
+    /// Where a plugin's tool is to be run now. The last of its instances that brings it wins.
+    pub(crate) fn tool(&self, index: usize, name: &str) -> Option<HandlerRef> {
+        self.with(index, |plugin| {
+            let instance = plugin.instances.iter().rposition(|i| i.tools.iter().any(|tool| tool.name == name))?;
+            Some(HandlerRef { plugin: plugin.id.clone(), instance })
+        })?
+    }
+
+    /// The list, without what only the processes know.
+    pub(crate) fn list(&self) -> Vec<(Option<u64>, PluginStatus)> {
+        self.read().plugins.iter().map(|plugin| (plugin.group, plugin.status())).collect()
+    }
+}
+
+impl Plugin {
+    fn status(&self) -> PluginStatus {
+        let hooks = self.instances.iter().flat_map(|instance| instance.hooks.iter().cloned());
+        let tools = self.instances.iter().flat_map(|instance| instance.tools.iter().map(|tool| tool.name.clone()));
+        PluginStatus {
+            id: self.id.clone(),
+            spec: self.spec.clone(),
+            version: self.version.clone(),
+            stage: self.stage,
+            cause: self.cause.clone(),
+            warnings: self.warnings.clone(),
+            hooks: hooks.filter(|name| hooks::by_opencode(name).is_some()).collect(),
+            tools: tools.collect(),
+            pid: None,
+            generation: 0,
+            load_ms: self.load_ms,
+        }
+    }
+}
+
+impl Inner {
+    // Every change of a plugin makes the table anew: that is seldom, and looking up is what has to be cheap.
+    fn bind(&mut self) {
+        let mut table: HashMap<&'static str, Vec<Bound>> = HashMap::new();
+        for (index, plugin) in self.plugins.iter().enumerate() {
+            let Some(group) = plugin.group else { continue };
+            for (number, instance) in plugin.instances.iter().enumerate() {
+                for hook in &instance.hooks {
+                    let Some(point) = hooks::by_opencode(hook) else { continue };
+                    // Both spellings on one object are one handler, under the reference's name.
+                    if hook != point.opencode && instance.hooks.iter().any(|other| other == point.opencode) {
+                        continue;
+                    }
+                    table.entry(point.name).or_default().push(Bound {
+                        plugin: index,
+                        id: plugin.id.clone(),
+                        instance: number,
+                        hook: hook.clone(),
+                        group,
+                        rules: plugin.rules.clone(),
+                    });
+                }
+            }
+        }
+        self.table = table
+            .into_iter()
+            .map(|(point, mut bound)| {
+                // The chain's own order, so that its indexes are ours.
+                bound.sort_by(|a, b| {
+                    b.rules.priority.cmp(&a.rules.priority).then(a.plugin.cmp(&b.plugin)).then(a.instance.cmp(&b.instance))
+                });
+                (point, Arc::from(bound))
+            })
+            .collect();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use outrigger_protocol::rpc::Problem;
+
+    fn registry(rules: &[PluginRules]) -> Registry {
+        let plugins = rules
+            .iter()
+            .enumerate()
+            .map(|(i, rules)| Plugin {
+                rules: rules.clone(),
+                group: Some(1),
+                ..Plugin::found(format!("p{i}"), format!("p{i}"))
+            })
+            .collect();
+        Registry::new(plugins, Arc::new(|_| {}))
+    }
+
+    fn loaded(hooks: &[&[&str]]) -> LoadedPlugin {
+        let instances = hooks
+            .iter()
+            .map(|hooks| Instance { hooks: hooks.iter().map(|h| (*h).to_owned()).collect(), ..Instance::default() })
+            .collect();
+        LoadedPlugin { instances, ..LoadedPlugin::default() }
+    }
+
+    fn order(registry: &Registry, point: &str) -> String {
+        let bound = registry.bound(point);
+        let names: Vec<String> =
+            bound.iter().flat_map(|b| b.iter()).map(|b| format!("{}.{}:{}", b.id, b.instance, b.hook)).collect();
+        names.join(" ")
+    }
+
+    #[test]
+    fn order_aliases_and_failures() {
+        let high = PluginRules { priority: 5, ..PluginRules::default() };
+        let registry = registry(&[PluginRules::default(), PluginRules::default(), high]);
+        assert!(registry.adopt(0, loaded(&[&["chat.message"], &["text.complete", "chat.message"]])));
+        assert!(registry.adopt(1, loaded(&[&["experimental.text.complete", "text.complete", "unknown.hook"]])));
+        assert!(registry.adopt(2, loaded(&[&["chat.message"]])));
+        assert_eq!(order(&registry, "run.before_start"), "p2.0:chat.message p0.0:chat.message p0.1:chat.message");
+        assert_eq!(order(&registry, "llm.after_text"), "p0.1:text.complete p1.0:experimental.text.complete");
+        assert_eq!(order(&registry, "tool.before_call"), "");
+
+        registry.off(0, &PluginError::Process { process: "x".into(), message: "gone".into() });
+        assert_eq!(order(&registry, "run.before_start"), "p2.0:chat.message");
+        let status = registry.list().remove(0).1;
+        assert_eq!((status.stage, status.cause.map(|c| c.at)), (Stage::Off, Some(Stage::Active)));
+    }
+
+    #[test]
+    fn a_plugin_without_instances_fails_by_its_first_problem() {
+        let registry = registry(&[PluginRules::default(), PluginRules::default()]);
+        let problem = Problem { stage: "import".into(), message: "Unexpected token".into() };
+        assert!(!registry.adopt(0, LoadedPlugin { problems: vec![problem], ..LoadedPlugin::default() }));
+        assert!(registry.adopt(1, LoadedPlugin::default()));
+        let list = registry.list();
+        let cause = list[0].1.cause.clone().unwrap();
+        assert_eq!((cause.code.as_str(), list[0].1.stage), ("plugin.import", Stage::Failed));
+        assert_eq!((list[1].1.stage, list[1].1.warnings.len()), (Stage::Active, 1));
+    }
+}

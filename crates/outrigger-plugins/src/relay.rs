@@ -1,0 +1,97 @@
+//! Between one plugin process and the host's handler: tells how far loading is, and gives calls numbers of the whole host.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use futures_util::future::BoxFuture;
+use outrigger_js::HostHandler;
+use outrigger_protocol::rpc::{Log, SdkRequest, SdkResponse, Stage, ToolAsk, ToolMetadata};
+use tokio::sync::watch;
+
+/// Numbers of calls are each process's own; with the process's serial number in front they are the host's.
+const CALL_BITS: u32 = 40;
+
+/// The host-wide number of a call, as [`ToolAsk::call`] and [`ToolMetadata::call`] carry it to the host's handler.
+#[must_use]
+pub(crate) fn host_call(serial: u64, call: u64) -> u64 {
+    (serial << CALL_BITS) | (call & ((1 << CALL_BITS) - 1))
+}
+
+/// The handler that a process is started with.
+pub(crate) struct Relay {
+    inner: Arc<dyn HostHandler>,
+    serial: u64,
+    stages: Mutex<BTreeMap<String, String>>,
+    ticks: watch::Sender<u64>,
+    starting: Box<dyn Fn(&str) + Send + Sync>,
+}
+
+impl Relay {
+    /// `starting` is told when a plugin's functions are about to be called.
+    pub(crate) fn new(
+        inner: Arc<dyn HostHandler>,
+        serial: u64,
+        starting: impl Fn(&str) + Send + Sync + 'static,
+    ) -> Arc<Self> {
+        Arc::new(Self {
+            inner,
+            serial,
+            stages: Mutex::default(),
+            ticks: watch::Sender::new(0),
+            starting: Box::new(starting),
+        })
+    }
+
+    /// Changes whenever a plugin's loading goes on.
+    pub(crate) fn ticks(&self) -> watch::Receiver<u64> {
+        self.ticks.subscribe()
+    }
+
+    /// How far a plugin's loading is: `importing`, `starting`, `ready`, `failed`.
+    pub(crate) fn stage_of(&self, plugin: &str) -> Option<String> {
+        self.stages.lock().unwrap_or_else(PoisonError::into_inner).get(plugin).cloned()
+    }
+}
+
+impl HostHandler for Relay {
+    fn sdk(&self, request: SdkRequest) -> BoxFuture<'_, SdkResponse> {
+        self.inner.sdk(request)
+    }
+
+    fn ask(&self, mut ask: ToolAsk) -> BoxFuture<'_, Result<(), String>> {
+        ask.call = host_call(self.serial, ask.call);
+        self.inner.ask(ask)
+    }
+
+    fn metadata(&self, mut metadata: ToolMetadata) {
+        metadata.call = host_call(self.serial, metadata.call);
+        self.inner.metadata(metadata);
+    }
+
+    fn stage(&self, stage: Stage) {
+        if stage.stage == "starting" {
+            (self.starting)(&stage.plugin);
+        }
+        self.stages
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .insert(stage.plugin.clone(), stage.stage.clone());
+        self.ticks.send_modify(|tick| *tick += 1);
+        self.inner.stage(stage);
+    }
+
+    fn log(&self, process: &str, log: Log) {
+        self.inner.log(process, log);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn calls_of_different_processes_have_different_numbers() {
+        assert_ne!(host_call(1, 7), host_call(2, 7));
+        assert_eq!(host_call(1, 7) & 0xFF, 7);
+    }
+}

@@ -1,0 +1,286 @@
+//! From an entry of the `plugin` list to a file that can be imported (facts 3.2).
+//!
+//! Reads the disk, changes nothing, and never looks at the network: a package that has to be installed first goes through
+//! [`crate::install`].
+
+use std::path::{Path, PathBuf};
+
+use outrigger_sandbox::paths::{self, Roots};
+use serde_json::Value;
+
+use crate::error::PluginError;
+use crate::semver;
+use crate::spec::file_url;
+
+/// The version of OpenCode that this host is compatible with; `engines.opencode` is checked against it.
+pub const OPENCODE_VERSION: &str = "1.18.33";
+
+/// Index files of a folder, in the order in which they are looked for.
+const INDEX: &[&str] = &["index.ts", "index.tsx", "index.js", "index.mjs", "index.cjs"];
+
+/// Extensions that an entry may be written without; Bun finds such files.
+const EXTENSIONS: &[&str] = &["ts", "tsx", "js", "mjs", "cjs", "mts", "cts", "jsx"];
+
+/// A plugin that is there and can be imported.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ResolvedPlugin {
+    /// Name in lists and logs: the package's name, or that of the file or folder.
+    pub id: String,
+    /// As declared.
+    pub spec: String,
+    /// `file://` URL of the module.
+    pub entry: String,
+    /// The same as a path.
+    pub file: PathBuf,
+    /// Version of the package, if it has one.
+    pub version: Option<String>,
+    /// Folder of the package, or of the file.
+    pub dir: PathBuf,
+    /// It was declared by path, so a module object must name itself.
+    pub from_path: bool,
+    /// Second argument of the plugin function.
+    pub options: Option<Value>,
+}
+
+/// Resolves a path spec: a file, a package folder, or a folder with an index file.
+///
+/// # Errors
+/// `plugin.not_found`, `plugin.no_entry`, and those of [`resolve_package`].
+pub fn resolve_path(spec: &str, id: &str, path: &Path) -> Result<ResolvedPlugin, PluginError> {
+    let meta = std::fs::metadata(path)
+        .map_err(|_| PluginError::NotFound { spec: spec.to_owned(), path: path.to_owned() })?;
+    if meta.is_dir() {
+        return resolve_package(spec, id, path, true);
+    }
+    Ok(ResolvedPlugin {
+        id: id.to_owned(),
+        spec: spec.to_owned(),
+        entry: file_url(path),
+        file: path.to_owned(),
+        version: None,
+        dir: path.parent().unwrap_or(path).to_owned(),
+        from_path: true,
+        options: None,
+    })
+}
+
+/// Resolves the entry of a package folder: `exports["./server"]`, then `main`, then the folder itself (`module`, index).
+/// A package from npm with `exports` and neither of the first two is not a server plugin.
+///
+/// # Errors
+/// `plugin.manifest`, `plugin.no_entry`, `plugin.entry_missing`, `plugin.entry_outside`, and for packages from npm
+/// `plugin.no_server_entry` and `plugin.incompatible`.
+pub fn resolve_package(spec: &str, id: &str, dir: &Path, from_path: bool) -> Result<ResolvedPlugin, PluginError> {
+    let package = Package { spec, dir, from_path };
+    let manifest = package.manifest()?;
+    if !from_path {
+        package.check_engine(&manifest)?;
+    }
+    let file = package.entry(&manifest)?;
+    let name = manifest.get("name").and_then(Value::as_str).filter(|_| from_path).unwrap_or(id);
+    Ok(ResolvedPlugin {
+        id: name.to_owned(),
+        spec: spec.to_owned(),
+        entry: file_url(&file),
+        file,
+        version: manifest.get("version").and_then(Value::as_str).map(str::to_owned),
+        dir: dir.to_owned(),
+        from_path,
+        options: None,
+    })
+}
+
+struct Package<'a> {
+    spec: &'a str,
+    dir: &'a Path,
+    from_path: bool,
+}
+
+impl Package<'_> {
+    fn spec(&self) -> String {
+        self.spec.to_owned()
+    }
+
+    // A folder without package.json is a package with nothing in it, if it comes from a path.
+    fn manifest(&self) -> Result<Value, PluginError> {
+        let path = self.dir.join("package.json");
+        let wrong = |message: String| PluginError::Manifest { spec: self.spec(), path: path.clone(), message };
+        match std::fs::read_to_string(&path) {
+            Ok(text) => {
+                // Editors on Windows put a byte-order mark in front, and npm takes it.
+                let text = text.trim_start_matches('\u{feff}');
+                serde_json::from_str(text).map_err(|error| wrong(error.to_string()))
+            }
+            Err(error) if self.from_path && error.kind() == std::io::ErrorKind::NotFound => Ok(Value::Null),
+            Err(error) => Err(wrong(error.to_string())),
+        }
+    }
+
+    fn check_engine(&self, manifest: &Value) -> Result<(), PluginError> {
+        match manifest.pointer("/engines/opencode").and_then(Value::as_str) {
+            Some(wanted) if !semver::satisfies(OPENCODE_VERSION, wanted) => Err(PluginError::Incompatible {
+                spec: self.spec(),
+                wanted: wanted.to_owned(),
+                have: OPENCODE_VERSION.to_owned(),
+            }),
+            _ => Ok(()),
+        }
+    }
+
+    fn entry(&self, manifest: &Value) -> Result<PathBuf, PluginError> {
+        let exports = manifest.get("exports");
+        let server = exports.and_then(|e| e.get("./server")).and_then(target);
+        if let Some(entry) = server.or_else(|| text(manifest, "main")) {
+            return self.inside(entry);
+        }
+        if exports.is_some_and(Value::is_object) && !self.from_path {
+            return Err(PluginError::NoServerEntry { spec: self.spec() });
+        }
+        // Bun looks at `module` only where the package has no `exports`.
+        if let Some(module) = text(manifest, "module").filter(|_| exports.is_none()) {
+            return self.inside(module);
+        }
+        match index_of(self.dir) {
+            Some(file) => self.checked(&file, &file.to_string_lossy()),
+            None => Err(PluginError::NoEntry { spec: self.spec(), dir: self.dir.to_owned() }),
+        }
+    }
+
+    fn inside(&self, entry: &str) -> Result<PathBuf, PluginError> {
+        let wanted = paths::resolve(self.dir, Path::new(entry));
+        if Path::new(entry).is_absolute() || !wanted.starts_with(paths::resolve(self.dir, Path::new("."))) {
+            return Err(self.outside(entry));
+        }
+        let file = find_file(&wanted)
+            .ok_or_else(|| PluginError::EntryMissing { spec: self.spec(), entry: wanted.clone() })?;
+        self.checked(&file, entry)
+    }
+
+    // A link inside the package may lead anywhere; npm makes none, a package by path may.
+    fn checked(&self, file: &Path, entry: &str) -> Result<PathBuf, PluginError> {
+        Roots::new([self.dir]).contains(file).map_err(|_| self.outside(entry))
+    }
+
+    fn outside(&self, entry: &str) -> PluginError {
+        PluginError::EntryOutside { spec: self.spec(), entry: entry.to_owned() }
+    }
+}
+
+fn text<'a>(manifest: &'a Value, key: &str) -> Option<&'a str> {
+    manifest.get(key).and_then(Value::as_str).map(str::trim).filter(|text| !text.is_empty())
+}
+
+// `"./server": "./x.js"` or `{"import": …, "default": …}`, where conditions may be nested.
+fn target(value: &Value) -> Option<&str> {
+    match value {
+        Value::String(path) => Some(path),
+        Value::Object(map) => ["import", "default"].iter().find_map(|key| map.get(*key).and_then(target)),
+        _ => None,
+    }
+}
+
+fn find_file(wanted: &Path) -> Option<PathBuf> {
+    if wanted.is_file() {
+        return Some(wanted.to_owned());
+    }
+    let with_extension = EXTENSIONS.iter().map(|extension| {
+        let mut name = wanted.as_os_str().to_owned();
+        name.push(".");
+        name.push(extension);
+        PathBuf::from(name)
+    });
+    with_extension.into_iter().find(|file| file.is_file()).or_else(|| index_of(wanted))
+}
+
+fn index_of(dir: &Path) -> Option<PathBuf> {
+    INDEX.iter().map(|name| dir.join(name)).find(|file| file.is_file())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+
+    // `files` is `name=contents`, separated by blanks; contents are not read by the resolver.
+    fn package(manifest: &str, files: &[&str]) -> tempfile::TempDir {
+        let dir = tempfile::tempdir().unwrap();
+        if !manifest.is_empty() {
+            fs::write(dir.path().join("package.json"), manifest).unwrap();
+        }
+        for file in files {
+            let path = dir.path().join(file);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, "export default async () => ({})").unwrap();
+        }
+        dir
+    }
+
+    fn outcome(dir: &Path, from_path: bool) -> String {
+        match resolve_package("demo", "demo", dir, from_path) {
+            Ok(found) => {
+                let dir = dir.canonicalize().unwrap();
+                assert_eq!(found.entry, file_url(&found.file));
+                found.file.strip_prefix(dir).unwrap().display().to_string()
+            }
+            Err(error) => error.code().to_owned(),
+        }
+    }
+
+    #[test]
+    fn entries_by_table() {
+        let all: &[&str] = &["server.js", "main.js", "index.ts", "lib/index.js", "dist/plain.mjs", "m.ts"];
+        // manifest, files, from npm, from a path
+        for (manifest, files, npm, path) in [
+            (r#"{"exports":{"./server":"./server.js",".":"./main.js"},"main":"main.js"}"#, all, "server.js", "server.js"),
+            (r#"{"exports":{"./server":{"types":"x.d.ts","import":"./server.js"}}}"#, all, "server.js", "server.js"),
+            (r#"{"exports":{"./server":{"default":"./server.js"}}}"#, all, "server.js", "server.js"),
+            (r#"{"exports":{"./server":{"node":{},"import":{"default":"./server.js"}}}}"#, all, "server.js", "server.js"),
+            (r#"{"exports":{".":"./server.js"},"main":"./main.js"}"#, all, "main.js", "main.js"),
+            (r#"{"main":"main"}"#, all, "main.js", "main.js"),
+            (r#"{"main":"lib"}"#, all, "lib/index.js", "lib/index.js"),
+            (r#"{"main":"dist/plain"}"#, all, "dist/plain.mjs", "dist/plain.mjs"),
+            (r#"{"exports":{".":"./main.js"}}"#, all, "plugin.no_server_entry", "index.ts"),
+            (r#"{"exports":{".":"./main.js"},"module":"m.ts"}"#, all, "plugin.no_server_entry", "index.ts"),
+            (r#"{"exports":"./main.js"}"#, all, "index.ts", "index.ts"),
+            (r#"{"module":"m.ts"}"#, all, "m.ts", "m.ts"),
+            (r#"{"main":""}"#, all, "index.ts", "index.ts"),
+            (r#"{}"#, all, "index.ts", "index.ts"),
+            (r#"{}"#, &["index.cjs", "index.mjs"], "index.mjs", "index.mjs"),
+            (r#"{}"#, &["other.js"], "plugin.no_entry", "plugin.no_entry"),
+            ("", all, "plugin.manifest", "index.ts"),
+            ("", &["other.js"], "plugin.manifest", "plugin.no_entry"),
+            ("{", all, "plugin.manifest", "plugin.manifest"),
+            (r#"{"main":"gone.js"}"#, all, "plugin.entry_missing", "plugin.entry_missing"),
+            (r#"{"main":"../out.js"}"#, all, "plugin.entry_outside", "plugin.entry_outside"),
+            (r#"{"main":"/etc/passwd"}"#, all, "plugin.entry_outside", "plugin.entry_outside"),
+            (r#"{"exports":{"./server":"./a/../../../x.js"}}"#, all, "plugin.entry_outside", "plugin.entry_outside"),
+            (r#"{"main":"main.js","engines":{"opencode":">=1.18"}}"#, all, "main.js", "main.js"),
+            (r#"{"main":"main.js","engines":{"opencode":"^2"}}"#, all, "plugin.incompatible", "main.js"),
+            (r#"{"main":"main.js","engines":{"node":">=99"}}"#, all, "main.js", "main.js"),
+        ] {
+            let dir = package(manifest, files);
+            assert_eq!(outcome(dir.path(), false), npm, "npm {manifest}");
+            assert_eq!(outcome(dir.path(), true), path, "path {manifest}");
+        }
+    }
+
+    #[test]
+    fn a_link_out_of_the_package_is_refused() {
+        let dir = package(r#"{"main":"main.js"}"#, &[]);
+        std::os::unix::fs::symlink("/etc/hostname", dir.path().join("main.js")).unwrap();
+        assert_eq!(outcome(dir.path(), true), "plugin.entry_outside");
+    }
+
+    #[test]
+    fn paths_to_files_and_folders() {
+        let dir = package(r#"{"name":"own-name","version":"3.2.1","main":"main.js"}"#, &["main.js", "x/guard.ts"]);
+        let by_folder = resolve_path("./p", "p", dir.path()).unwrap();
+        assert_eq!((by_folder.id.as_str(), by_folder.version.as_deref()), ("own-name", Some("3.2.1")));
+        let file = dir.path().join("x/guard.ts");
+        let by_file = resolve_path("./x/guard.ts", "guard", &file).unwrap();
+        assert_eq!((by_file.id.as_str(), by_file.version, by_file.dir), ("guard", None, dir.path().join("x")));
+        assert!(by_file.from_path);
+        let error = resolve_path("./gone", "gone", &dir.path().join("gone")).unwrap_err();
+        assert_eq!(error.code(), "plugin.not_found");
+    }
+}

@@ -1,0 +1,109 @@
+//! The host's own npm packages: `@opencode-ai/sdk`, `@opencode-ai/plugin` and zod, for plugins without a copy of their own
+//! and for the `client` that every plugin is handed.
+//!
+//! They are npm dependencies, never committed: installed once into the data folder, pinned by the lock file beside this
+//! crate (`setup/package-lock.json`), which is embedded.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use outrigger_sandbox::Spawner;
+use sha2::{Digest as _, Sha256};
+
+use crate::error::PluginError;
+use crate::install::Staging;
+use crate::installer::Installer;
+use crate::lock::hold;
+
+const MANIFEST: &str = include_str!("../setup/package.json");
+const LOCK: &str = include_str!("../setup/package-lock.json");
+
+/// What errors name the packages by.
+const SPEC: &str = "@opencode-ai/sdk, @opencode-ai/plugin and zod";
+
+/// The installed packages.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Modules {
+    /// Folder whose `node_modules` holds them.
+    pub root: PathBuf,
+    /// Entry file of `@opencode-ai/sdk`.
+    pub sdk: PathBuf,
+}
+
+/// The folder of the packages: one for each version of the lock, so that an update takes nothing from a running host.
+fn place(data: &Path) -> PathBuf {
+    let digest = Sha256::digest(LOCK.as_bytes());
+    let name: String = digest.iter().take(6).map(|byte| format!("{byte:02x}")).collect();
+    data.join("modules").join(name)
+}
+
+/// The packages, if they are installed. Looks at the disk only.
+#[must_use]
+pub fn modules(data: &Path) -> Option<Modules> {
+    let root = place(data);
+    let sdk = root.join("node_modules/@opencode-ai/sdk/dist/index.js");
+    let whole = sdk.is_file() && ["@opencode-ai/plugin", "zod"].iter().all(|name| {
+        root.join("node_modules").join(name).join("package.json").is_file()
+    });
+    whole.then_some(Modules { root, sdk })
+}
+
+/// Installs the packages unless they are there.
+///
+/// # Errors
+/// `plugin.no_installer`, `plugin.install`, `plugin.cache`; `plugin.not_installed` when the installer brought something
+/// else.
+pub async fn setup(data: &Path, installer: Option<&Installer>, spawner: &Spawner) -> Result<Modules, PluginError> {
+    if let Some(found) = modules(data) {
+        return Ok(found);
+    }
+    let installer = installer.ok_or_else(|| PluginError::NoInstaller { spec: SPEC.to_owned() })?;
+    let root = data.join("modules");
+    let _held = hold(&root, "setup").await?;
+    if let Some(found) = modules(data) {
+        return Ok(found);
+    }
+    let staging = Staging::new(&root, "setup")?;
+    for (name, text) in [("package.json", MANIFEST), ("package-lock.json", LOCK)] {
+        let path = staging.path().join(name);
+        fs::write(&path, text).map_err(|error| PluginError::Cache { path, message: error.to_string() })?;
+    }
+    installer.install(spawner, staging.path(), SPEC).await?;
+    let place = place(data);
+    staging.into_place(&place)?;
+    modules(data).ok_or_else(|| PluginError::NotInstalled {
+        spec: SPEC.to_owned(),
+        installer: installer.name().to_owned(),
+        path: place,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::resolve::OPENCODE_VERSION;
+    use serde_json::Value;
+
+    #[test]
+    fn the_lock_pins_the_compatible_version_and_names_no_address() {
+        let lock: Value = serde_json::from_str(LOCK).unwrap();
+        let packages = lock["packages"].as_object().unwrap();
+        for name in ["@opencode-ai/sdk", "@opencode-ai/plugin"] {
+            assert_eq!(packages[&format!("node_modules/{name}")]["version"], OPENCODE_VERSION, "{name}");
+        }
+        for (name, package) in packages.iter().filter(|(name, _)| !name.is_empty()) {
+            assert!(package["integrity"].is_string(), "{name}");
+            assert_eq!(package.get("resolved"), None, "{name}");
+        }
+        let manifest: Value = serde_json::from_str(MANIFEST).unwrap();
+        assert_eq!(manifest["dependencies"], packages[""]["dependencies"]);
+    }
+
+    #[tokio::test]
+    async fn nothing_there_and_nothing_to_install_with() {
+        let dir = tempfile::tempdir().unwrap();
+        assert_eq!(modules(dir.path()), None);
+        let error = setup(dir.path(), None, &Spawner::new().unwrap()).await.unwrap_err();
+        assert_eq!(error.code(), "plugin.no_installer");
+    }
+}

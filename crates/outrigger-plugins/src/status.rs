@@ -1,0 +1,108 @@
+//! How far each plugin is, and why it is not further.
+
+use serde::Serialize;
+
+use crate::error::PluginError;
+
+/// How far a plugin is. `Found` to `Active` come in this order; the others end it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Stage {
+    /// It is in the configuration.
+    Found,
+    /// Its package is being fetched.
+    Installing,
+    /// Its files are there.
+    Installed,
+    /// Its process imports and starts it.
+    Starting,
+    /// Its plugin functions have answered.
+    Initialised,
+    /// Its hooks and tools are in use.
+    Active,
+    /// Left out on purpose, as the reference leaves it out.
+    Skipped,
+    /// It could not be brought further.
+    Failed,
+    /// It ran, and its process failed too often.
+    Off,
+}
+
+impl std::fmt::Display for Stage {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Found => "found",
+            Self::Installing => "installing",
+            Self::Installed => "installed",
+            Self::Starting => "starting",
+            Self::Initialised => "initialised",
+            Self::Active => "active",
+            Self::Skipped => "skipped",
+            Self::Failed => "failed",
+            Self::Off => "off",
+        })
+    }
+}
+
+/// Why a plugin is skipped, failed or off.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Cause {
+    /// How far it had come.
+    pub at: Stage,
+    /// Stable code of the error.
+    pub code: String,
+    /// What happened.
+    pub message: String,
+    /// What to do about it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hint: Option<String>,
+}
+
+impl Cause {
+    /// The cause of an error that ended a plugin's way at a stage.
+    #[must_use]
+    pub fn new(at: Stage, error: &PluginError) -> Self {
+        Self { at, code: error.code().to_owned(), message: error.to_string(), hint: error.hint() }
+    }
+}
+
+/// A report to whoever watches plugins load.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Progress {
+    /// Plugin.
+    pub plugin: String,
+    /// As declared.
+    pub spec: String,
+    /// How far it is now.
+    pub stage: Stage,
+    /// Why, for `Skipped`, `Failed` and `Off`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cause: Option<Cause>,
+}
+
+/// One plugin, as it is listed.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct PluginStatus {
+    /// Name.
+    pub id: String,
+    /// As declared.
+    pub spec: String,
+    /// Version of its package.
+    pub version: Option<String>,
+    /// How far it is.
+    pub stage: Stage,
+    /// Why it is not further.
+    pub cause: Option<Cause>,
+    /// What went wrong without stopping it: an export that is no function, a tool that was skipped.
+    pub warnings: Vec<String>,
+    /// Its hooks, by OpenCode's names as the plugin spells them.
+    pub hooks: Vec<String>,
+    /// Its tools.
+    pub tools: Vec<String>,
+    /// Its process, while it runs.
+    pub pid: Option<u32>,
+    /// How often its process has been started, from 1; 0 when it never was.
+    pub generation: u64,
+    /// Milliseconds for import and start.
+    pub load_ms: f64,
+}

@@ -1,0 +1,418 @@
+//! Checking a path that comes from a plugin, a model or a client (invariant 11).
+//!
+//! [`resolve`] makes it absolute; [`Roots::contains`] follows its symbolic links as the kernel would and answers the
+//! path to open, or refuses. Open the *answer*, never the question: what was checked is what is opened. Where a
+//! hostile process could swap a folder for a link in between, open it with [`open_resolved`].
+
+use std::collections::VecDeque;
+use std::ffi::OsString;
+use std::fs::{self, File};
+use std::io;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::{Component, Path, PathBuf};
+
+use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, openat2};
+
+/// As many links as Linux follows before it answers ELOOP.
+const MAX_LINKS: usize = 40;
+
+/// A path that must not be opened.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum PathError {
+    /// The path leads out of the roots.
+    #[error("{} is outside the allowed folders{}", path.display(), via(path, resolved))]
+    Outside {
+        /// The path as it was given.
+        path: PathBuf,
+        /// Where it leads.
+        resolved: PathBuf,
+    },
+    /// The path is not absolute.
+    #[error("{} is not an absolute path", path.display())]
+    Relative {
+        /// The path as it was given.
+        path: PathBuf,
+    },
+    /// The path holds a NUL byte.
+    #[error("{} holds a NUL byte", path.display())]
+    Nul {
+        /// The path as it was given.
+        path: PathBuf,
+    },
+    /// Too many symbolic links, most likely a circle.
+    #[error("{} has more than 40 symbolic links", path.display())]
+    Loop {
+        /// The path as it was given.
+        path: PathBuf,
+    },
+    /// A folder on the way cannot be looked into, or is a file.
+    #[error("cannot follow {} at {}: {source}", path.display(), at.display())]
+    Io {
+        /// The path as it was given.
+        path: PathBuf,
+        /// How far it could be followed.
+        at: PathBuf,
+        /// The system's answer.
+        source: io::Error,
+    },
+}
+
+fn via(path: &Path, resolved: &Path) -> String {
+    if path == resolved {
+        String::new()
+    } else {
+        format!(" (it leads to {})", resolved.display())
+    }
+}
+
+impl PathError {
+    /// A stable code for logs, tests and clients.
+    #[must_use]
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::Outside { .. } => "path.outside",
+            Self::Relative { .. } => "path.relative",
+            Self::Nul { .. } => "path.nul",
+            Self::Loop { .. } => "path.loop",
+            Self::Io { .. } => "path.io",
+        }
+    }
+
+    /// What the user can do about it.
+    #[must_use]
+    pub fn hint(&self) -> Option<String> {
+        match self {
+            Self::Outside { resolved, .. } => Some(format!(
+                "allow {} or a folder above it, or use a path inside the project",
+                resolved.display()
+            )),
+            Self::Relative { .. } => Some("give an absolute path".to_owned()),
+            Self::Loop { .. } => Some("remove the circle of symbolic links".to_owned()),
+            Self::Nul { .. } | Self::Io { .. } => None,
+        }
+    }
+}
+
+/// `path` seen from the folder `base`, absolute, without `.` and `..`, by its text alone: links are not followed and
+/// nothing has to exist. For showing and for matching rules; before anything is opened, [`Roots::contains`] decides.
+#[must_use]
+pub fn resolve(base: &Path, path: &Path) -> PathBuf {
+    let mut resolved = PathBuf::from("/");
+    for component in base.components().chain(path.components()) {
+        match component {
+            Component::RootDir => resolved = PathBuf::from("/"),
+            Component::Normal(name) => resolved.push(name),
+            Component::ParentDir => drop(resolved.pop()),
+            Component::CurDir | Component::Prefix(_) => {}
+        }
+    }
+    resolved
+}
+
+/// The folders (or files) that may be reached.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Roots(Vec<PathBuf>);
+
+impl Roots {
+    /// Takes the roots as they really are: their own links are followed now. A root that does not exist yet is
+    /// allowed under the name it will have; one that cannot be followed at all allows nothing.
+    pub fn new<I, P>(roots: I) -> Self
+    where
+        I: IntoIterator<Item = P>,
+        P: AsRef<Path>,
+    {
+        Self(
+            roots
+                .into_iter()
+                .filter_map(|root| follow(root.as_ref()).ok())
+                .collect(),
+        )
+    }
+
+    /// The roots as they really are.
+    #[must_use]
+    pub fn as_slice(&self) -> &[PathBuf] {
+        &self.0
+    }
+
+    /// The path to open for `path`, with all symbolic links followed and no `..` left, if it lies in one of the
+    /// roots. Works for what does not exist yet: then the part that exists is followed and the rest is taken as it
+    /// is. `..` behind a link leaves the link's target, as in the kernel. A dangling link leads where it points.
+    ///
+    /// # Errors
+    /// A [`PathError`] when the path leads elsewhere, is not absolute, or cannot be followed.
+    pub fn contains(&self, path: impl AsRef<Path>) -> Result<PathBuf, PathError> {
+        let path = path.as_ref();
+        let resolved = follow(path)?;
+        // Path::starts_with compares whole components: `/work` does not hold `/workshop`.
+        if self.0.iter().any(|root| resolved.starts_with(root)) {
+            Ok(resolved)
+        } else {
+            Err(PathError::Outside {
+                path: path.to_owned(),
+                resolved,
+            })
+        }
+    }
+}
+
+/// Opens a path that [`Roots::contains`] answered, and fails (ELOOP) if a link has been put into it since. `create`
+/// makes missing files, not folders, with mode 0666 less the umask.
+///
+/// # Errors
+/// The system's answer, of `openat2`.
+pub fn open_resolved(path: &Path, write: bool, create: bool) -> io::Result<File> {
+    let mut flags = if write { OFlags::RDWR } else { OFlags::RDONLY };
+    flags |= OFlags::CLOEXEC | OFlags::NOCTTY;
+    let mut mode = Mode::empty();
+    if create {
+        flags |= OFlags::CREATE;
+        mode = Mode::from_raw_mode(0o666);
+    }
+    let links = ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
+    Ok(File::from(openat2(CWD, path, flags, mode, links)?))
+}
+
+/// Follows a path component by component, as the kernel does, but goes on where nothing exists.
+fn follow(path: &Path) -> Result<PathBuf, PathError> {
+    if path.as_os_str().as_bytes().contains(&0) {
+        return Err(PathError::Nul {
+            path: path.to_owned(),
+        });
+    }
+    if !path.is_absolute() {
+        return Err(PathError::Relative {
+            path: path.to_owned(),
+        });
+    }
+    let mut ahead: VecDeque<OsString> = VecDeque::new();
+    queue(&mut ahead, path);
+    let mut reached = PathBuf::from("/");
+    let mut links = 0;
+    while let Some(name) = ahead.pop_front() {
+        if name == ".." {
+            reached.pop();
+            continue;
+        }
+        let next = reached.join(&name);
+        let io = |source| PathError::Io {
+            path: path.to_owned(),
+            at: next.clone(),
+            source,
+        };
+        match fs::symlink_metadata(&next) {
+            Ok(meta) if meta.is_symlink() => {
+                links += 1;
+                if links > MAX_LINKS {
+                    return Err(PathError::Loop {
+                        path: path.to_owned(),
+                    });
+                }
+                let target = fs::read_link(&next).map_err(io)?;
+                if target.is_absolute() {
+                    reached = PathBuf::from("/");
+                }
+                queue(&mut ahead, &target);
+            }
+            Ok(_) => reached = next,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => reached = next,
+            Err(error) => return Err(io(error)),
+        }
+    }
+    Ok(reached)
+}
+
+/// Puts the components of `path` before what is still ahead.
+fn queue(ahead: &mut VecDeque<OsString>, path: &Path) {
+    for component in path.components().rev() {
+        match component {
+            Component::Normal(name) => ahead.push_front(name.to_owned()),
+            Component::ParentDir => ahead.push_front("..".into()),
+            Component::RootDir | Component::CurDir | Component::Prefix(_) => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::os::unix::fs::symlink;
+
+    #[test]
+    fn resolve_is_lexical() {
+        let cases = [
+            ("/work", "a.txt", "/work/a.txt"),
+            ("/work", "/etc/passwd", "/etc/passwd"),
+            ("/work", "../etc/./passwd", "/etc/passwd"),
+            ("/work/sub", "..", "/work"),
+            ("/work", "../../../..", "/"),
+            ("/work//a/", "./b//c/.", "/work/a/b/c"),
+            ("/work", "", "/work"),
+            ("work", "a", "/work/a"),
+        ];
+        for (base, path, expected) in cases {
+            assert_eq!(
+                resolve(Path::new(base), Path::new(path)),
+                Path::new(expected),
+                "{base} {path}"
+            );
+        }
+    }
+
+    /// `project` (the root) and `secret` beside it, with links of every kind.
+    fn fixture() -> (tempfile::TempDir, PathBuf) {
+        let dir = tempfile::tempdir().unwrap();
+        let base = dir.path().canonicalize().unwrap();
+        for folder in ["project/src/deep", "project-two", "secret"] {
+            fs::create_dir_all(base.join(folder)).unwrap();
+        }
+        for file in [
+            "project/a.txt",
+            "project/src/b.txt",
+            "secret/key",
+            "project-two/c.txt",
+        ] {
+            fs::write(base.join(file), file).unwrap();
+        }
+        let links = [
+            ("project/inner", "src"),
+            ("project/out", "../secret"),
+            ("project/out-file", "../secret/key"),
+            ("project/dangling-out", "../secret/new"),
+            ("project/dangling-in", "src/new"),
+            ("project/loop-a", "loop-b"),
+            ("project/loop-b", "loop-a"),
+            ("project/self", "."),
+            ("project/deep-link", "src/deep"),
+            ("link-to-project", "project"),
+        ];
+        for (link, target) in links {
+            symlink(target, base.join(link)).unwrap();
+        }
+        symlink(base.join("secret"), base.join("project/absolute-out")).unwrap();
+        (dir, base)
+    }
+
+    #[test]
+    fn contains_follows_links_and_refuses_what_leads_out() {
+        let (_dir, base) = fixture();
+        let roots = Roots::new([base.join("project")]);
+        let cases = [
+            ("project", Ok("project")),
+            ("project/a.txt", Ok("project/a.txt")),
+            ("project/./src/../a.txt", Ok("project/a.txt")),
+            ("project/inner/b.txt", Ok("project/src/b.txt")),
+            ("project/inner/new/file", Ok("project/src/new/file")),
+            ("project/self/self/src", Ok("project/src")),
+            ("project/dangling-in", Ok("project/src/new")),
+            ("project/deep-link/../b.txt", Ok("project/src/b.txt")),
+            ("project/new/../a.txt", Ok("project/a.txt")),
+            ("link-to-project/a.txt", Ok("project/a.txt")),
+            ("secret/../project/a.txt", Ok("project/a.txt")),
+            ("project/../secret/key", Err("path.outside")),
+            ("project/new/../../secret/key", Err("path.outside")),
+            ("project-two/c.txt", Err("path.outside")),
+            ("project/..", Err("path.outside")),
+            ("project/out", Err("path.outside")),
+            ("project/out/key", Err("path.outside")),
+            ("project/out/new", Err("path.outside")),
+            ("project/out-file", Err("path.outside")),
+            ("project/dangling-out", Err("path.outside")),
+            ("project/absolute-out/key", Err("path.outside")),
+            ("project/inner/../../secret/key", Err("path.outside")),
+            ("project/deep-link/../../../secret/key", Err("path.outside")),
+            ("project/loop-a/x", Err("path.loop")),
+            ("project/a.txt/x", Err("path.io")),
+            ("project/nul\0", Err("path.nul")),
+        ];
+        for (path, expected) in cases {
+            let found = roots
+                .contains(base.join(path))
+                .map_err(|error| error.code());
+            assert_eq!(found, expected.map(|path| base.join(path)), "{path:?}");
+        }
+        assert_eq!(
+            roots
+                .contains("project/a.txt")
+                .map_err(|error| error.code()),
+            Err("path.relative")
+        );
+        assert_eq!(
+            Roots::default()
+                .contains(base.join("project"))
+                .map_err(|e| e.code()),
+            Err("path.outside")
+        );
+        assert!(Roots::new(["/"]).contains(base.join("secret")).is_ok());
+    }
+
+    #[test]
+    fn a_root_is_taken_as_it_really_is() {
+        let (_dir, base) = fixture();
+        let roots = Roots::new([base.join("link-to-project"), base.join("later/on")]);
+        assert_eq!(
+            roots.as_slice(),
+            [base.join("project"), base.join("later/on")]
+        );
+        assert!(roots.contains(base.join("later/on/file")).is_ok());
+        assert!(roots.contains(base.join("later/file")).is_err());
+    }
+
+    #[test]
+    fn the_message_says_where_a_link_leads() {
+        let (_dir, base) = fixture();
+        let error = Roots::new([base.join("project")])
+            .contains(base.join("project/out/key"))
+            .unwrap_err();
+        let text = format!("{error}; {}", error.hint().unwrap())
+            .replace(&base.display().to_string(), "BASE");
+        assert_eq!(
+            text,
+            "BASE/project/out/key is outside the allowed folders (it leads to BASE/secret/key); \
+             allow BASE/secret/key or a folder above it, or use a path inside the project"
+        );
+    }
+
+    #[test]
+    fn an_opened_path_has_no_links() {
+        let (_dir, base) = fixture();
+        let open = |path: &str| open_resolved(&base.join(path), false, false);
+        assert!(open("project/a.txt").is_ok());
+        for path in ["project/inner/b.txt", "project/out-file"] {
+            assert_eq!(
+                open(path).unwrap_err().raw_os_error(),
+                Some(libc::ELOOP),
+                "{path}"
+            );
+        }
+        let new = base.join("project/new.txt");
+        assert!(open_resolved(&new, true, false).is_err());
+        assert!(open_resolved(&new, true, true).is_ok() && new.exists());
+    }
+
+    proptest! {
+        /// The law: whatever the kernel can follow, we follow to the same place; and an answer is always in a root.
+        #[test]
+        fn agrees_with_the_kernel(names in prop::collection::vec(
+            prop::sample::select(vec![
+                "..", ".", "project", "project-two", "secret", "src", "deep", "inner", "out", "self", "deep-link", "a.txt",
+                "b.txt", "key", "absolute-out", "link-to-project", "dangling-in", "loop-a", "new", "out-file",
+            ]), 0..8,
+        )) {
+            let (_dir, base) = fixture();
+            let path = names.iter().fold(base.clone(), |path, name| path.join(name));
+            if let Ok(expected) = fs::canonicalize(&path) {
+                prop_assert_eq!(follow(&path).unwrap(), expected);
+            }
+            if let Ok(inside) = Roots::new([base.join("project")]).contains(&path) {
+                prop_assert!(inside.starts_with(base.join("project")));
+                prop_assert!(!inside.components().any(|part| part == Component::ParentDir));
+                if let Ok(real) = fs::canonicalize(&inside) {
+                    prop_assert_eq!(real, inside);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,190 @@
+//! What a process may touch, as Landlock rules.
+
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+
+use landlock::{
+    ABI, Access as _, AccessFs, AccessNet, CompatLevel, Compatible as _, NetPort, Ruleset,
+    RulesetAttr as _, RulesetCreated, RulesetCreatedAttr as _, RulesetError, Scope,
+    path_beneath_rules,
+};
+
+/// The newest version of Landlock whose rules we have tried; what an older kernel lacks is left out.
+const KNOWN: ABI = ABI::V7;
+/// The first version that guards `truncate`, so that "no write" is true.
+const FILES_ABI: u32 = 3;
+/// The first version with TCP rules.
+const TCP_ABI: u32 = 4;
+
+/// How much of a [`Policy`] is enforced.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Level {
+    /// Nothing: the kernel has no Landlock, or it is switched off.
+    None,
+    /// Some rules: the kernel is older than the rules that the policy needs.
+    Partial,
+    /// Every rule.
+    Full,
+}
+
+/// Folders that programs need in order to start at all: programs, libraries, configuration, `/proc`, and what C
+/// libraries and JS runtimes read of the machine. `/run/systemd/resolve` is where `/etc/resolv.conf` often points.
+const SYSTEM_READ: &[&str] = &[
+    "/usr",
+    "/lib",
+    "/lib32",
+    "/lib64",
+    "/bin",
+    "/sbin",
+    "/etc",
+    "/proc",
+    "/nix/store",
+    "/run/current-system",
+    "/run/systemd/resolve",
+    "/sys/devices/system/cpu",
+    "/sys/fs/cgroup",
+];
+/// Devices without state that everybody may use.
+const SYSTEM_DEVICES: &[&str] = &[
+    "/dev/null",
+    "/dev/zero",
+    "/dev/full",
+    "/dev/random",
+    "/dev/urandom",
+    "/dev/tty",
+];
+
+/// What a process may touch; all else is denied. Paths that do not exist when the process starts are skipped. The
+/// program's own file may always be read and executed.
+///
+/// A confined process can also not signal or trace a process outside, nor connect to an abstract UNIX socket outside
+/// (Linux 6.12). If it runs as root it loses the capabilities that would get around this. UDP and UNIX sockets with a
+/// path are not restricted.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Policy {
+    /// Files and folders (with all below) that may be read and executed.
+    pub read: Vec<PathBuf>,
+    /// Files and folders (with all below) that may be read, executed and changed.
+    pub write: Vec<PathBuf>,
+    /// TCP ports that may be bound (0: one that the system picks); `None` is all, an empty list is none.
+    pub bind_tcp: Option<Vec<u16>>,
+    /// TCP ports that may be connected to; `None` is all, an empty list is none.
+    pub connect_tcp: Option<Vec<u16>>,
+}
+
+impl Policy {
+    /// What a program needs in order to start: system folders to read, `/dev/null` and its like to write. No rule for
+    /// TCP.
+    #[must_use]
+    pub fn system() -> Self {
+        Self {
+            read: SYSTEM_READ.iter().map(PathBuf::from).collect(),
+            write: SYSTEM_DEVICES.iter().map(PathBuf::from).collect(),
+            bind_tcp: None,
+            connect_tcp: None,
+        }
+    }
+
+    /// Allows one more file or folder to be read.
+    #[must_use]
+    pub fn read(mut self, path: impl Into<PathBuf>) -> Self {
+        self.read.push(path.into());
+        self
+    }
+
+    /// Allows one more file or folder to be read and changed.
+    #[must_use]
+    pub fn write(mut self, path: impl Into<PathBuf>) -> Self {
+        self.write.push(path.into());
+        self
+    }
+
+    /// How much of this policy a kernel with this Landlock version (0: none) enforces.
+    pub(crate) fn level_for(&self, abi: u32) -> Level {
+        let tcp = self.bind_tcp.is_some() || self.connect_tcp.is_some();
+        let needed = if tcp { TCP_ABI } else { FILES_ABI };
+        match abi {
+            0 => Level::None,
+            abi if abi < needed => Level::Partial,
+            _ => Level::Full,
+        }
+    }
+
+    /// Makes the ruleset, in the host and before fork, since it allocates; `None` when the kernel has no Landlock.
+    /// The child only hands the descriptor to `landlock_restrict_self`.
+    pub(crate) fn ruleset(&self, program: &Path) -> Result<Option<OwnedFd>, RulesetError> {
+        let mut ruleset = Ruleset::default()
+            .set_compatibility(CompatLevel::BestEffort)
+            .handle_access(AccessFs::from_all(KNOWN))?
+            .scope(Scope::AbstractUnixSocket | Scope::Signal)?;
+        if self.bind_tcp.is_some() {
+            ruleset = ruleset.handle_access(AccessNet::BindTcp)?;
+        }
+        if self.connect_tcp.is_some() {
+            ruleset = ruleset.handle_access(AccessNet::ConnectTcp)?;
+        }
+        let created = ruleset
+            .create()?
+            .add_rules(path_beneath_rules(&self.read, AccessFs::from_read(KNOWN)))?
+            .add_rules(path_beneath_rules([program], AccessFs::from_read(KNOWN)))?
+            .add_rules(path_beneath_rules(&self.write, AccessFs::from_all(KNOWN)))?;
+        let created = add_ports(created, self.bind_tcp.as_deref(), AccessNet::BindTcp)?;
+        let created = add_ports(created, self.connect_tcp.as_deref(), AccessNet::ConnectTcp)?;
+        Ok(created.into())
+    }
+}
+
+fn add_ports(
+    mut ruleset: RulesetCreated,
+    ports: Option<&[u16]>,
+    access: AccessNet,
+) -> Result<RulesetCreated, RulesetError> {
+    for port in ports.unwrap_or_default() {
+        ruleset = ruleset.add_rule(NetPort::new(*port, access))?;
+    }
+    Ok(ruleset)
+}
+
+/// The Landlock version of the running kernel, 0 when it has none.
+#[expect(
+    unsafe_code,
+    reason = "landlock_create_ruleset has no wrapper that answers the version"
+)]
+pub(crate) fn kernel_abi() -> u32 {
+    const CREATE_RULESET_VERSION: libc::c_uint = 1;
+    // SAFETY: with this flag and a null attribute of size 0 the call only answers a number.
+    let answer = unsafe {
+        libc::syscall(
+            libc::SYS_landlock_create_ruleset,
+            std::ptr::null::<libc::c_void>(),
+            0_usize,
+            CREATE_RULESET_VERSION,
+        )
+    };
+    u32::try_from(answer).unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn level_by_kernel_and_rules() {
+        let files = Policy::system();
+        let tcp = Policy {
+            bind_tcp: Some(vec![0]),
+            ..Policy::default()
+        };
+        let cases = [
+            (&files, 0, Level::None),
+            (&files, 2, Level::Partial),
+            (&files, 3, Level::Full),
+            (&tcp, 0, Level::None),
+            (&tcp, 3, Level::Partial),
+            (&tcp, 4, Level::Full),
+        ];
+        for (policy, abi, expected) in cases {
+            assert_eq!(policy.level_for(abi), expected, "{policy:?} at {abi}");
+        }
+    }
+}

@@ -1,0 +1,113 @@
+//! What `/proc` says about processes. A process is named by its number *and* its start time, since numbers are reused.
+
+use std::fs;
+
+/// More processes than this are not looked at: a scan must end.
+const MAX_SCAN: usize = 65_536;
+
+/// One line of `/proc/PID/stat`, as far as needed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Stat {
+    pub(crate) pid: u32,
+    /// The state letter: `Z` is a zombie, `X` is dead.
+    pub(crate) state: u8,
+    pub(crate) parent: u32,
+    pub(crate) group: u32,
+    pub(crate) session: u32,
+    /// Clock ticks since boot.
+    pub(crate) start: u64,
+}
+
+impl Stat {
+    /// False for a zombie, which holds its number but runs no more.
+    pub(crate) fn is_running(&self) -> bool {
+        !matches!(self.state, b'Z' | b'X' | b'x')
+    }
+}
+
+/// The start time of a process in clock ticks since boot (field 22 of `/proc/PID/stat`); `None` when there is no such
+/// process. Together with the number it names a process for as long as the machine runs.
+#[must_use]
+pub fn start_time(pid: u32) -> Option<u64> {
+    stat(pid).map(|stat| stat.start)
+}
+
+pub(crate) fn stat(pid: u32) -> Option<Stat> {
+    let text = fs::read(format!("/proc/{pid}/stat")).ok()?;
+    parse(pid, &String::from_utf8_lossy(&text))
+}
+
+/// All processes that can be seen.
+pub(crate) fn all() -> Vec<Stat> {
+    let Ok(entries) = fs::read_dir("/proc") else {
+        return Vec::new();
+    };
+    entries
+        .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())
+        .take(MAX_SCAN)
+        .filter_map(stat)
+        .collect()
+}
+
+/// The name in the second field may hold spaces and parentheses, so the fields are counted from the last one.
+fn parse(pid: u32, line: &str) -> Option<Stat> {
+    let (_, rest) = line.rsplit_once(')')?;
+    let mut fields = rest.split_ascii_whitespace();
+    Some(Stat {
+        pid,
+        state: *fields.next()?.as_bytes().first()?,
+        parent: fields.next()?.parse().ok()?,
+        group: fields.next()?.parse().ok()?,
+        session: fields.next()?.parse().ok()?,
+        // Behind the session (field 6) stand 15 others, then the start time (field 22).
+        start: fields.nth(15)?.parse().ok()?,
+    })
+}
+
+/// The id of this boot: start times are only comparable within one.
+pub(crate) fn boot_id() -> String {
+    fs::read_to_string("/proc/sys/kernel/random/boot_id")
+        .map_or_else(|_| "-".to_owned(), |id| id.trim().to_owned())
+}
+
+/// The PID namespace: numbers are only comparable within one.
+pub(crate) fn pid_namespace() -> String {
+    fs::read_link("/proc/self/ns/pid")
+        .map_or_else(|_| "-".to_owned(), |id| id.display().to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_hostile_name_does_not_shift_the_fields() {
+        let tail = "S 10 42 7 0 -1 4194304 1 2 3 4 5 6 7 8 20 0 1 0 987654 1000 1";
+        for name in ["sh", "a b", "x) S 1 1 1", "((", ""] {
+            let stat = parse(42, &format!("42 ({name}) {tail}")).unwrap();
+            let expected = Stat {
+                pid: 42,
+                state: b'S',
+                parent: 10,
+                group: 42,
+                session: 7,
+                start: 987_654,
+            };
+            assert_eq!(stat, expected, "{name}");
+        }
+        assert_eq!(parse(42, "42 (sh) S 10"), None);
+        assert_eq!(parse(42, ""), None);
+    }
+
+    #[test]
+    fn sees_itself() {
+        let me = std::process::id();
+        let stat = stat(me).unwrap();
+        assert!(stat.is_running());
+        assert!(
+            all()
+                .iter()
+                .any(|other| other.pid == me && other.start == stat.start)
+        );
+    }
+}

@@ -1,0 +1,275 @@
+//! What is done in the child between fork and exec. Only async-signal-safe calls: no allocation, no lock, no panic.
+
+use std::io;
+
+/// The channel's file descriptor in every process that has one.
+pub(crate) const CHANNEL_FD: libc::c_int = 3;
+
+/// The resource that carries a process tree's tag: `RLIMIT_LOCKS` has had no meaning since Linux 2.4.25, is inherited
+/// by everything a process starts, can be read from outside, and can be lowered but not raised. So a daemon that left
+/// its group, its session and its parent is still known as ours.
+const TAG_RESOURCE: libc::__rlimit_resource_t = libc::RLIMIT_LOCKS;
+/// Tags lie in this range; no one sets a lock limit of such a size.
+pub(crate) const TAG_RANGE: std::ops::Range<u64> = (1 << 40)..(1 << 62);
+
+/// What a confined root may not do (numbers of `linux/capability.h`): load modules, raw I/O, trace, administer, reboot,
+/// raise limits, make devices, watch performance, load BPF. `CAP_PERFMON` and `CAP_SYS_ADMIN` are there because since
+/// Linux 6.16 they open `/proc/PID/environ` of every process, past Landlock.
+const GIVEN_UP: [libc::c_ulong; 9] = [16, 17, 19, 21, 22, 24, 27, 38, 39];
+
+/// What the process gets when its host ends.
+const DEATH_SIGNAL: libc::c_ulong = 9;
+
+/// The identity of an open file: what file descriptor 3 was before fork.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct FileId {
+    device: libc::dev_t,
+    inode: libc::ino_t,
+}
+
+/// Everything the child needs, prepared before fork. Plain numbers, so that the closure owns nothing.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Setup {
+    /// The host, to see whether it died between fork and `prctl`.
+    pub(crate) host: libc::pid_t,
+    pub(crate) data: Option<u64>,
+    pub(crate) nofile: Option<u64>,
+    pub(crate) tag: Option<u64>,
+    /// The child's end of the channel, and what was open as 3 in the host.
+    pub(crate) channel: Option<(libc::c_int, Option<FileId>)>,
+    pub(crate) no_new_privs: bool,
+    /// There is a policy, enforced by Landlock or not: capabilities that get around it are given up.
+    pub(crate) confined: bool,
+    pub(crate) ruleset: Option<libc::c_int>,
+}
+
+impl Setup {
+    /// Runs in the child, behind `setpgid` and `chdir`.
+    #[expect(
+        unsafe_code,
+        reason = "system calls between fork and exec, where only raw calls are allowed"
+    )]
+    pub(crate) fn apply(&self) -> io::Result<()> {
+        // SAFETY: every call is async-signal-safe, takes plain numbers or pointers to locals that outlive it, and
+        // `io::Error::last_os_error` does not allocate.
+        unsafe {
+            check(prctl(libc::PR_SET_PDEATHSIG, DEATH_SIGNAL))?;
+            if libc::getppid() != self.host {
+                // The host died before the signal was asked for: nobody is left to report to.
+                libc::_exit(127);
+            }
+            self.limit()?;
+            self.descriptors()?;
+            if self.no_new_privs || self.confined {
+                check(prctl(libc::PR_SET_NO_NEW_PRIVS, 1))?;
+            }
+            if self.confined {
+                for capability in GIVEN_UP {
+                    // Refused to all but root, who alone has something to lose, and for numbers this kernel lacks.
+                    prctl(libc::PR_CAPBSET_DROP, capability);
+                }
+            }
+            if let Some(ruleset) = self.ruleset {
+                let answer = libc::syscall(libc::SYS_landlock_restrict_self, ruleset, 0_u32);
+                check(if answer == 0 { 0 } else { -1 })?;
+            }
+        }
+        Ok(())
+    }
+
+    #[expect(unsafe_code, reason = "see `apply`")]
+    unsafe fn limit(&self) -> io::Result<()> {
+        // SAFETY: as in `apply`.
+        unsafe {
+            set_limit(libc::RLIMIT_CORE, 0)?;
+            if let Some(bytes) = self.data {
+                set_limit(libc::RLIMIT_DATA, bytes)?;
+            }
+            if let Some(count) = self.nofile {
+                set_limit(libc::RLIMIT_NOFILE, count)?;
+            }
+            if let Some(tag) = self.tag {
+                // The tag is a help, not a promise: without it the tree is found by its parents.
+                let _ = set_limit(TAG_RESOURCE, tag);
+            }
+        }
+        Ok(())
+    }
+
+    /// Puts the channel at 3 and marks all others close-on-exec, also those that some C library of the host opened
+    /// without the mark.
+    #[expect(unsafe_code, reason = "see `apply`")]
+    unsafe fn descriptors(&self) -> io::Result<()> {
+        let mut first = CHANNEL_FD;
+        // SAFETY: as in `apply`.
+        unsafe {
+            if let Some((end, before)) = self.channel {
+                // The standard library reports a failed exec through a pipe of its own. Were that pipe 3, we would
+                // close it here and a failure would look like a success: the caller tries again instead.
+                if file_id(CHANNEL_FD) != before {
+                    return Err(io::Error::from_raw_os_error(RETRY));
+                }
+                check(libc::dup2(end, CHANNEL_FD))?;
+                check(libc::fcntl(CHANNEL_FD, libc::F_SETFD, 0))?;
+                first += 1;
+            }
+            let closed = libc::syscall(
+                libc::SYS_close_range,
+                first,
+                libc::c_uint::MAX,
+                libc::CLOSE_RANGE_CLOEXEC,
+            );
+            if closed != 0 {
+                mark_close_on_exec(first);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The error of a child that saw another file at 3 than its parent did; exec never answers this one.
+pub(crate) const RETRY: libc::c_int = libc::EBADFD;
+
+/// The kernel reads five words and refuses unknown ones that are not zero, so all are passed in full width.
+#[expect(unsafe_code, reason = "see `Setup::apply`")]
+unsafe fn prctl(option: libc::c_int, argument: libc::c_ulong) -> libc::c_int {
+    const NONE: libc::c_ulong = 0;
+    // SAFETY: the options used here take a number, no pointer.
+    unsafe { libc::prctl(option, argument, NONE, NONE, NONE) }
+}
+
+/// For kernels before 5.11, which lack the flag. Bounded: the host does not have more files than this.
+#[expect(unsafe_code, reason = "see `Setup::apply`")]
+unsafe fn mark_close_on_exec(first: libc::c_int) {
+    for fd in first..65_536 {
+        // SAFETY: a number that is not open answers an error and nothing happens.
+        unsafe {
+            let flags = libc::fcntl(fd, libc::F_GETFD);
+            if flags >= 0 {
+                libc::fcntl(fd, libc::F_SETFD, flags | libc::FD_CLOEXEC);
+            }
+        }
+    }
+}
+
+#[expect(unsafe_code, reason = "see `Setup::apply`")]
+unsafe fn set_limit(resource: libc::__rlimit_resource_t, value: u64) -> io::Result<()> {
+    // SAFETY: both pointers are to locals.
+    unsafe {
+        let mut now = libc::rlimit {
+            rlim_cur: 0,
+            rlim_max: 0,
+        };
+        check(libc::getrlimit(resource, &raw mut now))?;
+        let value = value.min(now.rlim_max);
+        let new = libc::rlimit {
+            rlim_cur: value,
+            rlim_max: value,
+        };
+        check(libc::setrlimit(resource, &raw const new))
+    }
+}
+
+fn check(answer: libc::c_int) -> io::Result<()> {
+    if answer == -1 {
+        Err(io::Error::last_os_error())
+    } else {
+        Ok(())
+    }
+}
+
+/// What is open under a number, `None` when nothing is.
+#[expect(unsafe_code, reason = "the number is looked at without owning it")]
+pub(crate) fn file_id(fd: libc::c_int) -> Option<FileId> {
+    // SAFETY: the buffer is a local of the right type, zero is a valid value of it, and a number that is not open
+    // answers an error.
+    unsafe {
+        let mut stat: libc::stat = std::mem::zeroed();
+        (libc::fstat(fd, &raw mut stat) == 0).then_some(FileId {
+            device: stat.st_dev,
+            inode: stat.st_ino,
+        })
+    }
+}
+
+/// Occupies 3 in the host when it is free, so that no other descriptor (the standard library's own error pipe above
+/// all) comes to stand there while a child is started. The number stays taken for the life of the host.
+pub(crate) fn reserve_channel_fd() {
+    if file_id(CHANNEL_FD).is_some() {
+        return;
+    }
+    if let Ok(null) = std::fs::File::open("/dev/null")
+        && let Ok(held) = rustix::io::fcntl_dupfd_cloexec(&null, CHANNEL_FD)
+    {
+        use std::os::fd::{AsRawFd as _, IntoRawFd as _};
+        if held.as_raw_fd() == CHANNEL_FD {
+            let _ = held.into_raw_fd();
+        } else if null.as_raw_fd() == CHANNEL_FD {
+            let _ = null.into_raw_fd();
+        }
+    }
+}
+
+/// A fresh tag for a process tree, below the host's own limit (which is a tag too, when we run inside ourselves);
+/// `None` when there is no room below.
+pub(crate) fn fresh_tag() -> Option<u64> {
+    use std::hash::{BuildHasher as _, RandomState};
+    let top = tag_limit(0)?.min(TAG_RANGE.end);
+    let span = top
+        .checked_sub(TAG_RANGE.start)
+        .filter(|span| *span > 1 << 20)?;
+    // Each RandomState has keys of its own, seeded by the system: unique is enough here, secret it need not be.
+    let random = RandomState::new().hash_one(std::process::id());
+    Some(TAG_RANGE.start + random % span)
+}
+
+/// The tag of a process, if it has one.
+pub(crate) fn tag_of(pid: u32) -> Option<u64> {
+    tag_limit(pid).filter(|tag| TAG_RANGE.contains(tag))
+}
+
+/// The hard limit of the tag's resource; 0 is the host itself.
+#[expect(
+    unsafe_code,
+    reason = "reading another process's limit has no safe wrapper"
+)]
+fn tag_limit(pid: u32) -> Option<u64> {
+    let pid = libc::pid_t::try_from(pid).ok()?;
+    let mut now = libc::rlimit {
+        rlim_cur: 0,
+        rlim_max: 0,
+    };
+    // SAFETY: a null new limit only reads; the old one is a local.
+    let answer = unsafe { libc::prlimit(pid, TAG_RESOURCE, std::ptr::null(), &raw mut now) };
+    (answer == 0).then_some(now.rlim_max)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tags_differ_and_lie_below_the_own_limit() {
+        let limit = tag_limit(0).unwrap();
+        let tags: Vec<u64> = (0..100).filter_map(|_| fresh_tag()).collect();
+        // Nested too deeply to have any is the other right answer.
+        assert!(tags.len() == 100 || tags.is_empty());
+        assert!(
+            tags.iter()
+                .all(|tag| TAG_RANGE.contains(tag) && *tag < limit)
+        );
+        assert_eq!(
+            tags.iter().collect::<std::collections::HashSet<_>>().len(),
+            tags.len()
+        );
+    }
+
+    #[test]
+    fn the_channels_number_is_taken_in_the_host() {
+        reserve_channel_fd();
+        let before = file_id(CHANNEL_FD);
+        assert!(before.is_some());
+        reserve_channel_fd();
+        assert_eq!(file_id(CHANNEL_FD), before);
+    }
+}

@@ -1,0 +1,297 @@
+//! The one thread that starts processes, and the handle to it.
+
+use std::ffi::OsStr;
+use std::os::fd::{AsRawFd as _, OwnedFd};
+use std::os::unix::net::UnixStream;
+use std::os::unix::process::CommandExt as _;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::{OnceLock, mpsc};
+use std::{io, thread};
+
+use tokio::sync::oneshot;
+
+use crate::child::Child;
+use crate::error::SandboxError;
+use crate::ledger::Ledger;
+use crate::policy::{self, Level};
+use crate::process::Process;
+use crate::setup::{self, CHANNEL_FD, RETRY, Setup};
+use crate::spec::{Spec, Stdio};
+use crate::which::{is_executable, which};
+
+/// How often a start is tried again when another thread took file descriptor 3 meanwhile.
+const ATTEMPTS: usize = 8;
+
+/// A handle to the spawning thread; cheap to clone. All handles of a host share one thread, which never ends: the
+/// parent-death signal of every process hangs on it.
+#[derive(Debug, Clone)]
+pub struct Spawner {
+    jobs: mpsc::Sender<Job>,
+    ledger: Option<Ledger>,
+}
+
+struct Job {
+    spec: Spec,
+    ledger: Option<Ledger>,
+    reply: oneshot::Sender<Result<Started, SandboxError>>,
+}
+
+/// A process and the host's ends of its streams, not yet bound to a runtime. Dropping it kills the process, so a
+/// caller that gave up waiting leaves nothing behind.
+pub(crate) struct Started {
+    pub(crate) process: Process,
+    pub(crate) stdin: Option<OwnedFd>,
+    pub(crate) stdout: Option<OwnedFd>,
+    pub(crate) stderr: Option<OwnedFd>,
+    pub(crate) channel: Option<UnixStream>,
+    pub(crate) level: Option<Level>,
+}
+
+impl Spawner {
+    /// Starts the spawning thread, or joins the one that runs.
+    ///
+    /// # Errors
+    /// [`SandboxError::Thread`] when no thread can be started.
+    pub fn new() -> Result<Self, SandboxError> {
+        static JOBS: OnceLock<mpsc::Sender<Job>> = OnceLock::new();
+        if let Some(jobs) = JOBS.get() {
+            return Ok(Self {
+                jobs: jobs.clone(),
+                ledger: None,
+            });
+        }
+        setup::reserve_channel_fd();
+        restore_child_signal();
+        let (jobs, receiver) = mpsc::channel::<Job>();
+        thread::Builder::new()
+            .name("spawner".into())
+            .spawn(move || {
+                for Job {
+                    spec,
+                    ledger,
+                    reply,
+                } in receiver
+                {
+                    // Nobody waits any more: do not even start it.
+                    if reply.is_closed() {
+                        continue;
+                    }
+                    let mut started = start(&spec);
+                    if let (Ok(started), Some(ledger)) = (&mut started, ledger) {
+                        started.process.enter(ledger, &spec.label_or_name());
+                    }
+                    drop(reply.send(started));
+                }
+            })
+            .map_err(|source| SandboxError::Thread { source })?;
+        // Two first callers at once: the loser's thread ends with its sender, before it started anything.
+        let jobs = JOBS.get_or_init(|| jobs).clone();
+        Ok(Self { jobs, ledger: None })
+    }
+
+    /// A handle that writes every process it starts into `ledger`, until the process has been reaped.
+    #[must_use]
+    pub fn with_ledger(mut self, ledger: Ledger) -> Self {
+        self.ledger = Some(ledger);
+        self
+    }
+
+    /// What the running kernel offers for a [`crate::Policy`] that uses all of its fields.
+    #[must_use]
+    pub fn level(&self) -> Level {
+        crate::Policy {
+            bind_tcp: Some(Vec::new()),
+            ..Default::default()
+        }
+        .level_for(policy::kernel_abi())
+    }
+
+    /// The Landlock version of the running kernel, 0 when it has none; for the doctor's report.
+    #[must_use]
+    pub fn landlock_abi(&self) -> u32 {
+        policy::kernel_abi()
+    }
+
+    /// Starts a process. Must be called within a tokio runtime with I/O. A dropped future leaves no process behind.
+    ///
+    /// The process has its own process group, dies with the host, has exactly the environment given, no open file
+    /// beyond its streams (and 3, if a channel was asked for), and no core dumps.
+    ///
+    /// # Errors
+    /// [`SandboxError::NotFound`] and [`SandboxError::Cwd`] for what can be named; [`SandboxError::Spawn`] for the
+    /// rest; [`SandboxError::Policy`] when the rules were refused; [`SandboxError::Watch`] when it cannot be watched.
+    pub async fn spawn(&self, spec: Spec) -> Result<Child, SandboxError> {
+        let (reply, answer) = oneshot::channel();
+        let ledger = self.ledger.clone();
+        self.jobs
+            .send(Job {
+                spec,
+                ledger,
+                reply,
+            })
+            .map_err(|_| SandboxError::Stopped)?;
+        Child::from_started(answer.await.map_err(|_| SandboxError::Stopped)??)
+    }
+}
+
+/// A host that was itself started with SIGCHLD ignored would lose its children's exit codes: the kernel reaps them.
+#[expect(
+    unsafe_code,
+    reason = "reading and setting a signal's disposition has no safe wrapper"
+)]
+fn restore_child_signal() {
+    // SAFETY: a null new action only reads into a local, for which zero is a valid value; SIG_DFL runs no handler.
+    unsafe {
+        let mut now: libc::sigaction = std::mem::zeroed();
+        if libc::sigaction(libc::SIGCHLD, std::ptr::null(), &raw mut now) == 0
+            && now.sa_sigaction == libc::SIG_IGN
+        {
+            libc::signal(libc::SIGCHLD, libc::SIG_DFL);
+        }
+    }
+}
+
+/// Runs on the spawning thread.
+fn start(spec: &Spec) -> Result<Started, SandboxError> {
+    check_cwd(spec)?;
+    let program = find(spec)?;
+    let failed = |source| SandboxError::Spawn {
+        program: program.clone(),
+        source,
+    };
+    for _ in 1..ATTEMPTS {
+        match try_start(spec, &program)? {
+            Err(error) if error.raw_os_error() == Some(RETRY) => setup::reserve_channel_fd(),
+            other => return other.map_err(failed),
+        }
+    }
+    try_start(spec, &program)?.map_err(failed)
+}
+
+/// The outer error is final, the inner one is that of fork, setup or exec.
+fn try_start(spec: &Spec, program: &Path) -> Result<io::Result<Started>, SandboxError> {
+    let ruleset = match &spec.policy {
+        Some(policy) => policy
+            .ruleset(program)
+            .map_err(|source| SandboxError::Policy {
+                program: program.to_owned(),
+                source: Box::new(source),
+            })?,
+        None => None,
+    };
+    let level = spec.policy.as_ref().map(|policy| match &ruleset {
+        Some(_) => policy.level_for(policy::kernel_abi()),
+        None => Level::None,
+    });
+    Ok(fork(spec, program, ruleset.as_ref(), level))
+}
+
+fn fork(
+    spec: &Spec,
+    program: &Path,
+    ruleset: Option<&OwnedFd>,
+    level: Option<Level>,
+) -> io::Result<Started> {
+    let (host_end, child_end) = match spec.channel {
+        true => {
+            setup::reserve_channel_fd();
+            UnixStream::pair().map(|(host, child)| (Some(host), Some(child)))?
+        }
+        false => (None, None),
+    };
+    let tag = setup::fresh_tag();
+    let setup = Setup {
+        host: std::process::id().cast_signed(),
+        data: spec.limits.data,
+        nofile: spec.limits.nofile,
+        tag,
+        channel: child_end
+            .as_ref()
+            .map(|end| (end.as_raw_fd(), setup::file_id(CHANNEL_FD))),
+        no_new_privs: spec.no_new_privs,
+        confined: spec.policy.is_some(),
+        ruleset: ruleset.map(|ruleset| ruleset.as_raw_fd()),
+    };
+    let mut child = command(spec, program, setup).spawn()?;
+    drop(child_end);
+    Ok(Started {
+        process: Process::adopt(child.id(), tag)?,
+        stdin: child.stdin.take().map(OwnedFd::from),
+        stdout: child.stdout.take().map(OwnedFd::from),
+        stderr: child.stderr.take().map(OwnedFd::from),
+        channel: host_end,
+        level,
+    })
+}
+
+#[expect(
+    clippy::disallowed_methods,
+    reason = "invariant 4: this is the one place"
+)]
+#[expect(
+    unsafe_code,
+    reason = "pre_exec: parent-death signal, limits and Landlock are set by the child itself"
+)]
+fn command(spec: &Spec, program: &Path, setup: Setup) -> Command {
+    let mut command = Command::new(program);
+    command
+        .args(&spec.args)
+        .env_clear()
+        .envs(spec.env.iter().map(|(name, value)| (name, value)))
+        .current_dir(&spec.cwd)
+        .stdin(stdio(spec.stdin))
+        .stdout(stdio(spec.stdout))
+        .stderr(stdio(spec.stderr))
+        .process_group(0);
+    if program != spec.program {
+        // A program found on PATH is told the name it was called by, as a shell would.
+        command.arg0(&spec.program);
+    }
+    // SAFETY: `Setup::apply` makes async-signal-safe calls only, on plain numbers; the descriptors behind them are
+    // kept open by the caller until `spawn` has returned.
+    unsafe {
+        command.pre_exec(move || setup.apply());
+    }
+    command
+}
+
+fn stdio(stdio: Stdio) -> std::process::Stdio {
+    match stdio {
+        Stdio::Null => std::process::Stdio::null(),
+        Stdio::Pipe => std::process::Stdio::piped(),
+    }
+}
+
+fn check_cwd(spec: &Spec) -> Result<(), SandboxError> {
+    let cwd = |source| SandboxError::Cwd {
+        program: spec.program.clone(),
+        cwd: spec.cwd.clone(),
+        source,
+    };
+    let meta = std::fs::metadata(&spec.cwd).map_err(cwd)?;
+    if meta.is_dir() {
+        Ok(())
+    } else {
+        Err(cwd(io::ErrorKind::NotADirectory.into()))
+    }
+}
+
+/// The program's absolute path, so that "not found" is told apart from every other failure of exec.
+fn find(spec: &Spec) -> Result<PathBuf, SandboxError> {
+    let not_found = |search: &OsStr| SandboxError::NotFound {
+        program: spec.program.clone(),
+        search: search.to_owned(),
+    };
+    if spec.program.as_os_str().as_encoded_bytes().contains(&b'/') {
+        let file = spec.cwd.join(&spec.program);
+        // A file that is there but not executable is exec's to refuse (EACCES), with a better message.
+        return if is_executable(&file) || file.is_file() {
+            Ok(file)
+        } else {
+            Err(not_found(spec.cwd.as_os_str()))
+        };
+    }
+    let path = spec.var_value("PATH").unwrap_or_default();
+    which(&spec.program, path).ok_or_else(|| not_found(path))
+}

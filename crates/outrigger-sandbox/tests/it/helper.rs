@@ -1,0 +1,64 @@
+//! The other side of some tests: this test binary, started again with `OUTRIGGER_IT_HELPER` set.
+
+use std::io::Write as _;
+use std::net::{TcpListener, TcpStream};
+
+use outrigger_sandbox::ledger::Ledger;
+use outrigger_sandbox::{Spec, Stdio};
+use tokio::io::AsyncReadExt as _;
+
+const SWITCH: &str = "OUTRIGGER_IT_HELPER";
+
+/// This test binary as a program that does `task`.
+pub(crate) fn spec(task: &str) -> Spec {
+    Spec::new(std::env::current_exe().unwrap())
+        .args([
+            "--exact",
+            "helper::helper",
+            "--nocapture",
+            "--test-threads=1",
+        ])
+        .var(SWITCH, task)
+        .var("PATH", "/usr/local/bin:/usr/bin:/bin")
+}
+
+/// Not a test: does nothing unless it is started by [`spec`].
+#[test]
+fn helper() {
+    let Some(task) = std::env::var_os(SWITCH) else {
+        return;
+    };
+    let task = task.into_string().unwrap();
+    let (name, argument) = task.split_once(' ').unwrap();
+    match name {
+        "connect" => say(TcpStream::connect(("127.0.0.1", argument.parse().unwrap())).map(drop)),
+        "bind" => say(TcpListener::bind(("127.0.0.1", argument.parse().unwrap())).map(drop)),
+        "host" => host(argument),
+        other => panic!("no task {other}"),
+    }
+}
+
+fn say(answer: std::io::Result<()>) {
+    match answer {
+        Ok(()) => println!("\nANSWER ok"),
+        Err(error) => println!("\nANSWER {:?}", error.kind()),
+    }
+}
+
+/// A host with one shell that has started a process of its own; says both numbers, then waits to be killed.
+#[tokio::main]
+async fn host(ledger: &str) {
+    let spawner = super::spawner().with_ledger(Ledger::open(ledger).unwrap());
+    let script = super::sh("sleep 1000 & echo $$ $!; wait")
+        .stdout(Stdio::Pipe)
+        .label("shell");
+    let mut child = spawner.spawn(script).await.unwrap();
+    let mut stdout = child.stdout.take().unwrap();
+    let mut line = Vec::new();
+    while !line.ends_with(b"\n") {
+        line.push(stdout.read_u8().await.unwrap());
+    }
+    print!("\nPIDS {}", String::from_utf8(line).unwrap());
+    std::io::stdout().flush().unwrap();
+    std::future::pending::<()>().await;
+}

@@ -1,0 +1,66 @@
+//! Real processes: what reaches them, what holds them, what ends them.
+
+#![expect(
+    clippy::unwrap_used,
+    reason = "helpers of tests are tests; clippy.toml only knows the functions"
+)]
+
+mod confine;
+mod end;
+mod helper;
+mod start;
+
+use std::time::Duration;
+
+use outrigger_sandbox::{Output, SandboxError, Spawner, Spec, run, start_time};
+
+/// Far beyond what any test needs; a test that gets here has failed.
+const PLENTY: Duration = Duration::from_secs(60);
+
+fn spawner() -> Spawner {
+    Spawner::new().unwrap()
+}
+
+/// `sh -c script` with the usual PATH and nothing else.
+fn sh(script: &str) -> Spec {
+    Spec::new("sh")
+        .arg("-c")
+        .arg(script)
+        .var("PATH", "/usr/local/bin:/usr/bin:/bin")
+}
+
+async fn output(spec: Spec) -> Result<Output, SandboxError> {
+    run(&spawner(), spec, PLENTY, 1 << 20).await
+}
+
+/// Standard output of a process that must succeed.
+async fn text(spec: Spec) -> String {
+    let output = output(spec).await.unwrap();
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert!(output.exit.success(), "{}: {stderr}", output.exit);
+    String::from_utf8(output.stdout).unwrap()
+}
+
+/// Runs, in the sense of not being a zombie.
+fn is_running(pid: u32) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    stat.rsplit_once(')')
+        .is_some_and(|(_, rest)| !rest.starts_with(" Z") && !rest.starts_with(" X"))
+}
+
+/// Waits until a condition holds; fails the test when it never does.
+async fn eventually(what: &str, condition: impl Fn() -> bool) {
+    let started = std::time::Instant::now();
+    while !condition() {
+        assert!(started.elapsed() < PLENTY, "never: {what}");
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+}
+
+/// Neither running nor a zombie any more.
+async fn vanishes(pid: u32) {
+    eventually(&format!("process {pid} is reaped"), || {
+        start_time(pid).is_none()
+    })
+    .await;
+}

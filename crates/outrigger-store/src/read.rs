@@ -1,0 +1,367 @@
+//! Reading: each reader has a connection of its own, so that reads never wait for the writer.
+
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+
+use outrigger_protocol::Millis;
+use outrigger_protocol::id::{MessageId, SessionId, TurnId};
+use outrigger_protocol::log::LogRecord;
+use outrigger_protocol::message::{MessageInfo, MessageWithParts, Part};
+use outrigger_protocol::session::{Session, Todo};
+use rusqlite::{Connection, OpenFlags, OptionalExtension, Params, params};
+use serde::de::DeserializeOwned;
+
+use crate::error::StoreError;
+use crate::open::{self, OpenOptions};
+
+/// Connections that are kept open for the next reader.
+const MOST_IDLE: usize = 4;
+
+/// Which sessions to list. The default lists all.
+#[derive(Clone, Debug, Default)]
+pub struct SessionFilter {
+    /// Of this project.
+    pub project: Option<String>,
+    /// With this working directory.
+    pub directory: Option<String>,
+    /// Without those that an agent started (subagents).
+    pub roots_only: bool,
+    /// At most so many.
+    pub limit: Option<usize>,
+}
+
+/// Which part of the log is meant.
+#[derive(Clone, Copy, Debug)]
+pub enum Scope<'a> {
+    /// Records of a session.
+    Session(&'a SessionId),
+    /// Records of a turn.
+    Turn(&'a TurnId),
+}
+
+/// Which records of the log to read. The default reads all.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct RecordQuery<'a> {
+    /// Of this session or turn.
+    pub scope: Option<Scope<'a>>,
+    /// Of this kind, as [`LogRecord::kind`] names it.
+    pub kind: Option<&'a str>,
+    /// With a greater number than this.
+    pub after: i64,
+    /// At most so many.
+    pub limit: Option<usize>,
+}
+
+/// A record with its place in the log.
+#[derive(Clone, Debug, PartialEq)]
+pub struct StoredRecord {
+    /// Number in the log, from 1.
+    pub seq: i64,
+    /// When it was written.
+    pub at: Millis,
+    /// The record.
+    pub record: LogRecord,
+}
+
+/// A turn, as its steps tell.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TurnInfo {
+    /// The turn.
+    pub turn: TurnId,
+    /// Its session.
+    pub session: SessionId,
+    /// When its first step was.
+    pub began: Millis,
+    /// When its last step was.
+    pub last_at: Millis,
+    /// Number of its last step, from 0.
+    pub last_step: u64,
+    /// Number of that step's record in the log.
+    pub last_seq: i64,
+    /// It has not ended.
+    pub open: bool,
+}
+
+pub(crate) struct Readers {
+    path: PathBuf,
+    options: OpenOptions,
+    idle: Mutex<Vec<Connection>>,
+}
+
+impl Readers {
+    pub(crate) fn new(path: &Path, options: OpenOptions) -> Self {
+        Self {
+            path: path.to_path_buf(),
+            options,
+            idle: Mutex::new(Vec::new()),
+        }
+    }
+
+    /// Closes every idle connection.
+    pub(crate) fn clear(&self) {
+        self.idle
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clear();
+    }
+
+    /// Reads within one transaction, so that several statements see the same state.
+    pub(crate) fn read<T>(
+        &self,
+        read: impl FnOnce(&Reader<'_>) -> Result<T, StoreError>,
+    ) -> Result<T, StoreError> {
+        let kept = self
+            .idle
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .pop();
+        let conn = match kept {
+            Some(conn) => conn,
+            None => open::connect(&self.path, OpenFlags::SQLITE_OPEN_READ_ONLY, &self.options)?,
+        };
+        let result = conn
+            .unchecked_transaction()
+            .map_err(|e| StoreError::sqlite(&self.path, "read", e))
+            .and_then(|tx| {
+                read(&Reader {
+                    conn: &tx,
+                    path: &self.path,
+                })
+            });
+        if result.is_ok() {
+            let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
+            if idle.len() < MOST_IDLE {
+                idle.push(conn);
+            }
+        }
+        result
+    }
+}
+
+/// A connection within a read transaction.
+pub(crate) struct Reader<'a> {
+    conn: &'a Connection,
+    path: &'a Path,
+}
+
+impl Reader<'_> {
+    pub(crate) fn sql<T>(
+        &self,
+        read: impl FnOnce(&Connection) -> rusqlite::Result<T>,
+    ) -> Result<T, StoreError> {
+        read(self.conn).map_err(|e| StoreError::sqlite(self.path, "read", e))
+    }
+
+    fn decode<T: DeserializeOwned>(
+        &self,
+        what: &str,
+        id: &str,
+        body: &str,
+    ) -> Result<T, StoreError> {
+        serde_json::from_str(body).map_err(|e| StoreError::Decode {
+            path: self.path.to_path_buf(),
+            what: format!("{what} {id}"),
+            message: e.to_string(),
+        })
+    }
+
+    /// Rows of an identifier and a JSON text.
+    fn bodies(&self, sql: &str, values: impl Params) -> Result<Vec<(String, String)>, StoreError> {
+        self.sql(|conn| {
+            conn.prepare_cached(sql)?
+                .query_map(values, |row| Ok((row.get(0)?, row.get(1)?)))?
+                .collect()
+        })
+    }
+
+    fn list<T: DeserializeOwned>(
+        &self,
+        what: &str,
+        sql: &str,
+        values: impl Params,
+    ) -> Result<Vec<T>, StoreError> {
+        self.bodies(sql, values)?
+            .iter()
+            .map(|(id, body)| self.decode(what, id, body))
+            .collect()
+    }
+
+    pub(crate) fn session(&self, id: &SessionId) -> Result<Option<Session>, StoreError> {
+        let found = self.list(
+            "session",
+            "SELECT id, body FROM sessions WHERE id = ?",
+            [id.as_str()],
+        )?;
+        Ok(found.into_iter().next())
+    }
+
+    pub(crate) fn sessions(&self, filter: &SessionFilter) -> Result<Vec<Session>, StoreError> {
+        self.list(
+            "session",
+            "SELECT id, body FROM sessions
+             WHERE (?1 IS NULL OR project = ?1) AND (?2 IS NULL OR directory = ?2) AND (?3 = 0 OR parent IS NULL)
+             ORDER BY updated DESC, id LIMIT ?4",
+            params![filter.project, filter.directory, filter.roots_only, limit(filter.limit)],
+        )
+    }
+
+    pub(crate) fn children(&self, id: &SessionId) -> Result<Vec<Session>, StoreError> {
+        self.list(
+            "session",
+            "SELECT id, body FROM sessions WHERE parent = ? ORDER BY created, id",
+            [id.as_str()],
+        )
+    }
+
+    pub(crate) fn messages(
+        &self,
+        session: &SessionId,
+    ) -> Result<Vec<MessageWithParts>, StoreError> {
+        let infos: Vec<MessageInfo> = self.list(
+            "message",
+            "SELECT id, body FROM messages WHERE session = ? ORDER BY id",
+            [session.as_str()],
+        )?;
+        let parts: Vec<Part> = self.list(
+            "part",
+            "SELECT id, body FROM parts WHERE session = ? ORDER BY message, id",
+            [session.as_str()],
+        )?;
+        // Both lists ascend by message: one walk joins them. Parts of a message that is not there are passed over.
+        let mut parts = parts.into_iter().peekable();
+        let mut out = Vec::with_capacity(infos.len());
+        for info in infos {
+            let mut own = Vec::new();
+            while let Some(part) = parts.next_if(|part| part.message_id <= *info.id()) {
+                if part.message_id == *info.id() {
+                    own.push(part);
+                }
+            }
+            out.push(MessageWithParts { info, parts: own });
+        }
+        Ok(out)
+    }
+
+    pub(crate) fn message(
+        &self,
+        session: &SessionId,
+        message: &MessageId,
+    ) -> Result<Option<MessageWithParts>, StoreError> {
+        let key = [session.as_str(), message.as_str()];
+        let found: Vec<MessageInfo> = self.list(
+            "message",
+            "SELECT id, body FROM messages WHERE session = ? AND id = ?",
+            key,
+        )?;
+        let Some(info) = found.into_iter().next() else {
+            return Ok(None);
+        };
+        let parts = self.list(
+            "part",
+            "SELECT id, body FROM parts WHERE session = ? AND message = ? ORDER BY id",
+            key,
+        )?;
+        Ok(Some(MessageWithParts { info, parts }))
+    }
+
+    pub(crate) fn todos(&self, session: &SessionId) -> Result<Vec<Todo>, StoreError> {
+        let found: Vec<Vec<Todo>> = self.list(
+            "todo list",
+            "SELECT session, body FROM todos WHERE session = ?",
+            [session.as_str()],
+        )?;
+        Ok(found.into_iter().next().unwrap_or_default())
+    }
+
+    pub(crate) fn turns(&self, only: Turns<'_>) -> Result<Vec<TurnInfo>, StoreError> {
+        const COLUMNS: &str =
+            "SELECT turn, session, began, last_at, last_step, last_seq, open FROM turns";
+        let (sql, key, most) = match only {
+            Turns::Open => (
+                format!("{COLUMNS} WHERE open = 1 AND ?1 IS NULL ORDER BY last_seq LIMIT ?2"),
+                None,
+                -1,
+            ),
+            Turns::Last(session, most) => (
+                format!("{COLUMNS} WHERE session = ?1 ORDER BY last_seq DESC LIMIT ?2"),
+                Some(session.as_str()),
+                limit(Some(most)),
+            ),
+            Turns::One(turn) => (
+                format!("{COLUMNS} WHERE turn = ?1 LIMIT ?2"),
+                Some(turn.as_str()),
+                1,
+            ),
+        };
+        self.sql(|conn| {
+            conn.prepare_cached(&sql)?
+                .query_map(params![key, most], |row| {
+                    Ok(TurnInfo {
+                        turn: TurnId(row.get(0)?),
+                        session: SessionId(row.get(1)?),
+                        began: row.get::<_, i64>(2)?.unsigned_abs(),
+                        last_at: row.get::<_, i64>(3)?.unsigned_abs(),
+                        last_step: row.get::<_, i64>(4)?.unsigned_abs(),
+                        last_seq: row.get(5)?,
+                        open: row.get(6)?,
+                    })
+                })?
+                .collect()
+        })
+    }
+
+    pub(crate) fn records(&self, query: &RecordQuery<'_>) -> Result<Vec<StoredRecord>, StoreError> {
+        let (place, key) = match query.scope {
+            None => ("?1 IS NULL", None),
+            Some(Scope::Session(id)) => ("session = ?1", Some(id.as_str())),
+            Some(Scope::Turn(id)) => ("turn = ?1", Some(id.as_str())),
+        };
+        let kind = if query.kind.is_some() {
+            "kind = ?2"
+        } else {
+            "?2 IS NULL"
+        };
+        let sql = format!(
+            "SELECT seq, at, body FROM log WHERE {place} AND {kind} AND seq > ?3 ORDER BY seq LIMIT ?4"
+        );
+        let rows: Vec<(i64, i64, String)> = self.sql(|conn| {
+            conn.prepare_cached(&sql)?
+                .query_map(
+                    params![key, query.kind, query.after, limit(query.limit)],
+                    |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)),
+                )?
+                .collect()
+        })?;
+        rows.into_iter()
+            .map(|(seq, at, body)| {
+                Ok(StoredRecord {
+                    seq,
+                    at: at.unsigned_abs(),
+                    record: self.decode("record", &seq.to_string(), &body)?,
+                })
+            })
+            .collect()
+    }
+
+    pub(crate) fn hash_at(&self, seq: i64) -> Result<Option<crate::chain::Hash>, StoreError> {
+        self.sql(|conn| {
+            conn.prepare_cached("SELECT hash FROM log WHERE seq = ?")?
+                .query_row([seq], |row| row.get(0))
+                .optional()
+        })
+    }
+}
+
+/// Which turns to read.
+#[derive(Clone, Copy)]
+pub(crate) enum Turns<'a> {
+    Open,
+    /// The newest first, at most so many.
+    Last(&'a SessionId, usize),
+    One(&'a TurnId),
+}
+
+/// SQLite takes a negative limit for none.
+fn limit(most: Option<usize>) -> i64 {
+    most.map_or(-1, |n| i64::try_from(n).unwrap_or(-1))
+}

@@ -1,0 +1,285 @@
+//! Salvage: what can still be read of a damaged file goes into a new one.
+//!
+//! The damaged file is read page by page and never written. That rows can be told from garbage, and old copies from
+//! newer ones, is due to the hash in each row: what hashes right is a row of the log as it was written, wherever in the
+//! file it is found. The projections are not read but made anew.
+
+mod pages;
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use outrigger_protocol::log::LogRecord;
+use rusqlite::TransactionBehavior;
+
+use crate::chain::{self, Head, Row};
+use crate::error::StoreError;
+use crate::open::{self, Lock, OpenOptions, beside};
+use crate::project;
+use pages::{Pages, Value, Version};
+
+/// What a salvage found. `Display` says it in a few lines.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SalvageReport {
+    /// The damaged file, which is as it was.
+    pub from: PathBuf,
+    /// The new file.
+    pub into: PathBuf,
+    /// Records in the new file.
+    pub rows: u64,
+    /// Sessions in the new file.
+    pub sessions: u64,
+    /// Messages in the new file.
+    pub messages: u64,
+    /// Records that are lost, by number from and to. Of those at the end, the ones that an index knows of.
+    pub lost: Vec<(i64, i64)>,
+    /// Records that could be read but do not give their hash: their contents may be wrong. They are in the new file.
+    pub altered: Vec<i64>,
+    /// Bytes missing at the end of the damaged file, as far as its header tells; the newest records stood there.
+    pub missing_bytes: u64,
+}
+
+impl std::fmt::Display for SalvageReport {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        writeln!(
+            f,
+            "{} records ({} sessions, {} messages) were copied from {} to {}.",
+            self.rows,
+            self.sessions,
+            self.messages,
+            self.from.display(),
+            self.into.display()
+        )?;
+        if self.lost.is_empty() {
+            writeln!(f, "No record is known to be missing.")?;
+        } else {
+            let count: i64 = self.lost.iter().map(|(a, b)| b - a + 1).sum();
+            write!(f, "{count} records are lost:")?;
+            for (a, b) in &self.lost {
+                if a == b {
+                    write!(f, " {a}")?;
+                } else {
+                    write!(f, " {a}-{b}")?;
+                }
+            }
+            writeln!(f, ".")?;
+        }
+        if self.missing_bytes > 0 {
+            writeln!(
+                f,
+                "The file is {} bytes shorter than it should be: the newest records may be missing.",
+                self.missing_bytes
+            )?;
+        }
+        if !self.altered.is_empty() {
+            writeln!(
+                f,
+                "Records that were read but may be wrong: {:?}.",
+                self.altered
+            )?;
+        }
+        write!(
+            f,
+            "Permissions that were granted for good are not copied; the damaged file was not changed."
+        )
+    }
+}
+
+/// A row and whether it gives its hash.
+struct Found {
+    row: Row,
+    sound: bool,
+}
+
+/// Where a row was found.
+#[derive(Clone, Copy)]
+struct Place {
+    page: u32,
+    version: Version,
+    index: usize,
+    sound: bool,
+}
+
+/// Copies every record that can be read from the damaged store at `path` into a new store at `into`. Records keep their
+/// numbers; the hash chain is made anew, so the new store is valid. Values of `meta` are not copied: nothing tells a
+/// value that holds from an old one, and permissions are among them.
+///
+/// # Errors
+/// [`StoreError::Exists`], [`StoreError::Busy`] when the damaged store is in use, [`StoreError::NothingLeft`], or what
+/// kept the files from being read or written. No new file is left behind then.
+pub fn salvage(path: &Path, into: &Path) -> Result<SalvageReport, StoreError> {
+    if into.exists() || beside(into, "-wal").exists() {
+        return Err(StoreError::Exists {
+            path: into.to_path_buf(),
+        });
+    }
+    std::fs::metadata(path).map_err(|e| StoreError::io(path, "read", e))?;
+    // Before the first descriptor: closing one would drop the locks of a store that is open in this process.
+    let _lock = Lock::exclusive(path)?;
+    let pages = Pages::open(path).map_err(|e| StoreError::io(path, "read", e))?;
+    let (places, last) = find(&pages);
+    if places.is_empty() {
+        return Err(StoreError::NothingLeft {
+            path: path.to_path_buf(),
+        });
+    }
+    let result = write(&pages, &places, last, path, into);
+    if result.is_err() {
+        // This file is ours and half done.
+        for suffix in ["", "-wal", "-shm", "-lock"] {
+            let _ = std::fs::remove_file(beside(into, suffix));
+        }
+    }
+    result
+}
+
+/// Looks at every page for rows of the log. Only their places are kept: a log may be larger than memory.
+/// The other number is that of the last record that an index knows of: it may be lost itself.
+fn find(pages: &Pages) -> (BTreeMap<i64, Place>, i64) {
+    let mut places: BTreeMap<i64, Place> = BTreeMap::new();
+    let mut last = 0;
+    for page in pages.numbers() {
+        for &version in pages.versions(page) {
+            let known = pages.index_cells(page, version);
+            last = known
+                .iter()
+                .filter_map(|payload| indexed(payload))
+                .fold(last, i64::max);
+            for (index, cell) in pages.cells(page, version).iter().enumerate() {
+                if cell.rowid < 1 || places.get(&cell.rowid).is_some_and(|known| known.sound) {
+                    continue;
+                }
+                if let Some(Found { sound, .. }) = log_row(&cell.payload) {
+                    let place = Place {
+                        page,
+                        version,
+                        index,
+                        sound,
+                    };
+                    if sound {
+                        places.insert(cell.rowid, place);
+                    } else {
+                        places.entry(cell.rowid).or_insert(place);
+                    }
+                }
+            }
+        }
+    }
+    (places, last)
+}
+
+/// The record's number in an entry of an index of the log (session or turn, kind, number), if these bytes are one.
+fn indexed(payload: &[u8]) -> Option<i64> {
+    match pages::record(payload)?.as_slice() {
+        [
+            Value::Text(_),
+            Value::Text("event" | "turn_step" | "hook" | "tool"),
+            Value::Int(seq),
+        ] => Some(*seq),
+        _ => None,
+    }
+}
+
+/// The row of the log that these bytes are, if they are one.
+fn log_row(payload: &[u8]) -> Option<Found> {
+    let values = pages::record(payload)?;
+    let [
+        Value::Null,
+        Value::Int(at),
+        Value::Text(kind),
+        session,
+        turn,
+        Value::Text(body),
+        Value::Blob(prev),
+        Value::Blob(hash),
+    ] = values.as_slice()
+    else {
+        return None;
+    };
+    let optional = |value: &Value<'_>| match value {
+        Value::Null => Some(None),
+        Value::Text(text) => Some(Some((*text).to_owned())),
+        _ => None,
+    };
+    let row = Row {
+        at: *at,
+        kind: (*kind).to_owned(),
+        session: optional(session)?,
+        turn: optional(turn)?,
+        body: (*body).to_owned(),
+    };
+    let sound = row.hash(prev) == *hash;
+    // Without its hash a row must at least be a record that can be read later.
+    if !sound && !serde_json::from_str::<LogRecord>(body).is_ok_and(|record| record.kind() == *kind)
+    {
+        return None;
+    }
+    Some(Found { row, sound })
+}
+
+fn write(
+    pages: &Pages,
+    places: &BTreeMap<i64, Place>,
+    last: i64,
+    path: &Path,
+    into: &Path,
+) -> Result<SalvageReport, StoreError> {
+    const ROWS_IN_A_TRANSACTION: usize = 1000;
+    let sql = |e| StoreError::sqlite(into, "write what was salvaged", e);
+    let mut opened = open::open(into, &OpenOptions::default())?;
+    let mut report = SalvageReport {
+        from: path.to_path_buf(),
+        into: into.to_path_buf(),
+        missing_bytes: pages
+            .expected_len
+            .unwrap_or(0)
+            .saturating_sub(pages.main_len()),
+        ..SalvageReport::default()
+    };
+    let mut head = Head {
+        seq: 0,
+        hash: chain::GENESIS,
+    };
+    let mut places = places.iter().peekable();
+    while places.peek().is_some() {
+        let tx = opened
+            .conn
+            .transaction_with_behavior(TransactionBehavior::Immediate)
+            .map_err(sql)?;
+        for (&seq, place) in places.by_ref().take(ROWS_IN_A_TRANSACTION) {
+            let cells = pages.cells(place.page, place.version);
+            let Some(found) = cells
+                .get(place.index)
+                .and_then(|cell| log_row(&cell.payload))
+            else {
+                // The disk gave it the first time and does not now.
+                continue;
+            };
+            if seq > head.seq + 1 {
+                report.lost.push((head.seq + 1, seq - 1));
+            }
+            if !found.sound {
+                report.altered.push(seq);
+            }
+            chain::append(&tx, &mut head, seq, &found.row).map_err(sql)?;
+            project::apply(&tx, seq, &found.row).map_err(sql)?;
+            report.rows += 1;
+        }
+        tx.commit().map_err(sql)?;
+    }
+    if last > head.seq {
+        report.lost.push((head.seq + 1, last));
+    }
+    let count = |table: &str| {
+        opened
+            .conn
+            .query_row(&format!("SELECT count(*) FROM {table}"), [], |row| {
+                row.get::<_, i64>(0)
+            })
+            .map(i64::unsigned_abs)
+            .map_err(sql)
+    };
+    report.sessions = count("sessions")?;
+    report.messages = count("messages")?;
+    Ok(report)
+}

@@ -1,0 +1,132 @@
+//! The bundled tools: names, parameters, permissions and output texts as the reference has them, since models and plugins know
+//! these; descriptions in our own words.
+
+mod bash;
+mod edit;
+mod find;
+mod html;
+mod invalid;
+mod read;
+mod session;
+mod skill;
+mod webfetch;
+mod write;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use outrigger_protocol::tool::ToolSpec;
+use serde_json::{Value, json};
+
+use crate::error::ToolError;
+use crate::host::{AgentEntry, SkillEntry};
+use crate::runtime::ToolRuntime;
+use crate::tool::Tool;
+
+/// Settings of the bundled tools.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Options {
+    /// Shell of the `bash` tool; else `$SHELL` if it is one that takes `-c` as `sh` does, else bash, else sh.
+    pub shell: Option<std::path::PathBuf>,
+    /// How long a shell command may run when the model says nothing (the reference's two minutes).
+    pub shell_timeout: Duration,
+    /// Names of further variables that shell commands see; a trailing `*` stands for any rest.
+    pub shell_env: Vec<String>,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            shell: None,
+            shell_timeout: Duration::from_secs(120),
+            shell_env: Vec::new(),
+        }
+    }
+}
+
+/// Registers the bundled tools in the reference's order.
+///
+/// # Errors
+/// [`ToolError::BadSchema`], which would be a mistake in this crate.
+pub fn register_all(runtime: &ToolRuntime, options: &Options) -> Result<(), ToolError> {
+    let tools: [Arc<dyn Tool>; 12] = [
+        Arc::new(invalid::invalid()),
+        Arc::new(invalid::question()),
+        Arc::new(bash::Bash::new(options.clone())),
+        Arc::new(read::Read::new()),
+        Arc::new(find::Glob::new()),
+        Arc::new(find::Grep::new()),
+        Arc::new(edit::Edit::new()),
+        Arc::new(write::Write::new()),
+        Arc::new(session::Task::new()),
+        Arc::new(webfetch::WebFetch::new()),
+        Arc::new(session::TodoWrite::new()),
+        Arc::new(skill::Skill::new()),
+    ];
+    tools.into_iter().try_for_each(|tool| runtime.register(tool))
+}
+
+/// The description of a tool as the model gets it: `task` and `skill` name what there is to choose from.
+#[must_use]
+pub fn describe(spec: &ToolSpec, agents: &[AgentEntry], skills: &[SkillEntry]) -> String {
+    let lines: Vec<String> = match (spec.source.as_str(), spec.name.as_str()) {
+        ("builtin", "task") => agents
+            .iter()
+            .filter(|agent| agent.subagent)
+            .map(|agent| format!("- {}: {}", agent.name, agent.description))
+            .collect(),
+        ("builtin", "skill") => skills
+            .iter()
+            .map(|skill| format!("- {}: {}", skill.name, skill.description))
+            .collect(),
+        _ => return spec.description.clone(),
+    };
+    let what = if spec.name == "task" {
+        "Agents"
+    } else {
+        "Skills"
+    };
+    if lines.is_empty() {
+        return format!("{}\n\n{what}: none at present.", spec.description);
+    }
+    format!("{}\n\n{what}:\n{}", spec.description, lines.join("\n"))
+}
+
+// A specification of a bundled tool. `properties` and `required` are those of the reference's schema.
+fn spec(name: &str, description: &str, properties: Value, required: &[&str]) -> ToolSpec {
+    ToolSpec {
+        name: name.to_owned(),
+        description: description.trim().to_owned(),
+        input_schema: json!({
+            "$schema": "https://json-schema.org/draft/2020-12/schema",
+            "type": "object",
+            "properties": properties,
+            "required": required,
+        }),
+        read_only: false,
+        hidden: false,
+        source: "builtin".to_owned(),
+    }
+}
+
+// A spec of a tool that changes nothing.
+fn reading(mut spec: ToolSpec) -> ToolSpec {
+    spec.read_only = true;
+    spec
+}
+
+// The largest integer that the reference's schemas allow.
+const MAX_SAFE: i64 = 9_007_199_254_740_991;
+
+fn text<'a>(input: &'a Value, key: &str) -> &'a str {
+    input.get(key).and_then(Value::as_str).unwrap_or("")
+}
+
+// A whole number; models also write `5.0`.
+fn number(input: &Value, key: &str) -> Option<u64> {
+    let value = input.get(key)?;
+    value.as_u64().or_else(|| {
+        let n = value.as_f64()?;
+        (n >= 0.0 && n.fract() == 0.0 && n <= MAX_SAFE as f64).then_some(n as u64)
+    })
+}

@@ -1,0 +1,146 @@
+//! `edit`: replaces a text in a file.
+
+use futures_util::future::BoxFuture;
+use outrigger_protocol::tool::{ToolOutput, ToolSpec};
+use serde_json::{Value, json};
+
+use super::write::{ask_edit, publish_change};
+use super::{spec, text};
+use crate::diff::diff;
+use crate::error::ToolError;
+use crate::files::{Kind, Located, Text, WRITING, locate, read_text, write_text};
+use crate::host::{PermissionAsk, ToolContext, lock};
+use crate::matching::replace;
+use crate::tool::Tool;
+
+const DESCRIPTION: &str = r"
+Replaces a text in a file.
+
+- oldString has to be what stands in the file, with its indentation. Do not take over the line numbers (`12: `) that read puts before each line.
+- It has to be found exactly once. If it is found more often, give more of the lines around it, or set replaceAll to change every place (to rename something, for instance).
+- newString takes its place as it is, so write it with the right indentation.
+- An empty oldString makes a new file with newString as content.
+- filePath is an absolute path, or relative to the working directory.
+";
+
+/// The edit tool.
+pub(super) struct Edit {
+    spec: ToolSpec,
+}
+
+impl Edit {
+    pub(super) fn new() -> Self {
+        let string = json!({"type": "string"});
+        Self {
+            spec: spec(
+                "edit",
+                DESCRIPTION,
+                json!({"filePath": string, "oldString": string, "newString": string, "replaceAll": {"type": "boolean"}}),
+                &["filePath", "oldString", "newString"],
+            ),
+        }
+    }
+}
+
+// What the file becomes; the texts are the reference's.
+struct Plan {
+    at: Located,
+    old: Option<Text>,
+    new: Text,
+}
+
+fn target(input: &Value, ctx: &ToolContext) -> Result<Located, ToolError> {
+    match text(input, "filePath") {
+        "" => Err(ToolError::failed("filePath is required")),
+        path => locate(ctx, path),
+    }
+}
+
+fn plan(input: &Value, ctx: &ToolContext) -> Result<Plan, ToolError> {
+    let at = target(input, ctx)?;
+    let (from, to) = (text(input, "oldString"), text(input, "newString"));
+    if from == to {
+        return Err(ToolError::failed(
+            "No changes to apply: oldString and newString are identical.",
+        ));
+    }
+    let old = read_text(&at)?;
+    let new = match &old {
+        None if from.is_empty() => Text::parse(to.to_owned()),
+        None => {
+            return Err(ToolError::failed(format!(
+                "File {} not found",
+                at.shown.display()
+            )));
+        }
+        Some(_) if from.is_empty() => {
+            return Err(ToolError::failed(
+                "oldString cannot be empty when editing an existing file. Provide the exact text to replace, or use write for an intentional full-file replacement.",
+            ));
+        }
+        Some(old) => {
+            let everywhere = input.get("replaceAll").and_then(Value::as_bool) == Some(true);
+            let text = replace(&old.text, from, to, everywhere)
+                .map_err(|e| ToolError::failed(e.to_string()))?;
+            Text { text, bom: old.bom }
+        }
+    };
+    Ok(Plan { at, old, new })
+}
+
+impl Tool for Edit {
+    fn spec(&self) -> &ToolSpec {
+        &self.spec
+    }
+
+    fn permissions(
+        &self,
+        input: &Value,
+        ctx: &ToolContext,
+    ) -> Result<Vec<PermissionAsk>, ToolError> {
+        let at = target(input, ctx)?;
+        let mut asks: Vec<PermissionAsk> = at.ask_outside(Kind::File).into_iter().collect();
+        // An error about a file outside would tell what is in it, so the question about the folder comes first.
+        let change = match plan(input, ctx) {
+            Ok(plan) => {
+                let before = plan.old.map(|old| old.text).unwrap_or_default();
+                Some(diff(&at.shown, &before, &plan.new.text))
+            }
+            Err(error) if at.inside => return Err(error),
+            Err(_) => None,
+        };
+        asks.push(ask_edit(&at, change.as_ref(), ctx));
+        Ok(asks)
+    }
+
+    fn run<'a>(
+        &'a self,
+        input: Value,
+        ctx: &'a ToolContext,
+    ) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
+        Box::pin(async move {
+            let plan = {
+                let _writing = lock(&WRITING);
+                let plan = plan(&input, ctx)?;
+                write_text(&plan.at, &plan.new)?;
+                plan
+            };
+            publish_change(&plan.at, plan.old.is_some(), ctx);
+            let before = plan.old.map(|old| old.text).unwrap_or_default();
+            let change = diff(&plan.at.shown, &before, &plan.new.text);
+            let metadata = json!({
+                "diagnostics": {},
+                "diff": change.patch,
+                "filediff": change.filediff(&plan.at.shown, &before, &plan.new.text),
+            });
+            // The reference reports the change before the call ends, so that it can be shown.
+            ctx.progress(None, metadata.clone());
+            Ok(ToolOutput {
+                title: plan.at.relative(ctx),
+                output: "Edit applied successfully.".to_owned(),
+                metadata,
+                attachments: None,
+            })
+        })
+    }
+}

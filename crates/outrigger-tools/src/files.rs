@@ -1,0 +1,337 @@
+//! Paths and files of the tools. Every path that comes from a model or a plugin goes through [`locate`] (invariant 11).
+
+use std::fs::{self, File};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::path::{Component, Path, PathBuf};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use outrigger_sandbox::paths::{PathError, Roots, open_resolved, resolve};
+use serde_json::json;
+
+use crate::error::ToolError;
+use crate::host::{PermissionAsk, ToolContext};
+
+/// Only one tool changes files at a time: two edits of one file in the same answer must not lose one of them.
+pub(crate) static WRITING: Mutex<()> = Mutex::new(());
+
+/// The largest file that `edit` and `write` read as a whole.
+const LARGEST: u64 = 64 * 1024 * 1024;
+
+const BOM: &str = "\u{feff}";
+
+/// A path, resolved and checked.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Located {
+    /// As named: absolute, without `..`, links not followed. For people, rules and the model.
+    pub(crate) shown: PathBuf,
+    /// With links followed. This is what is opened.
+    pub(crate) real: PathBuf,
+    /// It lies in the working directory or the project.
+    pub(crate) inside: bool,
+}
+
+/// What a path is asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    File,
+    Folder,
+}
+
+/// Resolves a path against the working directory and tells where it really leads.
+pub(crate) fn locate(ctx: &ToolContext, path: &str) -> Result<Located, ToolError> {
+    let shown = resolve(&ctx.directory, Path::new(path));
+    // `/` as project means that there is none; then only the working directory counts (the reference's rule).
+    let project = Some(&ctx.worktree).filter(|root| root.as_path() != Path::new("/"));
+    let roots = Roots::new(std::iter::once(&ctx.directory).chain(project));
+    match roots.contains(&shown) {
+        Ok(real) => Ok(Located {
+            shown,
+            real,
+            inside: true,
+        }),
+        Err(PathError::Outside { resolved, .. }) => Ok(Located {
+            shown,
+            real: resolved,
+            inside: false,
+        }),
+        Err(PathError::Io { at, source, .. }) if source.kind() == io::ErrorKind::NotADirectory => {
+            Err(ToolError::failed(format!(
+                "{} is a file, so there is nothing at {}",
+                at.display(),
+                shown.display()
+            )))
+        }
+        Err(error) => Err(ToolError::failed(error.to_string())),
+    }
+}
+
+impl Located {
+    /// Relative to the project's root, with `..` where it has to be: what titles show and permission rules match.
+    pub(crate) fn relative(&self, ctx: &ToolContext) -> String {
+        relative(&ctx.worktree, &self.shown)
+    }
+
+    /// The question that a path outside of the project needs.
+    pub(crate) fn ask_outside(&self, kind: Kind) -> Option<PermissionAsk> {
+        if self.inside {
+            return None;
+        }
+        let folder = match kind {
+            Kind::Folder => self.real.clone(),
+            Kind::File => self.real.parent().unwrap_or(&self.real).to_owned(),
+        };
+        let pattern = folder.join("*").display().to_string();
+        Some(PermissionAsk {
+            permission: "external_directory".to_owned(),
+            patterns: vec![pattern.clone()],
+            always: vec![pattern],
+            metadata: json!({"filepath": self.shown, "parentDir": folder}),
+        })
+    }
+
+    /// True where reading needs no question although it is outside: saved output and skills belong to the session.
+    pub(crate) fn is_lent(&self, ctx: &ToolContext) -> bool {
+        let mut lent = ctx.host.skills().into_iter().map(|s| s.dir);
+        let roots = Roots::new(lent.by_ref().chain(std::iter::once(ctx.artifacts.clone())));
+        roots.contains(&self.real).is_ok()
+    }
+
+    /// True when the name itself is a link.
+    pub(crate) fn is_link(&self) -> bool {
+        fs::symlink_metadata(&self.shown).is_ok_and(|meta| meta.is_symlink())
+    }
+
+    pub(crate) fn open(&self) -> io::Result<File> {
+        open_resolved(&self.real, false, false)
+    }
+}
+
+/// `path` seen from `base`; empty for `base` itself.
+pub(crate) fn relative(base: &Path, path: &Path) -> String {
+    let mut from = base.components().peekable();
+    let mut to = path.components().peekable();
+    while from.peek().is_some() && from.peek() == to.peek() {
+        from.next();
+        to.next();
+    }
+    let mut out = PathBuf::new();
+    for _ in from {
+        out.push("..");
+    }
+    for part in to {
+        if let Component::Normal(name) = part {
+            out.push(name);
+        }
+    }
+    out.display().to_string()
+}
+
+/// A text file as the edit tools see it.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Text {
+    /// Without byte order mark, line ends as they are.
+    pub(crate) text: String,
+    pub(crate) bom: bool,
+}
+
+impl Text {
+    pub(crate) fn parse(text: String) -> Self {
+        match text.strip_prefix(BOM) {
+            Some(rest) => Self {
+                text: rest.to_owned(),
+                bom: true,
+            },
+            None => Self { text, bom: false },
+        }
+    }
+
+    fn bytes(&self) -> Vec<u8> {
+        let mut out = Vec::with_capacity(self.text.len() + BOM.len());
+        if self.bom {
+            out.extend_from_slice(BOM.as_bytes());
+        }
+        out.extend_from_slice(self.text.as_bytes());
+        out
+    }
+}
+
+/// Reads a text file; `None` when there is none.
+pub(crate) fn read_text(at: &Located) -> Result<Option<Text>, ToolError> {
+    let mut file = match at.open() {
+        Ok(file) => file,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(ToolError::io("open", &at.shown, &error)),
+    };
+    let meta = file
+        .metadata()
+        .map_err(|e| ToolError::io("look at", &at.shown, &e))?;
+    if meta.is_dir() {
+        return Err(ToolError::failed(format!(
+            "Path is a directory, not a file: {}",
+            at.shown.display()
+        )));
+    }
+    if !meta.is_file() {
+        return Err(ToolError::failed(format!(
+            "Not a regular file: {}",
+            at.shown.display()
+        )));
+    }
+    if meta.len() > LARGEST {
+        return Err(ToolError::failed(format!(
+            "{} is larger than {} MiB; change it with a command instead",
+            at.shown.display(),
+            LARGEST / 1024 / 1024
+        )));
+    }
+    let mut bytes = Vec::new();
+    file.read_to_end(&mut bytes)
+        .map_err(|e| ToolError::io("read", &at.shown, &e))?;
+    let text = String::from_utf8(bytes).map_err(|_| {
+        ToolError::failed(format!(
+            "{} is not UTF-8 text; it was left as it is",
+            at.shown.display()
+        ))
+    })?;
+    Ok(Some(Text::parse(text)))
+}
+
+/// Replaces a file's content in one step: a reader sees the old or the new one, and a crash leaves one of them. Folders are made as
+/// needed, the mode is kept.
+pub(crate) fn write_text(at: &Located, text: &Text) -> Result<(), ToolError> {
+    let fail = |error: io::Error| ToolError::io("write", &at.shown, &error);
+    let folder = at.real.parent().ok_or_else(|| {
+        ToolError::failed(format!("Cannot write to {}", at.shown.display()))
+    })?;
+    fs::create_dir_all(folder).map_err(fail)?;
+    let bytes = text.bytes();
+    let old = fs::symlink_metadata(&at.real).ok();
+    match temporary(folder, &at.real) {
+        Ok((file, path)) => {
+            let done = fill(file, &bytes, old.as_ref()).and_then(|()| fs::rename(&path, &at.real));
+            if done.is_err() {
+                // The error that matters is the first one.
+                let _ = fs::remove_file(&path);
+            }
+            done.map_err(fail)
+        }
+        // A file that may be written in a folder that may not: the one case where it is changed in place.
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied && old.is_some() => {
+            let mut file = open_resolved(&at.real, true, false).map_err(fail)?;
+            file.set_len(0).map_err(fail)?;
+            file.write_all(&bytes).map_err(fail)
+        }
+        Err(error) => Err(fail(error)),
+    }
+}
+
+fn temporary(folder: &Path, real: &Path) -> io::Result<(File, PathBuf)> {
+    static NEXT: AtomicU64 = AtomicU64::new(0);
+    let name = real.file_name().unwrap_or_default().to_string_lossy();
+    let short: String = name.chars().take(40).collect();
+    loop {
+        let n = NEXT.fetch_add(1, Ordering::Relaxed);
+        let path = folder.join(format!(".{short}.{}-{n}.outrigger-tmp", std::process::id()));
+        match fs::OpenOptions::new()
+            .write(true)
+            .create_new(true)
+            .mode(0o666)
+            .open(&path)
+        {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            other => return other.map(|file| (file, path)),
+        }
+    }
+}
+
+fn fill(mut file: File, bytes: &[u8], old: Option<&fs::Metadata>) -> io::Result<()> {
+    file.write_all(bytes)?;
+    if let Some(old) = old {
+        // The owner first: changing it clears the set-user-id bits. Not being allowed to is no reason to fail.
+        let new = file.metadata()?;
+        if (new.uid(), new.gid()) != (old.uid(), old.gid()) {
+            let _ = std::os::unix::fs::fchown(&file, Some(old.uid()), Some(old.gid()));
+        }
+        file.set_permissions(fs::Permissions::from_mode(old.mode() & 0o7777))?;
+    }
+    file.sync_data()
+}
+
+/// Files that may hold instructions for work on `file`: in its folder and the ones above, up to but without `directory`, whose own
+/// instructions are in the system prompt. Nearest first; per folder the first of the reference's names that exists.
+#[must_use]
+pub fn nearby_instruction_files(file: &Path, directory: &Path) -> Vec<PathBuf> {
+    const NAMES: [&str; 3] = ["AGENTS.md", "CLAUDE.md", "CONTEXT.md"];
+    let mut found = Vec::new();
+    let mut folder = file.parent();
+    while let Some(here) = folder.filter(|here| here.starts_with(directory) && *here != directory) {
+        let named = NAMES.iter().map(|name| here.join(name));
+        found.extend(
+            named
+                .filter(|path| path != file)
+                .find(|path| path.is_file()),
+        );
+        folder = here.parent();
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn relative_paths_as_the_reference_shows_them() {
+        for (base, path, want) in [
+            ("/p", "/p/a/b.txt", "a/b.txt"),
+            ("/p", "/p", ""),
+            ("/tmp/p", "/etc/hostname", "../../etc/hostname"),
+            ("/tmp/p", "/tmp/q/x", "../q/x"),
+            ("/", "/etc/x", "etc/x"),
+        ] {
+            assert_eq!(relative(Path::new(base), Path::new(path)), want);
+        }
+    }
+
+    #[test]
+    fn a_write_keeps_the_mode_follows_no_half_state_and_leaves_no_temporary_file() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("run.sh");
+        fs::write(&path, "old").unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o751)).unwrap();
+        let at = Located {
+            shown: path.clone(),
+            real: path.clone(),
+            inside: true,
+        };
+        write_text(
+            &at,
+            &Text {
+                text: "new".into(),
+                bom: true,
+            },
+        )
+        .unwrap();
+        assert_eq!(fs::read(&path).unwrap(), "\u{feff}new".as_bytes());
+        assert_eq!(fs::metadata(&path).unwrap().mode() & 0o7777, 0o751);
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1);
+        assert_eq!(read_text(&at).unwrap().unwrap().text, "new");
+    }
+
+    #[test]
+    fn instruction_files_are_found_upwards_without_the_root() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path();
+        fs::create_dir_all(root.join("a/b")).unwrap();
+        for name in ["AGENTS.md", "a/CLAUDE.md", "a/b/AGENTS.md", "a/b/CLAUDE.md"] {
+            fs::write(root.join(name), "x").unwrap();
+        }
+        assert_eq!(
+            nearby_instruction_files(&root.join("a/b/f.rs"), root),
+            [root.join("a/b/AGENTS.md"), root.join("a/CLAUDE.md")]
+        );
+        assert!(nearby_instruction_files(&root.join("f.rs"), root).is_empty());
+    }
+}

@@ -1,0 +1,313 @@
+//! What a tool call may ask of the session that it belongs to.
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use futures_util::future::BoxFuture;
+use outrigger_protocol::event::Event;
+use outrigger_protocol::hook::Block;
+use outrigger_protocol::id::SessionId;
+use outrigger_protocol::message::ModelRef;
+use outrigger_protocol::session::Todo;
+use outrigger_protocol::tool::ToolCall;
+use outrigger_protocol::turn::HookPayload;
+use outrigger_sandbox::Spawner;
+use serde_json::Value;
+use tokio::sync::watch;
+
+use crate::error::ToolError;
+
+/// A permission question, before it has an identifier.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct PermissionAsk {
+    /// `bash`, `edit`, `read`, `external_directory` … as rules name it.
+    pub permission: String,
+    /// The commands, paths or URLs in question; each must be allowed.
+    pub patterns: Vec<String>,
+    /// Patterns that "always" would allow.
+    pub always: Vec<String>,
+    /// For display.
+    pub metadata: Value,
+}
+
+/// What a hook chain came to.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct HookVerdict {
+    /// The output after all handlers.
+    pub output: Value,
+    /// A handler refused or, at a tool's hook points, threw.
+    pub block: Option<Block>,
+}
+
+/// Work for an agent in a child session.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SubagentRequest {
+    /// Three to five words; title of the child session.
+    pub description: String,
+    /// What to do.
+    pub prompt: String,
+    /// Agent.
+    pub agent: String,
+    /// A child session of before to go on with; one that does not exist is ignored (as in the reference).
+    pub task_id: Option<String>,
+    /// Slash command that made this task, if one did.
+    pub command: Option<String>,
+}
+
+/// What a subagent came to.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SubagentAnswer {
+    /// The child session.
+    pub session_id: SessionId,
+    /// Model that it used.
+    pub model: ModelRef,
+    /// Text of its last message.
+    pub text: String,
+}
+
+/// A skill, as the `skill` tool needs it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SkillEntry {
+    /// Name.
+    pub name: String,
+    /// What it is for.
+    pub description: String,
+    /// Text behind the front matter.
+    pub content: String,
+    /// Folder of `SKILL.md`.
+    pub dir: PathBuf,
+}
+
+/// An agent, as the `task` tool needs it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct AgentEntry {
+    /// Name.
+    pub name: String,
+    /// What it is for.
+    pub description: String,
+    /// It may be called as a subagent.
+    pub subagent: bool,
+}
+
+/// An instruction file that lies beside a file that was read.
+#[derive(Clone, Debug, PartialEq)]
+pub struct NearbyInstruction {
+    /// Where.
+    pub path: PathBuf,
+    /// What it says.
+    pub text: String,
+}
+
+/// The session's side of one tool call; the agent implements it, one object per call.
+pub trait ToolHost: Send + Sync {
+    /// Runs the chain of a hook point.
+    fn hooks<'a>(
+        &'a self,
+        point: &'static str,
+        payload: HookPayload,
+    ) -> BoxFuture<'a, HookVerdict>;
+    /// Puts a permission question. `Ok`: the decision for the record, `Err`: the refusal, for the model.
+    fn ask<'a>(&'a self, ask: PermissionAsk) -> BoxFuture<'a, Result<String, String>>;
+    /// Hooks and permission questions are behind the call and it runs, with these arguments.
+    fn started(&self, input: &Value);
+    /// The running call reports.
+    fn progress(&self, title: Option<String>, metadata: Value);
+    /// Tells everyone.
+    fn publish(&self, event: Event);
+    /// Runs an agent in a child session. The host reports [`ToolHost::progress`] with the title and `{parentSessionId, sessionId,
+    /// model}` as soon as the child session exists, as the reference does.
+    fn subagent<'a>(
+        &'a self,
+        request: SubagentRequest,
+    ) -> BoxFuture<'a, Result<SubagentAnswer, ToolError>>;
+    /// Skills that this agent may load.
+    fn skills(&self) -> Vec<SkillEntry>;
+    /// Agents that there are.
+    fn agents(&self) -> Vec<AgentEntry>;
+    /// Replaces the session's todo list, stores it and tells everyone.
+    fn set_todos<'a>(&'a self, todos: Vec<Todo>) -> BoxFuture<'a, Result<(), ToolError>>;
+    /// Instruction files near `file` that this session has not been shown yet. [`crate::nearby_instruction_files`] finds
+    /// the candidates.
+    fn nearby_instructions(&self, file: &Path) -> Vec<NearbyInstruction> {
+        let _ = file;
+        Vec::new()
+    }
+}
+
+/// Tells a call that its turn was cancelled.
+#[derive(Clone, Debug)]
+pub struct CancelFlag(watch::Receiver<bool>);
+
+impl CancelFlag {
+    /// A switch and its flag.
+    #[must_use]
+    pub fn new() -> (watch::Sender<bool>, Self) {
+        let (tx, rx) = watch::channel(false);
+        (tx, Self(rx))
+    }
+    /// A flag that is never raised.
+    #[must_use]
+    pub fn never() -> Self {
+        Self::new().1
+    }
+    /// True once it is raised.
+    #[must_use]
+    pub fn is_cancelled(&self) -> bool {
+        *self.0.borrow()
+    }
+    /// Ends when it is raised; never, when its switch is gone.
+    pub async fn cancelled(&self) {
+        let mut rx = self.0.clone();
+        if rx.wait_for(|raised| *raised).await.is_err() {
+            std::future::pending::<()>().await;
+        }
+    }
+}
+
+impl From<watch::Receiver<bool>> for CancelFlag {
+    fn from(rx: watch::Receiver<bool>) -> Self {
+        Self(rx)
+    }
+}
+
+/// Limits of a call.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Limits {
+    /// Most lines of output that the model gets (the reference's 2000).
+    pub max_lines: usize,
+    /// Most bytes of output that the model gets (the reference's 50 KiB).
+    pub max_bytes: usize,
+    /// Most bytes of one output that are kept in a file.
+    pub artifact_bytes: u64,
+    /// How long a tool without a deadline of its own may run.
+    pub deadline: Duration,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            max_lines: 2000,
+            max_bytes: 50 * 1024,
+            artifact_bytes: 512 * 1024 * 1024,
+            deadline: Duration::from_secs(600),
+        }
+    }
+}
+
+#[derive(Debug, Default)]
+struct Shared {
+    decisions: Mutex<Vec<String>>,
+    reported: Mutex<Option<Value>>,
+    asking: AtomicUsize,
+    waited_ms: AtomicU64,
+}
+
+/// What a tool has at hand while it runs. Cheap to clone.
+#[derive(Clone)]
+pub struct ToolContext {
+    /// The call.
+    pub call: ToolCall,
+    /// Working directory of the session, absolute.
+    pub directory: PathBuf,
+    /// Root of the project, absolute; `/` where there is none.
+    pub worktree: PathBuf,
+    /// The session.
+    pub host: Arc<dyn ToolHost>,
+    /// Raised when the turn is cancelled.
+    pub cancel: CancelFlag,
+    /// The way to start a process.
+    pub spawner: Spawner,
+    /// Folder of the files that hold output that was cut.
+    pub artifacts: PathBuf,
+    /// Limits.
+    pub limits: Limits,
+    shared: Arc<Shared>,
+}
+
+impl ToolContext {
+    /// A context that is never cancelled, with the usual limits; set the public fields to change that.
+    #[must_use]
+    pub fn new(
+        call: ToolCall,
+        directory: PathBuf,
+        worktree: PathBuf,
+        host: Arc<dyn ToolHost>,
+        spawner: Spawner,
+        artifacts: PathBuf,
+    ) -> Self {
+        Self {
+            call,
+            directory,
+            worktree,
+            host,
+            cancel: CancelFlag::never(),
+            spawner,
+            artifacts,
+            limits: Limits::default(),
+            shared: Arc::default(),
+        }
+    }
+
+    /// Asks, and writes the decision into the call's record.
+    ///
+    /// # Errors
+    /// [`ToolError::Denied`] with the refusal.
+    pub async fn ask(&self, ask: PermissionAsk) -> Result<(), ToolError> {
+        let what = format!("{} {}", ask.permission, ask.patterns.join(", "));
+        let begun = Instant::now();
+        self.shared.asking.fetch_add(1, Ordering::SeqCst);
+        // The guard also counts down when the call is cancelled while the question stands.
+        let waiting = Waiting(&self.shared, begun);
+        let answer = self.host.ask(ask).await;
+        drop(waiting);
+        let (decision, result) = match answer {
+            Ok(decision) => (decision, Ok(())),
+            Err(refusal) => ("deny".to_owned(), Err(ToolError::Denied(refusal))),
+        };
+        lock(&self.shared.decisions).push(format!("{what} -> {decision}"));
+        result
+    }
+
+    /// Reports how far the call is.
+    pub fn progress(&self, title: Option<String>, metadata: Value) {
+        *lock(&self.shared.reported) = Some(metadata.clone());
+        self.host.progress(title, metadata);
+    }
+
+    pub(crate) fn decisions(&self) -> Vec<String> {
+        lock(&self.shared.decisions).clone()
+    }
+    pub(crate) fn reported(&self) -> Option<Value> {
+        lock(&self.shared.reported).clone()
+    }
+    /// How long the call has waited for a person; that time does not count against its deadline.
+    pub(crate) fn waited(&self) -> (bool, Duration) {
+        (
+            self.shared.asking.load(Ordering::SeqCst) > 0,
+            Duration::from_millis(self.shared.waited_ms.load(Ordering::SeqCst)),
+        )
+    }
+    /// The same place and session, for a call of its own: nothing asked, nothing reported.
+    pub(crate) fn for_call(mut self, call: ToolCall) -> Self {
+        self.call = call;
+        self.shared = Arc::default();
+        self
+    }
+}
+
+struct Waiting<'a>(&'a Shared, Instant);
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        let ms = u64::try_from(self.1.elapsed().as_millis()).unwrap_or(u64::MAX);
+        self.0.waited_ms.fetch_add(ms, Ordering::SeqCst);
+        self.0.asking.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+/// A lock that outlives a panic of its holder: the data behind ours are plain values.
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,127 @@
+//! Rules that trust the first and the last line of a block and compare what is between them.
+
+use std::ops::Range;
+
+use super::Spans;
+use super::lines::{Line, span, split};
+
+// A block between two anchors is taken for the one that was meant if its inner lines are this similar on average.
+const SIMILAR: f64 = 0.6;
+// It is taken before another one only if it is this much more similar.
+const MARGIN: f64 = 0.15;
+// How many lines more or less than asked for a block may have: a quarter, and at least one.
+const SLACK: usize = 4;
+// Longer lines are only compared for being equal.
+const LONGEST: usize = 400;
+// So many blocks are weighed; a file of closing braces has no end of them.
+const MOST: usize = 200;
+
+/// First and last line are the same but for white space, and what is between them is similar. For blocks of three lines or more.
+pub(super) fn anchored(content: &str, old: &str) -> Spans {
+    let mut scored: Vec<(f64, Range<usize>)> = Vec::new();
+    let (here, wanted) = (split(content), split(old));
+    for block in blocks(&here, &wanted) {
+        let score = similarity(&block[1..block.len() - 1], &wanted[1..wanted.len() - 1]);
+        if let Some(span) = span(block, old).filter(|_| score >= SIMILAR) {
+            scored.push((score, span));
+        }
+        if scored.len() >= MOST {
+            break;
+        }
+    }
+    scored.sort_by(|a, b| b.0.total_cmp(&a.0));
+    let Some(best) = scored.first().cloned() else {
+        return Vec::new();
+    };
+    let rivals = scored.iter().filter(|other| best.0 - other.0 < MARGIN);
+    let mut spans: Spans = rivals.map(|(_, span)| span.clone()).collect();
+    spans.sort_by_key(|span| span.start);
+    spans
+}
+
+/// First and last line are the same but for white space, there are as many lines between them, and at least half of these are the
+/// same too.
+pub(super) fn context_aware(content: &str, old: &str) -> Spans {
+    let (here, wanted) = (split(content), split(old));
+    if wanted.len() < 3 {
+        return Vec::new();
+    }
+    here.windows(wanted.len())
+        .filter(|window| ends_match(window, &wanted) && half_equal(window, &wanted))
+        .filter_map(|window| span(window, old))
+        .collect()
+}
+
+fn half_equal(window: &[Line<'_>], wanted: &[Line<'_>]) -> bool {
+    let inner = wanted.len() - 1;
+    let pairs = window[1..inner].iter().zip(&wanted[1..inner]);
+    let told: Vec<bool> = pairs
+        .filter(|(a, b)| !(a.text.trim().is_empty() && b.text.trim().is_empty()))
+        .map(|(a, b)| a.text.trim() == b.text.trim())
+        .collect();
+    told.iter().filter(|same| **same).count() * 2 >= told.len()
+}
+
+fn ends_match(block: &[Line<'_>], wanted: &[Line<'_>]) -> bool {
+    let same = |a: Option<&Line<'_>>, b: Option<&Line<'_>>| match (a, b) {
+        (Some(a), Some(b)) => a.text.trim() == b.text.trim() && !b.text.trim().is_empty(),
+        _ => false,
+    };
+    same(block.first(), wanted.first()) && same(block.last(), wanted.last())
+}
+
+// Runs of lines of about the right length whose ends match; from each first line the one with the nearest length.
+fn blocks<'a, 'b>(here: &'b [Line<'a>], wanted: &[Line<'_>]) -> Vec<&'b [Line<'a>]> {
+    let size = wanted.len();
+    if size < 3 {
+        return Vec::new();
+    }
+    let slack = (size / SLACK).max(1);
+    let mut found = Vec::new();
+    for start in 0..here.len() {
+        let mut sizes: Vec<usize> = (size.saturating_sub(slack).max(3)..=size + slack).collect();
+        sizes.sort_by_key(|s| s.abs_diff(size));
+        let block = sizes
+            .into_iter()
+            .filter_map(|s| here.get(start..start + s))
+            .find(|block| ends_match(block, wanted));
+        found.extend(block);
+    }
+    found
+}
+
+fn similarity(a: &[Line<'_>], b: &[Line<'_>]) -> f64 {
+    let most = a.len().max(b.len());
+    if most == 0 {
+        return 1.0;
+    }
+    let sum: f64 = a.iter().zip(b).map(|(a, b)| alike(a.text.trim(), b.text.trim())).sum();
+    sum / most as f64
+}
+
+fn alike(a: &str, b: &str) -> f64 {
+    if a == b {
+        return 1.0;
+    }
+    let (a, b): (Vec<char>, Vec<char>) = (a.chars().collect(), b.chars().collect());
+    let most = a.len().max(b.len());
+    if most > LONGEST {
+        return 0.0;
+    }
+    1.0 - distance(&a, &b) as f64 / most as f64
+}
+
+// Levenshtein distance, one row at a time.
+fn distance(a: &[char], b: &[char]) -> usize {
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    for (i, ca) in a.iter().enumerate() {
+        let mut corner = i;
+        row[0] = i + 1;
+        for (j, cb) in b.iter().enumerate() {
+            let cost = corner + usize::from(ca != cb);
+            corner = row[j + 1];
+            row[j + 1] = cost.min(corner + 1).min(row[j] + 1);
+        }
+    }
+    row.last().copied().unwrap_or(0)
+}

@@ -1,0 +1,207 @@
+//! Checking arguments against a tool's JSON Schema, with messages that a model can act on.
+
+use jsonschema::error::{TypeKind, ValidationErrorKind};
+use jsonschema::{ValidationError, Validator};
+use serde_json::Value;
+
+// More of them do not help a model and cost tokens.
+const MOST_ERRORS: usize = 5;
+// An offending value is quoted up to here.
+const MOST_QUOTED: usize = 120;
+
+/// A schema, compiled once per tool.
+pub(crate) struct Schema(Validator);
+
+impl Schema {
+    /// Compiles it. References to other documents are refused: nothing is fetched.
+    pub(crate) fn compile(schema: &Value) -> Result<Self, String> {
+        jsonschema::validator_for(schema)
+            .map(Self)
+            .map_err(|e| e.to_string())
+    }
+
+    /// Says what is wrong with the arguments, in the reference's form: `SchemaError(Missing key\n  at ["command"]).`
+    pub(crate) fn check(&self, input: &Value) -> Result<(), String> {
+        if !input.is_object() {
+            return Err(format!(
+                "SchemaError(Expected object, got {}).",
+                quote(input)
+            ));
+        }
+        let errors: Vec<String> = self
+            .0
+            .iter_errors(input)
+            .take(MOST_ERRORS)
+            .map(|error| describe(&error, input))
+            .collect();
+        if errors.is_empty() {
+            return Ok(());
+        }
+        Err(format!("SchemaError({}).", errors.join("\n")))
+    }
+}
+
+fn describe(error: &ValidationError<'_>, input: &Value) -> String {
+    let mut path = place(&error.instance_path().to_string(), input);
+    let what = match error.kind() {
+        ValidationErrorKind::Required { property } => {
+            path.push_str(&format!("[{property}]"));
+            "Missing key".to_owned()
+        }
+        ValidationErrorKind::Type { kind } => {
+            format!("Expected {}, got {}", types(kind), quote(error.instance()))
+        }
+        ValidationErrorKind::Minimum { limit } => format!(
+            "Expected a value greater than or equal to {limit}, got {}",
+            quote(error.instance())
+        ),
+        ValidationErrorKind::ExclusiveMinimum { limit } => format!(
+            "Expected a value greater than {limit}, got {}",
+            quote(error.instance())
+        ),
+        ValidationErrorKind::Maximum { limit } => format!(
+            "Expected a value less than or equal to {limit}, got {}",
+            quote(error.instance())
+        ),
+        ValidationErrorKind::Enum { options } => {
+            let options: Vec<String> = options
+                .as_array()
+                .map(|list| list.iter().map(Value::to_string).collect())
+                .unwrap_or_default();
+            format!(
+                "Expected {}, got {}",
+                options.join(" | "),
+                quote(error.instance())
+            )
+        }
+        _ => cut(&error.to_string()),
+    };
+    if path.is_empty() {
+        what
+    } else {
+        format!("{what}\n  at {path}")
+    }
+}
+
+fn types(kind: &TypeKind) -> String {
+    match kind {
+        TypeKind::Single(one) => one.to_string(),
+        TypeKind::Multiple(many) => many
+            .iter()
+            .map(|t| t.to_string())
+            .collect::<Vec<_>>()
+            .join(" | "),
+    }
+}
+
+// `/todos/0/status` as `["todos"][0]["status"]`; a number is an index only where the value there is an array.
+fn place(pointer: &str, input: &Value) -> String {
+    let mut out = String::new();
+    let mut here = Some(input);
+    for token in pointer.split('/').skip(1) {
+        let key = token.replace("~1", "/").replace("~0", "~");
+        match (here, key.parse::<usize>()) {
+            (Some(Value::Array(items)), Ok(index)) => {
+                out.push_str(&format!("[{index}]"));
+                here = items.get(index);
+            }
+            _ => {
+                out.push_str(&format!("[{}]", Value::String(key.clone())));
+                here = here.and_then(|v| v.get(&key));
+            }
+        }
+    }
+    out
+}
+
+fn quote(value: &Value) -> String {
+    cut(&value.to_string())
+}
+
+fn cut(text: &str) -> String {
+    if text.chars().count() <= MOST_QUOTED {
+        return text.to_owned();
+    }
+    let head: String = text.chars().take(MOST_QUOTED).collect();
+    format!("{head}…")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn complaint(schema: Value, input: Value) -> String {
+        Schema::compile(&schema).unwrap().check(&input).unwrap_err()
+    }
+
+    #[test]
+    fn messages_name_the_argument_as_the_reference_does() {
+        let bash = json!({"type":"object","properties":{"command":{"type":"string"},
+            "timeout":{"type":"integer","exclusiveMinimum":0}},"required":["command"]});
+        let todos = json!({"type":"object","properties":{"todos":{"type":"array","items":{"type":"object",
+            "properties":{"status":{"type":"string"}},"required":["status"]}}}});
+        let format =
+            json!({"type":"object","properties":{"format":{"enum":["text","markdown","html"]}}});
+        for (schema, input, want) in [
+            (
+                &bash,
+                json!({}),
+                "SchemaError(Missing key\n  at [\"command\"]).",
+            ),
+            (
+                &bash,
+                json!({"command":5}),
+                "SchemaError(Expected string, got 5\n  at [\"command\"]).",
+            ),
+            (
+                &bash,
+                json!({"command":"x","timeout":0}),
+                "SchemaError(Expected a value greater than 0, got 0\n  at [\"timeout\"]).",
+            ),
+            (
+                &todos,
+                json!({"todos":[{"status":"a"},{}]}),
+                "SchemaError(Missing key\n  at [\"todos\"][1][\"status\"]).",
+            ),
+            (
+                &format,
+                json!({"format":"pdf"}),
+                "SchemaError(Expected \"text\" | \"markdown\" | \"html\", got \"pdf\"\n  at [\"format\"]).",
+            ),
+            (
+                &bash,
+                json!("ls"),
+                "SchemaError(Expected object, got \"ls\").",
+            ),
+            (
+                &bash,
+                json!(["ls"]),
+                "SchemaError(Expected object, got [\"ls\"]).",
+            ),
+            (
+                &bash,
+                Value::Null,
+                "SchemaError(Expected object, got null).",
+            ),
+        ] {
+            assert_eq!(complaint(schema.clone(), input), want);
+        }
+    }
+
+    #[test]
+    fn a_long_value_is_quoted_in_part_and_errors_are_few() {
+        let schema =
+            json!({"type":"object","properties":{"a":{"type":"array","items":{"type":"string"}}}});
+        let long = complaint(schema.clone(), json!({"a":[vec![1; 5000]]}));
+        assert!(long.len() < 400, "{long}");
+        let many = complaint(schema, json!({"a": vec![1; 50]}));
+        assert_eq!(many.matches("Expected string").count(), MOST_ERRORS);
+    }
+
+    #[test]
+    fn a_schema_that_would_have_to_be_fetched_is_refused() {
+        assert!(Schema::compile(&json!({"$ref":"http://example.invalid/x.json"})).is_err());
+        assert!(Schema::compile(&json!({"type":"nonsense"})).is_err());
+    }
+}

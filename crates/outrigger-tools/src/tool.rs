@@ -1,0 +1,116 @@
+//! What a tool is.
+
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::future::BoxFuture;
+use outrigger_protocol::tool::{ToolOutput, ToolSpec};
+use serde_json::Value;
+
+use crate::error::ToolError;
+use crate::host::{PermissionAsk, ToolContext};
+
+/// A tool. It is only ever run by [`crate::ToolRuntime::execute`] (invariant 2).
+pub trait Tool: Send + Sync {
+    /// Name, description, schema.
+    fn spec(&self) -> &ToolSpec;
+
+    /// What has to be allowed before it runs, in the order in which it is asked.
+    ///
+    /// # Errors
+    /// Where the arguments cannot work and nobody should be asked about them.
+    fn permissions(
+        &self,
+        input: &Value,
+        ctx: &ToolContext,
+    ) -> Result<Vec<PermissionAsk>, ToolError> {
+        let _ = (input, ctx);
+        Ok(Vec::new())
+    }
+
+    /// How long it may run; that of [`crate::Limits`] if `None`. Time spent waiting for an answer to a permission question
+    /// does not count.
+    fn deadline(&self, input: &Value) -> Option<Duration> {
+        let _ = input;
+        None
+    }
+
+    /// How often a call may be made when it ends in [`ToolError::Unavailable`]; counts only for tools that are declared read-only
+    /// (D7).
+    fn attempts(&self) -> u32 {
+        1
+    }
+
+    /// Does it. Dropped when the deadline passes or the turn is cancelled, so whatever it started must end with it.
+    fn run<'a>(
+        &'a self,
+        input: Value,
+        ctx: &'a ToolContext,
+    ) -> BoxFuture<'a, Result<ToolOutput, ToolError>>;
+}
+
+type Run =
+    dyn Fn(Value, ToolContext) -> BoxFuture<'static, Result<ToolOutput, ToolError>> + Send + Sync;
+
+/// A tool made from a closure: what plugins, MCP servers and tests register.
+#[derive(Clone)]
+pub struct FnTool {
+    spec: ToolSpec,
+    deadline: Option<Duration>,
+    ask: Option<PermissionAsk>,
+    run: Arc<Run>,
+}
+
+impl FnTool {
+    /// A tool that does what `run` does.
+    pub fn new<F, Fut>(spec: ToolSpec, run: F) -> Self
+    where
+        F: Fn(Value, ToolContext) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<ToolOutput, ToolError>> + Send + 'static,
+    {
+        Self {
+            spec,
+            deadline: None,
+            ask: None,
+            run: Arc::new(move |input, ctx| Box::pin(run(input, ctx))),
+        }
+    }
+
+    /// With a deadline of its own.
+    #[must_use]
+    pub fn deadline(mut self, deadline: Duration) -> Self {
+        self.deadline = Some(deadline);
+        self
+    }
+
+    /// Asked before every run (MCP tools: the tool's name and `*`).
+    #[must_use]
+    pub fn asks(mut self, ask: PermissionAsk) -> Self {
+        self.ask = Some(ask);
+        self
+    }
+}
+
+impl Tool for FnTool {
+    fn spec(&self) -> &ToolSpec {
+        &self.spec
+    }
+    fn permissions(
+        &self,
+        _input: &Value,
+        _ctx: &ToolContext,
+    ) -> Result<Vec<PermissionAsk>, ToolError> {
+        Ok(self.ask.clone().into_iter().collect())
+    }
+    fn deadline(&self, _input: &Value) -> Option<Duration> {
+        self.deadline
+    }
+    fn run<'a>(
+        &'a self,
+        input: Value,
+        ctx: &'a ToolContext,
+    ) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
+        (self.run)(input, ctx.clone())
+    }
+}

@@ -1,0 +1,149 @@
+//! `cargo xtask parity`: our binary against recordings of the reference (requirement A3).
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use crate::sh::{self, Arguments, check, command, work};
+use crate::{Result, failed, setup, usage};
+
+/// The averages that have to be reached, in figures of compare.py.
+const THRESHOLDS: [&str; 3] = ["--min-hooks=0.95", "--min-model=0.95", "--min-result=0.95"];
+
+#[derive(Debug, Default)]
+struct Options {
+    reference: bool,
+    only: Option<String>,
+    bin: Option<PathBuf>,
+    side_by_side: Option<String>,
+    verbose: bool,
+}
+
+impl Options {
+    fn parse(arguments: &[String]) -> Result<Self> {
+        let mut options = Self::default();
+        let mut arguments = Arguments::new(arguments);
+        while let Some(argument) = arguments.next() {
+            match argument {
+                "--reference" => options.reference = true,
+                "--only" => options.only = Some(arguments.value(argument)?.to_owned()),
+                "--bin" => options.bin = Some(absolute(arguments.value(argument)?)?),
+                "--side-by-side" => {
+                    options.side_by_side = Some(arguments.value(argument)?.to_owned())
+                }
+                "-v" | "--verbose" => options.verbose = true,
+                other => return usage(format!("parity takes no `{other}`")),
+            }
+        }
+        Ok(options)
+    }
+}
+
+/// Runs the scenarios and compares; fails below the thresholds.
+pub(crate) fn run(arguments: &[String]) -> Result {
+    let options = Options::parse(arguments)?;
+    let tools = setup::tools()?;
+    let ours = options.bin.clone().map_or_else(release_binary, Ok)?;
+    let gold = if options.reference {
+        let reference = setup::reference()?;
+        record("reference", &reference, &options, &[])?
+    } else {
+        sh::root().join("tests/parity/gold")
+    };
+    let bun = format!("OUTRIGGER_BUN={}", setup::bun(&tools)?.display());
+    let recording = record("ours", &ours, &options, &["--env", &bun])?;
+    compare(&gold, &recording, &options)
+}
+
+/// The release binary, built when it is not up to date.
+///
+/// # Errors
+/// It does not compile.
+pub(crate) fn release_binary() -> Result<PathBuf> {
+    check(&mut sh::cargo(&[
+        "build",
+        "--release",
+        "--package",
+        "outrigger-cli",
+        "--bin",
+        "outrigger",
+    ]))?;
+    Ok(target_folder()?.join("release/outrigger"))
+}
+
+fn target_folder() -> Result<PathBuf> {
+    let text = sh::output(&mut sh::cargo(&[
+        "metadata",
+        "--format-version",
+        "1",
+        "--no-deps",
+    ]))?;
+    let metadata: serde_json::Value =
+        serde_json::from_str(&text).or_else(|error| failed(format!("cargo metadata: {error}")))?;
+    metadata["target_directory"].as_str().map_or_else(
+        || failed("cargo metadata names no target directory"),
+        |path| Ok(path.into()),
+    )
+}
+
+/// A path that the user gave, from the folder the task was called in.
+///
+/// # Errors
+/// There is no such file.
+pub(crate) fn absolute(path: &str) -> Result<PathBuf> {
+    fs::canonicalize(path).or_else(|error| failed(format!("{path}: {error}")))
+}
+
+/// Runs the scenarios with one program and returns the folder of recordings.
+fn record(name: &str, binary: &Path, options: &Options, more: &[&str]) -> Result<PathBuf> {
+    let (out, home) = (
+        work("parity").join(name),
+        work("parity").join(format!("home-{name}")),
+    );
+    for folder in [&out, &home] {
+        if folder.exists() {
+            fs::remove_dir_all(folder)
+                .or_else(|error| failed(format!("{}: {error}", folder.display())))?;
+        }
+    }
+    println!("parity: {name} is {}", binary.display());
+    let mut python = command("python3");
+    python
+        .arg("tests/parity/run.py")
+        .arg("--bin")
+        .arg(binary)
+        .arg("--home")
+        .arg(home)
+        .arg("--out")
+        .arg(&out)
+        .args(more);
+    if let Some(only) = &options.only {
+        python.args(["--only", only]);
+    }
+    check(&mut python)?;
+    Ok(out)
+}
+
+fn compare(gold: &Path, ours: &Path, options: &Options) -> Result {
+    let mut python = command("python3");
+    python
+        .arg("tests/parity/compare.py")
+        .arg(gold)
+        .arg(ours)
+        .args(THRESHOLDS)
+        .arg("--json")
+        .arg(work("parity").join("figures.json"));
+    if let Some(only) = &options.only {
+        python.args(["--only", only]);
+    }
+    if let Some(names) = options
+        .side_by_side
+        .as_deref()
+        .or(options.reference.then_some("all"))
+    {
+        python.args(["--side-by-side", names]);
+    }
+    if options.verbose {
+        python.arg("--verbose");
+    }
+    check(&mut python)
+}

@@ -1,0 +1,221 @@
+//! `cargo xtask setup`: what the tests need and cargo does not bring.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+
+use crate::sh::{self, Arguments, check, command, there, work};
+use crate::{Result, failed, usage};
+
+/// A program that tests start, and the Debian package that has it.
+const PROGRAMS: [(&str, &str); 3] = [("git", "git"), ("rg", "ripgrep"), ("python3", "python3")];
+
+/// Installs all of it; a second call finds it there and asks no network.
+pub(crate) fn run(arguments: &[String]) -> Result {
+    if let Some(word) = Arguments::new(arguments).next() {
+        return usage(format!("setup takes no `{word}`"));
+    }
+    programs()?;
+    let tools = tools()?;
+    println!("setup: Bun is {}", bun(&tools)?.display());
+    Ok(())
+}
+
+/// Installs what Debian has, as root, and says in one line what is missing after that.
+fn programs() -> Result {
+    let missing: Vec<&str> = PROGRAMS
+        .iter()
+        .filter(|(program, _)| !there(program))
+        .map(|(_, package)| *package)
+        .collect();
+    if !missing.is_empty() && is_root() && there("apt-get") {
+        println!("setup: installing {}", missing.join(" "));
+        check(command("apt-get").args(["update", "-q"]))?;
+        let mut install = command("apt-get");
+        install
+            .args(["install", "-y", "-q", "--no-install-recommends"])
+            .args(&missing);
+        check(install.env("DEBIAN_FRONTEND", "noninteractive"))?;
+    }
+    let needed = PROGRAMS
+        .iter()
+        .map(|(program, _)| *program)
+        .chain(["node", "npm"]);
+    let missing: Vec<&str> = needed.filter(|program| !there(program)).collect();
+    if missing.is_empty() {
+        return Ok(());
+    }
+    failed(format!(
+        "the tests need {}: install it (node: version 20 or later) and run `cargo xtask setup` again",
+        missing.join(", ")
+    ))
+}
+
+fn is_root() -> bool {
+    sh::output(command("id").arg("-u")).is_ok_and(|id| id.trim() == "0")
+}
+
+/// Bun and the plugin SDK, in `.work/tools/node_modules`.
+///
+/// # Errors
+/// npm cannot install them.
+pub(crate) fn tools() -> Result<PathBuf> {
+    let tools = install("tools")?;
+    if std::env::consts::ARCH == "x86_64" && !has_avx2() && bun(&tools).is_err() {
+        // npm's `bun` no longer brings the build for CPUs without AVX2.
+        let package = format!("@oven/bun-linux-x64-baseline@{}", bun_version()?);
+        check(command("npm").current_dir(&tools).args([
+            "install",
+            "--no-save",
+            "--package-lock=false",
+            "--ignore-scripts",
+            &package,
+        ]))?;
+    }
+    Ok(tools)
+}
+
+/// The reference program, in `.work/reference/node_modules`: the path of its binary.
+///
+/// # Errors
+/// npm cannot install it, or it has no binary for this machine.
+pub(crate) fn reference() -> Result<PathBuf> {
+    let modules = install("reference")?.join("node_modules");
+    let names = match (std::env::consts::ARCH, has_avx2()) {
+        ("aarch64", _) => ["opencode-linux-arm64", "opencode-linux-arm64-musl"],
+        (_, true) => ["opencode-linux-x64", "opencode-linux-x64-baseline"],
+        (_, false) => [
+            "opencode-linux-x64-baseline",
+            "opencode-linux-x64-baseline-musl",
+        ],
+    };
+    find(&modules, &names, "bin/opencode")
+}
+
+/// The Bun binary of the packages in `tools`, right for this CPU. Install scripts are off, so that `node_modules/.bin/bun`
+/// is only a text that says so.
+///
+/// # Errors
+/// There is none.
+pub(crate) fn bun(tools: &Path) -> Result<PathBuf> {
+    let names: &[&str] = match (std::env::consts::ARCH, has_avx2()) {
+        ("aarch64", _) => &["bun-linux-aarch64", "bun-linux-aarch64-musl"],
+        (_, true) => &["bun-linux-x64", "bun-linux-x64-musl"],
+        (_, false) => &["bun-linux-x64-baseline", "bun-linux-x64-musl-baseline"],
+    };
+    find(&tools.join("node_modules/@oven"), names, "bin/bun")
+}
+
+fn find(modules: &Path, names: &[&str], file: &str) -> Result<PathBuf> {
+    let found = names
+        .iter()
+        .map(|name| modules.join(name).join(file))
+        .find(|path| path.is_file());
+    found.map_or_else(
+        || {
+            failed(format!(
+                "{} has none of {}",
+                modules.display(),
+                names.join(", ")
+            ))
+        },
+        Ok,
+    )
+}
+
+fn has_avx2() -> bool {
+    fs::read_to_string("/proc/cpuinfo")
+        .is_ok_and(|text| text.split_whitespace().any(|flag| flag == "avx2"))
+}
+
+/// The version of Bun that tests/tools/package.json pins.
+fn bun_version() -> Result<String> {
+    let text = sh::read(&sh::root().join("tests/tools/package.json"))?;
+    let package: Value = serde_json::from_str(&text)
+        .or_else(|error| failed(format!("tests/tools/package.json: {error}")))?;
+    package["dependencies"]["bun"].as_str().map_or_else(
+        || failed("tests/tools/package.json pins no bun"),
+        |version| Ok(version.to_owned()),
+    )
+}
+
+/// `npm install` of `tests/NAME` in `.work/NAME`, unless that lock file was installed there before.
+///
+/// Not `npm ci`: that refuses a lock file made where the registry lacked optional packages of other systems. What was
+/// installed is held against the lock file instead.
+fn install(name: &str) -> Result<PathBuf> {
+    let (source, target) = (sh::root().join("tests").join(name), work(name));
+    let lock = sh::read(&source.join("package-lock.json"))?;
+    let stamp = target.join(".installed");
+    if fs::read_to_string(&stamp).is_ok_and(|installed| installed == lock) {
+        return Ok(target);
+    }
+    println!("setup: npm install of tests/{name} in .work/{name}");
+    fs::create_dir_all(&target)
+        .or_else(|error| failed(format!("{}: {error}", target.display())))?;
+    for file in ["package.json", "package-lock.json", ".npmrc"] {
+        let copied = fs::copy(source.join(file), target.join(file));
+        copied.or_else(|error| failed(format!("{}: {error}", source.join(file).display())))?;
+    }
+    let mut npm = command("npm");
+    npm.current_dir(&target).args([
+        "install",
+        "--ignore-scripts",
+        "--no-audit",
+        "--no-fund",
+        "--loglevel=error",
+    ]);
+    check(&mut npm)?;
+    let strange = not_in_lock(
+        &lock,
+        &sh::read(&target.join("node_modules/.package-lock.json"))?,
+    )?;
+    if !strange.is_empty() {
+        return failed(format!(
+            "npm installed what tests/{name}/package-lock.json does not have: {}",
+            strange.join(", ")
+        ));
+    }
+    fs::write(&stamp, lock).or_else(|error| failed(format!("{}: {error}", stamp.display())))?;
+    Ok(target)
+}
+
+/// The installed packages that the lock file does not name with the same checksum.
+fn not_in_lock(lock: &str, installed: &str) -> Result<Vec<String>> {
+    let parse = |text: &str| {
+        serde_json::from_str::<Value>(text)
+            .or_else(|error| failed(format!("package-lock.json: {error}")))
+    };
+    let (lock, installed) = (parse(lock)?, parse(installed)?);
+    let packages = installed["packages"].as_object().into_iter().flatten();
+    let strange = packages.filter(|(path, package)| {
+        let checksum = &package["integrity"];
+        checksum.is_null() || lock["packages"][path.as_str()]["integrity"] != *checksum
+    });
+    Ok(strange.map(|(path, _)| path.clone()).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn packages_outside_the_lock_file_are_found() {
+        let lock = r#"{"packages": {"": {}, "node_modules/a": {"integrity": "1"}, "node_modules/b": {"integrity": "2"}}}"#;
+        for (installed, strange) in [
+            (r#"{"packages": {"node_modules/a": {"integrity": "1"}}}"#, 0),
+            (r#"{"packages": {"node_modules/a": {"integrity": "9"}}}"#, 1),
+            (
+                r#"{"packages": {"node_modules/a": {}, "node_modules/c": {"integrity": "3"}}}"#,
+                2,
+            ),
+        ] {
+            assert_eq!(
+                not_in_lock(lock, installed).unwrap().len(),
+                strange,
+                "{installed}"
+            );
+        }
+    }
+}

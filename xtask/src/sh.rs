@@ -1,0 +1,139 @@
+//! Folders of the repository, and starting programs.
+
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use crate::{Result, failed};
+
+/// The repository's root folder.
+pub(crate) fn root() -> &'static Path {
+    let own = Path::new(env!("CARGO_MANIFEST_DIR"));
+    own.parent().unwrap_or(own)
+}
+
+/// The folder for everything that tasks install or produce; git ignores it.
+pub(crate) fn work(name: &str) -> PathBuf {
+    root().join(".work").join(name)
+}
+
+/// A program to be run in the repository's root, without standard input.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the sandbox is for the product; tasks start cargo, npm and python"
+)]
+pub(crate) fn command(program: impl AsRef<OsStr>) -> Command {
+    let mut command = Command::new(program);
+    command.current_dir(root()).stdin(Stdio::null());
+    command
+}
+
+/// The cargo that runs this task. What it set for this task is taken out again: build scripts that look at it (ring's)
+/// would run anew each time a task and a direct call of cargo take turns.
+pub(crate) fn cargo(arguments: &[&str]) -> Command {
+    let mut command = command(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    command.args(arguments);
+    let of_this_task = |name: &str| {
+        [
+            "CARGO_PKG_",
+            "CARGO_MANIFEST_",
+            "CARGO_CRATE_NAME",
+            "CARGO_BIN_NAME",
+            "CARGO_PRIMARY_PACKAGE",
+        ]
+        .iter()
+        .any(|prefix| name.starts_with(prefix))
+    };
+    for (name, _) in std::env::vars_os() {
+        if name.to_str().is_some_and(of_this_task) {
+            command.env_remove(name);
+        }
+    }
+    command
+}
+
+/// Runs a program whose output goes to the terminal.
+///
+/// # Errors
+/// The program cannot be started, or its exit code is not 0.
+pub(crate) fn check(command: &mut Command) -> Result {
+    let program = command.get_program().to_string_lossy().into_owned();
+    match command.status() {
+        Ok(status) if status.success() => Ok(()),
+        Ok(status) => failed(format!("`{}` failed: {status}", shown(command))),
+        Err(error) => failed(format!("`{program}` cannot be started: {error}")),
+    }
+}
+
+/// Runs a program and returns what it wrote to standard output.
+///
+/// # Errors
+/// As [`check`]; the message then carries the end of standard error.
+pub(crate) fn output(command: &mut Command) -> Result<String> {
+    let program = command.get_program().to_string_lossy().into_owned();
+    match command.output() {
+        Ok(output) if output.status.success() => {
+            Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+        }
+        Ok(output) => failed(format!(
+            "`{}` failed: {}\n{}",
+            shown(command),
+            output.status,
+            String::from_utf8_lossy(&output.stderr).trim_end()
+        )),
+        Err(error) => failed(format!("`{program}` cannot be started: {error}")),
+    }
+}
+
+/// Whether `program --version` runs.
+pub(crate) fn there(program: &str) -> bool {
+    let mut command = command(program);
+    command
+        .arg("--version")
+        .stdout(Stdio::null())
+        .stderr(Stdio::null());
+    command.status().is_ok_and(|status| status.success())
+}
+
+fn shown(command: &Command) -> String {
+    let words = std::iter::once(command.get_program()).chain(command.get_args());
+    words
+        .map(OsStr::to_string_lossy)
+        .collect::<Vec<_>>()
+        .join(" ")
+}
+
+/// Reads a text file of the repository.
+///
+/// # Errors
+/// The file cannot be read or is not UTF-8.
+pub(crate) fn read(path: &Path) -> Result<String> {
+    std::fs::read_to_string(path)
+        .or_else(|error| failed(format!("{} cannot be read: {error}", path.display())))
+}
+
+/// The values of a command line of flags and options, taken one after another.
+#[derive(Debug)]
+pub(crate) struct Arguments<'a>(std::slice::Iter<'a, String>);
+
+impl<'a> Arguments<'a> {
+    pub(crate) fn new(arguments: &'a [String]) -> Self {
+        Self(arguments.iter())
+    }
+
+    /// The next flag or word.
+    pub(crate) fn next(&mut self) -> Option<&'a str> {
+        self.0.next().map(String::as_str)
+    }
+
+    /// The value of the option that was just taken.
+    ///
+    /// # Errors
+    /// Nothing follows it.
+    pub(crate) fn value(&mut self, option: &str) -> Result<&'a str> {
+        match self.next() {
+            Some(value) => Ok(value),
+            None => crate::usage(format!("{option} needs a value")),
+        }
+    }
+}

@@ -1,0 +1,114 @@
+//! `cargo xtask tidy`: rules of this repository that neither the compiler nor clippy knows.
+//!
+//! A rule reads the files that git would commit and returns a sentence per offence. Its name is how ARCHITECTURE.md
+//! refers to it (`tidy:NAME`).
+
+mod invariants;
+mod kernel;
+mod rules;
+
+use std::path::{Path, PathBuf};
+
+use crate::sh::{self, Arguments, command};
+use crate::{Result, failed, usage};
+
+/// One rule: its name, and what offends against it.
+type Rule = (&'static str, fn(&Repo) -> Result<Vec<String>>);
+
+const RULES: [Rule; 10] = [
+    ("crate-readme", |repo| Ok(rules::crate_readme(repo))),
+    ("crate-list", |repo| Ok(rules::crate_list(repo))),
+    ("crate-lints", |repo| Ok(rules::crate_lints(repo))),
+    ("file-length", |repo| Ok(rules::file_length(repo))),
+    ("processes", |repo| Ok(rules::processes(repo))),
+    ("lock-addresses", |repo| Ok(rules::lock_addresses(repo))),
+    ("machine-paths", |repo| Ok(rules::machine_paths(repo))),
+    ("kernel-no-std", |repo| Ok(kernel::no_std(repo))),
+    ("kernel-dependencies", |_| kernel::dependencies()),
+    ("invariants", |repo| Ok(invariants::check(repo))),
+];
+
+/// The text files that git would commit, by their path from the repository's root.
+#[derive(Debug, Default)]
+struct Repo {
+    files: Vec<(String, String)>,
+}
+
+impl Repo {
+    /// Reads the working tree: what is tracked, and what is new and not ignored.
+    fn load(root: &Path) -> Result<Self> {
+        let names = sh::output(command("git").args([
+            "ls-files",
+            "-z",
+            "--cached",
+            "--others",
+            "--exclude-standard",
+        ]))?;
+        let paths: std::collections::BTreeSet<&str> =
+            names.split('\0').filter(|name| !name.is_empty()).collect();
+        let mut files = Vec::new();
+        for path in paths {
+            // A tracked file may be deleted in the tree, and one that is not UTF-8 has no lines to check.
+            if let Ok(text) = std::fs::read_to_string(root.join(path)) {
+                files.push((path.to_owned(), text));
+            }
+        }
+        Ok(Self { files })
+    }
+
+    fn text(&self, path: &str) -> Option<&str> {
+        self.files
+            .iter()
+            .find(|(name, _)| name == path)
+            .map(|(_, text)| text.as_str())
+    }
+
+    fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.files
+            .iter()
+            .map(|(path, text)| (path.as_str(), text.as_str()))
+    }
+
+    /// Names of the folders in `crates/` that are crates.
+    fn crates(&self) -> Vec<&str> {
+        let manifests = self
+            .iter()
+            .filter_map(|(path, _)| path.strip_prefix("crates/")?.strip_suffix("/Cargo.toml"));
+        manifests.filter(|name| !name.contains('/')).collect()
+    }
+
+    #[cfg(test)]
+    fn of(files: &[(&str, &str)]) -> Self {
+        let owned = files
+            .iter()
+            .map(|(path, text)| ((*path).to_owned(), (*text).to_owned()));
+        Self {
+            files: owned.collect(),
+        }
+    }
+}
+
+/// Runs all rules; every offence is printed.
+pub(crate) fn run(arguments: &[String]) -> Result {
+    if let Some(word) = Arguments::new(arguments).next() {
+        return usage(format!("tidy takes no `{word}`"));
+    }
+    let root: PathBuf = sh::root().into();
+    let repo = Repo::load(&root)?;
+    let mut offences = 0;
+    for (name, rule) in RULES {
+        for offence in rule(&repo)? {
+            offences += 1;
+            println!("tidy:{name}: {offence}");
+        }
+    }
+    if offences > 0 {
+        return failed(format!("tidy found {offences} offence(s)"));
+    }
+    println!(
+        "tidy: {} rules hold in {} files",
+        RULES.len(),
+        repo.files.len()
+    );
+    Ok(())
+}

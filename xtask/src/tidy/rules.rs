@@ -1,0 +1,244 @@
+//! The rules that look at one file at a time, or at the list of files.
+
+use super::Repo;
+
+/// Most lines of a source file of a crate; past it a file holds more than one idea.
+const MOST_LINES: usize = 650;
+/// Folders of the machines that this project is made on; put together here, so that this file passes its own rule.
+const MACHINE_FOLDERS: [&str; 4] = [
+    concat!("/wo", "rk/main"),
+    concat!("/wo", "rk/shared"),
+    concat!("/wo", "rk/.library"),
+    concat!("/tmp", "/ref/"),
+];
+
+/// Every crate has a README.md with text in it.
+pub(super) fn crate_readme(repo: &Repo) -> Vec<String> {
+    let missing = |name: &&str| {
+        repo.text(&format!("crates/{name}/README.md"))
+            .is_none_or(|text| text.trim().is_empty())
+    };
+    repo.crates()
+        .into_iter()
+        .filter(missing)
+        .map(|name| format!("crates/{name} has no README.md"))
+        .collect()
+}
+
+/// crates/README.md lists every crate.
+pub(super) fn crate_list(repo: &Repo) -> Vec<String> {
+    let Some(list) = repo.text("crates/README.md") else {
+        return vec!["crates/README.md is missing".into()];
+    };
+    let unlisted =
+        |name: &&str| !list.contains(&format!("`{name}`")) && !list.contains(&format!("[{name}]"));
+    repo.crates()
+        .into_iter()
+        .filter(unlisted)
+        .map(|name| format!("crates/README.md does not list `{name}`"))
+        .collect()
+}
+
+/// Every crate takes the workspace's lints.
+pub(super) fn crate_lints(repo: &Repo) -> Vec<String> {
+    let without = |name: &&str| {
+        let manifest = repo
+            .text(&format!("crates/{name}/Cargo.toml"))
+            .unwrap_or_default();
+        let mut lines = manifest
+            .lines()
+            .map(str::trim)
+            .skip_while(|line| *line != "[lints]")
+            .skip(1);
+        lines.find(|line| !line.is_empty()) != Some("workspace = true")
+    };
+    repo.crates()
+        .into_iter()
+        .filter(without)
+        .map(|name| format!("crates/{name}/Cargo.toml does not take the workspace's lints"))
+        .collect()
+}
+
+/// No source file of a crate is too long.
+pub(super) fn file_length(repo: &Repo) -> Vec<String> {
+    let sources = repo.iter().filter(|(path, _)| {
+        path.starts_with("crates/") && path.contains("/src/") && path.ends_with(".rs")
+    });
+    let long = sources
+        .map(|(path, text)| (path, text.lines().count()))
+        .filter(|(_, lines)| *lines > MOST_LINES);
+    long.map(|(path, lines)| format!("{path} has {lines} lines, more than {MOST_LINES}: split it"))
+        .collect()
+}
+
+/// `std::process::Command` and `tokio::process` are named in outrigger-sandbox and in tests only.
+pub(super) fn processes(repo: &Repo) -> Vec<String> {
+    let mut found = Vec::new();
+    for (path, text) in repo.iter() {
+        let product =
+            path.starts_with("crates/") && path.contains("/src/") && path.ends_with(".rs");
+        if !product || path.starts_with("crates/outrigger-sandbox/") || path.ends_with("/tests.rs")
+        {
+            continue;
+        }
+        for (number, line) in before_tests(text) {
+            let code = line.split("//").next().unwrap_or_default();
+            let named = [
+                "std::process::Command",
+                "tokio::process",
+                "process::Command::new",
+            ]
+            .iter()
+            .any(|name| code.contains(name));
+            if named && !code.contains("CommandExt") {
+                found.push(format!(
+                    "{path}:{number} starts a process; use outrigger-sandbox"
+                ));
+            }
+        }
+    }
+    found
+}
+
+/// The lines in front of the tests module, which stands last in a file.
+fn before_tests(text: &str) -> impl Iterator<Item = (usize, &str)> {
+    let numbered = text
+        .lines()
+        .enumerate()
+        .map(|(index, line)| (index + 1, line));
+    numbered.take_while(|(_, line)| line.trim() != "#[cfg(test)]")
+}
+
+/// No lock file of npm says where a package was downloaded from: that is the machine's business.
+pub(super) fn lock_addresses(repo: &Repo) -> Vec<String> {
+    let locks = repo
+        .iter()
+        .filter(|(path, _)| path.ends_with("package-lock.json"));
+    locks
+        .filter(|(_, text)| text.contains("\"resolved\""))
+        .map(|(path, _)| {
+            format!(
+                "{path} has download addresses; make it with omit-lockfile-registry-resolved=true"
+            )
+        })
+        .collect()
+}
+
+/// No committed file names a folder of one machine.
+pub(super) fn machine_paths(repo: &Repo) -> Vec<String> {
+    let mut found = Vec::new();
+    for (path, text) in repo.iter() {
+        for (index, line) in text.lines().enumerate() {
+            if let Some(folder) = MACHINE_FOLDERS.iter().find(|folder| names(line, folder)) {
+                found.push(format!("{path}:{} names {folder}", index + 1));
+            }
+        }
+    }
+    found
+}
+
+/// Whether the line has the folder as an absolute path, not as the end of another one (`{root}/work/main`).
+fn names(line: &str, folder: &str) -> bool {
+    line.match_indices(folder).any(|(at, _)| {
+        let before = line.get(..at).and_then(|text| text.chars().next_back());
+        before.is_none_or(|c| !(c.is_alphanumeric() || "._-/}])>*~".contains(c)))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn crates_need_readme_list_and_lints() {
+        let repo = Repo::of(&[
+            ("crates/README.md", "| `a` | first |"),
+            ("crates/a/Cargo.toml", "[lints]\nworkspace = true\n"),
+            ("crates/a/README.md", "What it is for."),
+            ("crates/b/Cargo.toml", "[package]\n"),
+            ("crates/b/fixtures/c/Cargo.toml", "[package]\n"),
+        ]);
+        assert_eq!(crate_readme(&repo), ["crates/b has no README.md"]);
+        assert_eq!(crate_list(&repo), ["crates/README.md does not list `b`"]);
+        assert_eq!(
+            crate_lints(&repo),
+            ["crates/b/Cargo.toml does not take the workspace's lints"]
+        );
+        assert_eq!(crate_list(&Repo::of(&[])), ["crates/README.md is missing"]);
+    }
+
+    #[test]
+    fn long_files_are_found_in_sources_only() {
+        let long = "x\n".repeat(MOST_LINES + 1);
+        let repo = Repo::of(&[
+            ("crates/a/src/lib.rs", &long),
+            ("crates/a/tests/it/main.rs", &long),
+        ]);
+        assert_eq!(
+            file_length(&repo),
+            ["crates/a/src/lib.rs has 651 lines, more than 650: split it"]
+        );
+    }
+
+    #[test]
+    fn processes_outside_the_sandbox_are_found() {
+        for (path, text, offences) in [
+            (
+                "crates/a/src/lib.rs",
+                "fn f() { std::process::Command::new(\"x\"); }",
+                1,
+            ),
+            ("crates/a/src/lib.rs", "use tokio::process::Command;", 1),
+            ("crates/a/src/lib.rs", "// never std::process::Command", 0),
+            (
+                "crates/a/src/lib.rs",
+                "use clap::Command;\nCommand::new(\"x\");",
+                0,
+            ),
+            ("crates/a/src/lib.rs", "std::process::id();", 0),
+            (
+                "crates/a/src/lib.rs",
+                "#[cfg(test)]\nmod tests { use std::process::Command; }",
+                0,
+            ),
+            ("crates/a/tests/it/main.rs", "use std::process::Command;", 0),
+            (
+                "crates/outrigger-sandbox/src/lib.rs",
+                "use std::process::Command;",
+                0,
+            ),
+        ] {
+            assert_eq!(
+                processes(&Repo::of(&[(path, text)])).len(),
+                offences,
+                "{path}: {text}"
+            );
+        }
+    }
+
+    #[test]
+    fn machine_folders_are_told_from_other_paths() {
+        let folder = MACHINE_FOLDERS[0];
+        for (line, named) in [
+            (format!("cd {folder}/x"), true),
+            (format!("\"{folder}\""), true),
+            (folder.to_owned(), true),
+            (format!("<repo>{folder}"), false),
+            (format!("home{folder}"), false),
+            ("/work/a.txt".to_owned(), false),
+        ] {
+            assert_eq!(names(&line, folder), named, "{line}");
+        }
+        let repo = Repo::of(&[("a.md", &format!("x\n{folder}\n"))]);
+        assert_eq!(machine_paths(&repo), [format!("a.md:2 names {folder}")]);
+    }
+
+    #[test]
+    fn lock_files_with_addresses_are_found() {
+        let repo = Repo::of(&[
+            ("web/package-lock.json", "{\"resolved\": \"x\"}"),
+            ("tests/tools/package-lock.json", "{}"),
+        ]);
+        assert_eq!(lock_addresses(&repo).len(), 1);
+    }
+}
