@@ -62,8 +62,7 @@ pub(crate) fn run(arguments: &[String]) -> Result {
 
 /// The workspace's tests; nextest does not run the examples in doc comments, so those come first.
 fn tests() -> Result {
-    let tools = setup::tools()?;
-    let bun = setup::bun(&tools)?;
+    let bun = setup::bun(&setup::tools()?)?;
     let nextest = sh::output(&mut cargo(&["nextest", "--version"])).is_ok();
     let commands: &[&[&str]] = if nextest {
         &[
@@ -83,12 +82,7 @@ fn tests() -> Result {
         &[&["test", "--workspace", "--no-fail-fast"]]
     };
     for arguments in commands {
-        // Tests that need a JS runtime or the plugin SDK find them by these.
-        check(
-            cargo(arguments)
-                .env("OUTRIGGER_BUN", &bun)
-                .env("XTASK_TOOLS", &tools),
-        )?;
+        check(cargo(arguments).env("OUTRIGGER_BUN", &bun))?;
     }
     Ok(())
 }

@@ -3,14 +3,15 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock};
+use std::time::Duration;
 
-use outrigger_config::{Loaded, OpenCodeConfig};
+use outrigger_config::Loaded;
 use outrigger_models::Models;
-use outrigger_plugins::{Plugins, Progress};
-use outrigger_protocol::tool::ToolSpec;
+use outrigger_js::{JsRuntime, Lookup};
+use outrigger_plugins::{Installer, PluginError, PluginSettings, Plugins, Progress};
 use outrigger_sandbox::Spawner;
 use outrigger_store::{OpenReport, Store};
-use outrigger_tools::{FnTool, ToolError, ToolRuntime};
+use outrigger_tools::{FnTool, ToolContext, ToolError, ToolRuntime};
 use serde_json::{Value, json};
 
 use crate::agents;
@@ -69,6 +70,8 @@ pub struct Boot {
     pub folders: Folders,
     /// No external plugins.
     pub pure: bool,
+    /// Install the SDK for plugins that have none of their own, when it is missing.
+    pub install_modules: bool,
     /// Who answers permission questions.
     pub answering: Answering,
     /// Told how far each plugin is, from whatever thread is at it.
@@ -86,10 +89,31 @@ impl Boot {
             directory,
             env,
             pure: false,
+            install_modules: true,
             answering: Answering::default(),
             progress: Arc::new(|_| {}),
             adjust: None,
         }
+    }
+
+    /// Where JavaScript runtimes are looked for.
+    fn runtimes(&self) -> Lookup {
+        let path = |name: &str| self.env.get(name).filter(|v| !v.is_empty()).map(PathBuf::from);
+        Lookup {
+            configured: None,
+            bun: path("OUTRIGGER_BUN"),
+            node: path("OUTRIGGER_NODE"),
+            path: self.env.get("PATH").cloned().unwrap_or_default().into(),
+            data: Some(self.folders.data.clone()),
+        }
+    }
+
+    /// The JavaScript runtime that plugins would run under.
+    ///
+    /// # Errors
+    /// What to do when there is none.
+    pub fn js_runtime(&self) -> Result<String, String> {
+        JsRuntime::find(&self.runtimes()).map(|r| describe(&r)).map_err(|e| e.to_string())
     }
 
     /// Reads the configuration only.
@@ -138,22 +162,29 @@ impl Agent {
         let plugins = Plugins::load(plugin_options(&boot, &config, &place, &project, &spawner, &bridge)).await;
         let value = plugins.configure(config.value.clone()).await;
         if value != config.value {
-            let (read, problems) = OpenCodeConfig::from_value_leniently(value.clone(), &boot.folders.home);
+            let (read, problems) = config.reread(value.clone());
             for problem in problems {
                 tracing::warn!("[config] {problem}");
             }
             config.config = read;
             config.value = value;
         }
-        let models = Models::new(model_options(&boot, &config, &place))?;
+        let models = Models::new(model_options(&boot, &config));
         let artifacts = boot.folders.data.join("tool-output");
-        let (skills, problems) = outrigger_config::skills::discover(&config.skill_search());
+        let (skills, problems) = outrigger_config::skills::discover(&config.skill_search(&config.config));
         for problem in problems {
             tracing::debug!("[skills] {problem}");
         }
-        let runtime = ToolRuntime::bundled();
+        let runtime = ToolRuntime::new();
+        let tools = &config.settings.tools;
+        let options = outrigger_tools::builtin::Options {
+            shell: config.config.shell.as_ref().map(PathBuf::from),
+            shell_timeout: Duration::from_millis(tools.bash_timeout_ms),
+            ..Default::default()
+        };
+        outrigger_tools::builtin::register_all(&runtime, &options).map_err(|e| AgentError::Tools(e.to_string()))?;
         let inner = Inner {
-            agents: all_agents(&config, &boot.folders, &artifacts, &skills),
+            agents: all_agents(&config, &artifacts, &skills),
             commands: all_commands(&config),
             place,
             project,
@@ -178,7 +209,7 @@ impl Agent {
         };
         let inner = Arc::new(inner);
         bridge.connect(&inner);
-        register_plugin_tools(&inner);
+        register_plugin_tools(&inner, &bridge);
         Ok(Self { inner })
     }
 }
@@ -192,35 +223,39 @@ fn plugin_options(
     bridge: &Arc<Bridge>,
 ) -> outrigger_plugins::LoadOptions {
     outrigger_plugins::LoadOptions {
-        specs: config.plugins.clone(),
-        settings: config.settings.clone(),
+        plugins: config.plugins.clone(),
+        settings: PluginSettings::from(&config.settings),
         directory: place.directory.clone(),
-        worktree: place.worktree.clone(),
+        worktree: if place.git { place.worktree.clone() } else { PathBuf::from("/") },
         project: json!(project),
-        home: boot.folders.home.clone(),
-        config_home: boot.folders.config.clone(),
+        server_url: outrigger_plugins::SERVER_URL.to_owned(),
+        spawner: spawner.clone(),
+        runtimes: boot.runtimes(),
         data: boot.folders.data.clone(),
         cache: boot.folders.cache.clone(),
-        env: boot.env.clone(),
-        spawner: spawner.clone(),
-        handler: Arc::clone(bridge) as Arc<dyn outrigger_plugins::HostHandler>,
+        user_config: Some(boot.folders.config.join("opencode")),
+        install_modules: boot.install_modules,
+        handler: Arc::clone(bridge) as Arc<dyn outrigger_js::HostHandler>,
         progress: Arc::clone(&boot.progress),
         now,
     }
 }
 
-fn model_options(boot: &Boot, config: &Loaded, place: &Place) -> outrigger_models::ModelsOptions {
+fn model_options(boot: &Boot, config: &Loaded) -> outrigger_models::ModelsOptions {
     outrigger_models::ModelsOptions {
         providers: config.config.provider.clone(),
         env: boot.env.clone(),
-        directory: place.directory.clone(),
+        cache_file: boot.folders.cache.parent().map(|cache| cache.join("opencode/models.json")),
+        model: config.config.model.clone(),
+        small_model: config.config.small_model.clone(),
+        disabled: config.config.disabled_providers.clone(),
+        enabled: config.config.enabled_providers.clone(),
         ..outrigger_models::ModelsOptions::default()
     }
 }
 
 fn all_agents(
     config: &Loaded,
-    folders: &Folders,
     artifacts: &Path,
     skills: &[outrigger_config::skills::Skill],
 ) -> BTreeMap<String, agents::AgentInfo> {
@@ -228,7 +263,6 @@ fn all_agents(
     let mut allowed: Vec<&Path> = vec![artifacts, &temp];
     allowed.extend(config.config_dirs.iter().map(PathBuf::as_path));
     allowed.extend(skills.iter().map(|skill| skill.dir.as_path()));
-    let _ = folders;
     agents::all(&config.config.agent, &config.config.permission, &allowed)
 }
 
@@ -251,33 +285,55 @@ fn all_commands(config: &Loaded) -> BTreeMap<String, CommandInfo> {
 }
 
 /// Tools of plugins go through the same runtime as all others; one with a bundled tool's name replaces it.
-fn register_plugin_tools(inner: &Arc<Inner>) {
-    for tool in inner.plugins.tools() {
-        let spec: ToolSpec = tool.spec.clone();
-        let owner = Arc::downgrade(inner);
-        let run = move |input: Value, ctx: outrigger_tools::ToolContext| {
-            let (tool, owner) = (tool.clone(), owner.clone());
+fn register_plugin_tools(inner: &Arc<Inner>, bridge: &Arc<Bridge>) {
+    for entry in inner.plugins.tools() {
+        let (owner, bridge, runner) = (Arc::downgrade(inner), Arc::clone(bridge), entry.runner);
+        let run = move |input: Value, ctx: ToolContext| {
+            let (owner, bridge, runner) = (owner.clone(), Arc::clone(&bridge), runner.clone());
             async move {
-                let messages = match owner.upgrade() {
-                    Some(inner) => inner.store.messages(&ctx.call.session_id).unwrap_or_default(),
-                    None => Vec::new(),
-                };
+                let history = owner.upgrade().and_then(|inner| inner.store.messages(&ctx.call.session_id).ok());
                 let context = json!({
                     "sessionID": ctx.call.session_id, "messageID": ctx.call.message_id, "callID": ctx.call.call_id,
                     "agent": ctx.call.agent, "directory": ctx.directory, "worktree": ctx.worktree,
-                    "extra": {}, "messages": messages,
+                    "extra": {}, "messages": history.unwrap_or_default(),
                 });
                 let context = context.as_object().cloned().unwrap_or_default();
-                let host = crate::bridge::PluginCall::new(ctx.clone());
-                let running = tool.run(input, context, Arc::new(host));
-                tokio::select! {
-                    answer = running => answer.map_err(|error| ToolError::failed(error.to_string())),
-                    () = ctx.cancel.cancelled() => Err(ToolError::Cancelled),
+                let mut entered = None;
+                let on_call = |number| entered = Some(bridge.enter(number, ctx.clone()));
+                let answer = runner.run(input, context, Some(ctx.cancel.receiver()), on_call).await;
+                drop(entered);
+                match answer {
+                    Ok(output) => Ok(output),
+                    Err(_) if ctx.cancel.is_cancelled() => Err(ToolError::Cancelled),
+                    // The model reads what the plugin said, as in the reference, without our words around it.
+                    Err(PluginError::Tool { message, .. }) => Err(ToolError::failed(message)),
+                    Err(error) => Err(ToolError::failed(error.to_string())),
                 }
             }
         };
-        if let Err(error) = inner.runtime.register(Arc::new(FnTool::new(spec, run))) {
+        if let Err(error) = inner.runtime.register(Arc::new(FnTool::new(entry.spec, run))) {
             tracing::warn!("[plugin] {error}");
         }
     }
+}
+
+/// Installs what plugins need of npm ahead of their first use, and says what is there.
+///
+/// # Errors
+/// Those of the installation.
+pub async fn setup_plugins(boot: &Boot) -> Result<Vec<String>, PluginError> {
+    let spawner = Spawner::new().map_err(|e| PluginError::NoRuntime { message: e.to_string(), hint: e.hint() })?;
+    let lookup = boot.runtimes();
+    let installer = Installer::find_in(lookup.bun.as_deref(), &lookup.path);
+    let modules = outrigger_plugins::setup(&boot.folders.data, installer.as_ref(), &spawner).await?;
+    let runtime = JsRuntime::find(&lookup).map_or_else(|e| format!("no JavaScript runtime: {e}"), |r| describe(&r));
+    Ok(vec![format!("SDK in {}", modules.root.display()), runtime])
+}
+
+pub(crate) fn describe(runtime: &JsRuntime) -> String {
+    let name = match runtime.kind {
+        outrigger_js::RuntimeKind::Bun => "Bun",
+        outrigger_js::RuntimeKind::Node => "Node",
+    };
+    format!("{name} at {}", runtime.path.display())
 }

@@ -1,25 +1,52 @@
 //! What plugin processes ask back.
 
-use std::sync::{Arc, OnceLock, Weak};
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, OnceLock, Weak};
 
 use futures_util::future::BoxFuture;
-use outrigger_plugins::{HostHandler, ToolCallHost};
+use outrigger_js::HostHandler;
 use outrigger_protocol::rpc::{Log, SdkRequest, SdkResponse, Stage, ToolAsk, ToolMetadata};
 use outrigger_tools::{PermissionAsk, ToolContext};
 
-use crate::inner::Inner;
+use crate::inner::{Inner, lock};
 
-/// Passes requests of plugins on to the agent, which does not exist yet when the plugins are loaded.
+/// Passes requests of plugins on to the agent, which does not exist yet when the plugins are loaded, and the questions of
+/// their tools to the calls that they belong to.
 #[derive(Default)]
 pub(crate) struct Bridge {
     agent: OnceLock<Weak<Inner>>,
+    calls: Mutex<HashMap<u64, ToolContext>>,
 }
 
 impl Bridge {
     pub(crate) fn connect(&self, inner: &Arc<Inner>) {
         let _ = self.agent.set(Arc::downgrade(inner));
     }
+
+    /// Remembers a tool call under its number until the guard is dropped.
+    pub(crate) fn enter(self: &Arc<Self>, call: u64, ctx: ToolContext) -> Entered {
+        lock(&self.calls).insert(call, ctx);
+        Entered { bridge: Arc::clone(self), call }
+    }
+
+    fn call(&self, number: u64) -> Option<ToolContext> {
+        lock(&self.calls).get(&number).cloned()
+    }
 }
+
+/// A tool call of a plugin that is under way.
+pub(crate) struct Entered {
+    bridge: Arc<Bridge>,
+    call: u64,
+}
+
+impl Drop for Entered {
+    fn drop(&mut self) {
+        lock(&self.bridge.calls).remove(&self.call);
+    }
+}
+
+const NOT_READY: &str = r#"{"name":"UnknownError","data":{"message":"the agent is not ready yet: the client can be used once all plugins are loaded"}}"#;
 
 impl HostHandler for Bridge {
     fn sdk(&self, request: SdkRequest) -> BoxFuture<'_, SdkResponse> {
@@ -30,10 +57,30 @@ impl HostHandler for Bridge {
                 None => SdkResponse {
                     status: 503,
                     headers: vec![("content-type".into(), "application/json".into())],
-                    body: r#"{"name":"UnknownError","data":{"message":"the agent is not ready yet: plugins can use the client once all of them are loaded"}}"#.into(),
+                    body: NOT_READY.into(),
                 },
             }
         })
+    }
+
+    /// The same questions, through the same door, as those of a bundled tool.
+    fn ask(&self, ask: ToolAsk) -> BoxFuture<'_, Result<(), String>> {
+        Box::pin(async move {
+            let Some(ctx) = self.call(ask.call) else { return Err("this tool call is over".to_owned()) };
+            let question = PermissionAsk {
+                permission: ask.permission,
+                patterns: ask.patterns,
+                always: ask.always,
+                metadata: ask.metadata,
+            };
+            ctx.ask(question).await.map_err(|error| error.to_string())
+        })
+    }
+
+    fn metadata(&self, metadata: ToolMetadata) {
+        if let Some(ctx) = self.call(metadata.call) {
+            ctx.progress(metadata.title, metadata.metadata);
+        }
     }
 
     fn stage(&self, stage: Stage) {
@@ -47,34 +94,5 @@ impl HostHandler for Bridge {
             "info" => tracing::info!("[plugin:{process}] {}", log.message),
             _ => tracing::debug!("[plugin:{process}] {}", log.message),
         }
-    }
-}
-
-/// What one call of a plugin's tool may ask: the same questions, through the same door, as a bundled tool.
-pub(crate) struct PluginCall {
-    ctx: ToolContext,
-}
-
-impl PluginCall {
-    pub(crate) fn new(ctx: ToolContext) -> Self {
-        Self { ctx }
-    }
-}
-
-impl ToolCallHost for PluginCall {
-    fn ask(&self, ask: ToolAsk) -> BoxFuture<'_, Result<(), String>> {
-        Box::pin(async move {
-            let question = PermissionAsk {
-                permission: ask.permission,
-                patterns: ask.patterns,
-                always: ask.always,
-                metadata: ask.metadata,
-            };
-            self.ctx.ask(question).await.map_err(|error| error.to_string())
-        })
-    }
-
-    fn metadata(&self, metadata: ToolMetadata) {
-        self.ctx.progress(metadata.title, metadata.metadata);
     }
 }

@@ -16,6 +16,7 @@ use outrigger_protocol::model::{ModelParams, ModelRequest, StreamEvent, ToolOffe
 use outrigger_protocol::session::{Session, SessionStatus, SessionSummary};
 use outrigger_protocol::tool::{ToolCall, ToolOutcome};
 use outrigger_protocol::turn::{Effect, EffectId, HookPayload, Input, KnownTool, ModelSignal, SessionPatch, TurnOutcome};
+use futures_util::StreamExt as _;
 use outrigger_tools::{CancelFlag, ToolContext};
 use serde_json::{Value, json};
 use tokio::sync::{mpsc, watch};
@@ -245,22 +246,22 @@ impl Driver {
             "llm.before_system" => {
                 let resolved = self.inner.models.resolve(&begin.model)?;
                 let skills = !outrigger_kernel::permission::is_disabled("skill", &[&agent.permission]);
-                let text = self.inner.system_text(&agent, resolved.model(), skills, state.user().system.as_deref());
+                let text = self.inner.system_text(&agent, &resolved.model, skills, state.user().system.as_deref());
                 HookPayload {
-                    input: json!({ "sessionID": self.session_id, "model": resolved.model() }),
+                    input: json!({ "sessionID": self.session_id, "model": resolved.model }),
                     output: json!({ "system": [text] }),
                 }
             }
             "llm.before_params" | "llm.before_headers" => {
                 let resolved = self.inner.models.resolve(&begin.model)?;
                 let input = json!({
-                    "sessionID": self.session_id, "agent": begin.agent, "model": resolved.model(),
-                    "provider": resolved.provider(), "message": MessageInfo::User(state.user().clone()),
+                    "sessionID": self.session_id, "agent": begin.agent, "model": resolved.model,
+                    "provider": *resolved.provider_for_hooks(true), "message": MessageInfo::User(state.user().clone()),
                 });
                 let output = if point == "llm.before_headers" {
                     json!({ "headers": {} })
                 } else {
-                    json!(crate::offer::parameters(&agent, resolved.model(), begin.model.variant.as_deref()))
+                    json!(crate::offer::parameters(&agent, &resolved))
                 };
                 HookPayload { input, output }
             }
@@ -370,7 +371,7 @@ impl Driver {
             outrigger_store::fault::point("tool.before_run");
             let executed = inner.runtime.execute(call, ctx).await;
             outrigger_store::fault::point("tool.after_run");
-            let (mut outcome, mut record) = executed.into_parts();
+            let (mut outcome, mut record) = (executed.outcome, executed.record);
             if let ToolOutcome::Failed { code, .. } = &mut outcome
                 && code == "tool.denied"
                 && host.was_rejected()
@@ -462,7 +463,7 @@ impl ModelTask {
             Ok(resolved) => resolved,
             Err(error) => return self.failed(error.to_named()),
         };
-        let mut stream = resolved.stream(request, self.inner.stream_options(&self.session_id));
+        let mut stream = resolved.stream(&request, &self.inner.stream_options(&self.session_id));
         let mut texts: BTreeMap<u32, String> = BTreeMap::new();
         let mut finished = false;
         loop {
@@ -480,7 +481,7 @@ impl ModelTask {
                 Some(Ok(outrigger_models::StreamItem::Retry(notice))) => {
                     let _ = self.sender.send(Msg::Retry {
                         attempt: notice.attempt,
-                        message: notice.reason,
+                        message: notice.message,
                         next: now() + u64::try_from(notice.delay.as_millis()).unwrap_or(0),
                     });
                 }

@@ -55,6 +55,9 @@ pub enum AgentError {
         /// Why.
         reason: String,
     },
+    /// The bundled tools cannot be registered.
+    #[error("the bundled tools cannot be used: {0}")]
+    Tools(String),
     /// The stored run of a turn does not yield the effects that were recorded.
     #[error("turn `{turn}` replays differently at step {n}: the log has effects {recorded}, the replay {replayed}")]
     Replay {
@@ -84,6 +87,7 @@ impl AgentError {
             Self::Busy(_) => "agent.busy",
             Self::Attachment { .. } => "agent.attachment",
             Self::Folder { .. } => "agent.folder",
+            Self::Tools(_) => "agent.tools",
             Self::Replay { .. } => "agent.replay",
         }
     }

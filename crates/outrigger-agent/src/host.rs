@@ -186,7 +186,7 @@ impl ToolHost for CallHost {
             .iter()
             .map(|skill| SkillEntry {
                 name: skill.name.clone(),
-                description: skill.description.clone(),
+                description: skill.description.clone().unwrap_or_default(),
                 content: skill.content.clone(),
                 dir: skill.dir.clone(),
             })

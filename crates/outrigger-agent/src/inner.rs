@@ -122,14 +122,12 @@ impl Inner {
         for event in &events {
             self.bus.tell(Arc::new(event.clone()));
         }
-        self.plugins.events(events);
+        self.plugins.events(&events);
     }
 
     /// Records that nothing waits for; they go with the next transaction.
     pub(crate) fn note(&self, records: Vec<LogRecord>) {
-        if let Err(error) = self.store.append_lazily(now(), records) {
-            tracing::error!("[store] {error}");
-        }
+        self.store.append_lazily(now(), records);
     }
 }
 
@@ -163,6 +161,11 @@ impl Agent {
     #[must_use]
     pub fn skills(&self) -> &[outrigger_config::skills::Skill] {
         &self.inner.skills
+    }
+    /// Where things are kept.
+    #[must_use]
+    pub fn folders(&self) -> &Folders {
+        &self.inner.folders
     }
     /// The store.
     #[must_use]

@@ -27,11 +27,11 @@ mod title;
 
 pub use agents::AgentInfo;
 pub use ask::Answering;
-pub use boot::{Boot, Folders};
+pub use boot::{Boot, Folders, setup_plugins};
 pub use bus::Bus;
 pub use error::AgentError;
 pub use inner::{Agent, CommandInfo, SdkService};
 pub use project::Place;
 pub use prompt::Attachment;
 pub use replay::{Replayed, replay};
-pub use session::NewSession;
+pub use session::{NewSession, delete_session};

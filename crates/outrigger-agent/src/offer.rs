@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use outrigger_kernel::permission::is_disabled;
+use outrigger_models::Resolved;
 use outrigger_plugins::{PipelineContext, PipelineResult};
 use outrigger_protocol::Object;
 use outrigger_protocol::id::{SessionId, TurnId};
@@ -17,9 +18,6 @@ use crate::agents::AgentInfo;
 use crate::inner::Inner;
 use crate::system::{SystemPrompt, instructions};
 
-/// The reference never asks for more than this in one answer.
-const MOST_OUTPUT: u64 = 32_000;
-
 impl Inner {
     /// Runs a chain and writes down what every handler did.
     pub(crate) async fn run_hooks(
@@ -30,16 +28,9 @@ impl Inner {
         turn: Option<&TurnId>,
         cancel: Option<CancelFlag>,
     ) -> PipelineResult {
-        let context = PipelineContext { session: session.cloned(), turn: turn.cloned() };
-        let outputs: Vec<Value> = items.iter().map(|item| item.output.clone()).collect();
-        let running = self.plugins.run(point, items, context);
-        let result = match cancel {
-            None => running.await,
-            Some(cancel) => tokio::select! {
-                result = running => result,
-                () = cancel.cancelled() => PipelineResult { outputs, block: None, records: Vec::new() },
-            },
-        };
+        let cancel = cancel.map(|flag| flag.receiver());
+        let context = PipelineContext { session: session.cloned(), turn: turn.cloned(), cancel };
+        let result = self.plugins.pipeline().run(point, items, context).await;
         if !result.records.is_empty() {
             self.note(result.records.iter().map(|r| LogRecord::Hook(Box::new(r.clone()))).collect());
         }
@@ -88,7 +79,7 @@ impl Inner {
     pub(crate) fn system_text(&self, agent: &AgentInfo, model: &ModelInfo, skills: bool, extra: Option<&str>) -> String {
         let found = instructions(&self.place, &self.folders.home, &self.folders.config, &self.config.config.instructions);
         let skills: Vec<(String, String)> = if skills {
-            self.skills.iter().map(|s| (s.name.clone(), s.description.clone())).collect()
+            self.skills.iter().filter_map(|s| Some((s.name.clone(), s.description.clone()?))).collect()
         } else {
             Vec::new()
         };
@@ -109,8 +100,8 @@ impl Inner {
     pub(crate) fn tool_limits(&self) -> outrigger_tools::Limits {
         let tools = &self.config.settings.tools;
         outrigger_tools::Limits {
-            max_lines: tools.output_lines,
-            max_bytes: tools.output_bytes,
+            max_lines: usize::try_from(tools.output_lines).unwrap_or(usize::MAX),
+            max_bytes: usize::try_from(tools.output_bytes).unwrap_or(usize::MAX),
             ..outrigger_tools::Limits::default()
         }
     }
@@ -119,11 +110,12 @@ impl Inner {
         let models = &self.config.settings.models;
         outrigger_models::StreamOptions {
             session_id: session.to_string(),
-            deadlines: outrigger_models::Deadlines {
+            directory: self.place.directory.clone(),
+            deadlines: Some(outrigger_models::Deadlines {
                 first_byte: Some(Duration::from_millis(models.first_byte_ms)),
                 idle: Some(Duration::from_millis(models.idle_ms)),
                 total: Some(Duration::from_millis(models.total_ms)),
-            },
+            }),
             ..outrigger_models::StreamOptions::default()
         }
     }
@@ -141,18 +133,14 @@ fn definition(spec: &ToolSpec) -> HookPayload {
 }
 
 /// The parameters that hooks get: absent where neither agent nor model says anything.
-pub(crate) fn parameters(agent: &AgentInfo, model: &ModelInfo, variant: Option<&str>) -> ModelParams {
-    let mut options = model.options.clone();
-    if let Some(Value::Object(set)) = variant.or(agent.variant.as_deref()).and_then(|name| model.variants.get(name)) {
-        options.extend(set.clone());
-    }
+pub(crate) fn parameters(agent: &AgentInfo, resolved: &Resolved) -> ModelParams {
+    let mut options = resolved.default_options();
     options.extend(agent.options.clone());
-    let most = if model.limit.output == 0 { MOST_OUTPUT } else { model.limit.output.min(MOST_OUTPUT) };
     ModelParams {
-        temperature: if model.capabilities.temperature { agent.temperature } else { None },
+        temperature: agent.temperature.filter(|_| resolved.model.capabilities.temperature),
         top_p: agent.top_p,
         top_k: None,
-        max_output_tokens: Some(most),
+        max_output_tokens: Some(outrigger_models::max_output_tokens(&resolved.model)),
         options,
     }
 }

@@ -48,8 +48,8 @@ impl Place {
     async fn first_commit(&self, spawner: &Spawner) -> Option<String> {
         let env = outrigger_sandbox::env::allow_list(&[]);
         let path = env.iter().find(|(key, _)| key == "PATH").map(|(_, value)| value.clone());
-        let git = outrigger_sandbox::which("git", path.as_deref())?;
-        let spec = Spec::new(git).args(["rev-list", "--max-parents=0", "HEAD"]).cwd(&self.worktree).env(env);
+        let git = outrigger_sandbox::which("git", path?)?;
+        let spec = Spec::new(git).args(["rev-list", "--max-parents=0", "HEAD"]).cwd(&self.worktree).vars(env);
         let output = outrigger_sandbox::run(spawner, spec, std::time::Duration::from_secs(5), 4096).await.ok()?;
         let text = String::from_utf8_lossy(&output.stdout);
         let mut commits: Vec<&str> = text.split_whitespace().filter(|word| word.len() == 40).collect();

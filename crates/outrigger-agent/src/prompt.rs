@@ -145,7 +145,7 @@ impl Agent {
             .cwd(&self.inner.place.directory)
             .vars(outrigger_sandbox::env::allow_list(&[]));
         match outrigger_sandbox::run(&self.inner.spawner, spec, std::time::Duration::from_secs(30), 256 * 1024).await {
-            Ok(output) => String::from_utf8_lossy(&output.stdout.bytes).into_owned(),
+            Ok(output) => String::from_utf8_lossy(&output.stdout).into_owned(),
             Err(error) => format!("({line}: {error})"),
         }
     }
@@ -209,7 +209,7 @@ impl Agent {
         let model = self.choose_model(session, &agent, prompt.model.clone())?;
         let resolved = self.inner.models.resolve(&model)?;
         let model = ModelRef { variant: prompt.variant.clone().or(model.variant), ..model };
-        let cost = resolved.model().cost;
+        let cost = resolved.model.cost;
         let history = self.inner.store.messages(&session.id)?;
         let used_calls = history
             .iter()
@@ -263,7 +263,7 @@ impl Agent {
         })
     }
 
-    /// The prompt's model, else the agent's, else the session's last, else the configured, else the provider's best.
+    /// The prompt's model, else the agent's, else the session's last, else the configured one or the provider's best.
     fn choose_model(&self, session: &Session, agent: &AgentInfo, asked: Option<ModelRef>) -> Result<ModelRef, AgentError> {
         let last = || {
             session.model.as_ref().map(|m| ModelRef {
@@ -272,8 +272,7 @@ impl Agent {
                 variant: m.variant.clone().filter(|v| v != "default"),
             })
         };
-        let configured = || self.inner.config.config.model.as_deref().and_then(ModelRef::parse);
-        match asked.or_else(|| agent.model.clone()).or_else(last).or_else(configured) {
+        match asked.or_else(|| agent.model.clone()).or_else(last) {
             Some(model) => Ok(model),
             None => Ok(self.inner.models.default_model()?),
         }

@@ -10,7 +10,7 @@ const CLEARED: &str = "[Old tool result content cleared]";
 /// The messages of a request, without the system's. A message with nothing to say is left out, since providers refuse
 /// empty ones.
 #[must_use]
-pub fn messages(history: &[MessageWithParts]) -> Vec<ChatMessage> {
+pub(crate) fn messages(history: &[MessageWithParts]) -> Vec<ChatMessage> {
     let mut out = Vec::new();
     for message in history {
         match &message.info {

@@ -10,6 +10,10 @@ use outrigger_protocol::permission::Rule;
 use outrigger_protocol::session::{Session, SessionModel, SessionTime};
 use outrigger_protocol::turn::SessionPatch;
 
+use outrigger_protocol::log::LogRecord;
+use outrigger_store::Store;
+
+use crate::bus::numbered;
 use crate::error::AgentError;
 use crate::ids::{self, now};
 use crate::inner::{Agent, Inner, lock};
@@ -113,19 +117,7 @@ impl Agent {
         if lock(&self.inner.running).contains_key(id) {
             return Err(AgentError::Busy(id.to_string()));
         }
-        let session = self.session(id)?;
-        let mut doomed = vec![session];
-        let mut next = 0;
-        while let Some(parent) = doomed.get(next).map(|s| s.id.clone()) {
-            doomed.extend(self.inner.store.children(&parent)?);
-            next += 1;
-        }
-        let events = doomed
-            .into_iter()
-            .rev()
-            .map(|s| Event::SessionDeleted { session_id: s.id.clone(), info: Box::new(s) })
-            .collect();
-        self.inner.commit(Vec::new(), events).await
+        self.inner.commit(Vec::new(), doomed(&self.inner.store, id)?).await
     }
 
     /// Copies a session with its messages (up to the whole of it) into a new one.
@@ -166,6 +158,30 @@ impl Agent {
         self.inner.commit(Vec::new(), events).await?;
         Ok(fork)
     }
+}
+
+/// Deletes a session with its child sessions from a store that no agent has open.
+///
+/// # Errors
+/// [`AgentError::NoSession`] and those of the store.
+pub async fn delete_session(store: &Store, id: &SessionId) -> Result<(), AgentError> {
+    let events = doomed(store, id)?.into_iter().map(|event| LogRecord::Event(Box::new(numbered(event))));
+    store.append(now(), events.collect()).await?;
+    store.flush(true).await?;
+    Ok(())
+}
+
+/// The deletions of a session and what hangs on it, children first.
+fn doomed(store: &Store, id: &SessionId) -> Result<Vec<Event>, AgentError> {
+    let session = store.session(id)?.ok_or_else(|| AgentError::NoSession(id.to_string()))?;
+    let mut sessions = vec![session];
+    let mut next = 0;
+    while let Some(parent) = sessions.get(next).map(|s| s.id.clone()) {
+        sessions.extend(store.children(&parent)?);
+        next += 1;
+    }
+    let deleted = |s: Session| Event::SessionDeleted { session_id: s.id.clone(), info: Box::new(s) };
+    Ok(sessions.into_iter().rev().map(deleted).collect())
 }
 
 impl Inner {

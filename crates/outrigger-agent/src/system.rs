@@ -21,23 +21,23 @@ Answer briefly and in plain text. Name files as path:line so that they can be op
 user can see.";
 
 /// The title agent's instructions.
-pub const TITLE: &str = "\
+pub(crate) const TITLE: &str = "\
 You name conversations. Answer with a title for the conversation below and nothing else: at most 50 characters, one line, no
 quotation marks, no full stop, in the language of the user. Name the subject of the work, not the fact that there is a
 conversation. Never answer the message itself and never use tools.";
 
 /// The summary agent's instructions.
-pub const SUMMARY: &str = "\
+pub(crate) const SUMMARY: &str = "\
 You summarise what was done in a conversation, in two or three sentences, in the first person and without mentioning tools.";
 
 /// The compaction agent's instructions.
-pub const COMPACTION: &str = "\
+pub(crate) const COMPACTION: &str = "\
 You write the notes with which another engineer goes on with this conversation, of which nothing else will be left. Say what
 the user wants, what was done, in which files, what was decided and why, what is not finished, and what comes next. Keep exact
 names, paths, commands and error texts.";
 
 /// The explore agent's instructions.
-pub const EXPLORE: &str = "\
+pub(crate) const EXPLORE: &str = "\
 You search codebases. Find what you are asked for with glob, grep and read, run searches side by side, and answer with the
 absolute paths and lines where it stands and what you concluded. You cannot change files.";
 
@@ -46,18 +46,18 @@ const INSTRUCTION_FILES: [&str; 3] = ["AGENTS.md", "CLAUDE.md", "CONTEXT.md"];
 
 /// Text that an instruction file brings.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Instruction {
+pub(crate) struct Instruction {
     /// Where it stands.
-    pub path: PathBuf,
+    pub(crate) path: PathBuf,
     /// What it says.
-    pub text: String,
+    pub(crate) text: String,
 }
 
 /// Finds instruction files: the project's, from the working folder up to its root, the user's own, and those that the
 /// configuration lists (paths relative to the working folder; patterns with `*`). A file that cannot be read is passed
 /// over.
 #[must_use]
-pub fn instructions(place: &Place, home: &Path, config_home: &Path, listed: &[String]) -> Vec<Instruction> {
+pub(crate) fn instructions(place: &Place, home: &Path, config_home: &Path, listed: &[String]) -> Vec<Instruction> {
     let mut paths: Vec<PathBuf> = Vec::new();
     for name in INSTRUCTION_FILES {
         let found: Vec<PathBuf> = place
@@ -114,29 +114,29 @@ fn listed_files(place: &Place, home: &Path, entry: &str) -> Vec<PathBuf> {
 }
 
 /// What the system prompt is made from.
-pub struct SystemPrompt<'a> {
+pub(crate) struct SystemPrompt<'a> {
     /// The agent's own prompt, in place of the general one.
-    pub agent_prompt: Option<&'a str>,
+    pub(crate) agent_prompt: Option<&'a str>,
     /// Model, as the provider knows it.
-    pub model: &'a str,
+    pub(crate) model: &'a str,
     /// Provider and model.
-    pub model_ref: &'a str,
+    pub(crate) model_ref: &'a str,
     /// Where the agent works.
-    pub place: &'a Place,
+    pub(crate) place: &'a Place,
     /// The day, as people write it.
-    pub today: &'a str,
+    pub(crate) today: &'a str,
     /// Instruction files.
-    pub instructions: &'a [Instruction],
+    pub(crate) instructions: &'a [Instruction],
     /// Skills as `(name, description)`, if the agent may use them.
-    pub skills: &'a [(String, String)],
+    pub(crate) skills: &'a [(String, String)],
     /// Text for this prompt alone.
-    pub extra: Option<&'a str>,
+    pub(crate) extra: Option<&'a str>,
 }
 
 impl SystemPrompt<'_> {
     /// The whole prompt as one text, as hooks get it.
     #[must_use]
-    pub fn text(&self) -> String {
+    pub(crate) fn text(&self) -> String {
         let mut out = self.agent_prompt.unwrap_or(BASE).trim().to_owned();
         let place = self.place;
         let _ = write!(

@@ -1,5 +1,6 @@
 //! Titles, made by the small model beside the turn.
 
+use futures_util::StreamExt as _;
 use outrigger_protocol::id::{MessageId, SessionId};
 use outrigger_protocol::message::{MessageInfo, ModelRef, PartKind};
 use outrigger_protocol::model::{ChatMessage, Content, ModelRequest, StreamEvent};
@@ -42,9 +43,9 @@ impl Inner {
         let agent = self.agents.get("title").cloned().unwrap_or_default();
         let resolved = match &agent.model {
             Some(model) => self.models.resolve(model)?,
-            None => self.models.small_model(model, self.config.config.small_model.as_deref())?,
+            None => self.models.resolve(&self.models.small_model(model))?,
         };
-        let info = resolved.model().clone();
+        let info = resolved.model.clone();
         let hooks = |point: &'static str, input: Value, output: Value| {
             self.run_hooks(point, vec![HookPayload { input, output }], Some(session_id), None, None)
         };
@@ -52,9 +53,9 @@ impl Inner {
         let prompt = agent.prompt.clone().unwrap_or_default();
         let system = first(hooks("llm.before_system", json!({ "sessionID": session_id, "model": info }), json!({ "system": [prompt] })).await);
         let input = json!({
-            "sessionID": session_id, "agent": "title", "model": info, "provider": resolved.provider(), "message": MessageInfo::User(user.clone()),
+            "sessionID": session_id, "agent": "title", "model": info, "provider": *resolved.provider_for_hooks(true), "message": MessageInfo::User(user.clone()),
         });
-        let params = first(hooks("llm.before_params", input.clone(), json!(offer::parameters(&agent, &info, None))).await);
+        let params = first(hooks("llm.before_params", input.clone(), json!(offer::parameters(&agent, &resolved))).await);
         let headers = first(hooks("llm.before_headers", input, json!({ "headers": {} })).await);
 
         let mut messages: Vec<ChatMessage> = system
@@ -77,7 +78,7 @@ impl Inner {
             params: offer::read_parameters(&params),
             headers: pairs.filter_map(|(k, v)| Some((k.clone(), v.as_str()?.to_owned()))).collect(),
         };
-        let mut stream = resolved.stream(request, self.stream_options(session_id));
+        let mut stream = resolved.stream(&request, &self.stream_options(session_id));
         let mut text = String::new();
         while let Some(item) = stream.next().await {
             if let outrigger_models::StreamItem::Event(StreamEvent::TextDelta { text: piece, .. }) = item? {

@@ -16,8 +16,8 @@ pub(crate) fn config(global: &Global, command: ConfigCommand) -> Result<u8, Fail
         out(&format!("{text}\n"));
         return Ok(0);
     }
-    for line in loaded.show() {
-        out(&format!("{line}\n"));
+    for shown in loaded.show().into_iter().chain(loaded.show_settings()) {
+        out(&format!("{} = {}  ({})\n", shown.name, shown.value, shown.origin));
     }
     for problem in &loaded.problems {
         out(&format!("! {problem}\n"));

@@ -4,7 +4,6 @@ use outrigger_agent::Agent;
 use outrigger_plugins::PluginStatus;
 
 use crate::args::{Global, PluginCommand};
-use crate::exit;
 use crate::report::Failure;
 use crate::view::out;
 
@@ -36,7 +35,6 @@ pub(crate) async fn plugin(global: &Global, command: PluginCommand) -> Result<u8
             }
         }
     }
-    .map(|code| if code == 0 { 0 } else { exit::FAILED })
 }
 
 /// One block per plugin: state, stage and cause.

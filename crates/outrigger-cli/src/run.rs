@@ -164,7 +164,7 @@ async fn session(agent: &Agent, args: &RunArgs, message: &str) -> Result<(Sessio
 /// The session of this folder that was used last.
 pub(crate) fn last_session(agent: &Agent) -> Result<Option<Session>, Failure> {
     let directory = agent.place().directory.to_string_lossy().into_owned();
-    let filter = outrigger_store::SessionFilter { directory: Some(directory), roots: true, limit: Some(1), ..Default::default() };
+    let filter = outrigger_store::SessionFilter { directory: Some(directory), roots_only: true, limit: Some(1), project: None };
     Ok(agent.store().sessions(&filter)?.into_iter().next())
 }
 

@@ -21,6 +21,10 @@ const SHOWN_LINES: usize = 40;
 pub(crate) struct Paint(bool);
 
 impl Paint {
+    /// For standard output.
+    pub(crate) fn for_stdout() -> Self {
+        Self(std::io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none())
+    }
     /// Off without a terminal and under `NO_COLOR`.
     pub(crate) fn for_stderr() -> Self {
         Self(std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none())

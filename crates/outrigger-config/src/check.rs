@@ -372,7 +372,7 @@ fn expected(kind: &Kind) -> String {
                 _ => words.join(""),
             }
         }
-        List(item) if matches!(item, Text) => "a list of texts".into(),
+        List(Text) => "a list of texts".into(),
         List(_) => "a list".into(),
         Pair(..) => "a list of two".into(),
         Map(_) | Members(_) | Needs(..) | AnyObject => "an object".into(),

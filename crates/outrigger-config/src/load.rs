@@ -3,16 +3,16 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use serde_json::{Map, Value, json};
+use serde_json::Value;
 
 use crate::jsonc::Document;
 use crate::merge::{Layered, leaves};
-use crate::origin::{Positions, child, position_of};
+use crate::origin::{Positions, position_of};
 use crate::plugin_list::{self, PluginScope, PluginSource, PluginSpec};
 use crate::skills::SkillSearch;
 use crate::{
     ConfigError, ConfigProblem, OpenCodeConfig, Origin, Settings, check, entries, jsonc, layers,
-    normalize, paths, permission, settings, substitute, username,
+    normalize, paths, substitute,
 };
 
 /// Where to look. All paths are absolute.
@@ -104,6 +104,15 @@ pub fn load(options: &LoadOptions) -> Result<Loaded, ConfigError> {
     };
     loader.global()?;
     if let Some(path) = layers::path_variable(options, "OPENCODE_CONFIG") {
+        if !path.exists() {
+            // Silent in the reference; a mistyped path is hard to find then.
+            let message = format!("{} does not exist", path.display());
+            loader.problems.push(ConfigProblem {
+                file: "OPENCODE_CONFIG".into(),
+                pointer: None,
+                message,
+            });
+        }
         loader.file(&path)?;
     }
     for dir in layers::project_dirs(options) {

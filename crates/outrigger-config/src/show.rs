@@ -4,7 +4,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::load::{all_leaves, nearest};
-use crate::origin::last_key;
+use crate::origin::{child, last_key};
 use crate::{Loaded, Origin};
 
 /// What stands in the place of a secret.
@@ -73,6 +73,26 @@ impl Loaded {
                 value,
             })
             .collect()
+    }
+
+    /// The merged document without its secrets, for everyone who was not granted them (invariant 10).
+    #[must_use]
+    pub fn redacted(&self) -> Value {
+        let mut value = self.value.clone();
+        redact(&mut value, "");
+        value
+    }
+}
+
+fn redact(value: &mut Value, pointer: &str) {
+    match value {
+        Value::Object(map) => map.iter_mut().for_each(|(key, value)| redact(value, &child(pointer, key))),
+        Value::Array(items) => {
+            items.iter_mut().enumerate().for_each(|(i, value)| redact(value, &child(pointer, &i.to_string())));
+        }
+        Value::Null | Value::Bool(_) => {}
+        leaf if is_secret(pointer) => *leaf = Value::from(REDACTED),
+        _ => {}
     }
 }
 

@@ -1,10 +1,11 @@
 // From modules to hooks objects, by the rules of the reference (plugin-host-facts 3.3), tolerant where it breaks.
 
 import { argumentSchema } from "./zod.mjs";
-import { errorText } from "./value.mjs";
+import { errorText, plain } from "./value.mjs";
 import { notify, notifyNow } from "./wire.mjs";
 
 const { Bun } = globalThis;
+const NEEDS_BUN = new Set(["ERR_UNKNOWN_FILE_EXTENSION", "ERR_UNSUPPORTED_DIR_IMPORT"]);
 
 function isRecord(value) {
   return typeof value === "object" && value !== null && !Array.isArray(value);
@@ -40,12 +41,14 @@ export function servers(module, entry) {
   return { found, problems };
 }
 
-function importFailure(error, entry) {
+function importFailure(error, init) {
   const text = errorText(error);
-  if (!Bun && (error?.code === "ERR_UNKNOWN_FILE_EXTENSION" || error?.code === "ERR_UNSUPPORTED_DIR_IMPORT")) {
+  const shared = text.match(/Cannot find (?:package|module) '((?:@opencode-ai\/(?:plugin|sdk)|zod)[^']*)'/);
+  if (shared && !init.modules) return `${text}; run \`outrigger plugin setup\` to install ${shared[1]} for all plugins`;
+  if (!Bun && (NEEDS_BUN.has(error?.code) || text.includes("Cannot find package 'bun'"))) {
     return `${text}; this plugin needs Bun: run \`outrigger plugin setup\``;
   }
-  return text || `cannot import ${entry.entry}`;
+  return text;
 }
 
 // Names of the hook functions, a class's methods too. Reading a value may run a getter of the plugin.
@@ -66,7 +69,7 @@ async function describeTools(tools, entry, modules, problems) {
       if (typeof tool?.execute !== "function") throw new Error("it has no `execute` function");
       const { schema, problem } = await argumentSchema(tool.args ?? {}, entry.entry, modules);
       if (problem) problems.push({ stage: "tool", message: `tool \`${name}\`: ${problem}` });
-      out.push({ name, description: typeof tool.description === "string" ? tool.description : "", schema });
+      out.push({ name, description: typeof tool.description === "string" ? tool.description : "", schema: plain(schema) });
     } catch (error) {
       problems.push({ stage: "tool", message: `tool \`${name}\` was skipped: ${errorText(error)}` });
     }
@@ -120,7 +123,7 @@ export async function load(init, input, call) {
     const began = performance.now();
     const problems = [];
     let instances = [];
-    if (error !== undefined) problems.push({ stage: "import", message: importFailure(error, entry) });
+    if (error !== undefined) problems.push({ stage: "import", message: importFailure(error, init) });
     else {
       const candidates = servers(module, entry);
       problems.push(...candidates.problems.map((message) => ({ stage: "export", message })));

@@ -2,9 +2,9 @@
 // host. A plugin's own copy always wins: this is asked only after the runtime's resolution has failed.
 
 import Module, { createRequire } from "node:module";
-import { readFileSync } from "node:fs";
+import { existsSync, readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
-import { fileURLToPath } from "node:url";
+import { fileURLToPath, pathToFileURL } from "node:url";
 
 const { Bun } = globalThis;
 const SHARED = /^(?:@opencode-ai\/(?:plugin|sdk)|zod)(?:\/|$)/;
@@ -29,13 +29,15 @@ export function fallBackTo(modules, entries) {
           return next(name, context);
         } catch (error) {
           if (!SHARED.test(name)) throw error;
-          return next(name, { ...context, parentURL: new URL(`file://${anchor}`).href });
+          return next(name, { ...context, parentURL: pathToFileURL(anchor).href });
         }
       },
     });
     return;
   }
   patchRequire(createRequire(anchor).resolve);
+  // Hooks of Node before 22.15 live in another thread that every module then passes through, slow for a large bundle.
+  if (!entries.some(mayNeed)) return;
   const hook = `export async function initialize(data) { globalThis.anchor = data }
     export async function resolve(name, context, next) {
       try { return await next(name, context) } catch (error) {
@@ -44,8 +46,29 @@ export function fallBackTo(modules, entries) {
       }
     }`;
   Module.register(`data:text/javascript,${encodeURIComponent(hook)}`, {
-    data: new URL(`file://${anchor}`).href,
+    data: pathToFileURL(anchor).href,
   });
+}
+
+// Whether a plugin has no copy of its own of one of the packages. An installed one must also name it.
+function mayNeed(entry) {
+  const file = fileURLToPath(entry);
+  const missing = ["@opencode-ai/plugin", "zod"].filter((name) => !hasPackage(name, file));
+  if (missing.length === 0) return false;
+  if (!file.includes("/node_modules/")) return true;
+  try {
+    const text = readFileSync(file, "utf8");
+    return text.length <= MAX_SOURCE && missing.some((name) => text.includes(`"${name}`) || text.includes(`'${name}`));
+  } catch {
+    return false;
+  }
+}
+
+function hasPackage(name, file) {
+  for (let folder = dirname(file); ; folder = dirname(folder)) {
+    if (existsSync(join(folder, "node_modules", name))) return true;
+    if (folder === dirname(folder)) return false;
+  }
 }
 
 function patchRequire(resolve) {

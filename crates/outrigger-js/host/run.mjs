@@ -121,8 +121,8 @@ function toolContext(params, call, signal, ended) {
     },
     async ask(question = {}) {
       if (ended()) throw new Error("this tool call has ended");
-      const { permission, patterns = [], always = [], metadata } = question;
-      await request("tool.ask", { call, permission: String(permission), patterns, always, metadata: plain(metadata) });
+      const { permission, patterns = [], always = [], metadata } = plain(question);
+      await request("tool.ask", { call, permission: String(permission), patterns, always, metadata });
     },
     directory,
     worktree,

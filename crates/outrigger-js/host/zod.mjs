@@ -1,8 +1,11 @@
 // JSON Schema and validation of a tool's arguments. Plugins bring zod schemas of any v4, often bundled.
 
+import { existsSync } from "node:fs";
 import { createRequire } from "node:module";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
+
+const { Bun } = globalThis;
 
 export function isZod(value) {
   return typeof value === "object" && value !== null && "_zod" in value;
@@ -12,15 +15,24 @@ function isSchema(value) {
   return typeof value === "boolean" || (typeof value === "object" && value !== null && !Array.isArray(value));
 }
 
-// Every copy of zod v4 within reach of the plugin, its own first, then the host's.
+// The module that `import` would load. Node's resolver for `require` finds the CommonJS twin, a second copy of it all.
+function locate(name, place) {
+  if (Bun) return Bun.resolveSync(name, dirname(place));
+  const file = createRequire(place).resolve(name);
+  const twin = file.replace(/\.cjs$/, ".js");
+  return existsSync(twin) ? twin : file;
+}
+
+// Every copy of zod v4 within reach. The host's goes first: it is the version that the reference converts with, and it
+// reads the schemas of later ones, while a later one fails on schemas that a plugin has adapted to the reference's
+// (zod 4.6.7 on those of oh-my-opencode 4.19.4).
 async function* copies(entry, modules) {
   const places = [fileURLToPath(entry)];
-  if (modules) places.push(join(modules, "package.json"));
+  if (modules) places.unshift(join(modules, "package.json"));
   for (const place of places) {
-    const { resolve } = createRequire(place);
     for (const name of ["zod", "zod/v4", "@opencode-ai/plugin"]) {
       try {
-        const module = await import(pathToFileURL(resolve(name)).href);
+        const module = await import(pathToFileURL(locate(name, place)).href);
         const z = name === "@opencode-ai/plugin" ? module.tool?.schema : (module.z ?? module.default ?? module);
         if (typeof z?.toJSONSchema === "function" && typeof z.object === "function") yield z;
       } catch {
@@ -30,13 +42,27 @@ async function* copies(entry, modules) {
   }
 }
 
-// A schema made by another copy of zod keeps its description in a registry that this one does not see.
-function describe({ zodSchema, jsonSchema }) {
-  const { id, ...meta } = (typeof zodSchema.meta === "function" && zodSchema.meta()) || {};
-  if (typeof zodSchema.description === "string") meta.description = zodSchema.description;
-  for (const [key, value] of Object.entries(meta)) {
-    if (!(key in jsonSchema)) jsonSchema[key] = value;
-  }
+// What a schema says of itself. It is asked, not looked up: each copy of zod keeps its own registry.
+function metadata(schema) {
+  const { id, ...meta } = (typeof schema.meta === "function" && schema.meta()) || {};
+  if (typeof schema.description === "string") meta.description = schema.description;
+  return meta;
+}
+
+// A registry of `z` with the metadata of every schema below `root`, whichever copy of zod made it.
+function registryOf(z, root) {
+  const registry = z.registry();
+  const seen = new Set();
+  const visit = (value) => {
+    if (typeof value !== "object" || value === null || seen.has(value)) return;
+    seen.add(value);
+    if (!isZod(value)) return Object.values(value).forEach(visit);
+    const meta = metadata(value);
+    if (Object.keys(meta).length > 0) registry.add(value, meta);
+    visit(value._zod.def);
+  };
+  visit(root);
+  return registry;
 }
 
 const DIALECT = "https://json-schema.org/draft/2020-12/schema";
@@ -52,7 +78,8 @@ export async function argumentSchema(args, entry, modules) {
   let reason = "no copy of zod is in reach: run `outrigger plugin setup`";
   for await (const z of copies(entry, modules)) {
     try {
-      return { schema: z.toJSONSchema(z.object(args), { io: "input", override: describe }) };
+      const object = z.object(args);
+      return { schema: z.toJSONSchema(object, { io: "input", metadata: registryOf(z, object) }) };
     } catch (error) {
       reason = error?.message ?? String(error);
     }
@@ -65,9 +92,7 @@ export async function argumentSchema(args, entry, modules) {
 
 // Enough of zod's own conversion for a model to call the tool; validation is by the schema itself all the same.
 function sketch(schema) {
-  const out = sketchType(schema._zod.def, schema._zod.bag ?? {});
-  describe({ zodSchema: schema, jsonSchema: out });
-  return out;
+  return { ...sketchType(schema._zod.def, schema._zod.bag ?? {}), ...metadata(schema) };
 }
 
 function sketchType(def, bag) {

@@ -13,25 +13,57 @@ pub(crate) const USER_AGENT: &str = concat!("outrigger/", env!("CARGO_PKG_VERSIO
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Both clients. One object serves all providers, so connections are shared.
+/// The clients. One object serves all providers, so connections are shared.
 #[derive(Debug, Default)]
 pub(crate) struct Http {
+    local: OnceLock<Result<Client, String>>,
     plain: OnceLock<Result<Client, String>>,
     tls: OnceLock<Result<Client, String>>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    /// `http://` on this machine: no proxy either, as none could reach it.
+    Local,
+    Plain,
+    Tls,
 }
 
 impl Http {
     /// The client for an address, or why there is none.
     pub(crate) fn client(&self, url: &str) -> Result<&Client, String> {
-        let secure = url
-            .get(..8)
-            .is_some_and(|s| s.eq_ignore_ascii_case("https://"));
-        let cell = if secure { &self.tls } else { &self.plain };
-        cell.get_or_init(|| build(secure)).as_ref().map_err(Clone::clone)
+        let kind = kind(url);
+        let cell = match kind {
+            Kind::Local => &self.local,
+            Kind::Plain => &self.plain,
+            Kind::Tls => &self.tls,
+        };
+        cell.get_or_init(|| build(kind))
+            .as_ref()
+            .map_err(Clone::clone)
     }
 }
 
-fn build(secure: bool) -> Result<Client, String> {
+fn kind(url: &str) -> Kind {
+    let lower = url.to_ascii_lowercase();
+    let Some(rest) = lower.strip_prefix("http://") else {
+        return Kind::Tls;
+    };
+    let host = rest.split('/').next().unwrap_or_default();
+    let is =
+        |name: &str| host == name || host.strip_prefix(name).is_some_and(|t| t.starts_with(':'));
+    let ipv4 = host.split(':').next().unwrap_or_default();
+    if is("localhost")
+        || is("[::1]")
+        || (ipv4.starts_with("127.") && ipv4.parse::<std::net::Ipv4Addr>().is_ok())
+    {
+        Kind::Local
+    } else {
+        Kind::Plain
+    }
+}
+
+fn build(kind: Kind) -> Result<Client, String> {
     // Fails only when a provider is installed already, which is as good.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let builder = Client::builder()
@@ -40,10 +72,10 @@ fn build(secure: bool) -> Result<Client, String> {
         .tcp_nodelay(true)
         // A redirect would carry the key to another place; the error names that place instead.
         .redirect(reqwest::redirect::Policy::none());
-    let builder = if secure {
-        builder
-    } else {
-        builder.tls_certs_only([])
+    let builder = match kind {
+        Kind::Local => builder.tls_certs_only([]).no_proxy(),
+        Kind::Plain => builder.tls_certs_only([]),
+        Kind::Tls => builder,
     };
     builder.build().map_err(|e| error_text(&e))
 }
@@ -78,16 +110,32 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_plain_client_is_cheap() {
-        // The crypto provider is process wide; take it out of the measurement as other users would pay for it too.
-        let first = std::time::Instant::now();
+    fn addresses_and_their_clients() {
+        for (url, want) in [
+            ("https://api.test/v1", Kind::Tls),
+            ("HTTP://127.0.0.1:8080/v1", Kind::Local),
+            ("http://localhost/v1", Kind::Local),
+            ("http://[::1]:1/v1", Kind::Local),
+            ("http://localhost.evil.test/v1", Kind::Plain),
+            ("http://127.0.0.1.evil.test/v1", Kind::Plain),
+            ("http://192.168.0.2:1234", Kind::Plain),
+        ] {
+            assert_eq!(kind(url), want, "{url}");
+        }
+    }
+
+    #[test]
+    fn the_plain_client_loads_no_certificates() {
         let http = Http::default();
         assert!(http.client("http://127.0.0.1:1/v1").is_ok());
-        let first = first.elapsed();
-        let again = std::time::Instant::now();
-        assert!(build(false).is_ok());
-        let again = again.elapsed();
-        println!("plain client: first {first:?}, again {again:?}");
-        assert!(http.tls.get().is_none(), "no TLS client without need");
+        assert!(http.tls.get().is_none());
+        // The limit for making it is 1 ms; loading the system's roots takes ten times that and more.
+        let start = std::time::Instant::now();
+        assert!(build(Kind::Local).is_ok());
+        assert!(
+            start.elapsed() < Duration::from_millis(5),
+            "{:?}",
+            start.elapsed()
+        );
     }
 }

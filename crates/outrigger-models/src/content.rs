@@ -17,7 +17,12 @@ pub(crate) enum FilePlan<'a> {
 }
 
 /// Decides by media type and by what the model takes. Unknown capabilities (no `modalities` configured) count as no.
-pub(crate) fn plan_file<'a>(model: &ModelInfo, mime: &str, url: &'a str, name: Option<&str>) -> FilePlan<'a> {
+pub(crate) fn plan_file<'a>(
+    model: &ModelInfo,
+    mime: &str,
+    url: &'a str,
+    name: Option<&str>,
+) -> FilePlan<'a> {
     let takes = model.capabilities.input;
     let kind = mime.split('/').next().unwrap_or_default();
     let plan = match kind {
@@ -51,15 +56,23 @@ mod tests {
     fn files_go_in_the_form_that_the_model_takes() {
         let mut model = ModelInfo::default();
         let png = "data:image/png;base64,AAAA";
-        assert!(matches!(plan_file(&model, "image/png", png, Some("a.png")), FilePlan::Say(t) if t.contains("a.png")));
+        assert!(
+            matches!(plan_file(&model, "image/png", png, Some("a.png")), FilePlan::Say(t) if t.contains("a.png"))
+        );
         model.capabilities.input.image = true;
         model.capabilities.input.audio = true;
         assert_eq!(plan_file(&model, "image/png", png, None), FilePlan::Image);
         assert_eq!(
             plan_file(&model, "audio/wav", "data:audio/wav;base64,BBBB", None),
-            FilePlan::Audio { data: "BBBB", format: "wav" }
+            FilePlan::Audio {
+                data: "BBBB",
+                format: "wav"
+            }
         );
-        assert!(matches!(plan_file(&model, "application/pdf", png, None), FilePlan::Say(_)));
+        assert!(matches!(
+            plan_file(&model, "application/pdf", png, None),
+            FilePlan::Say(_)
+        ));
         assert_eq!(data_of("https://a/b"), None);
     }
 }

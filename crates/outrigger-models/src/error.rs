@@ -56,7 +56,9 @@ pub enum ModelError {
         message: String,
     },
     /// 401 or 403.
-    #[error("provider `{provider}` refused the API key from {key_source} (status {status}): {message}")]
+    #[error(
+        "provider `{provider}` refused the API key from {key_source} (status {status}): {message}"
+    )]
     Auth {
         /// Provider.
         provider: String,
@@ -202,7 +204,9 @@ fn near_text(near: &[String]) -> String {
 }
 
 fn wait_text(wait: Option<Duration>) -> String {
-    wait.map_or_else(String::new, |w| format!(" (asks to wait {} s)", w.as_secs().max(1)))
+    wait.map_or_else(String::new, |w| {
+        format!(" (asks to wait {} s)", w.as_secs().max(1))
+    })
 }
 
 fn status_text(status: Option<u16>) -> String {
@@ -289,7 +293,9 @@ impl ModelError {
     #[must_use]
     pub fn is_retryable(&self) -> bool {
         match self {
-            Self::RateLimited { .. } | Self::Connect { .. } | Self::StreamInterrupted { .. } => true,
+            Self::RateLimited { .. } | Self::Connect { .. } | Self::StreamInterrupted { .. } => {
+                true
+            }
             Self::Api { retryable, .. } => *retryable,
             _ => false,
         }

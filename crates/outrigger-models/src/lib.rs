@@ -13,9 +13,9 @@
 mod anthropic;
 mod cassette;
 mod catalog;
+mod client;
 mod content;
 mod error;
-mod client;
 mod json_scan;
 mod models;
 mod near;

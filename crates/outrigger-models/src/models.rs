@@ -9,9 +9,10 @@ use outrigger_protocol::message::ModelRef;
 use outrigger_protocol::model::{Cost, ModelInfo, ProviderInfo, Usage};
 use serde_json::Value;
 
+use crate::cassette::Recorder;
 use crate::catalog::Catalog;
-use crate::error::ModelError;
 use crate::client::Http;
+use crate::error::ModelError;
 use crate::near::near;
 use crate::presets::PRESETS;
 use crate::provider::{Provider, Sources, adapter, build, catalog_model, needs_catalog};
@@ -61,7 +62,7 @@ struct Inner {
     catalog: Catalog,
     http: Arc<Http>,
     built: Mutex<BTreeMap<String, Arc<Provider>>>,
-    recorder: OnceLock<Option<Arc<crate::cassette::Recorder>>>,
+    recorder: OnceLock<Option<Arc<Recorder>>>,
 }
 
 impl std::fmt::Debug for Models {
@@ -94,14 +95,21 @@ impl Models {
     fn is_enabled(&self, id: &str) -> bool {
         let options = &self.inner.options;
         !options.disabled.iter().any(|d| d == id)
-            && options.enabled.as_ref().is_none_or(|e| e.iter().any(|x| x == id))
+            && options
+                .enabled
+                .as_ref()
+                .is_none_or(|e| e.iter().any(|x| x == id))
     }
 
     fn provider(&self, id: &str) -> Result<Option<Arc<Provider>>, ModelError> {
         if !self.is_enabled(id) {
             return Ok(None);
         }
-        let mut built = self.inner.built.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut built = self
+            .inner
+            .built
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
         if let Some(found) = built.get(id) {
             return Ok(Some(Arc::clone(found)));
         }
@@ -123,7 +131,11 @@ impl Models {
         let mut ids: Vec<String> = self.inner.options.providers.keys().cloned().collect();
         let presets = PRESETS.iter().map(|p| p.id.to_owned());
         for id in presets.chain(self.inner.catalog.provider_ids()) {
-            if !ids.contains(&id) && self.provider(&id).is_ok_and(|p| p.is_some_and(|p| p.key.is_some())) {
+            if !ids.contains(&id)
+                && self
+                    .provider(&id)
+                    .is_ok_and(|p| p.is_some_and(|p| p.key.is_some()))
+            {
                 ids.push(id);
             }
         }
@@ -135,7 +147,9 @@ impl Models {
     #[must_use]
     pub fn providers(&self) -> Vec<Arc<ProviderInfo>> {
         let ids = self.available_ids();
-        ids.iter().filter_map(|id| self.provider_for_hooks(id, true)).collect()
+        ids.iter()
+            .filter_map(|id| self.provider_for_hooks(id, true))
+            .collect()
     }
 
     /// A provider as hooks get it: with `options.apiKey` as configured, as the reference has it, or with keys removed.
@@ -151,7 +165,15 @@ impl Models {
     /// `model.unsupported_provider`, `model.config`.
     pub fn resolve(&self, model: &ModelRef) -> Result<Resolved, ModelError> {
         let id = model.provider_id.as_str();
-        let provider = self.provider(id)?.ok_or_else(|| self.unknown_provider(id))?;
+        if !self.is_enabled(id) {
+            return Err(ModelError::Config {
+                provider: id.to_owned(),
+                message: "is switched off by `disabled_providers` or `enabled_providers`".into(),
+            });
+        }
+        let provider = self
+            .provider(id)?
+            .ok_or_else(|| self.unknown_provider(id))?;
         let info = self.find_model(&provider, &model.model_id)?;
         if adapter(&info.api.npm).is_none() {
             return Err(ModelError::Unsupported {
@@ -169,21 +191,34 @@ impl Models {
             });
         }
         let recorder = self.recorder(&provider)?;
-        Ok(Resolved::new(info, model.variant.clone(), provider, Arc::clone(&self.inner.http), recorder))
+        Ok(Resolved::new(
+            info,
+            model.variant.clone(),
+            provider,
+            Arc::clone(&self.inner.http),
+            recorder,
+        ))
     }
 
-    fn recorder(&self, provider: &Provider) -> Result<Option<Arc<crate::cassette::Recorder>>, ModelError> {
-        match provider.options.get("record") {
-            None => {
-                let make = || self.inner.options.record.clone().map(|p| Arc::new(crate::cassette::Recorder::new(p)));
-                Ok(self.inner.recorder.get_or_init(make).clone())
+    fn recorder(&self, provider: &Provider) -> Result<Option<Arc<Recorder>>, ModelError> {
+        let own = match provider.options.get("record") {
+            None => None,
+            Some(Value::String(path)) => Some(PathBuf::from(path)),
+            Some(_) => {
+                return Err(ModelError::Config {
+                    provider: provider.id.clone(),
+                    message: "`options.record` is not the name of a file".into(),
+                });
             }
-            Some(Value::String(path)) => Ok(Some(Arc::new(crate::cassette::Recorder::new(path.into())))),
-            Some(_) => Err(ModelError::Config {
-                provider: provider.id.clone(),
-                message: "`options.record` is not the name of a file".into(),
-            }),
-        }
+        };
+        let (cell, path) = match own {
+            Some(path) => (&provider.recorder, Some(path)),
+            None => (&self.inner.recorder, self.inner.options.record.clone()),
+        };
+        // One recorder for a file, so that answers that end together do not mix.
+        Ok(cell
+            .get_or_init(|| path.map(|p| Arc::new(Recorder::new(p))))
+            .clone())
     }
 
     fn find_model(&self, provider: &Provider, model: &str) -> Result<ModelInfo, ModelError> {
@@ -192,15 +227,33 @@ impl Models {
         }
         let configured = self.inner.options.providers.get(&provider.id);
         // A cassette answers under any name unless names are configured.
-        if provider.models.is_empty() && configured.is_some_and(|c| c.get("npm").is_some_and(|n| n == "cassette")) {
-            return Ok(catalog_model(&provider.id, "cassette", "", model, &crate::catalog::CatalogModel::default()));
+        if provider.models.is_empty()
+            && configured.is_some_and(|c| c.get("npm").is_some_and(|n| n == "cassette"))
+        {
+            return Ok(catalog_model(
+                &provider.id,
+                "cassette",
+                "",
+                model,
+                &crate::catalog::CatalogModel::default(),
+            ));
         }
-        let listed = self.inner.catalog.provider(&provider.id).is_some_and(|p| p.models.contains_key(model));
-        if needs_catalog(configured) && !listed
+        let listed = self
+            .inner
+            .catalog
+            .provider(&provider.id)
+            .is_some_and(|p| p.models.contains_key(model));
+        let filtered = configured
+            .is_some_and(|c| c.get("whitelist").is_some() || c.get("blacklist").is_some());
+        if needs_catalog(configured)
+            && !listed
+            && !filtered
             && let Some(entry) = self.inner.catalog.model(&provider.id, model)
         {
             let first = provider.models.values().next();
-            let (npm, url) = first.map_or(("@ai-sdk/openai-compatible", ""), |m| (&m.api.npm, &m.api.url));
+            let (npm, url) = first.map_or(("@ai-sdk/openai-compatible", ""), |m| {
+                (&m.api.npm, &m.api.url)
+            });
             return Ok(catalog_model(&provider.id, npm, url, model, &entry));
         }
         Err(ModelError::UnknownModel {
@@ -214,7 +267,11 @@ impl Models {
         let known = self.inner.catalog.provider_ids();
         let configured = self.inner.options.providers.keys();
         let presets = PRESETS.iter().map(|p| p.id);
-        let mut names: Vec<&str> = configured.chain(&known).map(String::as_str).chain(presets).collect();
+        let mut names: Vec<&str> = configured
+            .chain(&known)
+            .map(String::as_str)
+            .chain(presets)
+            .collect();
         names.retain(|n| self.is_enabled(n));
         names.sort_unstable();
         names.dedup();
@@ -243,13 +300,22 @@ impl Models {
             if !provider.is_supported() {
                 continue;
             }
-            let rank = |name: &str| PREFERRED.iter().position(|p| name.contains(p)).map_or(0, |p| p + 1);
-            let best = provider.models.values().filter(|m| m.capabilities.toolcall).max_by(|a, b| {
-                rank(&a.id)
-                    .cmp(&rank(&b.id))
-                    .then_with(|| a.id.contains("latest").cmp(&b.id.contains("latest")))
-                    .then_with(|| a.id.cmp(&b.id))
-            });
+            let rank = |name: &str| {
+                PREFERRED
+                    .iter()
+                    .position(|p| name.contains(p))
+                    .map_or(0, |p| p + 1)
+            };
+            let best = provider
+                .models
+                .values()
+                .filter(|m| m.capabilities.toolcall)
+                .max_by(|a, b| {
+                    rank(&a.id)
+                        .cmp(&rank(&b.id))
+                        .then_with(|| a.id.contains("latest").cmp(&b.id.contains("latest")))
+                        .then_with(|| a.id.cmp(&b.id))
+                });
             if let Some(model) = best {
                 return Ok(reference(model));
             }
@@ -302,7 +368,10 @@ pub fn cost(usage: &Usage, prices: &Cost) -> f64 {
         .input
         .saturating_sub(usage.cache_read)
         .saturating_sub(usage.cache_write);
-    #[expect(clippy::cast_precision_loss, reason = "token counts are far below 2^53")]
+    #[expect(
+        clippy::cast_precision_loss,
+        reason = "token counts are far below 2^53"
+    )]
     let price = |tokens: u64, price: f64| tokens as f64 * price / 1_000_000.0;
     price(plain, prices.input)
         + price(usage.output, prices.output)

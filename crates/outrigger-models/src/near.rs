@@ -14,7 +14,11 @@ pub(crate) fn near<'a>(wanted: &str, names: impl IntoIterator<Item = &'a str>) -
         })
         .collect();
     scored.sort_by(|a, b| a.0.cmp(&b.0).then_with(|| a.1.cmp(b.1)));
-    scored.into_iter().take(3).map(|(_, name)| name.to_owned()).collect()
+    scored
+        .into_iter()
+        .take(3)
+        .map(|(_, name)| name.to_owned())
+        .collect()
 }
 
 // Levenshtein's distance with one row.
@@ -43,7 +47,12 @@ mod tests {
 
     #[test]
     fn near_names_are_near() {
-        let names = ["claude-haiku-4-5", "claude-sonnet-4-5", "gpt-5", "gpt-5-mini"];
+        let names = [
+            "claude-haiku-4-5",
+            "claude-sonnet-4-5",
+            "gpt-5",
+            "gpt-5-mini",
+        ];
         for (wanted, want) in [
             ("claude-haiku-45", vec!["claude-haiku-4-5"]),
             ("haiku", vec!["claude-haiku-4-5"]),
@@ -52,7 +61,12 @@ mod tests {
         ] {
             assert_eq!(near(wanted, names), want, "{wanted}");
         }
-        for (a, b, want) in [("kitten", "sitting", 3), ("", "abc", 3), ("abc", "", 3), ("same", "same", 0)] {
+        for (a, b, want) in [
+            ("kitten", "sitting", 3),
+            ("", "abc", 3),
+            ("abc", "", 3),
+            ("same", "same", 0),
+        ] {
             assert_eq!(distance(a, b), want);
         }
     }

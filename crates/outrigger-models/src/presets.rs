@@ -22,27 +22,79 @@ const fn row(
     api: Option<&'static str>,
     env: &'static [&'static str],
 ) -> Preset {
-    Preset { id, name, npm, api, env }
+    Preset {
+        id,
+        name,
+        npm,
+        api,
+        env,
+    }
 }
 
 /// In the order in which a default is chosen. Names, packages and variables are those of models.dev.
 pub(crate) const PRESETS: &[Preset] = &[
-    row("anthropic", "Anthropic", "@ai-sdk/anthropic", None, &["ANTHROPIC_API_KEY"]),
-    row("openai", "OpenAI", "@ai-sdk/openai", None, &["OPENAI_API_KEY"]),
+    row(
+        "anthropic",
+        "Anthropic",
+        "@ai-sdk/anthropic",
+        None,
+        &["ANTHROPIC_API_KEY"],
+    ),
+    row(
+        "openai",
+        "OpenAI",
+        "@ai-sdk/openai",
+        None,
+        &["OPENAI_API_KEY"],
+    ),
     row(
         "google",
         "Google",
         "@ai-sdk/google",
         None,
-        &["GOOGLE_API_KEY", "GOOGLE_GENERATIVE_AI_API_KEY", "GEMINI_API_KEY"],
+        &[
+            "GOOGLE_API_KEY",
+            "GOOGLE_GENERATIVE_AI_API_KEY",
+            "GEMINI_API_KEY",
+        ],
     ),
-    row("openrouter", "OpenRouter", "@openrouter/ai-sdk-provider", None, &["OPENROUTER_API_KEY"]),
-    row("deepseek", "DeepSeek", COMPATIBLE, Some("https://api.deepseek.com"), &["DEEPSEEK_API_KEY"]),
+    row(
+        "openrouter",
+        "OpenRouter",
+        "@openrouter/ai-sdk-provider",
+        None,
+        &["OPENROUTER_API_KEY"],
+    ),
+    row(
+        "deepseek",
+        "DeepSeek",
+        COMPATIBLE,
+        Some("https://api.deepseek.com"),
+        &["DEEPSEEK_API_KEY"],
+    ),
     row("xai", "xAI", "@ai-sdk/xai", None, &["XAI_API_KEY"]),
     row("groq", "Groq", "@ai-sdk/groq", None, &["GROQ_API_KEY"]),
-    row("mistral", "Mistral", "@ai-sdk/mistral", None, &["MISTRAL_API_KEY"]),
-    row("moonshotai", "Moonshot AI", COMPATIBLE, Some("https://api.moonshot.ai/v1"), &["MOONSHOT_API_KEY"]),
-    row("zai", "Z.AI", COMPATIBLE, Some("https://api.z.ai/api/paas/v4"), &["ZHIPU_API_KEY"]),
+    row(
+        "mistral",
+        "Mistral",
+        "@ai-sdk/mistral",
+        None,
+        &["MISTRAL_API_KEY"],
+    ),
+    row(
+        "moonshotai",
+        "Moonshot AI",
+        COMPATIBLE,
+        Some("https://api.moonshot.ai/v1"),
+        &["MOONSHOT_API_KEY"],
+    ),
+    row(
+        "zai",
+        "Z.AI",
+        COMPATIBLE,
+        Some("https://api.z.ai/api/paas/v4"),
+        &["ZHIPU_API_KEY"],
+    ),
 ];
 
 /// The built-in provider of this name.

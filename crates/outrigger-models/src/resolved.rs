@@ -12,13 +12,13 @@ use serde_json::Value;
 
 use crate::anthropic;
 use crate::cassette::{Player, Recorder};
-use crate::error::ModelError;
 use crate::client::{Http, USER_AGENT};
+use crate::error::ModelError;
 use crate::openai::{self, Dialect};
 use crate::provider::{Adapter, Provider, adapter, string_pairs};
 use crate::retry::{Deadlines, RetryPolicy};
 use crate::stream::{ModelStream, Prepared, StreamItem, open};
-use crate::wire::{Decode, Target};
+use crate::wire::{MakeDecoder, Target};
 
 /// Circumstances of one request.
 #[derive(Clone, Debug, Default)]
@@ -66,7 +66,13 @@ impl Resolved {
         http: Arc<Http>,
         recorder: Option<Arc<Recorder>>,
     ) -> Self {
-        Self { model, variant, provider, http, recorder }
+        Self {
+            model,
+            variant,
+            provider,
+            http,
+            recorder,
+        }
     }
 
     /// The provider as hooks get it: with `options.apiKey` as configured, as the reference has it, or with keys
@@ -80,7 +86,10 @@ impl Resolved {
     #[must_use]
     pub fn default_options(&self) -> Object {
         let mut out = self.model.options.clone();
-        let variant = self.variant.as_ref().and_then(|v| self.model.variants.get(v));
+        let variant = self
+            .variant
+            .as_ref()
+            .and_then(|v| self.model.variants.get(v));
         if let Some(variant) = variant.and_then(Value::as_object) {
             out.extend(variant.clone());
         }
@@ -107,23 +116,27 @@ impl Resolved {
         }
     }
 
-    fn start(&self, request: &ModelRequest, options: &StreamOptions) -> Result<ModelStream, ModelError> {
-        let adapter = adapter(&self.model.api.npm).map(|(a, _)| a).ok_or_else(|| ModelError::Unsupported {
-            provider: self.provider.id.clone(),
-            npm: self.model.api.npm.clone(),
-        })?;
-        let (path, body, decoder): (&str, Object, fn() -> Box<dyn Decode>) = match adapter {
+    fn start(
+        &self,
+        request: &ModelRequest,
+        options: &StreamOptions,
+    ) -> Result<ModelStream, ModelError> {
+        let adapter = adapter(&self.model.api.npm)
+            .map(|(a, _)| a)
+            .ok_or_else(|| ModelError::Unsupported {
+                provider: self.provider.id.clone(),
+                npm: self.model.api.npm.clone(),
+            })?;
+        let (path, body, decoder): (&str, Object, MakeDecoder) = match adapter {
             Adapter::Cassette => return self.replay(request, options),
             Adapter::OpenAi(dialect) => (
                 "chat/completions",
                 openai::body(dialect, &self.model, request),
                 || Box::<openai::Decoder>::default(),
             ),
-            Adapter::Anthropic => (
-                "messages",
-                anthropic::body(&self.model, request),
-                || Box::<anthropic::Decoder>::default(),
-            ),
+            Adapter::Anthropic => ("messages", anthropic::body(&self.model, request), || {
+                Box::<anthropic::Decoder>::default()
+            }),
         };
         let url = format!("{}/{path}", self.provider.base_url(&self.model)?);
         let prepared = Prepared {
@@ -144,7 +157,12 @@ impl Resolved {
     }
 
     // Later ones win: ours, the provider's, the model's, those of the request (hooks).
-    fn headers(&self, adapter: Adapter, request: &ModelRequest, options: &StreamOptions) -> Result<HeaderMap, ModelError> {
+    fn headers(
+        &self,
+        adapter: Adapter,
+        request: &ModelRequest,
+        options: &StreamOptions,
+    ) -> Result<HeaderMap, ModelError> {
         let mut out = Headers {
             provider: &self.provider.id,
             map: HeaderMap::new(),
@@ -165,29 +183,51 @@ impl Resolved {
                     out.set("x-api-key", key)?;
                 }
             }
-            (Adapter::OpenAi(_), Some(key)) => out.set("authorization", &format!("Bearer {key}"))?,
+            (Adapter::OpenAi(_), Some(key)) => {
+                out.set("authorization", &format!("Bearer {key}"))?
+            }
             (Adapter::OpenAi(_) | Adapter::Cassette, _) => {}
         }
         if adapter == Adapter::OpenAi(Dialect::OpenRouter) {
             out.set("x-title", "outrigger")?;
         }
-        for (name, value) in self.provider.headers.iter().chain(&string_pairs(Some(&self.model.headers))).chain(&request.headers) {
+        for (name, value) in self
+            .provider
+            .headers
+            .iter()
+            .chain(&string_pairs(Some(&self.model.headers)))
+            .chain(&request.headers)
+        {
             out.set(name, value)?;
         }
         Ok(out.map)
     }
 
-    fn replay(&self, request: &ModelRequest, options: &StreamOptions) -> Result<ModelStream, ModelError> {
+    fn replay(
+        &self,
+        request: &ModelRequest,
+        options: &StreamOptions,
+    ) -> Result<ModelStream, ModelError> {
         let player = self.provider.player.get_or_init(|| {
-            let file = self.provider.options.get("file").and_then(Value::as_str).ok_or_else(|| ModelError::Config {
-                provider: self.provider.id.clone(),
-                message: "`options.file` (the cassette) is missing".into(),
-            })?;
+            let file = self
+                .provider
+                .options
+                .get("file")
+                .and_then(Value::as_str)
+                .ok_or_else(|| ModelError::Config {
+                    provider: self.provider.id.clone(),
+                    message: "`options.file` (the cassette) is missing".into(),
+                })?;
             Player::load(options.directory.join(file)).map(Arc::new)
         });
         let player = player.as_ref().map_err(Clone::clone)?;
         let events = player.answer(request, &options.directory)?;
-        let delay = self.provider.options.get("delayMs").and_then(Value::as_u64).unwrap_or(0);
+        let delay = self
+            .provider
+            .options
+            .get("delayMs")
+            .and_then(Value::as_u64)
+            .unwrap_or(0);
         let items = iter(events.into_iter().map(|e| Ok(StreamItem::Event(e))));
         if delay == 0 {
             return Ok(Box::pin(items));
@@ -209,7 +249,9 @@ impl Headers<'_> {
         // The value is not shown: it may be a key.
         let bad = || ModelError::Config {
             provider: self.provider.to_owned(),
-            message: format!("header `{name}` cannot be sent: its name or value has characters that are not allowed"),
+            message: format!(
+                "header `{name}` cannot be sent: its name or value has characters that are not allowed"
+            ),
         };
         let key = HeaderName::from_bytes(name.as_bytes()).map_err(|_| bad())?;
         let mut value = HeaderValue::from_str(value).map_err(|_| bad())?;

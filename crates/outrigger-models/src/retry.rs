@@ -55,7 +55,9 @@ impl RetryPolicy {
     /// so that several clients do not come back in step.
     #[must_use]
     pub(crate) fn backoff(&self, attempt: u32) -> Duration {
-        let factor = 1u32.checked_shl(attempt.saturating_sub(1)).unwrap_or(u32::MAX);
+        let factor = 1u32
+            .checked_shl(attempt.saturating_sub(1))
+            .unwrap_or(u32::MAX);
         let wait = self.base.saturating_mul(factor).min(self.cap);
         let spread = f64::from(u32::try_from(jitter() % 1000).unwrap_or(0)) / 1000.0;
         wait.mul_f64(0.75 + spread / 2.0)
@@ -67,7 +69,8 @@ fn jitter() -> u64 {
     let nanos = SystemTime::now()
         .duration_since(UNIX_EPOCH)
         .map_or(0, |d| d.as_nanos());
-    let mut z = u64::try_from(nanos & u128::from(u64::MAX)).unwrap_or(0) ^ u64::from(std::process::id());
+    let mut z =
+        u64::try_from(nanos & u128::from(u64::MAX)).unwrap_or(0) ^ u64::from(std::process::id());
     z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
     z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
     z ^ (z >> 31)
@@ -113,16 +116,30 @@ mod tests {
         for (name, value, want) in table {
             let mut headers = HeaderMap::new();
             headers.insert(*name, http::HeaderValue::from_static(value));
-            assert_eq!(asked_wait(&headers, now), want.map(Duration::from_millis), "{name}: {value}");
+            assert_eq!(
+                asked_wait(&headers, now),
+                want.map(Duration::from_millis),
+                "{name}: {value}"
+            );
         }
     }
 
     #[test]
     fn backoff_doubles_within_its_bounds() {
         let policy = RetryPolicy::default();
-        for (attempt, wait) in [(1, 2.0), (2, 4.0), (3, 8.0), (4, 16.0), (5, 30.0), (60, 30.0)] {
+        for (attempt, wait) in [
+            (1, 2.0),
+            (2, 4.0),
+            (3, 8.0),
+            (4, 16.0),
+            (5, 30.0),
+            (60, 30.0),
+        ] {
             let got = policy.backoff(attempt).as_secs_f64();
-            assert!((wait * 0.75..=wait * 1.25).contains(&got), "{attempt}: {got}");
+            assert!(
+                (wait * 0.75..=wait * 1.25).contains(&got),
+                "{attempt}: {got}"
+            );
         }
     }
 }

@@ -30,7 +30,9 @@ impl fmt::Debug for Secret {
 pub(crate) struct Secrets(Vec<Secret>);
 
 // Providers echo parts of a key in their messages; these are how the usual ones begin.
-const KEY_PREFIXES: &[&str] = &["sk-", "sk_", "gsk_", "xai-", "AIza", "csk-", "nvapi-", "hf_"];
+const KEY_PREFIXES: &[&str] = &[
+    "sk-", "sk_", "gsk_", "xai-", "AIza", "csk-", "nvapi-", "hf_",
+];
 
 impl Secrets {
     pub(crate) fn add(&mut self, secret: &Secret) {
@@ -85,9 +87,11 @@ pub(crate) fn is_secret_name(name: &str) -> bool {
     let name = name.to_ascii_lowercase();
     name == "authorization"
         || name == "cookie"
-        || ["apikey", "api-key", "api_key", "token", "secret", "password"]
-            .iter()
-            .any(|part| name.contains(part))
+        || [
+            "apikey", "api-key", "api_key", "token", "secret", "password",
+        ]
+        .iter()
+        .any(|part| name.contains(part))
 }
 
 #[cfg(test)]
@@ -101,7 +105,10 @@ mod tests {
         secrets.add(&Secret::new("x"));
         for (text, want) in [
             ("bad key hunter2hunter2!", "bad key [key removed]!"),
-            ("Incorrect API key provided: sk-abcd****wxyz.", "Incorrect API key provided: [key removed]"),
+            (
+                "Incorrect API key provided: sk-abcd****wxyz.",
+                "Incorrect API key provided: [key removed]",
+            ),
             ("task-force and sk-8 stay", "task-force and sk-8 stay"),
             ("x stays", "x stays"),
         ] {

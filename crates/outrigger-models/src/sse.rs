@@ -130,12 +130,18 @@ mod tests {
     fn streams_and_their_events_however_they_are_cut() {
         let table: &[(&str, &[(&str, &str)])] = &[
             ("data: a\n\ndata:b\n\n", &[("", "a"), ("", "b")]),
-            ("data: a\r\n\r\ndata: b\r\rdata: c\n\n", &[("", "a"), ("", "b"), ("", "c")]),
+            (
+                "data: a\r\n\r\ndata: b\r\rdata: c\n\n",
+                &[("", "a"), ("", "b"), ("", "c")],
+            ),
             ("event: ping\ndata: {}\n\n", &[("ping", "{}")]),
             ("data: a\ndata:  b\n\n", &[("", "a\n b")]),
             (": keep-alive\n\ndata: a\n\n", &[("", "a")]),
             ("event: lost\n\ndata: a\n\n", &[("", "a")]),
-            ("\u{feff}data: \u{e9}\u{1f600}\n\n", &[("", "\u{e9}\u{1f600}")]),
+            (
+                "\u{feff}data: \u{e9}\u{1f600}\n\n",
+                &[("", "\u{e9}\u{1f600}")],
+            ),
             ("data\n\n", &[("", "")]),
             ("data: no end", &[("", "no end")]),
             ("id: 1\nretry: 5\ndata: a:b\n\n", &[("", "a:b")]),

@@ -16,11 +16,11 @@ use outrigger_protocol::model::StreamEvent;
 use reqwest::Response;
 use tokio::time::{Instant, sleep, timeout, timeout_at};
 
-use crate::error::ModelError;
 use crate::client::{Http, error_text};
+use crate::error::ModelError;
 use crate::retry::{Deadlines, RetryPolicy};
 use crate::sse::{SseEvent, SseParser};
-use crate::wire::{Decode, Progress, Target};
+use crate::wire::{Decode, MakeDecoder, Progress, Target};
 
 /// Longest error answer that is read.
 const MAX_ERROR_BODY: usize = 64 * 1024;
@@ -60,7 +60,7 @@ pub(crate) struct Prepared {
     pub(crate) target: Target,
     pub(crate) headers: HeaderMap,
     pub(crate) body: Bytes,
-    pub(crate) decoder: fn() -> Box<dyn Decode>,
+    pub(crate) decoder: MakeDecoder,
     pub(crate) deadlines: Deadlines,
     pub(crate) policy: RetryPolicy,
 }
@@ -122,7 +122,11 @@ type Failed = (ModelError, Option<Duration>);
 impl Driver {
     async fn next(&mut self) -> Option<Result<StreamItem, ModelError>> {
         if self.total.is_none() {
-            self.total = self.prepared.deadlines.total.and_then(|d| Instant::now().checked_add(d));
+            self.total = self
+                .prepared
+                .deadlines
+                .total
+                .and_then(|d| Instant::now().checked_add(d));
         }
         loop {
             if let Some(item) = self.queue.pop_front() {
@@ -153,7 +157,10 @@ impl Driver {
 
     async fn send(&self) -> Result<Reading, Failed> {
         let target = &self.prepared.target;
-        let client = self.http.client(&target.url).map_err(|m| (self.connect_error(m), None))?;
+        let client = self
+            .http
+            .client(&target.url)
+            .map_err(|m| (self.connect_error(m), None))?;
         let limit = |wait: Option<Duration>| wait.and_then(|d| Instant::now().checked_add(d));
         let first_by = limit(self.prepared.deadlines.first_byte).map(|at| (at, Step::FirstByte));
         let request = client
@@ -198,11 +205,15 @@ impl Driver {
         }
         body.truncate(MAX_ERROR_BODY);
         let text = String::from_utf8_lossy(&body);
-        self.prepared.target.status_error(status, response.headers(), &text)
+        self.prepared
+            .target
+            .status_error(status, response.headers(), &text)
     }
 
     async fn read(&mut self, reading: &mut Reading) -> Result<Progress, ModelError> {
-        let chunk = self.timed(reading.next_by, reading.response.chunk()).await?;
+        let chunk = self
+            .timed(reading.next_by, reading.response.chunk())
+            .await?;
         reading.next_by = self
             .prepared
             .deadlines
@@ -255,7 +266,11 @@ impl Driver {
         Err(self.interrupted("the connection was closed before the answer was complete"))
     }
 
-    fn decode(&mut self, reading: &mut Reading, events: &[SseEvent]) -> Result<Progress, ModelError> {
+    fn decode(
+        &mut self,
+        reading: &mut Reading,
+        events: &[SseEvent],
+    ) -> Result<Progress, ModelError> {
         for event in events {
             let mut out = Vec::new();
             let result = reading.decoder.feed(event, &mut out);
@@ -276,21 +291,28 @@ impl Driver {
         }
         if !self.content {
             self.content = true;
-            self.queue.push_back(Ok(StreamItem::Event(StreamEvent::Started)));
+            self.queue
+                .push_back(Ok(StreamItem::Event(StreamEvent::Started)));
         }
-        self.queue.extend(events.into_iter().map(|e| Ok(StreamItem::Event(e))));
+        self.queue
+            .extend(events.into_iter().map(|e| Ok(StreamItem::Event(e))));
     }
 
     fn fail(&mut self, (error, asked): Failed) {
         let policy = &self.prepared.policy;
         let retry = !self.content && error.is_retryable() && self.retries < policy.max_retries;
         let delay = asked.unwrap_or_else(|| policy.backoff(self.retries + 1));
-        if !retry || delay > policy.max_asked.max(policy.cap * 2) {
+        if !retry || asked.is_some_and(|wait| wait > policy.max_asked) {
             self.queue.push_back(Err(error));
             return;
         }
         self.retries += 1;
-        tracing::debug!(attempt = self.retries, ?delay, code = error.code(), "model request is sent again");
+        tracing::debug!(
+            attempt = self.retries,
+            ?delay,
+            code = error.code(),
+            "model request is sent again"
+        );
         self.queue.push_back(Ok(StreamItem::Retry(RetryNotice {
             attempt: self.retries,
             message: error.to_string(),
@@ -301,13 +323,21 @@ impl Driver {
     }
 
     // Runs a future under the earlier of the step's deadline and the total one.
-    async fn timed<F: Future>(&self, step: Option<(Instant, Step)>, future: F) -> Result<F::Output, ModelError> {
+    async fn timed<F: Future>(
+        &self,
+        step: Option<(Instant, Step)>,
+        future: F,
+    ) -> Result<F::Output, ModelError> {
         let by_total = match (step, self.total) {
             (Some((at, _)), Some(total)) => total <= at,
             (None, Some(_)) => true,
             (_, None) => false,
         };
-        let at = if by_total { self.total } else { step.map(|(at, _)| at) };
+        let at = if by_total {
+            self.total
+        } else {
+            step.map(|(at, _)| at)
+        };
         let Some(at) = at else {
             return Ok(future.await);
         };
@@ -357,7 +387,13 @@ impl Driver {
 }
 
 fn content_type(headers: &HeaderMap) -> String {
-    let value = headers.get(http::header::CONTENT_TYPE).and_then(|v| v.to_str().ok());
-    let kind = value.unwrap_or_default().split(';').next().unwrap_or_default();
+    let value = headers
+        .get(http::header::CONTENT_TYPE)
+        .and_then(|v| v.to_str().ok());
+    let kind = value
+        .unwrap_or_default()
+        .split(';')
+        .next()
+        .unwrap_or_default();
     kind.trim().to_ascii_lowercase()
 }

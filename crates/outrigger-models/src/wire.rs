@@ -41,6 +41,9 @@ pub(crate) trait Decode: Send + Sync {
     fn end(&mut self, out: &mut Vec<StreamEvent>) -> bool;
 }
 
+/// Makes a decoder for one answer; every try begins with a fresh one.
+pub(crate) type MakeDecoder = fn() -> Box<dyn Decode>;
+
 /// Whom a request goes to; error messages are made from it.
 #[derive(Clone, Debug)]
 pub(crate) struct Target {
@@ -67,7 +70,10 @@ impl Target {
             .unwrap_or_else(|| plain_message(body));
         if (300..400).contains(&status) {
             let to = headers.get("location").and_then(|v| v.to_str().ok());
-            message = format!("redirects to {}; set options.baseURL to the final address", to.unwrap_or("?"));
+            message = format!(
+                "redirects to {}; set options.baseURL to the final address",
+                to.unwrap_or("?")
+            );
         }
         let code = parsed.as_ref().and_then(code_of).unwrap_or_default();
         (self.classify(Some(status), &code, &message, wait), wait)
@@ -88,7 +94,13 @@ impl Target {
         }
     }
 
-    fn classify(&self, status: Option<u16>, code: &str, message: &str, wait: Option<Duration>) -> ModelError {
+    fn classify(
+        &self,
+        status: Option<u16>,
+        code: &str,
+        message: &str,
+        wait: Option<Duration>,
+    ) -> ModelError {
         let provider = self.provider.clone();
         let message = self.secrets.scrub(&brief(message));
         let lower = message.to_ascii_lowercase();
@@ -108,7 +120,9 @@ impl Target {
                 message,
             },
             Some(404) => self.not_found(message),
-            Some(400) if code == "model_not_found" || lower.contains("not a valid model") => self.not_found(message),
+            Some(400) if code == "model_not_found" || lower.contains("not a valid model") => {
+                self.not_found(message)
+            }
             other => ModelError::Api {
                 provider,
                 status: other,

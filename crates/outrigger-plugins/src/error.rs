@@ -18,6 +18,12 @@ pub enum PluginError {
         /// As declared.
         spec: String,
     },
+    /// The settings switch it off.
+    #[error("{spec} is switched off in the settings")]
+    Disabled {
+        /// As declared.
+        spec: String,
+    },
     /// The spec cannot be read.
     #[error("the plugin spec {spec:?} cannot be used: {reason}")]
     Spec {
@@ -205,6 +211,7 @@ impl PluginError {
         match self {
             Self::Deprecated { .. } => "plugin.deprecated",
             Self::NoServerEntry { .. } => "plugin.no_server_entry",
+            Self::Disabled { .. } => "plugin.disabled",
             Self::Spec { .. } => "plugin.spec",
             Self::NotFound { .. } => "plugin.not_found",
             Self::NoEntry { .. } => "plugin.no_entry",
@@ -255,6 +262,6 @@ impl PluginError {
     /// It is left out on purpose, as the reference leaves it out; this is not a failure.
     #[must_use]
     pub fn is_skip(&self) -> bool {
-        matches!(self, Self::Deprecated { .. } | Self::NoServerEntry { .. })
+        matches!(self, Self::Deprecated { .. } | Self::NoServerEntry { .. } | Self::Disabled { .. })
     }
 }

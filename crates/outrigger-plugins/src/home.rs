@@ -11,6 +11,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::UNIX_EPOCH;
 
+use outrigger_sandbox::paths::Roots;
 use serde::{Deserialize, Serialize};
 
 /// Files over this size are no configuration, in bytes.
@@ -46,7 +47,8 @@ pub(crate) fn prepare(private: &Path, config: Option<&Path>) -> io::Result<Vec<(
     fs::create_dir_all(&data)?;
     fs::OpenOptions::new().create(true).append(true).open(data.join("opencode.db"))?;
     if let Some(config) = config {
-        copy_changed(config, &private.join("home/.config/opencode"), &private.join("copied.json"))?;
+        // The record lies outside, where no plugin can put a link in its place.
+        copy_changed(config, &private.join("home/.config/opencode"), &private.with_extension("copied.json"))?;
     }
     Ok(folders.map(|(name, folder)| (OsString::from(name), folder.into_os_string())).into())
 }
@@ -70,11 +72,10 @@ fn copy_changed(from: &Path, to: &Path, record: &Path) -> io::Result<()> {
         if copied.0.get(relative) == Some(&mark) {
             continue;
         }
+        // A plugin may have put links here; what they point to must not be written through.
         let target = to.join(relative);
-        if let Some(folder) = target.parent() {
-            fs::create_dir_all(folder)?;
-        }
-        // A plugin may have put a link here; what it points to must not be written through.
+        let Some(folder) = target.parent().filter(|folder| Roots::new([to]).contains(folder).is_ok()) else { continue };
+        fs::create_dir_all(folder)?;
         match fs::remove_file(&target) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
             _ => {}

@@ -1,1 +1,44 @@
 //! Finding, installing, loading and supervising plugins, and binding them to the hook pipeline.
+//!
+//! This crate is for the way of a plugin from an entry of the configuration to a handler at a hook point: [`resolve`] and
+//! [`Cache`] find and install it, [`Plugins::load`] starts the processes that it lives in, [`Pipeline::run`] calls its
+//! hooks, [`Plugins::tools`] its tools. A plugin that fails, hangs or dies is listed with the cause; nothing here fails
+//! as a whole.
+//!
+//! It is not for what a hook may do (that is the kernel's table), for talking to a process (`outrigger-js`), or for
+//! sessions: what plugins ask of the host goes to the [`outrigger_js::HostHandler`] that the caller passes in.
+
+#![cfg_attr(not(test), warn(clippy::indexing_slicing))]
+
+mod error;
+mod group;
+mod home;
+mod install;
+mod installer;
+mod launch;
+mod lock;
+mod pipeline;
+mod plugins;
+mod registry;
+mod relay;
+mod resolve;
+pub mod semver;
+mod settings;
+mod setup;
+mod spec;
+mod status;
+mod tools;
+
+pub use error::PluginError;
+pub use install::{Cache, InstalledPackage};
+pub use installer::Installer;
+pub use lock::{LOCK_FILE, LockFile, Locked};
+pub use pipeline::{Pipeline, PipelineContext, PipelineResult};
+pub use plugins::{LoadOptions, Plugins, SERVER_URL, resolve};
+pub use registry::ProgressFn;
+pub use resolve::{OPENCODE_VERSION, ResolvedPlugin, resolve_package, resolve_path};
+pub use settings::{Deadlines, PluginRules, PluginSettings, Restarts};
+pub use setup::{Modules, modules, setup};
+pub use spec::{DEPRECATED, Source, file_url};
+pub use status::{Cause, PluginStatus, Progress, Stage};
+pub use tools::{PluginToolEntry, ToolRunner};

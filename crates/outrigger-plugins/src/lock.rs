@@ -93,13 +93,13 @@ impl LockFile {
 
 /// A lock between hosts (`flock`). It ends when this is dropped, and with the process that holds it.
 #[derive(Debug)]
-pub struct Held(#[expect(dead_code, reason = "the lock lives as long as the file is open")] File);
+pub(crate) struct Held(#[expect(dead_code, reason = "the lock lives as long as the file is open")] File);
 
 /// Waits for the lock `name` of a cache folder. The lock files stay: removing one would let two hosts hold it.
 ///
 /// # Errors
 /// `plugin.cache` when the folder or the lock cannot be made.
-pub async fn hold(cache: &Path, name: &str) -> Result<Held, PluginError> {
+pub(crate) async fn hold(cache: &Path, name: &str) -> Result<Held, PluginError> {
     let path = cache.join(".locks").join(file_name(name));
     let folder = path.parent().map_or_else(|| cache.to_owned(), Path::to_path_buf);
     fs::create_dir_all(&folder).map_err(|error| broken(&folder, error))?;

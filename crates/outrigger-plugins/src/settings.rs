@@ -1,16 +1,19 @@
 //! What can be set about plugins, with the defaults.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
 use std::time::Duration;
 
+use outrigger_config::settings::{Isolation, Js, JsRuntime as Wanted, Sandbox};
+use outrigger_config::{Settings, package_name};
+use outrigger_js::{JsError, JsRuntime, Lookup, OutputLog, RuntimeKind};
 use outrigger_kernel::hooks::Deadline;
+use tracing::Level;
 
 /// How plugins are run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PluginSettings {
-    /// Path or name of the JavaScript runtime; else it is looked for.
-    pub runtime: Option<PathBuf>,
+    /// Which JavaScript runtime, and where it is.
+    pub js: Js,
     /// Plugin processes run in a box (`sandbox = "off"` switches it off).
     pub sandbox: bool,
     /// Names of environment variables that plugin processes get besides the usual ones; a trailing `*` stands for any
@@ -22,6 +25,10 @@ pub struct PluginSettings {
     pub restarts: Restarts,
     /// Most bytes of private writable memory for a process (`RLIMIT_DATA`); no limit when absent.
     pub memory: Option<u64>,
+    /// A process whose handler missed its deadline is ended and started again (A7, flag `plugin_timeout_self_heal`).
+    pub self_heal: bool,
+    /// How what plugins print is logged (A9).
+    pub output: OutputLog,
     /// Rules for single plugins, by id, by npm package name or by spec.
     pub plugins: BTreeMap<String, PluginRules>,
 }
@@ -68,12 +75,14 @@ pub struct PluginRules {
 impl Default for PluginSettings {
     fn default() -> Self {
         Self {
-            runtime: None,
+            js: Js::default(),
             sandbox: true,
             env: Vec::new(),
             deadlines: Deadlines::default(),
             restarts: Restarts::default(),
             memory: None,
+            self_heal: true,
+            output: OutputLog::default(),
             plugins: BTreeMap::new(),
         }
     }
@@ -113,9 +122,118 @@ impl Deadlines {
 }
 
 impl PluginSettings {
-    /// The rules for a plugin, by its id or else by its spec.
+    /// The rules for a plugin, by its id, else by its package, else by its spec.
     #[must_use]
     pub fn rules(&self, id: &str, spec: &str) -> PluginRules {
-        self.plugins.get(id).or_else(|| self.plugins.get(spec)).cloned().unwrap_or_default()
+        let named = [id, package_name(spec).as_str(), spec].into_iter().find_map(|name| self.plugins.get(name));
+        named.cloned().unwrap_or_default()
+    }
+
+    /// The runtime that the settings ask for, else the one that is found.
+    pub(crate) fn runtime(&self, base: &Lookup) -> Result<JsRuntime, JsError> {
+        match self.js.runtime {
+            Wanted::Auto => JsRuntime::find(&Lookup {
+                bun: self.js.bun.clone().or_else(|| base.bun.clone()),
+                node: self.js.node.clone().or_else(|| base.node.clone()),
+                ..base.clone()
+            }),
+            Wanted::Bun => {
+                let found = JsRuntime::find(&Lookup {
+                    configured: self.js.bun.clone(),
+                    node: None,
+                    ..base.clone()
+                })?;
+                match found.kind {
+                    RuntimeKind::Bun => Ok(found),
+                    // Node was the last that was looked for, so there is no Bun.
+                    RuntimeKind::Node => {
+                        let searched = ["settings", "OUTRIGGER_BUN", "bun on PATH", "data folder"];
+                        Err(JsError::RuntimeMissing { searched: searched.map(str::to_owned).to_vec() })
+                    }
+                }
+            }
+            Wanted::Node => {
+                let node = self.js.node.clone().or_else(|| base.node.clone()).unwrap_or_else(|| "node".into());
+                JsRuntime::find(&Lookup { configured: Some(node), ..base.clone() })
+            }
+        }
+    }
+}
+
+impl From<&Settings> for PluginSettings {
+    fn from(settings: &Settings) -> Self {
+        let ms = Duration::from_millis;
+        let rules = settings.plugins.iter().map(|(id, plugin)| {
+            let rules = PluginRules {
+                disabled: plugin.disabled,
+                own_process: plugin.isolation == Isolation::Own,
+                priority: plugin.priority,
+                fail_closed: false,
+                hook_deadline: plugin.timeout_ms.map(ms),
+            };
+            (id.clone(), rules)
+        });
+        Self {
+            js: settings.js.clone(),
+            sandbox: settings.sandbox == Sandbox::On,
+            deadlines: Deadlines {
+                fast: ms(settings.deadlines.fast_ms),
+                normal: ms(settings.deadlines.normal_ms),
+                load: ms(settings.deadlines.load_ms),
+                slow: ms(settings.deadlines.slow_ms),
+                ..Deadlines::default()
+            },
+            self_heal: settings.flags.plugin_timeout_self_heal,
+            output: output(&settings.log.plugin_stderr_level, settings.log.plugin_stderr_lines_per_second),
+            plugins: rules.collect(),
+            ..Self::default()
+        }
+    }
+}
+
+fn output(level: &str, lines: u64) -> OutputLog {
+    let lines = u32::try_from(lines).unwrap_or(u32::MAX);
+    match level.parse::<Level>() {
+        Ok(level) => OutputLog { level, lines_per_second: lines },
+        // `off`: nothing but the count, where it is seen least.
+        Err(_) => OutputLog { level: Level::TRACE, lines_per_second: 0 },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn from_outrigger_toml() {
+        let mut settings = Settings { sandbox: Sandbox::Off, ..Settings::default() };
+        settings.deadlines.normal_ms = 700;
+        settings.log.plugin_stderr_level = "off".into();
+        settings.flags.plugin_timeout_self_heal = false;
+        settings.plugins.insert(
+            "guard".into(),
+            outrigger_config::settings::Plugin {
+                isolation: Isolation::Own,
+                priority: 9,
+                timeout_ms: Some(200),
+                ..Default::default()
+            },
+        );
+        let ours = PluginSettings::from(&settings);
+        assert_eq!((ours.sandbox, ours.self_heal, ours.output.lines_per_second), (false, false, 0));
+        assert_eq!(ours.deadlines.of(Deadline::Normal), Duration::from_millis(700));
+        assert_eq!(PluginSettings::from(&Settings::default()), PluginSettings::default());
+        let rules = ours.rules("guard#2", "guard@^1");
+        assert_eq!((rules.own_process, rules.priority, rules.hook_deadline), (true, 9, Some(Duration::from_millis(200))));
+        assert_eq!(ours.rules("other", "./guard.ts"), PluginRules::default());
+    }
+
+    #[test]
+    fn a_runtime_that_is_asked_for_is_not_replaced_by_the_other() {
+        let settings = |runtime| PluginSettings { js: Js { runtime, ..Js::default() }, ..PluginSettings::default() };
+        let nowhere = Lookup::default();
+        assert_eq!(settings(Wanted::Bun).runtime(&nowhere).unwrap_err().code(), "js.runtime_missing");
+        assert_eq!(settings(Wanted::Node).runtime(&nowhere).unwrap_err().code(), "js.runtime_not_there");
+        assert_eq!(settings(Wanted::Auto).runtime(&nowhere).unwrap_err().code(), "js.runtime_missing");
     }
 }

@@ -136,8 +136,10 @@ impl Child {
         })
     }
 
-    /// Kills it and everything that it has started, also what left its process group, its session or its parent.
-    /// Reads `/proc`, some milliseconds on a busy machine.
+    /// Kills it and everything that it has started, also what left its process group, its session or its parent: each
+    /// tree carries a mark of its own (an otherwise meaningless resource limit, `RLIMIT_LOCKS`). Where the mark cannot
+    /// be set, because the host runs below a low `ulimit -x`, a daemon whose parent has ended gets away. Reads `/proc`,
+    /// some milliseconds on a busy machine.
     pub fn kill_tree(&self) {
         self.process.kill_tree();
     }

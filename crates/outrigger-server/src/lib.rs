@@ -1,1 +1,20 @@
-//! The HTTP router over the agent, compatible with OpenCode's v1 API.
+//! The HTTP API over the agent, in the form of OpenCode's v1 API.
+//!
+//! One router serves everyone: plugins reach it in process ([`serve_plugins`]), without a port being open (A11). Routes that
+//! are not here answer 404 with a typed body, never with silence. Listening on TCP is not here yet.
+
+mod error;
+mod in_process;
+mod routes;
+mod session;
+
+use axum::Router;
+use outrigger_agent::Agent;
+
+pub use in_process::serve_plugins;
+
+/// Every route, over this agent.
+#[must_use]
+pub fn router(agent: Agent) -> Router {
+    routes::general().merge(session::routes()).fallback(error::not_found).with_state(agent)
+}

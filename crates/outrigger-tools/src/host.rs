@@ -152,6 +152,12 @@ impl CancelFlag {
     pub fn never() -> Self {
         Self::new().1
     }
+    /// The flag as a channel, for those who wait on several things.
+    #[must_use]
+    pub fn receiver(&self) -> watch::Receiver<bool> {
+        self.0.clone()
+    }
+
     /// True once it is raised.
     #[must_use]
     pub fn is_cancelled(&self) -> bool {

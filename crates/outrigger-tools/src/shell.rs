@@ -117,7 +117,10 @@ impl<'a> Reader<'a> {
                     self.at += 1;
                     self.skip_heredocs()?;
                 }
-                b'#' => self.at += self.rest().find('\n').unwrap_or(self.rest().len()),
+                b'#' => {
+                    self.close(&mut open);
+                    self.at += self.rest().find('\n').unwrap_or(self.rest().len());
+                }
                 b';' | b'|' => {
                     self.close(&mut open);
                     cases.pattern = cases.depth > 0 && (self.starts(";;") || self.starts(";&"));

@@ -282,6 +282,19 @@ fn errors_say_where_and_what_to_do() {
 }
 
 #[test]
+fn a_config_file_that_is_not_there_is_told() {
+    let world = World::new(&[]).env("OPENCODE_CONFIG", "ROOT/none.json");
+    let problems: Vec<String> = world
+        .load()
+        .unwrap()
+        .problems
+        .iter()
+        .map(|p| world.text(p))
+        .collect();
+    assert_eq!(problems, ["OPENCODE_CONFIG: /none.json does not exist"]);
+}
+
+#[test]
 fn unknown_keys_are_kept() {
     let world = World::new(&[(
         "work/opencode.json",

@@ -3,11 +3,11 @@
 use std::fs;
 use std::path::Path;
 
-/// The string constants of a file, in the order of the file.
+/// The string constants inside modules of a file, in the order of the file.
 fn constants(text: &str) -> Vec<&str> {
     let lines = text
         .lines()
-        .filter(|line| line.trim_start().starts_with("pub const ") && line.contains(": &str"));
+        .filter(|line| line.starts_with("    pub const ") && line.contains(": &str"));
     lines.filter_map(|line| line.split('"').nth(1)).collect()
 }
 

@@ -1,5 +1,11 @@
 //! Real plugin processes: Node always, Bun when it is there (see `support::bun`).
 
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "helpers of tests are tests"
+)]
+
 mod doc;
 mod faults;
 mod hooks;

@@ -21,15 +21,14 @@ const ZOD: &str = "const make = (type, check, more = {}) => ({ _zod: { def: { ty
     export const string = () => make('string', (value) => typeof value === 'string');
     export const number = () => make('number', (value) => typeof value === 'number');
     export const object = (shape) => ({ shape });
-    export const toJSONSchema = ({ shape }, { io, override }) => {
+    export const registry = () => { const map = new Map(); map.add = map.set; return map };
+    export const toJSONSchema = ({ shape }, { io, metadata }) => {
         const entries = Object.entries(shape).map(([key, zodSchema]) => {
-            const jsonSchema = { type: zodSchema._zod.def.type };
-            override({ zodSchema, jsonSchema });
-            return [key, jsonSchema];
+            return [key, { type: zodSchema._zod.def.type, ...metadata.get(zodSchema) }];
         });
         return { made: io, type: 'object', properties: Object.fromEntries(entries) };
     };
-    export const z = { string, number, object, toJSONSchema };";
+    export const z = { string, number, object, registry, toJSONSchema };";
 
 fn shared(room: &Room) -> String {
     let file = |name: &str, text: &str| room.file(&format!("modules/node_modules/{name}"), text);

@@ -198,11 +198,15 @@ impl Chain {
                 refused.push(format!("there is no item {i}"));
                 continue;
             };
+            // Most answers change nothing, and histories are long: no copy for them.
+            if changes.is_empty() {
+                continue;
+            }
             let before = item.output.clone();
             let mut changed = Vec::new();
             for change in &changes {
                 let place = pointer(&change.path);
-                if self.point.phase == Phase::Observe || !allowed(self.point.patch, change) {
+                if let Some(place) = forbidden(self.point, &item.output, change) {
                     refused.push(format!("{place} may not be changed at {}", self.point.name));
                 } else if let Err(why) = apply(&mut item.output, change) {
                     refused.push(why.to_string());
@@ -228,23 +232,35 @@ impl Chain {
     }
 }
 
-fn allowed(patch: &[Field], change: &Change) -> bool {
+/// The place that a change touches and may not, if there is one.
+fn forbidden(point: &Point, output: &Value, change: &Change) -> Option<String> {
+    let open = |name: &str| {
+        point.phase != Phase::Observe && point.patch.iter().any(|field| field.key == name || field.key == "*")
+    };
     match change.path.first() {
-        Some(Key::Name(name)) => patch.iter().any(|field| field.key == name || field.key == "*"),
-        Some(Key::Index(_)) => false,
-        // Replacing the whole output is replacing every field; the types are checked afterwards.
-        None => !patch.is_empty(),
+        Some(Key::Name(name)) if open(name) => None,
+        Some(_) => Some(pointer(&change.path)),
+        // Replacing the whole output is replacing every field that is different afterwards; the types are checked later.
+        None => {
+            let (Value::Object(before), Some(Value::Object(after))) = (output, &change.value) else {
+                return Some("the whole output".to_string());
+            };
+            let mut names = before.keys().chain(after.keys());
+            let name = names.find(|name| before.get(*name) != after.get(*name) && !open(name))?;
+            Some(pointer(&[Key::Name(name.clone())]))
+        }
     }
 }
 
 // A handler that turns a list into a text or deletes what the host needs would break whatever reads it next. Only what
-// was right before is held against it: a field that was absent may stay so.
+// it changed is held against it: a field that was absent or of another type may stay so.
 fn broken_field(patch: &[Field], before: &Value, after: &Value) -> Option<String> {
     let Value::Object(fields) = after else {
         return Some(format!("the output is no longer an object but {}", type_name(after)));
     };
-    patch.iter().filter(|field| field.key != "*").find_map(|field| match fields.get(field.key) {
-        None => (field.required && before.get(field.key).is_some()).then(|| format!("{} is gone", field.key)),
+    let touched = |field: &&Field| field.key != "*" && before.get(field.key) != fields.get(field.key);
+    patch.iter().filter(touched).find_map(|field| match fields.get(field.key) {
+        None => field.required.then(|| format!("{} is gone", field.key)),
         Some(value) if has_kind(value, field.kind) => None,
         // An optional field may be switched off with null.
         Some(Value::Null) if !field.required => None,

@@ -7,10 +7,12 @@
 //!
 //! The order of hooks and events is the reference's, as recorded (`tests/parity/gold`).
 
+mod ends;
 mod parts;
 mod resume;
-pub use resume::INTERRUPTED;
 mod tools;
+
+pub use resume::INTERRUPTED;
 
 use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, BTreeSet};
@@ -23,10 +25,11 @@ use outrigger_protocol::event::Event;
 use outrigger_protocol::hook::Block;
 use outrigger_protocol::id::{CallId, IdMaker, MessageId, PartId};
 use outrigger_protocol::message::{
-    AssistantMessage, MessageInfo, MessageTime, NamedError, Part, PartKind, StepFinishPart, Tokens, UserMessage,
+    AssistantMessage, MessageInfo, MessageTime, NamedError, Part, PartKind, UserMessage,
 };
 use outrigger_protocol::model::Usage;
 use outrigger_protocol::session::SessionStatus;
+use outrigger_protocol::tool::ToolCall;
 use outrigger_protocol::turn::{
     Begin, Effect, EffectId, HookPayload, Input, KnownTool, ModelSignal, SessionPatch, TurnOutcome,
 };
@@ -43,8 +46,8 @@ pub(crate) enum Open {
     Tools,
     /// The model.
     Model,
-    /// A tool call, by its part.
-    Tool(PartId),
+    /// A tool call, by its part; the call as the model made it, to be made again if it may be.
+    Tool(PartId, Box<ToolCall>),
 }
 
 /// A streamed block that is not complete.
@@ -69,6 +72,8 @@ pub struct Turn {
     effects: u64,
     step: u32,
     user: UserMessage,
+    /// Parts of the user message as they went to the hooks.
+    offered: Vec<Part>,
     message: Option<AssistantMessage>,
     /// Parts of the current assistant message.
     parts: BTreeMap<PartId, Part>,
@@ -79,6 +84,8 @@ pub struct Turn {
     open: BTreeMap<EffectId, Open>,
     /// The model's last word in this step.
     finished: Option<(String, Usage)>,
+    /// Used and not yet in the session record.
+    unbilled: Option<(Usage, f64)>,
     calls_in_step: u32,
     /// A tool call was refused by the user, so the turn stops behind this step, as in the reference.
     refused: bool,
@@ -120,6 +127,7 @@ impl Turn {
             effects: 0,
             step: 0,
             user,
+            offered: Vec::new(),
             message: None,
             parts: BTreeMap::new(),
             blocks: Vec::new(),
@@ -128,6 +136,7 @@ impl Turn {
             used_calls,
             open: BTreeMap::new(),
             finished: None,
+            unbilled: None,
             calls_in_step: 0,
             refused: false,
             cancelled: false,
@@ -227,6 +236,7 @@ impl Turn {
             input: self.begin.requested.clone(),
             output: json!({ "message": MessageInfo::User(self.user.clone()), "parts": parts }),
         };
+        self.offered = parts;
         self.hooks("run.before_start", Some(payload), out);
     }
 
@@ -241,6 +251,9 @@ impl Turn {
         if self.begin.no_reply {
             self.done = true;
             out.push(Effect::Finish { outcome: TurnOutcome::Done { message_id: None } });
+            return;
+        }
+        if self.stopping() {
             return;
         }
         out.push(self.status(SessionStatus::Busy));
@@ -284,7 +297,8 @@ impl Turn {
         if first && self.begin.wants_title {
             out.push(Effect::MakeTitle { message_id: self.user.id.clone() });
         }
-        out.push(Effect::PatchSession { patch: SessionPatch { summarize: !first, ..SessionPatch::default() } });
+        let patch = self.patch_session(!first);
+        out.push(patch);
         self.prepare(out);
     }
 
@@ -377,17 +391,25 @@ impl Turn {
                 self.open.remove(&effect);
                 if let Some(block) = block {
                     // Final: nothing repeats a refused request (C2).
-                    self.failed = Some(NamedError {
-                        name: "HookBlockedError".to_string(),
-                        data: json!({ "message": block.message, "code": block.code, "point": point }),
-                    });
-                } else if !self.stopping() {
+                    self.failed = Some(blocked(point, block));
+                } else if !self.stopping() || point == "run.before_start" {
+                    // What the user typed is kept, even when the turn is cancelled before it begins.
                     self.after_hooks(at, point, output, out);
                 }
             }
             Some(Open::Text(part)) => {
                 let part = part.clone();
                 self.open.remove(&effect);
+                if let Some(block) = block {
+                    // Only a security-critical handler that failed can refuse here (C5): nobody has looked at the text, so
+                    // it is not stored.
+                    self.failed = Some(blocked("llm.after_text", block));
+                    if !self.open.is_empty() {
+                        out.push(Effect::Abort);
+                    }
+                    self.finish_text(at, &part, Some(""), out);
+                    return;
+                }
                 let text = output.as_ref().and_then(|o| o.get("text")).and_then(Value::as_str);
                 self.finish_text(at, &part, text, out);
             }
@@ -416,86 +438,11 @@ impl Turn {
                 if !self.cancelled {
                     self.failed = Some(error);
                 }
-                if self.open.values().any(|open| matches!(open, Open::Tool(_))) {
+                if self.open.values().any(|open| matches!(open, Open::Tool(..))) {
                     out.push(Effect::Abort);
                 }
             }
         }
-    }
-
-    // ---- ends ----
-
-    /// The step is over: its last words, then the next step or the end of the turn.
-    fn settle(&mut self, at: Millis, out: &mut Vec<Effect>) {
-        let Some((reason, usage)) = self.finished.take() else { return };
-        self.close_leftovers(at, out);
-        if self.step > 1 {
-            out.push(self.publish_user());
-        }
-        let cost = price(&usage, &self.begin.prices);
-        let tokens = tokens(&usage);
-        let finish = StepFinishPart { reason: reason.clone(), snapshot: None, tokens: tokens.clone(), cost };
-        let part = self.new_part(at, PartKind::StepFinish(finish));
-        out.push(self.keep_part(at, part));
-        if let Some(message) = &mut self.message {
-            message.finish = Some(reason);
-            message.cost += cost;
-            message.tokens = tokens;
-        }
-        self.publish_message(out);
-        if let Some(message) = &mut self.message {
-            message.time.completed = Some(at);
-        }
-        self.publish_message(out);
-        out.push(self.status(SessionStatus::Busy));
-        out.push(Effect::PatchSession { patch: SessionPatch { usage: Some(usage), cost, ..SessionPatch::default() } });
-        if self.calls_in_step > 0 && !self.refused {
-            self.next_step(at, out);
-        } else {
-            self.end(at, out);
-        }
-    }
-
-    fn end(&mut self, at: Millis, out: &mut Vec<Effect>) {
-        self.done = true;
-        let outcome = if self.cancelled {
-            self.close_failed(at, NamedError::new("MessageAbortedError", "The turn was cancelled."), out);
-            TurnOutcome::Cancelled
-        } else if let Some(error) = self.failed.clone() {
-            self.close_failed(at, error.clone(), out);
-            TurnOutcome::Failed { error }
-        } else {
-            TurnOutcome::Done { message_id: self.message.as_ref().map(|m| m.id.clone()) }
-        };
-        let session_id = self.begin.session_id.clone();
-        out.push(self.status(SessionStatus::Idle));
-        out.push(Effect::Publish { event: Event::SessionIdle { session_id: session_id.clone() } });
-        if let Some(command) = &self.begin.command {
-            out.push(Effect::Publish {
-                event: Event::CommandExecuted {
-                    name: command.name.clone(),
-                    session_id,
-                    arguments: command.arguments.clone(),
-                    message_id: self.message.as_ref().map_or_else(|| self.user.id.clone(), |m| m.id.clone()),
-                },
-            });
-        }
-        out.push(Effect::PatchSession { patch: SessionPatch { summarize: true, ..SessionPatch::default() } });
-        out.push(Effect::Finish { outcome });
-    }
-
-    fn close_failed(&mut self, at: Millis, error: NamedError, out: &mut Vec<Effect>) {
-        self.close_leftovers(at, out);
-        let session_id = self.begin.session_id.clone();
-        if let Some(message) = &mut self.message {
-            // The step limit is met between two steps: the last message is complete and stays as it is.
-            if message.time.completed.is_none() {
-                message.error = Some(error.clone());
-                message.time.completed = Some(at);
-                self.publish_message(out);
-            }
-        }
-        out.push(Effect::Publish { event: Event::SessionError { session_id: Some(session_id), error } });
     }
 
     fn message_id(&self) -> MessageId {
@@ -527,26 +474,9 @@ impl Turn {
     }
 }
 
-/// Tokens as messages carry them: cache hits and reasoning are counted apart from input and output.
-fn tokens(usage: &Usage) -> Tokens {
-    Tokens {
-        total: Some(usage.input + usage.output),
-        input: usage.input.saturating_sub(usage.cache_read).saturating_sub(usage.cache_write),
-        output: usage.output.saturating_sub(usage.reasoning),
-        reasoning: usage.reasoning,
-        cache: outrigger_protocol::message::CacheTokens { read: usage.cache_read, write: usage.cache_write },
+fn blocked(point: &str, block: Block) -> NamedError {
+    NamedError {
+        name: "HookBlockedError".to_string(),
+        data: json!({ "message": block.message, "code": block.code, "point": point }),
     }
 }
-
-/// US dollars of a request; reasoning is priced as output.
-#[expect(clippy::cast_precision_loss, reason = "token counts stay far below 2^52")]
-fn price(usage: &Usage, prices: &[f64; 4]) -> f64 {
-    let [input, output, read, write] = *prices;
-    let t = tokens(usage);
-    (t.input as f64 * input
-        + (t.output + t.reasoning) as f64 * output
-        + t.cache.read as f64 * read
-        + t.cache.write as f64 * write)
-        / 1_000_000.0
-}
-

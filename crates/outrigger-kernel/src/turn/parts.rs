@@ -96,7 +96,7 @@ impl Turn {
         let Some(mut part) = self.parts.get(&id).cloned() else { return };
         if let PartKind::Reasoning(body) = &mut part.kind {
             body.text = text.trim_end().to_string();
-            body.metadata = metadata;
+            body.metadata = metadata.filter(|metadata| !metadata.is_null());
             body.time.end = Some(at);
         }
         out.push(self.keep_part(at, part));
@@ -140,9 +140,9 @@ impl Turn {
     }
 
     /// The user message and its parts as the hooks left them. What cannot be read any more is as it was; parts that a
-    /// plugin added get the identifiers that they lack; the message keeps its own.
+    /// plugin added get the identifiers that they lack (two never share one); the message keeps its own.
     pub(super) fn read_back_user(&mut self, at: Millis, output: Option<Value>) -> (UserMessage, Vec<Part>) {
-        let mut output = output.unwrap_or_else(|| json!({ "parts": self.begin.parts }));
+        let Some(mut output) = output else { return (self.user.clone(), self.offered.clone()) };
         let user = match output.get_mut("message").map(Value::take).map(serde_json::from_value) {
             Some(Ok(MessageInfo::User(changed))) => UserMessage {
                 id: self.user.id.clone(),
@@ -153,20 +153,21 @@ impl Turn {
         };
         let raw = match output.get_mut("parts").map(Value::take) {
             Some(Value::Array(raw)) => raw,
-            _ => Vec::new(),
+            _ => return (user, self.offered.clone()),
         };
-        let mut parts = Vec::new();
+        let mut parts: Vec<Part> = Vec::new();
         for mut value in raw {
-            if let Some(fields) = value.as_object_mut() {
-                if !fields.get("id").is_some_and(Value::is_string) {
-                    fields.insert("id".to_string(), Value::String(self.ids.part(at).0));
-                }
-                fields.insert("sessionID".to_string(), Value::String(user.session_id.0.clone()));
-                fields.insert("messageID".to_string(), Value::String(user.id.0.clone()));
-            }
-            if let Ok(part) = serde_json::from_value(value) {
-                parts.push(part);
-            }
+            let Some(fields) = value.as_object_mut() else { continue };
+            let given = fields.get("id").and_then(Value::as_str).filter(|id| !id.is_empty()).map(ToString::to_string);
+            let id = match given {
+                Some(id) if !parts.iter().any(|part| part.id.0 == id) => id,
+                _ => self.ids.part(at).0,
+            };
+            fields.insert("id".to_string(), Value::String(id.clone()));
+            fields.insert("sessionID".to_string(), Value::String(user.session_id.0.clone()));
+            fields.insert("messageID".to_string(), Value::String(user.id.0.clone()));
+            let before = || self.offered.iter().find(|part| part.id.0 == id).cloned();
+            parts.extend(serde_json::from_value(value).ok().or_else(before));
         }
         (user, parts)
     }

@@ -12,12 +12,14 @@ use alloc::vec::Vec;
 
 use outrigger_protocol::Millis;
 use outrigger_protocol::event::Event;
-use outrigger_protocol::id::PartId;
-use outrigger_protocol::message::PartKind;
+use outrigger_protocol::message::{PartKind, ToolPart, ToolState};
 use outrigger_protocol::model::Usage;
 use outrigger_protocol::tool::{ToolCall, ToolOutcome};
 use outrigger_protocol::turn::{Effect, EffectId};
 
+use serde_json::Value;
+
+use super::tools::INVALID;
 use super::{Open, Turn};
 
 /// What the model and the user read of a call whose outcome nobody knows.
@@ -31,27 +33,27 @@ impl Turn {
             match what {
                 Open::Hooks(point) if point.starts_with("llm.before_") => {
                     self.open.remove(&effect);
-                    self.ask_again(at, out);
+                    self.ask_again(out);
                 }
                 Open::Hooks(_) | Open::Text(_) => self.hook_done(at, effect, None, None, out),
                 Open::Tools => {
                     self.open.remove(&effect);
-                    self.ask_again(at, out);
+                    self.ask_again(out);
                 }
                 Open::Model => {
                     self.open.remove(&effect);
                     if self.calls_in_step == 0 {
-                        self.ask_again(at, out);
+                        self.ask_again(out);
                     } else {
                         self.finished = Some(("unknown".to_string(), Usage::default()));
                     }
                 }
-                Open::Tool(part) => self.resume_call(at, effect, &part, out),
+                Open::Tool(_, call) => self.resume_call(at, effect, *call, out),
             }
         }
     }
 
-    fn ask_again(&mut self, at: Millis, out: &mut Vec<Effect>) {
+    fn ask_again(&mut self, out: &mut Vec<Effect>) {
         if self.stopping() {
             return;
         }
@@ -63,37 +65,31 @@ impl Turn {
                 event: Event::PartRemoved { session_id: part.session_id, message_id: part.message_id, part_id },
             });
         }
-        let _ = at;
         self.prepare(out);
     }
 
-    fn resume_call(&mut self, at: Millis, effect: EffectId, id: &PartId, out: &mut Vec<Effect>) {
-        let Some(PartKind::Tool(body)) = self.parts.get(id).map(|part| &part.kind) else { return };
-        let read_only = self.tools.iter().any(|known| known.name == body.tool && known.read_only);
-        let input = match &body.state {
-            outrigger_protocol::message::ToolState::Pending { raw, .. } => {
-                serde_json::from_str(raw).unwrap_or_else(|_| serde_json::json!({}))
-            }
-            state => state.input().clone(),
-        };
-        if read_only && !self.stopping() {
-            let call = ToolCall {
-                call_id: body.call_id.clone(),
-                session_id: self.begin.session_id.clone(),
-                message_id: self.message_id(),
-                agent: self.begin.agent.clone(),
-                tool: body.tool.clone(),
-                input,
-            };
+    fn resume_call(&mut self, at: Millis, effect: EffectId, call: ToolCall, out: &mut Vec<Effect>) {
+        // What answers impossible calls does nothing else.
+        let harmless = call.tool == INVALID || self.tools.iter().any(|known| known.name == call.tool && known.read_only);
+        if harmless && !self.stopping() {
+            // The arguments are the model's, not the changed ones: the tool's hooks see the call again.
             out.push(Effect::RunTool { effect, call });
             return;
         }
         let outcome = ToolOutcome::Failed {
-            input,
+            input: self.input_of(effect).unwrap_or(call.input),
             code: "tool.interrupted".to_string(),
             message: INTERRUPTED.to_string(),
             metadata: None,
         };
         self.tool_done(at, effect, outcome, out);
+    }
+
+    /// The arguments that a call runs with, once it runs.
+    fn input_of(&self, effect: EffectId) -> Option<Value> {
+        match self.tool_part(effect)?.kind {
+            PartKind::Tool(ToolPart { state: ToolState::Running { input, .. }, .. }) => Some(input),
+            _ => None,
+        }
     }
 }

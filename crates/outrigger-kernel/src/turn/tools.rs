@@ -1,5 +1,6 @@
 //! Tool calls of the model.
 
+use alloc::boxed::Box;
 use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
@@ -14,7 +15,7 @@ use serde_json::{Value, json};
 use super::{Open, OpenCall, Turn};
 
 /// The tool that answers calls that cannot be made. It is never offered.
-const INVALID: &str = "invalid";
+pub(super) const INVALID: &str = "invalid";
 
 impl Turn {
     /// The model has begun to write a call.
@@ -71,7 +72,7 @@ impl Turn {
         if self.stopping() {
             return;
         }
-        let effect = self.open(Open::Tool(id));
+        let effect = self.open(Open::Tool(id, Box::new(call.clone())));
         out.push(Effect::RunTool { effect, call });
     }
 
@@ -91,9 +92,9 @@ impl Turn {
         }
     }
 
-    fn tool_part(&self, effect: EffectId) -> Option<Part> {
+    pub(super) fn tool_part(&self, effect: EffectId) -> Option<Part> {
         match self.open.get(&effect)? {
-            Open::Tool(id) => self.parts.get(id).cloned(),
+            Open::Tool(id, _) => self.parts.get(id).cloned(),
             _ => None,
         }
     }
@@ -110,7 +111,8 @@ impl Turn {
         let Some(mut part) = self.tool_part(effect) else { return };
         if let PartKind::Tool(ToolPart { state: ToolState::Running { title: t, metadata: m, .. }, .. }) = &mut part.kind {
             *t = title.or_else(|| t.take());
-            *m = Some(metadata);
+            // Absent and null are one thing here: a stored input cannot tell them apart.
+            *m = Some(metadata).filter(|metadata| !metadata.is_null());
             out.push(self.keep_part(at, part));
         }
     }
@@ -135,7 +137,7 @@ impl Turn {
                 },
                 ToolOutcome::Failed { input, code, message, metadata } => {
                     self.refused |= code == "tool.rejected";
-                    ToolState::Error { input, error: message, metadata, time }
+                    ToolState::Error { input, error: message, metadata: metadata.filter(|m| !m.is_null()), time }
                 }
             };
         }

@@ -14,11 +14,15 @@ const DEFAULT_MAX_TOKENS: u64 = 8192;
 pub(crate) fn body(model: &ModelInfo, request: &ModelRequest) -> Object {
     let params = &request.params;
     let thinking = params.options.get("thinking").map(thinking_option);
-    let budget = thinking.as_ref().and_then(|t| t.get("budget_tokens")?.as_u64());
-    let mut max = params.max_output_tokens.unwrap_or(match model.limit.output {
-        0 => DEFAULT_MAX_TOKENS,
-        known => known,
-    });
+    let budget = thinking
+        .as_ref()
+        .and_then(|t| t.get("budget_tokens")?.as_u64());
+    let mut max = params
+        .max_output_tokens
+        .unwrap_or(match model.limit.output {
+            0 => DEFAULT_MAX_TOKENS,
+            known => known,
+        });
     if let Some(budget) = budget {
         // The budget counts towards the limit; as in the AI SDK it comes on top, up to what the model can do.
         max = max.saturating_add(budget);
@@ -29,7 +33,11 @@ pub(crate) fn body(model: &ModelInfo, request: &ModelRequest) -> Object {
     let mut out = Object::new();
     out.insert("model".into(), model.api.id.clone().into());
     out.insert("max_tokens".into(), max.into());
-    let sampling = [("temperature", params.temperature), ("top_p", params.top_p), ("top_k", params.top_k)];
+    let sampling = [
+        ("temperature", params.temperature),
+        ("top_p", params.top_p),
+        ("top_k", params.top_k),
+    ];
     for (key, value) in sampling {
         // The API refuses sampling parameters while it thinks.
         if let (Some(value), None) = (value, budget) {
@@ -55,6 +63,12 @@ pub(crate) fn body(model: &ModelInfo, request: &ModelRequest) -> Object {
         out.insert("system".into(), system.into());
     }
     out.insert("messages".into(), messages.into());
+    tools(request, &mut out);
+    out.insert("stream".into(), true.into());
+    out
+}
+
+fn tools(request: &ModelRequest, out: &mut Object) {
     if !request.tools.is_empty() {
         let tools: Vec<Value> = request
             .tools
@@ -64,8 +78,6 @@ pub(crate) fn body(model: &ModelInfo, request: &ModelRequest) -> Object {
         out.insert("tools".into(), tools.into());
         out.insert("tool_choice".into(), json!({"type": "auto"}));
     }
-    out.insert("stream".into(), true.into());
-    out
 }
 
 // The option has the AI SDK's name for the budget.
@@ -75,7 +87,11 @@ fn thinking_option(option: &Value) -> Value {
     };
     map.iter()
         .map(|(key, value)| {
-            let key = if key == "budgetTokens" { "budget_tokens" } else { key };
+            let key = if key == "budgetTokens" {
+                "budget_tokens"
+            } else {
+                key
+            };
             (key.to_owned(), value.clone())
         })
         .collect::<Object>()
@@ -95,13 +111,26 @@ fn conversation(model: &ModelInfo, messages: &[ChatMessage]) -> (Vec<Value>, Vec
                 }
                 continue;
             }
-            ChatMessage::User { content } => {
-                ("user", content.iter().filter_map(|c| user_block(model, c)).collect())
-            }
-            ChatMessage::Assistant { content } => {
-                ("assistant", content.iter().filter_map(assistant_block).collect::<Vec<_>>())
-            }
-            ChatMessage::Tool { call_id, content, is_error, .. } => ("user", vec![tool_result(call_id, content, *is_error)]),
+            ChatMessage::User { content } => (
+                "user",
+                content
+                    .iter()
+                    .filter_map(|c| user_block(model, c))
+                    .collect(),
+            ),
+            ChatMessage::Assistant { content } => (
+                "assistant",
+                content
+                    .iter()
+                    .filter_map(assistant_block)
+                    .collect::<Vec<_>>(),
+            ),
+            ChatMessage::Tool {
+                call_id,
+                content,
+                is_error,
+                ..
+            } => ("user", vec![tool_result(call_id, content, *is_error)]),
         };
         match out.last_mut() {
             Some((last, into)) if *last == role => into.extend(blocks),
@@ -116,7 +145,12 @@ fn conversation(model: &ModelInfo, messages: &[ChatMessage]) -> (Vec<Value>, Vec
     let marked = out.len().saturating_sub(2);
     for (_, blocks) in out.iter_mut().skip(marked) {
         // Thinking blocks cannot be marked.
-        let markable = |b: &&mut Value| !matches!(b.get("type").and_then(Value::as_str), Some("thinking" | "redacted_thinking"));
+        let markable = |b: &&mut Value| {
+            !matches!(
+                b.get("type").and_then(Value::as_str),
+                Some("thinking" | "redacted_thinking")
+            )
+        };
         if let Some(block) = blocks.iter_mut().rev().find(markable) {
             mark_for_cache(block);
         }
@@ -144,7 +178,8 @@ fn mark_for_cache(block: &mut Value) {
 }
 
 fn tool_result(call_id: &str, content: &str, is_error: bool) -> Value {
-    let mut block = json!({"type": "tool_result", "tool_use_id": clean_id(call_id), "content": content});
+    let mut block =
+        json!({"type": "tool_result", "tool_use_id": clean_id(call_id), "content": content});
     if let (true, Some(map)) = (is_error, block.as_object_mut()) {
         map.insert("is_error".into(), true.into());
     }
@@ -159,7 +194,11 @@ fn text_block(text: &str) -> Option<Value> {
 fn user_block(model: &ModelInfo, content: &Content) -> Option<Value> {
     match content {
         Content::Text { text } => text_block(text),
-        Content::File { mime, url, filename } => {
+        Content::File {
+            mime,
+            url,
+            filename,
+        } => {
             let source = || match data_of(url) {
                 Some(data) => json!({"type": "base64", "media_type": mime, "data": data}),
                 None => json!({"type": "url", "url": url}),
@@ -168,7 +207,9 @@ fn user_block(model: &ModelInfo, content: &Content) -> Option<Value> {
                 FilePlan::Image => Some(json!({"type": "image", "source": source()})),
                 FilePlan::Pdf => Some(json!({"type": "document", "source": source()})),
                 FilePlan::Say(words) => text_block(&words),
-                FilePlan::Audio { .. } => text_block("ERROR: an audio file was attached, and this model cannot take it."),
+                FilePlan::Audio { .. } => {
+                    text_block("ERROR: an audio file was attached, and this model cannot take it.")
+                }
             }
         }
         Content::Reasoning { .. } | Content::ToolCall { .. } => None,
@@ -179,15 +220,30 @@ fn assistant_block(content: &Content) -> Option<Value> {
     match content {
         Content::Text { text } => text_block(text),
         Content::Reasoning { text, metadata } => {
-            let of = |key: &str| metadata.as_ref()?.pointer(&format!("/anthropic/{key}"))?.as_str();
+            let of = |key: &str| {
+                metadata
+                    .as_ref()?
+                    .pointer(&format!("/anthropic/{key}"))?
+                    .as_str()
+            };
             if let Some(data) = of("redactedData") {
                 return Some(json!({"type": "redacted_thinking", "data": data}));
             }
             // Without its signature (it came from another provider) the API refuses it.
-            of("signature").map(|signature| json!({"type": "thinking", "thinking": text, "signature": signature}))
+            of("signature").map(
+                |signature| json!({"type": "thinking", "thinking": text, "signature": signature}),
+            )
         }
-        Content::ToolCall { call_id, tool, input } => {
-            let input = if input.is_object() { input.clone() } else { json!({"value": input}) };
+        Content::ToolCall {
+            call_id,
+            tool,
+            input,
+        } => {
+            let input = if input.is_object() {
+                input.clone()
+            } else {
+                json!({"value": input})
+            };
             Some(json!({"type": "tool_use", "id": clean_id(call_id), "name": tool, "input": input}))
         }
         Content::File { .. } => None,
@@ -197,7 +253,13 @@ fn assistant_block(content: &Content) -> Option<Value> {
 // The API takes letters, digits, `_` and `-` only; identifiers of other providers hold more.
 fn clean_id(id: &str) -> String {
     id.chars()
-        .map(|c| if c.is_ascii_alphanumeric() || matches!(c, '_' | '-') { c } else { '_' })
+        .map(|c| {
+            if c.is_ascii_alphanumeric() || matches!(c, '_' | '-') {
+                c
+            } else {
+                '_'
+            }
+        })
         .collect()
 }
 
@@ -211,38 +273,99 @@ mod tests {
         let mut model = ModelInfo::default();
         model.api.id = "claude".into();
         model.capabilities.input.image = true;
-        let call = |id: &str| Content::ToolCall { call_id: id.into(), tool: "read".into(), input: json!({"a": 1}) };
-        let tool = |id: &str, is_error| ChatMessage::Tool { call_id: id.into(), tool: "read".into(), content: "R".into(), is_error };
+        let call = |id: &str| Content::ToolCall {
+            call_id: id.into(),
+            tool: "read".into(),
+            input: json!({"a": 1}),
+        };
+        let tool = |id: &str, is_error| ChatMessage::Tool {
+            call_id: id.into(),
+            tool: "read".into(),
+            content: "R".into(),
+            is_error,
+        };
         let request = ModelRequest {
             messages: vec![
-                ChatMessage::System { content: "S".into() },
-                ChatMessage::User { content: vec![
-                    Content::Text { text: "hi".into() },
-                    Content::File { mime: "image/png".into(), url: "data:image/png;base64,AAAA".into(), filename: None },
-                ] },
-                ChatMessage::Assistant { content: vec![
-                    Content::Reasoning { text: "t".into(), metadata: Some(json!({"anthropic": {"signature": "sig"}})) },
-                    Content::Reasoning { text: "unsigned".into(), metadata: None },
-                    Content::Text { text: String::new() },
-                    call("a|1"), call("b"),
-                ] },
+                ChatMessage::System {
+                    content: "S".into(),
+                },
+                ChatMessage::User {
+                    content: vec![
+                        Content::Text { text: "hi".into() },
+                        Content::File {
+                            mime: "image/png".into(),
+                            url: "data:image/png;base64,AAAA".into(),
+                            filename: None,
+                        },
+                    ],
+                },
+                ChatMessage::Assistant {
+                    content: vec![
+                        Content::Reasoning {
+                            text: "t".into(),
+                            metadata: Some(json!({"anthropic": {"signature": "sig"}})),
+                        },
+                        Content::Reasoning {
+                            text: "unsigned".into(),
+                            metadata: None,
+                        },
+                        Content::Text {
+                            text: String::new(),
+                        },
+                        call("a|1"),
+                        call("b"),
+                    ],
+                },
                 tool("a|1", false),
                 tool("b", true),
-                ChatMessage::User { content: vec![Content::Text { text: "go".into() }] },
+                ChatMessage::User {
+                    content: vec![Content::Text { text: "go".into() }],
+                },
             ],
-            tools: vec![ToolOffer { name: "read".into(), description: "d".into(), parameters: json!({"type": "object"}) }],
+            tools: vec![ToolOffer {
+                name: "read".into(),
+                description: "d".into(),
+                parameters: json!({"type": "object"}),
+            }],
             params: ModelParams {
                 temperature: Some(0.5),
                 max_output_tokens: Some(100),
-                options: json!({"thinking": {"type": "enabled", "budgetTokens": 1024}}).as_object().cloned().unwrap(),
+                options: json!({"thinking": {"type": "enabled", "budgetTokens": 1024}})
+                    .as_object()
+                    .cloned()
+                    .unwrap(),
                 ..ModelParams::default()
             },
             headers: vec![],
         };
-        let lines: Vec<String> = body(&model, &request).iter().map(|(k, v)| match v {
-            Value::Array(items) => format!("{k}\n{}", items.iter().map(|i| format!("  {i}")).collect::<Vec<_>>().join("\n")),
-            other => format!("{k} {other}"),
-        }).collect();
-        insta::assert_snapshot!(lines.join("\n"), @"");
+        let lines: Vec<String> = body(&model, &request)
+            .iter()
+            .map(|(k, v)| match v {
+                Value::Array(items) => format!(
+                    "{k}\n{}",
+                    items
+                        .iter()
+                        .map(|i| format!("  {i}"))
+                        .collect::<Vec<_>>()
+                        .join("\n")
+                ),
+                other => format!("{k} {other}"),
+            })
+            .collect();
+        insta::assert_snapshot!(lines.join("\n"), @r#"
+        model "claude"
+        max_tokens 1124
+        thinking {"type":"enabled","budget_tokens":1024}
+        system
+          {"type":"text","text":"S","cache_control":{"type":"ephemeral"}}
+        messages
+          {"role":"user","content":[{"type":"text","text":"hi"},{"type":"image","source":{"type":"base64","media_type":"image/png","data":"AAAA"}}]}
+          {"role":"assistant","content":[{"type":"thinking","thinking":"t","signature":"sig"},{"type":"tool_use","id":"a_1","name":"read","input":{"a":1}},{"type":"tool_use","id":"b","name":"read","input":{"a":1},"cache_control":{"type":"ephemeral"}}]}
+          {"role":"user","content":[{"type":"tool_result","tool_use_id":"a_1","content":"R"},{"type":"tool_result","tool_use_id":"b","content":"R","is_error":true},{"type":"text","text":"go","cache_control":{"type":"ephemeral"}}]}
+        tools
+          {"name":"read","description":"d","input_schema":{"type":"object"}}
+        tool_choice {"type":"auto"}
+        stream true
+        "#);
     }
 }

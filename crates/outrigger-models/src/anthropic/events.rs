@@ -10,10 +10,22 @@ use crate::wire::{Decode, Failure, Progress, brief};
 
 #[derive(Debug)]
 enum Block {
-    Text { index: u32 },
-    Thinking { index: u32, signature: String },
-    Redacted { index: u32, data: String },
-    Tool { id: String, tool: String, raw: String },
+    Text {
+        index: u32,
+    },
+    Thinking {
+        index: u32,
+        signature: String,
+    },
+    Redacted {
+        index: u32,
+        data: String,
+    },
+    Tool {
+        id: String,
+        tool: String,
+        raw: String,
+    },
 }
 
 /// State of one answer.
@@ -36,7 +48,11 @@ impl Decode for Decoder {
         }
         let value: Value = serde_json::from_str(data)
             .map_err(|e| Failure::Malformed(format!("not JSON ({e}): {}", brief(data))))?;
-        match value.get("type").and_then(Value::as_str).unwrap_or_default() {
+        match value
+            .get("type")
+            .and_then(Value::as_str)
+            .unwrap_or_default()
+        {
             "message_start" => self.read_usage(value.pointer("/message/usage")),
             "content_block_start" => self.start(&value, out),
             "content_block_delta" => self.delta(&value, out),
@@ -75,7 +91,10 @@ impl Decode for Decoder {
             });
         }
         let Some(blocks) = body.get("content").and_then(Value::as_array) else {
-            return Err(Failure::Malformed(format!("no content in {}", brief(&body.to_string()))));
+            return Err(Failure::Malformed(format!(
+                "no content in {}",
+                brief(&body.to_string())
+            )));
         };
         for block in blocks {
             self.start(&json!({"index": 0, "content_block": block}), out);
@@ -83,7 +102,10 @@ impl Decode for Decoder {
                 out.push(end_of(block));
             }
         }
-        self.finish = body.get("stop_reason").and_then(Value::as_str).map(str::to_owned);
+        self.finish = body
+            .get("stop_reason")
+            .and_then(Value::as_str)
+            .map(str::to_owned);
         self.read_usage(body.get("usage"));
         self.complete(out);
         Ok(())
@@ -121,7 +143,8 @@ fn end_of(block: Block) -> StreamEvent {
         Block::Text { index } => StreamEvent::TextEnd { index },
         Block::Thinking { index, signature } => StreamEvent::ReasoningEnd {
             index,
-            metadata: (!signature.is_empty()).then(|| json!({"anthropic": {"signature": signature}})),
+            metadata: (!signature.is_empty())
+                .then(|| json!({"anthropic": {"signature": signature}})),
         },
         Block::Redacted { index, data } => StreamEvent::ReasoningEnd {
             index,
@@ -139,7 +162,13 @@ fn end_of(block: Block) -> StreamEvent {
 impl Decoder {
     fn start(&mut self, value: &Value, out: &mut Vec<StreamEvent>) {
         let block = value.get("content_block").unwrap_or(&Value::Null);
-        let text = |key: &str| block.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
+        let text = |key: &str| {
+            block
+                .get(key)
+                .and_then(Value::as_str)
+                .unwrap_or_default()
+                .to_owned()
+        };
         let kind = text("type");
         let opened = match kind.as_str() {
             "text" => {
@@ -152,18 +181,29 @@ impl Decoder {
                 let index = self.next_block();
                 out.push(StreamEvent::ReasoningStart { index });
                 push_reasoning(index, &text("thinking"), out);
-                Block::Thinking { index, signature: text("signature") }
+                Block::Thinking {
+                    index,
+                    signature: text("signature"),
+                }
             }
             "redacted_thinking" => {
                 let index = self.next_block();
                 out.push(StreamEvent::ReasoningStart { index });
-                Block::Redacted { index, data: text("data") }
+                Block::Redacted {
+                    index,
+                    data: text("data"),
+                }
             }
             "tool_use" => {
                 let (id, tool) = (text("id"), text("name"));
-                out.push(StreamEvent::ToolStart { call_id: id.clone(), tool: tool.clone() });
+                out.push(StreamEvent::ToolStart {
+                    call_id: id.clone(),
+                    tool: tool.clone(),
+                });
                 let raw = match block.get("input") {
-                    Some(Value::Object(input)) if !input.is_empty() => Value::Object(input.clone()).to_string(),
+                    Some(Value::Object(input)) if !input.is_empty() => {
+                        Value::Object(input.clone()).to_string()
+                    }
                     _ => String::new(),
                 };
                 Block::Tool { id, tool, raw }
@@ -279,13 +319,27 @@ mod tests {
             r#"{"type":"content_block_stop","index":4}"#,
             r#"{"type":"message_delta","delta":{"stop_reason":"tool_use"},"usage":{"output_tokens":42}}"#,
             r#"{"type":"message_stop"}"#,
-        ]), @"");
+        ]), @r#"
+        reasoning_start index=0
+        reasoning_delta index=0 text="hm"
+        reasoning_end index=0 metadata={"anthropic":{"signature":"sig"}}
+        reasoning_start index=1
+        reasoning_end index=1 metadata={"anthropic":{"redactedData":"enc"}}
+        text_start index=2
+        text_delta index=2 text="Hi"
+        text_end index=2
+        tool_start call_id="toolu_1" tool="read"
+        tool_end call_id="toolu_1" tool="read" raw="{\"a\":1}"
+        tool_start call_id="toolu_2" tool="ls"
+        tool_end call_id="toolu_2" tool="ls" raw="{}"
+        finished reason="tool-calls" usage={"input":100,"output":42,"reasoning":0,"cache_read":90,"cache_write":5}
+        "#);
     }
 
     #[test]
     fn errors_and_breaks() {
-        insta::assert_snapshot!(run(&[START, r#"{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}"#]), @"");
-        insta::assert_snapshot!(run(&[START]), @"");
+        insta::assert_snapshot!(run(&[START, r#"{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}"#]), @r#"Provider { status: Some(529), body: Object {"type": String("error"), "error": Object {"type": String("overloaded_error"), "message": String("Overloaded")}} }"#);
+        insta::assert_snapshot!(run(&[START]), @"incomplete");
     }
 
     #[test]
@@ -294,6 +348,13 @@ mod tests {
         let body = json!({"type": "message", "content": [{"type": "text", "text": "Hi"}, {"type": "tool_use", "id": "t", "name": "ls", "input": {"a": 1}}],
             "stop_reason": "tool_use", "usage": {"input_tokens": 1, "output_tokens": 2}});
         Decoder::default().whole(body, &mut out).unwrap();
-        insta::assert_snapshot!(compact(&out), @"");
+        insta::assert_snapshot!(compact(&out), @r#"
+        text_start index=0
+        text_delta index=0 text="Hi"
+        text_end index=0
+        tool_start call_id="t" tool="ls"
+        tool_end call_id="t" tool="ls" raw="{\"a\":1}"
+        finished reason="tool-calls" usage={"input":1,"output":2,"reasoning":0,"cache_read":0,"cache_write":0}
+        "#);
     }
 }

@@ -6,7 +6,10 @@ use serde_json::Value;
 pub(crate) fn first_difference(wanted: &Value, got: &Value) -> Option<(String, String, String)> {
     let mut path = Vec::new();
     walk(wanted, got, &mut path).map(|(w, g)| {
-        let pointer = path.iter().map(|p: &String| format!("/{}", p.replace('~', "~0").replace('/', "~1"))).collect();
+        let pointer = path
+            .iter()
+            .map(|p: &String| format!("/{}", p.replace('~', "~0").replace('/', "~1")))
+            .collect();
         (pointer, w, g)
     })
 }
@@ -40,7 +43,11 @@ fn walk(wanted: &Value, got: &Value, path: &mut Vec<String>) -> Option<(String, 
     }
 }
 
-fn walk_at(wanted: Option<&Value>, got: Option<&Value>, path: &mut Vec<String>) -> Option<(String, String)> {
+fn walk_at(
+    wanted: Option<&Value>,
+    got: Option<&Value>,
+    path: &mut Vec<String>,
+) -> Option<(String, String)> {
     match (wanted, got) {
         (Some(a), Some(b)) => walk(a, b, path),
         (a, b) => {
@@ -87,11 +94,19 @@ mod tests {
     fn the_first_difference_is_named() {
         let long = "same ".repeat(20);
         let table = [
-            (json!({"a": [1, {"b": "x"}]}), json!({"a": [1, {"b": "y"}]}), "/a/1/b: \"x\" | \"y\""),
+            (
+                json!({"a": [1, {"b": "x"}]}),
+                json!({"a": [1, {"b": "y"}]}),
+                "/a/1/b: \"x\" | \"y\"",
+            ),
             (json!({"a": 1}), json!({}), "/a: 1 | nothing"),
             (json!([1]), json!([1, 2]), "/1: nothing | 2"),
             (json!({"a/b": null}), json!({"a/b": 0}), "/a~1b: null | 0"),
-            (json!(format!("{long}old")), json!(format!("{long}new")), ": \"\u{2026}ame same same same same old\" | \"\u{2026}ame same same same same new\""),
+            (
+                json!(format!("{long}old")),
+                json!(format!("{long}new")),
+                ": \"\u{2026}ame same same same same old\" | \"\u{2026}ame same same same same new\"",
+            ),
         ];
         for (a, b, want) in table {
             let (pointer, w, g) = first_difference(&a, &b).unwrap();

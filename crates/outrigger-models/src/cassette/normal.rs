@@ -65,8 +65,15 @@ pub(crate) fn view(request: &ModelRequest, names: &[String], with_system: bool) 
                 }
             }
             ChatMessage::User { content } => messages.push(said("user", content, &clean, &mut ids)),
-            ChatMessage::Assistant { content } => messages.push(said("assistant", content, &clean, &mut ids)),
-            ChatMessage::Tool { call_id, tool, content, is_error } => {
+            ChatMessage::Assistant { content } => {
+                messages.push(said("assistant", content, &clean, &mut ids))
+            }
+            ChatMessage::Tool {
+                call_id,
+                tool,
+                content,
+                is_error,
+            } => {
                 let call = ids.iter().rposition(|i| i == call_id).map_or(0, |p| p + 1);
                 messages.push(json!({"role": "tool", "call": call, "tool": tool, "text": clean(content), "error": is_error}));
             }
@@ -77,13 +84,22 @@ pub(crate) fn view(request: &ModelRequest, names: &[String], with_system: bool) 
     json!({"messages": messages, "tools": tools})
 }
 
-fn said(role: &str, content: &[Content], clean: &impl Fn(&str) -> String, ids: &mut Vec<String>) -> Value {
+fn said(
+    role: &str,
+    content: &[Content],
+    clean: &impl Fn(&str) -> String,
+    ids: &mut Vec<String>,
+) -> Value {
     let (mut texts, mut calls, mut files) = (Vec::new(), Vec::new(), Vec::new());
     for part in content {
         match part {
             Content::Text { text } => texts.push(clean(text)),
             Content::File { mime, .. } => files.push(mime.clone()),
-            Content::ToolCall { call_id, tool, input } => {
+            Content::ToolCall {
+                call_id,
+                tool,
+                input,
+            } => {
                 ids.push(call_id.clone());
                 let mut input = input.clone();
                 map_text(&mut input, clean);
@@ -120,7 +136,11 @@ fn normal(text: &str) -> String {
         out.push(first);
         in_word = first.is_alphanumeric() || first == '_';
         // A dot inside a number must not make its second half look like a number of its own.
-        if first == '.' && out.trim_end_matches('.').ends_with(|c: char| c.is_ascii_digit()) {
+        if first == '.'
+            && out
+                .trim_end_matches('.')
+                .ends_with(|c: char| c.is_ascii_digit())
+        {
             in_word = true;
         }
         rest = rest.get(first.len_utf8()..).unwrap_or_default();
@@ -128,10 +148,26 @@ fn normal(text: &str) -> String {
     out
 }
 
-const ID_PREFIXES: &[&str] = &["ses_", "msg_", "prt_", "evt_", "per_", "trn_", "call_", "toolu_"];
+const ID_PREFIXES: &[&str] = &[
+    "ses_", "msg_", "prt_", "evt_", "per_", "trn_", "call_", "toolu_",
+];
 const UNITS: &[&str] = &[
-    "milliseconds", "microseconds", "seconds", "second", "minutes", "minute", "secs", "sec", "mins", "min", "ms", "us",
-    "\u{b5}s", "\u{3bc}s", "ns", "s",
+    "milliseconds",
+    "microseconds",
+    "seconds",
+    "second",
+    "minutes",
+    "minute",
+    "secs",
+    "sec",
+    "mins",
+    "min",
+    "ms",
+    "us",
+    "\u{b5}s",
+    "\u{3bc}s",
+    "ns",
+    "s",
 ];
 
 // The length of a changing piece at the start of `rest`, and what stands for it.
@@ -140,13 +176,17 @@ fn variable(rest: &str, before: &str) -> Option<(usize, &'static str)> {
     if first.is_ascii_lowercase() {
         let prefix = ID_PREFIXES.iter().find(|p| rest.starts_with(**p))?;
         let tail = rest.get(prefix.len()..)?;
-        let length = tail.find(|c: char| !c.is_ascii_alphanumeric() && c != '_').unwrap_or(tail.len());
+        let length = tail
+            .find(|c: char| !c.is_ascii_alphanumeric() && c != '_')
+            .unwrap_or(tail.len());
         return (length >= 6).then_some((prefix.len() + length, "{ID}"));
     }
     if !first.is_ascii_digit() {
         return None;
     }
-    let length = date(rest).or_else(|| clock(rest)).or_else(|| duration(rest, before))?;
+    let length = date(rest)
+        .or_else(|| clock(rest))
+        .or_else(|| duration(rest, before))?;
     let next = rest.get(length..)?.chars().next();
     (!next.is_some_and(|c| c.is_alphanumeric() || c == '_')).then_some((length, "{TIME}"))
 }
@@ -154,7 +194,13 @@ fn variable(rest: &str, before: &str) -> Option<(usize, &'static str)> {
 // Matches a pattern in which `9` is any digit.
 fn shape(text: &str, pattern: &str) -> bool {
     text.len() >= pattern.len()
-        && text.bytes().zip(pattern.bytes()).all(|(c, p)| if p == b'9' { c.is_ascii_digit() } else { c == p })
+        && text.bytes().zip(pattern.bytes()).all(|(c, p)| {
+            if p == b'9' {
+                c.is_ascii_digit()
+            } else {
+                c == p
+            }
+        })
 }
 
 fn digits(text: &str) -> usize {
@@ -174,7 +220,9 @@ fn date(text: &str) -> Option<usize> {
     }
     let mut length = 10;
     let tail = text.get(length..)?;
-    if tail.starts_with(['T', ' ']) && let Some(time) = tail.get(1..).and_then(clock) {
+    if tail.starts_with(['T', ' '])
+        && let Some(time) = tail.get(1..).and_then(clock)
+    {
         length += 1 + time;
     }
     Some(length)
@@ -199,7 +247,10 @@ fn duration(text: &str, before: &str) -> Option<usize> {
     let whole = digits(text);
     let number = whole + fraction(text.get(whole..)?);
     // `duration_ms 1.25`, `"time_ms": 3`
-    if before.trim_end_matches([' ', ':', '=', '"']).ends_with("_ms") {
+    if before
+        .trim_end_matches([' ', ':', '=', '"'])
+        .ends_with("_ms")
+    {
         return Some(number);
     }
     if whole == 13 && number == whole && text.starts_with('1') {
@@ -210,7 +261,10 @@ fn duration(text: &str, before: &str) -> Option<usize> {
     let (gap, tail) = spaced.map_or((0, tail), |t| (1, t));
     UNITS
         .iter()
-        .find(|u| tail.strip_prefix(**u).is_some_and(|t| !t.starts_with(|c: char| c.is_alphanumeric() || c == '_')))
+        .find(|u| {
+            tail.strip_prefix(**u)
+                .is_some_and(|t| !t.starts_with(|c: char| c.is_alphanumeric() || c == '_'))
+        })
         .map(|u| number + gap + u.len())
 }
 
@@ -227,7 +281,10 @@ mod tests {
             ("2026-11-21 23:20:38+01:00 x", "{TIME} x"),
             ("made 2026-11-21", "made {TIME}"),
             ("# duration_ms 12.5", "# duration_ms {TIME}"),
-            ("ok in 0.03s, 12 ms, 5 seconds", "ok in {TIME}, {TIME}, {TIME}"),
+            (
+                "ok in 0.03s, 12 ms, 5 seconds",
+                "ok in {TIME}, {TIME}, {TIME}",
+            ),
             ("epoch 1763767238123", "epoch {TIME}"),
             ("3 passed, v1.25 x10 12345", "3 passed, v1.25 x10 12345"),
             ("line 5 says 1.5.2s", "line 5 says 1.5.2s"),

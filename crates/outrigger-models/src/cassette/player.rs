@@ -36,19 +36,31 @@ impl Player {
             path: path.clone(),
             message,
         };
-        let text = std::fs::read_to_string(&path).map_err(|e| error(format!("cannot be read: {e}")))?;
-        let mut lines = text.lines().enumerate().filter(|(_, l)| !l.trim().is_empty());
+        let text =
+            std::fs::read_to_string(&path).map_err(|e| error(format!("cannot be read: {e}")))?;
+        let mut lines = text
+            .lines()
+            .enumerate()
+            .filter(|(_, l)| !l.trim().is_empty());
         let head: Head = lines
             .next()
             .and_then(|(_, line)| serde_json::from_str(line).ok())
             .ok_or_else(|| error("the first line is not that of a cassette".into()))?;
         if head.cassette != FORM {
-            return Err(error(format!("has form {}, and this version reads form {FORM}", head.cassette)));
+            return Err(error(format!(
+                "has form {}, and this version reads form {FORM}",
+                head.cassette
+            )));
         }
         let (mut turns, mut asides) = (Vec::new(), Vec::new());
         for (number, line) in lines {
-            let entry: Entry = serde_json::from_str(line).map_err(|e| error(format!("line {}: {e}", number + 1)))?;
-            if entry.is_aside() { asides.push(entry) } else { turns.push(entry) }
+            let entry: Entry = serde_json::from_str(line)
+                .map_err(|e| error(format!("line {}: {e}", number + 1)))?;
+            if entry.is_aside() {
+                asides.push(entry)
+            } else {
+                turns.push(entry)
+            }
         }
         Ok(Self {
             path,
@@ -64,7 +76,11 @@ impl Player {
 
     /// The events of the answer. Requests come in the recorded order; where subagents run side by side, a later
     /// recorded request that is exactly this one is taken too.
-    pub(crate) fn answer(&self, request: &ModelRequest, directory: &Path) -> Result<Vec<StreamEvent>, ModelError> {
+    pub(crate) fn answer(
+        &self,
+        request: &ModelRequest,
+        directory: &Path,
+    ) -> Result<Vec<StreamEvent>, ModelError> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         if request.tools.is_empty() {
             let found = self.asides.get(state.asides);
@@ -132,10 +148,13 @@ fn replayed(events: &[StreamEvent], directory: &Path) -> Vec<StreamEvent> {
         match event {
             StreamEvent::TextDelta { index, text } => {
                 let text = text.replace(DIR, &plain);
-                out.extend(text.split_inclusive(' ').map(|word| StreamEvent::TextDelta {
-                    index: *index,
-                    text: word.to_owned(),
-                }));
+                out.extend(
+                    text.split_inclusive(' ')
+                        .map(|word| StreamEvent::TextDelta {
+                            index: *index,
+                            text: word.to_owned(),
+                        }),
+                );
             }
             StreamEvent::ReasoningDelta { index, text } => out.push(StreamEvent::ReasoningDelta {
                 index: *index,

@@ -53,19 +53,22 @@ impl Recorder {
         };
         let (recorder, names) = (Arc::clone(self), directory_names(directory));
         let state = (stream, Some(entry), recorder, names, secrets);
-        Box::pin(unfold(state, |(mut stream, mut entry, recorder, names, secrets)| async move {
-            let mut item = stream.next().await?;
-            if let (Ok(StreamItem::Event(event)), Some(open)) = (&item, &mut entry) {
-                push(&mut open.events, event);
-                if matches!(event, StreamEvent::Finished { .. })
-                    && let Err(error) = recorder.write(open, &names, &secrets)
-                {
-                    item = Err(error);
-                    entry = None;
+        Box::pin(unfold(
+            state,
+            |(mut stream, mut entry, recorder, names, secrets)| async move {
+                let mut item = stream.next().await?;
+                if let (Ok(StreamItem::Event(event)), Some(open)) = (&item, &mut entry) {
+                    push(&mut open.events, event);
+                    if matches!(event, StreamEvent::Finished { .. })
+                        && let Err(error) = recorder.write(open, &names, &secrets)
+                    {
+                        item = Err(error);
+                        entry = None;
+                    }
                 }
-            }
-            Some((item, (stream, entry, recorder, names, secrets)))
-        }))
+                Some((item, (stream, entry, recorder, names, secrets)))
+            },
+        ))
     }
 
     fn write(&self, entry: &Entry, names: &[String], secrets: &Secrets) -> Result<(), ModelError> {
@@ -74,13 +77,19 @@ impl Recorder {
             message,
         };
         let mut value = serde_json::to_value(entry).map_err(|e| error(e.to_string()))?;
-        map_text(&mut value, &|text| secrets.scrub_exact(&hide_directory(text, names)));
+        map_text(&mut value, &|text| {
+            secrets.scrub_exact(&hide_directory(text, names))
+        });
         let _guard = self.lock.lock().unwrap_or_else(PoisonError::into_inner);
         let failed = |e: std::io::Error| error(format!("cannot be written: {e}"));
         if let Some(parent) = self.path.parent().filter(|p| !p.as_os_str().is_empty()) {
             std::fs::create_dir_all(parent).map_err(failed)?;
         }
-        let mut file = std::fs::OpenOptions::new().create(true).append(true).open(&self.path).map_err(failed)?;
+        let mut file = std::fs::OpenOptions::new()
+            .create(true)
+            .append(true)
+            .open(&self.path)
+            .map_err(failed)?;
         let mut text = String::new();
         if file.metadata().map_err(failed)?.len() == 0 {
             let head = Head {
@@ -104,10 +113,20 @@ fn line<T: serde::Serialize>(value: &T) -> Result<String, String> {
 // Deltas of one block become one, so that the directory's name is whole when it is looked for.
 fn push(events: &mut Vec<StreamEvent>, event: &StreamEvent) {
     match (events.last_mut(), event) {
-        (Some(StreamEvent::TextDelta { index: at, text: last }), StreamEvent::TextDelta { index, text })
-        | (Some(StreamEvent::ReasoningDelta { index: at, text: last }), StreamEvent::ReasoningDelta { index, text })
-            if at == index =>
-        {
+        (
+            Some(StreamEvent::TextDelta {
+                index: at,
+                text: last,
+            }),
+            StreamEvent::TextDelta { index, text },
+        )
+        | (
+            Some(StreamEvent::ReasoningDelta {
+                index: at,
+                text: last,
+            }),
+            StreamEvent::ReasoningDelta { index, text },
+        ) if at == index => {
             last.push_str(text);
         }
         _ => events.push(event.clone()),

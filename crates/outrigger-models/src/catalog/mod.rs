@@ -126,7 +126,12 @@ impl Catalog {
 
     /// Names of all providers known.
     pub(crate) fn provider_ids(&self) -> Vec<String> {
-        let mut ids: Vec<String> = self.cached().keys().chain(self.built_in().keys()).cloned().collect();
+        let mut ids: Vec<String> = self
+            .cached()
+            .keys()
+            .chain(self.built_in().keys())
+            .cloned()
+            .collect();
         ids.sort();
         ids.dedup();
         ids
@@ -169,12 +174,23 @@ mod tests {
     fn the_committed_table_is_well_formed_and_complete() {
         let table: Table = serde_json::from_str(FAMILIES).unwrap();
         for (provider, entry) in &table {
-            assert!(crate::presets::preset(provider).is_some(), "{provider} is not built in");
+            assert!(
+                crate::presets::preset(provider).is_some(),
+                "{provider} is not built in"
+            );
             for (id, model) in &entry.models {
                 let limit = model.limit.unwrap_or_default();
                 assert_eq!(model.id.as_deref(), Some(id.as_str()));
-                assert!(limit.context.unwrap_or(0.0) > 0.0 && limit.output.unwrap_or(0.0) > 0.0, "{id}");
-                assert!(model.cost.is_some_and(|c| c.input.is_some() && c.output.is_some()), "{id}");
+                assert!(
+                    limit.context.unwrap_or(0.0) > 0.0 && limit.output.unwrap_or(0.0) > 0.0,
+                    "{id}"
+                );
+                assert!(
+                    model
+                        .cost
+                        .is_some_and(|c| c.input.is_some() && c.output.is_some()),
+                    "{id}"
+                );
             }
         }
     }
@@ -184,7 +200,11 @@ mod tests {
         let catalog = Catalog::default();
         for (provider, model, want) in [
             ("anthropic", "claude-haiku-4-5", Some("claude-haiku")),
-            ("anthropic", "claude-haiku-4-5-20251001", Some("claude-haiku")),
+            (
+                "anthropic",
+                "claude-haiku-4-5-20251001",
+                Some("claude-haiku"),
+            ),
             ("openai", "gpt-5-2025-08-07", Some("gpt")),
             ("openai", "gpt-5-turbo", None),
             ("openrouter", "qwen/qwen3-coder:free", Some("qwen")),

@@ -1,4 +1,4 @@
-//! The request body. Keys and their order are those that the reference sends (`/work/shared/parity/gold`, A3).
+//! The request body. Keys and their order are those that the reference sends (parity recordings, A3).
 
 use outrigger_protocol::Object;
 use outrigger_protocol::model::{ChatMessage, Content, ModelInfo, ModelRequest};
@@ -13,7 +13,11 @@ pub(crate) fn body(dialect: Dialect, model: &ModelInfo, request: &ModelRequest) 
     let mut out = Object::new();
     out.insert("model".into(), model.api.id.clone().into());
     params(dialect, model, request, &mut out);
-    let messages: Vec<Value> = request.messages.iter().map(|m| message(dialect, model, m)).collect();
+    let messages: Vec<Value> = request
+        .messages
+        .iter()
+        .map(|m| message(dialect, model, m))
+        .collect();
     out.insert("messages".into(), messages.into());
     if !request.tools.is_empty() {
         let tools: Vec<Value> = request
@@ -38,13 +42,22 @@ fn params(dialect: Dialect, model: &ModelInfo, request: &ModelRequest, out: &mut
     let params = &request.params;
     let own_reasoning = dialect == Dialect::OpenAi && model.capabilities.reasoning;
     if let Some(max) = params.max_output_tokens {
-        let key = if own_reasoning { "max_completion_tokens" } else { "max_tokens" };
+        let key = if own_reasoning {
+            "max_completion_tokens"
+        } else {
+            "max_tokens"
+        };
         out.insert(key.into(), max.into());
     }
-    let sampling = [("temperature", params.temperature), ("top_p", params.top_p), ("top_k", params.top_k)];
+    let sampling = [
+        ("temperature", params.temperature),
+        ("top_p", params.top_p),
+        ("top_k", params.top_k),
+    ];
     for (key, value) in sampling {
         // `top_k` is no parameter of chat completions; OpenRouter and local servers take it, OpenAI refuses it.
-        let takes = !own_reasoning && (key != "top_k" || matches!(dialect, Dialect::OpenRouter | Dialect::Compatible));
+        let takes = !own_reasoning
+            && (key != "top_k" || matches!(dialect, Dialect::OpenRouter | Dialect::Compatible));
         if let (Some(value), true) = (value, takes) {
             out.insert(key.into(), js_number(value));
         }
@@ -71,7 +84,9 @@ fn message(dialect: Dialect, model: &ModelInfo, message: &ChatMessage) -> Value 
             }
         },
         ChatMessage::Assistant { content } => assistant(dialect, model, content),
-        ChatMessage::Tool { call_id, content, .. } => {
+        ChatMessage::Tool {
+            call_id, content, ..
+        } => {
             json!({"role": "tool", "tool_call_id": call_id, "content": content})
         }
     }
@@ -81,7 +96,11 @@ fn user_part(model: &ModelInfo, content: &Content) -> Option<Value> {
     let text = |text: &str| json!({"type": "text", "text": text});
     Some(match content {
         Content::Text { text: t } => text(t),
-        Content::File { mime, url, filename } => match plan_file(model, mime, url, filename.as_deref()) {
+        Content::File {
+            mime,
+            url,
+            filename,
+        } => match plan_file(model, mime, url, filename.as_deref()) {
             FilePlan::Image => json!({"type": "image_url", "image_url": {"url": url}}),
             FilePlan::Pdf => json!({"type": "file", "file": {
                 "filename": filename.as_deref().unwrap_or("file.pdf"), "file_data": url}}),
@@ -103,10 +122,22 @@ fn assistant(dialect: Dialect, model: &ModelInfo, content: &[Content]) -> Value 
             Content::Text { text: t } => text.push_str(t),
             Content::Reasoning { text: t, metadata } => {
                 reasoning.push_str(t);
-                let found = metadata.as_ref().and_then(|m| m.pointer("/openrouter/reasoning_details"));
-                details.extend(found.and_then(Value::as_array).into_iter().flatten().cloned());
+                let found = metadata
+                    .as_ref()
+                    .and_then(|m| m.pointer("/openrouter/reasoning_details"));
+                details.extend(
+                    found
+                        .and_then(Value::as_array)
+                        .into_iter()
+                        .flatten()
+                        .cloned(),
+                );
             }
-            Content::ToolCall { call_id, tool, input } => calls.push(json!({"id": call_id, "type": "function",
+            Content::ToolCall {
+                call_id,
+                tool,
+                input,
+            } => calls.push(json!({"id": call_id, "type": "function",
                 "function": {"name": tool, "arguments": input.to_string()}})),
             Content::File { .. } => {}
         }
@@ -160,23 +191,48 @@ mod tests {
         let text = |t: &str| Content::Text { text: t.into() };
         ModelRequest {
             messages: vec![
-                ChatMessage::System { content: "S".into() },
-                ChatMessage::User { content: vec![text("hi")] },
+                ChatMessage::System {
+                    content: "S".into(),
+                },
+                ChatMessage::User {
+                    content: vec![text("hi")],
+                },
                 ChatMessage::Assistant {
                     content: vec![
-                        Content::Reasoning { text: "hm".into(), metadata: None },
-                        Content::ToolCall { call_id: "c1".into(), tool: "read".into(), input: json!({"filePath": "/a"}) },
+                        Content::Reasoning {
+                            text: "hm".into(),
+                            metadata: None,
+                        },
+                        Content::ToolCall {
+                            call_id: "c1".into(),
+                            tool: "read".into(),
+                            input: json!({"filePath": "/a"}),
+                        },
                     ],
                 },
-                ChatMessage::Tool { call_id: "c1".into(), tool: "read".into(), content: "A".into(), is_error: false },
-                ChatMessage::User { content: vec![text("one"), text("two")] },
+                ChatMessage::Tool {
+                    call_id: "c1".into(),
+                    tool: "read".into(),
+                    content: "A".into(),
+                    is_error: false,
+                },
+                ChatMessage::User {
+                    content: vec![text("one"), text("two")],
+                },
             ],
-            tools: vec![ToolOffer { name: "read".into(), description: "d".into(), parameters: json!({"type": "object"}) }],
+            tools: vec![ToolOffer {
+                name: "read".into(),
+                description: "d".into(),
+                parameters: json!({"type": "object"}),
+            }],
             params: ModelParams {
                 temperature: Some(0.25),
                 top_p: Some(1.0),
                 max_output_tokens: Some(4000),
-                options: json!({"extra_thing": "yes", "reasoningEffort": "low"}).as_object().cloned().unwrap(),
+                options: json!({"extra_thing": "yes", "reasoningEffort": "low"})
+                    .as_object()
+                    .cloned()
+                    .unwrap(),
                 ..ModelParams::default()
             },
             headers: vec![],
@@ -186,19 +242,108 @@ mod tests {
     #[test]
     fn the_body_is_that_of_the_reference() {
         let got = Value::Object(body(Dialect::Compatible, &model(), &request()));
-        insta::assert_snapshot!(serde_json::to_string_pretty(&got).unwrap(), @"");
+        insta::assert_snapshot!(serde_json::to_string_pretty(&got).unwrap(), @r#"
+        {
+          "model": "m1",
+          "max_tokens": 4000,
+          "temperature": 0.25,
+          "top_p": 1,
+          "extra_thing": "yes",
+          "reasoning_effort": "low",
+          "messages": [
+            {
+              "role": "system",
+              "content": "S"
+            },
+            {
+              "role": "user",
+              "content": "hi"
+            },
+            {
+              "role": "assistant",
+              "content": "",
+              "reasoning_content": "hm",
+              "tool_calls": [
+                {
+                  "id": "c1",
+                  "type": "function",
+                  "function": {
+                    "name": "read",
+                    "arguments": "{\"filePath\":\"/a\"}"
+                  }
+                }
+              ]
+            },
+            {
+              "role": "tool",
+              "tool_call_id": "c1",
+              "content": "A"
+            },
+            {
+              "role": "user",
+              "content": [
+                {
+                  "type": "text",
+                  "text": "one"
+                },
+                {
+                  "type": "text",
+                  "text": "two"
+                }
+              ]
+            }
+          ],
+          "tools": [
+            {
+              "type": "function",
+              "function": {
+                "name": "read",
+                "description": "d",
+                "parameters": {
+                  "type": "object"
+                }
+              }
+            }
+          ],
+          "tool_choice": "auto",
+          "stream": true,
+          "stream_options": {
+            "include_usage": true
+          }
+        }
+        "#);
     }
 
     #[test]
     fn dialects_differ_where_services_do() {
         let mut model = model();
         model.capabilities.reasoning = true;
-        let keys = |d| body(d, &model, &request()).keys().cloned().collect::<Vec<_>>().join(" ");
-        insta::assert_snapshot!(keys(Dialect::OpenAi), @"");
-        insta::assert_snapshot!(keys(Dialect::Strict), @"");
-        let assistant = |d| body(d, &model, &request()).get("messages").and_then(|m| m.get(2)).cloned().unwrap();
-        assert!(assistant(Dialect::Compatible).get("reasoning_content").is_some());
+        let keys = |d| {
+            body(d, &model, &request())
+                .keys()
+                .cloned()
+                .collect::<Vec<_>>()
+                .join(" ")
+        };
+        insta::assert_snapshot!(keys(Dialect::OpenAi), @"model max_completion_tokens extra_thing reasoning_effort messages tools tool_choice stream stream_options");
+        insta::assert_snapshot!(keys(Dialect::Strict), @"model max_tokens temperature top_p extra_thing reasoning_effort messages tools tool_choice stream");
+        let assistant = |d| {
+            body(d, &model, &request())
+                .get("messages")
+                .and_then(|m| m.get(2))
+                .cloned()
+                .unwrap()
+        };
+        assert!(
+            assistant(Dialect::Compatible)
+                .get("reasoning_content")
+                .is_some()
+        );
         assert!(assistant(Dialect::OpenRouter).get("reasoning").is_some());
-        assert!(assistant(Dialect::Strict).get("reasoning_content").is_none());
+        assert!(
+            assistant(Dialect::Strict)
+                .get("reasoning_content")
+                .is_none()
+        );
     }
 }

@@ -60,7 +60,10 @@ impl Decode for Decoder {
     fn whole(&mut self, body: Value, out: &mut Vec<StreamEvent>) -> Result<(), Failure> {
         self.chunk(&body, "message", out)?;
         if body.pointer("/choices/0/message").is_none() {
-            return Err(Failure::Malformed(format!("no choices in {}", brief(&body.to_string()))));
+            return Err(Failure::Malformed(format!(
+                "no choices in {}",
+                brief(&body.to_string())
+            )));
         }
         self.complete(out);
         Ok(())
@@ -76,7 +79,12 @@ impl Decode for Decoder {
 }
 
 impl Decoder {
-    fn chunk(&mut self, chunk: &Value, key: &str, out: &mut Vec<StreamEvent>) -> Result<(), Failure> {
+    fn chunk(
+        &mut self,
+        chunk: &Value,
+        key: &str,
+        out: &mut Vec<StreamEvent>,
+    ) -> Result<(), Failure> {
         if let Some(error) = chunk.get("error").filter(|e| !e.is_null()) {
             let status = ["code", "status"]
                 .iter()
@@ -108,7 +116,12 @@ impl Decoder {
     }
 
     fn delta(&mut self, delta: &Value, out: &mut Vec<StreamEvent>) {
-        let text_of = |key: &str| delta.get(key).and_then(Value::as_str).filter(|t| !t.is_empty());
+        let text_of = |key: &str| {
+            delta
+                .get(key)
+                .and_then(Value::as_str)
+                .filter(|t| !t.is_empty())
+        };
         let details = delta.get("reasoning_details").and_then(Value::as_array);
         let reasoning = text_of("reasoning_content").or_else(|| text_of("reasoning"));
         if reasoning.is_some() || details.is_some_and(|d| !d.is_empty()) {
@@ -130,7 +143,12 @@ impl Decoder {
                 text: text.to_owned(),
             });
         }
-        for call in delta.get("tool_calls").and_then(Value::as_array).into_iter().flatten() {
+        for call in delta
+            .get("tool_calls")
+            .and_then(Value::as_array)
+            .into_iter()
+            .flatten()
+        {
             self.end_reasoning(out);
             self.call(call, out);
         }
@@ -179,7 +197,12 @@ impl Decoder {
 
     fn call(&mut self, delta: &Value, out: &mut Vec<StreamEvent>) {
         let slot = delta.get("index").and_then(Value::as_u64);
-        let text = |pointer: &str| delta.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
+        let text = |pointer: &str| {
+            delta
+                .pointer(pointer)
+                .and_then(Value::as_str)
+                .unwrap_or_default()
+        };
         let (id, name) = (text("/id"), text("/function/name"));
         let at = self.find_call(slot, id, name);
         let Some(call) = self.calls.get_mut(at) else {
@@ -224,7 +247,10 @@ impl Decoder {
             None => None,
         };
         if let Some((at, call)) = found.and_then(|at| Some((at, self.calls.get(at)?))) {
-            let another = !name.is_empty() && !id.is_empty() && id != call.id && (call.ended || !call.id.is_empty());
+            let another = !name.is_empty()
+                && !id.is_empty()
+                && id != call.id
+                && (call.ended || !call.id.is_empty());
             if !another {
                 return at;
             }
@@ -295,7 +321,10 @@ fn read_usage(usage: &Value) -> Usage {
         output: number(&["/completion_tokens"]),
         reasoning: number(&["/completion_tokens_details/reasoning_tokens"]),
         // The second name is DeepSeek's.
-        cache_read: number(&["/prompt_tokens_details/cached_tokens", "/prompt_cache_hit_tokens"]),
+        cache_read: number(&[
+            "/prompt_tokens_details/cached_tokens",
+            "/prompt_cache_hit_tokens",
+        ]),
         cache_write: number(&["/prompt_tokens_details/cache_write_tokens"]),
     }
 }

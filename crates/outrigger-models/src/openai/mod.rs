@@ -26,15 +26,23 @@ pub(crate) fn dialect(npm: &str) -> Option<(Dialect, Option<&'static str>)> {
     Some(match npm {
         "@ai-sdk/openai-compatible" => (Dialect::Compatible, None),
         "@ai-sdk/openai" => (Dialect::OpenAi, Some("https://api.openai.com/v1")),
-        "@openrouter/ai-sdk-provider" => (Dialect::OpenRouter, Some("https://openrouter.ai/api/v1")),
+        "@openrouter/ai-sdk-provider" => {
+            (Dialect::OpenRouter, Some("https://openrouter.ai/api/v1"))
+        }
         "@ai-sdk/deepseek" => (Dialect::Compatible, Some("https://api.deepseek.com")),
-        "@ai-sdk/groq" => (Dialect::NoReasoningBack, Some("https://api.groq.com/openai/v1")),
+        "@ai-sdk/groq" => (
+            Dialect::NoReasoningBack,
+            Some("https://api.groq.com/openai/v1"),
+        ),
         "@ai-sdk/xai" => (Dialect::NoReasoningBack, Some("https://api.x.ai/v1")),
         "@ai-sdk/mistral" => (Dialect::Strict, Some("https://api.mistral.ai/v1")),
         "@ai-sdk/togetherai" => (Dialect::Compatible, Some("https://api.together.xyz/v1")),
         "@ai-sdk/cerebras" => (Dialect::NoReasoningBack, Some("https://api.cerebras.ai/v1")),
         "@ai-sdk/perplexity" => (Dialect::Strict, Some("https://api.perplexity.ai")),
-        "@ai-sdk/deepinfra" => (Dialect::Compatible, Some("https://api.deepinfra.com/v1/openai")),
+        "@ai-sdk/deepinfra" => (
+            Dialect::Compatible,
+            Some("https://api.deepinfra.com/v1/openai"),
+        ),
         "@ai-sdk/google" => (
             Dialect::NoReasoningBack,
             Some("https://generativelanguage.googleapis.com/v1beta/openai"),

@@ -8,9 +8,9 @@ use outrigger_protocol::Object;
 use serde_json::Value;
 
 use super::{Key, Provider, adapter, deadlines, model};
-use crate::catalog::Catalog;
+use crate::catalog::{Catalog, CatalogProvider};
 use crate::error::ModelError;
-use crate::presets::preset;
+use crate::presets::{Preset, preset};
 use crate::secret::{Secret, Secrets, is_secret_name};
 
 /// Where knowledge of a provider comes from.
@@ -30,7 +30,8 @@ pub(crate) fn needs_catalog(configured: Option<&Value>) -> bool {
         return false;
     }
     let reachable = entry.get("npm").is_some() && entry.pointer("/options/baseURL").is_some();
-    let described = |m: &Value| m.pointer("/limit/context").is_some() && m.pointer("/limit/output").is_some();
+    let described =
+        |m: &Value| m.pointer("/limit/context").is_some() && m.pointer("/limit/output").is_some();
     let models = entry.get("models").and_then(Value::as_object);
     !(reachable && models.is_some_and(|m| !m.is_empty() && m.values().all(described)))
 }
@@ -38,7 +39,11 @@ pub(crate) fn needs_catalog(configured: Option<&Value>) -> bool {
 /// Builds a provider. `None` when nobody knows it.
 pub(crate) fn build(id: &str, sources: &Sources<'_>) -> Result<Option<Provider>, ModelError> {
     let entry = sources.configured;
-    let known = if needs_catalog(entry) { sources.catalog.provider(id) } else { None };
+    let known = if needs_catalog(entry) {
+        sources.catalog.provider(id)
+    } else {
+        None
+    };
     let preset = preset(id);
     if entry.is_none() && known.is_none() && preset.is_none() {
         return Ok(None);
@@ -49,25 +54,38 @@ pub(crate) fn build(id: &str, sources: &Sources<'_>) -> Result<Option<Provider>,
     };
     let entry = match entry {
         None => None,
-        Some(value) => Some(value.as_object().ok_or_else(|| bad("the entry is not an object"))?),
+        Some(value) => Some(
+            value
+                .as_object()
+                .ok_or_else(|| bad("the entry is not an object"))?,
+        ),
     };
-    let text = |key: &str| entry.and_then(|e| e.get(key)).and_then(Value::as_str).map(str::to_owned);
+    let text = |key: &str| {
+        entry
+            .and_then(|e| e.get(key))
+            .and_then(Value::as_str)
+            .map(str::to_owned)
+    };
     let options = match entry.and_then(|e| e.get("options")) {
         None => Object::new(),
-        Some(value) => value.as_object().cloned().ok_or_else(|| bad("`options` is not an object"))?,
+        Some(value) => value
+            .as_object()
+            .cloned()
+            .ok_or_else(|| bad("`options` is not an object"))?,
     };
-    let env = env_names(entry, known.map(|k| k.env.as_slice()), preset.map(|p| p.env));
+    let env = env_names(
+        entry,
+        known.map(|k| k.env.as_slice()),
+        preset.map(|p| p.env),
+    );
     let key = find_key(&options, &env, sources.env);
-    let npm = text("npm")
-        .or_else(|| known.and_then(|k| k.npm.clone()))
-        .or_else(|| preset.map(|p| p.npm.to_owned()))
-        .unwrap_or_else(|| "@ai-sdk/openai-compatible".to_owned());
-    let api = text("api")
-        .or_else(|| known.and_then(|k| k.api.clone()))
-        .or_else(|| preset.and_then(|p| p.api.map(str::to_owned)))
-        .unwrap_or_default();
+    let (npm, api) = package(&text, known, preset);
     let models = model::models(
-        &model::Defaults { provider: id, npm: &npm, api: &api },
+        &model::Defaults {
+            provider: id,
+            npm: &npm,
+            api: &api,
+        },
         entry,
         known,
     );
@@ -87,18 +105,48 @@ pub(crate) fn build(id: &str, sources: &Sources<'_>) -> Result<Option<Provider>,
         secrets,
         headers,
         player: OnceLock::new(),
+        recorder: OnceLock::new(),
         plain_view: OnceLock::new(),
         redacted_view: OnceLock::new(),
     }))
 }
 
-fn env_names(entry: Option<&Object>, known: Option<&[String]>, preset: Option<&[&str]>) -> Vec<String> {
+// The npm package, which decides the adapter, and the base URL outside `options`; empty when nobody says.
+fn package(
+    text: &impl Fn(&str) -> Option<String>,
+    known: Option<&CatalogProvider>,
+    preset: Option<&Preset>,
+) -> (String, String) {
+    let npm = text("npm")
+        .or_else(|| known.and_then(|k| k.npm.clone()))
+        .or_else(|| preset.map(|p| p.npm.to_owned()))
+        .unwrap_or_else(|| "@ai-sdk/openai-compatible".to_owned());
+    let api = text("api")
+        .or_else(|| known.and_then(|k| k.api.clone()))
+        .or_else(|| preset.and_then(|p| p.api.map(str::to_owned)))
+        .unwrap_or_default();
+    (npm, api)
+}
+
+fn env_names(
+    entry: Option<&Object>,
+    known: Option<&[String]>,
+    preset: Option<&[&str]>,
+) -> Vec<String> {
     if let Some(names) = entry.and_then(|e| e.get("env")).and_then(Value::as_array) {
-        return names.iter().filter_map(Value::as_str).map(str::to_owned).collect();
+        return names
+            .iter()
+            .filter_map(Value::as_str)
+            .map(str::to_owned)
+            .collect();
     }
     match known {
         Some(names) if !names.is_empty() => names.to_vec(),
-        _ => preset.unwrap_or_default().iter().map(|n| (*n).to_owned()).collect(),
+        _ => preset
+            .unwrap_or_default()
+            .iter()
+            .map(|n| (*n).to_owned())
+            .collect(),
     }
 }
 

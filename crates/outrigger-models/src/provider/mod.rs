@@ -13,7 +13,7 @@ use serde_json::Value;
 
 pub(crate) use build::{Sources, build, needs_catalog, string_pairs};
 
-use crate::cassette::Player;
+use crate::cassette::{Player, Recorder};
 use crate::error::ModelError;
 use crate::openai::Dialect;
 use crate::retry::Deadlines;
@@ -58,6 +58,8 @@ pub(crate) struct Provider {
     pub(crate) deadlines: Deadlines,
     /// The recording, for `npm: cassette`, and how far it has been played.
     pub(crate) player: OnceLock<Result<Arc<Player>, ModelError>>,
+    /// Where its conversations are recorded, for `options.record`.
+    pub(crate) recorder: OnceLock<Option<Arc<Recorder>>>,
     plain_view: OnceLock<Arc<ProviderInfo>>,
     redacted_view: OnceLock<Arc<ProviderInfo>>,
 }
@@ -65,7 +67,11 @@ pub(crate) struct Provider {
 impl Provider {
     /// The provider in the form that hooks get it, made once. `redact` replaces keys by a placeholder.
     pub(crate) fn view(&self, redact: bool) -> Arc<ProviderInfo> {
-        let cell = if redact { &self.redacted_view } else { &self.plain_view };
+        let cell = if redact {
+            &self.redacted_view
+        } else {
+            &self.plain_view
+        };
         Arc::clone(cell.get_or_init(|| {
             let mut options = self.options.clone();
             if redact {
@@ -114,13 +120,19 @@ impl Provider {
             .find(|u| !u.is_empty())
             .ok_or_else(|| ModelError::Config {
                 provider: self.id.clone(),
-                message: format!("`options.baseURL` is missing, and `{}` has none built in", model.api.npm),
+                message: format!(
+                    "`options.baseURL` is missing, and `{}` has none built in",
+                    model.api.npm
+                ),
             })?;
         let lower = url.to_ascii_lowercase();
         if !lower.starts_with("http://") && !lower.starts_with("https://") {
             return Err(ModelError::Config {
                 provider: self.id.clone(),
-                message: format!("base URL `{}` does not begin with http:// or https://", self.secrets.scrub(url)),
+                message: format!(
+                    "base URL `{}` does not begin with http:// or https://",
+                    self.secrets.scrub(url)
+                ),
             });
         }
         // The package for Google's own protocol is configured with that protocol's address.

@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 
 use outrigger_protocol::Object;
-use outrigger_protocol::model::{CacheCost, Capabilities, Cost, Limit, Modalities, ModelApi, ModelInfo};
+use outrigger_protocol::model::{
+    CacheCost, Capabilities, Cost, Limit, Modalities, ModelApi, ModelInfo,
+};
 use serde_json::{Value, json};
 
 use crate::catalog::{CatalogModel, CatalogProvider};
@@ -28,7 +30,9 @@ pub(crate) fn models(
         .filter(|(_, m)| !matches!(m.status.as_deref(), Some("deprecated" | "alpha")))
         .map(|(id, m)| (id.clone(), from_catalog(defaults, id, m)))
         .collect();
-    let configured = entry.and_then(|e| e.get("models")).and_then(Value::as_object);
+    let configured = entry
+        .and_then(|e| e.get("models"))
+        .and_then(Value::as_object);
     for (id, value) in configured.into_iter().flatten() {
         let base_id = value.get("id").and_then(Value::as_str).unwrap_or(id);
         let base = known
@@ -42,7 +46,8 @@ pub(crate) fn models(
     };
     let (white, black) = (list("whitelist"), list("blacklist"));
     out.retain(|id, _| {
-        white.as_ref().is_none_or(|l| l.contains(&id.as_str())) && black.as_ref().is_none_or(|l| !l.contains(&id.as_str()))
+        white.as_ref().is_none_or(|l| l.contains(&id.as_str()))
+            && black.as_ref().is_none_or(|l| !l.contains(&id.as_str()))
     });
     out
 }
@@ -86,8 +91,12 @@ pub(crate) fn from_catalog(defaults: &Defaults<'_>, id: &str, model: &CatalogMod
         provider_id: defaults.provider.to_owned(),
         api: ModelApi {
             id: model.id.clone().unwrap_or_else(|| id.to_owned()),
-            url: api.and_then(|a| a.api.clone()).unwrap_or_else(|| defaults.api.to_owned()),
-            npm: api.and_then(|a| a.npm.clone()).unwrap_or_else(|| defaults.npm.to_owned()),
+            url: api
+                .and_then(|a| a.api.clone())
+                .unwrap_or_else(|| defaults.api.to_owned()),
+            npm: api
+                .and_then(|a| a.npm.clone())
+                .unwrap_or_else(|| defaults.npm.to_owned()),
         },
         name: model.name.clone().unwrap_or_else(|| id.to_owned()),
         family: model.family.clone().unwrap_or_default(),
@@ -120,7 +129,12 @@ pub(crate) fn from_catalog(defaults: &Defaults<'_>, id: &str, model: &CatalogMod
     }
 }
 
-fn from_config(defaults: &Defaults<'_>, id: &str, value: &Value, base: Option<ModelInfo>) -> ModelInfo {
+fn from_config(
+    defaults: &Defaults<'_>,
+    id: &str,
+    value: &Value,
+    base: Option<ModelInfo>,
+) -> ModelInfo {
     let has_base = base.is_some();
     let base = base.unwrap_or_else(|| {
         let mut model = from_catalog(defaults, id, &CatalogModel::default());
@@ -129,15 +143,28 @@ fn from_config(defaults: &Defaults<'_>, id: &str, value: &Value, base: Option<Mo
         model.capabilities.output.text = true;
         model
     });
-    let text = |pointer: &str| value.pointer(pointer).and_then(Value::as_str).map(str::to_owned);
-    let flag = |key: &str, default: bool| value.get(key).and_then(Value::as_bool).unwrap_or(default);
+    let text = |pointer: &str| {
+        value
+            .pointer(pointer)
+            .and_then(Value::as_str)
+            .map(str::to_owned)
+    };
     let number = |pointer: &str| value.pointer(pointer).and_then(Value::as_f64);
     let api_id = text("/id").unwrap_or_else(|| base.api.id.clone());
-    let npm = text("/provider/npm").unwrap_or_else(|| if has_base { base.api.npm.clone() } else { defaults.npm.to_owned() });
+    let npm = text("/provider/npm").unwrap_or_else(|| {
+        if has_base {
+            base.api.npm.clone()
+        } else {
+            defaults.npm.to_owned()
+        }
+    });
     // DeepSeek's models want their reasoning back, under whatever name they are served (the reference's rule).
     let deepseek = !has_base && npm == "@ai-sdk/openai-compatible" && api_id.contains("deepseek");
-    let default_interleaved =
-        if deepseek { json!({"field": "reasoning_content"}) } else { base.capabilities.interleaved.clone() };
+    let default_interleaved = if deepseek {
+        json!({"field": "reasoning_content"})
+    } else {
+        base.capabilities.interleaved.clone()
+    };
     ModelInfo {
         id: id.to_owned(),
         provider_id: defaults.provider.to_owned(),
@@ -146,25 +173,16 @@ fn from_config(defaults: &Defaults<'_>, id: &str, value: &Value, base: Option<Mo
             url: text("/provider/api").unwrap_or(base.api.url),
             npm,
         },
-        name: text("/name").unwrap_or_else(|| if value.get("id").is_some() { id.to_owned() } else { base.name.clone() }),
+        name: text("/name").unwrap_or_else(|| {
+            if value.get("id").is_some() {
+                id.to_owned()
+            } else {
+                base.name.clone()
+            }
+        }),
         family: text("/family").unwrap_or(base.family),
-        capabilities: Capabilities {
-            temperature: flag("temperature", base.capabilities.temperature),
-            reasoning: flag("reasoning", base.capabilities.reasoning),
-            attachment: flag("attachment", base.capabilities.attachment),
-            toolcall: flag("tool_call", base.capabilities.toolcall),
-            input: configured_modalities(value, "/modalities/input", base.capabilities.input),
-            output: configured_modalities(value, "/modalities/output", base.capabilities.output),
-            interleaved: interleaved(value.get("interleaved")).unwrap_or(default_interleaved),
-        },
-        cost: Cost {
-            input: number("/cost/input").unwrap_or(base.cost.input),
-            output: number("/cost/output").unwrap_or(base.cost.output),
-            cache: CacheCost {
-                read: number("/cost/cache_read").unwrap_or(base.cost.cache.read),
-                write: number("/cost/cache_write").unwrap_or(base.cost.cache.write),
-            },
-        },
+        capabilities: configured_capabilities(value, base.capabilities, default_interleaved),
+        cost: configured_cost(value, base.cost),
         limit: Limit {
             context: number("/limit/context").map_or(base.limit.context, |n| tokens(Some(n))),
             output: number("/limit/output").map_or(base.limit.output, |n| tokens(Some(n))),
@@ -177,18 +195,55 @@ fn from_config(defaults: &Defaults<'_>, id: &str, value: &Value, base: Option<Mo
     }
 }
 
+fn configured_capabilities(
+    value: &Value,
+    base: Capabilities,
+    default_interleaved: Value,
+) -> Capabilities {
+    let flag =
+        |key: &str, default: bool| value.get(key).and_then(Value::as_bool).unwrap_or(default);
+    Capabilities {
+        temperature: flag("temperature", base.temperature),
+        reasoning: flag("reasoning", base.reasoning),
+        attachment: flag("attachment", base.attachment),
+        toolcall: flag("tool_call", base.toolcall),
+        input: configured_modalities(value, "/modalities/input", base.input),
+        output: configured_modalities(value, "/modalities/output", base.output),
+        interleaved: interleaved(value.get("interleaved")).unwrap_or(default_interleaved),
+    }
+}
+
+fn configured_cost(value: &Value, base: Cost) -> Cost {
+    let number = |pointer: &str| value.pointer(pointer).and_then(Value::as_f64);
+    Cost {
+        input: number("/cost/input").unwrap_or(base.input),
+        output: number("/cost/output").unwrap_or(base.output),
+        cache: CacheCost {
+            read: number("/cost/cache_read").unwrap_or(base.cache.read),
+            write: number("/cost/cache_write").unwrap_or(base.cache.write),
+        },
+    }
+}
+
 fn configured_modalities(value: &Value, pointer: &str, base: Modalities) -> Modalities {
     match value.pointer(pointer).and_then(Value::as_array) {
         None => base,
         Some(names) => {
-            let names: Vec<String> = names.iter().filter_map(Value::as_str).map(str::to_owned).collect();
+            let names: Vec<String> = names
+                .iter()
+                .filter_map(Value::as_str)
+                .map(str::to_owned)
+                .collect();
             modalities(Some(&names))
         }
     }
 }
 
 fn object(value: Option<&Value>) -> Object {
-    value.and_then(Value::as_object).cloned().unwrap_or_default()
+    value
+        .and_then(Value::as_object)
+        .cloned()
+        .unwrap_or_default()
 }
 
 // `disabled: true` takes a variant out; the key itself is not an option.

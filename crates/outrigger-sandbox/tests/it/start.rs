@@ -262,7 +262,10 @@ async fn many_at_once_each_with_a_channel() {
         let spec = sh("read -r x <&3; echo $((x + 1)) >&3").channel();
         let mut child = spawner().spawn(spec).await.unwrap();
         let mut channel = child.channel.take().unwrap();
-        channel.write_all(format!("{number}\n").as_bytes()).await.unwrap();
+        channel
+            .write_all(format!("{number}\n").as_bytes())
+            .await
+            .unwrap();
         let mut answer = String::new();
         channel.read_to_string(&mut answer).await.unwrap();
         assert_eq!(answer, format!("{}\n", number + 1));

@@ -8,7 +8,7 @@ use super::lines::{Line, span, split};
 // A block between two anchors is taken for the one that was meant if its inner lines are this similar on average.
 const SIMILAR: f64 = 0.6;
 // It is taken before another one only if it is this much more similar.
-const MARGIN: f64 = 0.15;
+const MARGIN: f64 = 0.02;
 // How many lines more or less than asked for a block may have: a quarter, and at least one.
 const SLACK: usize = 4;
 // Longer lines are only compared for being equal.

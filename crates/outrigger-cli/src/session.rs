@@ -1,0 +1,143 @@
+//! `outrigger session`.
+
+use outrigger_agent::{Boot, Place, replay};
+use outrigger_kernel::merge::{Conversation, merge_all};
+use outrigger_protocol::event::Event;
+use outrigger_protocol::id::SessionId;
+use outrigger_protocol::log::LogRecord;
+use outrigger_protocol::session::Session;
+use outrigger_store::{RecordQuery, Scope, SessionFilter, Store};
+use serde_json::json;
+
+use crate::args::{Global, SessionCommand};
+use crate::report::Failure;
+use crate::view::{Paint, out, tool_text};
+
+/// Runs the command. No plugin is started for it.
+pub(crate) async fn session(global: &Global, command: SessionCommand) -> Result<u8, Failure> {
+    let boot = crate::run::boot(global)?;
+    if let SessionCommand::Salvage { into } = &command {
+        let report = outrigger_store::salvage(&boot.folders.store(), into)?;
+        out(&format!("{report}\n"));
+        return Ok(0);
+    }
+    let place = Place::find(&boot.directory);
+    let store = open(&boot)?;
+    match command {
+        SessionCommand::List { all, json } => list(&store, &place, all, json),
+        SessionCommand::Show { id } => show(&store, &find(&store, &place, id)?),
+        SessionCommand::Export { id } => {
+            let session = find(&store, &place, id)?;
+            let messages = store.messages(&session.id)?;
+            let text = serde_json::to_string_pretty(&json!({ "info": session, "messages": messages })).unwrap_or_default();
+            out(&format!("{text}\n"));
+            Ok(0)
+        }
+        SessionCommand::Delete { id } => delete(&store, &find(&store, &place, Some(id))?).await,
+        SessionCommand::Verify { id } => verify(&store, &place, id),
+        SessionCommand::Salvage { .. } => Ok(0),
+    }
+}
+
+fn open(boot: &Boot) -> Result<Store, Failure> {
+    let path = boot.folders.store();
+    if !path.exists() {
+        return Err(Failure::new("store.none", format!("there is no store at {} yet", path.display()), Some("the first `outrigger run` makes it".into())));
+    }
+    Ok(Store::open(&path)?.0)
+}
+
+fn of_place(store: &Store, place: &Place, limit: Option<usize>) -> Result<Vec<Session>, Failure> {
+    let directory = Some(place.directory.to_string_lossy().into_owned());
+    Ok(store.sessions(&SessionFilter { project: None, directory, roots_only: true, limit })?)
+}
+
+fn find(store: &Store, place: &Place, id: Option<String>) -> Result<Session, Failure> {
+    let found = match &id {
+        Some(id) => store.session(&SessionId(id.clone()))?,
+        None => of_place(store, place, Some(1))?.into_iter().next(),
+    };
+    found.ok_or_else(|| match id {
+        Some(id) => outrigger_agent::AgentError::NoSession(id).into(),
+        None => Failure::new("agent.no_session", format!("there is no session in {} yet", place.directory.display()), None),
+    })
+}
+
+fn date(ms: u64) -> String {
+    let time = jiff::Timestamp::from_millisecond(i64::try_from(ms).unwrap_or(0)).unwrap_or_default();
+    time.to_zoned(jiff::tz::TimeZone::system()).strftime("%Y-%m-%d %H:%M").to_string()
+}
+
+fn list(store: &Store, place: &Place, all: bool, as_json: bool) -> Result<u8, Failure> {
+    let sessions =
+        if all { store.sessions(&SessionFilter { roots_only: true, ..SessionFilter::default() })? } else { of_place(store, place, None)? };
+    if as_json {
+        out(&format!("{}\n", serde_json::to_string_pretty(&sessions).unwrap_or_default()));
+        return Ok(0);
+    }
+    for session in sessions {
+        let folder = if all { format!("  {}", session.directory) } else { String::new() };
+        out(&format!("{}  {}  {}{folder}\n", session.id, date(session.time.updated), session.title));
+    }
+    Ok(0)
+}
+
+/// The stored events of a session, in the order of the log.
+fn events(store: &Store, id: &SessionId) -> Result<Vec<Event>, Failure> {
+    let query = RecordQuery { scope: Some(Scope::Session(id)), kind: Some("event"), ..RecordQuery::default() };
+    let records = store.records(&query)?;
+    Ok(records
+        .into_iter()
+        .filter_map(|stored| match stored.record {
+            LogRecord::Event(event) => Some(event.event),
+            _ => None,
+        })
+        .collect())
+}
+
+fn show(store: &Store, session: &Session) -> Result<u8, Failure> {
+    let paint = Paint::for_stdout();
+    out(&format!("{}  {}\n{}\n\n", session.id, session.title, paint.dim(&session.directory)));
+    let mut conversation = Conversation::default();
+    let messages: Vec<_> = events(store, &session.id)?.iter().flat_map(|event| conversation.on(event)).collect();
+    for message in merge_all(messages) {
+        match message.message_type.as_str() {
+            "tool_execution" => out(&tool_text(&message, paint, &session.directory)),
+            _ if message.role == "user" => out(&format!("\n{} {}\n\n", paint.bold(">"), message.content)),
+            _ => out(&format!("{}\n", message.content)),
+        }
+    }
+    Ok(0)
+}
+
+async fn delete(store: &Store, session: &Session) -> Result<u8, Failure> {
+    if store.open_turns()?.iter().any(|(_, id)| *id == session.id) {
+        let hint = "if its program is gone, `outrigger run -s ID` goes on with it";
+        return Err(Failure::new("agent.busy", format!("a turn of session `{}` is not finished", session.id), Some(hint.into())));
+    }
+    outrigger_agent::delete_session(store, &session.id).await?;
+    out(&format!("deleted {}\n", session.id));
+    Ok(0)
+}
+
+fn verify(store: &Store, place: &Place, id: Option<String>) -> Result<u8, Failure> {
+    let sessions = match id {
+        Some(id) => vec![find(store, place, Some(id))?],
+        None => of_place(store, place, None)?,
+    };
+    let (mut turns, mut steps) = (0, 0);
+    let mut queue = sessions;
+    while let Some(session) = queue.pop() {
+        queue.extend(store.children(&session.id)?);
+        for turn in store.last_turns(&session.id, usize::MAX)? {
+            steps += replay(store, &turn.turn)?.steps;
+            turns += 1;
+        }
+    }
+    let chain = store.verify_chain()?;
+    if let Some((seq, fault)) = chain.faults.first() {
+        return Err(Failure::new("store.chain", format!("record {seq} of the log is not what was written: {fault:?}"), None));
+    }
+    out(&format!("{turns} turns, {steps} steps replay to the recorded effects; {} records, hash chain intact\n", chain.rows));
+    Ok(0)
+}

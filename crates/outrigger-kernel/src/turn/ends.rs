@@ -1,0 +1,138 @@
+//! How a step and a turn end.
+
+use outrigger_protocol::event::Event;
+use outrigger_protocol::message::{CacheTokens, NamedError, PartKind, StepFinishPart, Tokens};
+use outrigger_protocol::model::Usage;
+use outrigger_protocol::session::SessionStatus;
+use outrigger_protocol::turn::{Effect, SessionPatch, TurnOutcome};
+use outrigger_protocol::Millis;
+use alloc::vec::Vec;
+
+use super::Turn;
+
+impl Turn {
+    /// The step is over: its last words, then the next step or the end of the turn.
+    pub(super) fn settle(&mut self, at: Millis, out: &mut Vec<Effect>) {
+        self.close_leftovers(at, out);
+        if self.step > 1 {
+            out.push(self.publish_user());
+        }
+        let Some((reason, cost, tokens)) = self.account() else { return };
+        let finish = StepFinishPart { reason: reason.clone(), snapshot: None, tokens, cost };
+        let part = self.new_part(at, PartKind::StepFinish(finish));
+        out.push(self.keep_part(at, part));
+        if let Some(message) = &mut self.message {
+            message.finish = Some(reason);
+        }
+        self.publish_message(out);
+        if let Some(message) = &mut self.message {
+            message.time.completed = Some(at);
+        }
+        self.publish_message(out);
+        if self.refused {
+            self.end(at, out);
+            return;
+        }
+        out.push(self.status(SessionStatus::Busy));
+        if self.calls_in_step > 0 {
+            self.next_step(at, out);
+        } else {
+            self.end(at, out);
+        }
+    }
+
+    /// Takes the model's last word in this step: reason, price and tokens. They are put into the message, and into the
+    /// session with its next patch, since the reference has no event of its own for them.
+    fn account(&mut self) -> Option<(alloc::string::String, f64, Tokens)> {
+        let (reason, usage) = self.finished.take()?;
+        let (cost, tokens) = (price(&usage, &self.begin.prices), tokens(&usage));
+        self.unbilled = Some((usage, cost));
+        if let Some(message) = &mut self.message {
+            message.cost += cost;
+            message.tokens = tokens.clone();
+        }
+        Some((reason, cost, tokens))
+    }
+
+    /// The patch with which a step begins and a turn ends.
+    pub(super) fn patch_session(&mut self, summarize: bool) -> Effect {
+        let (usage, cost) = match self.unbilled.take() {
+            Some((usage, cost)) => (Some(usage), cost),
+            None => (None, 0.0),
+        };
+        Effect::PatchSession { patch: SessionPatch { usage, cost, summarize, ..SessionPatch::default() } }
+    }
+
+    pub(super) fn end(&mut self, at: Millis, out: &mut Vec<Effect>) {
+        self.done = true;
+        let outcome = if self.cancelled {
+            self.close_failed(at, NamedError::new("MessageAbortedError", "The turn was cancelled."), out);
+            TurnOutcome::Cancelled
+        } else if let Some(error) = self.failed.clone() {
+            self.close_failed(at, error.clone(), out);
+            TurnOutcome::Failed { error }
+        } else {
+            TurnOutcome::Done { message_id: self.message.as_ref().map(|m| m.id.clone()) }
+        };
+        let session_id = self.begin.session_id.clone();
+        out.push(self.status(SessionStatus::Idle));
+        out.push(Effect::Publish { event: Event::SessionIdle { session_id: session_id.clone() } });
+        if let Some(command) = &self.begin.command {
+            out.push(Effect::Publish {
+                event: Event::CommandExecuted {
+                    name: command.name.clone(),
+                    session_id,
+                    arguments: command.arguments.clone(),
+                    message_id: self.message.as_ref().map_or_else(|| self.user.id.clone(), |m| m.id.clone()),
+                },
+            });
+        }
+        // A request that failed before any tool was called has changed nothing in the session (as in the reference).
+        if !self.stopping() || self.calls_in_step > 0 || self.unbilled.is_some() {
+            let patch = self.patch_session(true);
+            out.push(patch);
+        }
+        out.push(Effect::Finish { outcome });
+    }
+
+    /// The order is the reference's: the error is told before the message that it ended.
+    fn close_failed(&mut self, at: Millis, error: NamedError, out: &mut Vec<Effect>) {
+        let session_id = self.begin.session_id.clone();
+        out.push(Effect::Publish { event: Event::SessionError { session_id: Some(session_id), error: error.clone() } });
+        self.close_leftovers(at, out);
+        // The model had spoken to its end, only its tools had not: that has to be paid for.
+        let _ = self.account();
+        if let Some(message) = &mut self.message {
+            // The step limit is met between two steps: the last message is complete and stays as it is.
+            if message.time.completed.is_none() {
+                message.error = Some(error);
+                message.time.completed = Some(at);
+                self.publish_message(out);
+            }
+        }
+    }
+}
+
+/// Tokens as messages carry them: cache hits and reasoning are counted apart from input and output.
+fn tokens(usage: &Usage) -> Tokens {
+    Tokens {
+        total: Some(usage.input + usage.output),
+        input: usage.input.saturating_sub(usage.cache_read).saturating_sub(usage.cache_write),
+        output: usage.output.saturating_sub(usage.reasoning),
+        reasoning: usage.reasoning,
+        cache: CacheTokens { read: usage.cache_read, write: usage.cache_write },
+    }
+}
+
+/// US dollars of a request; reasoning is priced as output.
+#[expect(clippy::cast_precision_loss, reason = "token counts stay far below 2^52")]
+fn price(usage: &Usage, prices: &[f64; 4]) -> f64 {
+    let [input, output, read, write] = *prices;
+    let t = tokens(usage);
+    (t.input as f64 * input
+        + (t.output + t.reasoning) as f64 * output
+        + t.cache.read as f64 * read
+        + t.cache.write as f64 * write)
+        / 1_000_000.0
+}
+

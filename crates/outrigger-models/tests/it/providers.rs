@@ -1,0 +1,189 @@
+//! Which providers and models there are.
+
+use outrigger_models::{ModelError, Models, ModelsOptions, cost, max_output_tokens};
+use outrigger_protocol::message::ModelRef;
+use outrigger_protocol::model::{CacheCost, Cost, Usage};
+use serde_json::{Value, json};
+
+use crate::{KEY, mock, models, resolve};
+
+fn fails(models: &Models, name: &str) -> ModelError {
+    models.resolve(&ModelRef::parse(name).unwrap()).unwrap_err()
+}
+
+#[test]
+fn what_hooks_get_has_the_form_of_the_reference() {
+    let models = models(mock("http://127.0.0.1:1/v1"), &[]);
+    let resolved = resolve(&models, "mock/m1");
+    // Key by key as in the `chat.params` rows of the recordings.
+    insta::assert_snapshot!(serde_json::to_value(&resolved.model).unwrap(), @r#"{"id":"m1","providerID":"mock","api":{"id":"m1","url":"","npm":"@ai-sdk/openai-compatible"},"name":"M1","family":"","capabilities":{"temperature":false,"reasoning":false,"attachment":false,"toolcall":true,"input":{"text":true,"audio":false,"image":false,"video":false,"pdf":false},"output":{"text":true,"audio":false,"image":false,"video":false,"pdf":false},"interleaved":false},"cost":{"input":0.0,"output":0.0,"cache":{"read":0.0,"write":0.0}},"limit":{"context":100000,"output":4000},"status":"active","options":{},"headers":{},"release_date":"","variants":{}}"#);
+    let open = serde_json::to_value(&*resolved.provider_for_hooks(false)).unwrap();
+    assert_eq!(
+        open["options"],
+        json!({"baseURL": "http://127.0.0.1:1/v1", "apiKey": KEY})
+    );
+    assert_eq!(open["models"]["m1"]["providerID"], "mock");
+    let mut keys: Vec<&String> = open.as_object().unwrap().keys().collect();
+    keys.sort();
+    assert_eq!(keys, ["env", "id", "models", "name", "options", "source"]);
+    let closed = serde_json::to_string(&*resolved.provider_for_hooks(true)).unwrap();
+    assert!(
+        !closed.contains(KEY) && closed.contains("[key removed]"),
+        "{closed}"
+    );
+    assert_eq!(max_output_tokens(&resolved.model), 4000);
+}
+
+#[test]
+fn names_that_do_not_exist_come_with_near_ones() {
+    let env = [("ANTHROPIC_API_KEY", KEY)];
+    let mut config = mock("http://127.0.0.1:1/v1");
+    config["bed"] = json!({"npm": "@ai-sdk/amazon-bedrock", "models": {"b": {}}});
+    config["bare"] = json!({"npm": "@ai-sdk/openai-compatible", "options": {"apiKey": "k"}, "models": {"b": {}}});
+    let models = models(config, &env);
+    let errors: Vec<String> = [
+        "antropic/claude",
+        "anthropic/claude-haiku-45",
+        "mock/m2",
+        "openai/gpt-5",
+        "bed/b",
+    ]
+    .iter()
+    .map(|n| {
+        let error = fails(&models, n);
+        format!(
+            "{} | {error} | {}",
+            error.code(),
+            error.hint().unwrap_or_default()
+        )
+    })
+    .collect();
+    insta::assert_snapshot!(errors.join("\n"), @r#"
+    model.unknown_provider | unknown provider `antropic`; near: `anthropic` | check the part before the first slash, or describe it under `provider.antropic` in opencode.json (npm, options.baseURL, models)
+    model.unknown_model | provider `anthropic` has no model `claude-haiku-45`; near: `claude-haiku-4-5`, `claude-opus-4-5`, `claude-opus-5` | check the name, or add it under `provider.anthropic.models["claude-haiku-45"]` in opencode.json
+    model.unknown_model | provider `mock` has no model `m2` | check the name, or add it under `provider.mock.models["m2"]` in opencode.json
+    model.no_key | no API key for provider `openai` | set OPENAI_API_KEY or `provider.openai.options.apiKey` in opencode.json
+    model.unsupported_provider | provider `bed` uses `@ai-sdk/amazon-bedrock`, which Outrigger cannot speak | if the service has an OpenAI-compatible endpoint, set `npm` to "@ai-sdk/openai-compatible" and `options.baseURL` to it
+    "#);
+}
+
+#[test]
+fn configuration_catalog_and_environment_are_joined() {
+    let config = json!({"anthropic": {
+    "whitelist": ["claude-haiku-4-5", "mine"],
+    "models": {
+        "mine": {"id": "claude-haiku-4-5", "name": "Mine", "limit": {"output": 1000}, "options": {"a": 1, "b": 1},
+            "variants": {"high": {"b": 2}, "off": {"disabled": true}}},
+    }}});
+    let models = models(
+        config,
+        &[("ANTHROPIC_API_KEY", KEY), ("OPENROUTER_API_KEY", KEY)],
+    );
+    let mine = models
+        .resolve(&ModelRef {
+            variant: Some("high".into()),
+            ..ModelRef::parse("anthropic/mine").unwrap()
+        })
+        .unwrap();
+    assert_eq!(mine.model.api.id, "claude-haiku-4-5");
+    assert_eq!(
+        (mine.model.limit.context, mine.model.limit.output),
+        (200_000, 1000)
+    );
+    assert_eq!(mine.model.family, "claude-haiku");
+    assert_eq!(
+        Value::Object(mine.default_options()),
+        json!({"a": 1, "b": 2})
+    );
+    assert_eq!(mine.model.variants.keys().collect::<Vec<_>>(), ["high"]);
+    assert_eq!(
+        fails(&models, "anthropic/claude-opus-5").code(),
+        "model.unknown_model"
+    );
+    // A dated version of a known model has its family's limits.
+    let dated = resolve(&models, "openrouter/qwen/qwen3-coder:free");
+    assert_eq!(dated.model.api.id, "qwen/qwen3-coder:free");
+    assert!(dated.model.limit.context > 0);
+    let ids: Vec<String> = models
+        .providers()
+        .iter()
+        .map(|p| format!("{}:{}", p.id, p.source))
+        .collect();
+    assert_eq!(ids, ["anthropic:config", "openrouter:env"]);
+}
+
+#[test]
+fn default_and_small_models() {
+    let env = [("OPENAI_API_KEY", KEY), ("DEEPSEEK_API_KEY", KEY)];
+    let name = |m: ModelRef| format!("{}/{}", m.provider_id, m.model_id);
+    let small = |models: &Models, of: &str| name(models.small_model(&ModelRef::parse(of).unwrap()));
+    let plain = models(json!({}), &env);
+    assert!(name(plain.default_model().unwrap()).starts_with("openai/gpt-5"));
+    assert!(small(&plain, "openai/gpt-5").contains("-nano"));
+    assert_eq!(
+        small(&plain, "deepseek/deepseek-v4-pro"),
+        "deepseek/deepseek-v4-pro"
+    );
+    let set = Models::new(ModelsOptions {
+        providers: mock("http://127.0.0.1:1").as_object().cloned().unwrap(),
+        model: Some("mock/m1".into()),
+        small_model: Some("mock/m1".into()),
+        ..ModelsOptions::default()
+    });
+    assert_eq!(name(set.default_model().unwrap()), "mock/m1");
+    assert_eq!(small(&set, "openai/gpt-5"), "mock/m1");
+    assert_eq!(
+        models(json!({}), &[]).default_model().unwrap_err().code(),
+        "model.none"
+    );
+    let off = Models::new(ModelsOptions {
+        disabled: vec!["openai".into()],
+        env: [("OPENAI_API_KEY".to_owned(), KEY.to_owned())].into(),
+        ..ModelsOptions::default()
+    });
+    assert_eq!(off.default_model().unwrap_err().code(), "model.none");
+    assert_eq!(fails(&off, "openai/gpt-5").code(), "model.config");
+}
+
+#[test]
+fn costs_count_the_cache_apart() {
+    let prices = Cost {
+        input: 3.0,
+        output: 15.0,
+        cache: CacheCost {
+            read: 0.3,
+            write: 3.75,
+        },
+    };
+    let usage = Usage {
+        input: 1_000_000,
+        output: 100_000,
+        reasoning: 50_000,
+        cache_read: 400_000,
+        cache_write: 100_000,
+    };
+    assert!((cost(&usage, &prices) - (1.5 + 1.5 + 0.12 + 0.375)).abs() < 1e-9);
+}
+
+#[test]
+fn a_cached_catalog_brings_providers() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("models.json");
+    std::fs::write(&file, r#"{"acme":{"id":"acme","name":"Acme","env":["ACME_KEY"],"npm":"@ai-sdk/openai-compatible","api":"http://127.0.0.1:1/v1",
+        "models":{"a1":{"id":"a1","name":"A1","limit":{"context":1000,"output":100},"cost":{"input":1,"output":2}}}}}"#).unwrap();
+    let models = Models::new(ModelsOptions {
+        env: [("ACME_KEY".to_owned(), KEY.to_owned())].into(),
+        cache_file: Some(file),
+        ..ModelsOptions::default()
+    });
+    let model = resolve(&models, "acme/a1").model;
+    assert_eq!((model.limit.context, model.cost.output), (1000, 2.0));
+    assert_eq!(
+        models
+            .providers()
+            .iter()
+            .map(|p| p.id.clone())
+            .collect::<Vec<_>>(),
+        ["acme"]
+    );
+}

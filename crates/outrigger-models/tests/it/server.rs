@@ -1,0 +1,162 @@
+//! A model server that answers by script.
+
+use std::sync::{Arc, Mutex};
+
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::mpsc;
+
+/// What happens after the bytes of an answer are written.
+#[derive(Clone, Copy, PartialEq)]
+pub(crate) enum Then {
+    Close,
+    Stall,
+}
+
+/// One answer.
+#[derive(Clone)]
+pub(crate) struct Reply {
+    pub(crate) bytes: Vec<u8>,
+    pub(crate) piece: usize,
+    pub(crate) then: Then,
+}
+
+/// A captured request.
+#[derive(Clone, Debug)]
+pub(crate) struct Request {
+    pub(crate) head: String,
+    pub(crate) body: serde_json::Value,
+}
+
+impl Request {
+    pub(crate) fn header(&self, name: &str) -> Option<String> {
+        let line = self
+            .head
+            .lines()
+            .find(|l| l.to_ascii_lowercase().starts_with(&format!("{name}:")))?;
+        Some(line.split_once(':')?.1.trim().to_owned())
+    }
+}
+
+pub(crate) struct Server {
+    pub(crate) url: String,
+    pub(crate) requests: Arc<Mutex<Vec<Request>>>,
+    /// Says something when a client has gone away during a stall.
+    pub(crate) gone: mpsc::UnboundedReceiver<()>,
+}
+
+pub(crate) fn sse(body: &str) -> Reply {
+    let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n";
+    Reply {
+        bytes: format!("{head}{body}").into_bytes(),
+        piece: usize::MAX,
+        then: Then::Close,
+    }
+}
+
+pub(crate) fn status(status: &str, headers: &str, body: &str) -> Reply {
+    let length = body.len();
+    Reply {
+        bytes: format!("HTTP/1.1 {status}\r\ncontent-type: application/json\r\ncontent-length: {length}\r\nconnection: close\r\n{headers}\r\n{body}").into_bytes(),
+        piece: usize::MAX,
+        then: Then::Close,
+    }
+}
+
+impl Reply {
+    pub(crate) fn then(self, then: Then) -> Self {
+        Self { then, ..self }
+    }
+    pub(crate) fn in_pieces(self, piece: usize) -> Self {
+        Self { piece, ..self }
+    }
+}
+
+/// Chat completion chunks as a stream.
+pub(crate) fn chunks(lines: &[&str]) -> String {
+    lines.iter().map(|l| format!("data: {l}\n\n")).collect()
+}
+
+pub(crate) fn hello() -> Reply {
+    sse(&chunks(&[
+        r#"{"choices":[{"delta":{"content":"Hi"}}]}"#,
+        r#"{"choices":[{"delta":{},"finish_reason":"stop"}]}"#,
+        "[DONE]",
+    ]))
+}
+
+/// Answers the requests in order; the last answer is repeated.
+pub(crate) async fn serve(script: Vec<Reply>) -> Server {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}/v1", listener.local_addr().unwrap());
+    let requests = Arc::new(Mutex::new(Vec::new()));
+    let (tell, gone) = mpsc::unbounded_channel();
+    let seen = Arc::clone(&requests);
+    tokio::spawn(async move {
+        for number in 0.. {
+            let Ok((socket, _)) = listener.accept().await else {
+                return;
+            };
+            let reply = script[number.min(script.len() - 1)].clone();
+            let (seen, tell) = (Arc::clone(&seen), tell.clone());
+            tokio::spawn(async move {
+                let _ = answer(socket, reply, &seen, &tell).await;
+            });
+        }
+    });
+    Server {
+        url,
+        requests,
+        gone,
+    }
+}
+
+async fn answer(
+    mut socket: TcpStream,
+    reply: Reply,
+    seen: &Mutex<Vec<Request>>,
+    tell: &mpsc::UnboundedSender<()>,
+) -> std::io::Result<()> {
+    let request = read_request(&mut socket).await?;
+    seen.lock().unwrap().push(request);
+    for piece in reply.bytes.chunks(reply.piece.min(reply.bytes.len())) {
+        socket.write_all(piece).await?;
+        socket.flush().await?;
+        tokio::task::yield_now().await;
+    }
+    if reply.then == Then::Stall {
+        let mut byte = [0u8; 1];
+        let _ = socket.read(&mut byte).await;
+        let _ = tell.send(());
+    }
+    socket.shutdown().await
+}
+
+async fn read_request(socket: &mut TcpStream) -> std::io::Result<Request> {
+    let mut bytes = Vec::new();
+    loop {
+        let mut buffer = [0u8; 4096];
+        let n = socket.read(&mut buffer).await?;
+        if n == 0 {
+            return Err(std::io::ErrorKind::UnexpectedEof.into());
+        }
+        bytes.extend_from_slice(&buffer[..n]);
+        let Some(end) = bytes.windows(4).position(|w| w == b"\r\n\r\n") else {
+            continue;
+        };
+        let head = String::from_utf8_lossy(&bytes[..end]).into_owned();
+        let length: usize = head
+            .lines()
+            .find_map(|l| {
+                l.to_ascii_lowercase()
+                    .strip_prefix("content-length:")
+                    .map(|v| v.trim().parse().unwrap())
+            })
+            .unwrap_or(0);
+        if bytes.len() >= end + 4 + length {
+            let body =
+                serde_json::from_slice(&bytes[end + 4..end + 4 + length]).unwrap_or_default();
+            return Ok(Request { head, body });
+        }
+    }
+}

@@ -1,0 +1,301 @@
+//! A supervised plugin process: the same handle before and after a restart (A7).
+//!
+//! Calls get the process that is live now, with its generation. Whoever finds it hung or gone says so with
+//! [`Group::give_up`], naming the generation: the first one causes the restart, the others find it done. A process that
+//! has to be started again too often stays off, with its plugins (A13).
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use outrigger_js::JsProcess;
+use outrigger_protocol::event::BusEvent;
+use outrigger_protocol::rpc::EventBatch;
+use tokio::sync::watch;
+
+use crate::error::PluginError;
+use crate::launch::{Failed, Launch, Order};
+use crate::status::Stage;
+
+/// Events kept for a process that is being started again.
+const MAX_PENDING: usize = 10_000;
+/// Pause before the second restart in a row; each later one is four times as long. The first has none: the next call
+/// must work within 2 s (A7).
+const BACKOFF: Duration = Duration::from_millis(100);
+
+/// A process that answers.
+pub(crate) struct Live {
+    pub(crate) process: JsProcess,
+    pub(crate) generation: u64,
+    pub(crate) serial: u64,
+    gone: watch::Sender<Option<String>>,
+}
+
+impl Live {
+    /// Runs a call to its end, or to the moment when the process is given up; then the answer is why. Calls hold the
+    /// process, and it is killed when the last one lets go: so all of them must let go at once.
+    pub(crate) async fn until_gone<T>(&self, call: impl Future<Output = T>) -> Result<T, String> {
+        let mut gone = self.gone.subscribe();
+        tokio::select! {
+            biased;
+            answer = call => Ok(answer),
+            cause = gone.wait_for(Option::is_some) => {
+                Err(cause.ok().and_then(|cause| cause.clone()).unwrap_or_else(|| "it was ended".to_owned()))
+            }
+        }
+    }
+}
+
+/// A plugin process, now or again.
+pub(crate) struct Group {
+    pub(crate) key: u64,
+    pub(crate) name: String,
+    launch: Arc<Launch>,
+    /// Held while the process is being started.
+    state: tokio::sync::Mutex<State>,
+    slot: Mutex<Slot>,
+}
+
+struct State {
+    members: Vec<usize>,
+    recent: VecDeque<Instant>,
+    off: Option<String>,
+}
+
+#[derive(Default)]
+struct Slot {
+    live: Option<Arc<Live>>,
+    generation: u64,
+    cause: Option<String>,
+    pending: Vec<BusEvent>,
+    closed: bool,
+}
+
+impl Group {
+    pub(crate) fn new(key: u64, name: String, launch: Arc<Launch>, members: Vec<usize>) -> Arc<Self> {
+        let state = State { members, recent: VecDeque::new(), off: None };
+        Arc::new(Self { key, name, launch, state: tokio::sync::Mutex::new(state), slot: Mutex::default() })
+    }
+
+    fn slot(&self) -> MutexGuard<'_, Slot> {
+        self.slot.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The process that answers now, and how often one has been started.
+    pub(crate) fn now(&self) -> (Option<Arc<Live>>, u64) {
+        let slot = self.slot();
+        (slot.live.clone(), slot.generation)
+    }
+
+    /// The live process; waits for a restart that is under way and causes one when the process has ended by itself.
+    ///
+    /// The restart goes on when the caller gives up waiting, since others wait for it too.
+    pub(crate) async fn live(self: &Arc<Self>) -> Result<Arc<Live>, String> {
+        if let (Some(live), _) = self.now() {
+            if live.process.is_alive() {
+                return Ok(live);
+            }
+            let ended = live.process.closed().await;
+            self.take(live.generation, &ended_by_itself(&ended));
+        }
+        let group = Arc::clone(self);
+        tokio::spawn(async move { group.revive().await })
+            .await
+            .unwrap_or_else(|error| Err(format!("its start failed: {error}")))
+    }
+
+    /// The process of that generation is of no more use. Every call to it ends now, and a new one is started.
+    pub(crate) fn give_up(self: &Arc<Self>, generation: u64, cause: &str) {
+        if self.take(generation, cause) {
+            let group = Arc::clone(self);
+            tokio::spawn(async move { group.revive().await });
+        }
+    }
+
+    fn take(&self, generation: u64, cause: &str) -> bool {
+        let mut slot = self.slot();
+        if slot.generation != generation {
+            return false;
+        }
+        let Some(live) = slot.live.take() else { return false };
+        slot.cause = Some(cause.to_owned());
+        drop(slot);
+        tracing::warn!("plugin process {} (generation {generation}) is given up: {cause}", self.name);
+        live.gone.send_replace(Some(cause.to_owned()));
+        true
+    }
+
+    async fn revive(self: Arc<Self>) -> Result<Arc<Live>, String> {
+        let mut state = self.state.lock().await;
+        if let (Some(live), _) = self.now() {
+            return Ok(live);
+        }
+        if let Some(off) = &state.off {
+            return Err(off.clone());
+        }
+        let (cause, closed) = {
+            let slot = self.slot();
+            (slot.cause.clone(), slot.closed)
+        };
+        if closed {
+            return Err("its plugins have been disposed of".to_owned());
+        }
+        if let Some(cause) = cause {
+            self.admit(&mut state, cause).await?;
+        }
+        self.bring_up(&mut state).await
+    }
+
+    /// Counts a restart, and refuses it when there have been too many.
+    async fn admit(&self, state: &mut State, cause: String) -> Result<(), String> {
+        let limit = self.launch.settings.restarts;
+        let now = Instant::now();
+        state.recent.retain(|at| now.saturating_duration_since(*at) < limit.within);
+        if state.recent.len() >= limit.most {
+            let error = PluginError::Off {
+                process: self.name.clone(),
+                restarts: state.recent.len(),
+                seconds: limit.within.as_secs(),
+                cause,
+            };
+            return Err(self.switch_off(state, &error));
+        }
+        state.recent.push_back(now);
+        if let Some(power) = u32::try_from(state.recent.len()).ok().and_then(|count| count.checked_sub(2)) {
+            tokio::time::sleep(BACKOFF.saturating_mul(4_u32.saturating_pow(power))).await;
+        }
+        Ok(())
+    }
+
+    fn switch_off(&self, state: &mut State, error: &PluginError) -> String {
+        for index in state.members.drain(..) {
+            match error {
+                PluginError::Off { .. } => self.launch.registry.off(index, error),
+                _ => self.launch.registry.fail(index, error),
+            }
+        }
+        self.slot().pending.clear();
+        let text = error.to_string();
+        state.off = Some(text.clone());
+        text
+    }
+
+    /// Starts the process and loads its plugins; one that does not let the others load is left out and the rest tried
+    /// again. Each round leaves one out or is the last, so this ends.
+    async fn bring_up(&self, state: &mut State) -> Result<Arc<Live>, String> {
+        let registry = &self.launch.registry;
+        let mut order = Order::Together;
+        loop {
+            if state.members.is_empty() {
+                let error = PluginError::Process { process: self.name.clone(), message: "no plugin of it is left".into() };
+                return Err(self.switch_off(state, &error));
+            }
+            let generation = {
+                let mut slot = self.slot();
+                slot.generation += 1;
+                slot.generation
+            };
+            for index in &state.members {
+                registry.stage(*index, Stage::Starting);
+            }
+            match self.launch.start(&self.name, &state.members, order).await {
+                Ok(loaded) => {
+                    let mut answers = loaded.plugins.into_iter();
+                    state.members.retain(|index| registry.adopt(*index, answers.next().unwrap_or_default()));
+                    if state.members.is_empty() {
+                        continue;
+                    }
+                    let live = Live { process: loaded.process, generation, serial: loaded.serial, gone: watch::Sender::new(None) };
+                    return self.install(live);
+                }
+                Err(Failed::Culprit(index, error)) => {
+                    registry.fail(index, &error);
+                    state.members.retain(|member| *member != index);
+                }
+                Err(Failed::Unclear) if order == Order::Together => order = Order::OneByOne,
+                Err(Failed::Unclear) => {
+                    let message = "it did not answer while it loaded plugins".to_owned();
+                    let error = PluginError::Process { process: self.name.clone(), message };
+                    return Err(self.switch_off(state, &error));
+                }
+                Err(Failed::Process(error)) => return Err(self.switch_off(state, &error)),
+            }
+        }
+    }
+
+    /// From now on calls go to it. What happened meanwhile is told first.
+    fn install(&self, live: Live) -> Result<Arc<Live>, String> {
+        let live = Arc::new(live);
+        let mut slot = self.slot();
+        if slot.closed {
+            return Err("its plugins have been disposed of".to_owned());
+        }
+        let events = std::mem::take(&mut slot.pending);
+        if !events.is_empty() {
+            self.send(&live, events);
+        }
+        slot.live = Some(Arc::clone(&live));
+        Ok(live)
+    }
+
+    /// Hands events over, in order; they reach the process before any later call. While it is being started again they
+    /// wait.
+    pub(crate) fn events(&self, events: &[BusEvent]) {
+        let mut slot = self.slot();
+        match &slot.live {
+            Some(live) => self.send(live, events.to_vec()),
+            None if slot.closed => {}
+            None => {
+                slot.pending.extend_from_slice(events);
+                let over = slot.pending.len().saturating_sub(MAX_PENDING);
+                if over > 0 {
+                    tracing::warn!("plugin process {}: {over} events were dropped while it was being started", self.name);
+                    slot.pending.drain(..over);
+                }
+            }
+        }
+    }
+
+    fn send(&self, live: &Live, events: Vec<BusEvent>) {
+        if let Err(error) = live.process.event_batch(&EventBatch { events }) {
+            tracing::warn!("plugin process {}: events were lost: {error}", self.name);
+        }
+    }
+
+    /// Lets the plugins dispose of what they hold and ends the process, by force at the deadline. It is not started
+    /// again.
+    pub(crate) async fn close(&self, deadline: Duration) {
+        let live = {
+            let mut slot = self.slot();
+            slot.closed = true;
+            slot.pending.clear();
+            slot.live.take()
+        };
+        let Some(live) = live else { return };
+        live.gone.send_replace(Some("its plugins are being disposed of".to_owned()));
+        let end = tokio::time::Instant::now() + deadline;
+        let mut live = live;
+        // Calls let go of it as soon as they are polled again.
+        let process = loop {
+            match Arc::try_unwrap(live) {
+                Ok(live) => break live.process,
+                Err(_) if tokio::time::Instant::now() >= end => return,
+                Err(held) => {
+                    live = held;
+                    tokio::time::sleep(Duration::from_millis(5)).await;
+                }
+            }
+        };
+        if let Err(error) = process.shutdown(end.saturating_duration_since(tokio::time::Instant::now())).await {
+            tracing::debug!("plugin process {}: {error}", self.name);
+        }
+    }
+}
+
+fn ended_by_itself(ended: &outrigger_js::Closed) -> String {
+    let status = ended.status.as_deref().unwrap_or("unknown status");
+    match ended.stderr.last() {
+        Some(line) => format!("it ended by itself ({status}): {line}"),
+        None => format!("it ended by itself ({status})"),
+    }
+}

@@ -1,0 +1,213 @@
+//! Starting one plugin process and loading plugins into it, once. Who is to blame when that does not end is found here;
+//! what follows from it is decided in [`crate::group`].
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use outrigger_js::{HostHandler, JsError, JsProcess, JsRuntime, StartOptions, default_policy};
+use outrigger_protocol::rpc::{Initialize, Initialized, LoadedPlugin, PluginEntry};
+use outrigger_sandbox::{Limits, Spawner, env};
+use serde_json::Value;
+
+use crate::error::PluginError;
+use crate::home;
+use crate::registry::Registry;
+use crate::relay::Relay;
+use crate::settings::PluginSettings;
+use crate::setup::Modules;
+use crate::status::Stage;
+
+/// How long a runtime may take to say hello; it does so before any plugin's code runs.
+const HELLO: Duration = Duration::from_secs(10);
+
+/// What every process of a project is started with.
+pub(crate) struct Launch {
+    pub(crate) runtime: JsRuntime,
+    pub(crate) spawner: Spawner,
+    pub(crate) handler: Arc<dyn HostHandler>,
+    pub(crate) settings: PluginSettings,
+    pub(crate) directory: PathBuf,
+    pub(crate) worktree: PathBuf,
+    pub(crate) project: Value,
+    pub(crate) server_url: String,
+    pub(crate) modules: Option<Modules>,
+    /// Folder of the private folders, one for each process.
+    pub(crate) homes: PathBuf,
+    /// The user's OpenCode configuration, which processes get copies of.
+    pub(crate) user_config: Option<PathBuf>,
+    pub(crate) registry: Arc<Registry>,
+}
+
+/// How plugins are loaded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Order {
+    /// All with one request, which imports them side by side, as the reference does.
+    Together,
+    /// One request each, so that there is never a doubt whose code runs.
+    OneByOne,
+}
+
+/// Why loading did not end.
+pub(crate) enum Failed {
+    /// The process itself could not be had; it is no plugin's fault.
+    Process(PluginError),
+    /// This plugin (its index) is to blame.
+    Culprit(usize, PluginError),
+    /// Several were being imported at once, and one of them is to blame.
+    Unclear,
+}
+
+/// A process with its plugins loaded.
+pub(crate) struct Loaded {
+    pub(crate) process: JsProcess,
+    /// The number in front of its calls' numbers.
+    pub(crate) serial: u64,
+    /// One for each member, in order.
+    pub(crate) plugins: Vec<LoadedPlugin>,
+}
+
+/// Why a load request came to no answer.
+enum Stuck {
+    Silent,
+    Error(JsError),
+}
+
+impl Launch {
+    /// Starts a process for `members` and loads them.
+    pub(crate) async fn start(&self, name: &str, members: &[usize], order: Order) -> Result<Loaded, Failed> {
+        static SERIAL: AtomicU64 = AtomicU64::new(1);
+        let serial = SERIAL.fetch_add(1, Ordering::Relaxed);
+        let registry = Arc::clone(&self.registry);
+        let relay = Relay::new(Arc::clone(&self.handler), serial, move |id| registry.stage_of(id, Stage::Starting));
+        let process = self.process(name, members, Arc::clone(&relay)).await.map_err(Failed::Process)?;
+        let mut plugins = Vec::with_capacity(members.len());
+        let batches: Vec<&[usize]> = match order {
+            Order::Together => vec![members],
+            Order::OneByOne => members.chunks(1).collect(),
+        };
+        for batch in batches {
+            match self.load(&process, &relay, batch).await {
+                Ok(loaded) => plugins.extend(loaded.plugins),
+                Err(stuck) => return Err(self.blame(&process, &relay, batch, stuck)),
+            }
+        }
+        Ok(Loaded { process, serial, plugins })
+    }
+
+    async fn process(&self, name: &str, members: &[usize], relay: Arc<Relay>) -> Result<JsProcess, PluginError> {
+        let failed = |message: String| PluginError::Process { process: name.to_owned(), message };
+        let private_dir = self.homes.join(name.replace(['/', '\\'], "+"));
+        let own = home::prepare(&private_dir, self.user_config.as_deref())
+            .map_err(|error| failed(format!("its folder {} cannot be made: {error}", private_dir.display())))?;
+        let extra: Vec<&str> = self.settings.env.iter().map(String::as_str).collect();
+        let mut env = env::allow_list(&extra);
+        env.retain(|(name, _)| !name.as_encoded_bytes().starts_with(b"XDG_"));
+        env.extend(own);
+        let policy = self.settings.sandbox.then(|| {
+            let mut folders: Vec<PathBuf> =
+                members.iter().filter_map(|i| self.registry.with(*i, |p| p.resolved.as_ref().map(|r| r.dir.clone()))?).collect();
+            folders.extend(self.modules.as_ref().map(|modules| modules.root.clone()));
+            let policy = default_policy(&self.runtime.path, &self.directory, &folders, &private_dir);
+            // Outside version control the reference's worktree is `/`, which is nobody's project.
+            if self.worktree.parent().is_some() { policy.write(&self.worktree) } else { policy }
+        });
+        JsProcess::start(StartOptions {
+            runtime: self.runtime.clone(),
+            spawner: self.spawner.clone(),
+            policy,
+            env,
+            limits: Limits { data: self.settings.memory, ..Limits::default() },
+            private_dir,
+            name: name.to_owned(),
+            handler: relay,
+            output: self.settings.output,
+            deadline: HELLO,
+        })
+        .await
+        .map_err(|error| match error {
+            JsError::RuntimeTooOld { .. } => PluginError::NoRuntime { message: error.to_string(), hint: error.hint() },
+            error => failed(error.to_string()),
+        })
+    }
+
+    // Each step of loading has the deadline, not all of them together: ten slow plugins are no hang.
+    async fn load(&self, process: &JsProcess, relay: &Relay, batch: &[usize]) -> Result<Initialized, Stuck> {
+        let deadline = self.settings.deadlines.load;
+        let initialize = self.initialize(batch);
+        let steps = u32::try_from(2 * batch.len() + 1).unwrap_or(u32::MAX);
+        let mut call = std::pin::pin!(process.initialize(&initialize, deadline.saturating_mul(steps)));
+        let mut ticks = relay.ticks();
+        loop {
+            tokio::select! {
+                biased;
+                answer = &mut call => return answer.map_err(|error| match error {
+                    JsError::CallTimeout { .. } => Stuck::Silent,
+                    error => Stuck::Error(error),
+                }),
+                changed = ticks.changed() => if changed.is_err() { return Err(Stuck::Silent) },
+                () = tokio::time::sleep(deadline) => return Err(Stuck::Silent),
+            }
+        }
+    }
+
+    fn initialize(&self, batch: &[usize]) -> Initialize {
+        let entry = |index: &usize| {
+            self.registry.with(*index, |plugin| {
+                plugin.resolved.as_ref().map(|resolved| PluginEntry {
+                    id: plugin.id.clone(),
+                    entry: resolved.entry.clone(),
+                    from_path: resolved.from_path,
+                    options: resolved.options.clone(),
+                })
+            })?
+        };
+        Initialize {
+            directory: self.directory.to_string_lossy().into_owned(),
+            worktree: self.worktree.to_string_lossy().into_owned(),
+            project: self.project.clone(),
+            server_url: self.server_url.clone(),
+            sdk: self.modules.as_ref().map(|modules| modules.sdk.to_string_lossy().into_owned()),
+            modules: self.modules.as_ref().map(|modules| modules.root.to_string_lossy().into_owned()),
+            plugins: batch.iter().filter_map(entry).collect(),
+        }
+    }
+
+    // Imports run side by side: with several open, what the process said last proves nothing. A plugin function that was
+    // entered and has not answered does.
+    fn blame(&self, process: &JsProcess, relay: &Relay, batch: &[usize], stuck: Stuck) -> Failed {
+        let id = |index: &usize| self.registry.with(*index, |plugin| plugin.id.clone()).unwrap_or_default();
+        let stage = |index: &usize| relay.stage_of(&id(index)).unwrap_or_default();
+        let starting = batch.iter().find(|index| stage(index) == "starting");
+        let open: Vec<&usize> = batch
+            .iter()
+            .filter(|index| !matches!(stage(index).as_str(), "ready" | "failed"))
+            .filter(|index| process.all_entered().iter().any(|enter| enter.plugin == id(index)))
+            .collect();
+        let (index, what) = match (starting, open.as_slice(), batch) {
+            (Some(index), ..) => (*index, "server"),
+            (None, [index], _) => (**index, "import"),
+            (None, [], [index]) => (*index, "import"),
+            (None, [], _) => return Failed::Process(self.silent(process, &stuck)),
+            (None, ..) => return Failed::Unclear,
+        };
+        let (plugin, what) = (id(&index), what.to_owned());
+        let ms = u64::try_from(self.settings.deadlines.load.as_millis()).unwrap_or(u64::MAX);
+        Failed::Culprit(
+            index,
+            match stuck {
+                Stuck::Silent => PluginError::Hung { plugin, what, ms },
+                Stuck::Error(error) => PluginError::Crashed { plugin, what, message: error.to_string() },
+            },
+        )
+    }
+
+    fn silent(&self, process: &JsProcess, stuck: &Stuck) -> PluginError {
+        let message = match stuck {
+            Stuck::Silent => "it did not answer while it loaded plugins".to_owned(),
+            Stuck::Error(error) => error.to_string(),
+        };
+        PluginError::Process { process: process.name().to_owned(), message }
+    }
+}

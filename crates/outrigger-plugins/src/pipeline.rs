@@ -1,0 +1,339 @@
+//! The one way to call a hook (invariant 3): drives the kernel's chain over the plugin processes.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use outrigger_js::JsError;
+use outrigger_kernel::hooks::{self, Chain, Folded, Handler, Next, Point};
+use outrigger_protocol::hook::{Block, Decision, HandlerOutcome, HookRecord};
+use outrigger_protocol::id::{PluginId, SessionId, TurnId};
+use outrigger_protocol::rpc::{HandlerRef, HookResult, HookRun};
+use outrigger_protocol::turn::HookPayload;
+use serde_json::Value;
+use tokio::sync::watch;
+
+use crate::group::{Group, Live};
+use crate::plugins::Inner;
+use crate::registry::Bound;
+
+/// Whom a chain is run for, and what stops it.
+#[derive(Clone, Debug, Default)]
+pub struct PipelineContext {
+    /// Session, for the records.
+    pub session: Option<SessionId>,
+    /// Turn, for the records.
+    pub turn: Option<TurnId>,
+    /// Turns true when nobody wants the result any more; handlers not yet called are skipped then.
+    pub cancel: Option<watch::Receiver<bool>>,
+}
+
+/// What became of a chain.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct PipelineResult {
+    /// Outputs, one for each item, as the last handler left them.
+    pub outputs: Vec<Value>,
+    /// A handler refused; the ones behind it were not called.
+    pub block: Option<Block>,
+    /// One for each handler that was reached, in order (A1, A2, C13).
+    pub records: Vec<HookRecord>,
+}
+
+/// Runs hook chains. Cheap to clone.
+#[derive(Clone)]
+pub struct Pipeline(pub(crate) Arc<Inner>);
+
+/// How one request to a process went on.
+struct Reply {
+    results: Vec<HookResult>,
+    end: End,
+}
+
+enum End {
+    Answered,
+    Cancelled,
+    Failed(JsError),
+    Gone(String),
+}
+
+/// What is written down of a handler's call besides its outcome.
+#[derive(Clone, Copy, Default)]
+struct Sent {
+    bytes: u64,
+    at: u64,
+}
+
+impl Pipeline {
+    /// True when some plugin has a handler there; else [`Pipeline::run`] answers at once, and a caller need not even
+    /// make the payloads.
+    #[must_use]
+    pub fn has(&self, point: &str) -> bool {
+        hooks::point(point).is_some_and(|point| self.0.registry.bound(point.name).is_some())
+    }
+
+    /// Runs the chain of a point (our name or OpenCode's) over `items`, one payload for most points.
+    ///
+    /// Never fails: a handler that throws, hangs or dies is in the records, and the chain goes on behind it with the
+    /// output from before it (C5), unless the point or the plugin's rules make that a refusal.
+    pub async fn run(&self, point: &str, items: Vec<HookPayload>, context: PipelineContext) -> PipelineResult {
+        let bound = hooks::point(point).and_then(|point| Some((point, self.0.registry.bound(point.name)?)));
+        let Some((point, bound)) = bound else {
+            let outputs = items.into_iter().map(|item| item.output).collect();
+            return PipelineResult { outputs, ..PipelineResult::default() };
+        };
+        let mut drive = Drive {
+            inner: &self.0,
+            point,
+            chain: Chain::new(point, bound.iter().map(handler).collect(), items),
+            sent: vec![Sent::default(); bound.len()],
+            bound: &bound,
+            context,
+            repeated: None,
+        };
+        loop {
+            match drive.chain.next() {
+                Next::Done(folded) => return drive.finish(folded),
+                Next::Call(call) => drive.call(&call.handlers, call.items).await,
+            }
+        }
+    }
+}
+
+fn handler(bound: &Bound) -> Handler {
+    Handler {
+        plugin: PluginId(bound.id.clone()),
+        instance: bound.instance,
+        process: bound.group,
+        priority: bound.rules.priority,
+        order: u32::try_from(bound.plugin).unwrap_or(u32::MAX),
+        fail_closed: bound.rules.fail_closed,
+    }
+}
+
+struct Drive<'a> {
+    inner: &'a Arc<Inner>,
+    point: &'static Point,
+    chain: Chain,
+    bound: &'a [Bound],
+    sent: Vec<Sent>,
+    context: PipelineContext,
+    /// The handler that was called again, since the first request never reached it.
+    repeated: Option<usize>,
+}
+
+impl Drive<'_> {
+    /// One request to one process, or the skipping of handlers that cannot be called.
+    async fn call(&mut self, handlers: &[usize], items: Vec<HookPayload>) {
+        let Some((first, bound)) = handlers.first().and_then(|first| Some((*first, self.bound.get(*first)?))) else {
+            return;
+        };
+        if self.cancelled() {
+            return self.skip(handlers, "cancelled");
+        }
+        let handlers: Vec<usize> = handlers.iter().copied().take(self.width(first, handlers)).collect();
+        let Some(group) = self.inner.group(bound.group) else {
+            return self.skip(&handlers, "its process is gone");
+        };
+        let live = match group.live().await {
+            Ok(live) => live,
+            Err(why) => return self.skip(&handlers, &why),
+        };
+        let sent = Sent { bytes: size(&items), at: (self.inner.now)() };
+        for handler in &handlers {
+            if let Some(place) = self.sent.get_mut(*handler) {
+                *place = sent;
+            }
+        }
+        let refs = handlers.iter().filter_map(|handler| self.bound.get(*handler));
+        let refs = refs.map(|b| HandlerRef { plugin: b.id.clone(), instance: b.instance }).collect();
+        let run = HookRun { hook: bound.hook.clone(), handlers: refs, items };
+        let deadline = self.deadline(bound);
+        let began = Instant::now();
+        let reply = self.ask(&live, &run, deadline).await;
+        let mut answered = 0;
+        for result in reply.results {
+            if let Some(handler) = handlers.get(result.handler) {
+                answered = result.handler + 1;
+                self.chain.feed(*handler, outcome(&result), result.ms);
+            }
+        }
+        // A refusal in the middle ends the chain, whatever the rest would have said.
+        let Some(handler) = handlers.get(answered).copied() else { return };
+        let ms = began.elapsed().as_secs_f64() * 1000.0;
+        self.missing(handler, &run, &group, &live, reply.end, ms);
+    }
+
+    // How many of the neighbours are asked with one request. They must share the hook's spelling and the deadline; and
+    // where a throw refuses, the ones behind it must not be called before it is known.
+    fn width(&self, first: usize, handlers: &[usize]) -> usize {
+        let Some(head) = self.bound.get(first) else { return 0 };
+        if self.point.failure == hooks::Failure::ThrowBlocks || head.rules.fail_closed {
+            return 1;
+        }
+        let alike = |handler: &&usize| {
+            self.bound.get(**handler).is_some_and(|bound| {
+                bound.hook == head.hook && self.deadline(bound) == self.deadline(head) && !bound.rules.fail_closed
+            })
+        };
+        handlers.iter().take_while(alike).count()
+    }
+
+    fn deadline(&self, bound: &Bound) -> Duration {
+        bound.rules.hook_deadline.unwrap_or_else(|| self.inner.settings.deadlines.of(self.point.deadline))
+    }
+
+    fn cancelled(&self) -> bool {
+        self.context.cancel.as_ref().is_some_and(|cancel| *cancel.borrow())
+    }
+
+    fn skip(&mut self, handlers: &[usize], reason: &str) {
+        for handler in handlers {
+            self.chain.feed(*handler, HandlerOutcome::Skipped { reason: reason.to_owned() }, 0.0);
+        }
+    }
+
+    async fn ask(&self, live: &Live, run: &HookRun, deadline: Duration) -> Reply {
+        let mut results = Vec::new();
+        let call = live.until_gone(live.process.hook_run(run, deadline, |result| results.push(result)));
+        let end = tokio::select! {
+            biased;
+            ended = call => match ended {
+                Ok(Ok(())) => End::Answered,
+                Ok(Err(error)) => End::Failed(error),
+                Err(cause) => End::Gone(cause),
+            },
+            () = cancelled(self.context.cancel.clone()) => End::Cancelled,
+        };
+        Reply { results, end }
+    }
+
+    /// A handler has not answered: says what became of it, and sees to the process.
+    fn missing(&mut self, handler: usize, run: &HookRun, group: &Arc<Group>, live: &Live, end: End, ms: f64) {
+        let Some(bound) = self.bound.get(handler) else { return };
+        let entered = live.process.all_entered();
+        let reached = entered.iter().any(|enter| enter.plugin == bound.id && enter.what == run.hook);
+        let holder = entered.last().filter(|_| !reached).map(|enter| format!("{} ({})", enter.plugin, enter.what));
+        let outcome = match end {
+            End::Cancelled => HandlerOutcome::Skipped { reason: "cancelled".into() },
+            End::Answered => HandlerOutcome::Lost { message: "its process gave no answer for it".into() },
+            End::Gone(cause) => HandlerOutcome::Lost { message: cause },
+            End::Failed(JsError::CallTimeout { ms, .. }) => {
+                let culprit = holder.clone().unwrap_or_else(|| format!("{} ({})", bound.id, run.hook));
+                if self.inner.settings.self_heal {
+                    group.give_up(live.generation, &format!("{culprit} did not answer within {ms} ms"));
+                }
+                match &holder {
+                    Some(holder) => HandlerOutcome::Lost { message: format!("its process was held up by {holder}") },
+                    None => HandlerOutcome::TimedOut { ms },
+                }
+            }
+            End::Failed(error) => {
+                if error.is_fatal() {
+                    let culprit = entered.last().map(|enter| format!("{} ({}): ", enter.plugin, enter.what));
+                    group.give_up(live.generation, &format!("{}{error}", culprit.unwrap_or_default()));
+                }
+                HandlerOutcome::Lost { message: error.to_string() }
+            }
+        };
+        // A handler whose code was never entered has done nothing, so calling it is no repetition (A7). Once is enough:
+        // a process that dies twice under a chain is not waited for.
+        let lost = matches!(outcome, HandlerOutcome::Lost { .. }) && self.inner.settings.self_heal;
+        if lost && !reached && self.repeated != Some(handler) {
+            self.repeated = Some(handler);
+            return;
+        }
+        self.chain.feed(handler, outcome, ms);
+    }
+
+    fn finish(self, folded: Folded) -> PipelineResult {
+        let records = folded.runs.iter().filter_map(|run| {
+            let bound = self.bound.get(run.handler)?;
+            let sent = self.sent.get(run.handler).copied().unwrap_or_default();
+            let record = HookRecord {
+                point: self.point.name.to_owned(),
+                hook: self.point.opencode.to_owned(),
+                plugin: PluginId(bound.id.clone()),
+                session: self.context.session.clone(),
+                turn: self.context.turn.clone(),
+                outcome: run.outcome.to_owned(),
+                decision: run.decision,
+                payload_bytes: sent.bytes,
+                duration_ms: run.ms,
+                changed: run.changed.clone(),
+                message: run.message.clone(),
+                at: if sent.at == 0 { (self.inner.now)() } else { sent.at },
+            };
+            log(&record);
+            Some(record)
+        });
+        let records = records.collect();
+        PipelineResult { outputs: folded.outputs, block: folded.block, records }
+    }
+}
+
+fn log(record: &HookRecord) {
+    tracing::debug!(
+        "[plugin-perf] event={} plugin={} payload_bytes={} duration_ms={:.3} outcome={}",
+        record.hook, record.plugin, record.payload_bytes, record.duration_ms, record.outcome
+    );
+    if matches!(record.decision, Decision::FailedOpen | Decision::FailedClosed | Decision::Refused) {
+        let message = record.message.as_deref().unwrap_or_default();
+        tracing::warn!("plugin {}: {} at {}: {message}", record.plugin, record.outcome, record.hook);
+    }
+}
+
+fn outcome(result: &HookResult) -> HandlerOutcome {
+    match &result.error {
+        Some(message) => HandlerOutcome::Threw { message: message.clone() },
+        None => HandlerOutcome::Answered { items: result.items.clone() },
+    }
+}
+
+/// Resolves when the flag turns true; never, when there is none or its owner has gone.
+pub(crate) async fn cancelled(cancel: Option<watch::Receiver<bool>>) {
+    if let Some(mut cancel) = cancel
+        && cancel.wait_for(|cancelled| *cancelled).await.is_ok()
+    {
+        return;
+    }
+    std::future::pending::<()>().await;
+}
+
+// Counted without being kept: the frame itself is made by the peer.
+fn size(items: &[HookPayload]) -> u64 {
+    struct Count(u64);
+    impl std::io::Write for Count {
+        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+            self.0 += bytes.len() as u64;
+            Ok(bytes.len())
+        }
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+    let mut count = Count(0);
+    // A value always serialises, and counting cannot fail.
+    let _ = serde_json::to_writer(&mut count, items);
+    count.0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn the_size_is_that_of_the_json() {
+        let items = vec![HookPayload { input: json!({"a": "é"}), output: json!([1, null]) }];
+        assert_eq!(size(&items), serde_json::to_vec(&items).unwrap().len() as u64);
+    }
+
+    #[tokio::test]
+    async fn a_flag_whose_owner_has_gone_never_cancels() {
+        let (sender, flag) = watch::channel(false);
+        drop(sender);
+        let never = tokio::time::timeout(Duration::from_millis(20), cancelled(Some(flag))).await;
+        assert!(never.is_err());
+        let (_sender, flag) = watch::channel(true);
+        cancelled(Some(flag)).await;
+    }
+}

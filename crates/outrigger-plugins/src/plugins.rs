@@ -1,0 +1,326 @@
+//! The plugins of one project, from the configuration to their end.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use futures_util::future::join_all;
+use futures_util::stream::{self, StreamExt as _};
+use outrigger_config::PluginSpec;
+use outrigger_js::{HostHandler, Lookup, RuntimeKind};
+use outrigger_protocol::Millis;
+use outrigger_protocol::event::BusEvent;
+use outrigger_protocol::tool::ToolSpec;
+use outrigger_protocol::turn::HookPayload;
+use outrigger_sandbox::Spawner;
+use serde_json::Value;
+use sha2::{Digest as _, Sha256};
+
+use crate::error::PluginError;
+use crate::group::Group;
+use crate::install::Cache;
+use crate::installer::Installer;
+use crate::launch::Launch;
+use crate::pipeline::{Pipeline, PipelineContext};
+use crate::registry::{Plugin, ProgressFn, Registry};
+use crate::resolve::{ResolvedPlugin, resolve_package, resolve_path};
+use crate::settings::PluginSettings;
+use crate::setup::{self, Modules};
+use crate::spec::Source;
+use crate::status::{PluginStatus, Stage};
+use crate::tools::{PluginToolEntry, ToolRunner};
+
+/// `serverUrl` of the plugin input when no TCP server runs: the host script answers this origin over the channel.
+pub const SERVER_URL: &str = "http://outrigger.localhost/";
+
+/// How many plugins are installed at once.
+const INSTALLING: usize = 4;
+
+/// What plugins are loaded from and with.
+pub struct LoadOptions {
+    /// The plugins in load order, from the configuration.
+    pub plugins: Vec<PluginSpec>,
+    /// How they are run.
+    pub settings: PluginSettings,
+    /// Project folder.
+    pub directory: PathBuf,
+    /// Root of the working tree; `/` outside version control, as in the reference.
+    pub worktree: PathBuf,
+    /// `project` of the plugin input.
+    pub project: Value,
+    /// `serverUrl` of the plugin input, usually [`SERVER_URL`].
+    pub server_url: String,
+    /// Starts processes.
+    pub spawner: Spawner,
+    /// Where a JavaScript runtime is looked for.
+    pub runtimes: Lookup,
+    /// Our data folder.
+    pub data: PathBuf,
+    /// Our cache folder.
+    pub cache: PathBuf,
+    /// The user's OpenCode configuration folder; plugin processes get copies of its files.
+    pub user_config: Option<PathBuf>,
+    /// Install `@opencode-ai/sdk` and its like when they are not there yet. Without them plugins run, and `client` says
+    /// that it is missing when it is used.
+    pub install_modules: bool,
+    /// Answers what plugins ask.
+    pub handler: Arc<dyn HostHandler>,
+    /// Told of every step of every plugin.
+    pub progress: ProgressFn,
+    /// The clock of the records, in milliseconds since the Unix epoch.
+    pub now: fn() -> Millis,
+}
+
+/// Shared by [`Plugins`], its pipelines and its tools.
+pub(crate) struct Inner {
+    pub(crate) registry: Arc<Registry>,
+    pub(crate) settings: PluginSettings,
+    pub(crate) now: fn() -> Millis,
+    groups: OnceLock<BTreeMap<u64, Arc<Group>>>,
+}
+
+impl Inner {
+    pub(crate) fn group(&self, key: u64) -> Option<Arc<Group>> {
+        self.groups.get()?.get(&key).cloned()
+    }
+}
+
+/// The plugins of one project. Cheap to clone.
+#[derive(Clone)]
+pub struct Plugins(Arc<Inner>);
+
+impl Plugins {
+    /// Finds, installs, starts and initialises the plugins. Never fails: what could not be loaded is in
+    /// [`Plugins::list`] with its stage and cause, and the rest runs (A13). Without plugins no process is started.
+    pub async fn load(options: LoadOptions) -> Self {
+        let found = options.plugins.iter().map(|plugin| {
+            let label = Source::parse(&plugin.spec, &plugin.declared_in).map(|source| source.label());
+            Plugin::found(label.unwrap_or_else(|_| plugin.spec.clone()), plugin.spec.clone())
+        });
+        let registry = Arc::new(Registry::new(found.collect(), Arc::clone(&options.progress)));
+        let inner = Arc::new(Inner {
+            registry: Arc::clone(&registry),
+            settings: options.settings.clone(),
+            now: options.now,
+            groups: OnceLock::new(),
+        });
+        let groups = start(&options, &registry).await;
+        let running = groups.iter().map(|group| (group.key, Arc::clone(group))).collect();
+        // Set before anything is started: a restart may need it.
+        let _ = inner.groups.set(running);
+        join_all(groups.iter().map(|group| group.live())).await;
+        Self(inner)
+    }
+
+    /// No plugins at all.
+    #[must_use]
+    pub fn none() -> Self {
+        Self(Arc::new(Inner {
+            registry: Arc::new(Registry::new(Vec::new(), Arc::new(|_| {}))),
+            settings: PluginSettings::default(),
+            now: || 0,
+            groups: OnceLock::new(),
+        }))
+    }
+
+    /// Runs hook chains.
+    #[must_use]
+    pub fn pipeline(&self) -> Pipeline {
+        Pipeline(Arc::clone(&self.0))
+    }
+
+    /// The tools of all plugins in load order; of two with one name the later one is meant to replace the earlier one.
+    #[must_use]
+    pub fn tools(&self) -> Vec<PluginToolEntry> {
+        let entry = |(plugin, id, tool): (usize, String, outrigger_protocol::rpc::PluginTool)| PluginToolEntry {
+            spec: ToolSpec {
+                name: tool.name.clone(),
+                description: tool.description,
+                input_schema: tool.schema,
+                read_only: false,
+                hidden: false,
+                source: format!("plugin:{id}"),
+            },
+            runner: ToolRunner { inner: Arc::clone(&self.0), plugin, tool: tool.name },
+        };
+        self.0.registry.tools().into_iter().map(entry).collect()
+    }
+
+    /// Tells the plugins of events, in order. Nothing waits for them; a process sees them before any later call, and one
+    /// that is being started again sees them when it is there.
+    pub fn events(&self, events: &[BusEvent]) {
+        for key in self.0.registry.groups_at("session.on_event") {
+            if let Some(group) = self.0.group(key) {
+                group.events(events);
+            }
+        }
+    }
+
+    /// Runs the `config` hooks over the merged configuration. Done once: after a restart of a process they are not run
+    /// again, since their changes are in the configuration already.
+    pub async fn configure(&self, config: Value) -> Value {
+        let item = HookPayload { input: Value::Null, output: config };
+        let mut result = self.pipeline().run("runtime.configure", vec![item], PipelineContext::default()).await;
+        result.outputs.pop().unwrap_or_default()
+    }
+
+    /// Lets all plugins dispose of what they hold and ends their processes, by force at the deadline. Nothing is called
+    /// afterwards.
+    pub async fn dispose(&self, deadline: Duration) {
+        let groups = self.0.groups.get().into_iter().flat_map(BTreeMap::values);
+        join_all(groups.map(|group| group.close(deadline))).await;
+    }
+
+    /// Every plugin of the configuration, in load order.
+    #[must_use]
+    pub fn list(&self) -> Vec<PluginStatus> {
+        let with_process = |(group, mut status): (Option<u64>, PluginStatus)| {
+            if let Some(group) = group.and_then(|key| self.0.group(key)) {
+                let (live, generation) = group.now();
+                status.pid = live.filter(|_| status.stage == Stage::Active).map(|live| live.process.pid());
+                status.generation = generation;
+            }
+            status
+        };
+        self.0.registry.list().into_iter().map(with_process).collect()
+    }
+}
+
+/// Resolves all plugins and says which process each is to live in; starts none yet.
+async fn start(options: &LoadOptions, registry: &Arc<Registry>) -> Vec<Arc<Group>> {
+    let runtime = match options.settings.runtime(&options.runtimes) {
+        Ok(runtime) => runtime,
+        Err(error) => {
+            let error = PluginError::NoRuntime { message: error.to_string(), hint: error.hint() };
+            fail_all(options, registry, &error);
+            return Vec::new();
+        }
+    };
+    let bun = (runtime.kind == RuntimeKind::Bun).then(|| runtime.path.clone());
+    let installer = Installer::find_in(bun.as_deref(), &options.runtimes.path);
+    let cache = Cache::new(&options.cache, installer.clone(), options.spawner.clone());
+    resolve_all(options, registry, &cache).await;
+    let groups = divide(registry);
+    if groups.is_empty() {
+        return Vec::new();
+    }
+    let launch = Arc::new(Launch {
+        runtime,
+        spawner: options.spawner.clone(),
+        handler: Arc::clone(&options.handler),
+        settings: options.settings.clone(),
+        directory: options.directory.clone(),
+        worktree: options.worktree.clone(),
+        project: options.project.clone(),
+        server_url: options.server_url.clone(),
+        modules: modules(options, installer.as_ref()).await,
+        homes: options.data.join("plugin-homes").join(digest(&options.directory)),
+        user_config: options.user_config.clone(),
+        registry: Arc::clone(registry),
+    });
+    let group = |(key, (name, members)): (u64, (String, Vec<usize>))| {
+        members.iter().for_each(|index| registry.assign(*index, key));
+        Group::new(key, name, Arc::clone(&launch), members)
+    };
+    (1..).zip(groups).map(group).collect()
+}
+
+// What is skipped anyway is listed as skipped, not as a victim of the missing runtime.
+fn fail_all(options: &LoadOptions, registry: &Registry, error: &PluginError) {
+    for (index, plugin) in options.plugins.iter().enumerate() {
+        match Source::parse(&plugin.spec, &plugin.declared_in) {
+            Err(skip) if skip.is_skip() => registry.fail(index, &skip),
+            _ => registry.fail(index, error),
+        }
+    }
+}
+
+async fn resolve_all(options: &LoadOptions, registry: &Registry, cache: &Cache) {
+    let work = options.plugins.iter().enumerate().map(|(index, plugin)| async move {
+        (index, resolve(plugin, cache, || registry.stage(index, Stage::Installing)).await)
+    });
+    let mut done: Vec<_> = stream::iter(work).buffered(INSTALLING).collect().await;
+    let mut taken: Vec<String> = Vec::new();
+    for (index, result) in done.drain(..) {
+        match result {
+            Ok(mut resolved) => {
+                let rules = options.settings.rules(&resolved.id, &resolved.spec);
+                if rules.disabled {
+                    registry.fail(index, &PluginError::Disabled { spec: resolved.spec });
+                    continue;
+                }
+                // Two files of the same name are two plugins; the second must be told apart.
+                let alike = taken.iter().filter(|id| **id == resolved.id).count();
+                taken.push(resolved.id.clone());
+                if alike > 0 {
+                    resolved.id = format!("{}#{}", resolved.id, alike + 1);
+                }
+                registry.resolved(index, resolved, rules);
+            }
+            Err(error) => registry.fail(index, &error),
+        }
+    }
+}
+
+/// One plugin of the configuration, installed if it has to be.
+///
+/// # Errors
+/// Those of [`Source::parse`], [`Cache::get`], [`resolve_path`] and [`resolve_package`].
+pub async fn resolve(
+    plugin: &PluginSpec,
+    cache: &Cache,
+    installing: impl FnOnce() + Send,
+) -> Result<ResolvedPlugin, PluginError> {
+    let source = Source::parse(&plugin.spec, &plugin.declared_in)?;
+    let id = source.label();
+    let mut resolved = match &source {
+        Source::Path(path) => resolve_path(&plugin.spec, &id, path)?,
+        Source::Npm { name, request } => {
+            let package = cache.get(&plugin.spec, name, request, installing).await?;
+            resolve_package(&plugin.spec, &id, &package.dir, false)?
+        }
+    };
+    resolved.options.clone_from(&plugin.options);
+    Ok(resolved)
+}
+
+/// Which plugins share a process: all but those that ask for one of their own or are security-critical (architecture,
+/// section 5). Load order is kept within a process.
+fn divide(registry: &Registry) -> Vec<(String, Vec<usize>)> {
+    let mut shared = Vec::new();
+    let mut own = Vec::new();
+    for index in 0..registry.len() {
+        let ready = registry.with(index, |plugin| {
+            let alone = plugin.rules.own_process || plugin.rules.fail_closed;
+            plugin.resolved.as_ref().map(|_| (plugin.id.clone(), alone))
+        });
+        match ready.flatten() {
+            Some((id, true)) => own.push((id, vec![index])),
+            Some(_) => shared.push(index),
+            None => {}
+        }
+    }
+    if !shared.is_empty() {
+        own.insert(0, ("shared".to_owned(), shared));
+    }
+    own
+}
+
+async fn modules(options: &LoadOptions, installer: Option<&Installer>) -> Option<Modules> {
+    if !options.install_modules {
+        return setup::modules(&options.data);
+    }
+    match setup::setup(&options.data, installer, &options.spawner).await {
+        Ok(modules) => Some(modules),
+        Err(error) => {
+            tracing::warn!("plugins run without the SDK: {error}");
+            None
+        }
+    }
+}
+
+fn digest(path: &std::path::Path) -> String {
+    let digest = Sha256::digest(path.as_os_str().as_encoded_bytes());
+    digest.iter().take(8).map(|byte| format!("{byte:02x}")).collect()
+}

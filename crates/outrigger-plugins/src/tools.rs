@@ -1,0 +1,102 @@
+//! Tools that plugins bring.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use outrigger_js::JsError;
+use outrigger_protocol::Object;
+use outrigger_protocol::rpc::ToolRun;
+use outrigger_protocol::tool::{ToolOutput, ToolSpec};
+use serde_json::Value;
+use tokio::sync::watch;
+
+use crate::error::PluginError;
+use crate::pipeline::cancelled;
+use crate::plugins::Inner;
+use crate::relay::host_call;
+
+/// A plugin's tool: what it says of itself, and the way to run it.
+#[derive(Clone, Debug)]
+pub struct PluginToolEntry {
+    /// For the model; `source` is `plugin:ID`.
+    pub spec: ToolSpec,
+    /// Runs it.
+    pub runner: ToolRunner,
+}
+
+/// Runs one tool of one plugin. It stays good when the plugin's process is started again.
+#[derive(Clone)]
+pub struct ToolRunner {
+    pub(crate) inner: Arc<Inner>,
+    pub(crate) plugin: usize,
+    pub(crate) tool: String,
+}
+
+impl std::fmt::Debug for ToolRunner {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ToolRunner").field("plugin", &self.plugin).field("tool", &self.tool).finish_non_exhaustive()
+    }
+}
+
+impl ToolRunner {
+    /// Runs the tool. `context` holds the plain keys of the tool context (`sessionID`, `messageID`, `callID`, `agent`,
+    /// `directory`, `worktree`, `extra`, `messages`). `on_call` is told the number that questions and reports of this
+    /// call carry to the host's handler ([`outrigger_protocol::rpc::ToolAsk::call`]), before any can come.
+    ///
+    /// # Errors
+    /// [`PluginError::Tool`] with `plugin.tool` and the tool's own text; `plugin.tool_cancelled`; `plugin.tool_timeout`;
+    /// `plugin.tool_lost` when its process ended or could not be had. Nothing is run twice.
+    pub async fn run(
+        &self,
+        args: Value,
+        context: Object,
+        cancel: Option<watch::Receiver<bool>>,
+        on_call: impl FnOnce(u64) + Send,
+    ) -> Result<ToolOutput, PluginError> {
+        let group = self.inner.registry.with(self.plugin, |plugin| plugin.group).flatten();
+        let Some(group) = group.and_then(|group| self.inner.group(group)) else {
+            return Err(self.failed("plugin.tool_lost", "its plugin is not loaded".to_owned()));
+        };
+        let live = group.live().await.map_err(|why| self.failed("plugin.tool_lost", why))?;
+        // Looked up now: after a restart the plugin may bring other tools.
+        let Some(handler) = self.inner.registry.tool(self.plugin, &self.tool) else {
+            let message = format!("the plugin no longer brings the tool {}", self.tool);
+            return Err(self.failed("plugin.tool_lost", message));
+        };
+        let run = ToolRun { handler, tool: self.tool.clone(), args, context };
+        let deadline = self.inner.settings.deadlines.tool;
+        let serial = live.serial;
+        let call = live.process.tool_run_as(&run, deadline, cancelled(cancel), move |call| on_call(host_call(serial, call)));
+        match live.until_gone(call).await {
+            Ok(Ok(output)) => Ok(output),
+            Ok(Err(error)) => {
+                if error.is_fatal() {
+                    group.give_up(live.generation, &format!("tool {} of {}: {error}", self.tool, run.handler.plugin));
+                }
+                Err(self.failed(code(&error), text(&error, deadline)))
+            }
+            Err(cause) => Err(self.failed("plugin.tool_lost", format!("its plugin process was ended: {cause}"))),
+        }
+    }
+
+    fn failed(&self, code: &'static str, message: String) -> PluginError {
+        let plugin = self.inner.registry.with(self.plugin, |plugin| plugin.id.clone()).unwrap_or_default();
+        PluginError::Tool { plugin, tool: self.tool.clone(), code, message }
+    }
+}
+
+fn code(error: &JsError) -> &'static str {
+    match error {
+        JsError::Plugin { .. } | JsError::FrameTooLarge { .. } | JsError::BadAnswer { .. } => "plugin.tool",
+        JsError::Cancelled { .. } => "plugin.tool_cancelled",
+        JsError::CallTimeout { .. } => "plugin.tool_timeout",
+        _ => "plugin.tool_lost",
+    }
+}
+
+fn text(error: &JsError, deadline: Duration) -> String {
+    match error {
+        JsError::CallTimeout { .. } => format!("no answer within {} s", deadline.as_secs()),
+        error => error.to_string(),
+    }
+}

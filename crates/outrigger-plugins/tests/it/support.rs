@@ -1,0 +1,191 @@
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use futures_util::future::BoxFuture;
+use outrigger_config::{PluginScope, PluginSource, PluginSpec};
+use outrigger_js::{HostHandler, Lookup};
+use outrigger_plugins::{
+    LoadOptions, PipelineContext, PipelineResult, PluginRules, PluginSettings, PluginStatus, Plugins, Progress, SERVER_URL,
+    Stage,
+};
+use outrigger_protocol::rpc::{Log, SdkRequest, SdkResponse, ToolAsk, ToolMetadata};
+use outrigger_protocol::turn::HookPayload;
+use outrigger_sandbox::Spawner;
+use serde_json::{Value, json};
+
+/// A project with a data and a cache folder.
+pub(crate) struct Project {
+    pub(crate) root: tempfile::TempDir,
+    pub(crate) settings: PluginSettings,
+    pub(crate) runtimes: Lookup,
+    pub(crate) handler: Arc<Handler>,
+    pub(crate) seen: Arc<Mutex<Vec<Progress>>>,
+}
+
+/// Answers permissions by a table and writes down what it was told.
+#[derive(Default)]
+pub(crate) struct Handler {
+    pub(crate) asked: Mutex<Vec<ToolAsk>>,
+    pub(crate) reported: Mutex<Vec<ToolMetadata>>,
+}
+
+impl HostHandler for Handler {
+    fn sdk(&self, request: SdkRequest) -> BoxFuture<'_, SdkResponse> {
+        Box::pin(async move { SdkResponse { status: 404, headers: Vec::new(), body: request.path } })
+    }
+    fn ask(&self, ask: ToolAsk) -> BoxFuture<'_, Result<(), String>> {
+        let answer = if ask.permission == "forbidden" { Err("refused by the test".to_owned()) } else { Ok(()) };
+        self.asked.lock().unwrap().push(ask);
+        Box::pin(async move { answer })
+    }
+    fn metadata(&self, metadata: ToolMetadata) {
+        self.reported.lock().unwrap().push(metadata);
+    }
+    fn stage(&self, _: outrigger_protocol::rpc::Stage) {}
+    fn log(&self, process: &str, log: Log) {
+        eprintln!("[{process}] {} {}", log.level, log.message);
+    }
+}
+
+/// Bun of `OUTRIGGER_BUN` or `PATH`, else the one that the repository's test tools bring, else Node.
+pub(crate) fn runtimes() -> Lookup {
+    let mut lookup = Lookup::from_env(None, None);
+    let tools = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../.work/tools/node_modules/@oven");
+    if lookup.bun.is_none() {
+        let platforms = std::fs::read_dir(tools).into_iter().flatten().flatten();
+        lookup.bun = platforms.map(|entry| entry.path().join("bin/bun")).find(|bun| bun.is_file());
+    }
+    lookup
+}
+
+impl Project {
+    pub(crate) fn new() -> Self {
+        let root = tempfile::tempdir().unwrap();
+        for folder in ["project", "plugins"] {
+            std::fs::create_dir(root.path().join(folder)).unwrap();
+        }
+        let mut settings = PluginSettings::default();
+        // Long enough for a busy machine, short enough for a test.
+        settings.deadlines.normal = Duration::from_millis(1500);
+        settings.deadlines.load = Duration::from_secs(4);
+        Self { root, settings, runtimes: runtimes(), handler: Arc::default(), seen: Arc::default() }
+    }
+
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.root.path().join(name)
+    }
+
+    /// A plugin file with this source.
+    pub(crate) fn plugin(&self, name: &str, source: &str) -> PluginSpec {
+        let path = self.path("plugins").join(format!("{name}.mjs"));
+        std::fs::write(&path, source).unwrap();
+        self.spec(&format!("file://{}", path.display()))
+    }
+
+    pub(crate) fn spec(&self, spec: &str) -> PluginSpec {
+        PluginSpec {
+            spec: spec.to_owned(),
+            options: None,
+            declared_in: self.path("project/opencode.json"),
+            source: PluginSource::Config,
+            scope: PluginScope::Local,
+        }
+    }
+
+    pub(crate) fn rules(&mut self, plugin: &str, rules: PluginRules) {
+        self.settings.plugins.insert(plugin.to_owned(), rules);
+    }
+
+    pub(crate) async fn load(&self, plugins: Vec<PluginSpec>) -> Plugins {
+        let seen = Arc::clone(&self.seen);
+        Plugins::load(LoadOptions {
+            plugins,
+            settings: self.settings.clone(),
+            directory: self.path("project"),
+            worktree: PathBuf::from("/"),
+            project: json!({"id": "global"}),
+            server_url: SERVER_URL.to_owned(),
+            spawner: Spawner::new().unwrap(),
+            runtimes: self.runtimes.clone(),
+            data: self.path("data"),
+            cache: self.path("cache"),
+            user_config: None,
+            install_modules: false,
+            handler: self.handler.clone(),
+            progress: Arc::new(move |progress| seen.lock().unwrap().push(progress)),
+            now: || 1_700_000_000_000,
+        })
+        .await
+    }
+
+    /// The stages that a plugin went through.
+    pub(crate) fn stages(&self, plugin: &str) -> String {
+        let seen = self.seen.lock().unwrap();
+        let stages: Vec<String> = seen.iter().filter(|p| p.plugin == plugin).map(|p| p.stage.to_string()).collect();
+        stages.join(" ")
+    }
+}
+
+/// A plugin that appends its name to `output.system` and says how often it did.
+pub(crate) fn appender(name: &str) -> String {
+    format!(
+        r#"export default async () => {{
+          let calls = 0
+          return {{ "experimental.chat.system.transform": async (input, output) => {{
+            calls++
+            output.system.push("{name}" + calls)
+          }} }}
+        }}"#
+    )
+}
+
+/// Runs `experimental.chat.system.transform` over an empty list.
+pub(crate) async fn system(plugins: &Plugins) -> PipelineResult {
+    run(plugins, "experimental.chat.system.transform", json!({}), json!({"system": []})).await
+}
+
+pub(crate) async fn run(plugins: &Plugins, point: &str, input: Value, output: Value) -> PipelineResult {
+    plugins.pipeline().run(point, vec![HookPayload { input, output }], PipelineContext::default()).await
+}
+
+/// `a1 b2 | a ok, b timeout` of a system transform.
+pub(crate) fn told(result: &PipelineResult) -> String {
+    let texts = result.outputs[0]["system"].as_array().unwrap();
+    let texts: Vec<&str> = texts.iter().map(|text| text.as_str().unwrap()).collect();
+    let runs: Vec<String> = result.records.iter().map(|r| format!("{} {}", r.plugin, r.outcome)).collect();
+    format!("{} | {}", texts.join(" "), runs.join(", "))
+}
+
+/// `id stage code` of every plugin.
+pub(crate) fn listed(plugins: &Plugins) -> String {
+    let line = |status: PluginStatus| match status.cause {
+        Some(cause) => format!("{} {} {}", status.id, status.stage, cause.code),
+        None => format!("{} {}", status.id, status.stage),
+    };
+    plugins.list().into_iter().map(line).collect::<Vec<_>>().join("\n")
+}
+
+pub(crate) fn status(plugins: &Plugins, id: &str) -> PluginStatus {
+    plugins.list().into_iter().find(|status| status.id == id).unwrap()
+}
+
+pub(crate) fn message(plugins: &Plugins, id: &str) -> String {
+    status(plugins, id).cause.unwrap().message
+}
+
+/// By stage, how many plugins are there.
+pub(crate) fn count(plugins: &Plugins) -> BTreeMap<Stage, usize> {
+    let mut count = BTreeMap::new();
+    for status in plugins.list() {
+        *count.entry(status.stage).or_default() += 1;
+    }
+    count
+}
+
+/// A search path on which there is nothing.
+pub(crate) fn nothing() -> Lookup {
+    Lookup { path: OsString::from("/nowhere"), ..Lookup::default() }
+}

@@ -1,0 +1,63 @@
+//! Answering plugins without a port.
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::body::Body;
+use futures_util::future::BoxFuture;
+use http_body_util::BodyExt as _;
+use outrigger_agent::{Agent, SdkService};
+use outrigger_protocol::rpc::{SdkRequest, SdkResponse};
+use tower::ServiceExt as _;
+
+/// Most bytes of an answer to a plugin.
+const MOST_BYTES: usize = 32 * 1024 * 1024;
+
+/// Answers the SDK requests of the agent's plugins with this crate's router.
+pub fn serve_plugins(agent: &Agent) {
+    let router = crate::router(agent.clone());
+    agent.serve_sdk(Arc::new(InProcess { router }));
+}
+
+struct InProcess {
+    router: Router,
+}
+
+impl SdkService for InProcess {
+    fn call(&self, request: SdkRequest) -> BoxFuture<'static, SdkResponse> {
+        let router = self.router.clone();
+        Box::pin(async move {
+            match answer(router, request).await {
+                Ok(response) => response,
+                Err(message) => failure(400, &message),
+            }
+        })
+    }
+}
+
+async fn answer(router: Router, request: SdkRequest) -> Result<SdkResponse, String> {
+    let mut builder = http::Request::builder().method(request.method.as_str()).uri(&request.path);
+    for (name, value) in &request.headers {
+        builder = builder.header(name, value);
+    }
+    let request = builder.body(Body::from(request.body.unwrap_or_default())).map_err(|e| format!("not a request: {e}"))?;
+    let response = match router.oneshot(request).await {
+        Ok(response) => response,
+        Err(never) => match never {},
+    };
+    let status = response.status().as_u16();
+    let headers = response
+        .headers()
+        .iter()
+        .filter_map(|(name, value)| Some((name.to_string(), value.to_str().ok()?.to_owned())))
+        .collect();
+    let body = http_body_util::Limited::new(response.into_body(), MOST_BYTES).collect().await;
+    let body = body.map_err(|e| format!("the answer is larger than {MOST_BYTES} bytes or broke off: {e}"))?;
+    let body = String::from_utf8(body.to_bytes().to_vec()).map_err(|_| "the answer is not text".to_owned())?;
+    Ok(SdkResponse { status, headers, body })
+}
+
+fn failure(status: u16, message: &str) -> SdkResponse {
+    let body = serde_json::json!({ "name": "UnknownError", "data": { "message": message } }).to_string();
+    SdkResponse { status, headers: vec![("content-type".into(), "application/json".into())], body }
+}

@@ -1,0 +1,186 @@
+//! Routes under `/session`.
+
+use std::collections::BTreeMap;
+
+use axum::extract::{Path, Query, State};
+use axum::http::StatusCode;
+use axum::routing::{get, post};
+use axum::{Json, Router};
+use outrigger_agent::{Agent, NewSession};
+use outrigger_protocol::id::{MessageId, SessionId};
+use outrigger_protocol::message::{MessageWithParts, ModelRef};
+use outrigger_protocol::permission::Rule;
+use outrigger_protocol::session::{PromptInput, Session, Todo};
+use outrigger_protocol::turn::TurnOutcome;
+use outrigger_store::SessionFilter;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use crate::error::ApiError;
+
+type Answer<T> = Result<Json<T>, ApiError>;
+
+pub(crate) fn routes() -> Router<Agent> {
+    Router::new()
+        .route("/session", get(list).post(create))
+        .route("/session/status", get(status))
+        .route("/session/{id}", get(one).patch(update).delete(delete))
+        .route("/session/{id}/children", get(children))
+        .route("/session/{id}/todo", get(todo))
+        .route("/session/{id}/message", get(messages).post(prompt))
+        .route("/session/{id}/message/{message}", get(message))
+        .route("/session/{id}/prompt_async", post(prompt_async))
+        .route("/session/{id}/command", post(command))
+        .route("/session/{id}/abort", post(abort))
+        .route("/session/{id}/fork", post(fork))
+}
+
+async fn list(State(agent): State<Agent>) -> Answer<Vec<Session>> {
+    let filter = SessionFilter { project: Some(agent.project().id.clone()), ..SessionFilter::default() };
+    Ok(Json(agent.store().sessions(&filter)?))
+}
+
+#[derive(Default, Deserialize)]
+struct Create {
+    #[serde(default, rename = "parentID")]
+    parent_id: Option<SessionId>,
+    #[serde(default)]
+    title: Option<String>,
+    #[serde(default)]
+    permission: Option<Vec<Rule>>,
+}
+
+async fn create(State(agent): State<Agent>, body: Option<Json<Create>>) -> Answer<Session> {
+    let Create { parent_id, title, permission } = body.map(|Json(b)| b).unwrap_or_default();
+    if let Some(parent) = &parent_id {
+        agent.session(parent)?;
+    }
+    Ok(Json(agent.create_session(NewSession { parent: parent_id, title, permission }).await?))
+}
+
+async fn status(State(agent): State<Agent>) -> Json<BTreeMap<String, Value>> {
+    Json(agent.busy().into_iter().map(|id| (id.0, json!({ "type": "busy" }))).collect())
+}
+
+async fn one(State(agent): State<Agent>, Path(id): Path<SessionId>) -> Answer<Session> {
+    Ok(Json(agent.session(&id)?))
+}
+
+#[derive(Deserialize)]
+struct Update {
+    #[serde(default)]
+    title: Option<String>,
+    #[serde(default)]
+    permission: Option<Vec<Rule>>,
+}
+
+async fn update(State(agent): State<Agent>, Path(id): Path<SessionId>, Json(body): Json<Update>) -> Answer<Session> {
+    let changed = agent.update_session(&id, |session| {
+        if let Some(title) = body.title {
+            session.title = title;
+        }
+        if body.permission.is_some() {
+            session.permission = body.permission;
+        }
+    });
+    Ok(Json(changed.await?))
+}
+
+async fn delete(State(agent): State<Agent>, Path(id): Path<SessionId>) -> Answer<bool> {
+    agent.delete_session(&id).await?;
+    Ok(Json(true))
+}
+
+async fn children(State(agent): State<Agent>, Path(id): Path<SessionId>) -> Answer<Vec<Session>> {
+    agent.session(&id)?;
+    Ok(Json(agent.store().children(&id)?))
+}
+
+async fn todo(State(agent): State<Agent>, Path(id): Path<SessionId>) -> Answer<Vec<Todo>> {
+    agent.session(&id)?;
+    Ok(Json(agent.store().todos(&id)?))
+}
+
+#[derive(Deserialize)]
+struct Window {
+    limit: Option<usize>,
+}
+
+async fn messages(State(agent): State<Agent>, Path(id): Path<SessionId>, Query(window): Query<Window>) -> Answer<Vec<MessageWithParts>> {
+    agent.session(&id)?;
+    let mut all = agent.store().messages(&id)?;
+    if let Some(limit) = window.limit {
+        all.drain(..all.len().saturating_sub(limit));
+    }
+    Ok(Json(all))
+}
+
+async fn message(State(agent): State<Agent>, Path((id, message)): Path<(SessionId, MessageId)>) -> Answer<MessageWithParts> {
+    let found = agent.store().message(&id, &message)?;
+    found.map(Json).ok_or_else(|| ApiError::missing(format!("there is no message `{message}` in session `{id}`")))
+}
+
+/// The answer to a prompt: the last message, which is the user's own when no reply was wanted.
+async fn prompt(State(agent): State<Agent>, Path(id): Path<SessionId>, Json(prompt): Json<PromptInput>) -> Answer<MessageWithParts> {
+    let outcome = agent.prompt(&id, prompt).await?;
+    last_message(&agent, &id, outcome)
+}
+
+fn last_message(agent: &Agent, id: &SessionId, outcome: TurnOutcome) -> Answer<MessageWithParts> {
+    let mut all = agent.store().messages(id)?;
+    let wanted = match &outcome {
+        TurnOutcome::Done { message_id: Some(wanted) } => all.iter().position(|m| m.info.id() == wanted),
+        _ => None,
+    };
+    let last = wanted.or(all.len().checked_sub(1));
+    match last.filter(|at| *at < all.len()) {
+        Some(at) => Ok(Json(all.swap_remove(at))),
+        None => Err(ApiError::missing(format!("session `{id}` has no messages"))),
+    }
+}
+
+async fn prompt_async(State(agent): State<Agent>, Path(id): Path<SessionId>, Json(prompt): Json<PromptInput>) -> Result<StatusCode, ApiError> {
+    agent.session(&id)?;
+    tokio::spawn(async move {
+        if let Err(error) = agent.prompt(&id, prompt).await {
+            tracing::warn!("[prompt_async] {id}: {error}");
+            let error = outrigger_protocol::event::Event::SessionError { session_id: Some(id), error: error.to_named() };
+            agent.tell(error);
+        }
+    });
+    Ok(StatusCode::NO_CONTENT)
+}
+
+#[derive(Deserialize)]
+struct CommandBody {
+    command: String,
+    #[serde(default)]
+    arguments: String,
+    #[serde(default)]
+    agent: Option<String>,
+    #[serde(default)]
+    model: Option<String>,
+    #[serde(default)]
+    variant: Option<String>,
+}
+
+async fn command(State(agent): State<Agent>, Path(id): Path<SessionId>, Json(body): Json<CommandBody>) -> Answer<MessageWithParts> {
+    let prompt = PromptInput {
+        agent: body.agent,
+        model: body.model.as_deref().and_then(ModelRef::parse),
+        variant: body.variant,
+        ..PromptInput::default()
+    };
+    let outcome = agent.command(&id, &body.command, &body.arguments, prompt).await?;
+    last_message(&agent, &id, outcome)
+}
+
+async fn abort(State(agent): State<Agent>, Path(id): Path<SessionId>) -> Answer<bool> {
+    agent.session(&id)?;
+    agent.cancel(&id);
+    Ok(Json(true))
+}
+
+async fn fork(State(agent): State<Agent>, Path(id): Path<SessionId>) -> Answer<Session> {
+    Ok(Json(agent.fork_session(&id).await?))
+}

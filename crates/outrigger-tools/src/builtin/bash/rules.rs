@@ -1,0 +1,137 @@
+//! What a shell command is asked for: every program that it runs, and every folder outside of the project that it touches.
+
+use std::path::{Path, PathBuf};
+
+use serde_json::{Value, json};
+
+use super::{locate, text};
+use crate::error::ToolError;
+use crate::files::Located;
+use crate::host::{PermissionAsk, ToolContext};
+use crate::shell::{Simple, Word, commands, prefix};
+
+// Commands that only change the shell's folder: asked for by the folder alone (the reference's rule).
+const FOLDERS: &[&str] = &["cd", "chdir", "popd", "pushd"];
+// Commands whose arguments are paths. The reference's list, and a few more that write.
+const FILES: &[&str] = &[
+    "cat", "cd", "chdir", "chmod", "chown", "cp", "head", "ln", "mkdir", "mv", "pushd", "rm", "rmdir", "tail", "tee",
+    "touch",
+];
+
+pub(super) fn workdir(input: &Value, ctx: &ToolContext) -> Result<Located, ToolError> {
+    match text(input, "workdir") {
+        "" => locate(ctx, "."),
+        path => locate(ctx, path),
+    }
+}
+
+pub(super) fn asks(input: &Value, ctx: &ToolContext) -> Result<Vec<PermissionAsk>, ToolError> {
+    let command = text(input, "command");
+    if command.contains('\0') {
+        return Err(ToolError::failed("The command has a NUL byte in it."));
+    }
+    let cwd = workdir(input, ctx)?;
+    let mut folders: Vec<PathBuf> = Vec::new();
+    if !cwd.inside {
+        folders.push(cwd.real.clone());
+    }
+    let (mut patterns, mut always) = (Vec::new(), Vec::new());
+    match commands(command) {
+        Some(found) => {
+            for simple in &found {
+                outside(simple, &cwd.shown, ctx, &mut folders);
+                if let Some((pattern, prefix)) = rule(simple) {
+                    push(&mut patterns, pattern);
+                    push(&mut always, prefix);
+                }
+            }
+        }
+        // Not understood: allowed as a whole or not at all.
+        None => {
+            patterns.push(command.to_owned());
+            always.push(command.to_owned());
+        }
+    }
+    let mut asks = Vec::new();
+    if !folders.is_empty() {
+        let globs: Vec<String> = folders
+            .iter()
+            .map(|folder| folder.join("*").display().to_string())
+            .collect();
+        asks.push(PermissionAsk {
+            permission: "external_directory".to_owned(),
+            patterns: globs.clone(),
+            always: globs.clone(),
+            metadata: json!({"command": command, "directories": folders, "patterns": globs}),
+        });
+    }
+    if !patterns.is_empty() {
+        asks.push(PermissionAsk {
+            permission: "bash".to_owned(),
+            patterns,
+            always,
+            metadata: json!({"command": command}),
+        });
+    }
+    Ok(asks)
+}
+
+// The pattern of a command and the one that "always" stands for.
+fn rule(simple: &Simple) -> Option<(String, String)> {
+    let words: Vec<&str> = simple.words.iter().map(|word| word.raw.as_str()).collect();
+    let Some(name) = words.first() else {
+        // A redirection alone empties a file.
+        return simple.writes.then(|| (simple.text.clone(), simple.text.clone()));
+    };
+    if FOLDERS.contains(name) && !simple.writes {
+        return None;
+    }
+    Some((simple.text.clone(), format!("{} *", prefix(&words).join(" "))))
+}
+
+// Folders outside of the project that a command's arguments or redirections name.
+fn outside(simple: &Simple, cwd: &Path, ctx: &ToolContext, folders: &mut Vec<PathBuf>) {
+    let name = simple.words.first().and_then(|word| word.value.as_deref());
+    let arguments = match name {
+        Some(name) if FILES.contains(&name) => simple.words.get(1..).unwrap_or_default(),
+        _ => &[],
+    };
+    let is_mode = |path: &str| name == Some("chmod") && path.starts_with('+');
+    for path in arguments.iter().chain(&simple.files).filter_map(known) {
+        if path.starts_with('-') || path.starts_with("/dev/") || is_mode(&path) {
+            continue;
+        }
+        let Ok(at) = locate(ctx, &cwd.join(&path).to_string_lossy()) else {
+            continue;
+        };
+        if at.inside || at.is_lent(ctx) && !simple.writes {
+            continue;
+        }
+        let folder = if at.real.is_dir() {
+            at.real
+        } else {
+            at.real.parent().unwrap_or(&at.real).to_owned()
+        };
+        if !folders.contains(&folder) {
+            folders.push(folder);
+        }
+    }
+}
+
+// A word that is a known path, with `~` at its beginning put in.
+fn known(word: &Word) -> Option<String> {
+    let value = word.value.clone()?;
+    let home = || std::env::var("HOME").unwrap_or_else(|_| "/root".to_owned());
+    match value.strip_prefix('~') {
+        // A quoted tilde is a name; asking once too often does no harm.
+        Some("") => Some(home()),
+        Some(rest) if rest.starts_with('/') => Some(format!("{}{rest}", home())),
+        _ => Some(value),
+    }
+}
+
+fn push(list: &mut Vec<String>, text: String) {
+    if !list.contains(&text) {
+        list.push(text);
+    }
+}

@@ -1,0 +1,282 @@
+//! `webfetch`: gets a page from the web.
+
+use std::net::IpAddr;
+use std::sync::OnceLock;
+use std::time::Duration;
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use futures_util::future::BoxFuture;
+use outrigger_protocol::tool::{ToolOutput, ToolSpec};
+use reqwest::header::{ACCEPT, ACCEPT_LANGUAGE, CONTENT_TYPE};
+use reqwest::redirect::{Attempt, Policy};
+use reqwest::{Client, Response, Url};
+use serde_json::{Value, json};
+
+use super::{html, reading, spec, text};
+use crate::error::ToolError;
+use crate::host::{PermissionAsk, ToolContext};
+use crate::tool::Tool;
+
+const DESCRIPTION: &str = r"
+Gets a page from the web by its address and answers with its content.
+
+- url begins with http:// or https://.
+- format: markdown (the default) and text convert HTML pages; html leaves them as they are. Other kinds of text come as they are, images as images.
+- timeout is in seconds, at most 120. Up to 5 MB are taken.
+- It changes nothing anywhere. Where there is a more special tool for a service, prefer that.
+";
+
+// The reference's figures.
+const MOST_BYTES: usize = 5 * 1024 * 1024;
+const TIMEOUT: f64 = 30.0;
+const LONGEST_TIMEOUT: f64 = 120.0;
+const MOST_REDIRECTS: usize = 10;
+
+/// The webfetch tool.
+pub(super) struct WebFetch {
+    spec: ToolSpec,
+    client: OnceLock<Result<Client, String>>,
+}
+
+impl WebFetch {
+    pub(super) fn new() -> Self {
+        Self {
+            spec: reading(spec(
+                "webfetch",
+                DESCRIPTION,
+                json!({
+                    "url": {"type": "string"},
+                    "format": {"type": "string", "enum": ["text", "markdown", "html"], "default": "markdown"},
+                    "timeout": {"type": "number"},
+                }),
+                &["url"],
+            )),
+            client: OnceLock::new(),
+        }
+    }
+
+    // Made at the first call: reading certificates takes time that most turns need not spend.
+    fn client(&self) -> Result<&Client, ToolError> {
+        let made = self.client.get_or_init(|| {
+            // An error means that another part of the program has installed it already.
+            let _ = rustls::crypto::ring::default_provider().install_default();
+            Client::builder()
+                .user_agent(concat!("Mozilla/5.0 (compatible; outrigger/", env!("CARGO_PKG_VERSION"), ")"))
+                .redirect(Policy::custom(redirect))
+                .build()
+                .map_err(|e| e.to_string())
+        });
+        made.as_ref()
+            .map_err(|e| ToolError::failed(format!("No web client could be made: {e}")))
+    }
+}
+
+// The permission question named an address out in the web; a redirect must not lead from there into this machine or its network.
+fn redirect(attempt: Attempt<'_>) -> reqwest::redirect::Action {
+    let began_local = attempt.previous().first().is_some_and(is_local);
+    if attempt.previous().len() > MOST_REDIRECTS {
+        return attempt.error("too many redirects");
+    }
+    if is_local(attempt.url()) && !began_local {
+        return attempt.error("the page redirects to an address of this machine or its network");
+    }
+    attempt.follow()
+}
+
+fn is_local(url: &Url) -> bool {
+    let host = url.host_str().unwrap_or("").trim_matches(['[', ']']);
+    match host.parse::<IpAddr>() {
+        Ok(IpAddr::V4(ip)) => {
+            ip.is_loopback() || ip.is_private() || ip.is_link_local() || ip.is_unspecified()
+        }
+        Ok(IpAddr::V6(ip)) => {
+            let mapped = ip.to_ipv4_mapped();
+            ip.is_loopback()
+                || ip.is_unspecified()
+                || ip.is_unique_local()
+                || ip.is_unicast_link_local()
+                || mapped.is_some_and(|ip| ip.is_loopback() || ip.is_private() || ip.is_link_local())
+        }
+        Err(_) => host == "localhost" || host.ends_with(".localhost"),
+    }
+}
+
+fn timeout(input: &Value) -> Duration {
+    let seconds = input.get("timeout").and_then(Value::as_f64).unwrap_or(TIMEOUT);
+    Duration::from_secs_f64(seconds.clamp(0.001, LONGEST_TIMEOUT))
+}
+
+fn address(input: &Value) -> Result<&str, ToolError> {
+    let url = text(input, "url");
+    if url.starts_with("http://") || url.starts_with("https://") {
+        return Ok(url);
+    }
+    Err(ToolError::failed("URL must start with http:// or https://"))
+}
+
+fn accept(format: &str) -> &'static str {
+    match format {
+        "html" => "text/html;q=1.0, application/xhtml+xml;q=0.9, text/plain;q=0.8, */*;q=0.1",
+        "text" => "text/plain;q=1.0, text/markdown;q=0.9, text/html;q=0.8, */*;q=0.1",
+        _ => "text/markdown;q=1.0, text/x-markdown;q=0.9, text/plain;q=0.8, text/html;q=0.7, */*;q=0.1",
+    }
+}
+
+async fn body(mut response: Response, url: &str) -> Result<Vec<u8>, ToolError> {
+    let too_large = || ToolError::failed("Response too large (exceeds 5MB limit)");
+    if response.content_length().is_some_and(|n| n > MOST_BYTES as u64) {
+        return Err(too_large());
+    }
+    let mut bytes = Vec::new();
+    while let Some(chunk) = response.chunk().await.map_err(|e| transport(url, &e))? {
+        if bytes.len() + chunk.len() > MOST_BYTES {
+            return Err(too_large());
+        }
+        bytes.extend_from_slice(&chunk);
+    }
+    Ok(bytes)
+}
+
+// The text of the innermost cause says most; the others repeat the address.
+fn transport(url: &str, error: &reqwest::Error) -> ToolError {
+    let mut cause: &dyn std::error::Error = error;
+    while let Some(inner) = cause.source() {
+        cause = inner;
+    }
+    let message = format!("Transport error (GET {url}): {cause}");
+    if error.is_connect() || error.is_body() {
+        ToolError::Unavailable(message)
+    } else {
+        ToolError::Failed(message)
+    }
+}
+
+impl Tool for WebFetch {
+    fn spec(&self) -> &ToolSpec {
+        &self.spec
+    }
+
+    fn permissions(
+        &self,
+        input: &Value,
+        _ctx: &ToolContext,
+    ) -> Result<Vec<PermissionAsk>, ToolError> {
+        let url = address(input)?;
+        let mut metadata = input.clone();
+        if let Value::Object(fields) = &mut metadata {
+            fields.entry("format").or_insert(json!("markdown"));
+        }
+        Ok(vec![PermissionAsk {
+            permission: "webfetch".to_owned(),
+            patterns: vec![url.to_owned()],
+            always: vec!["*".to_owned()],
+            metadata,
+        }])
+    }
+
+    fn deadline(&self, input: &Value) -> Option<Duration> {
+        // Two tries, and the conversion of the page.
+        Some(timeout(input) * 2 + Duration::from_secs(30))
+    }
+
+    fn attempts(&self) -> u32 {
+        2
+    }
+
+    fn run<'a>(
+        &'a self,
+        input: Value,
+        _ctx: &'a ToolContext,
+    ) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
+        Box::pin(async move {
+            let url = address(&input)?;
+            let format = match text(&input, "format") {
+                "" => "markdown",
+                format => format,
+            };
+            let request = self
+                .client()?
+                .get(url)
+                .header(ACCEPT, accept(format))
+                .header(ACCEPT_LANGUAGE, "en-US,en;q=0.9");
+            let fetch = async {
+                let response = request.send().await.map_err(|e| transport(url, &e))?;
+                let status = response.status();
+                if !status.is_success() {
+                    return Err(ToolError::failed(format!(
+                        "StatusCode: non 2xx status code ({} GET {url})",
+                        status.as_u16()
+                    )));
+                }
+                let kind = response.headers().get(CONTENT_TYPE).and_then(|v| v.to_str().ok());
+                let kind = kind.unwrap_or("").to_owned();
+                Ok((kind, body(response, url).await?))
+            };
+            let (kind, bytes) = tokio::time::timeout(timeout(&input), fetch)
+                .await
+                .map_err(|_| ToolError::failed("Request timed out"))??;
+            let title = format!("{url} ({kind})");
+            let mime = kind.split(';').next().unwrap_or("").trim().to_lowercase();
+            if mime.starts_with("image/") && !mime.contains("svg") {
+                return Ok(image(title, &mime, &bytes));
+            }
+            let page = String::from_utf8_lossy(&bytes).into_owned();
+            let wanted = format.to_owned();
+            let output = match mime.as_str() {
+                "text/html" => tokio::task::spawn_blocking(move || match wanted.as_str() {
+                    "text" => html::plain(&page),
+                    "html" => page,
+                    _ => html::markdown(&page),
+                })
+                .await
+                .map_err(|e| ToolError::failed(e.to_string()))?,
+                _ => page,
+            };
+            Ok(ToolOutput {
+                title,
+                output,
+                metadata: json!({}),
+                attachments: None,
+            })
+        })
+    }
+}
+
+fn image(title: String, mime: &str, bytes: &[u8]) -> ToolOutput {
+    ToolOutput {
+        title,
+        output: "Image fetched successfully".to_owned(),
+        metadata: json!({}),
+        attachments: Some(vec![json!({
+            "type": "file", "mime": mime, "url": format!("data:{mime};base64,{}", STANDARD.encode(bytes)),
+        })]),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_of_this_machine_and_its_network_are_known() {
+        for (url, local) in [
+            ("http://127.0.0.1:80/", true),
+            ("http://localhost/", true),
+            ("http://a.localhost/", true),
+            ("http://10.1.2.3/", true),
+            ("http://192.168.0.1/", true),
+            ("http://169.254.169.254/latest", true),
+            ("http://[::1]/", true),
+            ("http://[::ffff:127.0.0.1]/", true),
+            ("http://[fd00::1]/", true),
+            ("http://0/", true),
+            ("http://2130706433/", true),
+            ("https://example.com/", false),
+            ("http://93.184.216.34/", false),
+            ("http://localhost.example.com/", false),
+        ] {
+            assert_eq!(is_local(&Url::parse(url).unwrap()), local, "{url}");
+        }
+    }
+}

@@ -1,0 +1,9 @@
+//! The runtime and the bundled tools against real folders, real processes and a host that only writes down what it is asked.
+
+mod files;
+mod find;
+mod runtime;
+mod session;
+mod shell;
+mod support;
+mod web;
