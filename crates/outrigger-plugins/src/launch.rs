@@ -1,6 +1,7 @@
 //! Starting one plugin process and loading plugins into it, once. Who is to blame when that does not end is found here;
 //! what follows from it is decided in [`crate::group`].
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -12,6 +13,7 @@ use outrigger_sandbox::{Limits, Spawner, env};
 use serde_json::Value;
 
 use crate::error::PluginError;
+use crate::grants::Grants;
 use crate::home;
 use crate::registry::Registry;
 use crate::relay::Relay;
@@ -102,14 +104,24 @@ impl Launch {
         let own = home::prepare(&private_dir, self.user_config.as_deref())
             .map_err(|error| failed(format!("its folder {} cannot be made: {error}", private_dir.display())))?;
         let extra: Vec<&str> = self.settings.env.iter().map(String::as_str).collect();
+        let Grants { variables, read, write } = Grants::of(std::env::vars_os());
         let mut env = env::allow_list(&extra);
         env.retain(|(name, _)| !name.as_encoded_bytes().starts_with(b"XDG_"));
+        // Of two variables of one name the later one counts: what leads into the private folder comes last.
+        let known: Vec<OsString> = env.iter().map(|(name, _)| name.clone()).collect();
+        env.extend(variables.into_iter().filter(|(name, _)| !known.contains(name)));
+        env.retain(|(name, _)| !own.iter().any(|(ours, _)| ours == name));
         env.extend(own);
         let policy = self.settings.sandbox.then(|| {
             let mut folders: Vec<PathBuf> =
                 members.iter().filter_map(|i| self.registry.with(*i, |p| p.resolved.as_ref().map(|r| r.dir.clone()))?).collect();
             folders.extend(self.modules.as_ref().map(|modules| modules.root.clone()));
-            let policy = default_policy(&self.runtime.path, &self.directory, &folders, &private_dir);
+            let mut policy = default_policy(&self.runtime.path, &self.directory, &folders, &private_dir);
+            if !(read.is_empty() && write.is_empty()) {
+                tracing::info!("[plugin:{name}] files named by the environment: read {read:?}, write {write:?}");
+            }
+            policy.read.extend(read);
+            policy.write.extend(write);
             // Outside version control the reference's worktree is `/`, which is nobody's project.
             if self.worktree.parent().is_some() { policy.write(&self.worktree) } else { policy }
         });

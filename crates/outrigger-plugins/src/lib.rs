@@ -11,6 +11,7 @@
 #![cfg_attr(not(test), warn(clippy::indexing_slicing))]
 
 mod error;
+mod grants;
 mod group;
 mod home;
 mod install;

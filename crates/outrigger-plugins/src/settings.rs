@@ -74,6 +74,7 @@ pub struct PluginRules {
 
 impl Default for PluginSettings {
     fn default() -> Self {
+        let log = Settings::default().log;
         Self {
             js: Js::default(),
             sandbox: true,
@@ -82,7 +83,7 @@ impl Default for PluginSettings {
             restarts: Restarts::default(),
             memory: None,
             self_heal: true,
-            output: OutputLog::default(),
+            output: output(&log.plugin_stderr_level, log.plugin_stderr_lines_per_second),
             plugins: BTreeMap::new(),
         }
     }

@@ -63,7 +63,9 @@ pub fn register_all(runtime: &ToolRuntime, options: &Options) -> Result<(), Tool
         Arc::new(session::TodoWrite::new()),
         Arc::new(skill::Skill::new()),
     ];
-    tools.into_iter().try_for_each(|tool| runtime.register(tool))
+    tools
+        .into_iter()
+        .try_for_each(|tool| runtime.register(tool))
 }
 
 /// The description of a tool as the model gets it: `task` and `skill` name what there is to choose from.

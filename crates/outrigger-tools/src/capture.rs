@@ -93,7 +93,11 @@ impl<'a> Capture<'a> {
         let bytes = [a, b].concat();
         // The tail may begin inside a character.
         let begin = if self.total > bytes.len() as u64 {
-            bytes.iter().take(4).take_while(|b| **b & 0xC0 == 0x80).count()
+            bytes
+                .iter()
+                .take(4)
+                .take_while(|b| **b & 0xC0 == 0x80)
+                .count()
         } else {
             0
         };
@@ -112,7 +116,8 @@ impl<'a> Capture<'a> {
 
     pub(crate) fn finish(self) -> Captured {
         let text = self.held_text();
-        let fits = self.total <= self.limits.max_bytes as u64 && self.lines <= self.limits.max_lines;
+        let fits =
+            self.total <= self.limits.max_bytes as u64 && self.lines <= self.limits.max_lines;
         if fits && text.len() <= self.limits.max_bytes {
             return Captured {
                 text,
@@ -152,22 +157,35 @@ mod tests {
         let got = capture.finish();
         assert!(got.truncated && got.lost.is_none());
         assert!(got.text.len() <= limits.max_bytes && got.text.len() > limits.max_bytes - 1001);
-        assert_eq!(std::fs::metadata(got.path.unwrap()).unwrap().len(), 100_000_000);
+        assert_eq!(
+            std::fs::metadata(got.path.unwrap()).unwrap().len(),
+            100_000_000
+        );
     }
 
     #[test]
     fn limits_count_lines_and_bytes_and_the_file_has_its_own() {
         let dir = tempfile::tempdir().unwrap();
-        let limits = Limits { max_lines: 3, max_bytes: 100, artifact_bytes: 50, ..Limits::default() };
+        let limits = Limits {
+            max_lines: 3,
+            max_bytes: 100,
+            artifact_bytes: 50,
+            ..Limits::default()
+        };
         let got = |pieces: &[&str]| {
             let mut capture = Capture::new(&limits, dir.path(), "c");
-            pieces.iter().for_each(|piece| capture.add(piece.as_bytes()));
+            pieces
+                .iter()
+                .for_each(|piece| capture.add(piece.as_bytes()));
             let got = capture.finish();
             let kept = got.path.map(|path| std::fs::read_to_string(path).unwrap());
             (got.text, got.truncated, kept, got.lost.is_some())
         };
         assert_eq!(got(&["a\n", "b\n"]), ("a\nb\n".into(), false, None, false));
-        assert_eq!(got(&["a\nb\n", "c\nd"]), ("b\nc\nd".into(), true, Some("a\nb\nc\nd".into()), false));
+        assert_eq!(
+            got(&["a\nb\n", "c\nd"]),
+            ("b\nc\nd".into(), true, Some("a\nb\nc\nd".into()), false)
+        );
         let (text, truncated, _, lost) = got(&["ä".repeat(4000).as_str()]);
         assert_eq!((text, truncated, lost), ("ä".repeat(50), true, true));
     }

@@ -56,10 +56,9 @@ pub(crate) fn locate(ctx: &ToolContext, path: &str) -> Result<Located, ToolError
             real: resolved,
             inside: false,
         }),
-        Err(PathError::Io { at, source, .. }) if source.kind() == io::ErrorKind::NotADirectory => {
+        Err(PathError::Io { source, .. }) if source.kind() == io::ErrorKind::NotADirectory => {
             Err(ToolError::failed(format!(
-                "{} is a file, so there is nothing at {}",
-                at.display(),
+                "There is nothing at {}: a part of its path is a file, not a folder",
                 shown.display()
             )))
         }
@@ -202,9 +201,10 @@ pub(crate) fn read_text(at: &Located) -> Result<Option<Text>, ToolError> {
 /// needed, the mode is kept.
 pub(crate) fn write_text(at: &Located, text: &Text) -> Result<(), ToolError> {
     let fail = |error: io::Error| ToolError::io("write", &at.shown, &error);
-    let folder = at.real.parent().ok_or_else(|| {
-        ToolError::failed(format!("Cannot write to {}", at.shown.display()))
-    })?;
+    let folder = at
+        .real
+        .parent()
+        .ok_or_else(|| ToolError::failed(format!("Cannot write to {}", at.shown.display())))?;
     fs::create_dir_all(folder).map_err(fail)?;
     let bytes = text.bytes();
     let old = fs::symlink_metadata(&at.real).ok();

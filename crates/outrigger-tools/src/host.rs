@@ -103,11 +103,8 @@ pub struct NearbyInstruction {
 /// The session's side of one tool call; the agent implements it, one object per call.
 pub trait ToolHost: Send + Sync {
     /// Runs the chain of a hook point.
-    fn hooks<'a>(
-        &'a self,
-        point: &'static str,
-        payload: HookPayload,
-    ) -> BoxFuture<'a, HookVerdict>;
+    fn hooks<'a>(&'a self, point: &'static str, payload: HookPayload)
+    -> BoxFuture<'a, HookVerdict>;
     /// Puts a permission question. `Ok`: the decision for the record, `Err`: the refusal, for the model.
     fn ask<'a>(&'a self, ask: PermissionAsk) -> BoxFuture<'a, Result<String, String>>;
     /// Hooks and permission questions are behind the call and it runs, with these arguments.

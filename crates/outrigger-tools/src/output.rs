@@ -164,10 +164,8 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let cut = limit("ä".repeat(60), &limits(10, 25), dir.path(), "c");
         assert!(
-            cut.text.starts_with(&format!(
-                "{}\n\n...96 bytes truncated...",
-                "ä".repeat(12)
-            )),
+            cut.text
+                .starts_with(&format!("{}\n\n...96 bytes truncated...", "ä".repeat(12))),
             "{}",
             cut.text
         );

@@ -75,10 +75,7 @@ impl ToolRuntime {
             tool: tool.clone(),
         };
         let mut entries = self.write();
-        match entries
-            .iter_mut()
-            .find(|e| e.tool.spec().name == spec.name)
-        {
+        match entries.iter_mut().find(|e| e.tool.spec().name == spec.name) {
             Some(old) => *old = entry,
             None => entries.push(entry),
         }

@@ -175,8 +175,8 @@ impl<'a> Reader<'a> {
         }
         if open.simple.words.is_empty() && open.taken.is_none() {
             match word.raw.as_str() {
-                "if" | "then" | "elif" | "else" | "fi" | "while" | "until" | "do" | "done" | "!" | "{"
-                | "}" => return Some(()),
+                "if" | "then" | "elif" | "else" | "fi" | "while" | "until" | "do" | "done"
+                | "!" | "{" | "}" => return Some(()),
                 "case" => {
                     cases.depth += 1;
                     open.taken = Some(Taken::Silent);
@@ -185,8 +185,8 @@ impl<'a> Reader<'a> {
                     cases.depth = cases.depth.checked_sub(1)?;
                     return Some(());
                 }
-                "for" | "select" | "function" | "[[" | "[" | "export" | "declare" | "local" | "readonly"
-                | "typeset" | "unset" => open.taken = Some(Taken::Silent),
+                "for" | "select" | "function" | "[[" | "[" | "export" | "declare" | "local"
+                | "readonly" | "typeset" | "unset" => open.taken = Some(Taken::Silent),
                 raw if is_assignment(raw) => {
                     begin(open, start);
                     if self.starts("(") {
@@ -267,9 +267,11 @@ impl<'a> Reader<'a> {
             open.simple.words.push(Word { raw, value: None });
             return Some(());
         }
-        let operator = ["&>>", "<<<", "<<-", "&>", "<<", ">>", "<&", ">&", ">|", "<>", "<", ">"]
-            .into_iter()
-            .find(|op| self.starts(op))?;
+        let operator = [
+            "&>>", "<<<", "<<-", "&>", "<<", ">>", "<&", ">&", ">|", "<>", "<", ">",
+        ]
+        .into_iter()
+        .find(|op| self.starts(op))?;
         self.at += operator.len();
         while matches!(self.peek(), Some(b' ' | b'\t')) {
             self.at += 1;
@@ -330,7 +332,9 @@ impl<'a> Reader<'a> {
         let mut value = Some(String::new());
         while let Some(c) = self.peek() {
             match c {
-                b' ' | b'\t' | b'\r' | b'\n' | b';' | b'|' | b'&' | b'<' | b'>' | b'(' | b')' => break,
+                b' ' | b'\t' | b'\r' | b'\n' | b';' | b'|' | b'&' | b'<' | b'>' | b'(' | b')' => {
+                    break;
+                }
                 b'\'' => {
                     let inner = self.src.get(self.at + 1..)?;
                     let end = inner.find('\'')?;
@@ -443,7 +447,10 @@ impl<'a> Reader<'a> {
             return Some(());
         }
         self.at += 1;
-        let name = self.rest().bytes().take_while(|b| b.is_ascii_alphanumeric() || *b == b'_');
+        let name = self
+            .rest()
+            .bytes()
+            .take_while(|b| b.is_ascii_alphanumeric() || *b == b'_');
         self.at += name.count();
         Some(())
     }

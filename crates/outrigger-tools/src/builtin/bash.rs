@@ -36,13 +36,63 @@ Runs a command line with bash and answers with what it printed, standard output 
 const SHELLS: &[&str] = &["bash", "zsh", "sh", "dash", "ksh"];
 // Beyond the harmless variables: what build tools need to find their things. No keys, no tokens.
 const VARIABLES: &[&str] = &[
-    "ANDROID_*", "CARGO_HOME", "CARGO_TARGET_DIR", "CC", "CFLAGS", "CI", "CONDA_*", "CPATH", "CXX", "CXXFLAGS",
-    "DBUS_SESSION_BUS_ADDRESS", "DEBIAN_FRONTEND", "DISPLAY", "DOCKER_CONFIG", "DOCKER_HOST", "EDITOR", "GIT_AUTHOR_*",
-    "GIT_COMMITTER_*", "GIT_SSL_CAINFO", "GOCACHE", "GOFLAGS", "GOMODCACHE", "GOPATH", "GOPROXY", "GOROOT", "GPG_TTY",
-    "JAVA_HOME", "KUBECONFIG", "LDFLAGS", "LIBRARY_PATH", "MAKEFLAGS", "NODE_ENV", "NODE_EXTRA_CA_CERTS", "NODE_PATH",
-    "NVM_*", "PAGER", "PIP_*", "PKG_CONFIG_PATH", "PNPM_HOME", "PYENV_*", "PYTHONDONTWRITEBYTECODE", "PYTHONPATH",
-    "PYTHONUNBUFFERED", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "RUSTC_WRAPPER", "RUSTFLAGS", "RUSTUP_*", "RUST_*",
-    "SDKMAN_DIR", "SSH_AUTH_SOCK", "UV_*", "VIRTUAL_ENV", "VOLTA_HOME", "WAYLAND_DISPLAY", "no_proxy", "NO_PROXY",
+    "ANDROID_*",
+    "CARGO_HOME",
+    "CARGO_TARGET_DIR",
+    "CC",
+    "CFLAGS",
+    "CI",
+    "CONDA_*",
+    "CPATH",
+    "CXX",
+    "CXXFLAGS",
+    "DBUS_SESSION_BUS_ADDRESS",
+    "DEBIAN_FRONTEND",
+    "DISPLAY",
+    "DOCKER_CONFIG",
+    "DOCKER_HOST",
+    "EDITOR",
+    "GIT_AUTHOR_*",
+    "GIT_COMMITTER_*",
+    "GIT_SSL_CAINFO",
+    "GOCACHE",
+    "GOFLAGS",
+    "GOMODCACHE",
+    "GOPATH",
+    "GOPROXY",
+    "GOROOT",
+    "GPG_TTY",
+    "JAVA_HOME",
+    "KUBECONFIG",
+    "LDFLAGS",
+    "LIBRARY_PATH",
+    "MAKEFLAGS",
+    "NODE_ENV",
+    "NODE_EXTRA_CA_CERTS",
+    "NODE_PATH",
+    "NVM_*",
+    "PAGER",
+    "PIP_*",
+    "PKG_CONFIG_PATH",
+    "PNPM_HOME",
+    "PYENV_*",
+    "PYTHONDONTWRITEBYTECODE",
+    "PYTHONPATH",
+    "PYTHONUNBUFFERED",
+    "REQUESTS_CA_BUNDLE",
+    "CURL_CA_BUNDLE",
+    "RUSTC_WRAPPER",
+    "RUSTFLAGS",
+    "RUSTUP_*",
+    "RUST_*",
+    "SDKMAN_DIR",
+    "SSH_AUTH_SOCK",
+    "UV_*",
+    "VIRTUAL_ENV",
+    "VOLTA_HOME",
+    "WAYLAND_DISPLAY",
+    "no_proxy",
+    "NO_PROXY",
 ];
 // The end of the output that is shown while a command runs, as the reference has it.
 const PREVIEW: usize = 30_000;
@@ -178,9 +228,10 @@ impl Tool for Bash {
                 .stderr(Stdio::Pipe)
                 .allow_new_privs()
                 .label("bash");
-            let child = ctx.spawner.spawn(start).await.map_err(|e| {
-                ToolError::failed(format!("The command could not be started: {e}"))
-            })?;
+            let child =
+                ctx.spawner.spawn(start).await.map_err(|e| {
+                    ToolError::failed(format!("The command could not be started: {e}"))
+                })?;
             let timeout = self.timeout(&input);
             let capture = Capture::new(&ctx.limits, &ctx.artifacts, ctx.call.call_id.as_str());
             let mut running = Running::new(capture);

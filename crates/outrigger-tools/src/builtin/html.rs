@@ -4,16 +4,19 @@ use htmd::HtmlToMarkdown;
 use htmd::options::{BulletListMarker, HrStyle, Options};
 
 // Elements whose content no reader sees.
-const UNSEEN: &[&str] = &["script", "style", "noscript", "iframe", "object", "embed", "template", "svg", "head"];
+const UNSEEN: &[&str] = &[
+    "script", "style", "noscript", "iframe", "object", "embed", "template", "svg", "head",
+];
 // Elements that do not begin a new line.
 const INLINE: &[&str] = &[
-    "a", "abbr", "b", "bdi", "bdo", "button", "cite", "code", "data", "del", "dfn", "em", "font", "i", "input", "ins",
-    "kbd", "label", "mark", "q", "s", "samp", "small", "span", "strong", "sub", "sup", "time", "tt", "u", "var", "wbr",
+    "a", "abbr", "b", "bdi", "bdo", "button", "cite", "code", "data", "del", "dfn", "em", "font",
+    "i", "input", "ins", "kbd", "label", "mark", "q", "s", "samp", "small", "span", "strong",
+    "sub", "sup", "time", "tt", "u", "var", "wbr",
 ];
 // Elements that often have no end tag, and those that never have one: they do not nest.
 const FLAT: &[&str] = &[
-    "area", "base", "br", "col", "dd", "dt", "embed", "hr", "img", "input", "li", "link", "meta", "option", "p", "param",
-    "source", "td", "th", "tr", "track", "wbr",
+    "area", "base", "br", "col", "dd", "dt", "embed", "hr", "img", "input", "li", "link", "meta",
+    "option", "p", "param", "source", "td", "th", "tr", "track", "wbr",
 ];
 // The converter works recursively; a page nested deeper than any real one would exhaust the stack.
 const DEEPEST: i64 = 300;
@@ -24,7 +27,9 @@ pub(super) fn markdown(page: &str) -> String {
         return plain(page);
     }
     let converter = HtmlToMarkdown::builder()
-        .skip_tags(vec!["script", "style", "meta", "link", "template", "iframe", "object", "embed", "svg"])
+        .skip_tags(vec![
+            "script", "style", "meta", "link", "template", "iframe", "object", "embed", "svg",
+        ])
         .options(Options {
             hr_style: HrStyle::Dashes,
             bullet_list_marker: BulletListMarker::Dash,
@@ -46,7 +51,9 @@ pub(super) fn plain(page: &str) -> String {
                 match &hidden {
                     Some(outer) if closes && *outer == name => hidden = None,
                     Some(_) => {}
-                    None if !closes && UNSEEN.contains(&name.as_str()) => hidden = Some(name.clone()),
+                    None if !closes && UNSEEN.contains(&name.as_str()) => {
+                        hidden = Some(name.clone())
+                    }
                     None => {}
                 }
                 if !INLINE.contains(&name.as_str()) {
@@ -77,7 +84,10 @@ fn pieces(page: &str) -> Vec<Piece<'_>> {
             out.push(Piece::Text(text));
         }
         if tag.starts_with("<!--") {
-            rest = tag.find("-->").and_then(|end| tag.get(end + 3..)).unwrap_or("");
+            rest = tag
+                .find("-->")
+                .and_then(|end| tag.get(end + 3..))
+                .unwrap_or("");
             continue;
         }
         let closes = tag.starts_with("</");
@@ -230,7 +240,10 @@ mod tests {
         q
         1st
         ");
-        assert_eq!(plain("a < b &lt;c&gt; &#228;&#x41; &nope; AT&T"), "a < b <c> äA &nope; AT&T");
+        assert_eq!(
+            plain("a < b &lt;c&gt; &#228;&#x41; &nope; AT&T"),
+            "a < b <c> äA &nope; AT&T"
+        );
         assert_eq!(plain("<script>x"), "");
     }
 

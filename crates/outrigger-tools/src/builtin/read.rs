@@ -34,9 +34,9 @@ const SAMPLE: usize = 4096;
 const LARGEST_MEDIA: u64 = 20 * 1024 * 1024;
 
 const BINARY: &[&str] = &[
-    "7z", "a", "bin", "bz2", "class", "dat", "db", "dll", "doc", "docx", "dylib", "exe", "gz", "jar", "lib", "o", "obj",
-    "odp", "ods", "odt", "ppt", "pptx", "pyc", "pyo", "rar", "so", "sqlite", "tar", "tgz", "war", "wasm", "xls", "xlsx",
-    "xz", "zip", "zst",
+    "7z", "a", "bin", "bz2", "class", "dat", "db", "dll", "doc", "docx", "dylib", "exe", "gz",
+    "jar", "lib", "o", "obj", "odp", "ods", "odt", "ppt", "pptx", "pyc", "pyo", "rar", "so",
+    "sqlite", "tar", "tgz", "war", "wasm", "xls", "xlsx", "xz", "zip", "zst",
 ];
 
 /// The read tool.
@@ -188,13 +188,21 @@ fn missing(at: &Located) -> ToolError {
             let name = entry.file_name().to_string_lossy().to_lowercase();
             name.starts_with(&stem) || name.contains(&wanted)
         })
-        .map(|entry| at.shown.with_file_name(entry.file_name()).display().to_string())
+        .map(|entry| {
+            at.shown
+                .with_file_name(entry.file_name())
+                .display()
+                .to_string()
+        })
         .collect();
     near.sort();
     near.truncate(3);
     let mut message = format!("File not found: {}", at.shown.display());
     if !near.is_empty() {
-        message.push_str(&format!("\n\nDid you mean one of these?\n{}", near.join("\n")));
+        message.push_str(&format!(
+            "\n\nDid you mean one of these?\n{}",
+            near.join("\n")
+        ));
     }
     ToolError::failed(message)
 }
@@ -214,7 +222,9 @@ fn folder(at: &Located, from: u64, limit: u64) -> io::Result<ToolOutput> {
     entries.sort_by_key(|name| (name.to_lowercase(), name.clone()));
     let total = entries.len();
     let start = usize::try_from(from - 1).unwrap_or(usize::MAX).min(total);
-    let end = start.saturating_add(usize::try_from(limit).unwrap_or(usize::MAX)).min(total);
+    let end = start
+        .saturating_add(usize::try_from(limit).unwrap_or(usize::MAX))
+        .min(total);
     let part = entries.get(start..end).unwrap_or_default();
     let truncated = end < total;
     let note = if truncated {
@@ -286,7 +296,10 @@ fn looks_binary(mut file: &File) -> io::Result<bool> {
     let mut sample = Vec::with_capacity(SAMPLE);
     file.take(SAMPLE as u64).read_to_end(&mut sample)?;
     file.seek(SeekFrom::Start(0))?;
-    let odd = sample.iter().filter(|b| matches!(b, 0..=8 | 14..=31)).count();
+    let odd = sample
+        .iter()
+        .filter(|b| matches!(b, 0..=8 | 14..=31))
+        .count();
     Ok(sample.contains(&0) || odd * 10 > sample.len() * 3)
 }
 
@@ -355,7 +368,10 @@ fn shorten(line: &[u8], first: bool) -> String {
         false => text,
     };
     match text.char_indices().nth(LONGEST_LINE) {
-        Some((at, _)) => format!("{}... (line truncated to {LONGEST_LINE} chars)", &text[..at]),
+        Some((at, _)) => format!(
+            "{}... (line truncated to {LONGEST_LINE} chars)",
+            &text[..at]
+        ),
         None => text.to_owned(),
     }
 }
@@ -387,8 +403,15 @@ fn present(at: &Located, from: u64, part: Part) -> Result<ToolOutput, ToolError>
     } else {
         format!("(End of file - total {total} lines)")
     };
-    let numbered: Vec<String> = (from..).zip(&lines).map(|(n, line)| format!("{n}: {line}")).collect();
-    let preview: Vec<&str> = lines.iter().take(PREVIEW_LINES).map(String::as_str).collect();
+    let numbered: Vec<String> = (from..)
+        .zip(&lines)
+        .map(|(n, line)| format!("{n}: {line}"))
+        .collect();
+    let preview: Vec<&str> = lines
+        .iter()
+        .take(PREVIEW_LINES)
+        .map(String::as_str)
+        .collect();
     Ok(ToolOutput {
         title: String::new(),
         output: format!(

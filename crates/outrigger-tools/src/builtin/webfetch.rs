@@ -62,7 +62,11 @@ impl WebFetch {
             // An error means that another part of the program has installed it already.
             let _ = rustls::crypto::ring::default_provider().install_default();
             Client::builder()
-                .user_agent(concat!("Mozilla/5.0 (compatible; outrigger/", env!("CARGO_PKG_VERSION"), ")"))
+                .user_agent(concat!(
+                    "Mozilla/5.0 (compatible; outrigger/",
+                    env!("CARGO_PKG_VERSION"),
+                    ")"
+                ))
                 .redirect(Policy::custom(redirect))
                 .build()
                 .map_err(|e| e.to_string())
@@ -96,14 +100,18 @@ fn is_local(url: &Url) -> bool {
                 || ip.is_unspecified()
                 || ip.is_unique_local()
                 || ip.is_unicast_link_local()
-                || mapped.is_some_and(|ip| ip.is_loopback() || ip.is_private() || ip.is_link_local())
+                || mapped
+                    .is_some_and(|ip| ip.is_loopback() || ip.is_private() || ip.is_link_local())
         }
         Err(_) => host == "localhost" || host.ends_with(".localhost"),
     }
 }
 
 fn timeout(input: &Value) -> Duration {
-    let seconds = input.get("timeout").and_then(Value::as_f64).unwrap_or(TIMEOUT);
+    let seconds = input
+        .get("timeout")
+        .and_then(Value::as_f64)
+        .unwrap_or(TIMEOUT);
     Duration::from_secs_f64(seconds.clamp(0.001, LONGEST_TIMEOUT))
 }
 
@@ -119,13 +127,18 @@ fn accept(format: &str) -> &'static str {
     match format {
         "html" => "text/html;q=1.0, application/xhtml+xml;q=0.9, text/plain;q=0.8, */*;q=0.1",
         "text" => "text/plain;q=1.0, text/markdown;q=0.9, text/html;q=0.8, */*;q=0.1",
-        _ => "text/markdown;q=1.0, text/x-markdown;q=0.9, text/plain;q=0.8, text/html;q=0.7, */*;q=0.1",
+        _ => {
+            "text/markdown;q=1.0, text/x-markdown;q=0.9, text/plain;q=0.8, text/html;q=0.7, */*;q=0.1"
+        }
     }
 }
 
 async fn body(mut response: Response, url: &str) -> Result<Vec<u8>, ToolError> {
     let too_large = || ToolError::failed("Response too large (exceeds 5MB limit)");
-    if response.content_length().is_some_and(|n| n > MOST_BYTES as u64) {
+    if response
+        .content_length()
+        .is_some_and(|n| n > MOST_BYTES as u64)
+    {
         return Err(too_large());
     }
     let mut bytes = Vec::new();
@@ -209,7 +222,10 @@ impl Tool for WebFetch {
                         status.as_u16()
                     )));
                 }
-                let kind = response.headers().get(CONTENT_TYPE).and_then(|v| v.to_str().ok());
+                let kind = response
+                    .headers()
+                    .get(CONTENT_TYPE)
+                    .and_then(|v| v.to_str().ok());
                 let kind = kind.unwrap_or("").to_owned();
                 Ok((kind, body(response, url).await?))
             };

@@ -88,7 +88,11 @@ impl Tool for Write {
             other => other.ok().flatten(),
         };
         let before = old.as_ref().map_or("", |old| old.text.as_str());
-        let change = diff(&at.shown, before, &planned(old.as_ref(), text(input, "content")).text);
+        let change = diff(
+            &at.shown,
+            before,
+            &planned(old.as_ref(), text(input, "content")).text,
+        );
         asks.push(ask_edit(&at, Some(&change), ctx));
         Ok(asks)
     }

@@ -95,7 +95,11 @@ fn similarity(a: &[Line<'_>], b: &[Line<'_>]) -> f64 {
     if most == 0 {
         return 1.0;
     }
-    let sum: f64 = a.iter().zip(b).map(|(a, b)| alike(a.text.trim(), b.text.trim())).sum();
+    let sum: f64 = a
+        .iter()
+        .zip(b)
+        .map(|(a, b)| alike(a.text.trim(), b.text.trim()))
+        .sum();
     sum / most as f64
 }
 

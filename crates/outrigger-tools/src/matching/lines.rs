@@ -75,7 +75,9 @@ pub(super) fn trimmed(content: &str, old: &str) -> Spans {
 pub(super) fn whitespace_normalised(content: &str, old: &str) -> Spans {
     let squeeze = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
     let spans = windows(content, old, |a, b| {
-        a.iter().zip(b).all(|(a, b)| squeeze(a.text) == squeeze(b.text))
+        a.iter()
+            .zip(b)
+            .all(|(a, b)| squeeze(a.text) == squeeze(b.text))
     });
     if !spans.is_empty() || split(old).len() != 1 {
         return spans;

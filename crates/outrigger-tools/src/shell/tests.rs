@@ -8,11 +8,20 @@ fn texts(source: &str) -> Option<Vec<String>> {
 #[test]
 fn commands_are_found_wherever_they_hide() {
     for (source, want) in [
-        ("echo hi && git commit -m x | cat; npm run build -- --x", &["echo hi", "git commit -m x", "cat", "npm run build -- --x"][..]),
+        (
+            "echo hi && git commit -m x | cat; npm run build -- --x",
+            &["echo hi", "git commit -m x", "cat", "npm run build -- --x"][..],
+        ),
         ("cd /tmp && ls > /dev/null", &["cd /tmp", "ls > /dev/null"]),
         ("for i in 1 2; do echo $i; done", &["echo $i"]),
-        ("FOO=1 env ls 'a b' > out.txt", &["FOO=1 env ls 'a b' > out.txt"]),
-        ("echo $(rm -f nothing)", &["echo $(rm -f nothing)", "rm -f nothing"]),
+        (
+            "FOO=1 env ls 'a b' > out.txt",
+            &["FOO=1 env ls 'a b' > out.txt"],
+        ),
+        (
+            "echo $(rm -f nothing)",
+            &["echo $(rm -f nothing)", "rm -f nothing"],
+        ),
         ("cat <<EOF\nhi $(whoami)\nEOF", &["cat <<EOF", "whoami"]),
         ("cat <<'EOF'\nhi $(whoami)\nEOF\nls", &["cat <<'EOF'", "ls"]),
         ("cat <<EOF | sh\nrm x\nEOF", &["cat <<EOF", "sh"]),
@@ -22,26 +31,41 @@ fn commands_are_found_wherever_they_hide() {
         ("if true; then ls sub; fi", &["true", "ls sub"]),
         ("a=$(ls); echo $a", &["ls", "echo $a"]),
         ("echo `whoami`", &["echo `whoami`", "whoami"]),
-        ("find . -name x -exec echo {} \\;", &["find . -name x -exec echo {} \\;"]),
+        (
+            "find . -name x -exec echo {} \\;",
+            &["find . -name x -exec echo {} \\;"],
+        ),
         ("f() { ls; }; f", &["ls", "f"]),
         ("function g { rm x; }; g", &["rm x", "g"]),
         ("! ls", &["ls"]),
         ("time ls sub", &["time ls sub"]),
         ("echo \"$(pwd)\"", &["echo \"$(pwd)\"", "pwd"]),
-        ("diff <(ls) <(ls -a)", &["diff <(ls) <(ls -a)", "ls", "ls -a"]),
+        (
+            "diff <(ls) <(ls -a)",
+            &["diff <(ls) <(ls -a)", "ls", "ls -a"],
+        ),
         ("export A=$(rm x)", &["rm x"]),
         ("A=1", &[]),
         ("arr=(a b $(rm x)); ls", &["rm x", "ls"]),
         ("echo hi & wait", &["echo hi", "wait"]),
         ("ls 2>&1 | cat", &["ls 2>&1", "cat"]),
-        ("while read l; do echo $l; done < hello.txt", &["read l", "echo $l", "< hello.txt"]),
-        ("case x in a|b) echo y;; *) rm z;; esac; ls", &["echo y", "rm z", "ls"]),
+        (
+            "while read l; do echo $l; done < hello.txt",
+            &["read l", "echo $l", "< hello.txt"],
+        ),
+        (
+            "case x in a|b) echo y;; *) rm z;; esac; ls",
+            &["echo y", "rm z", "ls"],
+        ),
         ("# comment only", &[]),
         ("ls # rm x", &["ls"]),
         ("echo a#b", &["echo a#b"]),
         ("echo $((1 + $(rm x)))", &["echo $((1 + $(rm x)))", "rm x"]),
         ("echo ${a:-$(rm x)}", &["echo ${a:-$(rm x)}", "rm x"]),
-        ("echo \"a \\\" $(rm 'b)') c\"", &["echo \"a \\\" $(rm 'b)') c\"", "rm 'b)'"]),
+        (
+            "echo \"a \\\" $(rm 'b)') c\"",
+            &["echo \"a \\\" $(rm 'b)') c\"", "rm 'b)'"],
+        ),
         ("echo a \\\n  b", &["echo a \\\n  b"]),
         ("{ ls; rm x; } > out", &["ls", "rm x", "> out"]),
         ("ls &> all.txt", &["ls &> all.txt"]),
@@ -55,7 +79,15 @@ fn commands_are_found_wherever_they_hide() {
 
 #[test]
 fn what_cannot_be_read_is_not_guessed_at() {
-    for source in ["echo 'unclosed", "echo \"a", "echo $(ls", "ls )", "cat <<EOF\nno end", "echo `ls", &"$(".repeat(100)] {
+    for source in [
+        "echo 'unclosed",
+        "echo \"a",
+        "echo $(ls",
+        "ls )",
+        "cat <<EOF\nno end",
+        "echo `ls",
+        &"$(".repeat(100),
+    ] {
         assert_eq!(texts(source), None, "{source}");
     }
 }
@@ -64,7 +96,10 @@ fn what_cannot_be_read_is_not_guessed_at() {
 fn words_and_files_without_their_quotes() {
     let found = commands("FOO=1 cp 'a b' \"c\"d $HOME/x $y *.txt 2> err.log >&2").unwrap();
     let values: Vec<_> = found[0].words.iter().map(|w| w.value.as_deref()).collect();
-    assert_eq!(values, [Some("cp"), Some("a b"), Some("cd"), Some("~/x"), None, None]);
+    assert_eq!(
+        values,
+        [Some("cp"), Some("a b"), Some("cd"), Some("~/x"), None, None]
+    );
     assert_eq!(found[0].files[0].value.as_deref(), Some("err.log"));
 }
 

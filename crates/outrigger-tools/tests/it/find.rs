@@ -12,22 +12,30 @@ fn aged(room: &Room, files: &[(&str, &str)]) {
     for (n, (path, content)) in files.iter().enumerate() {
         let path = room.file(path, content);
         let time = SystemTime::now() - Duration::from_secs(60 * n as u64);
-        File::options().write(true).open(path).unwrap().set_modified(time).unwrap();
+        File::options()
+            .write(true)
+            .open(path)
+            .unwrap()
+            .set_modified(time)
+            .unwrap();
     }
 }
 
 fn small(room: &Room) {
-    aged(room, &[
-        ("hello.txt", "hi there\n"),
-        ("sub/a.txt", "A\n"),
-        (".hidden/h.txt", "hi hidden\n"),
-        ("code.ts", "function a() {\n    if (x) {\n    }\n}\n"),
-        (".gitignore", "ignored/\n*.log\n"),
-        ("ignored/i.txt", "hi ignored\n"),
-        ("x.log", "hi log\n"),
-        (".git/config", "hi git\n"),
-        ("bin", "hi\0there\n"),
-    ]);
+    aged(
+        room,
+        &[
+            ("hello.txt", "hi there\n"),
+            ("sub/a.txt", "A\n"),
+            (".hidden/h.txt", "hi hidden\n"),
+            ("code.ts", "function a() {\n    if (x) {\n    }\n}\n"),
+            (".gitignore", "ignored/\n*.log\n"),
+            ("ignored/i.txt", "hi ignored\n"),
+            ("x.log", "hi log\n"),
+            (".git/config", "hi git\n"),
+            ("bin", "hi\0there\n"),
+        ],
+    );
 }
 
 #[tokio::test]
@@ -36,21 +44,55 @@ async fn glob_finds_by_name_newest_first() {
     small(&room);
     let project = room.project();
     for (input, title, want) in [
-        (json!({"pattern": "*.txt"}), "", "ROOM/project/hello.txt\nROOM/project/sub/a.txt\nROOM/project/.hidden/h.txt"),
-        (json!({"pattern": "sub/*.txt"}), "", "ROOM/project/sub/a.txt"),
-        (json!({"pattern": "**/*.{ts,log}"}), "", "ROOM/project/code.ts"),
-        (json!({"pattern": "*.txt", "path": project.join("sub")}), "sub", "ROOM/project/sub/a.txt"),
-        (json!({"pattern": "**/*.txt", "path": "sub"}), "sub", "ROOM/project/sub/a.txt"),
-        (json!({"pattern": format!("{}/sub/*", project.display())}), "sub", "ROOM/project/sub/a.txt"),
+        (
+            json!({"pattern": "*.txt"}),
+            "",
+            "ROOM/project/hello.txt\nROOM/project/sub/a.txt\nROOM/project/.hidden/h.txt",
+        ),
+        (
+            json!({"pattern": "sub/*.txt"}),
+            "",
+            "ROOM/project/sub/a.txt",
+        ),
+        (
+            json!({"pattern": "**/*.{ts,log}"}),
+            "",
+            "ROOM/project/code.ts",
+        ),
+        (
+            json!({"pattern": "*.txt", "path": project.join("sub")}),
+            "sub",
+            "ROOM/project/sub/a.txt",
+        ),
+        (
+            json!({"pattern": "**/*.txt", "path": "sub"}),
+            "sub",
+            "ROOM/project/sub/a.txt",
+        ),
+        (
+            json!({"pattern": format!("{}/sub/*", project.display())}),
+            "sub",
+            "ROOM/project/sub/a.txt",
+        ),
         (json!({"pattern": "*.nope"}), "", "No files found"),
         (json!({"pattern": "i.txt"}), "", "No files found"),
     ] {
         let output = room.output("glob", input.clone()).await;
-        assert_eq!((output.title.as_str(), output.output.as_str()), (title, want), "{input}");
+        assert_eq!(
+            (output.title.as_str(), output.output.as_str()),
+            (title, want),
+            "{input}"
+        );
     }
     for (input, text) in [
-        (json!({"pattern": "*.txt", "path": "nope"}), "There is no directory ROOM/project/nope"),
-        (json!({"pattern": "*.txt", "path": "hello.txt"}), "glob path must be a directory: ROOM/project/hello.txt"),
+        (
+            json!({"pattern": "*.txt", "path": "nope"}),
+            "There is no directory ROOM/project/nope",
+        ),
+        (
+            json!({"pattern": "*.txt", "path": "hello.txt"}),
+            "glob path must be a directory: ROOM/project/hello.txt",
+        ),
         (json!({"pattern": "["}), "The pattern [ cannot be used"),
         (json!({"pattern": ""}), "pattern is required"),
     ] {
@@ -69,11 +111,26 @@ async fn results_beyond_a_hundred_are_cut() {
     assert!(output.output.ends_with(".txt\n\n(Results are truncated: showing first 100 results. Consider using a more specific path or pattern.)"));
     assert_eq!(output.metadata, json!({"count": 100, "truncated": true}));
     let output = room.output("grep", json!({"pattern": "needle"})).await;
-    assert!(output.output.starts_with("Found 100 matches (more matches available)\nROOM/project/many/"));
-    assert!(output.output.ends_with("\n\n\n(Results truncated. Consider using a more specific path or pattern.)"), "{}", output.output);
+    assert!(
+        output
+            .output
+            .starts_with("Found 100 matches (more matches available)\nROOM/project/many/")
+    );
+    assert!(
+        output.output.ends_with(
+            "\n\n\n(Results truncated. Consider using a more specific path or pattern.)"
+        ),
+        "{}",
+        output.output
+    );
     assert_eq!(output.metadata, json!({"matches": 100, "truncated": true}));
     room.file("many/f000.txt", "needle\n".repeat(5000));
-    let output = room.output("grep", json!({"pattern": "needle", "path": "many/f000.txt"})).await;
+    let output = room
+        .output(
+            "grep",
+            json!({"pattern": "needle", "path": "many/f000.txt"}),
+        )
+        .await;
     assert_eq!(output.metadata, json!({"matches": 100, "truncated": true}));
 }
 
@@ -82,18 +139,50 @@ async fn grep_finds_lines_as_the_reference_shows_them() {
     let room = Room::new();
     small(&room);
     let output = room.output("grep", json!({"pattern": "hi"})).await;
-    assert_eq!((output.title.as_str(), &output.metadata), ("hi", &json!({"matches": 2, "truncated": false})));
-    insta::assert_snapshot!(output.output, @"");
+    assert_eq!(
+        (output.title.as_str(), &output.metadata),
+        ("hi", &json!({"matches": 2, "truncated": false}))
+    );
+    insta::assert_snapshot!(output.output, @r"
+    Found 2 matches
+    ROOM/project/hello.txt:
+      Line 1: hi there
+
+
+    ROOM/project/.hidden/h.txt:
+      Line 1: hi hidden
+    ");
     room.file("long.txt", "a".repeat(3000));
     for (input, want) in [
-        (json!({"pattern": "hi", "include": "h*.txt", "path": ".hidden"}), "Found 1 matches\nROOM/project/.hidden/h.txt:\n  Line 1: hi hidden\n"),
-        (json!({"pattern": "x", "include": "*.{ts,tsx}"}), "Found 1 matches\nROOM/project/code.ts:\n  Line 2:     if (x) {\n"),
-        (json!({"pattern": "hi", "path": room.project().join("hello.txt")}), "Found 1 matches\nROOM/project/hello.txt:\n  Line 1: hi there\n"),
+        (
+            json!({"pattern": "hi", "include": "h*.txt", "path": ".hidden"}),
+            "Found 1 matches\nROOM/project/.hidden/h.txt:\n  Line 1: hi hidden\n",
+        ),
+        (
+            json!({"pattern": "x", "include": "*.{ts,tsx}"}),
+            "Found 1 matches\nROOM/project/code.ts:\n  Line 2:     if (x) {\n",
+        ),
+        (
+            json!({"pattern": "hi", "path": room.project().join("hello.txt")}),
+            "Found 1 matches\nROOM/project/hello.txt:\n  Line 1: hi there\n",
+        ),
         (json!({"pattern": "nothere"}), "No files found"),
-        (json!({"pattern": "hi\\nthere|^HI"}), "the literal \"\\n\" is not allowed"),
-        (json!({"pattern": "(?i)^HI THERE$"}), "Found 1 matches\nROOM/project/hello.txt:\n  Line 1: hi there\n"),
-        (json!({"pattern": "("}), "regex parse error:\n    (\n    ^\nerror: unclosed group"),
-        (json!({"pattern": "x", "path": "nope"}), "There is nothing at ROOM/project/nope"),
+        (
+            json!({"pattern": "hi\\nthere|^HI"}),
+            "the literal \"\\n\" is not allowed in a regex",
+        ),
+        (
+            json!({"pattern": "(?i)^HI THERE$"}),
+            "Found 1 matches\nROOM/project/hello.txt:\n  Line 1: hi there\n",
+        ),
+        (
+            json!({"pattern": "("}),
+            "regex parse error:\n    (\n    ^\nerror: unclosed group",
+        ),
+        (
+            json!({"pattern": "x", "path": "nope"}),
+            "There is nothing at ROOM/project/nope",
+        ),
         (json!({"pattern": ""}), "pattern is required"),
     ] {
         let done = room.execute("grep", input.clone()).await;

@@ -1,5 +1,11 @@
 //! The runtime and the bundled tools against real folders, real processes and a host that only writes down what it is asked.
 
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "helpers of tests; clippy only exempts the test functions"
+)]
+
 mod files;
 mod find;
 mod runtime;

@@ -22,7 +22,11 @@ fn spec(name: &str) -> ToolSpec {
 }
 
 fn answer(text: &str) -> Result<ToolOutput, ToolError> {
-    Ok(ToolOutput { title: "t".into(), output: text.into(), ..ToolOutput::default() })
+    Ok(ToolOutput {
+        title: "t".into(),
+        output: text.into(),
+        ..ToolOutput::default()
+    })
 }
 
 fn add(room: &Room, tool: FnTool) {
@@ -32,7 +36,12 @@ fn add(room: &Room, tool: FnTool) {
 #[tokio::test]
 async fn a_call_goes_through_every_stage_in_order() {
     let room = Room::new();
-    let ask = PermissionAsk { permission: "demo".into(), patterns: vec!["*".into()], always: vec!["*".into()], metadata: json!({}) };
+    let ask = PermissionAsk {
+        permission: "demo".into(),
+        patterns: vec!["*".into()],
+        always: vec!["*".into()],
+        metadata: json!({}),
+    };
     let tool = FnTool::new(spec("demo"), |input, ctx: ToolContext| async move {
         ctx.progress(Some("working".into()), json!({"at": 1}));
         answer(&format!("n is {}", input["n"]))
@@ -48,7 +57,13 @@ async fn a_call_goes_through_every_stage_in_order() {
         Ok(o)
     });
     let done = room.execute("demo", json!({"n": 1})).await;
-    insta::assert_snapshot!(room.host.lines(), @r#""#);
+    insta::assert_snapshot!(room.host.lines(), @r#"
+    hooks tool.before_call {"tool":"demo","sessionID":"ses_1","callID":"call_1"} -> {"args":{"n":1}}
+    ask demo ["*"] always ["*"]
+    started {"n":2}
+    progress working
+    hooks tool.after_result {"tool":"demo","sessionID":"ses_1","callID":"call_1","args":{"n":2}} -> {"title":"t","output":"n is 2","metadata":{"truncated":false}}
+    "#);
     assert_eq!(
         done.outcome,
         ToolOutcome::Completed {
@@ -62,20 +77,58 @@ async fn a_call_goes_through_every_stage_in_order() {
         }
     );
     assert_eq!(done.record.permissions, ["demo * -> allow"]);
-    assert_eq!((done.record.outcome.as_str(), &done.record.call.input), ("completed", &json!({"n": 1})));
+    assert_eq!(
+        (done.record.outcome.as_str(), &done.record.call.input),
+        ("completed", &json!({"n": 1}))
+    );
 }
 
 #[tokio::test]
 async fn bad_input_is_refused_before_anyone_is_asked() {
     let room = Room::new();
     for (tool, input, code, text) in [
-        ("bash", json!({}), "tool.invalid_input", "The bash tool was called with invalid arguments: SchemaError(Missing key\n  at [\"command\"]).\nPlease rewrite the input so it satisfies the expected schema."),
-        ("bash", json!("ls"), "tool.invalid_input", "SchemaError(Expected object, got \"ls\")"),
-        ("bash", Value::Null, "tool.invalid_input", "Expected object, got null"),
-        ("bash", json!({"command": "x", "timeout": 0}), "tool.invalid_input", "Expected a value greater than 0, got 0"),
-        ("read", json!({"filePath": "x", "offset": -1}), "tool.invalid_input", "greater than or equal to 0"),
-        ("nosuch", json!({}), "tool.not_found", "Model tried to call unavailable tool 'nosuch'. Available tools: "),
-        ("question", json!({"questions": []}), "tool.failed", "No user is there"),
+        (
+            "bash",
+            json!({}),
+            "tool.invalid_input",
+            "The bash tool was called with invalid arguments: SchemaError(Missing key\n  at [\"command\"]).\nPlease rewrite the input so it satisfies the expected schema.",
+        ),
+        (
+            "bash",
+            json!("ls"),
+            "tool.invalid_input",
+            "SchemaError(Expected object, got \"ls\")",
+        ),
+        (
+            "bash",
+            Value::Null,
+            "tool.invalid_input",
+            "Expected object, got null",
+        ),
+        (
+            "bash",
+            json!({"command": "x", "timeout": 0}),
+            "tool.invalid_input",
+            "Expected a value greater than 0, got 0",
+        ),
+        (
+            "read",
+            json!({"filePath": "x", "offset": -1}),
+            "tool.invalid_input",
+            "greater than or equal to 0",
+        ),
+        (
+            "nosuch",
+            json!({}),
+            "tool.not_found",
+            "Model tried to call unavailable tool 'nosuch'. Available tools: ",
+        ),
+        (
+            "question",
+            json!({"questions": []}),
+            "tool.failed",
+            "No user is there",
+        ),
     ] {
         let (got, message) = room.failure(tool, input).await;
         assert_eq!(got, code, "{tool}");
@@ -95,14 +148,21 @@ async fn arguments_that_a_hook_changed_are_checked_again() {
         let room = Room::new();
         let runs = Arc::new(AtomicU32::new(0));
         let count = runs.clone();
-        add(&room, FnTool::new(spec("demo"), move |_, _| {
-            count.fetch_add(1, Ordering::SeqCst);
-            async { answer("ran") }
-        }));
-        room.host.hook("tool.before_call", move |_| Ok(json!({"args": args})));
+        add(
+            &room,
+            FnTool::new(spec("demo"), move |_, _| {
+                count.fetch_add(1, Ordering::SeqCst);
+                async { answer("ran") }
+            }),
+        );
+        room.host
+            .hook("tool.before_call", move |_| Ok(json!({"args": args})));
         let (got, message) = room.failure("demo", json!({"n": 1})).await;
         assert_eq!(got, code);
-        assert!(message.starts_with("A plugin changed the arguments of the demo tool"), "{message}");
+        assert!(
+            message.starts_with("A plugin changed the arguments of the demo tool"),
+            "{message}"
+        );
         assert_eq!(runs.load(Ordering::SeqCst), 0);
         assert!(!room.host.lines().contains("started"));
     }
@@ -112,8 +172,12 @@ async fn arguments_that_a_hook_changed_are_checked_again() {
 #[tokio::test]
 async fn permission_is_asked_for_the_rewritten_command() {
     let room = Room::new();
-    room.host.hook("tool.before_call", |_| Ok(json!({"args": {"command": "echo rewritten"}})));
-    let output = room.output("bash", json!({"command": "echo original"})).await;
+    room.host.hook("tool.before_call", |_| {
+        Ok(json!({"args": {"command": "echo rewritten"}}))
+    });
+    let output = room
+        .output("bash", json!({"command": "echo original"}))
+        .await;
     assert_eq!(output.output, "rewritten\n");
     assert_eq!(room.asked(), [r#"bash ["echo rewritten"] ["echo *"]"#]);
 }
@@ -121,17 +185,28 @@ async fn permission_is_asked_for_the_rewritten_command() {
 #[tokio::test]
 async fn hooks_that_throw_become_the_error_text() {
     let room = Room::new();
-    room.host.hook("tool.before_call", |_| Err("blocked by recorder: bash".into()));
-    let got = room.failure("bash", json!({"command": "echo x > ran.txt"})).await;
-    assert_eq!(got, ("tool.blocked".into(), "blocked by recorder: bash".into()));
+    room.host.hook("tool.before_call", |_| {
+        Err("blocked by recorder: bash".into())
+    });
+    let got = room
+        .failure("bash", json!({"command": "echo x > ran.txt"}))
+        .await;
+    assert_eq!(
+        got,
+        ("tool.blocked".into(), "blocked by recorder: bash".into())
+    );
     assert!(!room.project().join("ran.txt").exists());
 
-    room.host.hook("execute.before_shell", |_| Err("no env for you".into()));
-    let got = room.failure("bash", json!({"command": "echo x > ran.txt"})).await;
+    room.host
+        .hook("execute.before_shell", |_| Err("no env for you".into()));
+    let got = room
+        .failure("bash", json!({"command": "echo x > ran.txt"}))
+        .await;
     assert_eq!(got, ("tool.blocked".into(), "no env for you".into()));
     assert!(!room.project().join("ran.txt").exists());
 
-    room.host.hook("tool.after_result", |_| Err("after threw".into()));
+    room.host
+        .hook("tool.after_result", |_| Err("after threw".into()));
     let got = room.failure("bash", json!({"command": "echo x"})).await;
     assert_eq!(got, ("tool.blocked".into(), "after threw".into()));
 }
@@ -140,29 +215,55 @@ async fn hooks_that_throw_become_the_error_text() {
 async fn a_refusal_is_the_hosts_text_and_the_after_hook_does_not_run() {
     let room = Room::new();
     *room.host.refuse.lock().unwrap() = Some("bash");
-    let done = room.execute("bash", json!({"command": "echo x > ran.txt"})).await;
+    let done = room
+        .execute("bash", json!({"command": "echo x > ran.txt"}))
+        .await;
     assert_eq!(done.record.outcome, "tool.denied");
     assert_eq!(done.record.permissions, ["bash echo x > ran.txt -> deny"]);
-    assert!(!room.host.lines().contains("tool.after_result") && !room.host.lines().contains("started"));
+    assert!(
+        !room.host.lines().contains("tool.after_result") && !room.host.lines().contains("started")
+    );
     assert!(!room.project().join("ran.txt").exists());
 }
 
 #[tokio::test]
 async fn long_output_of_any_tool_is_cut_and_kept() {
     let room = Room::new();
-    add(&room, FnTool::new(spec("long"), |_, _| async {
-        answer(&(0..3000).map(|n| format!("line {n}\n")).collect::<String>())
-    }));
+    add(
+        &room,
+        FnTool::new(spec("long"), |_, _| async {
+            answer(&(0..3000).map(|n| format!("line {n}\n")).collect::<String>())
+        }),
+    );
     let output = room.output("long", json!({"n": 1})).await;
-    assert!(output.output.contains("line 1999\n\n...1001 lines truncated..."), "{}", output.output);
+    assert!(
+        output
+            .output
+            .contains("line 1999\n\n...1001 lines truncated..."),
+        "{}",
+        output.output
+    );
     assert_eq!(output.metadata["truncated"], true);
     let saved = output.metadata["outputPath"].as_str().unwrap();
-    assert_eq!(std::fs::read_to_string(saved).unwrap().lines().count(), 3000);
+    assert_eq!(
+        std::fs::read_to_string(saved).unwrap().lines().count(),
+        3000
+    );
     // The model can read it, and is not asked about a folder outside.
     room.asked();
-    let read = room.output("read", json!({"filePath": saved, "offset": 2500, "limit": 1})).await;
+    let read = room
+        .output(
+            "read",
+            json!({"filePath": saved, "offset": 2500, "limit": 1}),
+        )
+        .await;
     assert!(read.output.contains("2500: line 2499"), "{}", read.output);
-    assert!(!room.asked().iter().any(|ask| ask.starts_with("external_directory")));
+    assert!(
+        !room
+            .asked()
+            .iter()
+            .any(|ask| ask.starts_with("external_directory"))
+    );
 }
 
 #[tokio::test]
@@ -170,10 +271,19 @@ async fn neither_a_tool_nor_a_hook_gets_around_the_limits() {
     let room = Room::new();
     let flood = "x\n".repeat(500_000);
     let text = flood.clone();
-    add(&room, FnTool::new(spec("liar"), move |_, _| {
-        let text = text.clone();
-        async move { Ok(ToolOutput { output: text, metadata: json!({"truncated": false}), ..ToolOutput::default() }) }
-    }));
+    add(
+        &room,
+        FnTool::new(spec("liar"), move |_, _| {
+            let text = text.clone();
+            async move {
+                Ok(ToolOutput {
+                    output: text,
+                    metadata: json!({"truncated": false}),
+                    ..ToolOutput::default()
+                })
+            }
+        }),
+    );
     let output = room.output("liar", json!({"n": 1})).await;
     assert!(output.output.len() < 128 * 1024);
     room.host.hook("tool.after_result", move |mut o| {
@@ -188,10 +298,19 @@ async fn neither_a_tool_nor_a_hook_gets_around_the_limits() {
 #[tokio::test]
 async fn what_hooks_leave_is_read_tolerantly() {
     let room = Room::new();
-    add(&room, FnTool::new(spec("demo"), |_, _| async { answer("out") }));
+    add(
+        &room,
+        FnTool::new(spec("demo"), |_, _| async { answer("out") }),
+    );
     for (left, want) in [
-        (json!({"title": "t", "output": 42, "metadata": {"truncated": false}}), ("t", "42")),
-        (json!({"title": null, "output": "new", "metadata": 3}), ("t", "new")),
+        (
+            json!({"title": "t", "output": 42, "metadata": {"truncated": false}}),
+            ("t", "42"),
+        ),
+        (
+            json!({"title": null, "output": "new", "metadata": 3}),
+            ("t", "new"),
+        ),
         (json!("gone"), ("t", "out")),
         (json!({}), ("t", "out")),
     ] {
@@ -209,7 +328,10 @@ async fn attachments_have_identifiers_before_hooks_see_them() {
     let output = room.output("read", json!({"filePath": "i.png"})).await;
     let attachment = &output.attachments.unwrap()[0];
     assert_eq!(attachment["url"], "data:image/png;base64,iVBORw==");
-    assert_eq!((&attachment["sessionID"], &attachment["messageID"]), (&json!("ses_1"), &json!("msg_1")));
+    assert_eq!(
+        (&attachment["sessionID"], &attachment["messageID"]),
+        (&json!("ses_1"), &json!("msg_1"))
+    );
     assert!(attachment["id"].as_str().unwrap().starts_with("prt_"));
     assert_eq!(output.output, "Image read successfully");
 }
@@ -222,14 +344,31 @@ async fn a_tool_that_hangs_panics_or_is_cancelled_costs_its_call() {
         std::future::pending::<()>().await;
         answer("never")
     };
-    add(&room, FnTool::new(spec("slow"), hang).deadline(Duration::from_millis(30)));
+    add(
+        &room,
+        FnTool::new(spec("slow"), hang).deadline(Duration::from_millis(30)),
+    );
     let done = room.execute("slow", json!({"n": 1})).await;
-    let ToolOutcome::Failed { code, message, metadata, .. } = done.outcome else { panic!() };
+    let ToolOutcome::Failed {
+        code,
+        message,
+        metadata,
+        ..
+    } = done.outcome
+    else {
+        panic!()
+    };
     assert_eq!(code, "tool.timeout");
-    assert_eq!(message, "The slow tool did not finish within 30 ms and was stopped.");
+    assert_eq!(
+        message,
+        "The slow tool did not finish within 30 ms and was stopped."
+    );
     assert_eq!(metadata, Some(json!({"step": 1})));
 
-    add(&room, FnTool::new(spec("bad"), |_, _| async { panic!("inside") }));
+    add(
+        &room,
+        FnTool::new(spec("bad"), |_, _| async { panic!("inside") }),
+    );
     assert_eq!(room.failure("bad", json!({"n": 1})).await.0, "tool.failed");
 
     add(&room, FnTool::new(spec("hang"), hang));
@@ -252,18 +391,36 @@ async fn only_read_only_tools_are_called_again_and_only_when_something_was_unava
     drop(switch);
     assert!(!flag.is_cancelled());
     // A refused connection is tried once more by webfetch, and is an error then.
-    let (code, message) = room.failure("webfetch", json!({"url": "http://127.0.0.1:1/"})).await;
+    let (code, message) = room
+        .failure("webfetch", json!({"url": "http://127.0.0.1:1/"}))
+        .await;
     assert_eq!(code, "tool.failed");
-    assert!(message.starts_with("Transport error (GET http://127.0.0.1:1/)"), "{message}");
+    assert!(
+        message.starts_with("Transport error (GET http://127.0.0.1:1/)"),
+        "{message}"
+    );
 }
 
 #[tokio::test]
 async fn a_plugins_tool_takes_the_place_of_ours() {
     let room = Room::new();
-    let names = |room: &Room| room.runtime.specs().into_iter().map(|s| s.name).collect::<Vec<_>>().join(" ");
+    let names = |room: &Room| {
+        room.runtime
+            .specs()
+            .into_iter()
+            .map(|s| s.name)
+            .collect::<Vec<_>>()
+            .join(" ")
+    };
     let before = names(&room);
-    assert_eq!(before, "invalid question bash read glob grep edit write task webfetch todowrite skill");
-    add(&room, FnTool::new(spec("bash"), |_, _| async { answer("mine") }));
+    assert_eq!(
+        before,
+        "invalid question bash read glob grep edit write task webfetch todowrite skill"
+    );
+    add(
+        &room,
+        FnTool::new(spec("bash"), |_, _| async { answer("mine") }),
+    );
     assert_eq!(names(&room), before);
     assert_eq!(room.output("bash", json!({"n": 1})).await.output, "mine");
     room.runtime.remove_source("plugin:test");
@@ -271,7 +428,10 @@ async fn a_plugins_tool_takes_the_place_of_ours() {
 
     let mut broken = spec("broken");
     broken.input_schema = json!({"type": 5});
-    let error = room.runtime.register(Arc::new(FnTool::new(broken, |_, _| async { answer("") }))).unwrap_err();
+    let error = room
+        .runtime
+        .register(Arc::new(FnTool::new(broken, |_, _| async { answer("") })))
+        .unwrap_err();
     assert_eq!(error.code(), "tool.bad_schema");
 }
 
@@ -281,11 +441,15 @@ async fn calls_that_name_no_tool_go_to_invalid() {
     let offered: Vec<String> = ["bash", "read"].map(String::from).to_vec();
     let call = room.runtime.route(room.call("READ", json!({})), &offered);
     assert_eq!(call.tool, "read");
-    let call = room.runtime.route(room.call("nosuch", json!({"a": 1})), &offered);
+    let call = room
+        .runtime
+        .route(room.call("nosuch", json!({"a": 1})), &offered);
     assert_eq!(call.tool, "invalid");
     let ctx = room.context(&call);
     let done = room.runtime.execute(call, ctx).await;
-    let ToolOutcome::Completed { output, .. } = done.outcome else { panic!() };
+    let ToolOutcome::Completed { output, .. } = done.outcome else {
+        panic!()
+    };
     assert_eq!(output.title, "Invalid Tool");
     assert_eq!(
         output.output,
@@ -296,10 +460,14 @@ async fn calls_that_name_no_tool_go_to_invalid() {
 #[test]
 fn schemas_are_the_references() {
     let room = Room::new();
-    let want: serde_json::Map<String, Value> = serde_json::from_str(include_str!("schemas.json")).unwrap();
+    let want: serde_json::Map<String, Value> =
+        serde_json::from_str(include_str!("schemas.json")).unwrap();
     let mut shown = Vec::new();
     for spec in room.runtime.specs() {
-        assert_eq!(spec.hidden, matches!(spec.name.as_str(), "invalid" | "question"));
+        assert_eq!(
+            spec.hidden,
+            matches!(spec.name.as_str(), "invalid" | "question")
+        );
         if !spec.hidden {
             assert_eq!(spec.input_schema, want[&spec.name], "{}", spec.name);
             assert!(spec.description.len() > 150, "{}", spec.name);

@@ -22,36 +22,68 @@ async fn output_and_exit_code() {
         ("true", "(no output)", json!(0)),
         ("printf 'no newline'", "no newline", json!(0)),
         ("cat", "(no output)", json!(0)),
-        ("kill -9 $$", "(no output)\n\n<shell_metadata>\nThe command was ended by signal 9.\n</shell_metadata>", Value::Null),
+        (
+            "kill -9 $$",
+            "(no output)\n\n<shell_metadata>\nThe command was ended by signal 9.\n</shell_metadata>",
+            Value::Null,
+        ),
         ("printf '\\377'", "\u{fffd}", json!(0)),
     ] {
         let (got, metadata) = run(&room, command).await;
-        assert_eq!((got.as_str(), &metadata["exit"]), (output, &exit), "{command}");
+        assert_eq!(
+            (got.as_str(), &metadata["exit"]),
+            (output, &exit),
+            "{command}"
+        );
         assert_eq!(metadata["truncated"], false);
     }
     let (_, metadata) = run(&room, "echo one").await;
-    assert_eq!(metadata, json!({"output": "one\n", "exit": 0, "truncated": false}));
+    assert_eq!(
+        metadata,
+        json!({"output": "one\n", "exit": 0, "truncated": false})
+    );
     let (output, metadata) = run(&room, "echo a; sleep 0.1; echo b >&2; sleep 0.1; echo c").await;
     assert_eq!(output, "a\nb\nc\n");
-    assert_eq!((&metadata["stdout"], &metadata["stderr"]), (&json!("a\nc\n"), &json!("b\n")));
+    assert_eq!(
+        (&metadata["stdout"], &metadata["stderr"]),
+        (&json!("a\nc\n"), &json!("b\n"))
+    );
 }
 
 #[tokio::test]
 async fn folder_and_environment() {
     let room = Room::new();
     room.file("sub/x", "");
-    let output = room.output("bash", json!({"command": "pwd", "workdir": "sub"})).await;
-    assert!(output.output.ends_with("ROOM/project/sub\n"), "{}", output.output);
-    let (_, message) = room.failure("bash", json!({"command": "pwd", "workdir": "nope"})).await;
-    assert_eq!(message, "There is no directory ROOM/project/nope to run the command in");
+    let output = room
+        .output("bash", json!({"command": "pwd", "workdir": "sub"}))
+        .await;
+    assert!(
+        output.output.ends_with("ROOM/project/sub\n"),
+        "{}",
+        output.output
+    );
+    let (_, message) = room
+        .failure("bash", json!({"command": "pwd", "workdir": "nope"}))
+        .await;
+    assert_eq!(
+        message,
+        "There is no directory ROOM/project/nope to run the command in"
+    );
     room.host.hook("execute.before_shell", |mut o| {
         o["env"] = json!({"RECORDER_ENV": "from-plugin", "N": 5, "GONE": null, "LD_PRELOAD": "/evil.so", "A=B": "x"});
         Ok(o)
     });
-    let (output, _) = run(&room, "echo $RECORDER_ENV $N $AGENT $OPENCODE $OUTRIGGER [$LD_PRELOAD$GONE] $0").await;
+    let (output, _) = run(
+        &room,
+        "echo $RECORDER_ENV $N $AGENT $OPENCODE $OUTRIGGER [$LD_PRELOAD$GONE] $0",
+    )
+    .await;
     assert_eq!(output, "from-plugin 5 1 1 1 [] /bin/sh\n");
     let log = room.host.lines();
-    let hook = format!(r#"hooks execute.before_shell {{"cwd":"{}","sessionID":"ses_1","callID":"call_1"}} -> {{"env":{{}}}}"#, room.project().display());
+    let hook = format!(
+        r#"hooks execute.before_shell {{"cwd":"{}","sessionID":"ses_1","callID":"call_1"}} -> {{"env":{{}}}}"#,
+        room.project().display()
+    );
     assert!(log.contains(&hook), "{log}");
 }
 
@@ -69,14 +101,32 @@ async fn progress_is_reported_while_it_runs() {
 #[tokio::test]
 async fn a_hundred_megabytes_are_cut_and_kept() {
     let room = Room::new();
-    let output = room.output("bash", json!({"command": "head -c 100000000 /dev/zero | tr '\\0' x; echo end"})).await;
+    let output = room
+        .output(
+            "bash",
+            json!({"command": "head -c 100000000 /dev/zero | tr '\\0' x; echo end"}),
+        )
+        .await;
     assert!(output.output.len() < 60 * 1024);
-    assert!(output.output.starts_with("...output truncated...\n\nFull output saved to: ROOM/artifacts/tool_call_1_"), "{}", &output.output[..200]);
+    assert!(
+        output.output.starts_with(
+            "...output truncated...\n\nFull output saved to: ROOM/artifacts/tool_call_1_"
+        ),
+        "{}",
+        &output.output[..200]
+    );
     assert!(output.output.ends_with("xend\n"));
     assert!(output.metadata["output"].as_str().unwrap().len() < 31_000);
     let kept = std::fs::metadata(output.metadata["outputPath"].as_str().unwrap()).unwrap();
     assert_eq!(kept.len(), 100_000_004);
-    assert!(room.host.progress.lock().unwrap().iter().all(|p| p.to_string().len() < 64 * 1024));
+    assert!(
+        room.host
+            .progress
+            .lock()
+            .unwrap()
+            .iter()
+            .all(|p| p.to_string().len() < 64 * 1024)
+    );
 }
 
 #[tokio::test]
@@ -84,12 +134,16 @@ async fn many_lines_are_cut_to_the_last_ones() {
     let room = Room::new();
     let (output, metadata) = run(&room, "seq 1 3000").await;
     let body = output.split("\n\n").nth(2).unwrap();
-    assert!(body.starts_with("1002\n1003\n") && body.ends_with("2999\n3000\n"), "{body}");
+    assert!(
+        body.starts_with("1002\n1003\n") && body.ends_with("2999\n3000\n"),
+        "{body}"
+    );
     assert_eq!(metadata["truncated"], true);
 }
 
 fn alive(pid: &str) -> bool {
-    std::fs::read_to_string(format!("/proc/{}/stat", pid.trim())).is_ok_and(|stat| !stat.contains(") Z "))
+    std::fs::read_to_string(format!("/proc/{}/stat", pid.trim()))
+        .is_ok_and(|stat| !stat.contains(") Z "))
 }
 
 fn gone(pids: &[String]) -> bool {
@@ -104,21 +158,28 @@ fn gone(pids: &[String]) -> bool {
 }
 
 // A child in the background, one in a session of its own.
-const FAMILY: &str = "sleep 600 & echo $! > a.pid; setsid sleep 600 & sleep 0.2; pgrep -n -x sleep > b.pid; echo $$ > c.pid; echo start; wait";
+const FAMILY: &str = "sleep 600 & echo $! > a.pid; setsid sh -c 'echo $$ > b.pid; exec sleep 600' & while ! [ -s b.pid ]; do sleep 0.02; done; echo start; echo $$ > c.pid; wait";
 
 fn family(room: &Room) -> Vec<String> {
-    ["a.pid", "b.pid", "c.pid"].map(|name| room.text(name)).to_vec()
+    ["a.pid", "b.pid", "c.pid"]
+        .map(|name| room.text(name))
+        .to_vec()
 }
 
 #[tokio::test]
 async fn a_timeout_kills_the_whole_tree_and_tells_what_was_printed() {
     let room = Room::new();
-    let output = room.output("bash", json!({"command": FAMILY, "timeout": 1500})).await;
+    let output = room
+        .output("bash", json!({"command": FAMILY, "timeout": 3000}))
+        .await;
     assert_eq!(
         output.output,
-        "start\n\n\n<shell_metadata>\nshell tool terminated command after exceeding timeout 1500 ms. If this command is expected to take longer and is not waiting for interactive input, retry with a larger timeout value in milliseconds.\n</shell_metadata>"
+        "start\n\n\n<shell_metadata>\nshell tool terminated command after exceeding timeout 3000 ms. If this command is expected to take longer and is not waiting for interactive input, retry with a larger timeout value in milliseconds.\n</shell_metadata>"
     );
-    assert_eq!(output.metadata, json!({"output": "start\n", "exit": null, "truncated": false}));
+    assert_eq!(
+        output.metadata,
+        json!({"output": "start\n", "exit": null, "truncated": false})
+    );
     assert!(gone(&family(&room)));
 }
 
@@ -153,17 +214,61 @@ async fn what_is_asked_for_commands() {
     let room = Room::new();
     room.file("sub/x", "");
     for (input, want) in [
-        (json!({"command": "echo hi && git commit -m x | cat; npm run build -- --x"}), vec![r#"bash ["echo hi","git commit -m x","cat","npm run build -- --x"] ["echo *","git commit *","cat *","npm run build *"]"#]),
-        (json!({"command": "cat /etc/hostname"}), vec![r#"external_directory ["/etc/*"] ["/etc/*"]"#, r#"bash ["cat /etc/hostname"] ["cat *"]"#]),
-        (json!({"command": "pwd", "workdir": "/tmp"}), vec![r#"external_directory ["/tmp/*"] ["/tmp/*"]"#, r#"bash ["pwd"] ["pwd *"]"#]),
-        (json!({"command": "cd /tmp && ls > /dev/null"}), vec![r#"external_directory ["/tmp/*"] ["/tmp/*"]"#, r#"bash ["ls > /dev/null"] ["ls *"]"#]),
+        (
+            json!({"command": "echo hi && git commit -m x | cat; npm run build -- --x"}),
+            vec![
+                r#"bash ["echo hi","git commit -m x","cat","npm run build -- --x"] ["echo *","git commit *","cat *","npm run build *"]"#,
+            ],
+        ),
+        (
+            json!({"command": "cat /etc/hostname"}),
+            vec![
+                r#"external_directory ["/etc/*"] ["/etc/*"]"#,
+                r#"bash ["cat /etc/hostname"] ["cat *"]"#,
+            ],
+        ),
+        (
+            json!({"command": "pwd", "workdir": "/tmp"}),
+            vec![
+                r#"external_directory ["/tmp/*"] ["/tmp/*"]"#,
+                r#"bash ["pwd"] ["pwd *"]"#,
+            ],
+        ),
+        (
+            json!({"command": "cd /tmp && ls > /dev/null"}),
+            vec![
+                r#"external_directory ["/tmp/*"] ["/tmp/*"]"#,
+                r#"bash ["ls > /dev/null"] ["ls *"]"#,
+            ],
+        ),
         (json!({"command": "cd sub"}), vec![]),
         (json!({"command": "A=1"}), vec![]),
-        (json!({"command": "echo $(rm -f nothing)"}), vec![r#"bash ["echo $(rm -f nothing)","rm -f nothing"] ["echo *","rm *"]"#]),
-        (json!({"command": "touch x; cp x sub/../../outside/y"}), vec![r#"external_directory ["ROOM/outside/*"] ["ROOM/outside/*"]"#, r#"bash ["touch x","cp x sub/../../outside/y"] ["touch *","cp *"]"#]),
-        (json!({"command": "echo x > ../outside/z"}), vec![r#"external_directory ["ROOM/outside/*"] ["ROOM/outside/*"]"#, r#"bash ["echo x > ../outside/z"] ["echo *"]"#]),
-        (json!({"command": "echo 'unclosed"}), vec![r#"bash ["echo 'unclosed"] ["echo 'unclosed"]"#]),
-        (json!({"command": "ls; ls"}), vec![r#"bash ["ls"] ["ls *"]"#]),
+        (
+            json!({"command": "echo $(rm -f nothing)"}),
+            vec![r#"bash ["echo $(rm -f nothing)","rm -f nothing"] ["echo *","rm *"]"#],
+        ),
+        (
+            json!({"command": "touch x; cp x sub/../../outside/y"}),
+            vec![
+                r#"external_directory ["ROOM/outside/*"] ["ROOM/outside/*"]"#,
+                r#"bash ["touch x","cp x sub/../../outside/y"] ["touch *","cp *"]"#,
+            ],
+        ),
+        (
+            json!({"command": "echo x > ../outside/z"}),
+            vec![
+                r#"external_directory ["ROOM/outside/*"] ["ROOM/outside/*"]"#,
+                r#"bash ["echo x > ../outside/z"] ["echo *"]"#,
+            ],
+        ),
+        (
+            json!({"command": "echo 'unclosed"}),
+            vec![r#"bash ["echo 'unclosed"] ["echo 'unclosed"]"#],
+        ),
+        (
+            json!({"command": "ls; ls"}),
+            vec![r#"bash ["ls"] ["ls *"]"#],
+        ),
     ] {
         *room.host.refuse.lock().unwrap() = Some("bash");
         room.execute("bash", input.clone()).await;

@@ -14,8 +14,8 @@ use outrigger_protocol::turn::HookPayload;
 use outrigger_sandbox::Spawner;
 use outrigger_tools::builtin::{Options, register_all};
 use outrigger_tools::{
-    AgentEntry, Executed, HookVerdict, Limits, NearbyInstruction, PermissionAsk, SkillEntry, SubagentAnswer,
-    SubagentRequest, ToolContext, ToolError, ToolHost, ToolRuntime,
+    AgentEntry, Executed, HookVerdict, Limits, NearbyInstruction, PermissionAsk, SkillEntry,
+    SubagentAnswer, SubagentRequest, ToolContext, ToolError, ToolHost, ToolRuntime,
 };
 use serde_json::{Value, json};
 
@@ -42,28 +42,52 @@ impl Host {
     pub(crate) fn lines(&self) -> String {
         self.log.lock().unwrap().join("\n")
     }
-    pub(crate) fn hook(&self, point: &'static str, answer: impl FnOnce(Value) -> Result<Value, String> + Send + 'static) {
-        self.hooks.lock().unwrap().push_back((point, Box::new(answer)));
+    pub(crate) fn hook(
+        &self,
+        point: &'static str,
+        answer: impl FnOnce(Value) -> Result<Value, String> + Send + 'static,
+    ) {
+        self.hooks
+            .lock()
+            .unwrap()
+            .push_back((point, Box::new(answer)));
     }
 }
 
 impl ToolHost for Host {
-    fn hooks<'a>(&'a self, point: &'static str, payload: HookPayload) -> BoxFuture<'a, HookVerdict> {
-        self.note(format!("hooks {point} {} -> {}", payload.input, payload.output));
+    fn hooks<'a>(
+        &'a self,
+        point: &'static str,
+        payload: HookPayload,
+    ) -> BoxFuture<'a, HookVerdict> {
+        self.note(format!(
+            "hooks {point} {} -> {}",
+            payload.input, payload.output
+        ));
         let mut waiting = self.hooks.lock().unwrap();
-        let next = waiting.iter().position(|(p, _)| *p == point).and_then(|at| waiting.remove(at));
+        let next = waiting
+            .iter()
+            .position(|(p, _)| *p == point)
+            .and_then(|at| waiting.remove(at));
         let (output, block) = match next.map(|(_, answer)| answer(payload.output.clone())) {
             None => (payload.output, None),
             Some(Ok(output)) => (output, None),
             Some(Err(message)) => {
-                let block = Block { code: "hook.threw".into(), message, details: Value::Null };
+                let block = Block {
+                    code: "hook.threw".into(),
+                    message,
+                    details: Value::Null,
+                };
                 (payload.output, Some(block))
             }
         };
         Box::pin(async move { HookVerdict { output, block } })
     }
     fn ask<'a>(&'a self, ask: PermissionAsk) -> BoxFuture<'a, Result<String, String>> {
-        self.note(format!("ask {} {:?} always {:?}", ask.permission, ask.patterns, ask.always));
+        self.note(format!(
+            "ask {} {:?} always {:?}",
+            ask.permission, ask.patterns, ask.always
+        ));
         let refused = *self.refuse.lock().unwrap() == Some(ask.permission.as_str());
         self.asks.lock().unwrap().push(ask);
         Box::pin(async move {
@@ -83,12 +107,19 @@ impl ToolHost for Host {
     fn publish(&self, event: Event) {
         self.note(format!("publish {}", event.kind()));
     }
-    fn subagent<'a>(&'a self, request: SubagentRequest) -> BoxFuture<'a, Result<SubagentAnswer, ToolError>> {
+    fn subagent<'a>(
+        &'a self,
+        request: SubagentRequest,
+    ) -> BoxFuture<'a, Result<SubagentAnswer, ToolError>> {
         self.note(format!("subagent {} {}", request.agent, request.prompt));
         Box::pin(async {
             Ok(SubagentAnswer {
                 session_id: "ses_child".into(),
-                model: ModelRef { provider_id: "mock".into(), model_id: "m1".into(), variant: None },
+                model: ModelRef {
+                    provider_id: "mock".into(),
+                    model_id: "m1".into(),
+                    variant: None,
+                },
                 text: "sub says done".into(),
             })
         })
@@ -97,7 +128,11 @@ impl ToolHost for Host {
         self.skills.lock().unwrap().clone()
     }
     fn agents(&self) -> Vec<AgentEntry> {
-        vec![AgentEntry { name: "general".into(), description: "does things".into(), subagent: true }]
+        vec![AgentEntry {
+            name: "general".into(),
+            description: "does things".into(),
+            subagent: true,
+        }]
     }
     fn set_todos<'a>(&'a self, todos: Vec<Todo>) -> BoxFuture<'a, Result<(), ToolError>> {
         *self.todos.lock().unwrap() = todos;
@@ -120,7 +155,10 @@ pub(crate) struct Room {
 impl Room {
     pub(crate) fn new() -> Self {
         let runtime = ToolRuntime::new();
-        let options = Options { shell: Some("/bin/sh".into()), ..Options::default() };
+        let options = Options {
+            shell: Some("/bin/sh".into()),
+            ..Options::default()
+        };
         register_all(&runtime, &options).unwrap();
         let base = tempfile::tempdir().unwrap();
         for dir in ["project", "artifacts", "outside"] {
@@ -203,7 +241,14 @@ impl Room {
     pub(crate) fn asked(&self) -> Vec<String> {
         let mut asks = self.host.asks.lock().unwrap();
         asks.drain(..)
-            .map(|a| self.plain(&format!("{} {} {}", a.permission, json!(a.patterns), json!(a.always))))
+            .map(|a| {
+                self.plain(&format!(
+                    "{} {} {}",
+                    a.permission,
+                    json!(a.patterns),
+                    json!(a.always)
+                ))
+            })
             .collect()
     }
 }

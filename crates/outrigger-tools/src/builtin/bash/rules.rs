@@ -14,8 +14,8 @@ use crate::shell::{Simple, Word, commands, prefix};
 const FOLDERS: &[&str] = &["cd", "chdir", "popd", "pushd"];
 // Commands whose arguments are paths. The reference's list, and a few more that write.
 const FILES: &[&str] = &[
-    "cat", "cd", "chdir", "chmod", "chown", "cp", "head", "ln", "mkdir", "mv", "pushd", "rm", "rmdir", "tail", "tee",
-    "touch",
+    "cat", "cd", "chdir", "chmod", "chown", "cp", "head", "ln", "mkdir", "mv", "pushd", "rm",
+    "rmdir", "tail", "tee", "touch",
 ];
 
 pub(super) fn workdir(input: &Value, ctx: &ToolContext) -> Result<Located, ToolError> {
@@ -81,12 +81,17 @@ fn rule(simple: &Simple) -> Option<(String, String)> {
     let words: Vec<&str> = simple.words.iter().map(|word| word.raw.as_str()).collect();
     let Some(name) = words.first() else {
         // A redirection alone empties a file.
-        return simple.writes.then(|| (simple.text.clone(), simple.text.clone()));
+        return simple
+            .writes
+            .then(|| (simple.text.clone(), simple.text.clone()));
     };
     if FOLDERS.contains(name) && !simple.writes {
         return None;
     }
-    Some((simple.text.clone(), format!("{} *", prefix(&words).join(" "))))
+    Some((
+        simple.text.clone(),
+        format!("{} *", prefix(&words).join(" ")),
+    ))
 }
 
 // Folders outside of the project that a command's arguments or redirections name.

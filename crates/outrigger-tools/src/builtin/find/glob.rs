@@ -56,7 +56,12 @@ fn target<'a>(input: &'a Value, ctx: &ToolContext) -> Result<(Located, &'a str),
     Ok((root(folder, ctx)?, if rest.is_empty() { "*" } else { rest }))
 }
 
-fn find(root: &Located, pattern: &str, anchored: bool, cancel: &CancelFlag) -> Result<Vec<Found>, ToolError> {
+fn find(
+    root: &Located,
+    pattern: &str,
+    anchored: bool,
+    cancel: &CancelFlag,
+) -> Result<Vec<Found>, ToolError> {
     if root.real.is_file() {
         return Err(ToolError::failed(format!(
             "glob path must be a directory: {}",
@@ -95,7 +100,13 @@ impl Tool for Glob {
         ctx: &ToolContext,
     ) -> Result<Vec<PermissionAsk>, ToolError> {
         let (root, _) = target(input, ctx)?;
-        Ok(asks("glob", text(input, "pattern"), &root, input.clone(), ctx))
+        Ok(asks(
+            "glob",
+            text(input, "pattern"),
+            &root,
+            input.clone(),
+            ctx,
+        ))
     }
 
     fn run<'a>(

@@ -62,7 +62,10 @@ impl Search {
         let matcher = RegexMatcherBuilder::new()
             .line_terminator(Some(b'\n'))
             .build(pattern)
-            .map_err(|e| ToolError::failed(e.to_string()))?;
+            // The crate quotes the pattern with a group of its own around it.
+            .map_err(|e| {
+                ToolError::failed(e.to_string().replace(&format!("(?:{pattern})"), pattern))
+            })?;
         let searcher = SearcherBuilder::new()
             .binary_detection(BinaryDetection::quit(0))
             .line_number(true)
@@ -120,7 +123,12 @@ fn shorten(line: &str) -> String {
     }
 }
 
-fn find(root: &Located, pattern: &str, include: Option<&str>, cancel: &CancelFlag) -> Result<Search, ToolError> {
+fn find(
+    root: &Located,
+    pattern: &str,
+    include: Option<&str>,
+    cancel: &CancelFlag,
+) -> Result<Search, ToolError> {
     if !root.real.exists() {
         return Err(ToolError::failed(format!(
             "There is nothing at {}",
@@ -178,7 +186,13 @@ impl Tool for Grep {
             return Err(ToolError::failed("pattern is required"));
         }
         let root = root(text(input, "path"), ctx)?;
-        Ok(asks("grep", text(input, "pattern"), &root, input.clone(), ctx))
+        Ok(asks(
+            "grep",
+            text(input, "pattern"),
+            &root,
+            input.clone(),
+            ctx,
+        ))
     }
 
     fn run<'a>(

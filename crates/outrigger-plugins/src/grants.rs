@@ -1,0 +1,136 @@
+//! What the user's environment hands to plugins.
+//!
+//! Plugins are told things by variables of their own names, which no list of ours can know; the reference hands them the
+//! whole environment. Here a variable passes unless its name or value says that it is a secret, a socket, or something
+//! that loads code into a runtime. And a variable that names a single file is the user's word that the file is meant: it
+//! can be read and written, or made in its folder; the modules of a package can be read. Folders, hidden places and the
+//! system's own are never granted this way.
+
+use std::ffi::{OsStr, OsString};
+use std::path::{Component, Path, PathBuf};
+
+use outrigger_sandbox::env::is_forbidden;
+
+/// Parts of names that say "secret" or "way into another program".
+const SECRET: [&str; 12] =
+    ["KEY", "TOKEN", "SECRET", "PASSW", "PASSPHRASE", "CREDENTIAL", "AUTH", "COOKIE", "SOCK", "DOCKER", "DBUS", "KUBE"];
+/// Variables of ours, and those that are replaced for every process.
+const OURS: [&str; 3] = ["OUTRIGGER_", "XDG_", "OPENCODE_SERVER_"];
+/// Variables that name places of the system and of the user, not files for a plugin.
+const PLACES: [&str; 9] = ["PATH", "HOME", "PWD", "OLDPWD", "SHELL", "TMPDIR", "MAIL", "_", "INFOPATH"];
+/// Folders that belong to the system.
+const SYSTEM: [&str; 8] = ["/proc", "/sys", "/dev", "/etc", "/boot", "/run", "/var/run", "/usr"];
+
+/// Variables and files for plugin processes.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Grants {
+    pub(crate) variables: Vec<(OsString, OsString)>,
+    pub(crate) read: Vec<PathBuf>,
+    pub(crate) write: Vec<PathBuf>,
+}
+
+impl Grants {
+    /// Reads the grants off an environment.
+    pub(crate) fn of(environment: impl IntoIterator<Item = (OsString, OsString)>) -> Self {
+        let variables: Vec<_> = environment.into_iter().filter(|(name, value)| passes(name, value)).collect();
+        let home = variables.iter().find(|(name, _)| name == "HOME").map(|(_, value)| PathBuf::from(value));
+        let mut grants = Self::default();
+        for (_, value) in variables.iter().filter(|(name, _)| !PLACES.iter().any(|place| name == place)) {
+            grants.add(Path::new(value), home.as_deref());
+        }
+        grants.variables = variables;
+        grants
+    }
+
+    fn add(&mut self, path: &Path, home: Option<&Path>) {
+        if !path.is_absolute() || !is_open_place(path) {
+            return;
+        }
+        let modules = path.ancestors().filter(|dir| dir.file_name() == Some(OsStr::new("node_modules"))).last();
+        match (path.metadata(), modules, path.parent()) {
+            (Ok(meta), Some(modules), _) if meta.is_file() => self.read.push(modules.to_path_buf()),
+            (Ok(meta), None, _) if meta.is_file() => self.write.push(path.to_path_buf()),
+            (Err(_), None, Some(folder)) if folder.is_dir() && is_narrow(folder, home) => {
+                self.write.push(folder.to_path_buf());
+            }
+            _ => {}
+        }
+    }
+}
+
+fn passes(name: &OsStr, value: &OsStr) -> bool {
+    let (Some(name), Some(value)) = (name.to_str(), value.to_str()) else { return false };
+    let upper = name.to_ascii_uppercase();
+    let login_in_url = value.split_once("://").is_some_and(|(_, rest)| rest.contains('@'));
+    !is_forbidden(name)
+        && !OURS.iter().any(|start| upper.starts_with(start))
+        && !SECRET.iter().any(|part| upper.contains(part))
+        && !login_in_url
+}
+
+/// Nothing hidden on the way, nothing of the system's, no way around.
+fn is_open_place(path: &Path) -> bool {
+    let plain = path.components().all(|part| match part {
+        Component::Normal(name) => !name.as_encoded_bytes().starts_with(b"."),
+        Component::ParentDir => false,
+        _ => true,
+    });
+    plain && !SYSTEM.iter().any(|root| path.starts_with(root))
+}
+
+/// A folder that many things share is too much for one file's sake.
+fn is_narrow(folder: &Path, home: Option<&Path>) -> bool {
+    folder.components().count() > 2 && Some(folder) != home && folder != std::env::temp_dir()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn secrets_and_code_loaders_stay_out() {
+        for (name, value, want) in [
+            ("ACME_MODE", "fast", true),
+            ("PATH", "/bin", true),
+            ("ANTHROPIC_API_KEY", "x", false),
+            ("GITHUB_TOKEN", "x", false),
+            ("DB_PASSWORD", "x", false),
+            ("SSH_AUTH_SOCK", "/tmp/a/b", false),
+            ("NODE_OPTIONS", "--require x", false),
+            ("LD_PRELOAD", "x.so", false),
+            ("OUTRIGGER_LOG", "debug", false),
+            ("DATABASE_URL", "postgres://user:pass@host/db", false),
+            ("ACME_URL", "https://example.invalid/", true),
+        ] {
+            assert_eq!(passes(OsStr::new(name), OsStr::new(value)), want, "{name}");
+        }
+    }
+
+    #[test]
+    fn named_files_are_granted_and_folders_are_not() {
+        let root = tempfile::tempdir().unwrap();
+        // A hidden component would be refused, and temporary folders are named with one by default.
+        let root = std::fs::canonicalize(root.path()).unwrap();
+        let base = root.parent().unwrap().join(format!("grants-{}", std::process::id()));
+        for dir in ["out", "pkg/node_modules/acme/dist", ".secret"] {
+            std::fs::create_dir_all(base.join(dir)).unwrap();
+        }
+        for file in ["out/there.txt", "pkg/node_modules/acme/dist/index.js", ".secret/key"] {
+            std::fs::write(base.join(file), "").unwrap();
+        }
+        let var = |name: &str, path: &str| (OsString::from(name), base.join(path).into_os_string());
+        let grants = Grants::of([
+            var("A", "out/there.txt"),
+            var("B", "out/new.txt"),
+            var("C", "pkg/node_modules/acme/dist/index.js"),
+            var("D", ".secret/key"),
+            var("E", "out"),
+            ("F".into(), "/etc/passwd".into()),
+            ("G".into(), "/new-at-the-root".into()),
+            ("H".into(), std::env::temp_dir().join("new-in-tmp").into_os_string()),
+        ]);
+        std::fs::remove_dir_all(&base).unwrap();
+        assert_eq!(grants.write, [base.join("out/there.txt"), base.join("out")]);
+        assert_eq!(grants.read, [base.join("pkg/node_modules")]);
+    }
+}
