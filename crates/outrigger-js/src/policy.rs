@@ -42,10 +42,14 @@ pub fn default_policy(
             .ok()
             .filter(|real| real != folder);
         for place in [Some(folder.clone()), real].into_iter().flatten() {
+            // Bun finds a `node_modules` by its name in the listing of the folder around it.
+            policy.list.extend(homes_of_modules(&place));
             policy.read.extend(modules_of(&place));
             policy.read.push(place);
         }
     }
+    policy.list.sort();
+    policy.list.dedup();
     policy.read.sort();
     policy.read.dedup();
     policy
@@ -71,6 +75,12 @@ fn modules_of(place: &Path) -> Vec<PathBuf> {
         .chain(beside)
         .chain(manifest)
         .collect()
+}
+
+fn homes_of_modules(place: &Path) -> impl Iterator<Item = PathBuf> {
+    // The root and its children are no package's home, and the names below them are everybody's.
+    let home = |folder: &&Path| folder.components().count() > 2 && folder.join("node_modules").is_dir();
+    place.ancestors().filter(home).map(Path::to_path_buf)
 }
 
 #[cfg(test)]

@@ -13,7 +13,9 @@ pub enum PluginError {
         spec: String,
     },
     /// An npm package whose `exports` name no server entry. The reference skips it too.
-    #[error("{spec} has `exports` but no server entry (`exports[\"./server\"]` or `main`), so it is not a server plugin")]
+    #[error(
+        "{spec} has `exports` but no server entry (`exports[\"./server\"]` or `main`), so it is not a server plugin"
+    )]
     NoServerEntry {
         /// As declared.
         spec: String,
@@ -165,7 +167,9 @@ pub enum PluginError {
         message: String,
     },
     /// Its process failed too often.
-    #[error("the plugin process {process} is off after {restarts} restarts in {seconds} s; last: {cause}")]
+    #[error(
+        "the plugin process {process} is off after {restarts} restarts in {seconds} s; last: {cause}"
+    )]
     Off {
         /// Which.
         process: String,
@@ -201,7 +205,11 @@ pub enum PluginError {
 }
 
 fn tail(lines: &str) -> String {
-    if lines.is_empty() { String::new() } else { format!(":\n{lines}") }
+    if lines.is_empty() {
+        String::new()
+    } else {
+        format!(":\n{lines}")
+    }
 }
 
 impl PluginError {
@@ -248,8 +256,12 @@ impl PluginError {
                 "check the path; a relative one starts at the folder of the configuration file that names it"
             }
             Self::Spec { .. } => "write `name`, `name@version`, `./path` or `file:///path`",
-            Self::Incompatible { .. } => "pin a version of the plugin that supports this host: `name@version`",
-            Self::NoInstaller { .. } => "install Bun (`npm install -g bun`) or npm, or set OUTRIGGER_BUN to Bun's path",
+            Self::Incompatible { .. } => {
+                "pin a version of the plugin that supports this host: `name@version`"
+            }
+            Self::NoInstaller { .. } => {
+                "install Bun (`npm install -g bun`) or npm, or set OUTRIGGER_BUN to Bun's path"
+            }
             Self::Install { .. } => "check the name and version, the network and your .npmrc",
             Self::Hung { .. } => "raise the load deadline if the plugin is only slow",
             Self::Off { .. } => "remove the plugin named above, then start again",
@@ -262,6 +274,9 @@ impl PluginError {
     /// It is left out on purpose, as the reference leaves it out; this is not a failure.
     #[must_use]
     pub fn is_skip(&self) -> bool {
-        matches!(self, Self::Deprecated { .. } | Self::NoServerEntry { .. } | Self::Disabled { .. })
+        matches!(
+            self,
+            Self::Deprecated { .. } | Self::NoServerEntry { .. } | Self::Disabled { .. }
+        )
     }
 }

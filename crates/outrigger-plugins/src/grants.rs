@@ -12,30 +12,57 @@ use std::path::{Component, Path, PathBuf};
 use outrigger_sandbox::env::is_forbidden;
 
 /// Parts of names that say "secret" or "way into another program".
-const SECRET: [&str; 12] =
-    ["KEY", "TOKEN", "SECRET", "PASSW", "PASSPHRASE", "CREDENTIAL", "AUTH", "COOKIE", "SOCK", "DOCKER", "DBUS", "KUBE"];
+const SECRET: [&str; 12] = [
+    "KEY",
+    "TOKEN",
+    "SECRET",
+    "PASSW",
+    "PASSPHRASE",
+    "CREDENTIAL",
+    "AUTH",
+    "COOKIE",
+    "SOCK",
+    "DOCKER",
+    "DBUS",
+    "KUBE",
+];
 /// Variables of ours, and those that are replaced for every process.
 const OURS: [&str; 3] = ["OUTRIGGER_", "XDG_", "OPENCODE_SERVER_"];
 /// Variables that name places of the system and of the user, not files for a plugin.
-const PLACES: [&str; 9] = ["PATH", "HOME", "PWD", "OLDPWD", "SHELL", "TMPDIR", "MAIL", "_", "INFOPATH"];
+const PLACES: [&str; 9] = [
+    "PATH", "HOME", "PWD", "OLDPWD", "SHELL", "TMPDIR", "MAIL", "_", "INFOPATH",
+];
 /// Folders that belong to the system.
-const SYSTEM: [&str; 8] = ["/proc", "/sys", "/dev", "/etc", "/boot", "/run", "/var/run", "/usr"];
+const SYSTEM: [&str; 8] = [
+    "/proc", "/sys", "/dev", "/etc", "/boot", "/run", "/var/run", "/usr",
+];
 
 /// Variables and files for plugin processes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Grants {
     pub(crate) variables: Vec<(OsString, OsString)>,
-    pub(crate) read: Vec<PathBuf>,
+    /// Folders of packages; they are read with the modules around them, like a plugin's own.
+    pub(crate) packages: Vec<PathBuf>,
+    /// Files, and folders of files that are not there yet.
     pub(crate) write: Vec<PathBuf>,
 }
 
 impl Grants {
     /// Reads the grants off an environment.
     pub(crate) fn of(environment: impl IntoIterator<Item = (OsString, OsString)>) -> Self {
-        let variables: Vec<_> = environment.into_iter().filter(|(name, value)| passes(name, value)).collect();
-        let home = variables.iter().find(|(name, _)| name == "HOME").map(|(_, value)| PathBuf::from(value));
+        let variables: Vec<_> = environment
+            .into_iter()
+            .filter(|(name, value)| passes(name, value))
+            .collect();
+        let home = variables
+            .iter()
+            .find(|(name, _)| name == "HOME")
+            .map(|(_, value)| PathBuf::from(value));
         let mut grants = Self::default();
-        for (_, value) in variables.iter().filter(|(name, _)| !PLACES.iter().any(|place| name == place)) {
+        for (_, value) in variables
+            .iter()
+            .filter(|(name, _)| !PLACES.iter().any(|place| name == place))
+        {
             grants.add(Path::new(value), home.as_deref());
         }
         grants.variables = variables;
@@ -46,11 +73,15 @@ impl Grants {
         if !path.is_absolute() || !is_open_place(path) {
             return;
         }
-        let modules = path.ancestors().filter(|dir| dir.file_name() == Some(OsStr::new("node_modules"))).last();
-        match (path.metadata(), modules, path.parent()) {
-            (Ok(meta), Some(modules), _) if meta.is_file() => self.read.push(modules.to_path_buf()),
-            (Ok(meta), None, _) if meta.is_file() => self.write.push(path.to_path_buf()),
-            (Err(_), None, Some(folder)) if folder.is_dir() && is_narrow(folder, home) => {
+        let in_package = path
+            .ancestors()
+            .any(|dir| dir.file_name() == Some(OsStr::new("node_modules")));
+        match (path.metadata(), path.parent()) {
+            (Ok(meta), Some(folder)) if meta.is_file() && in_package => {
+                self.packages.push(folder.to_path_buf())
+            }
+            (Ok(meta), _) if meta.is_file() => self.write.push(path.to_path_buf()),
+            (Err(_), Some(folder)) if !in_package && folder.is_dir() && is_narrow(folder, home) => {
                 self.write.push(folder.to_path_buf());
             }
             _ => {}
@@ -59,9 +90,13 @@ impl Grants {
 }
 
 fn passes(name: &OsStr, value: &OsStr) -> bool {
-    let (Some(name), Some(value)) = (name.to_str(), value.to_str()) else { return false };
+    let (Some(name), Some(value)) = (name.to_str(), value.to_str()) else {
+        return false;
+    };
     let upper = name.to_ascii_uppercase();
-    let login_in_url = value.split_once("://").is_some_and(|(_, rest)| rest.contains('@'));
+    let login_in_url = value
+        .split_once("://")
+        .is_some_and(|(_, rest)| rest.contains('@'));
     !is_forbidden(name)
         && !OURS.iter().any(|start| upper.starts_with(start))
         && !SECRET.iter().any(|part| upper.contains(part))
@@ -111,11 +146,18 @@ mod tests {
         let root = tempfile::tempdir().unwrap();
         // A hidden component would be refused, and temporary folders are named with one by default.
         let root = std::fs::canonicalize(root.path()).unwrap();
-        let base = root.parent().unwrap().join(format!("grants-{}", std::process::id()));
+        let base = root
+            .parent()
+            .unwrap()
+            .join(format!("grants-{}", std::process::id()));
         for dir in ["out", "pkg/node_modules/acme/dist", ".secret"] {
             std::fs::create_dir_all(base.join(dir)).unwrap();
         }
-        for file in ["out/there.txt", "pkg/node_modules/acme/dist/index.js", ".secret/key"] {
+        for file in [
+            "out/there.txt",
+            "pkg/node_modules/acme/dist/index.js",
+            ".secret/key",
+        ] {
             std::fs::write(base.join(file), "").unwrap();
         }
         let var = |name: &str, path: &str| (OsString::from(name), base.join(path).into_os_string());
@@ -127,10 +169,13 @@ mod tests {
             var("E", "out"),
             ("F".into(), "/etc/passwd".into()),
             ("G".into(), "/new-at-the-root".into()),
-            ("H".into(), std::env::temp_dir().join("new-in-tmp").into_os_string()),
+            (
+                "H".into(),
+                std::env::temp_dir().join("new-in-tmp").into_os_string(),
+            ),
         ]);
         std::fs::remove_dir_all(&base).unwrap();
         assert_eq!(grants.write, [base.join("out/there.txt"), base.join("out")]);
-        assert_eq!(grants.read, [base.join("pkg/node_modules")]);
+        assert_eq!(grants.packages, [base.join("pkg/node_modules/acme/dist")]);
     }
 }

@@ -72,9 +72,24 @@ struct Slot {
 }
 
 impl Group {
-    pub(crate) fn new(key: u64, name: String, launch: Arc<Launch>, members: Vec<usize>) -> Arc<Self> {
-        let state = State { members, recent: VecDeque::new(), off: None };
-        Arc::new(Self { key, name, launch, state: tokio::sync::Mutex::new(state), slot: Mutex::default() })
+    pub(crate) fn new(
+        key: u64,
+        name: String,
+        launch: Arc<Launch>,
+        members: Vec<usize>,
+    ) -> Arc<Self> {
+        let state = State {
+            members,
+            recent: VecDeque::new(),
+            off: None,
+        };
+        Arc::new(Self {
+            key,
+            name,
+            launch,
+            state: tokio::sync::Mutex::new(state),
+            slot: Mutex::default(),
+        })
     }
 
     fn slot(&self) -> MutexGuard<'_, Slot> {
@@ -117,10 +132,15 @@ impl Group {
         if slot.generation != generation {
             return false;
         }
-        let Some(live) = slot.live.take() else { return false };
+        let Some(live) = slot.live.take() else {
+            return false;
+        };
         slot.cause = Some(cause.to_owned());
         drop(slot);
-        tracing::warn!("plugin process {} (generation {generation}) is given up: {cause}", self.name);
+        tracing::warn!(
+            "plugin process {} (generation {generation}) is given up: {cause}",
+            self.name
+        );
         live.gone.send_replace(Some(cause.to_owned()));
         true
     }
@@ -150,7 +170,9 @@ impl Group {
     async fn admit(&self, state: &mut State, cause: String) -> Result<(), String> {
         let limit = self.launch.settings.restarts;
         let now = Instant::now();
-        state.recent.retain(|at| now.saturating_duration_since(*at) < limit.within);
+        state
+            .recent
+            .retain(|at| now.saturating_duration_since(*at) < limit.within);
         if state.recent.len() >= limit.most {
             let error = PluginError::Off {
                 process: self.name.clone(),
@@ -161,7 +183,10 @@ impl Group {
             return Err(self.switch_off(state, &error));
         }
         state.recent.push_back(now);
-        if let Some(power) = u32::try_from(state.recent.len()).ok().and_then(|count| count.checked_sub(2)) {
+        if let Some(power) = u32::try_from(state.recent.len())
+            .ok()
+            .and_then(|count| count.checked_sub(2))
+        {
             tokio::time::sleep(BACKOFF.saturating_mul(4_u32.saturating_pow(power))).await;
         }
         Ok(())
@@ -187,7 +212,10 @@ impl Group {
         let mut order = Order::Together;
         loop {
             if state.members.is_empty() {
-                let error = PluginError::Process { process: self.name.clone(), message: "no plugin of it is left".into() };
+                let error = PluginError::Process {
+                    process: self.name.clone(),
+                    message: "no plugin of it is left".into(),
+                };
                 return Err(self.switch_off(state, &error));
             }
             let generation = {
@@ -201,11 +229,18 @@ impl Group {
             match self.launch.start(&self.name, &state.members, order).await {
                 Ok(loaded) => {
                     let mut answers = loaded.plugins.into_iter();
-                    state.members.retain(|index| registry.adopt(*index, answers.next().unwrap_or_default()));
+                    state
+                        .members
+                        .retain(|index| registry.adopt(*index, answers.next().unwrap_or_default()));
                     if state.members.is_empty() {
                         continue;
                     }
-                    let live = Live { process: loaded.process, generation, serial: loaded.serial, gone: watch::Sender::new(None) };
+                    let live = Live {
+                        process: loaded.process,
+                        generation,
+                        serial: loaded.serial,
+                        gone: watch::Sender::new(None),
+                    };
                     return self.install(live);
                 }
                 Err(Failed::Culprit(index, error)) => {
@@ -215,7 +250,10 @@ impl Group {
                 Err(Failed::Unclear) if order == Order::Together => order = Order::OneByOne,
                 Err(Failed::Unclear) => {
                     let message = "it did not answer while it loaded plugins".to_owned();
-                    let error = PluginError::Process { process: self.name.clone(), message };
+                    let error = PluginError::Process {
+                        process: self.name.clone(),
+                        message,
+                    };
                     return Err(self.switch_off(state, &error));
                 }
                 Err(Failed::Process(error)) => return Err(self.switch_off(state, &error)),
@@ -249,7 +287,10 @@ impl Group {
                 slot.pending.extend_from_slice(events);
                 let over = slot.pending.len().saturating_sub(MAX_PENDING);
                 if over > 0 {
-                    tracing::warn!("plugin process {}: {over} events were dropped while it was being started", self.name);
+                    tracing::warn!(
+                        "plugin process {}: {over} events were dropped while it was being started",
+                        self.name
+                    );
                     slot.pending.drain(..over);
                 }
             }
@@ -272,7 +313,8 @@ impl Group {
             slot.live.take()
         };
         let Some(live) = live else { return };
-        live.gone.send_replace(Some("its plugins are being disposed of".to_owned()));
+        live.gone
+            .send_replace(Some("its plugins are being disposed of".to_owned()));
         let end = tokio::time::Instant::now() + deadline;
         let mut live = live;
         // Calls let go of it as soon as they are polled again.
@@ -286,7 +328,10 @@ impl Group {
                 }
             }
         };
-        if let Err(error) = process.shutdown(end.saturating_duration_since(tokio::time::Instant::now())).await {
+        if let Err(error) = process
+            .shutdown(end.saturating_duration_since(tokio::time::Instant::now()))
+            .await
+        {
             tracing::debug!("plugin process {}: {error}", self.name);
         }
     }

@@ -28,7 +28,10 @@ struct Copied(BTreeMap<PathBuf, (u64, u64)>);
 ///
 /// # Errors
 /// When the folder cannot be made or a file cannot be copied.
-pub(crate) fn prepare(private: &Path, config: Option<&Path>) -> io::Result<Vec<(OsString, OsString)>> {
+pub(crate) fn prepare(
+    private: &Path,
+    config: Option<&Path>,
+) -> io::Result<Vec<(OsString, OsString)>> {
     let folders = [
         ("HOME", private.join("home")),
         ("XDG_CONFIG_HOME", private.join("home/.config")),
@@ -45,12 +48,21 @@ pub(crate) fn prepare(private: &Path, config: Option<&Path>) -> io::Result<Vec<(
     // oh-my-opencode asks the host over the SDK only where this file is (facts 4, care list 8).
     let data = private.join("home/.local/share/opencode");
     fs::create_dir_all(&data)?;
-    fs::OpenOptions::new().create(true).append(true).open(data.join("opencode.db"))?;
+    fs::OpenOptions::new()
+        .create(true)
+        .append(true)
+        .open(data.join("opencode.db"))?;
     if let Some(config) = config {
         // The record lies outside, where no plugin can put a link in its place.
-        copy_changed(config, &private.join("home/.config/opencode"), &private.with_extension("copied.json"))?;
+        copy_changed(
+            config,
+            &private.join("home/.config/opencode"),
+            &private.with_extension("copied.json"),
+        )?;
     }
-    Ok(folders.map(|(name, folder)| (OsString::from(name), folder.into_os_string())).into())
+    Ok(folders
+        .map(|(name, folder)| (OsString::from(name), folder.into_os_string()))
+        .into())
 }
 
 fn only_ours(folder: &Path) -> io::Result<()> {
@@ -59,22 +71,39 @@ fn only_ours(folder: &Path) -> io::Result<()> {
 }
 
 fn copy_changed(from: &Path, to: &Path, record: &Path) -> io::Result<()> {
-    let mut copied: Copied =
-        fs::read(record).ok().and_then(|bytes| serde_json::from_slice(&bytes).ok()).unwrap_or_default();
+    let mut copied: Copied = fs::read(record)
+        .ok()
+        .and_then(|bytes| serde_json::from_slice(&bytes).ok())
+        .unwrap_or_default();
     let mut files = Vec::new();
     collect(from, &mut files);
     let mut changed = false;
     for file in files {
-        let Ok(relative) = file.strip_prefix(from) else { continue };
-        let Ok(meta) = fs::metadata(&file) else { continue };
-        let stamp = meta.modified().ok().and_then(|time| time.duration_since(UNIX_EPOCH).ok());
-        let mark = (meta.len(), stamp.map_or(0, |stamp| u64::try_from(stamp.as_millis()).unwrap_or(0)));
+        let Ok(relative) = file.strip_prefix(from) else {
+            continue;
+        };
+        let Ok(meta) = fs::metadata(&file) else {
+            continue;
+        };
+        let stamp = meta
+            .modified()
+            .ok()
+            .and_then(|time| time.duration_since(UNIX_EPOCH).ok());
+        let mark = (
+            meta.len(),
+            stamp.map_or(0, |stamp| u64::try_from(stamp.as_millis()).unwrap_or(0)),
+        );
         if copied.0.get(relative) == Some(&mark) {
             continue;
         }
         // A plugin may have put links here; what they point to must not be written through.
         let target = to.join(relative);
-        let Some(folder) = target.parent().filter(|folder| Roots::new([to]).contains(folder).is_ok()) else { continue };
+        let Some(folder) = target
+            .parent()
+            .filter(|folder| Roots::new([to]).contains(folder).is_ok())
+        else {
+            continue;
+        };
         fs::create_dir_all(folder)?;
         match fs::remove_file(&target) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
@@ -91,12 +120,19 @@ fn copy_changed(from: &Path, to: &Path, record: &Path) -> io::Result<()> {
 }
 
 fn collect(folder: &Path, files: &mut Vec<PathBuf>) {
-    let Ok(entries) = fs::read_dir(folder) else { return };
+    let Ok(entries) = fs::read_dir(folder) else {
+        return;
+    };
     let mut entries: Vec<_> = entries.flatten().map(|entry| entry.path()).collect();
     entries.sort();
     for path in entries {
-        let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-        let Ok(meta) = fs::metadata(&path) else { continue };
+        let name = path
+            .file_name()
+            .and_then(|name| name.to_str())
+            .unwrap_or_default();
+        let Ok(meta) = fs::metadata(&path) else {
+            continue;
+        };
         // A link to a folder could lead in a circle.
         let link = fs::symlink_metadata(&path).is_ok_and(|meta| meta.is_symlink());
         if meta.is_dir() && !link && !LEFT_OUT.contains(&name) {
@@ -122,7 +158,9 @@ mod tests {
         fs::write(config.join("agent/a.md"), "a").unwrap();
 
         let env = prepare(&private, Some(&config)).unwrap();
-        assert!(env.iter().all(|(_, folder)| Path::new(folder).starts_with(&private) && Path::new(folder).is_dir()));
+        assert!(env.iter().all(
+            |(_, folder)| Path::new(folder).starts_with(&private) && Path::new(folder).is_dir()
+        ));
         let copy = private.join("home/.config/opencode");
         assert!(copy.join("opencode.json").is_file() && copy.join("agent/a.md").is_file());
         assert!(!copy.join("node_modules").exists());
@@ -135,7 +173,10 @@ mod tests {
         std::os::unix::fs::symlink(config.join("agent/a.md"), copy.join("opencode.json")).unwrap();
         fs::write(config.join("opencode.json"), r#"{"model":"x/y"}"#).unwrap();
         prepare(&private, Some(&config)).unwrap();
-        assert_eq!(fs::read_to_string(copy.join("opencode.json")).unwrap(), r#"{"model":"x/y"}"#);
+        assert_eq!(
+            fs::read_to_string(copy.join("opencode.json")).unwrap(),
+            r#"{"model":"x/y"}"#
+        );
         assert_eq!(fs::read_to_string(config.join("agent/a.md")).unwrap(), "a");
     }
 }

@@ -35,7 +35,11 @@ impl Cache {
     /// A cache at `<cache>/plugins`. Without an installer it answers only what is there.
     #[must_use]
     pub fn new(cache: &Path, installer: Option<Installer>, spawner: Spawner) -> Self {
-        Self { root: cache.join("plugins"), installer, spawner }
+        Self {
+            root: cache.join("plugins"),
+            installer,
+            spawner,
+        }
     }
 
     /// The folder that holds the installed plugins and the lock file.
@@ -53,7 +57,9 @@ impl Cache {
             return Ok(Some(found));
         }
         let lock = LockFile::read(&self.root)?;
-        Ok(lock.find(name, request).and_then(|locked| self.at(name, &locked.version)))
+        Ok(lock
+            .find(name, request)
+            .and_then(|locked| self.at(name, &locked.version)))
     }
 
     /// The package for a request, installed now if it is not there. `installing` is called before that begins.
@@ -71,7 +77,9 @@ impl Cache {
             return Ok(found);
         }
         let Some(installer) = &self.installer else {
-            return Err(PluginError::NoInstaller { spec: spec.to_owned() });
+            return Err(PluginError::NoInstaller {
+                spec: spec.to_owned(),
+            });
         };
         installing();
         let _held = hold(&self.root, &format!("package {name}")).await?;
@@ -81,26 +89,35 @@ impl Cache {
         }
         let staging = Staging::new(&self.root, name)?;
         let wanted = format!("{name}@{request}");
-        installer.add(&self.spawner, staging.path(), spec, &wanted).await?;
-        let version = version_of(&staging.path().join("node_modules").join(name)).ok_or_else(|| {
-            PluginError::NotInstalled {
-                spec: spec.to_owned(),
-                installer: installer.name().to_owned(),
-                path: staging.path().join("node_modules").join(name),
-            }
-        })?;
+        installer
+            .add(&self.spawner, staging.path(), spec, &wanted)
+            .await?;
+        let version =
+            version_of(&staging.path().join("node_modules").join(name)).ok_or_else(|| {
+                PluginError::NotInstalled {
+                    spec: spec.to_owned(),
+                    installer: installer.name().to_owned(),
+                    path: staging.path().join("node_modules").join(name),
+                }
+            })?;
         let integrity = integrity(staging.path(), name);
         let place = self.place(name, &version);
         if self.at(name, &version).is_none() {
             staging.into_place(&place)?;
         }
-        let entry = Locked { name: name.to_owned(), requested: request.to_owned(), version, integrity };
+        let entry = Locked {
+            name: name.to_owned(),
+            requested: request.to_owned(),
+            version,
+            integrity,
+        };
         LockFile::record(&self.root, entry.clone()).await?;
-        self.at(name, &entry.version).ok_or_else(|| PluginError::NotInstalled {
-            spec: spec.to_owned(),
-            installer: installer.name().to_owned(),
-            path: place,
-        })
+        self.at(name, &entry.version)
+            .ok_or_else(|| PluginError::NotInstalled {
+                spec: spec.to_owned(),
+                installer: installer.name().to_owned(),
+                path: place,
+            })
     }
 
     fn place(&self, name: &str, version: &str) -> PathBuf {
@@ -121,11 +138,13 @@ impl Cache {
 }
 
 fn version_of(package: &Path) -> Option<String> {
-    let manifest: Value = serde_json::from_slice(&fs::read(package.join("package.json")).ok()?).ok()?;
+    let manifest: Value =
+        serde_json::from_slice(&fs::read(package.join("package.json")).ok()?).ok()?;
     let version = manifest.get("version")?.as_str()?;
     // It becomes part of a folder's name.
     let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '+');
-    (!version.is_empty() && version.chars().all(plain) && !version.starts_with('.')).then(|| version.to_owned())
+    (!version.is_empty() && version.chars().all(plain) && !version.starts_with('.'))
+        .then(|| version.to_owned())
 }
 
 /// A folder beside the final one, removed again unless it was moved into place.
@@ -138,8 +157,15 @@ pub(crate) struct Staging {
 impl Staging {
     /// An empty folder with an empty `package.json`. Leftovers of a dead host with the same number are removed.
     pub(crate) fn new(root: &Path, name: &str) -> Result<Self, PluginError> {
-        let path = root.join(".staging").join(format!("{}.{}", name.replace('/', "+"), std::process::id()));
-        let failed = |error: std::io::Error| PluginError::Cache { path: path.clone(), message: error.to_string() };
+        let path = root.join(".staging").join(format!(
+            "{}.{}",
+            name.replace('/', "+"),
+            std::process::id()
+        ));
+        let failed = |error: std::io::Error| PluginError::Cache {
+            path: path.clone(),
+            message: error.to_string(),
+        };
         if path.exists() {
             fs::remove_dir_all(&path).map_err(failed)?;
         }
@@ -154,7 +180,10 @@ impl Staging {
 
     /// Moves the folder to where it belongs, in place of a broken one.
     pub(crate) fn into_place(mut self, place: &Path) -> Result<(), PluginError> {
-        let failed = |error: std::io::Error| PluginError::Cache { path: place.to_owned(), message: error.to_string() };
+        let failed = |error: std::io::Error| PluginError::Cache {
+            path: place.to_owned(),
+            message: error.to_string(),
+        };
         if let Some(folder) = place.parent() {
             fs::create_dir_all(folder).map_err(failed)?;
         }
@@ -185,8 +214,13 @@ fn integrity(dir: &Path, name: &str) -> Option<String> {
     }
     let lock = fs::read_to_string(dir.join("bun.lock")).ok()?;
     let start = format!("\"{name}\": [");
-    let line = lock.lines().map(str::trim).find(|line| line.starts_with(&start))?;
-    let sum = line.split('"').filter(|word| word.starts_with("sha512-") || word.starts_with("sha1-")).next_back()?;
+    let line = lock
+        .lines()
+        .map(str::trim)
+        .find(|line| line.starts_with(&start))?;
+    let sum = line
+        .split('"')
+        .rfind(|word| word.starts_with("sha512-") || word.starts_with("sha1-"))?;
     Some(sum.to_owned())
 }
 
@@ -203,7 +237,10 @@ mod tests {
             "{\n \"packages\": {\n  \"demo\": [\"demo@1.0.0\", \"\", { \"bin\": {} }, \"sha512-AAA==\"],\n\n  \"demo2\": [\"x\", {}, \"sha512-B\"],\n }\n}\n",
         )
         .unwrap();
-        assert_eq!(integrity(dir.path(), "demo").as_deref(), Some("sha512-AAA=="));
+        assert_eq!(
+            integrity(dir.path(), "demo").as_deref(),
+            Some("sha512-AAA==")
+        );
         fs::write(
             dir.path().join("package-lock.json"),
             r#"{"packages":{"node_modules/demo":{"version":"1.0.0","integrity":"sha512-CCC"}}}"#,
@@ -215,8 +252,18 @@ mod tests {
     #[test]
     fn a_version_that_would_leave_the_cache_is_no_version() {
         let dir = tempfile::tempdir().unwrap();
-        for (version, ok) in [("1.2.3", true), ("1.0.0-beta.1+x", true), ("../../x", false), ("..", false), ("", false)] {
-            fs::write(dir.path().join("package.json"), format!(r#"{{"version":"{version}"}}"#)).unwrap();
+        for (version, ok) in [
+            ("1.2.3", true),
+            ("1.0.0-beta.1+x", true),
+            ("../../x", false),
+            ("..", false),
+            ("", false),
+        ] {
+            fs::write(
+                dir.path().join("package.json"),
+                format!(r#"{{"version":"{version}"}}"#),
+            )
+            .unwrap();
             assert_eq!(version_of(dir.path()).is_some(), ok, "{version}");
         }
     }

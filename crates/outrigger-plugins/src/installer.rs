@@ -21,8 +21,18 @@ const LINES: usize = 12;
 
 /// Variables that installers read beyond the usual ones: where the registry is and how to reach it.
 const VARIABLES: &[&str] = &[
-    "npm_config_*", "NPM_CONFIG_*", "NPM_TOKEN", "BUN_CONFIG_*", "BUN_INSTALL*", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY",
-    "http_proxy", "https_proxy", "no_proxy", "NODE_EXTRA_CA_CERTS",
+    "npm_config_*",
+    "NPM_CONFIG_*",
+    "NPM_TOKEN",
+    "BUN_CONFIG_*",
+    "BUN_INSTALL*",
+    "HTTP_PROXY",
+    "HTTPS_PROXY",
+    "NO_PROXY",
+    "http_proxy",
+    "https_proxy",
+    "no_proxy",
+    "NODE_EXTRA_CA_CERTS",
 ];
 
 /// A program that installs npm packages.
@@ -64,9 +74,17 @@ impl Installer {
     ///
     /// # Errors
     /// `plugin.install` with the installer's last lines, `plugin.installer` when it could not be run.
-    pub async fn add(&self, spawner: &Spawner, dir: &Path, spec: &str, package: &str) -> Result<(), PluginError> {
+    pub async fn add(
+        &self,
+        spawner: &Spawner,
+        dir: &Path,
+        spec: &str,
+        package: &str,
+    ) -> Result<(), PluginError> {
         let spec_for = match self {
-            Self::Bun(bun) => Spec::new(bun).args(["add", "--ignore-scripts", "--exact", "--no-progress"]),
+            Self::Bun(bun) => {
+                Spec::new(bun).args(["add", "--ignore-scripts", "--exact", "--no-progress"])
+            }
             Self::Npm(npm) => npm_install(npm),
         };
         self.run(spawner, spec_for.arg(package), dir, spec).await
@@ -76,22 +94,43 @@ impl Installer {
     ///
     /// # Errors
     /// As [`Installer::add`].
-    pub async fn install(&self, spawner: &Spawner, dir: &Path, spec: &str) -> Result<(), PluginError> {
+    pub async fn install(
+        &self,
+        spawner: &Spawner,
+        dir: &Path,
+        spec: &str,
+    ) -> Result<(), PluginError> {
         let spec_for = match self {
-            Self::Bun(bun) => Spec::new(bun).args(["install", "--ignore-scripts", "--frozen-lockfile", "--no-progress"]),
+            Self::Bun(bun) => Spec::new(bun).args([
+                "install",
+                "--ignore-scripts",
+                "--frozen-lockfile",
+                "--no-progress",
+            ]),
             // Not `npm ci`: it refuses the whole lock when a registry lacks an optional package of another platform.
             Self::Npm(npm) => npm_install(npm),
         };
         self.run(spawner, spec_for, dir, spec).await
     }
 
-    async fn run(&self, spawner: &Spawner, command: Spec, dir: &Path, spec: &str) -> Result<(), PluginError> {
-        let command = command.vars(env::allow_list(VARIABLES)).cwd(dir).label(format!("{} for {spec}", self.name()));
-        let output = run(spawner, command, DEADLINE, OUTPUT).await.map_err(|error| PluginError::Sandbox {
-            spec: spec.to_owned(),
-            installer: self.name().to_owned(),
-            message: error.to_string(),
-        })?;
+    async fn run(
+        &self,
+        spawner: &Spawner,
+        command: Spec,
+        dir: &Path,
+        spec: &str,
+    ) -> Result<(), PluginError> {
+        let command = command
+            .vars(env::allow_list(VARIABLES))
+            .cwd(dir)
+            .label(format!("{} for {spec}", self.name()));
+        let output = run(spawner, command, DEADLINE, OUTPUT)
+            .await
+            .map_err(|error| PluginError::Sandbox {
+                spec: spec.to_owned(),
+                installer: self.name().to_owned(),
+                message: error.to_string(),
+            })?;
         if output.exit.success() && !output.timed_out {
             return Ok(());
         }
@@ -99,7 +138,11 @@ impl Installer {
         if output.timed_out {
             lines.push_str(&format!("\n(stopped after {} s)", DEADLINE.as_secs()));
         }
-        Err(PluginError::Install { spec: spec.to_owned(), installer: self.name().to_owned(), lines })
+        Err(PluginError::Install {
+            spec: spec.to_owned(),
+            installer: self.name().to_owned(),
+            lines,
+        })
     }
 }
 
@@ -117,14 +160,25 @@ fn npm_install(npm: &Path) -> Spec {
 
 // Errors go to stderr in both; what stdout says behind them is seldom more than a summary.
 fn last_lines(stdout: &[u8], stderr: &[u8]) -> String {
-    let text = if stderr.iter().all(u8::is_ascii_whitespace) { stdout } else { stderr };
+    let text = if stderr.iter().all(u8::is_ascii_whitespace) {
+        stdout
+    } else {
+        stderr
+    };
     let text = String::from_utf8_lossy(text);
     let lines: Vec<&str> = text
         .lines()
         .map(str::trim_end)
-        .filter(|line| !line.is_empty() && !line.starts_with("npm warn") && !line.contains("A complete log of this run"))
+        .filter(|line| {
+            !line.is_empty()
+                && !line.starts_with("npm warn")
+                && !line.contains("A complete log of this run")
+        })
         .collect();
-    lines.get(lines.len().saturating_sub(LINES)..).unwrap_or_default().join("\n")
+    lines
+        .get(lines.len().saturating_sub(LINES)..)
+        .unwrap_or_default()
+        .join("\n")
 }
 
 #[cfg(test)]
@@ -135,14 +189,23 @@ mod tests {
     fn the_last_lines_of_stderr_or_else_of_stdout() {
         let many: String = (0..40).map(|i| format!("line {i}\n")).collect();
         let tail = last_lines(b"out", many.as_bytes());
-        assert!(tail.starts_with("line 28") && tail.ends_with("line 39"), "{tail}");
+        assert!(
+            tail.starts_with("line 28") && tail.ends_with("line 39"),
+            "{tail}"
+        );
         assert_eq!(last_lines(b"only out\n", b" \n"), "only out");
-        assert_eq!(last_lines(b"", b"npm warn old\nnpm error code E404\n"), "npm error code E404");
+        assert_eq!(
+            last_lines(b"", b"npm warn old\nnpm error code E404\n"),
+            "npm error code E404"
+        );
     }
 
     #[test]
     fn a_known_bun_comes_first_and_an_empty_path_has_nothing() {
-        assert_eq!(Installer::find_in(Some(Path::new("/x/bun")), &"".into()), Some(Installer::Bun("/x/bun".into())));
+        assert_eq!(
+            Installer::find_in(Some(Path::new("/x/bun")), &"".into()),
+            Some(Installer::Bun("/x/bun".into()))
+        );
         assert_eq!(Installer::find_in(None, &"".into()), None);
     }
 }

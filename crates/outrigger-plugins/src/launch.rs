@@ -78,12 +78,22 @@ enum Stuck {
 
 impl Launch {
     /// Starts a process for `members` and loads them.
-    pub(crate) async fn start(&self, name: &str, members: &[usize], order: Order) -> Result<Loaded, Failed> {
+    pub(crate) async fn start(
+        &self,
+        name: &str,
+        members: &[usize],
+        order: Order,
+    ) -> Result<Loaded, Failed> {
         static SERIAL: AtomicU64 = AtomicU64::new(1);
         let serial = SERIAL.fetch_add(1, Ordering::Relaxed);
         let registry = Arc::clone(&self.registry);
-        let relay = Relay::new(Arc::clone(&self.handler), serial, move |id| registry.stage_of(id, Stage::Starting));
-        let process = self.process(name, members, Arc::clone(&relay)).await.map_err(Failed::Process)?;
+        let relay = Relay::new(Arc::clone(&self.handler), serial, move |id| {
+            registry.stage_of(id, Stage::Starting)
+        });
+        let process = self
+            .process(name, members, Arc::clone(&relay))
+            .await
+            .map_err(Failed::Process)?;
         let mut plugins = Vec::with_capacity(members.len());
         let batches: Vec<&[usize]> = match order {
             Order::Together => vec![members],
@@ -95,42 +105,78 @@ impl Launch {
                 Err(stuck) => return Err(self.blame(&process, &relay, batch, stuck)),
             }
         }
-        Ok(Loaded { process, serial, plugins })
+        Ok(Loaded {
+            process,
+            serial,
+            plugins,
+        })
     }
 
-    async fn process(&self, name: &str, members: &[usize], relay: Arc<Relay>) -> Result<JsProcess, PluginError> {
-        let failed = |message: String| PluginError::Process { process: name.to_owned(), message };
+    async fn process(
+        &self,
+        name: &str,
+        members: &[usize],
+        relay: Arc<Relay>,
+    ) -> Result<JsProcess, PluginError> {
+        let failed = |message: String| PluginError::Process {
+            process: name.to_owned(),
+            message,
+        };
         let private_dir = self.homes.join(name.replace(['/', '\\'], "+"));
-        let own = home::prepare(&private_dir, self.user_config.as_deref())
-            .map_err(|error| failed(format!("its folder {} cannot be made: {error}", private_dir.display())))?;
+        let own = home::prepare(&private_dir, self.user_config.as_deref()).map_err(|error| {
+            failed(format!(
+                "its folder {} cannot be made: {error}",
+                private_dir.display()
+            ))
+        })?;
         let extra: Vec<&str> = self.settings.env.iter().map(String::as_str).collect();
-        let Grants { variables, read, write } = Grants::of(std::env::vars_os());
+        let Grants {
+            variables,
+            packages,
+            write,
+        } = Grants::of(std::env::vars_os());
         let mut env = env::allow_list(&extra);
         env.retain(|(name, _)| !name.as_encoded_bytes().starts_with(b"XDG_"));
         // Of two variables of one name the later one counts: what leads into the private folder comes last.
         let known: Vec<OsString> = env.iter().map(|(name, _)| name.clone()).collect();
-        env.extend(variables.into_iter().filter(|(name, _)| !known.contains(name)));
+        env.extend(
+            variables
+                .into_iter()
+                .filter(|(name, _)| !known.contains(name)),
+        );
         env.retain(|(name, _)| !own.iter().any(|(ours, _)| ours == name));
         env.extend(own);
         let policy = self.settings.sandbox.then(|| {
-            let mut folders: Vec<PathBuf> =
-                members.iter().filter_map(|i| self.registry.with(*i, |p| p.resolved.as_ref().map(|r| r.dir.clone()))?).collect();
+            let mut folders: Vec<PathBuf> = members
+                .iter()
+                .filter_map(|i| {
+                    self.registry
+                        .with(*i, |p| p.resolved.as_ref().map(|r| r.dir.clone()))?
+                })
+                .collect();
             folders.extend(self.modules.as_ref().map(|modules| modules.root.clone()));
-            let mut policy = default_policy(&self.runtime.path, &self.directory, &folders, &private_dir);
-            if !(read.is_empty() && write.is_empty()) {
-                tracing::info!("[plugin:{name}] files named by the environment: read {read:?}, write {write:?}");
+            if !(packages.is_empty() && write.is_empty()) {
+                tracing::info!("[plugin:{name}] named by the environment: packages {packages:?}, files {write:?}");
             }
-            policy.read.extend(read);
+            folders.extend(packages);
+            let mut policy = default_policy(&self.runtime.path, &self.directory, &folders, &private_dir);
             policy.write.extend(write);
             // Outside version control the reference's worktree is `/`, which is nobody's project.
-            if self.worktree.parent().is_some() { policy.write(&self.worktree) } else { policy }
+            if self.worktree.parent().is_some() {
+                policy.write(&self.worktree)
+            } else {
+                policy
+            }
         });
         JsProcess::start(StartOptions {
             runtime: self.runtime.clone(),
             spawner: self.spawner.clone(),
             policy,
             env,
-            limits: Limits { data: self.settings.memory, ..Limits::default() },
+            limits: Limits {
+                data: self.settings.memory,
+                ..Limits::default()
+            },
             private_dir,
             name: name.to_owned(),
             handler: relay,
@@ -139,17 +185,26 @@ impl Launch {
         })
         .await
         .map_err(|error| match error {
-            JsError::RuntimeTooOld { .. } => PluginError::NoRuntime { message: error.to_string(), hint: error.hint() },
+            JsError::RuntimeTooOld { .. } => PluginError::NoRuntime {
+                message: error.to_string(),
+                hint: error.hint(),
+            },
             error => failed(error.to_string()),
         })
     }
 
     // Each step of loading has the deadline, not all of them together: ten slow plugins are no hang.
-    async fn load(&self, process: &JsProcess, relay: &Relay, batch: &[usize]) -> Result<Initialized, Stuck> {
+    async fn load(
+        &self,
+        process: &JsProcess,
+        relay: &Relay,
+        batch: &[usize],
+    ) -> Result<Initialized, Stuck> {
         let deadline = self.settings.deadlines.load;
         let initialize = self.initialize(batch);
         let steps = u32::try_from(2 * batch.len() + 1).unwrap_or(u32::MAX);
-        let mut call = std::pin::pin!(process.initialize(&initialize, deadline.saturating_mul(steps)));
+        let mut call =
+            std::pin::pin!(process.initialize(&initialize, deadline.saturating_mul(steps)));
         let mut ticks = relay.ticks();
         loop {
             tokio::select! {
@@ -180,8 +235,14 @@ impl Launch {
             worktree: self.worktree.to_string_lossy().into_owned(),
             project: self.project.clone(),
             server_url: self.server_url.clone(),
-            sdk: self.modules.as_ref().map(|modules| modules.sdk.to_string_lossy().into_owned()),
-            modules: self.modules.as_ref().map(|modules| modules.root.to_string_lossy().into_owned()),
+            sdk: self
+                .modules
+                .as_ref()
+                .map(|modules| modules.sdk.to_string_lossy().into_owned()),
+            modules: self
+                .modules
+                .as_ref()
+                .map(|modules| modules.root.to_string_lossy().into_owned()),
             plugins: batch.iter().filter_map(entry).collect(),
         }
     }
@@ -189,13 +250,22 @@ impl Launch {
     // Imports run side by side: with several open, what the process said last proves nothing. A plugin function that was
     // entered and has not answered does.
     fn blame(&self, process: &JsProcess, relay: &Relay, batch: &[usize], stuck: Stuck) -> Failed {
-        let id = |index: &usize| self.registry.with(*index, |plugin| plugin.id.clone()).unwrap_or_default();
+        let id = |index: &usize| {
+            self.registry
+                .with(*index, |plugin| plugin.id.clone())
+                .unwrap_or_default()
+        };
         let stage = |index: &usize| relay.stage_of(&id(index)).unwrap_or_default();
         let starting = batch.iter().find(|index| stage(index) == "starting");
         let open: Vec<&usize> = batch
             .iter()
             .filter(|index| !matches!(stage(index).as_str(), "ready" | "failed"))
-            .filter(|index| process.all_entered().iter().any(|enter| enter.plugin == id(index)))
+            .filter(|index| {
+                process
+                    .all_entered()
+                    .iter()
+                    .any(|enter| enter.plugin == id(index))
+            })
             .collect();
         let (index, what) = match (starting, open.as_slice(), batch) {
             (Some(index), ..) => (*index, "server"),
@@ -210,7 +280,11 @@ impl Launch {
             index,
             match stuck {
                 Stuck::Silent => PluginError::Hung { plugin, what, ms },
-                Stuck::Error(error) => PluginError::Crashed { plugin, what, message: error.to_string() },
+                Stuck::Error(error) => PluginError::Crashed {
+                    plugin,
+                    what,
+                    message: error.to_string(),
+                },
             },
         )
     }
@@ -220,6 +294,9 @@ impl Launch {
             Stuck::Silent => "it did not answer while it loaded plugins".to_owned(),
             Stuck::Error(error) => error.to_string(),
         };
-        PluginError::Process { process: process.name().to_owned(), message }
+        PluginError::Process {
+            process: process.name().to_owned(),
+            message,
+        }
     }
 }

@@ -61,7 +61,9 @@ impl LockFile {
     /// What a request was answered with.
     #[must_use]
     pub fn find(&self, name: &str, requested: &str) -> Option<&Locked> {
-        self.plugins.iter().find(|locked| locked.name == name && locked.requested == requested)
+        self.plugins
+            .iter()
+            .find(|locked| locked.name == name && locked.requested == requested)
     }
 
     /// Writes an entry down, in place of an earlier one of the same name and request. Other hosts' entries are kept.
@@ -72,9 +74,11 @@ impl LockFile {
         let _held = hold(cache, "lock-file").await?;
         let mut file = Self::read(cache)?;
         file.version = 1;
-        file.plugins.retain(|locked| (&locked.name, &locked.requested) != (&entry.name, &entry.requested));
+        file.plugins
+            .retain(|locked| (&locked.name, &locked.requested) != (&entry.name, &entry.requested));
         file.plugins.push(entry);
-        file.plugins.sort_by(|a, b| (&a.name, &a.requested).cmp(&(&b.name, &b.requested)));
+        file.plugins
+            .sort_by(|a, b| (&a.name, &a.requested).cmp(&(&b.name, &b.requested)));
         file.write(cache)
     }
 
@@ -93,7 +97,9 @@ impl LockFile {
 
 /// A lock between hosts (`flock`). It ends when this is dropped, and with the process that holds it.
 #[derive(Debug)]
-pub(crate) struct Held(#[expect(dead_code, reason = "the lock lives as long as the file is open")] File);
+pub(crate) struct Held(
+    #[expect(dead_code, reason = "the lock lives as long as the file is open")] File,
+);
 
 /// Waits for the lock `name` of a cache folder. The lock files stay: removing one would let two hosts hold it.
 ///
@@ -101,7 +107,9 @@ pub(crate) struct Held(#[expect(dead_code, reason = "the lock lives as long as t
 /// `plugin.cache` when the folder or the lock cannot be made.
 pub(crate) async fn hold(cache: &Path, name: &str) -> Result<Held, PluginError> {
     let path = cache.join(".locks").join(file_name(name));
-    let folder = path.parent().map_or_else(|| cache.to_owned(), Path::to_path_buf);
+    let folder = path
+        .parent()
+        .map_or_else(|| cache.to_owned(), Path::to_path_buf);
     fs::create_dir_all(&folder).map_err(|error| broken(&folder, error))?;
     let file = OpenOptions::new()
         .create(true)
@@ -124,7 +132,10 @@ fn file_name(name: &str) -> PathBuf {
 }
 
 fn broken(path: &Path, error: impl std::fmt::Display) -> PluginError {
-    PluginError::Cache { path: path.to_owned(), message: error.to_string() }
+    PluginError::Cache {
+        path: path.to_owned(),
+        message: error.to_string(),
+    }
 }
 
 #[cfg(test)]
@@ -132,14 +143,23 @@ mod tests {
     use super::*;
 
     fn locked(name: &str, requested: &str, version: &str) -> Locked {
-        Locked { name: name.into(), requested: requested.into(), version: version.into(), integrity: None }
+        Locked {
+            name: name.into(),
+            requested: requested.into(),
+            version: version.into(),
+            integrity: None,
+        }
     }
 
     #[tokio::test]
     async fn entries_are_replaced_sorted_and_kept() {
         let dir = tempfile::tempdir().unwrap();
         assert_eq!(LockFile::read(dir.path()).unwrap(), LockFile::default());
-        for entry in [locked("b", "latest", "1.0.0"), locked("a", "^2", "2.1.0"), locked("b", "latest", "1.1.0")] {
+        for entry in [
+            locked("b", "latest", "1.0.0"),
+            locked("a", "^2", "2.1.0"),
+            locked("b", "latest", "1.1.0"),
+        ] {
             LockFile::record(dir.path(), entry).await.unwrap();
         }
         let text = fs::read_to_string(dir.path().join(LOCK_FILE)).unwrap();
@@ -161,7 +181,10 @@ mod tests {
         }
         "#);
         let file = LockFile::read(dir.path()).unwrap();
-        assert_eq!(file.find("b", "latest").map(|l| l.version.as_str()), Some("1.1.0"));
+        assert_eq!(
+            file.find("b", "latest").map(|l| l.version.as_str()),
+            Some("1.1.0")
+        );
         assert_eq!(file.find("b", "^1"), None);
     }
 
@@ -171,7 +194,9 @@ mod tests {
         let mut tasks = tokio::task::JoinSet::new();
         for i in 0..20 {
             let cache = dir.path().to_owned();
-            tasks.spawn(async move { LockFile::record(&cache, locked(&format!("p{i}"), "latest", "1.0.0")).await });
+            tasks.spawn(async move {
+                LockFile::record(&cache, locked(&format!("p{i}"), "latest", "1.0.0")).await
+            });
         }
         while let Some(done) = tasks.join_next().await {
             done.unwrap().unwrap();
@@ -183,7 +208,9 @@ mod tests {
     async fn a_broken_file_is_an_error_and_is_not_overwritten() {
         let dir = tempfile::tempdir().unwrap();
         fs::write(dir.path().join(LOCK_FILE), "{").unwrap();
-        let error = LockFile::record(dir.path(), locked("a", "1", "1.0.0")).await.unwrap_err();
+        let error = LockFile::record(dir.path(), locked("a", "1", "1.0.0"))
+            .await
+            .unwrap_err();
         assert_eq!(error.code(), "plugin.cache");
         assert_eq!(fs::read_to_string(dir.path().join(LOCK_FILE)).unwrap(), "{");
     }

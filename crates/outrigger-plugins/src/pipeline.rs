@@ -74,11 +74,20 @@ impl Pipeline {
     ///
     /// Never fails: a handler that throws, hangs or dies is in the records, and the chain goes on behind it with the
     /// output from before it (C5), unless the point or the plugin's rules make that a refusal.
-    pub async fn run(&self, point: &str, items: Vec<HookPayload>, context: PipelineContext) -> PipelineResult {
-        let bound = hooks::point(point).and_then(|point| Some((point, self.0.registry.bound(point.name)?)));
+    pub async fn run(
+        &self,
+        point: &str,
+        items: Vec<HookPayload>,
+        context: PipelineContext,
+    ) -> PipelineResult {
+        let bound =
+            hooks::point(point).and_then(|point| Some((point, self.0.registry.bound(point.name)?)));
         let Some((point, bound)) = bound else {
             let outputs = items.into_iter().map(|item| item.output).collect();
-            return PipelineResult { outputs, ..PipelineResult::default() };
+            return PipelineResult {
+                outputs,
+                ..PipelineResult::default()
+            };
         };
         let mut drive = Drive {
             inner: &self.0,
@@ -123,13 +132,20 @@ struct Drive<'a> {
 impl Drive<'_> {
     /// One request to one process, or the skipping of handlers that cannot be called.
     async fn call(&mut self, handlers: &[usize], items: Vec<HookPayload>) {
-        let Some((first, bound)) = handlers.first().and_then(|first| Some((*first, self.bound.get(*first)?))) else {
+        let Some((first, bound)) = handlers
+            .first()
+            .and_then(|first| Some((*first, self.bound.get(*first)?)))
+        else {
             return;
         };
         if self.cancelled() {
             return self.skip(handlers, "cancelled");
         }
-        let handlers: Vec<usize> = handlers.iter().copied().take(self.width(first, handlers)).collect();
+        let handlers: Vec<usize> = handlers
+            .iter()
+            .copied()
+            .take(self.width(first, handlers))
+            .collect();
         let Some(group) = self.inner.group(bound.group) else {
             return self.skip(&handlers, "its process is gone");
         };
@@ -137,15 +153,29 @@ impl Drive<'_> {
             Ok(live) => live,
             Err(why) => return self.skip(&handlers, &why),
         };
-        let sent = Sent { bytes: size(&items), at: (self.inner.now)() };
+        let sent = Sent {
+            bytes: size(&items),
+            at: (self.inner.now)(),
+        };
         for handler in &handlers {
             if let Some(place) = self.sent.get_mut(*handler) {
                 *place = sent;
             }
         }
-        let refs = handlers.iter().filter_map(|handler| self.bound.get(*handler));
-        let refs = refs.map(|b| HandlerRef { plugin: b.id.clone(), instance: b.instance }).collect();
-        let run = HookRun { hook: bound.hook.clone(), handlers: refs, items };
+        let refs = handlers
+            .iter()
+            .filter_map(|handler| self.bound.get(*handler));
+        let refs = refs
+            .map(|b| HandlerRef {
+                plugin: b.id.clone(),
+                instance: b.instance,
+            })
+            .collect();
+        let run = HookRun {
+            hook: bound.hook.clone(),
+            handlers: refs,
+            items,
+        };
         let deadline = self.deadline(bound);
         let began = Instant::now();
         let reply = self.ask(&live, &run, deadline).await;
@@ -157,7 +187,9 @@ impl Drive<'_> {
             }
         }
         // A refusal in the middle ends the chain, whatever the rest would have said.
-        let Some(handler) = handlers.get(answered).copied() else { return };
+        let Some(handler) = handlers.get(answered).copied() else {
+            return;
+        };
         let ms = began.elapsed().as_secs_f64() * 1000.0;
         self.missing(handler, &run, &group, &live, reply.end, ms);
     }
@@ -165,35 +197,54 @@ impl Drive<'_> {
     // How many of the neighbours are asked with one request. They must share the hook's spelling and the deadline; and
     // where a throw refuses, the ones behind it must not be called before it is known.
     fn width(&self, first: usize, handlers: &[usize]) -> usize {
-        let Some(head) = self.bound.get(first) else { return 0 };
+        let Some(head) = self.bound.get(first) else {
+            return 0;
+        };
         if self.point.failure == hooks::Failure::ThrowBlocks || head.rules.fail_closed {
             return 1;
         }
         let alike = |handler: &&usize| {
             self.bound.get(**handler).is_some_and(|bound| {
-                bound.hook == head.hook && self.deadline(bound) == self.deadline(head) && !bound.rules.fail_closed
+                bound.hook == head.hook
+                    && self.deadline(bound) == self.deadline(head)
+                    && !bound.rules.fail_closed
             })
         };
         handlers.iter().take_while(alike).count()
     }
 
     fn deadline(&self, bound: &Bound) -> Duration {
-        bound.rules.hook_deadline.unwrap_or_else(|| self.inner.settings.deadlines.of(self.point.deadline))
+        bound
+            .rules
+            .hook_deadline
+            .unwrap_or_else(|| self.inner.settings.deadlines.of(self.point.deadline))
     }
 
     fn cancelled(&self) -> bool {
-        self.context.cancel.as_ref().is_some_and(|cancel| *cancel.borrow())
+        self.context
+            .cancel
+            .as_ref()
+            .is_some_and(|cancel| *cancel.borrow())
     }
 
     fn skip(&mut self, handlers: &[usize], reason: &str) {
         for handler in handlers {
-            self.chain.feed(*handler, HandlerOutcome::Skipped { reason: reason.to_owned() }, 0.0);
+            self.chain.feed(
+                *handler,
+                HandlerOutcome::Skipped {
+                    reason: reason.to_owned(),
+                },
+                0.0,
+            );
         }
     }
 
     async fn ask(&self, live: &Live, run: &HookRun, deadline: Duration) -> Reply {
         let mut results = Vec::new();
-        let call = live.until_gone(live.process.hook_run(run, deadline, |result| results.push(result)));
+        let call = live.until_gone(
+            live.process
+                .hook_run(run, deadline, |result| results.push(result)),
+        );
         let end = tokio::select! {
             biased;
             ended = call => match ended {
@@ -207,31 +258,64 @@ impl Drive<'_> {
     }
 
     /// A handler has not answered: says what became of it, and sees to the process.
-    fn missing(&mut self, handler: usize, run: &HookRun, group: &Arc<Group>, live: &Live, end: End, ms: f64) {
-        let Some(bound) = self.bound.get(handler) else { return };
+    fn missing(
+        &mut self,
+        handler: usize,
+        run: &HookRun,
+        group: &Arc<Group>,
+        live: &Live,
+        end: End,
+        ms: f64,
+    ) {
+        let Some(bound) = self.bound.get(handler) else {
+            return;
+        };
         let entered = live.process.all_entered();
-        let reached = entered.iter().any(|enter| enter.plugin == bound.id && enter.what == run.hook);
-        let holder = entered.last().filter(|_| !reached).map(|enter| format!("{} ({})", enter.plugin, enter.what));
+        let reached = entered
+            .iter()
+            .any(|enter| enter.plugin == bound.id && enter.what == run.hook);
+        let holder = entered
+            .last()
+            .filter(|_| !reached)
+            .map(|enter| format!("{} ({})", enter.plugin, enter.what));
         let outcome = match end {
-            End::Cancelled => HandlerOutcome::Skipped { reason: "cancelled".into() },
-            End::Answered => HandlerOutcome::Lost { message: "its process gave no answer for it".into() },
+            End::Cancelled => HandlerOutcome::Skipped {
+                reason: "cancelled".into(),
+            },
+            End::Answered => HandlerOutcome::Lost {
+                message: "its process gave no answer for it".into(),
+            },
             End::Gone(cause) => HandlerOutcome::Lost { message: cause },
             End::Failed(JsError::CallTimeout { ms, .. }) => {
-                let culprit = holder.clone().unwrap_or_else(|| format!("{} ({})", bound.id, run.hook));
+                let culprit = holder
+                    .clone()
+                    .unwrap_or_else(|| format!("{} ({})", bound.id, run.hook));
                 if self.inner.settings.self_heal {
-                    group.give_up(live.generation, &format!("{culprit} did not answer within {ms} ms"));
+                    group.give_up(
+                        live.generation,
+                        &format!("{culprit} did not answer within {ms} ms"),
+                    );
                 }
                 match &holder {
-                    Some(holder) => HandlerOutcome::Lost { message: format!("its process was held up by {holder}") },
+                    Some(holder) => HandlerOutcome::Lost {
+                        message: format!("its process was held up by {holder}"),
+                    },
                     None => HandlerOutcome::TimedOut { ms },
                 }
             }
             End::Failed(error) => {
                 if error.is_fatal() {
-                    let culprit = entered.last().map(|enter| format!("{} ({}): ", enter.plugin, enter.what));
-                    group.give_up(live.generation, &format!("{}{error}", culprit.unwrap_or_default()));
+                    let culprit = entered
+                        .last()
+                        .map(|enter| format!("{} ({}): ", enter.plugin, enter.what));
+                    group.give_up(
+                        live.generation,
+                        &format!("{}{error}", culprit.unwrap_or_default()),
+                    );
                 }
-                HandlerOutcome::Lost { message: error.to_string() }
+                HandlerOutcome::Lost {
+                    message: error.to_string(),
+                }
             }
         };
         // A handler whose code was never entered has done nothing, so calling it is no repetition (A7). Once is enough:
@@ -260,31 +344,55 @@ impl Drive<'_> {
                 duration_ms: run.ms,
                 changed: run.changed.clone(),
                 message: run.message.clone(),
-                at: if sent.at == 0 { (self.inner.now)() } else { sent.at },
+                at: if sent.at == 0 {
+                    (self.inner.now)()
+                } else {
+                    sent.at
+                },
             };
             log(&record);
             Some(record)
         });
         let records = records.collect();
-        PipelineResult { outputs: folded.outputs, block: folded.block, records }
+        PipelineResult {
+            outputs: folded.outputs,
+            block: folded.block,
+            records,
+        }
     }
 }
 
 fn log(record: &HookRecord) {
     tracing::debug!(
         "[plugin-perf] event={} plugin={} payload_bytes={} duration_ms={:.3} outcome={}",
-        record.hook, record.plugin, record.payload_bytes, record.duration_ms, record.outcome
+        record.hook,
+        record.plugin,
+        record.payload_bytes,
+        record.duration_ms,
+        record.outcome
     );
-    if matches!(record.decision, Decision::FailedOpen | Decision::FailedClosed | Decision::Refused) {
+    if matches!(
+        record.decision,
+        Decision::FailedOpen | Decision::FailedClosed | Decision::Refused
+    ) {
         let message = record.message.as_deref().unwrap_or_default();
-        tracing::warn!("plugin {}: {} at {}: {message}", record.plugin, record.outcome, record.hook);
+        tracing::warn!(
+            "plugin {}: {} at {}: {message}",
+            record.plugin,
+            record.outcome,
+            record.hook
+        );
     }
 }
 
 fn outcome(result: &HookResult) -> HandlerOutcome {
     match &result.error {
-        Some(message) => HandlerOutcome::Threw { message: message.clone() },
-        None => HandlerOutcome::Answered { items: result.items.clone() },
+        Some(message) => HandlerOutcome::Threw {
+            message: message.clone(),
+        },
+        None => HandlerOutcome::Answered {
+            items: result.items.clone(),
+        },
     }
 }
 
@@ -323,8 +431,14 @@ mod tests {
 
     #[test]
     fn the_size_is_that_of_the_json() {
-        let items = vec![HookPayload { input: json!({"a": "é"}), output: json!([1, null]) }];
-        assert_eq!(size(&items), serde_json::to_vec(&items).unwrap().len() as u64);
+        let items = vec![HookPayload {
+            input: json!({"a": "é"}),
+            output: json!([1, null]),
+        }];
+        assert_eq!(
+            size(&items),
+            serde_json::to_vec(&items).unwrap().len() as u64
+        );
     }
 
     #[tokio::test]

@@ -95,10 +95,17 @@ impl Plugins {
     /// [`Plugins::list`] with its stage and cause, and the rest runs (A13). Without plugins no process is started.
     pub async fn load(options: LoadOptions) -> Self {
         let found = options.plugins.iter().map(|plugin| {
-            let label = Source::parse(&plugin.spec, &plugin.declared_in).map(|source| source.label());
-            Plugin::found(label.unwrap_or_else(|_| plugin.spec.clone()), plugin.spec.clone())
+            let label =
+                Source::parse(&plugin.spec, &plugin.declared_in).map(|source| source.label());
+            Plugin::found(
+                label.unwrap_or_else(|_| plugin.spec.clone()),
+                plugin.spec.clone(),
+            )
         });
-        let registry = Arc::new(Registry::new(found.collect(), Arc::clone(&options.progress)));
+        let registry = Arc::new(Registry::new(
+            found.collect(),
+            Arc::clone(&options.progress),
+        ));
         let inner = Arc::new(Inner {
             registry: Arc::clone(&registry),
             settings: options.settings.clone(),
@@ -106,7 +113,10 @@ impl Plugins {
             groups: OnceLock::new(),
         });
         let groups = start(&options, &registry).await;
-        let running = groups.iter().map(|group| (group.key, Arc::clone(group))).collect();
+        let running = groups
+            .iter()
+            .map(|group| (group.key, Arc::clone(group)))
+            .collect();
         // Set before anything is started: a restart may need it.
         let _ = inner.groups.set(running);
         join_all(groups.iter().map(|group| group.live())).await;
@@ -133,16 +143,22 @@ impl Plugins {
     /// The tools of all plugins in load order; of two with one name the later one is meant to replace the earlier one.
     #[must_use]
     pub fn tools(&self) -> Vec<PluginToolEntry> {
-        let entry = |(plugin, id, tool): (usize, String, outrigger_protocol::rpc::PluginTool)| PluginToolEntry {
-            spec: ToolSpec {
-                name: tool.name.clone(),
-                description: tool.description,
-                input_schema: tool.schema,
-                read_only: false,
-                hidden: false,
-                source: format!("plugin:{id}"),
-            },
-            runner: ToolRunner { inner: Arc::clone(&self.0), plugin, tool: tool.name },
+        let entry = |(plugin, id, tool): (usize, String, outrigger_protocol::rpc::PluginTool)| {
+            PluginToolEntry {
+                spec: ToolSpec {
+                    name: tool.name.clone(),
+                    description: tool.description,
+                    input_schema: tool.schema,
+                    read_only: false,
+                    hidden: false,
+                    source: format!("plugin:{id}"),
+                },
+                runner: ToolRunner {
+                    inner: Arc::clone(&self.0),
+                    plugin,
+                    tool: tool.name,
+                },
+            }
         };
         self.0.registry.tools().into_iter().map(entry).collect()
     }
@@ -160,8 +176,14 @@ impl Plugins {
     /// Runs the `config` hooks over the merged configuration. Done once: after a restart of a process they are not run
     /// again, since their changes are in the configuration already.
     pub async fn configure(&self, config: Value) -> Value {
-        let item = HookPayload { input: Value::Null, output: config };
-        let mut result = self.pipeline().run("runtime.configure", vec![item], PipelineContext::default()).await;
+        let item = HookPayload {
+            input: Value::Null,
+            output: config,
+        };
+        let mut result = self
+            .pipeline()
+            .run("runtime.configure", vec![item], PipelineContext::default())
+            .await;
         result.outputs.pop().unwrap_or_default()
     }
 
@@ -178,12 +200,19 @@ impl Plugins {
         let with_process = |(group, mut status): (Option<u64>, PluginStatus)| {
             if let Some(group) = group.and_then(|key| self.0.group(key)) {
                 let (live, generation) = group.now();
-                status.pid = live.filter(|_| status.stage == Stage::Active).map(|live| live.process.pid());
+                status.pid = live
+                    .filter(|_| status.stage == Stage::Active)
+                    .map(|live| live.process.pid());
                 status.generation = generation;
             }
             status
         };
-        self.0.registry.list().into_iter().map(with_process).collect()
+        self.0
+            .registry
+            .list()
+            .into_iter()
+            .map(with_process)
+            .collect()
     }
 }
 
@@ -192,7 +221,6 @@ async fn start(options: &LoadOptions, registry: &Arc<Registry>) -> Vec<Arc<Group
     let runtime = match options.settings.runtime(&options.runtimes) {
         Ok(runtime) => runtime,
         Err(error) => {
-            let error = PluginError::NoRuntime { message: error.to_string(), hint: error.hint() };
             fail_all(options, registry, &error);
             return Vec::new();
         }
@@ -215,12 +243,17 @@ async fn start(options: &LoadOptions, registry: &Arc<Registry>) -> Vec<Arc<Group
         project: options.project.clone(),
         server_url: options.server_url.clone(),
         modules: modules(options, installer.as_ref()).await,
-        homes: options.data.join("plugin-homes").join(digest(&options.directory)),
+        homes: options
+            .data
+            .join("plugin-homes")
+            .join(digest(&options.directory)),
         user_config: options.user_config.clone(),
         registry: Arc::clone(registry),
     });
     let group = |(key, (name, members)): (u64, (String, Vec<usize>))| {
-        members.iter().for_each(|index| registry.assign(*index, key));
+        members
+            .iter()
+            .for_each(|index| registry.assign(*index, key));
         Group::new(key, name, Arc::clone(&launch), members)
     };
     (1..).zip(groups).map(group).collect()
@@ -237,9 +270,16 @@ fn fail_all(options: &LoadOptions, registry: &Registry, error: &PluginError) {
 }
 
 async fn resolve_all(options: &LoadOptions, registry: &Registry, cache: &Cache) {
-    let work = options.plugins.iter().enumerate().map(|(index, plugin)| async move {
-        (index, resolve(plugin, cache, || registry.stage(index, Stage::Installing)).await)
-    });
+    let work = options
+        .plugins
+        .iter()
+        .enumerate()
+        .map(|(index, plugin)| async move {
+            (
+                index,
+                resolve(plugin, cache, || registry.stage(index, Stage::Installing)).await,
+            )
+        });
     let mut done: Vec<_> = stream::iter(work).buffered(INSTALLING).collect().await;
     let mut taken: Vec<String> = Vec::new();
     for (index, result) in done.drain(..) {
@@ -247,7 +287,12 @@ async fn resolve_all(options: &LoadOptions, registry: &Registry, cache: &Cache) 
             Ok(mut resolved) => {
                 let rules = options.settings.rules(&resolved.id, &resolved.spec);
                 if rules.disabled {
-                    registry.fail(index, &PluginError::Disabled { spec: resolved.spec });
+                    registry.fail(
+                        index,
+                        &PluginError::Disabled {
+                            spec: resolved.spec,
+                        },
+                    );
                     continue;
                 }
                 // Two files of the same name are two plugins; the second must be told apart.
@@ -322,5 +367,9 @@ async fn modules(options: &LoadOptions, installer: Option<&Installer>) -> Option
 
 fn digest(path: &std::path::Path) -> String {
     let digest = Sha256::digest(path.as_os_str().as_encoded_bytes());
-    digest.iter().take(8).map(|byte| format!("{byte:02x}")).collect()
+    digest
+        .iter()
+        .take(8)
+        .map(|byte| format!("{byte:02x}"))
+        .collect()
 }

@@ -77,7 +77,13 @@ pub(crate) struct Registry {
 
 impl Registry {
     pub(crate) fn new(plugins: Vec<Plugin>, progress: ProgressFn) -> Self {
-        let registry = Self { inner: RwLock::new(Inner { plugins, table: HashMap::new() }), progress };
+        let registry = Self {
+            inner: RwLock::new(Inner {
+                plugins,
+                table: HashMap::new(),
+            }),
+            progress,
+        };
         for index in 0..registry.len() {
             registry.report(index);
         }
@@ -116,7 +122,9 @@ impl Registry {
     fn change(&self, index: usize, change: impl FnOnce(&mut Plugin)) {
         let stage = {
             let mut inner = self.write();
-            let Some(plugin) = inner.plugins.get_mut(index) else { return };
+            let Some(plugin) = inner.plugins.get_mut(index) else {
+                return;
+            };
             let before = plugin.stage;
             change(plugin);
             let after = plugin.stage;
@@ -134,7 +142,11 @@ impl Registry {
 
     /// The plugin of that name has come to a stage.
     pub(crate) fn stage_of(&self, id: &str, stage: Stage) {
-        let index = self.read().plugins.iter().position(|plugin| plugin.id == id);
+        let index = self
+            .read()
+            .plugins
+            .iter()
+            .position(|plugin| plugin.id == id);
         if let Some(index) = index {
             self.stage(index, stage);
         }
@@ -157,7 +169,15 @@ impl Registry {
 
     /// It comes no further.
     pub(crate) fn fail(&self, index: usize, error: &PluginError) {
-        self.end(index, if error.is_skip() { Stage::Skipped } else { Stage::Failed }, error);
+        self.end(
+            index,
+            if error.is_skip() {
+                Stage::Skipped
+            } else {
+                Stage::Failed
+            },
+            error,
+        );
     }
 
     /// It is not called any more.
@@ -166,7 +186,10 @@ impl Registry {
     }
 
     fn end(&self, index: usize, stage: Stage, error: &PluginError) {
-        tracing::warn!("plugin {}: {stage}: {error}", self.with(index, |p| p.id.clone()).unwrap_or_default());
+        tracing::warn!(
+            "plugin {}: {stage}: {error}",
+            self.with(index, |p| p.id.clone()).unwrap_or_default()
+        );
         self.change(index, |plugin| {
             plugin.cause = Some(Cause::new(plugin.stage, error));
             plugin.stage = stage;
@@ -176,15 +199,23 @@ impl Registry {
 
     /// It has answered; `true` when there is something of it to call.
     pub(crate) fn adopt(&self, index: usize, loaded: LoadedPlugin) -> bool {
-        let Some(id) = self.with(index, |plugin| plugin.id.clone()) else { return false };
+        let Some(id) = self.with(index, |plugin| plugin.id.clone()) else {
+            return false;
+        };
         if let (true, Some(problem)) = (loaded.instances.is_empty(), loaded.problems.first()) {
-            let error =
-                PluginError::Load { plugin: id, stage: problem.stage.clone(), message: problem.message.clone() };
+            let error = PluginError::Load {
+                plugin: id,
+                stage: problem.stage.clone(),
+                message: problem.message.clone(),
+            };
             self.fail(index, &error);
             return false;
         }
-        let mut warnings: Vec<String> =
-            loaded.problems.iter().map(|problem| format!("{}: {}", problem.stage, problem.message)).collect();
+        let mut warnings: Vec<String> = loaded
+            .problems
+            .iter()
+            .map(|problem| format!("{}: {}", problem.stage, problem.message))
+            .collect();
         if loaded.instances.is_empty() {
             warnings.push("it has no hooks and no tools".to_owned());
         }
@@ -205,7 +236,11 @@ impl Registry {
 
     /// The processes that have a handler at a point.
     pub(crate) fn groups_at(&self, point: &str) -> Vec<u64> {
-        let mut groups: Vec<u64> = self.bound(point).iter().flat_map(|b| b.iter().map(|bound| bound.group)).collect();
+        let mut groups: Vec<u64> = self
+            .bound(point)
+            .iter()
+            .flat_map(|b| b.iter().map(|bound| bound.group))
+            .collect();
         groups.sort_unstable();
         groups.dedup();
         groups
@@ -214,31 +249,54 @@ impl Registry {
     /// The tools of all plugins in load order; a later one of the same name comes later.
     pub(crate) fn tools(&self) -> Vec<(usize, String, PluginTool)> {
         let inner = self.read();
-        let all = inner.plugins.iter().enumerate().flat_map(|(index, plugin)| {
-            let tools = plugin.instances.iter().flat_map(|instance| instance.tools.iter());
-            tools.map(move |tool| (index, plugin.id.clone(), tool.clone()))
-        });
+        let all = inner
+            .plugins
+            .iter()
+            .enumerate()
+            .flat_map(|(index, plugin)| {
+                let tools = plugin
+                    .instances
+                    .iter()
+                    .flat_map(|instance| instance.tools.iter());
+                tools.map(move |tool| (index, plugin.id.clone(), tool.clone()))
+            });
         all.collect()
     }
 
     /// Where a plugin's tool is to be run now. The last of its instances that brings it wins.
     pub(crate) fn tool(&self, index: usize, name: &str) -> Option<HandlerRef> {
         self.with(index, |plugin| {
-            let instance = plugin.instances.iter().rposition(|i| i.tools.iter().any(|tool| tool.name == name))?;
-            Some(HandlerRef { plugin: plugin.id.clone(), instance })
+            let instance = plugin
+                .instances
+                .iter()
+                .rposition(|i| i.tools.iter().any(|tool| tool.name == name))?;
+            Some(HandlerRef {
+                plugin: plugin.id.clone(),
+                instance,
+            })
         })?
     }
 
     /// The list, without what only the processes know.
     pub(crate) fn list(&self) -> Vec<(Option<u64>, PluginStatus)> {
-        self.read().plugins.iter().map(|plugin| (plugin.group, plugin.status())).collect()
+        self.read()
+            .plugins
+            .iter()
+            .map(|plugin| (plugin.group, plugin.status()))
+            .collect()
     }
 }
 
 impl Plugin {
     fn status(&self) -> PluginStatus {
-        let hooks = self.instances.iter().flat_map(|instance| instance.hooks.iter().cloned());
-        let tools = self.instances.iter().flat_map(|instance| instance.tools.iter().map(|tool| tool.name.clone()));
+        let hooks = self
+            .instances
+            .iter()
+            .flat_map(|instance| instance.hooks.iter().cloned());
+        let tools = self
+            .instances
+            .iter()
+            .flat_map(|instance| instance.tools.iter().map(|tool| tool.name.clone()));
         PluginStatus {
             id: self.id.clone(),
             spec: self.spec.clone(),
@@ -246,7 +304,9 @@ impl Plugin {
             stage: self.stage,
             cause: self.cause.clone(),
             warnings: self.warnings.clone(),
-            hooks: hooks.filter(|name| hooks::by_opencode(name).is_some()).collect(),
+            hooks: hooks
+                .filter(|name| hooks::by_opencode(name).is_some())
+                .collect(),
             tools: tools.collect(),
             pid: None,
             generation: 0,
@@ -263,9 +323,13 @@ impl Inner {
             let Some(group) = plugin.group else { continue };
             for (number, instance) in plugin.instances.iter().enumerate() {
                 for hook in &instance.hooks {
-                    let Some(point) = hooks::by_opencode(hook) else { continue };
+                    let Some(point) = hooks::by_opencode(hook) else {
+                        continue;
+                    };
                     // Both spellings on one object are one handler, under the reference's name.
-                    if hook != point.opencode && instance.hooks.iter().any(|other| other == point.opencode) {
+                    if hook != point.opencode
+                        && instance.hooks.iter().any(|other| other == point.opencode)
+                    {
                         continue;
                     }
                     table.entry(point.name).or_default().push(Bound {
@@ -284,7 +348,11 @@ impl Inner {
             .map(|(point, mut bound)| {
                 // The chain's own order, so that its indexes are ours.
                 bound.sort_by(|a, b| {
-                    b.rules.priority.cmp(&a.rules.priority).then(a.plugin.cmp(&b.plugin)).then(a.instance.cmp(&b.instance))
+                    b.rules
+                        .priority
+                        .cmp(&a.rules.priority)
+                        .then(a.plugin.cmp(&b.plugin))
+                        .then(a.instance.cmp(&b.instance))
                 });
                 (point, Arc::from(bound))
             })
@@ -313,44 +381,96 @@ mod tests {
     fn loaded(hooks: &[&[&str]]) -> LoadedPlugin {
         let instances = hooks
             .iter()
-            .map(|hooks| Instance { hooks: hooks.iter().map(|h| (*h).to_owned()).collect(), ..Instance::default() })
+            .map(|hooks| Instance {
+                hooks: hooks.iter().map(|h| (*h).to_owned()).collect(),
+                ..Instance::default()
+            })
             .collect();
-        LoadedPlugin { instances, ..LoadedPlugin::default() }
+        LoadedPlugin {
+            instances,
+            ..LoadedPlugin::default()
+        }
     }
 
     fn order(registry: &Registry, point: &str) -> String {
         let bound = registry.bound(point);
-        let names: Vec<String> =
-            bound.iter().flat_map(|b| b.iter()).map(|b| format!("{}.{}:{}", b.id, b.instance, b.hook)).collect();
+        let names: Vec<String> = bound
+            .iter()
+            .flat_map(|b| b.iter())
+            .map(|b| format!("{}.{}:{}", b.id, b.instance, b.hook))
+            .collect();
         names.join(" ")
     }
 
     #[test]
     fn order_aliases_and_failures() {
-        let high = PluginRules { priority: 5, ..PluginRules::default() };
+        let high = PluginRules {
+            priority: 5,
+            ..PluginRules::default()
+        };
         let registry = registry(&[PluginRules::default(), PluginRules::default(), high]);
-        assert!(registry.adopt(0, loaded(&[&["chat.message"], &["text.complete", "chat.message"]])));
-        assert!(registry.adopt(1, loaded(&[&["experimental.text.complete", "text.complete", "unknown.hook"]])));
+        assert!(registry.adopt(
+            0,
+            loaded(&[&["chat.message"], &["text.complete", "chat.message"]])
+        ));
+        assert!(registry.adopt(
+            1,
+            loaded(&[&[
+                "experimental.text.complete",
+                "text.complete",
+                "unknown.hook"
+            ]])
+        ));
         assert!(registry.adopt(2, loaded(&[&["chat.message"]])));
-        assert_eq!(order(&registry, "run.before_start"), "p2.0:chat.message p0.0:chat.message p0.1:chat.message");
-        assert_eq!(order(&registry, "llm.after_text"), "p0.1:text.complete p1.0:experimental.text.complete");
+        assert_eq!(
+            order(&registry, "run.before_start"),
+            "p2.0:chat.message p0.0:chat.message p0.1:chat.message"
+        );
+        assert_eq!(
+            order(&registry, "llm.after_text"),
+            "p0.1:text.complete p1.0:experimental.text.complete"
+        );
         assert_eq!(order(&registry, "tool.before_call"), "");
 
-        registry.off(0, &PluginError::Process { process: "x".into(), message: "gone".into() });
+        registry.off(
+            0,
+            &PluginError::Process {
+                process: "x".into(),
+                message: "gone".into(),
+            },
+        );
         assert_eq!(order(&registry, "run.before_start"), "p2.0:chat.message");
         let status = registry.list().remove(0).1;
-        assert_eq!((status.stage, status.cause.map(|c| c.at)), (Stage::Off, Some(Stage::Active)));
+        assert_eq!(
+            (status.stage, status.cause.map(|c| c.at)),
+            (Stage::Off, Some(Stage::Active))
+        );
     }
 
     #[test]
     fn a_plugin_without_instances_fails_by_its_first_problem() {
         let registry = registry(&[PluginRules::default(), PluginRules::default()]);
-        let problem = Problem { stage: "import".into(), message: "Unexpected token".into() };
-        assert!(!registry.adopt(0, LoadedPlugin { problems: vec![problem], ..LoadedPlugin::default() }));
+        let problem = Problem {
+            stage: "import".into(),
+            message: "Unexpected token".into(),
+        };
+        assert!(!registry.adopt(
+            0,
+            LoadedPlugin {
+                problems: vec![problem],
+                ..LoadedPlugin::default()
+            }
+        ));
         assert!(registry.adopt(1, LoadedPlugin::default()));
         let list = registry.list();
         let cause = list[0].1.cause.clone().unwrap();
-        assert_eq!((cause.code.as_str(), list[0].1.stage), ("plugin.import", Stage::Failed));
-        assert_eq!((list[1].1.stage, list[1].1.warnings.len()), (Stage::Active, 1));
+        assert_eq!(
+            (cause.code.as_str(), list[0].1.stage),
+            ("plugin.import", Stage::Failed)
+        );
+        assert_eq!(
+            (list[1].1.stage, list[1].1.warnings.len()),
+            (Stage::Active, 1)
+        );
     }
 }

@@ -49,7 +49,11 @@ impl Relay {
 
     /// How far a plugin's loading is: `importing`, `starting`, `ready`, `failed`.
     pub(crate) fn stage_of(&self, plugin: &str) -> Option<String> {
-        self.stages.lock().unwrap_or_else(PoisonError::into_inner).get(plugin).cloned()
+        self.stages
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .get(plugin)
+            .cloned()
     }
 }
 

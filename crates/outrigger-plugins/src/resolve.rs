@@ -16,7 +16,13 @@ use crate::spec::file_url;
 pub const OPENCODE_VERSION: &str = "1.18.33";
 
 /// Index files of a folder, in the order in which they are looked for.
-const INDEX: &[&str] = &["index.ts", "index.tsx", "index.js", "index.mjs", "index.cjs"];
+const INDEX: &[&str] = &[
+    "index.ts",
+    "index.tsx",
+    "index.js",
+    "index.mjs",
+    "index.cjs",
+];
 
 /// Extensions that an entry may be written without; Bun finds such files.
 const EXTENSIONS: &[&str] = &["ts", "tsx", "js", "mjs", "cjs", "mts", "cts", "jsx"];
@@ -47,8 +53,10 @@ pub struct ResolvedPlugin {
 /// # Errors
 /// `plugin.not_found`, `plugin.no_entry`, and those of [`resolve_package`].
 pub fn resolve_path(spec: &str, id: &str, path: &Path) -> Result<ResolvedPlugin, PluginError> {
-    let meta = std::fs::metadata(path)
-        .map_err(|_| PluginError::NotFound { spec: spec.to_owned(), path: path.to_owned() })?;
+    let meta = std::fs::metadata(path).map_err(|_| PluginError::NotFound {
+        spec: spec.to_owned(),
+        path: path.to_owned(),
+    })?;
     if meta.is_dir() {
         return resolve_package(spec, id, path, true);
     }
@@ -70,20 +78,36 @@ pub fn resolve_path(spec: &str, id: &str, path: &Path) -> Result<ResolvedPlugin,
 /// # Errors
 /// `plugin.manifest`, `plugin.no_entry`, `plugin.entry_missing`, `plugin.entry_outside`, and for packages from npm
 /// `plugin.no_server_entry` and `plugin.incompatible`.
-pub fn resolve_package(spec: &str, id: &str, dir: &Path, from_path: bool) -> Result<ResolvedPlugin, PluginError> {
-    let package = Package { spec, dir, from_path };
+pub fn resolve_package(
+    spec: &str,
+    id: &str,
+    dir: &Path,
+    from_path: bool,
+) -> Result<ResolvedPlugin, PluginError> {
+    let package = Package {
+        spec,
+        dir,
+        from_path,
+    };
     let manifest = package.manifest()?;
     if !from_path {
         package.check_engine(&manifest)?;
     }
     let file = package.entry(&manifest)?;
-    let name = manifest.get("name").and_then(Value::as_str).filter(|_| from_path).unwrap_or(id);
+    let name = manifest
+        .get("name")
+        .and_then(Value::as_str)
+        .filter(|_| from_path)
+        .unwrap_or(id);
     Ok(ResolvedPlugin {
         id: name.to_owned(),
         spec: spec.to_owned(),
         entry: file_url(&file),
         file,
-        version: manifest.get("version").and_then(Value::as_str).map(str::to_owned),
+        version: manifest
+            .get("version")
+            .and_then(Value::as_str)
+            .map(str::to_owned),
         dir: dir.to_owned(),
         from_path,
         options: None,
@@ -104,25 +128,36 @@ impl Package<'_> {
     // A folder without package.json is a package with nothing in it, if it comes from a path.
     fn manifest(&self) -> Result<Value, PluginError> {
         let path = self.dir.join("package.json");
-        let wrong = |message: String| PluginError::Manifest { spec: self.spec(), path: path.clone(), message };
+        let wrong = |message: String| PluginError::Manifest {
+            spec: self.spec(),
+            path: path.clone(),
+            message,
+        };
         match std::fs::read_to_string(&path) {
             Ok(text) => {
                 // Editors on Windows put a byte-order mark in front, and npm takes it.
                 let text = text.trim_start_matches('\u{feff}');
                 serde_json::from_str(text).map_err(|error| wrong(error.to_string()))
             }
-            Err(error) if self.from_path && error.kind() == std::io::ErrorKind::NotFound => Ok(Value::Null),
+            Err(error) if self.from_path && error.kind() == std::io::ErrorKind::NotFound => {
+                Ok(Value::Null)
+            }
             Err(error) => Err(wrong(error.to_string())),
         }
     }
 
     fn check_engine(&self, manifest: &Value) -> Result<(), PluginError> {
-        match manifest.pointer("/engines/opencode").and_then(Value::as_str) {
-            Some(wanted) if !semver::satisfies(OPENCODE_VERSION, wanted) => Err(PluginError::Incompatible {
-                spec: self.spec(),
-                wanted: wanted.to_owned(),
-                have: OPENCODE_VERSION.to_owned(),
-            }),
+        match manifest
+            .pointer("/engines/opencode")
+            .and_then(Value::as_str)
+        {
+            Some(wanted) if !semver::satisfies(OPENCODE_VERSION, wanted) => {
+                Err(PluginError::Incompatible {
+                    spec: self.spec(),
+                    wanted: wanted.to_owned(),
+                    have: OPENCODE_VERSION.to_owned(),
+                })
+            }
             _ => Ok(()),
         }
     }
@@ -142,39 +177,57 @@ impl Package<'_> {
         }
         match index_of(self.dir) {
             Some(file) => self.checked(&file, &file.to_string_lossy()),
-            None => Err(PluginError::NoEntry { spec: self.spec(), dir: self.dir.to_owned() }),
+            None => Err(PluginError::NoEntry {
+                spec: self.spec(),
+                dir: self.dir.to_owned(),
+            }),
         }
     }
 
     fn inside(&self, entry: &str) -> Result<PathBuf, PluginError> {
         let wanted = paths::resolve(self.dir, Path::new(entry));
-        if Path::new(entry).is_absolute() || !wanted.starts_with(paths::resolve(self.dir, Path::new("."))) {
+        if Path::new(entry).is_absolute()
+            || !wanted.starts_with(paths::resolve(self.dir, Path::new(".")))
+        {
             return Err(self.outside(entry));
         }
-        let file = find_file(&wanted)
-            .ok_or_else(|| PluginError::EntryMissing { spec: self.spec(), entry: wanted.clone() })?;
+        let file = find_file(&wanted).ok_or_else(|| PluginError::EntryMissing {
+            spec: self.spec(),
+            entry: wanted.clone(),
+        })?;
         self.checked(&file, entry)
     }
 
     // A link inside the package may lead anywhere; npm makes none, a package by path may.
     fn checked(&self, file: &Path, entry: &str) -> Result<PathBuf, PluginError> {
-        Roots::new([self.dir]).contains(file).map_err(|_| self.outside(entry))
+        Roots::new([self.dir])
+            .contains(file)
+            .map_err(|_| self.outside(entry))
     }
 
     fn outside(&self, entry: &str) -> PluginError {
-        PluginError::EntryOutside { spec: self.spec(), entry: entry.to_owned() }
+        PluginError::EntryOutside {
+            spec: self.spec(),
+            entry: entry.to_owned(),
+        }
     }
 }
 
 fn text<'a>(manifest: &'a Value, key: &str) -> Option<&'a str> {
-    manifest.get(key).and_then(Value::as_str).map(str::trim).filter(|text| !text.is_empty())
+    manifest
+        .get(key)
+        .and_then(Value::as_str)
+        .map(str::trim)
+        .filter(|text| !text.is_empty())
 }
 
 // `"./server": "./x.js"` or `{"import": …, "default": …}`, where conditions may be nested.
 fn target(value: &Value) -> Option<&str> {
     match value {
         Value::String(path) => Some(path),
-        Value::Object(map) => ["import", "default"].iter().find_map(|key| map.get(*key).and_then(target)),
+        Value::Object(map) => ["import", "default"]
+            .iter()
+            .find_map(|key| map.get(*key).and_then(target)),
         _ => None,
     }
 }
@@ -189,11 +242,17 @@ fn find_file(wanted: &Path) -> Option<PathBuf> {
         name.push(extension);
         PathBuf::from(name)
     });
-    with_extension.into_iter().find(|file| file.is_file()).or_else(|| index_of(wanted))
+    with_extension
+        .into_iter()
+        .find(|file| file.is_file())
+        .or_else(|| index_of(wanted))
 }
 
 fn index_of(dir: &Path) -> Option<PathBuf> {
-    INDEX.iter().map(|name| dir.join(name)).find(|file| file.is_file())
+    INDEX
+        .iter()
+        .map(|name| dir.join(name))
+        .find(|file| file.is_file())
 }
 
 #[cfg(test)]
@@ -228,35 +287,122 @@ mod tests {
 
     #[test]
     fn entries_by_table() {
-        let all: &[&str] = &["server.js", "main.js", "index.ts", "lib/index.js", "dist/plain.mjs", "m.ts"];
+        let all: &[&str] = &[
+            "server.js",
+            "main.js",
+            "index.ts",
+            "lib/index.js",
+            "dist/plain.mjs",
+            "m.ts",
+        ];
         // manifest, files, from npm, from a path
         for (manifest, files, npm, path) in [
-            (r#"{"exports":{"./server":"./server.js",".":"./main.js"},"main":"main.js"}"#, all, "server.js", "server.js"),
-            (r#"{"exports":{"./server":{"types":"x.d.ts","import":"./server.js"}}}"#, all, "server.js", "server.js"),
-            (r#"{"exports":{"./server":{"default":"./server.js"}}}"#, all, "server.js", "server.js"),
-            (r#"{"exports":{"./server":{"node":{},"import":{"default":"./server.js"}}}}"#, all, "server.js", "server.js"),
-            (r#"{"exports":{".":"./server.js"},"main":"./main.js"}"#, all, "main.js", "main.js"),
+            (
+                r#"{"exports":{"./server":"./server.js",".":"./main.js"},"main":"main.js"}"#,
+                all,
+                "server.js",
+                "server.js",
+            ),
+            (
+                r#"{"exports":{"./server":{"types":"x.d.ts","import":"./server.js"}}}"#,
+                all,
+                "server.js",
+                "server.js",
+            ),
+            (
+                r#"{"exports":{"./server":{"default":"./server.js"}}}"#,
+                all,
+                "server.js",
+                "server.js",
+            ),
+            (
+                r#"{"exports":{"./server":{"node":{},"import":{"default":"./server.js"}}}}"#,
+                all,
+                "server.js",
+                "server.js",
+            ),
+            (
+                r#"{"exports":{".":"./server.js"},"main":"./main.js"}"#,
+                all,
+                "main.js",
+                "main.js",
+            ),
             (r#"{"main":"main"}"#, all, "main.js", "main.js"),
             (r#"{"main":"lib"}"#, all, "lib/index.js", "lib/index.js"),
-            (r#"{"main":"dist/plain"}"#, all, "dist/plain.mjs", "dist/plain.mjs"),
-            (r#"{"exports":{".":"./main.js"}}"#, all, "plugin.no_server_entry", "index.ts"),
-            (r#"{"exports":{".":"./main.js"},"module":"m.ts"}"#, all, "plugin.no_server_entry", "index.ts"),
+            (
+                r#"{"main":"dist/plain"}"#,
+                all,
+                "dist/plain.mjs",
+                "dist/plain.mjs",
+            ),
+            (
+                r#"{"exports":{".":"./main.js"}}"#,
+                all,
+                "plugin.no_server_entry",
+                "index.ts",
+            ),
+            (
+                r#"{"exports":{".":"./main.js"},"module":"m.ts"}"#,
+                all,
+                "plugin.no_server_entry",
+                "index.ts",
+            ),
             (r#"{"exports":"./main.js"}"#, all, "index.ts", "index.ts"),
             (r#"{"module":"m.ts"}"#, all, "m.ts", "m.ts"),
             (r#"{"main":""}"#, all, "index.ts", "index.ts"),
             (r#"{}"#, all, "index.ts", "index.ts"),
-            (r#"{}"#, &["index.cjs", "index.mjs"], "index.mjs", "index.mjs"),
+            (
+                r#"{}"#,
+                &["index.cjs", "index.mjs"],
+                "index.mjs",
+                "index.mjs",
+            ),
             (r#"{}"#, &["other.js"], "plugin.no_entry", "plugin.no_entry"),
             ("", all, "plugin.manifest", "index.ts"),
             ("", &["other.js"], "plugin.manifest", "plugin.no_entry"),
             ("{", all, "plugin.manifest", "plugin.manifest"),
-            (r#"{"main":"gone.js"}"#, all, "plugin.entry_missing", "plugin.entry_missing"),
-            (r#"{"main":"../out.js"}"#, all, "plugin.entry_outside", "plugin.entry_outside"),
-            (r#"{"main":"/etc/passwd"}"#, all, "plugin.entry_outside", "plugin.entry_outside"),
-            (r#"{"exports":{"./server":"./a/../../../x.js"}}"#, all, "plugin.entry_outside", "plugin.entry_outside"),
-            (r#"{"main":"main.js","engines":{"opencode":">=1.18"}}"#, all, "main.js", "main.js"),
-            (r#"{"main":"main.js","engines":{"opencode":"^2"}}"#, all, "plugin.incompatible", "main.js"),
-            (r#"{"main":"main.js","engines":{"node":">=99"}}"#, all, "main.js", "main.js"),
+            (
+                r#"{"main":"gone.js"}"#,
+                all,
+                "plugin.entry_missing",
+                "plugin.entry_missing",
+            ),
+            (
+                r#"{"main":"../out.js"}"#,
+                all,
+                "plugin.entry_outside",
+                "plugin.entry_outside",
+            ),
+            (
+                r#"{"main":"/etc/passwd"}"#,
+                all,
+                "plugin.entry_outside",
+                "plugin.entry_outside",
+            ),
+            (
+                r#"{"exports":{"./server":"./a/../../../x.js"}}"#,
+                all,
+                "plugin.entry_outside",
+                "plugin.entry_outside",
+            ),
+            (
+                r#"{"main":"main.js","engines":{"opencode":">=1.18"}}"#,
+                all,
+                "main.js",
+                "main.js",
+            ),
+            (
+                r#"{"main":"main.js","engines":{"opencode":"^2"}}"#,
+                all,
+                "plugin.incompatible",
+                "main.js",
+            ),
+            (
+                r#"{"main":"main.js","engines":{"node":">=99"}}"#,
+                all,
+                "main.js",
+                "main.js",
+            ),
         ] {
             let dir = package(manifest, files);
             assert_eq!(outcome(dir.path(), false), npm, "npm {manifest}");
@@ -273,12 +419,21 @@ mod tests {
 
     #[test]
     fn paths_to_files_and_folders() {
-        let dir = package(r#"{"name":"own-name","version":"3.2.1","main":"main.js"}"#, &["main.js", "x/guard.ts"]);
+        let dir = package(
+            r#"{"name":"own-name","version":"3.2.1","main":"main.js"}"#,
+            &["main.js", "x/guard.ts"],
+        );
         let by_folder = resolve_path("./p", "p", dir.path()).unwrap();
-        assert_eq!((by_folder.id.as_str(), by_folder.version.as_deref()), ("own-name", Some("3.2.1")));
+        assert_eq!(
+            (by_folder.id.as_str(), by_folder.version.as_deref()),
+            ("own-name", Some("3.2.1"))
+        );
         let file = dir.path().join("x/guard.ts");
         let by_file = resolve_path("./x/guard.ts", "guard", &file).unwrap();
-        assert_eq!((by_file.id.as_str(), by_file.version, by_file.dir), ("guard", None, dir.path().join("x")));
+        assert_eq!(
+            (by_file.id.as_str(), by_file.version, by_file.dir),
+            ("guard", None, dir.path().join("x"))
+        );
         assert!(by_file.from_path);
         let error = resolve_path("./gone", "gone", &dir.path().join("gone")).unwrap_err();
         assert_eq!(error.code(), "plugin.not_found");

@@ -47,14 +47,14 @@ impl Version {
 
 impl Ord for Version {
     fn cmp(&self, other: &Self) -> Ordering {
-        self.numbers
-            .cmp(&other.numbers)
-            .then_with(|| match (self.pre.is_empty(), other.pre.is_empty()) {
+        self.numbers.cmp(&other.numbers).then_with(|| {
+            match (self.pre.is_empty(), other.pre.is_empty()) {
                 (true, true) => Ordering::Equal,
                 (true, false) => Ordering::Greater,
                 (false, true) => Ordering::Less,
                 (false, false) => self.pre.cmp(&other.pre),
-            })
+            }
+        })
     }
 }
 
@@ -213,7 +213,11 @@ fn comparators(set: &str) -> Option<Vec<Comparator>> {
             // `>= 1.2`: the version is the next word.
             continue;
         }
-        expand(&std::mem::take(&mut operator), &Partial::parse(version)?, &mut out)?;
+        expand(
+            &std::mem::take(&mut operator),
+            &Partial::parse(version)?,
+            &mut out,
+        )?;
     }
     if operator.is_empty() { Some(out) } else { None }
 }
@@ -259,7 +263,11 @@ fn expand(operator: &str, partial: &Partial, out: &mut Vec<Comparator>) -> Optio
         }
         ">=" => push(Operator::GreaterOrEqual, at_floor, true),
         ">" if complete => push(Operator::Greater, at_floor, true),
-        ">" => push(Operator::GreaterOrEqual, Version::new(next_of(partial), &[]), true),
+        ">" => push(
+            Operator::GreaterOrEqual,
+            Version::new(next_of(partial), &[]),
+            true,
+        ),
         "<" if complete => push(Operator::Less, at_floor, true),
         "<" => push(Operator::Less, Version::lowest(floor), false),
         "<=" if complete => push(Operator::LessOrEqual, at_floor, true),
@@ -310,12 +318,20 @@ mod tests {
             ("v1.18.33", "1.18.33", "1.18.34"),
             ("1.x", "1.0.0 1.99.0", "2.0.0 0.9.0"),
             ("1.18", "1.18.0 1.18.99", "1.19.0 1.17.9"),
-            ("^1.2.3", "1.2.3 1.99.0", "2.0.0 1.2.2 2.0.0-beta 1.3.0-beta"),
+            (
+                "^1.2.3",
+                "1.2.3 1.99.0",
+                "2.0.0 1.2.2 2.0.0-beta 1.3.0-beta",
+            ),
             ("^0.2.3", "0.2.3 0.2.9", "0.3.0 0.2.2"),
             ("^0.0.3", "0.0.3", "0.0.4"),
             ("^0.0", "0.0.0 0.0.9", "0.1.0"),
             ("^0.x", "0.0.0 0.9.9", "1.0.0"),
-            ("^1.2.3-beta.2", "1.2.3-beta.4 1.2.3 1.9.0", "1.2.3-beta.1 1.2.4-beta.9"),
+            (
+                "^1.2.3-beta.2",
+                "1.2.3-beta.4 1.2.3 1.9.0",
+                "1.2.3-beta.1 1.2.4-beta.9",
+            ),
             ("~1.2.3", "1.2.3 1.2.9", "1.3.0 1.2.2"),
             ("~1", "1.0.0 1.9.9", "2.0.0"),
             (">=1.0.0", "1.0.0 2.5.1", "0.9.9"),

@@ -9,6 +9,8 @@ use outrigger_js::{JsError, JsRuntime, Lookup, OutputLog, RuntimeKind};
 use outrigger_kernel::hooks::Deadline;
 use tracing::Level;
 
+use crate::error::PluginError;
+
 /// How plugins are run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PluginSettings {
@@ -105,7 +107,10 @@ impl Default for Deadlines {
 
 impl Default for Restarts {
     fn default() -> Self {
-        Self { most: 3, within: Duration::from_secs(60) }
+        Self {
+            most: 3,
+            within: Duration::from_secs(60),
+        }
     }
 }
 
@@ -126,20 +131,23 @@ impl PluginSettings {
     /// The rules for a plugin, by its id, else by its package, else by its spec.
     #[must_use]
     pub fn rules(&self, id: &str, spec: &str) -> PluginRules {
-        let named = [id, package_name(spec).as_str(), spec].into_iter().find_map(|name| self.plugins.get(name));
+        let named = [id, package_name(spec).as_str(), spec]
+            .into_iter()
+            .find_map(|name| self.plugins.get(name));
         named.cloned().unwrap_or_default()
     }
 
     /// The runtime that the settings ask for, else the one that is found.
-    pub(crate) fn runtime(&self, base: &Lookup) -> Result<JsRuntime, JsError> {
+    pub(crate) fn runtime(&self, base: &Lookup) -> Result<JsRuntime, PluginError> {
+        let find = |lookup: Lookup| JsRuntime::find(&lookup).map_err(|error| missing(&error));
         match self.js.runtime {
-            Wanted::Auto => JsRuntime::find(&Lookup {
+            Wanted::Auto => find(Lookup {
                 bun: self.js.bun.clone().or_else(|| base.bun.clone()),
                 node: self.js.node.clone().or_else(|| base.node.clone()),
                 ..base.clone()
             }),
             Wanted::Bun => {
-                let found = JsRuntime::find(&Lookup {
+                let found = find(Lookup {
                     configured: self.js.bun.clone(),
                     node: None,
                     ..base.clone()
@@ -149,15 +157,26 @@ impl PluginSettings {
                     // Node was the last that was looked for, so there is no Bun.
                     RuntimeKind::Node => {
                         let searched = ["settings", "OUTRIGGER_BUN", "bun on PATH", "data folder"];
-                        Err(JsError::RuntimeMissing { searched: searched.map(str::to_owned).to_vec() })
+                        let searched = searched.map(str::to_owned).to_vec();
+                        Err(missing(&JsError::RuntimeMissing { searched }))
                     }
                 }
             }
             Wanted::Node => {
-                let node = self.js.node.clone().or_else(|| base.node.clone()).unwrap_or_else(|| "node".into());
-                JsRuntime::find(&Lookup { configured: Some(node), ..base.clone() })
+                let node = self.js.node.clone().or_else(|| base.node.clone());
+                find(Lookup {
+                    configured: Some(node.unwrap_or_else(|| "node".into())),
+                    ..base.clone()
+                })
             }
         }
+    }
+}
+
+fn missing(error: &JsError) -> PluginError {
+    PluginError::NoRuntime {
+        message: error.to_string(),
+        hint: error.hint(),
     }
 }
 
@@ -185,7 +204,10 @@ impl From<&Settings> for PluginSettings {
                 ..Deadlines::default()
             },
             self_heal: settings.flags.plugin_timeout_self_heal,
-            output: output(&settings.log.plugin_stderr_level, settings.log.plugin_stderr_lines_per_second),
+            output: output(
+                &settings.log.plugin_stderr_level,
+                settings.log.plugin_stderr_lines_per_second,
+            ),
             plugins: rules.collect(),
             ..Self::default()
         }
@@ -195,9 +217,15 @@ impl From<&Settings> for PluginSettings {
 fn output(level: &str, lines: u64) -> OutputLog {
     let lines = u32::try_from(lines).unwrap_or(u32::MAX);
     match level.parse::<Level>() {
-        Ok(level) => OutputLog { level, lines_per_second: lines },
+        Ok(level) => OutputLog {
+            level,
+            lines_per_second: lines,
+        },
         // `off`: nothing but the count, where it is seen least.
-        Err(_) => OutputLog { level: Level::TRACE, lines_per_second: 0 },
+        Err(_) => OutputLog {
+            level: Level::TRACE,
+            lines_per_second: 0,
+        },
     }
 }
 
@@ -207,7 +235,10 @@ mod tests {
 
     #[test]
     fn from_outrigger_toml() {
-        let mut settings = Settings { sandbox: Sandbox::Off, ..Settings::default() };
+        let mut settings = Settings {
+            sandbox: Sandbox::Off,
+            ..Settings::default()
+        };
         settings.deadlines.normal_ms = 700;
         settings.log.plugin_stderr_level = "off".into();
         settings.flags.plugin_timeout_self_heal = false;
@@ -221,20 +252,44 @@ mod tests {
             },
         );
         let ours = PluginSettings::from(&settings);
-        assert_eq!((ours.sandbox, ours.self_heal, ours.output.lines_per_second), (false, false, 0));
-        assert_eq!(ours.deadlines.of(Deadline::Normal), Duration::from_millis(700));
-        assert_eq!(PluginSettings::from(&Settings::default()), PluginSettings::default());
+        assert_eq!(
+            (ours.sandbox, ours.self_heal, ours.output.lines_per_second),
+            (false, false, 0)
+        );
+        assert_eq!(
+            ours.deadlines.of(Deadline::Normal),
+            Duration::from_millis(700)
+        );
+        assert_eq!(
+            PluginSettings::from(&Settings::default()),
+            PluginSettings::default()
+        );
         let rules = ours.rules("guard#2", "guard@^1");
-        assert_eq!((rules.own_process, rules.priority, rules.hook_deadline), (true, 9, Some(Duration::from_millis(200))));
+        assert_eq!(
+            (rules.own_process, rules.priority, rules.hook_deadline),
+            (true, 9, Some(Duration::from_millis(200)))
+        );
         assert_eq!(ours.rules("other", "./guard.ts"), PluginRules::default());
     }
 
     #[test]
     fn a_runtime_that_is_asked_for_is_not_replaced_by_the_other() {
-        let settings = |runtime| PluginSettings { js: Js { runtime, ..Js::default() }, ..PluginSettings::default() };
+        let settings = |runtime| PluginSettings {
+            js: Js {
+                runtime,
+                ..Js::default()
+            },
+            ..PluginSettings::default()
+        };
         let nowhere = Lookup::default();
-        assert_eq!(settings(Wanted::Bun).runtime(&nowhere).unwrap_err().code(), "js.runtime_missing");
-        assert_eq!(settings(Wanted::Node).runtime(&nowhere).unwrap_err().code(), "js.runtime_not_there");
-        assert_eq!(settings(Wanted::Auto).runtime(&nowhere).unwrap_err().code(), "js.runtime_missing");
+        for (wanted, says) in [
+            (Wanted::Auto, "no JavaScript runtime found"),
+            (Wanted::Bun, "no JavaScript runtime found"),
+            (Wanted::Node, "node named by the settings does not exist"),
+        ] {
+            let error = settings(wanted).runtime(&nowhere).unwrap_err();
+            assert_eq!(error.code(), "plugin.no_runtime");
+            assert!(error.to_string().contains(says), "{error}");
+        }
     }
 }

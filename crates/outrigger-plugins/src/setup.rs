@@ -33,7 +33,11 @@ pub struct Modules {
 /// The folder of the packages: one for each version of the lock, so that an update takes nothing from a running host.
 fn place(data: &Path) -> PathBuf {
     let digest = Sha256::digest(LOCK.as_bytes());
-    let name: String = digest.iter().take(6).map(|byte| format!("{byte:02x}")).collect();
+    let name: String = digest
+        .iter()
+        .take(6)
+        .map(|byte| format!("{byte:02x}"))
+        .collect();
     data.join("modules").join(name)
 }
 
@@ -42,9 +46,13 @@ fn place(data: &Path) -> PathBuf {
 pub fn modules(data: &Path) -> Option<Modules> {
     let root = place(data);
     let sdk = root.join("node_modules/@opencode-ai/sdk/dist/index.js");
-    let whole = sdk.is_file() && ["@opencode-ai/plugin", "zod"].iter().all(|name| {
-        root.join("node_modules").join(name).join("package.json").is_file()
-    });
+    let whole = sdk.is_file()
+        && ["@opencode-ai/plugin", "zod"].iter().all(|name| {
+            root.join("node_modules")
+                .join(name)
+                .join("package.json")
+                .is_file()
+        });
     whole.then_some(Modules { root, sdk })
 }
 
@@ -53,11 +61,17 @@ pub fn modules(data: &Path) -> Option<Modules> {
 /// # Errors
 /// `plugin.no_installer`, `plugin.install`, `plugin.cache`; `plugin.not_installed` when the installer brought something
 /// else.
-pub async fn setup(data: &Path, installer: Option<&Installer>, spawner: &Spawner) -> Result<Modules, PluginError> {
+pub async fn setup(
+    data: &Path,
+    installer: Option<&Installer>,
+    spawner: &Spawner,
+) -> Result<Modules, PluginError> {
     if let Some(found) = modules(data) {
         return Ok(found);
     }
-    let installer = installer.ok_or_else(|| PluginError::NoInstaller { spec: SPEC.to_owned() })?;
+    let installer = installer.ok_or_else(|| PluginError::NoInstaller {
+        spec: SPEC.to_owned(),
+    })?;
     let root = data.join("modules");
     let _held = hold(&root, "setup").await?;
     if let Some(found) = modules(data) {
@@ -66,7 +80,10 @@ pub async fn setup(data: &Path, installer: Option<&Installer>, spawner: &Spawner
     let staging = Staging::new(&root, "setup")?;
     for (name, text) in [("package.json", MANIFEST), ("package-lock.json", LOCK)] {
         let path = staging.path().join(name);
-        fs::write(&path, text).map_err(|error| PluginError::Cache { path, message: error.to_string() })?;
+        fs::write(&path, text).map_err(|error| PluginError::Cache {
+            path,
+            message: error.to_string(),
+        })?;
     }
     installer.install(spawner, staging.path(), SPEC).await?;
     let place = place(data);
@@ -89,7 +106,11 @@ mod tests {
         let lock: Value = serde_json::from_str(LOCK).unwrap();
         let packages = lock["packages"].as_object().unwrap();
         for name in ["@opencode-ai/sdk", "@opencode-ai/plugin"] {
-            assert_eq!(packages[&format!("node_modules/{name}")]["version"], OPENCODE_VERSION, "{name}");
+            assert_eq!(
+                packages[&format!("node_modules/{name}")]["version"],
+                OPENCODE_VERSION,
+                "{name}"
+            );
         }
         for (name, package) in packages.iter().filter(|(name, _)| !name.is_empty()) {
             assert!(package["integrity"].is_string(), "{name}");
@@ -103,7 +124,9 @@ mod tests {
     async fn nothing_there_and_nothing_to_install_with() {
         let dir = tempfile::tempdir().unwrap();
         assert_eq!(modules(dir.path()), None);
-        let error = setup(dir.path(), None, &Spawner::new().unwrap()).await.unwrap_err();
+        let error = setup(dir.path(), None, &Spawner::new().unwrap())
+            .await
+            .unwrap_err();
         assert_eq!(error.code(), "plugin.no_installer");
     }
 }

@@ -30,10 +30,13 @@ impl Source {
     /// package with a name.
     pub fn parse(spec: &str, declared_in: &Path) -> Result<Self, PluginError> {
         if DEPRECATED.iter().any(|name| spec.contains(name)) {
-            return Err(PluginError::Deprecated { spec: spec.to_owned() });
+            return Err(PluginError::Deprecated {
+                spec: spec.to_owned(),
+            });
         }
         if let Some(rest) = spec.strip_prefix("file://") {
-            let path = percent_decode(rest).ok_or_else(|| bad(spec, "the file URL is not valid UTF-8"))?;
+            let path =
+                percent_decode(rest).ok_or_else(|| bad(spec, "the file URL is not valid UTF-8"))?;
             return Ok(Self::Path(absolute(&path, declared_in)));
         }
         if is_path(spec) {
@@ -46,8 +49,15 @@ impl Source {
         if request.chars().any(char::is_control) {
             return Err(bad(spec, "the version holds control characters"));
         }
-        let request = if request.is_empty() { "latest" } else { request };
-        Ok(Self::Npm { name: name.to_owned(), request: request.to_owned() })
+        let request = if request.is_empty() {
+            "latest"
+        } else {
+            request
+        };
+        Ok(Self::Npm {
+            name: name.to_owned(),
+            request: request.to_owned(),
+        })
     }
 
     /// The name to list the plugin by before its module has been read: the package, else the file or folder.
@@ -56,8 +66,14 @@ impl Source {
         match self {
             Self::Npm { name, .. } => name.clone(),
             Self::Path(path) => {
-                let stem = path.file_stem().unwrap_or(path.as_os_str()).to_string_lossy();
-                let parent = path.parent().and_then(Path::file_name).map(|p| p.to_string_lossy());
+                let stem = path
+                    .file_stem()
+                    .unwrap_or(path.as_os_str())
+                    .to_string_lossy();
+                let parent = path
+                    .parent()
+                    .and_then(Path::file_name)
+                    .map(|p| p.to_string_lossy());
                 match parent {
                     // `my-plugin/index.ts` says more as `my-plugin`.
                     Some(parent) if stem == "index" => parent.into_owned(),
@@ -69,13 +85,21 @@ impl Source {
 }
 
 fn bad(spec: &str, reason: &str) -> PluginError {
-    PluginError::Spec { spec: spec.to_owned(), reason: reason.to_owned() }
+    PluginError::Spec {
+        spec: spec.to_owned(),
+        reason: reason.to_owned(),
+    }
 }
 
 fn is_path(spec: &str) -> bool {
     let bytes = spec.as_bytes();
     let drive = matches!(bytes, [letter, b':', b'/' | b'\\', ..] if letter.is_ascii_alphabetic());
-    spec == "." || spec == ".." || spec.starts_with("./") || spec.starts_with("../") || spec.starts_with('/') || drive
+    spec == "."
+        || spec == ".."
+        || spec.starts_with("./")
+        || spec.starts_with("../")
+        || spec.starts_with('/')
+        || drive
 }
 
 fn absolute(path: &str, declared_in: &Path) -> PathBuf {
@@ -106,7 +130,9 @@ fn valid_name(name: &str) -> bool {
         !word.is_empty()
             && word.len() <= 214
             && !word.starts_with(['.', '_', '-'])
-            && word.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | '~'))
+            && word
+                .chars()
+                .all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | '~'))
     };
     scope.is_none_or(word) && word(bare)
 }
@@ -133,8 +159,27 @@ pub fn file_url(path: &Path) -> String {
     let mut url = String::from("file://");
     for byte in path.to_string_lossy().bytes() {
         match byte {
-            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'/' | b'-' | b'_' | b'.' | b'~' | b'@' | b':' | b'!' | b'$'
-            | b'&' | b'\'' | b'(' | b')' | b'*' | b'+' | b',' | b';' | b'=' => url.push(char::from(byte)),
+            b'a'..=b'z'
+            | b'A'..=b'Z'
+            | b'0'..=b'9'
+            | b'/'
+            | b'-'
+            | b'_'
+            | b'.'
+            | b'~'
+            | b'@'
+            | b':'
+            | b'!'
+            | b'$'
+            | b'&'
+            | b'\''
+            | b'('
+            | b')'
+            | b'*'
+            | b'+'
+            | b','
+            | b';'
+            | b'=' => url.push(char::from(byte)),
             _ => url.push_str(&format!("%{byte:02X}")),
         }
     }
@@ -184,7 +229,11 @@ mod tests {
 
     #[test]
     fn labels() {
-        for (path, want) in [("/a/guard.ts", "guard"), ("/a/guard", "guard"), ("/a/guard/index.js", "guard")] {
+        for (path, want) in [
+            ("/a/guard.ts", "guard"),
+            ("/a/guard", "guard"),
+            ("/a/guard/index.js", "guard"),
+        ] {
             assert_eq!(Source::Path(path.into()).label(), want);
         }
     }

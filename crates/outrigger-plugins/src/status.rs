@@ -62,7 +62,12 @@ impl Cause {
     /// The cause of an error that ended a plugin's way at a stage.
     #[must_use]
     pub fn new(at: Stage, error: &PluginError) -> Self {
-        Self { at, code: error.code().to_owned(), message: error.to_string(), hint: error.hint() }
+        Self {
+            at,
+            code: error.code().to_owned(),
+            message: error.to_string(),
+            hint: error.hint(),
+        }
     }
 }
 

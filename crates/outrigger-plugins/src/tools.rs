@@ -34,7 +34,10 @@ pub struct ToolRunner {
 
 impl std::fmt::Debug for ToolRunner {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("ToolRunner").field("plugin", &self.plugin).field("tool", &self.tool).finish_non_exhaustive()
+        f.debug_struct("ToolRunner")
+            .field("plugin", &self.plugin)
+            .field("tool", &self.tool)
+            .finish_non_exhaustive()
     }
 }
 
@@ -53,41 +56,74 @@ impl ToolRunner {
         cancel: Option<watch::Receiver<bool>>,
         on_call: impl FnOnce(u64) + Send,
     ) -> Result<ToolOutput, PluginError> {
-        let group = self.inner.registry.with(self.plugin, |plugin| plugin.group).flatten();
+        let group = self
+            .inner
+            .registry
+            .with(self.plugin, |plugin| plugin.group)
+            .flatten();
         let Some(group) = group.and_then(|group| self.inner.group(group)) else {
             return Err(self.failed("plugin.tool_lost", "its plugin is not loaded".to_owned()));
         };
-        let live = group.live().await.map_err(|why| self.failed("plugin.tool_lost", why))?;
+        let live = group
+            .live()
+            .await
+            .map_err(|why| self.failed("plugin.tool_lost", why))?;
         // Looked up now: after a restart the plugin may bring other tools.
         let Some(handler) = self.inner.registry.tool(self.plugin, &self.tool) else {
             let message = format!("the plugin no longer brings the tool {}", self.tool);
             return Err(self.failed("plugin.tool_lost", message));
         };
-        let run = ToolRun { handler, tool: self.tool.clone(), args, context };
+        let run = ToolRun {
+            handler,
+            tool: self.tool.clone(),
+            args,
+            context,
+        };
         let deadline = self.inner.settings.deadlines.tool;
         let serial = live.serial;
-        let call = live.process.tool_run_as(&run, deadline, cancelled(cancel), move |call| on_call(host_call(serial, call)));
+        let call = live
+            .process
+            .tool_run_as(&run, deadline, cancelled(cancel), move |call| {
+                on_call(host_call(serial, call))
+            });
         match live.until_gone(call).await {
             Ok(Ok(output)) => Ok(output),
             Ok(Err(error)) => {
                 if error.is_fatal() {
-                    group.give_up(live.generation, &format!("tool {} of {}: {error}", self.tool, run.handler.plugin));
+                    group.give_up(
+                        live.generation,
+                        &format!("tool {} of {}: {error}", self.tool, run.handler.plugin),
+                    );
                 }
                 Err(self.failed(code(&error), text(&error, deadline)))
             }
-            Err(cause) => Err(self.failed("plugin.tool_lost", format!("its plugin process was ended: {cause}"))),
+            Err(cause) => Err(self.failed(
+                "plugin.tool_lost",
+                format!("its plugin process was ended: {cause}"),
+            )),
         }
     }
 
     fn failed(&self, code: &'static str, message: String) -> PluginError {
-        let plugin = self.inner.registry.with(self.plugin, |plugin| plugin.id.clone()).unwrap_or_default();
-        PluginError::Tool { plugin, tool: self.tool.clone(), code, message }
+        let plugin = self
+            .inner
+            .registry
+            .with(self.plugin, |plugin| plugin.id.clone())
+            .unwrap_or_default();
+        PluginError::Tool {
+            plugin,
+            tool: self.tool.clone(),
+            code,
+            message,
+        }
     }
 }
 
 fn code(error: &JsError) -> &'static str {
     match error {
-        JsError::Plugin { .. } | JsError::FrameTooLarge { .. } | JsError::BadAnswer { .. } => "plugin.tool",
+        JsError::Plugin { .. } | JsError::FrameTooLarge { .. } | JsError::BadAnswer { .. } => {
+            "plugin.tool"
+        }
         JsError::Cancelled { .. } => "plugin.tool_cancelled",
         JsError::CallTimeout { .. } => "plugin.tool_timeout",
         _ => "plugin.tool_lost",

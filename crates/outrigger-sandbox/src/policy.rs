@@ -66,6 +66,8 @@ pub struct Policy {
     pub read: Vec<PathBuf>,
     /// Files and folders (with all below) that may be read, executed and changed.
     pub write: Vec<PathBuf>,
+    /// Folders (with all below) whose names may be listed; nothing in them may be opened.
+    pub list: Vec<PathBuf>,
     /// TCP ports that may be bound (0: one that the system picks); `None` is all, an empty list is none.
     pub bind_tcp: Option<Vec<u16>>,
     /// TCP ports that may be connected to; `None` is all, an empty list is none.
@@ -80,6 +82,7 @@ impl Policy {
         Self {
             read: SYSTEM_READ.iter().map(PathBuf::from).collect(),
             write: SYSTEM_DEVICES.iter().map(PathBuf::from).collect(),
+            list: Vec::new(),
             bind_tcp: None,
             connect_tcp: None,
         }
@@ -127,7 +130,8 @@ impl Policy {
             .create()?
             .add_rules(path_beneath_rules(&self.read, AccessFs::from_read(KNOWN)))?
             .add_rules(path_beneath_rules([program], AccessFs::from_read(KNOWN)))?
-            .add_rules(path_beneath_rules(&self.write, AccessFs::from_all(KNOWN)))?;
+            .add_rules(path_beneath_rules(&self.write, AccessFs::from_all(KNOWN)))?
+            .add_rules(path_beneath_rules(&self.list, AccessFs::ReadDir))?;
         let created = add_ports(created, self.bind_tcp.as_deref(), AccessNet::BindTcp)?;
         let created = add_ports(created, self.connect_tcp.as_deref(), AccessNet::ConnectTcp)?;
         Ok(created.into())

@@ -102,7 +102,15 @@ impl Located {
         fs::symlink_metadata(&self.shown).is_ok_and(|meta| meta.is_symlink())
     }
 
+    /// Opens it for reading. Pipes and devices are refused unopened: opening a pipe waits until someone writes to it.
     pub(crate) fn open(&self) -> io::Result<File> {
+        let kind = fs::metadata(&self.real)?.file_type();
+        if !kind.is_file() && !kind.is_dir() {
+            return Err(io::Error::new(
+                io::ErrorKind::InvalidInput,
+                "it is not a regular file",
+            ));
+        }
         open_resolved(&self.real, false, false)
     }
 }
@@ -169,12 +177,6 @@ pub(crate) fn read_text(at: &Located) -> Result<Option<Text>, ToolError> {
     if meta.is_dir() {
         return Err(ToolError::failed(format!(
             "Path is a directory, not a file: {}",
-            at.shown.display()
-        )));
-    }
-    if !meta.is_file() {
-        return Err(ToolError::failed(format!(
-            "Not a regular file: {}",
             at.shown.display()
         )));
     }

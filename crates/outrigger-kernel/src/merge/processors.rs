@@ -58,6 +58,10 @@ impl ToolProcessor for FileChange {
         }
         let before = reported(result, "/filediff/before").and_then(Value::as_str);
         let after = reported(result, "/filediff/after").and_then(Value::as_str);
+        // A file that is too large to be reported whole had a content before: an empty one would be a lie.
+        if before.is_none() && input(start, "content").is_some() && reported(result, "/exists") == Some(&Value::Bool(true)) {
+            return None;
+        }
         // Other agents report no contents: what the call says is the best there is.
         let old = before.or_else(|| input(start, "oldString")).or_else(|| input(start, "old_string")).unwrap_or_default();
         let new = after
@@ -109,7 +113,8 @@ impl ToolProcessor for FileList {
         let files = output
             .lines()
             .filter(|line| line.starts_with('/') || line.starts_with("./"))
-            .filter_map(|line| if grep { line.strip_suffix(':') } else { Some(line) })
+            // Files that a search found stand over their lines, with a colon, or alone where only files were asked for.
+            .filter_map(|line| if grep { line.strip_suffix(':').or((!line.contains(':')).then_some(line)) } else { Some(line) })
             .map(ToString::to_string)
             .collect();
         Some(Details::FileList { files })
@@ -130,7 +135,7 @@ impl ToolProcessor for Shell {
         let text = |pointer| reported(result, pointer).and_then(Value::as_str).map(ToString::to_string);
         let whole = || result.metadata.get("output").and_then(Value::as_str).map(ToString::to_string);
         Some(Details::CommandOutput {
-            stdout: text("/stdout").or_else(whole).unwrap_or_default(),
+            stdout: text("/stdout").or_else(|| text("/output")).or_else(whole).unwrap_or_default(),
             stderr: text("/stderr").unwrap_or_default(),
             exit_code: reported(result, "/exit").and_then(Value::as_i64),
         })

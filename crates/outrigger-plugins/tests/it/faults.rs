@@ -37,16 +37,37 @@ async fn a_hang_or_crash_costs_one_call_and_the_chain_goes_on_behind_it() {
         ];
         let plugins = project.load(specs).await;
         let first = status(&plugins, "faulty");
-        let result = run(&plugins, "llm.before_system", json!({"fault": true}), json!({"system": []})).await;
-        assert_eq!(told(&result), format!("before1 after1 | before ok, faulty {outcome}, after ok"), "{fault}");
+        let result = run(
+            &plugins,
+            "llm.before_system",
+            json!({"fault": true}),
+            json!({"system": []}),
+        )
+        .await;
+        assert_eq!(
+            told(&result),
+            format!("before1 after1 | before ok, faulty {outcome}, after ok"),
+            "{fault}"
+        );
         let record = &result.records[1];
         assert_eq!(record.decision, Decision::FailedOpen);
-        assert!(record.message.as_deref().unwrap().contains(says), "{record:?}");
+        assert!(
+            record.message.as_deref().unwrap().contains(says),
+            "{record:?}"
+        );
 
         // The next call works, in a process of the next generation with all plugins in it.
-        assert_eq!(told(&system(&plugins).await), "before1 faulty after2 | before ok, faulty ok, after ok", "{fault}");
+        assert_eq!(
+            told(&system(&plugins).await),
+            "before1 faulty after2 | before ok, faulty ok, after ok",
+            "{fault}"
+        );
         let second = status(&plugins, "faulty");
-        assert_eq!((first.generation, second.generation, second.stage), (1, 2, Stage::Active), "{fault}");
+        assert_eq!(
+            (first.generation, second.generation, second.stage),
+            (1, 2, Stage::Active),
+            "{fault}"
+        );
         assert_ne!(first.pid, second.pid);
         plugins.dispose(Duration::from_secs(5)).await;
     }
@@ -61,10 +82,19 @@ async fn config_hooks_are_not_run_again_after_a_restart() {
           "experimental.chat.system.transform": async (input) => { if (input.fault) process.exit(1) } })"#;
     let plugins = project.load(vec![project.plugin("once", source)]).await;
     plugins.configure(json!({})).await;
-    run(&plugins, "llm.before_system", json!({"fault": true}), json!({"system": []})).await;
+    run(
+        &plugins,
+        "llm.before_system",
+        json!({"fault": true}),
+        json!({"system": []}),
+    )
+    .await;
     assert_eq!(told(&system(&plugins).await), " | once ok");
     assert_eq!(status(&plugins, "once").generation, 2);
-    assert_eq!(std::fs::read_to_string(project.path("project/configured")).unwrap(), "x");
+    assert_eq!(
+        std::fs::read_to_string(project.path("project/configured")).unwrap(),
+        "x"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -72,11 +102,22 @@ async fn concurrent_chains_see_one_restart_and_the_right_one_is_blamed() {
     let project = Project::new();
     let hang = r#"export default async () => ({
         "tool.execute.before": async (input) => { if (input.tool === "hang") for (;;) {} } })"#;
-    let specs = vec![project.plugin("hang", hang), project.plugin("other", &appender("other"))];
+    let specs = vec![
+        project.plugin("hang", hang),
+        project.plugin("other", &appender("other")),
+    ];
     let plugins = project.load(specs).await;
     let culprit = {
         let plugins = plugins.clone();
-        tokio::spawn(async move { run(&plugins, "tool.before_call", json!({"tool": "hang"}), json!({"args": {}})).await })
+        tokio::spawn(async move {
+            run(
+                &plugins,
+                "tool.before_call",
+                json!({"tool": "hang"}),
+                json!({"args": {}}),
+            )
+            .await
+        })
     };
     // The process spins before these are sent, so their handlers are not entered.
     tokio::time::sleep(Duration::from_millis(400)).await;
@@ -87,7 +128,13 @@ async fn concurrent_chains_see_one_restart_and_the_right_one_is_blamed() {
         })
         .collect();
     let culprit = culprit.await.unwrap();
-    assert_eq!((culprit.records[0].plugin.as_str(), culprit.records[0].outcome.as_str()), ("hang", "timeout"));
+    assert_eq!(
+        (
+            culprit.records[0].plugin.as_str(),
+            culprit.records[0].outcome.as_str()
+        ),
+        ("hang", "timeout")
+    );
     assert_eq!(culprit.block, None);
     let mut answers = Vec::new();
     for bystander in bystanders {
@@ -102,20 +149,36 @@ async fn concurrent_chains_see_one_restart_and_the_right_one_is_blamed() {
 #[tokio::test(flavor = "multi_thread")]
 async fn chains_that_hang_together_cause_one_restart() {
     let project = Project::new();
-    let specs = vec![project.plugin("faulty", &faulty(NEVER)), project.plugin("after", &appender("after"))];
+    let specs = vec![
+        project.plugin("faulty", &faulty(NEVER)),
+        project.plugin("after", &appender("after")),
+    ];
     let plugins = project.load(specs).await;
     let chains: Vec<_> = (0..6)
         .map(|_| {
             let plugins = plugins.clone();
             tokio::spawn(async move {
-                run(&plugins, "llm.before_system", json!({"fault": true}), json!({"system": []})).await
+                run(
+                    &plugins,
+                    "llm.before_system",
+                    json!({"fault": true}),
+                    json!({"system": []}),
+                )
+                .await
             })
         })
         .collect();
     for chain in chains {
         let result = chain.await.unwrap();
-        assert!(matches!(result.records[0].outcome.as_str(), "timeout" | "lost"), "{:?}", result.records[0]);
-        assert_eq!((result.records.len(), result.records[1].outcome.as_str()), (2, "ok"));
+        assert!(
+            matches!(result.records[0].outcome.as_str(), "timeout" | "lost"),
+            "{:?}",
+            result.records[0]
+        );
+        assert_eq!(
+            (result.records.len(), result.records[1].outcome.as_str()),
+            (2, "ok")
+        );
     }
     assert_eq!(status(&plugins, "faulty").generation, 2);
 }
@@ -124,8 +187,18 @@ async fn chains_that_hang_together_cause_one_restart() {
 async fn an_event_hook_that_spins_is_blamed_for_the_call_it_holds_up() {
     let project = Project::new();
     let ear = "export default async () => ({ event: () => { for (;;) {} } })";
-    let plugins = project.load(vec![project.plugin("ear", ear), project.plugin("a", &appender("a"))]).await;
-    let idle = BusEvent { id: "evt_1".into(), event: Event::SessionIdle { session_id: "ses_1".into() } };
+    let plugins = project
+        .load(vec![
+            project.plugin("ear", ear),
+            project.plugin("a", &appender("a")),
+        ])
+        .await;
+    let idle = BusEvent {
+        id: "evt_1".into(),
+        event: Event::SessionIdle {
+            session_id: "ses_1".into(),
+        },
+    };
     plugins.events(&[idle]);
     assert_eq!(told(&system(&plugins).await), "a1 | a ok");
     assert_eq!(status(&plugins, "a").generation, 2);
@@ -134,12 +207,30 @@ async fn an_event_hook_that_spins_is_blamed_for_the_call_it_holds_up() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_process_that_keeps_failing_is_off_with_the_cause_and_others_run() {
     let mut project = Project::new();
-    project.settings.restarts = Restarts { most: 2, within: Duration::from_secs(300) };
-    project.rules("good", PluginRules { own_process: true, ..PluginRules::default() });
-    let specs = vec![project.plugin("faulty", &faulty(EXIT)), project.plugin("good", &appender("good"))];
+    project.settings.restarts = Restarts {
+        most: 2,
+        within: Duration::from_secs(300),
+    };
+    project.rules(
+        "good",
+        PluginRules {
+            own_process: true,
+            ..PluginRules::default()
+        },
+    );
+    let specs = vec![
+        project.plugin("faulty", &faulty(EXIT)),
+        project.plugin("good", &appender("good")),
+    ];
     let plugins = project.load(specs).await;
     for round in 1..=4 {
-        let result = run(&plugins, "llm.before_system", json!({"fault": true}), json!({"system": []})).await;
+        let result = run(
+            &plugins,
+            "llm.before_system",
+            json!({"fault": true}),
+            json!({"system": []}),
+        )
+        .await;
         let faulty = if round <= 3 { "faulty lost, " } else { "" };
         assert_eq!(told(&result), format!("good{round} | {faulty}good ok"));
         if round == 3 {
@@ -150,18 +241,37 @@ async fn a_process_that_keeps_failing_is_off_with_the_cause_and_others_run() {
         }
     }
     let off = status(&plugins, "faulty");
-    assert_eq!((off.cause.as_ref().unwrap().code.as_str(), off.pid), ("plugin.off", None));
+    assert_eq!(
+        (off.cause.as_ref().unwrap().code.as_str(), off.pid),
+        ("plugin.off", None)
+    );
     let text = off.cause.unwrap().message;
-    assert!(text.contains("after 2 restarts") && text.contains("faulty (experimental.chat.system.transform)"), "{text}");
+    assert!(
+        text.contains("after 2 restarts")
+            && text.contains("faulty (experimental.chat.system.transform)"),
+        "{text}"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_security_critical_plugin_that_hangs_refuses() {
     let mut project = Project::new();
-    project.rules("guard", PluginRules { fail_closed: true, ..PluginRules::default() });
+    project.rules(
+        "guard",
+        PluginRules {
+            fail_closed: true,
+            ..PluginRules::default()
+        },
+    );
     let guard = "export default async () => ({ 'tool.execute.before': async () => { await new Promise(() => {}) } })";
     let plugins = project.load(vec![project.plugin("guard", guard)]).await;
-    let result = run(&plugins, "tool.before_call", json!({"tool": "bash"}), json!({"args": {}})).await;
+    let result = run(
+        &plugins,
+        "tool.before_call",
+        json!({"tool": "bash"}),
+        json!({"args": {}}),
+    )
+    .await;
     assert_eq!(result.block.unwrap().code, "hook.failed_closed");
     assert_eq!(result.records[0].decision, Decision::FailedClosed);
 }
@@ -170,8 +280,16 @@ async fn a_security_critical_plugin_that_hangs_refuses() {
 async fn with_self_healing_off_a_timeout_leaves_the_process_alone() {
     let mut project = Project::new();
     project.settings.self_heal = false;
-    let plugins = project.load(vec![project.plugin("faulty", &faulty(NEVER))]).await;
-    let result = run(&plugins, "llm.before_system", json!({"fault": true}), json!({"system": []})).await;
+    let plugins = project
+        .load(vec![project.plugin("faulty", &faulty(NEVER))])
+        .await;
+    let result = run(
+        &plugins,
+        "llm.before_system",
+        json!({"fault": true}),
+        json!({"system": []}),
+    )
+    .await;
     assert_eq!(told(&result), " | faulty timeout");
     assert_eq!(told(&system(&plugins).await), "faulty | faulty ok");
     assert_eq!(status(&plugins, "faulty").generation, 1);

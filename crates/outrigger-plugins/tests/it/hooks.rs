@@ -16,18 +16,50 @@ async fn plugins_compose_in_load_order_and_by_priority() {
     let plugins = project.load(specs.to_vec()).await;
     let result = system(&plugins).await;
     assert_eq!(told(&result), "a1 b1 c1 | a ok, b ok, c ok");
-    assert_eq!(project.stages("a"), "found installed starting initialised active");
-    let pids: Vec<_> = plugins.list().into_iter().map(|status| status.pid).collect();
-    assert!(pids.iter().all(|pid| pid.is_some() && *pid == pids[0]), "{pids:?}");
+    assert_eq!(
+        project.stages("a"),
+        "found installed starting initialised active"
+    );
+    let pids: Vec<_> = plugins
+        .list()
+        .into_iter()
+        .map(|status| status.pid)
+        .collect();
+    assert!(
+        pids.iter().all(|pid| pid.is_some() && *pid == pids[0]),
+        "{pids:?}"
+    );
 
     let record = &result.records[1];
-    assert_eq!((record.point.as_str(), record.hook.as_str()), ("llm.before_system", "experimental.chat.system.transform"));
-    assert_eq!((record.decision, record.at, record.changed.clone()), (Decision::Patch, 1_700_000_000_000, vec!["/system".to_owned()]));
+    assert_eq!(
+        (record.point.as_str(), record.hook.as_str()),
+        ("llm.before_system", "experimental.chat.system.transform")
+    );
+    assert_eq!(
+        (record.decision, record.at, record.changed.clone()),
+        (
+            Decision::Patch,
+            1_700_000_000_000,
+            vec!["/system".to_owned()]
+        )
+    );
     assert!(record.payload_bytes > 0);
     plugins.dispose(Duration::from_secs(5)).await;
 
-    project.rules("c", PluginRules { priority: 7, ..PluginRules::default() });
-    project.rules("b", PluginRules { own_process: true, ..PluginRules::default() });
+    project.rules(
+        "c",
+        PluginRules {
+            priority: 7,
+            ..PluginRules::default()
+        },
+    );
+    project.rules(
+        "b",
+        PluginRules {
+            own_process: true,
+            ..PluginRules::default()
+        },
+    );
     let plugins = project.load(specs.to_vec()).await;
     assert_eq!(told(&system(&plugins).await), "c1 a1 b1 | c ok, a ok, b ok");
     assert_eq!(status(&plugins, "a").pid, status(&plugins, "c").pid);
@@ -49,17 +81,36 @@ async fn spellings_without_experimental_are_called_once_and_in_order() {
         project.plugin("both", both),
     ];
     let plugins = project.load(specs).await;
-    assert_eq!(told(&system(&plugins).await), "first1 alias both | first ok, alias ok, both ok");
+    assert_eq!(
+        told(&system(&plugins).await),
+        "first1 alias both | first ok, alias ok, both ok"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn without_handlers_nothing_is_started_and_outputs_come_back_as_they_went() {
     let plugins = Plugins::none();
     assert!(!plugins.pipeline().has("chat.params"));
-    let item = |n: i32| HookPayload { input: json!({}), output: json!({ "n": n }) };
-    let result = plugins.pipeline().run("tool.definition", vec![item(1), item(2)], PipelineContext::default()).await;
-    assert_eq!((result.outputs, result.records.len()), (vec![json!({"n": 1}), json!({"n": 2})], 0));
-    let result = plugins.pipeline().run("no.such_point", vec![item(3)], PipelineContext::default()).await;
+    let item = |n: i32| HookPayload {
+        input: json!({}),
+        output: json!({ "n": n }),
+    };
+    let result = plugins
+        .pipeline()
+        .run(
+            "tool.definition",
+            vec![item(1), item(2)],
+            PipelineContext::default(),
+        )
+        .await;
+    assert_eq!(
+        (result.outputs, result.records.len()),
+        (vec![json!({"n": 1}), json!({"n": 2})], 0)
+    );
+    let result = plugins
+        .pipeline()
+        .run("no.such_point", vec![item(3)], PipelineContext::default())
+        .await;
     assert_eq!(result.outputs, [json!({"n": 3})]);
     assert!(plugins.list().is_empty());
 }
@@ -73,15 +124,34 @@ async fn a_throw_refuses_a_tool_and_nobody_behind_it_is_called() {
         "tool.execute.before": async (_, output) => { if (output.args.command === "ls") throw new Error("no ls here") } })"#;
     let behind = r#"import { writeFileSync } from "node:fs"
         export default async () => ({ "tool.execute.before": async () => { writeFileSync("called", "") } })"#;
-    let specs =
-        vec![project.plugin("rewrite", rewrite), project.plugin("guard", guard), project.plugin("behind", behind)];
+    let specs = vec![
+        project.plugin("rewrite", rewrite),
+        project.plugin("guard", guard),
+        project.plugin("behind", behind),
+    ];
     let plugins = project.load(specs).await;
     let input = json!({"tool": "bash", "sessionID": "ses_1", "callID": "call_1"});
-    let result = run(&plugins, "tool.before_call", input, json!({"args": {"command": "rm"}})).await;
+    let result = run(
+        &plugins,
+        "tool.before_call",
+        input,
+        json!({"args": {"command": "rm"}}),
+    )
+    .await;
     let block = result.block.unwrap();
-    assert_eq!((block.code.as_str(), block.message.as_str()), ("hook.threw", "no ls here"));
-    let decisions: Vec<_> = result.records.iter().map(|r| (r.plugin.as_str(), r.decision)).collect();
-    assert_eq!(decisions, [("rewrite", Decision::Patch), ("guard", Decision::Block)]);
+    assert_eq!(
+        (block.code.as_str(), block.message.as_str()),
+        ("hook.threw", "no ls here")
+    );
+    let decisions: Vec<_> = result
+        .records
+        .iter()
+        .map(|r| (r.plugin.as_str(), r.decision))
+        .collect();
+    assert_eq!(
+        decisions,
+        [("rewrite", Decision::Patch), ("guard", Decision::Block)]
+    );
     assert!(!project.path("project/called").exists());
 }
 
@@ -92,14 +162,26 @@ async fn a_list_of_items_is_one_request_and_a_throw_elsewhere_is_passed_over() {
         "tool.definition": async (input, output) => { output.description += " of " + input.toolID } })"#;
     let broken = r#"export default async () => ({
         "tool.definition": async (_, output) => { output.description = "gone"; throw new Error("late") } })"#;
-    let plugins = project.load(vec![project.plugin("broken", broken), project.plugin("name", name)]).await;
+    let plugins = project
+        .load(vec![
+            project.plugin("broken", broken),
+            project.plugin("name", name),
+        ])
+        .await;
     let item = |id: &str| HookPayload {
         input: json!({"toolID": id}),
         output: json!({"description": "tool", "parameters": {}}),
     };
     let items = vec![item("bash"), item("read")];
-    let result = plugins.pipeline().run("tool.definition", items, PipelineContext::default()).await;
-    let texts: Vec<_> = result.outputs.iter().map(|o| o["description"].as_str().unwrap()).collect();
+    let result = plugins
+        .pipeline()
+        .run("tool.definition", items, PipelineContext::default())
+        .await;
+    let texts: Vec<_> = result
+        .outputs
+        .iter()
+        .map(|o| o["description"].as_str().unwrap())
+        .collect();
     assert_eq!(texts, ["tool of bash", "tool of read"]);
     let decisions: Vec<_> = result.records.iter().map(|r| r.decision).collect();
     assert_eq!(decisions, [Decision::FailedOpen, Decision::Patch]);
@@ -116,9 +198,14 @@ async fn config_is_changed_by_one_plugin_after_another_and_a_throw_is_no_harm() 
     first.options = Some(json!({"name": "one"}));
     let mut second = project.plugin("two", add);
     second.options = Some(json!({"name": "two"}));
-    let plugins = project.load(vec![first, project.plugin("throws", throws), second]).await;
+    let plugins = project
+        .load(vec![first, project.plugin("throws", throws), second])
+        .await;
     let config = plugins.configure(json!({"model": "x/y"})).await;
-    assert_eq!(config, json!({"model": "x/y", "agent": {"one": {}, "two": {}}}));
+    assert_eq!(
+        config,
+        json!({"model": "x/y", "agent": {"one": {}, "two": {}}})
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -133,13 +220,19 @@ async fn events_come_in_order_and_before_any_later_call() {
     let plugins = project.load(vec![project.plugin("ear", source)]).await;
     let event = |n: u64| BusEvent {
         id: format!("evt_{n}").into(),
-        event: Event::Custom(CustomEvent { kind: "acme.tick".into(), properties: [("n".to_owned(), json!(n))].into_iter().collect() }),
+        event: Event::Custom(CustomEvent {
+            kind: "acme.tick".into(),
+            properties: [("n".to_owned(), json!(n))].into_iter().collect(),
+        }),
     };
     for n in 0..200 {
         plugins.events(&[event(2 * n), event(2 * n + 1)]);
     }
     let expected: Vec<String> = (0..400).map(|n| n.to_string()).collect();
-    assert_eq!(told(&system(&plugins).await), format!("{} | ear ok", expected.join(",")));
+    assert_eq!(
+        told(&system(&plugins).await),
+        format!("{} | ear ok", expected.join(","))
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -149,12 +242,24 @@ async fn a_cancelled_chain_ends_at_once_and_the_process_stays() {
     let slow = r#"export default async () => {
         let first = true
         return { "experimental.chat.system.transform": async () => { if (first) { first = false; await new Promise(() => {}) } } } }"#;
-    let plugins = project.load(vec![project.plugin("slow", slow), project.plugin("next", &appender("next"))]).await;
+    let plugins = project
+        .load(vec![
+            project.plugin("slow", slow),
+            project.plugin("next", &appender("next")),
+        ])
+        .await;
     let (sender, cancel) = watch::channel(false);
-    let context = PipelineContext { cancel: Some(cancel), ..PipelineContext::default() };
-    let item = HookPayload { input: json!({}), output: json!({"system": []}) };
+    let context = PipelineContext {
+        cancel: Some(cancel),
+        ..PipelineContext::default()
+    };
+    let item = HookPayload {
+        input: json!({}),
+        output: json!({"system": []}),
+    };
     let pipeline = plugins.pipeline();
-    let chain = tokio::spawn(async move { pipeline.run("llm.before_system", vec![item], context).await });
+    let chain =
+        tokio::spawn(async move { pipeline.run("llm.before_system", vec![item], context).await });
     tokio::time::sleep(Duration::from_millis(300)).await;
     sender.send(true).unwrap();
     assert_eq!(told(&chain.await.unwrap()), " | slow skipped, next skipped");

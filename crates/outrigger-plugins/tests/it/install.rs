@@ -12,16 +12,42 @@ async fn pack(root: &Path, name: &str, version: &str, manifest: &str) -> Option<
     let npm = npm()?;
     let folder = root.join(format!("src-{name}-{version}"));
     fs::create_dir_all(&folder).unwrap();
-    let rest = if manifest.is_empty() { String::new() } else { format!(", {manifest}") };
+    let rest = if manifest.is_empty() {
+        String::new()
+    } else {
+        format!(", {manifest}")
+    };
     fs::write(
         folder.join("package.json"),
-        format!(r#"{{"name":"{name}","version":"{version}","type":"module","main":"index.js"{rest}}}"#),
+        format!(
+            r#"{{"name":"{name}","version":"{version}","type":"module","main":"index.js"{rest}}}"#
+        ),
     )
     .unwrap();
-    fs::write(folder.join("index.js"), appender(&format!("{name}@{version}:"))).unwrap();
-    let spec = Spec::new(npm.path()).args(["pack", "--silent"]).cwd(&folder).vars(env::allow_list(&["npm_config_*"]));
-    let output = run(&Spawner::new().unwrap(), spec, Duration::from_secs(120), 65536).await.unwrap();
-    assert!(output.exit.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let needs = if manifest.contains("dep-package") {
+        "import \"dep-package\"\n"
+    } else {
+        ""
+    };
+    let source = appender(&format!("{name}@{version}:"));
+    fs::write(folder.join("index.js"), format!("{needs}{source}")).unwrap();
+    let spec = Spec::new(npm.path())
+        .args(["pack", "--silent"])
+        .cwd(&folder)
+        .vars(env::allow_list(&["npm_config_*"]));
+    let output = run(
+        &Spawner::new().unwrap(),
+        spec,
+        Duration::from_secs(120),
+        65536,
+    )
+    .await
+    .unwrap();
+    assert!(
+        output.exit.success(),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
     Some(folder.join(format!("{name}-{version}.tgz")))
 }
 
@@ -38,56 +64,99 @@ fn npm() -> Option<Npm> {
 
 fn installers() -> Vec<Installer> {
     let bun = runtimes().bun.map(Installer::Bun);
-    bun.into_iter().chain(npm().map(|npm| Installer::Npm(npm.0))).collect()
+    bun.into_iter()
+        .chain(npm().map(|npm| Installer::Npm(npm.0)))
+        .collect()
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_package_is_installed_once_locked_and_found_again_without_an_installer() {
     for installer in installers() {
         let project = Project::new();
-        let Some(tarball) = pack(project.root.path(), "demo-plugin", "1.2.3", "").await else { return };
+        let Some(tarball) = pack(project.root.path(), "demo-plugin", "1.2.3", "").await else {
+            return;
+        };
         let request = format!("file:{}", tarball.display());
         let spawner = Spawner::new().unwrap();
-        let cache = Cache::new(&project.path("cache"), Some(installer.clone()), spawner.clone());
+        let cache = Cache::new(
+            &project.path("cache"),
+            Some(installer.clone()),
+            spawner.clone(),
+        );
         assert_eq!(cache.find("demo-plugin", &request).unwrap(), None);
         let mut told = 0;
-        let package = cache.get("demo-plugin", "demo-plugin", &request, || told += 1).await.unwrap();
+        let package = cache
+            .get("demo-plugin", "demo-plugin", &request, || told += 1)
+            .await
+            .unwrap();
         assert_eq!(package.version, "1.2.3");
-        assert!(package.dir.ends_with("plugins/demo-plugin@1.2.3/node_modules/demo-plugin"), "{package:?}");
+        assert!(
+            package
+                .dir
+                .ends_with("plugins/demo-plugin@1.2.3/node_modules/demo-plugin"),
+            "{package:?}"
+        );
         let lock = LockFile::read(cache.root()).unwrap();
         let locked = lock.find("demo-plugin", &request).unwrap();
         assert_eq!(locked.version, "1.2.3");
-        assert!(locked.integrity.as_deref().unwrap().starts_with("sha512-"), "{installer:?}");
+        assert!(
+            locked.integrity.as_deref().unwrap().starts_with("sha512-"),
+            "{installer:?}"
+        );
 
         // The tarball is gone and there is nothing to install with, and still it is found: by the request and by the
         // exact version.
         fs::remove_file(&tarball).unwrap();
         let offline = Cache::new(&project.path("cache"), None, spawner);
         for request in [request.as_str(), "1.2.3"] {
-            let again = offline.get("demo-plugin", "demo-plugin", request, || told += 1).await.unwrap();
+            let again = offline
+                .get("demo-plugin", "demo-plugin", request, || told += 1)
+                .await
+                .unwrap();
             assert_eq!(again, package);
         }
         assert_eq!(told, 1);
-        let error = offline.get("demo-plugin@2", "demo-plugin", "2", || {}).await.unwrap_err();
+        let error = offline
+            .get("demo-plugin@2", "demo-plugin", "2", || {})
+            .await
+            .unwrap_err();
         assert_eq!(error.code(), "plugin.no_installer");
-        let names: Vec<_> = fs::read_dir(cache.root()).unwrap().map(|e| e.unwrap().file_name()).collect();
+        let names: Vec<_> = fs::read_dir(cache.root())
+            .unwrap()
+            .map(|e| e.unwrap().file_name())
+            .collect();
         assert!(names.iter().any(|name| name == LOCK_FILE), "{names:?}");
-        assert_eq!(fs::read_dir(cache.root().join(".staging")).unwrap().count(), 0);
+        assert_eq!(
+            fs::read_dir(cache.root().join(".staging")).unwrap().count(),
+            0
+        );
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn hosts_that_install_at_once_get_one_whole_package() {
-    let Some(installer) = installers().pop() else { return };
+    let Some(installer) = installers().pop() else {
+        return;
+    };
     let project = Project::new();
-    let Some(tarball) = pack(project.root.path(), "demo-plugin", "2.0.0", "").await else { return };
+    let Some(tarball) = pack(project.root.path(), "demo-plugin", "2.0.0", "").await else {
+        return;
+    };
     let request = format!("file:{}", tarball.display());
     let tasks: Vec<_> = (0..3)
         .map(|_| {
             // Each its own cache object, as each host has.
-            let cache = Cache::new(&project.path("cache"), Some(installer.clone()), Spawner::new().unwrap());
+            let cache = Cache::new(
+                &project.path("cache"),
+                Some(installer.clone()),
+                Spawner::new().unwrap(),
+            );
             let request = request.clone();
-            tokio::spawn(async move { cache.get("demo-plugin", "demo-plugin", &request, || {}).await })
+            tokio::spawn(async move {
+                cache
+                    .get("demo-plugin", "demo-plugin", &request, || {})
+                    .await
+            })
         })
         .collect();
     for task in tasks {
@@ -102,11 +171,49 @@ async fn hosts_that_install_at_once_get_one_whole_package() {
 async fn one_bad_dependency_fails_only_its_plugin_with_the_installers_last_lines() {
     let mut project = Project::new();
     let root = project.root.path().to_owned();
-    let Some(good) = pack(&root, "good-plugin", "1.0.0", "").await else { return };
-    let Some(bad) = pack(&root, "bad-plugin", "1.0.0", r#""dependencies":{"x":"file:/nowhere/x.tgz"}"#).await else { return };
-    let Some(old) = pack(&root, "old-plugin", "1.0.0", r#""engines":{"opencode":"^0.3"}"#).await else { return };
-    let Some(web) = pack(&root, "web-plugin", "1.0.0", r#""exports":{".":"./index.js"}"#).await else { return };
-    let spec = |name: &str, tarball: &Path| project.spec(&format!("{name}@file:{}", tarball.display()));
+    let Some(dependency) = pack(&root, "dep-package", "3.0.0", "").await else {
+        return;
+    };
+    // Imported inside the box, so its folder must be within the plugin's reach.
+    let needs = format!(
+        r#""dependencies":{{"dep-package":"file:{}"}}"#,
+        dependency.display()
+    );
+    let Some(good) = pack(&root, "good-plugin", "1.0.0", &needs).await else {
+        return;
+    };
+    let Some(bad) = pack(
+        &root,
+        "bad-plugin",
+        "1.0.0",
+        r#""dependencies":{"x":"file:/nowhere/x.tgz"}"#,
+    )
+    .await
+    else {
+        return;
+    };
+    let Some(old) = pack(
+        &root,
+        "old-plugin",
+        "1.0.0",
+        r#""engines":{"opencode":"^0.3"}"#,
+    )
+    .await
+    else {
+        return;
+    };
+    let Some(web) = pack(
+        &root,
+        "web-plugin",
+        "1.0.0",
+        r#""exports":{".":"./index.js"}"#,
+    )
+    .await
+    else {
+        return;
+    };
+    let spec =
+        |name: &str, tarball: &Path| project.spec(&format!("{name}@file:{}", tarball.display()));
     let specs = vec![
         spec("bad-plugin", &bad),
         spec("good-plugin", &good),
@@ -122,25 +229,50 @@ async fn one_bad_dependency_fails_only_its_plugin_with_the_installers_last_lines
     web-plugin active
     local active
     ");
-    assert!(message(&plugins, "bad-plugin").contains("x.tgz"), "{}", message(&plugins, "bad-plugin"));
-    assert_eq!(status(&plugins, "good-plugin").version.as_deref(), Some("1.0.0"));
-    assert_eq!(project.stages("good-plugin"), "found installing installed starting initialised active");
-    assert!(told(&system(&plugins).await).starts_with("good-plugin@1.0.0:1 web-plugin@1.0.0:1 local1 |"));
+    assert!(
+        message(&plugins, "bad-plugin").contains("x.tgz"),
+        "{}",
+        message(&plugins, "bad-plugin")
+    );
+    assert_eq!(
+        status(&plugins, "good-plugin").version.as_deref(),
+        Some("1.0.0")
+    );
+    assert_eq!(
+        project.stages("good-plugin"),
+        "found installing installed starting initialised active"
+    );
+    assert!(
+        told(&system(&plugins).await)
+            .starts_with("good-plugin@1.0.0:1 web-plugin@1.0.0:1 local1 |")
+    );
     plugins.dispose(Duration::from_secs(5)).await;
 
     // With what is in the cache and no installer in reach, the same plugins run.
     let runtime = project.settings.js.clone();
-    project.settings.js = outrigger_config::settings::Js { node: which("node", &project.runtimes.path), ..runtime };
+    project.settings.js = outrigger_config::settings::Js {
+        node: which("node", &project.runtimes.path),
+        ..runtime
+    };
     project.runtimes.path = "/nowhere".into();
     project.seen.lock().unwrap().clear();
     let plugins = project.load(specs).await;
-    assert!(listed(&plugins).contains("good-plugin active"), "{}", listed(&plugins));
-    assert_eq!(project.stages("good-plugin"), "found installed starting initialised active");
+    assert!(
+        listed(&plugins).contains("good-plugin active"),
+        "{}",
+        listed(&plugins)
+    );
+    assert_eq!(
+        project.stages("good-plugin"),
+        "found installed starting initialised active"
+    );
 }
 
 #[test]
 fn the_errors_say_what_to_do() {
-    let error = PluginError::NoInstaller { spec: "demo".into() };
+    let error = PluginError::NoInstaller {
+        spec: "demo".into(),
+    };
     insta::assert_snapshot!(error, @"plugin demo has to be installed from npm, and neither bun nor npm was found");
     assert!(error.hint().unwrap().contains("OUTRIGGER_BUN"));
 }

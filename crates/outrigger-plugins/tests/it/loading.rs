@@ -10,7 +10,10 @@ async fn one_that_cannot_be_loaded_is_listed_and_the_rest_runs() {
     let specs = vec![
         project.plugin("good", &appender("good")),
         project.plugin("syntax", "export default async () => ({"),
-        project.plugin("throws", "export default async () => { throw new Error('no licence') }"),
+        project.plugin(
+            "throws",
+            "export default async () => { throw new Error('no licence') }",
+        ),
         project.plugin("import", "throw new Error('bad day')"),
         project.plugin("nothing", "export const answer = 42"),
         project.plugin("undefined", "export default async () => undefined"),
@@ -35,7 +38,10 @@ async fn one_that_cannot_be_loaded_is_listed_and_the_rest_runs() {
     assert!(message(&plugins, "throws").contains("no licence"));
     assert!(message(&plugins, "import").contains("bad day"));
     assert_eq!(project.stages("syntax"), "found installed starting failed");
-    assert_eq!(told(&system(&plugins).await), "good1 last1 | good ok, last ok");
+    assert_eq!(
+        told(&system(&plugins).await),
+        "good1 last1 | good ok, last ok"
+    );
     assert_eq!(status(&plugins, "good").generation, 1);
 }
 
@@ -43,12 +49,32 @@ async fn one_that_cannot_be_loaded_is_listed_and_the_rest_runs() {
 async fn one_that_never_finishes_loading_is_named_and_the_rest_runs() {
     let server = "export default async () => { await new Promise(() => {}) }";
     for (what, source, error) in [
-        ("a plugin function that never answers", server, "plugin.hung"),
-        ("a plugin function that spins", "export default async () => { for (;;) {} }", "plugin.hung"),
-        ("a module that never ends", "await new Promise(() => {}); export default async () => ({})", "plugin.hung"),
+        (
+            "a plugin function that never answers",
+            server,
+            "plugin.hung",
+        ),
+        (
+            "a plugin function that spins",
+            "export default async () => { for (;;) {} }",
+            "plugin.hung",
+        ),
+        (
+            "a module that never ends",
+            "await new Promise(() => {}); export default async () => ({})",
+            "plugin.hung",
+        ),
         ("a module that spins", "for (;;) {}", "plugin.hung"),
-        ("a plugin function that ends the process", "export default async () => process.exit(4)", "plugin.crashed"),
-        ("a module that ends the process", "process.exit(4)", "plugin.crashed"),
+        (
+            "a plugin function that ends the process",
+            "export default async () => process.exit(4)",
+            "plugin.crashed",
+        ),
+        (
+            "a module that ends the process",
+            "process.exit(4)",
+            "plugin.crashed",
+        ),
     ] {
         let mut project = Project::new();
         project.settings.deadlines.load = Duration::from_millis(1500);
@@ -58,9 +84,21 @@ async fn one_that_never_finishes_loading_is_named_and_the_rest_runs() {
             project.plugin("last", &appender("last")),
         ];
         let plugins = project.load(specs).await;
-        assert_eq!(listed(&plugins), format!("first active\nbad failed {error}\nlast active"), "{what}");
-        assert_eq!(status(&plugins, "bad").cause.unwrap().at, Stage::Starting, "{what}");
-        assert_eq!(told(&system(&plugins).await), "first1 last1 | first ok, last ok", "{what}");
+        assert_eq!(
+            listed(&plugins),
+            format!("first active\nbad failed {error}\nlast active"),
+            "{what}"
+        );
+        assert_eq!(
+            status(&plugins, "bad").cause.unwrap().at,
+            Stage::Starting,
+            "{what}"
+        );
+        assert_eq!(
+            told(&system(&plugins).await),
+            "first1 last1 | first ok, last ok",
+            "{what}"
+        );
         plugins.dispose(Duration::from_secs(5)).await;
     }
 }
@@ -69,7 +107,10 @@ async fn one_that_never_finishes_loading_is_named_and_the_rest_runs() {
 async fn without_a_runtime_every_plugin_has_the_reason() {
     let mut project = Project::new();
     project.runtimes = nothing();
-    let specs = vec![project.plugin("a", &appender("a")), project.spec("opencode-copilot-auth")];
+    let specs = vec![
+        project.plugin("a", &appender("a")),
+        project.spec("opencode-copilot-auth"),
+    ];
     let plugins = project.load(specs).await;
     insta::assert_snapshot!(listed(&plugins), @r"
     a failed plugin.no_runtime
@@ -86,10 +127,16 @@ async fn two_files_of_one_name_are_two_plugins() {
     let other = project.path("plugins/deep");
     std::fs::create_dir(&other).unwrap();
     std::fs::write(other.join("same.mjs"), appender("deep")).unwrap();
-    let specs = vec![project.plugin("same", &appender("top")), project.spec("../plugins/deep/same.mjs")];
+    let specs = vec![
+        project.plugin("same", &appender("top")),
+        project.spec("../plugins/deep/same.mjs"),
+    ];
     let plugins = project.load(specs).await;
     assert_eq!(listed(&plugins), "same active\nsame#2 active");
-    assert_eq!(told(&system(&plugins).await), "top1 deep1 | same ok, same#2 ok");
+    assert_eq!(
+        told(&system(&plugins).await),
+        "top1 deep1 | same ok, same#2 ok"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -109,10 +156,18 @@ async fn a_plugin_has_a_home_of_its_own() {
             output.system.push(homedir(), tmpdir(), process.env.XDG_CONFIG_HOME, directory, process.cwd()) } })"#;
     let plugins = project.load(vec![project.plugin("where", source)]).await;
     let result = system(&plugins).await;
-    let texts: Vec<&str> = result.outputs[0]["system"].as_array().unwrap().iter().map(|t| t.as_str().unwrap()).collect();
+    let texts: Vec<&str> = result.outputs[0]["system"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|t| t.as_str().unwrap())
+        .collect();
     let homes = project.path("data/plugin-homes");
     for private in &texts[..3] {
-        assert!(std::path::Path::new(private).starts_with(&homes), "{private}");
+        assert!(
+            std::path::Path::new(private).starts_with(&homes),
+            "{private}"
+        );
     }
     assert_eq!(texts[3..], [project.path("project").to_str().unwrap(); 2]);
 }

@@ -1,5 +1,10 @@
 //! Plugins in real processes of Bun (or else Node): loading, composing, hanging, crashing, installing.
 
+#![expect(
+    clippy::unwrap_used,
+    reason = "helpers of tests; clippy only exempts the test functions"
+)]
+
 mod faults;
 mod hooks;
 mod install;

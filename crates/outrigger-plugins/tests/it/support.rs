@@ -8,8 +8,8 @@ use futures_util::future::BoxFuture;
 use outrigger_config::{PluginScope, PluginSource, PluginSpec};
 use outrigger_js::{HostHandler, Lookup};
 use outrigger_plugins::{
-    LoadOptions, PipelineContext, PipelineResult, PluginRules, PluginSettings, PluginStatus, Plugins, Progress, SERVER_URL,
-    Stage,
+    LoadOptions, PipelineContext, PipelineResult, PluginRules, PluginSettings, PluginStatus,
+    Plugins, Progress, SERVER_URL, Stage,
 };
 use outrigger_protocol::rpc::{Log, SdkRequest, SdkResponse, ToolAsk, ToolMetadata};
 use outrigger_protocol::turn::HookPayload;
@@ -34,10 +34,20 @@ pub(crate) struct Handler {
 
 impl HostHandler for Handler {
     fn sdk(&self, request: SdkRequest) -> BoxFuture<'_, SdkResponse> {
-        Box::pin(async move { SdkResponse { status: 404, headers: Vec::new(), body: request.path } })
+        Box::pin(async move {
+            SdkResponse {
+                status: 404,
+                headers: Vec::new(),
+                body: request.path,
+            }
+        })
     }
     fn ask(&self, ask: ToolAsk) -> BoxFuture<'_, Result<(), String>> {
-        let answer = if ask.permission == "forbidden" { Err("refused by the test".to_owned()) } else { Ok(()) };
+        let answer = if ask.permission == "forbidden" {
+            Err("refused by the test".to_owned())
+        } else {
+            Ok(())
+        };
         self.asked.lock().unwrap().push(ask);
         Box::pin(async move { answer })
     }
@@ -56,7 +66,9 @@ pub(crate) fn runtimes() -> Lookup {
     let tools = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../.work/tools/node_modules/@oven");
     if lookup.bun.is_none() {
         let platforms = std::fs::read_dir(tools).into_iter().flatten().flatten();
-        lookup.bun = platforms.map(|entry| entry.path().join("bin/bun")).find(|bun| bun.is_file());
+        lookup.bun = platforms
+            .map(|entry| entry.path().join("bin/bun"))
+            .find(|bun| bun.is_file());
     }
     lookup
 }
@@ -71,7 +83,13 @@ impl Project {
         // Long enough for a busy machine, short enough for a test.
         settings.deadlines.normal = Duration::from_millis(1500);
         settings.deadlines.load = Duration::from_secs(4);
-        Self { root, settings, runtimes: runtimes(), handler: Arc::default(), seen: Arc::default() }
+        Self {
+            root,
+            settings,
+            runtimes: runtimes(),
+            handler: Arc::default(),
+            seen: Arc::default(),
+        }
     }
 
     pub(crate) fn path(&self, name: &str) -> PathBuf {
@@ -124,7 +142,11 @@ impl Project {
     /// The stages that a plugin went through.
     pub(crate) fn stages(&self, plugin: &str) -> String {
         let seen = self.seen.lock().unwrap();
-        let stages: Vec<String> = seen.iter().filter(|p| p.plugin == plugin).map(|p| p.stage.to_string()).collect();
+        let stages: Vec<String> = seen
+            .iter()
+            .filter(|p| p.plugin == plugin)
+            .map(|p| p.stage.to_string())
+            .collect();
         stages.join(" ")
     }
 }
@@ -144,18 +166,40 @@ pub(crate) fn appender(name: &str) -> String {
 
 /// Runs `experimental.chat.system.transform` over an empty list.
 pub(crate) async fn system(plugins: &Plugins) -> PipelineResult {
-    run(plugins, "experimental.chat.system.transform", json!({}), json!({"system": []})).await
+    run(
+        plugins,
+        "experimental.chat.system.transform",
+        json!({}),
+        json!({"system": []}),
+    )
+    .await
 }
 
-pub(crate) async fn run(plugins: &Plugins, point: &str, input: Value, output: Value) -> PipelineResult {
-    plugins.pipeline().run(point, vec![HookPayload { input, output }], PipelineContext::default()).await
+pub(crate) async fn run(
+    plugins: &Plugins,
+    point: &str,
+    input: Value,
+    output: Value,
+) -> PipelineResult {
+    plugins
+        .pipeline()
+        .run(
+            point,
+            vec![HookPayload { input, output }],
+            PipelineContext::default(),
+        )
+        .await
 }
 
 /// `a1 b2 | a ok, b timeout` of a system transform.
 pub(crate) fn told(result: &PipelineResult) -> String {
     let texts = result.outputs[0]["system"].as_array().unwrap();
     let texts: Vec<&str> = texts.iter().map(|text| text.as_str().unwrap()).collect();
-    let runs: Vec<String> = result.records.iter().map(|r| format!("{} {}", r.plugin, r.outcome)).collect();
+    let runs: Vec<String> = result
+        .records
+        .iter()
+        .map(|r| format!("{} {}", r.plugin, r.outcome))
+        .collect();
     format!("{} | {}", texts.join(" "), runs.join(", "))
 }
 
@@ -165,11 +209,20 @@ pub(crate) fn listed(plugins: &Plugins) -> String {
         Some(cause) => format!("{} {} {}", status.id, status.stage, cause.code),
         None => format!("{} {}", status.id, status.stage),
     };
-    plugins.list().into_iter().map(line).collect::<Vec<_>>().join("\n")
+    plugins
+        .list()
+        .into_iter()
+        .map(line)
+        .collect::<Vec<_>>()
+        .join("\n")
 }
 
 pub(crate) fn status(plugins: &Plugins, id: &str) -> PluginStatus {
-    plugins.list().into_iter().find(|status| status.id == id).unwrap()
+    plugins
+        .list()
+        .into_iter()
+        .find(|status| status.id == id)
+        .unwrap()
 }
 
 pub(crate) fn message(plugins: &Plugins, id: &str) -> String {
@@ -187,5 +240,8 @@ pub(crate) fn count(plugins: &Plugins) -> BTreeMap<Stage, usize> {
 
 /// A search path on which there is nothing.
 pub(crate) fn nothing() -> Lookup {
-    Lookup { path: OsString::from("/nowhere"), ..Lookup::default() }
+    Lookup {
+        path: OsString::from("/nowhere"),
+        ..Lookup::default()
+    }
 }

@@ -32,7 +32,10 @@ fn context() -> Object {
 async fn call(tools: &[PluginToolEntry], name: &str, args: Value) -> Result<String, String> {
     let tool = tools.iter().find(|tool| tool.spec.name == name).unwrap();
     match tool.runner.run(args, context(), None, |_| {}).await {
-        Ok(output) => Ok(format!("{} {} {}", output.title, output.output, output.metadata)),
+        Ok(output) => Ok(format!(
+            "{} {} {}",
+            output.title, output.output, output.metadata
+        )),
         Err(error) => Err(format!("{}: {error}", error.code())),
     }
 }
@@ -42,26 +45,66 @@ async fn tools_run_ask_report_fail_and_survive_a_restart() {
     let project = Project::new();
     let plugins = project.load(vec![project.plugin("kit", TOOLS)]).await;
     let tools = plugins.tools();
-    let names: Vec<_> = tools.iter().map(|t| (t.spec.name.as_str(), t.spec.source.as_str())).collect();
-    assert_eq!(names, ["echo", "throws", "waits", "exits"].map(|name| (name, "plugin:kit")));
-    assert_eq!(tools[0].spec.input_schema["properties"]["text"], json!({"type": "string"}));
+    let names: Vec<_> = tools
+        .iter()
+        .map(|t| (t.spec.name.as_str(), t.spec.source.as_str()))
+        .collect();
+    assert_eq!(
+        names,
+        ["echo", "throws", "waits", "exits"].map(|name| (name, "plugin:kit"))
+    );
+    assert_eq!(
+        tools[0].spec.input_schema["properties"]["text"],
+        json!({"type": "string"})
+    );
 
     let number = Arc::new(Mutex::new(0));
     let seen = Arc::clone(&number);
-    let first = tools[0].runner.run(json!({"text": "hi"}), context(), None, move |n| *seen.lock().unwrap() = n).await;
+    let first = tools[0]
+        .runner
+        .run(json!({"text": "hi"}), context(), None, move |n| {
+            *seen.lock().unwrap() = n
+        })
+        .await;
     let first = first.unwrap();
-    assert_eq!((first.title.as_str(), first.output.as_str()), ("ses_1", "hi"));
+    assert_eq!(
+        (first.title.as_str(), first.output.as_str()),
+        ("ses_1", "hi")
+    );
     let asked = project.handler.asked.lock().unwrap().remove(0);
-    assert_eq!((asked.call, asked.patterns), (*number.lock().unwrap(), vec!["hi".to_owned()]));
+    assert_eq!(
+        (asked.call, asked.patterns),
+        (*number.lock().unwrap(), vec!["hi".to_owned()])
+    );
     assert_eq!(project.handler.reported.lock().unwrap()[0].call, asked.call);
 
-    let refused = call(&tools, "echo", json!({"text": "x", "permission": "forbidden"})).await;
-    assert!(refused.as_ref().unwrap_err().contains("refused by the test"), "{refused:?}");
-    assert_eq!(call(&tools, "throws", json!({})).await, Err("plugin.tool: tool says no".to_owned()));
+    let refused = call(
+        &tools,
+        "echo",
+        json!({"text": "x", "permission": "forbidden"}),
+    )
+    .await;
+    assert!(
+        refused
+            .as_ref()
+            .unwrap_err()
+            .contains("refused by the test"),
+        "{refused:?}"
+    );
+    assert_eq!(
+        call(&tools, "throws", json!({})).await,
+        Err("plugin.tool: tool says no".to_owned())
+    );
     let lost = call(&tools, "exits", json!({})).await.unwrap_err();
-    assert!(lost.starts_with("plugin.tool_lost") && lost.contains("exit code 5"), "{lost}");
+    assert!(
+        lost.starts_with("plugin.tool_lost") && lost.contains("exit code 5"),
+        "{lost}"
+    );
     // The same handle, the next process.
-    assert_eq!(call(&tools, "echo", json!({"text": "again"})).await, Ok(r#"ses_1 again {"calls":1}"#.to_owned()));
+    assert_eq!(
+        call(&tools, "echo", json!({"text": "again"})).await,
+        Ok(r#"ses_1 again {"calls":1}"#.to_owned())
+    );
     assert_eq!(status(&plugins, "kit").generation, 2);
 }
 
@@ -74,14 +117,25 @@ async fn a_cancelled_tool_is_not_waited_for_and_one_past_its_deadline_costs_the_
     let waits = tools.iter().find(|tool| tool.spec.name == "waits").unwrap();
     let (sender, cancel) = watch::channel(false);
     let runner = waits.runner.clone();
-    let running = tokio::spawn(async move { runner.run(json!({}), context(), Some(cancel), |_| {}).await });
+    let running =
+        tokio::spawn(async move { runner.run(json!({}), context(), Some(cancel), |_| {}).await });
     tokio::time::sleep(Duration::from_millis(200)).await;
     sender.send(true).unwrap();
-    assert_eq!(running.await.unwrap().unwrap_err().code(), "plugin.tool_cancelled");
+    assert_eq!(
+        running.await.unwrap().unwrap_err().code(),
+        "plugin.tool_cancelled"
+    );
     assert_eq!(status(&plugins, "kit").generation, 1);
 
-    let error = waits.runner.run(json!({}), context(), None, |_| {}).await.unwrap_err();
+    let error = waits
+        .runner
+        .run(json!({}), context(), None, |_| {})
+        .await
+        .unwrap_err();
     assert_eq!(error.code(), "plugin.tool_timeout");
-    assert_eq!(call(&tools, "echo", json!({"text": "on"})).await, Ok(r#"ses_1 on {"calls":1}"#.to_owned()));
+    assert_eq!(
+        call(&tools, "echo", json!({"text": "on"})).await,
+        Ok(r#"ses_1 on {"calls":1}"#.to_owned())
+    );
     assert_eq!(status(&plugins, "kit").generation, 2);
 }

@@ -94,6 +94,14 @@ const VARIABLES: &[&str] = &[
     "no_proxy",
     "NO_PROXY",
 ];
+const PROXIES: &[&str] = &[
+    "http_proxy",
+    "https_proxy",
+    "all_proxy",
+    "HTTP_PROXY",
+    "HTTPS_PROXY",
+    "ALL_PROXY",
+];
 // The end of the output that is shown while a command runs, as the reference has it.
 const PREVIEW: usize = 30_000;
 const PROGRESS: Duration = Duration::from_millis(150);
@@ -163,6 +171,13 @@ impl Bash {
         let mut extra: Vec<&str> = VARIABLES.to_vec();
         extra.extend(self.options.shell_env.iter().map(String::as_str));
         let mut vars = env::allow_list(&extra);
+        // A proxy is needed for most that builds fetch, but one with a password in it is a secret.
+        vars.extend(PROXIES.iter().filter_map(|name| {
+            let value = std::env::var(name)
+                .ok()
+                .filter(|value| !value.contains('@'))?;
+            Some((OsString::from(name), OsString::from(value)))
+        }));
         // `OPENCODE` is what scripts already look for.
         for name in ["AGENT", "OPENCODE", "OUTRIGGER"] {
             vars.push((name.into(), "1".into()));

@@ -144,12 +144,6 @@ fn show(at: &Located, from: u64, limit: u64, cancel: &CancelFlag) -> Result<Tool
     if meta.is_dir() {
         return folder(at, from, limit).map_err(fail);
     }
-    if !meta.is_file() {
-        return Err(ToolError::failed(format!(
-            "Not a regular file: {}",
-            at.shown.display()
-        )));
-    }
     let extension = at
         .real
         .extension()

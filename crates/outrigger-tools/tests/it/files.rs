@@ -143,7 +143,7 @@ async fn read_says_why_it_cannot() {
         ),
         (
             json!({"filePath": "/dev/null"}),
-            "Not a regular file: /dev/null",
+            "Could not open /dev/null: it is not a regular file",
         ),
         (
             json!({"filePath": "loop"}),

@@ -4,8 +4,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
+use futures_util::future::BoxFuture;
 use outrigger_protocol::tool::{ToolOutcome, ToolOutput, ToolSpec};
-use outrigger_tools::{CancelFlag, FnTool, PermissionAsk, ToolContext, ToolError};
+use outrigger_tools::{CancelFlag, FnTool, PermissionAsk, Tool, ToolContext, ToolError};
 use serde_json::{Value, json};
 
 use crate::support::Room;
@@ -383,21 +384,85 @@ async fn a_tool_that_hangs_panics_or_is_cancelled_costs_its_call() {
     assert_eq!(done.record.outcome, "tool.cancelled");
 }
 
+struct Flaky {
+    spec: ToolSpec,
+    runs: AtomicU32,
+}
+
+impl Tool for Flaky {
+    fn spec(&self) -> &ToolSpec {
+        &self.spec
+    }
+    fn attempts(&self) -> u32 {
+        3
+    }
+    fn run<'a>(
+        &'a self,
+        input: Value,
+        _ctx: &'a ToolContext,
+    ) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
+        let run = self.runs.fetch_add(1, Ordering::SeqCst) + 1;
+        Box::pin(async move {
+            match (input["n"].as_u64(), run) {
+                (Some(1), 1 | 2) => Err(ToolError::Unavailable("not now".into())),
+                (Some(2), _) => Err(ToolError::Failed("no".into())),
+                (Some(3), _) => Err(ToolError::Unavailable("never".into())),
+                _ => answer("there"),
+            }
+        })
+    }
+}
+
 #[tokio::test]
 async fn only_read_only_tools_are_called_again_and_only_when_something_was_unavailable() {
+    for (read_only, n, runs, outcome) in [
+        (true, 1, 3, "completed"),
+        (true, 2, 1, "tool.failed"),
+        (true, 3, 3, "tool.failed"),
+        (false, 1, 1, "tool.failed"),
+    ] {
+        let room = Room::new();
+        let spec = ToolSpec {
+            read_only,
+            ..spec("flaky")
+        };
+        let tool = Arc::new(Flaky {
+            spec,
+            runs: AtomicU32::new(0),
+        });
+        room.runtime.register(tool.clone()).unwrap();
+        let done = room.execute("flaky", json!({"n": n})).await;
+        assert_eq!(
+            (
+                tool.runs.load(Ordering::SeqCst),
+                done.record.outcome.as_str()
+            ),
+            (runs, outcome)
+        );
+    }
+}
+
+#[tokio::test]
+async fn waiting_for_an_answer_does_not_count_against_the_deadline() {
     let room = Room::new();
-    room.file("x", "");
-    let (switch, flag) = CancelFlag::new();
-    drop(switch);
-    assert!(!flag.is_cancelled());
-    // A refused connection is tried once more by webfetch, and is an error then.
-    let (code, message) = room
-        .failure("webfetch", json!({"url": "http://127.0.0.1:1/"}))
-        .await;
-    assert_eq!(code, "tool.failed");
-    assert!(
-        message.starts_with("Transport error (GET http://127.0.0.1:1/)"),
-        "{message}"
+    add(
+        &room,
+        FnTool::new(spec("asks"), |_, ctx: ToolContext| async move {
+            let ask = PermissionAsk {
+                permission: "slow".into(),
+                patterns: vec!["x".into()],
+                always: vec![],
+                metadata: json!({}),
+            };
+            ctx.ask(ask).await?;
+            answer("asked")
+        })
+        .deadline(Duration::from_millis(100)),
+    );
+    let done = room.execute("asks", json!({"n": 1})).await;
+    assert_eq!(
+        (done.record.outcome.as_str(), &done.record.permissions[..]),
+        ("completed", &["slow x -> allow".to_owned()][..])
     );
 }
 

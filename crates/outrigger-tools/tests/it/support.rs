@@ -90,7 +90,16 @@ impl ToolHost for Host {
         ));
         let refused = *self.refuse.lock().unwrap() == Some(ask.permission.as_str());
         self.asks.lock().unwrap().push(ask);
+        let slow = self
+            .asks
+            .lock()
+            .unwrap()
+            .last()
+            .is_some_and(|ask| ask.permission == "slow");
         Box::pin(async move {
+            if slow {
+                tokio::time::sleep(std::time::Duration::from_millis(400)).await;
+            }
             if refused {
                 return Err("The user rejected permission to use this specific tool call.".into());
             }
