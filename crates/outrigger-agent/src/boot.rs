@@ -199,6 +199,7 @@ impl Agent {
             answering: boot.answering,
             questions: Questions::default(),
             approvals: Mutex::default(),
+            told_instructions: Mutex::default(),
             sessions: Sessions::default(),
             running: Mutex::default(),
             background: Mutex::default(),

@@ -1,5 +1,6 @@
 //! What a tool call may ask of its session.
 
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -12,7 +13,8 @@ use outrigger_protocol::session::{PartInput, PromptInput, Todo};
 use outrigger_protocol::tool::ToolCall;
 use outrigger_protocol::turn::{EffectId, HookPayload, Input, TurnOutcome};
 use outrigger_tools::{
-    AgentEntry, CancelFlag, HookVerdict, PermissionAsk, SkillEntry, SubagentAnswer, SubagentRequest, ToolError, ToolHost,
+    AgentEntry, CancelFlag, HookVerdict, NearbyInstruction, PermissionAsk, SkillEntry, SubagentAnswer, SubagentRequest, ToolError,
+    ToolHost, nearby_instruction_files,
 };
 use serde_json::Value;
 use tokio::sync::mpsc;
@@ -20,7 +22,7 @@ use tokio::sync::mpsc;
 use crate::agents::AgentInfo;
 use crate::ask::{Asker, Refusal};
 use crate::drive::Msg;
-use crate::inner::{Agent, Inner};
+use crate::inner::{Agent, Inner, lock};
 use crate::session::NewSession;
 
 /// The session's side of one tool call.
@@ -98,6 +100,7 @@ impl CallHost {
         let prompt = PromptInput {
             agent: Some(info.name.clone()),
             model: Some(model.clone()),
+            message_id: Some(crate::ids::message()),
             parts: vec![PartInput { id: None, kind: PartKind::Text(TextPart { text: request.prompt, ..TextPart::default() }) }],
             ..PromptInput::default()
         };
@@ -181,28 +184,20 @@ impl ToolHost for CallHost {
     }
 
     fn skills(&self) -> Vec<SkillEntry> {
-        self.inner
-            .skills
-            .iter()
-            .map(|skill| SkillEntry {
-                name: skill.name.clone(),
-                description: skill.description.clone().unwrap_or_default(),
-                content: skill.content.clone(),
-                dir: skill.dir.clone(),
-            })
-            .collect()
+        self.inner.skill_entries()
     }
 
     fn agents(&self) -> Vec<AgentEntry> {
-        self.inner
-            .agents
-            .values()
-            .filter(|agent| !agent.hidden)
-            .map(|agent| AgentEntry {
-                name: agent.name.clone(),
-                description: agent.description.clone().unwrap_or_default(),
-                subagent: agent.mode != "primary",
-            })
+        self.inner.agent_entries()
+    }
+
+    /// Instructions of folders below the working folder, each told once in a session.
+    fn nearby_instructions(&self, file: &Path) -> Vec<NearbyInstruction> {
+        let mut told = lock(&self.inner.told_instructions);
+        nearby_instruction_files(file, &self.inner.place.directory)
+            .into_iter()
+            .filter(|path| told.insert((self.session_id.clone(), path.clone())))
+            .filter_map(|path| std::fs::read_to_string(&path).ok().map(|text| NearbyInstruction { path, text }))
             .collect()
     }
 

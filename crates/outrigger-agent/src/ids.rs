@@ -3,7 +3,7 @@
 use std::sync::{LazyLock, Mutex, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use outrigger_protocol::id::{EventId, IdMaker, PermissionId, SessionId, TurnId};
+use outrigger_protocol::id::{EventId, IdMaker, MessageId, PermissionId, SessionId, TurnId};
 
 /// Milliseconds since the Unix epoch.
 #[must_use]
@@ -33,6 +33,10 @@ pub(crate) fn session() -> SessionId {
 /// A new turn identifier.
 pub(crate) fn turn() -> TurnId {
     make(IdMaker::turn)
+}
+/// A new message identifier.
+pub(crate) fn message() -> MessageId {
+    make(IdMaker::message)
 }
 /// A new permission request identifier.
 pub(crate) fn permission() -> PermissionId {

@@ -1,6 +1,6 @@
 //! What a running agent holds.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
@@ -76,6 +76,8 @@ pub(crate) struct Inner {
     pub(crate) answering: Answering,
     pub(crate) questions: Questions,
     pub(crate) approvals: Mutex<Vec<Rule>>,
+    /// Instruction files of subfolders that a session has read already.
+    pub(crate) told_instructions: Mutex<HashSet<(SessionId, PathBuf)>>,
     pub(crate) sessions: Sessions,
     /// Turns under way, with what cancels them.
     pub(crate) running: Mutex<HashMap<SessionId, watch::Sender<bool>>>,

@@ -11,7 +11,7 @@ use outrigger_protocol::log::LogRecord;
 use outrigger_protocol::model::{ModelInfo, ModelParams, ToolOffer};
 use outrigger_protocol::tool::ToolSpec;
 use outrigger_protocol::turn::{HookPayload, KnownTool};
-use outrigger_tools::CancelFlag;
+use outrigger_tools::{AgentEntry, CancelFlag, SkillEntry};
 use serde_json::{Value, json};
 
 use crate::agents::AgentInfo;
@@ -54,7 +54,11 @@ impl Inner {
                 || is_disabled(&spec.name, &[&rules, &own])
         };
         let specs: Vec<ToolSpec> = self.runtime.specs().into_iter().filter(|spec| spec.hidden || !off(spec)).collect();
-        let items = specs.iter().map(definition).collect();
+        let (agents, skills) = (self.agent_entries(), self.skill_entries());
+        let items = specs
+            .iter()
+            .map(|spec| definition(spec, outrigger_tools::builtin::describe(spec, &agents, &skills)))
+            .collect();
         let result = self.run_hooks("llm.tool_definition", items, Some(session), Some(turn), Some(cancel)).await;
         let mut offers = Vec::new();
         for (spec, output) in specs.iter().zip(&result.outputs).filter(|(spec, _)| !spec.hidden) {
@@ -97,6 +101,27 @@ impl Inner {
         .text()
     }
 
+    /// Skills, as the `skill` tool needs them.
+    pub(crate) fn skill_entries(&self) -> Vec<SkillEntry> {
+        let entry = |skill: &outrigger_config::skills::Skill| SkillEntry {
+            name: skill.name.clone(),
+            description: skill.description.clone().unwrap_or_default(),
+            content: skill.content.clone(),
+            dir: skill.dir.clone(),
+        };
+        self.skills.iter().map(entry).collect()
+    }
+
+    /// Agents, as the `task` tool needs them.
+    pub(crate) fn agent_entries(&self) -> Vec<AgentEntry> {
+        let entry = |agent: &AgentInfo| AgentEntry {
+            name: agent.name.clone(),
+            description: agent.description.clone().unwrap_or_default(),
+            subagent: agent.mode != "primary",
+        };
+        self.agents.values().filter(|agent| !agent.hidden).map(entry).collect()
+    }
+
     pub(crate) fn tool_limits(&self) -> outrigger_tools::Limits {
         let tools = &self.config.settings.tools;
         outrigger_tools::Limits {
@@ -122,8 +147,8 @@ impl Inner {
 }
 
 /// The payload of `tool.definition`. Tools of plugins carry their schema under `jsonSchema` as well, as in the reference.
-fn definition(spec: &ToolSpec) -> HookPayload {
-    let mut output = json!({ "description": spec.description, "parameters": spec.input_schema });
+fn definition(spec: &ToolSpec, description: String) -> HookPayload {
+    let mut output = json!({ "description": description, "parameters": spec.input_schema });
     if (spec.source != "builtin" || spec.name == "task")
         && let Some(fields) = output.as_object_mut()
     {

@@ -74,9 +74,20 @@ pub(crate) async fn run(global: &Global, args: RunArgs) -> Result<u8, Failure> {
     boot.answering = if args.auto { Answering::Allow } else { Answering::Refuse };
     let agent = Agent::boot(boot).await?;
     outrigger_server::serve_plugins(&agent);
+    say_warnings(&agent);
     let result = with_agent(&agent, &args, message, model).await;
     agent.shutdown().await;
     result
+}
+
+/// What went wrong in plugins that run all the same.
+fn say_warnings(agent: &Agent) {
+    let paint = Paint::for_stderr();
+    for plugin in agent.plugins().into_iter().filter(|plugin| plugin.stage == Stage::Active) {
+        for warning in plugin.warnings {
+            err(&format!("{} plugin {}: {warning}\n", paint.bad("!"), plugin.id));
+        }
+    }
 }
 
 async fn with_agent(agent: &Agent, args: &RunArgs, message: String, model: Option<ModelRef>) -> Result<u8, Failure> {

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use outrigger_config::settings::Environment;
 use outrigger_js::{HostHandler, JsError, JsProcess, JsRuntime, StartOptions, default_policy};
 use outrigger_protocol::rpc::{Initialize, Initialized, LoadedPlugin, PluginEntry};
 use outrigger_sandbox::{Limits, Spawner, env};
@@ -134,7 +135,7 @@ impl Launch {
             variables,
             packages,
             write,
-        } = Grants::of(std::env::vars_os());
+        } = self.grants();
         let mut env = env::allow_list(&extra);
         env.retain(|(name, _)| !name.as_encoded_bytes().starts_with(b"XDG_"));
         // Of two variables of one name the later one counts: what leads into the private folder comes last.
@@ -191,6 +192,13 @@ impl Launch {
             },
             error => failed(error.to_string()),
         })
+    }
+
+    fn grants(&self) -> Grants {
+        match self.settings.js.environment {
+            Environment::User => Grants::of(std::env::vars_os()),
+            Environment::List => Grants::default(),
+        }
     }
 
     // Each step of loading has the deadline, not all of them together: ten slow plugins are no hang.

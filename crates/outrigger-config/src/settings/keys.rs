@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use super::{ChatMessage, Isolation, JsRuntime, Plugin, Sandbox, Settings};
+use super::{Environment, ChatMessage, Isolation, JsRuntime, Plugin, Sandbox, Settings};
 
 /// What a setting may be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -158,6 +158,9 @@ pub const KEYS: &[Key<Settings>] = &[
     ),
     key!(trust "js.bun", Kind::Program, "path of Bun", |s, v| s.js.bun = Some(PathBuf::from(v.text()))),
     key!(trust "js.node", Kind::Program, "path of Node", |s, v| s.js.node = Some(PathBuf::from(v.text()))),
+    key!(trust "js.environment", Kind::Word(&["user", "list"]), "which environment variables plugins get", |s, v| {
+        s.js.environment = if v.text() == "list" { Environment::List } else { Environment::User };
+    }),
     key!(
         "deadlines.fast_ms",
         MILLIS,

@@ -61,6 +61,19 @@ pub struct Js {
     pub bun: Option<PathBuf>,
     /// Path of Node; looked for when unset.
     pub node: Option<PathBuf>,
+    /// Which environment variables plugin processes get.
+    pub environment: Environment,
+}
+
+/// `js.environment`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Environment {
+    /// The user's, without what looks like a secret; files that it names are granted.
+    #[default]
+    User,
+    /// A short list of harmless ones, and no files.
+    List,
 }
 
 /// `js.runtime`.

@@ -68,8 +68,9 @@ impl SettingsLoaded {
                 self.problems.push(ConfigProblem {
                     file: path.display().to_string(),
                     pointer: Some(found.name.clone()),
-                    message: "the project's own file decides how its plugins are confined; set it only where you trust the project".into(),
+                    message: "ignored: a project cannot loosen its own box; set it in the user's outrigger.toml or the environment".into(),
                 });
+                continue;
             }
             let origin = Origin::File {
                 path: path.into(),
@@ -310,6 +311,7 @@ mod tests {
         js.runtime = "auto"
         js.bun = null
         js.node = null
+        js.environment = "user"
         deadlines.fast_ms = 500
         deadlines.normal_ms = 5000
         deadlines.load_ms = 10000
@@ -363,7 +365,7 @@ mod tests {
         let settings = &loaded.settings;
         assert_eq!(
             (settings.sandbox, settings.js.runtime),
-            (Sandbox::Off, JsRuntime::Node)
+            (Sandbox::On, JsRuntime::Node)
         );
         assert_eq!(settings.plugin("other-one").isolation, Isolation::Own);
         assert_eq!(
@@ -385,10 +387,8 @@ mod tests {
             .collect();
         seen.extend(loaded.problems.iter().map(|problem| place.text(problem)));
         insta::assert_snapshot!(seen.join("\n"), @r#"
-        sandbox = "off"  # /work/sub/.outrigger/outrigger.toml:1:11
         js.runtime = "node"  # /work/outrigger.toml:2:11
         js.bun = "/opt/bun"  # environment OUTRIGGER_BUN
-        js.node = "/work/bin/node"  # /work/outrigger.toml:3:8
         plugins."@a/b".priority = -5  # environment OUTRIGGER_PLUGINS__A_B_PRIORITY
         plugins."@a/b".disabled = true  # /work/outrigger.toml:6:12
         plugins.other-one.isolation = "own"  # environment OUTRIGGER_PLUGINS_OTHER_ONE_ISOLATION
@@ -396,8 +396,8 @@ mod tests {
         tools.output_lines = 20  # environment OUTRIGGER_TOOLS_OUTPUT_LINES
         agent.max_steps = 3  # /work/sub/.outrigger/outrigger.toml:3:13
         flags.plugin_seq_hooks = false  # environment OUTRIGGER_FLAGS_PLUGIN_SEQ_HOOKS
-        /work/outrigger.toml: js.node: the project's own file decides how its plugins are confined; set it only where you trust the project
-        /work/sub/.outrigger/outrigger.toml: sandbox: the project's own file decides how its plugins are confined; set it only where you trust the project
+        /work/outrigger.toml: js.node: ignored: a project cannot loosen its own box; set it in the user's outrigger.toml or the environment
+        /work/sub/.outrigger/outrigger.toml: sandbox: ignored: a project cannot loosen its own box; set it in the user's outrigger.toml or the environment
         OUTRIGGER_JS_RUNTME: no setting has this variable; did you mean OUTRIGGER_JS_RUNTIME?
         "#);
     }

@@ -77,7 +77,8 @@ impl Turn {
         let session_id = self.begin.session_id.clone();
         out.push(self.status(SessionStatus::Idle));
         out.push(Effect::Publish { event: Event::SessionIdle { session_id: session_id.clone() } });
-        if let Some(command) = &self.begin.command {
+        // A command whose message never came to be was not executed.
+        if let Some(command) = self.begin.command.as_ref().filter(|_| self.step > 0) {
             out.push(Effect::Publish {
                 event: Event::CommandExecuted {
                     name: command.name.clone(),

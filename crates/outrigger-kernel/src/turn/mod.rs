@@ -403,7 +403,7 @@ impl Turn {
                 if let Some(block) = block {
                     // Only a security-critical handler that failed can refuse here (C5): nobody has looked at the text, so
                     // it is not stored.
-                    self.failed = Some(blocked("llm.after_text", block));
+                    self.failed.get_or_insert_with(|| blocked("llm.after_text", block));
                     if !self.open.is_empty() {
                         out.push(Effect::Abort);
                     }
@@ -435,7 +435,8 @@ impl Turn {
             }
             ModelSignal::Failed { error } => {
                 self.open.remove(&effect);
-                if !self.cancelled {
+                // The first cause counts: a request that was stopped for it says only that it was stopped.
+                if !self.stopping() {
                     self.failed = Some(error);
                 }
                 if self.open.values().any(|open| matches!(open, Open::Tool(..))) {

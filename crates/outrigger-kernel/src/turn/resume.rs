@@ -61,6 +61,10 @@ impl Turn {
         self.writing.clear();
         let parts = core::mem::take(&mut self.parts);
         for (part_id, part) in parts {
+            // The model may name its call as it did before.
+            if let PartKind::Tool(call) = &part.kind {
+                self.used_calls.remove(&call.call_id);
+            }
             out.push(Effect::Publish {
                 event: Event::PartRemoved { session_id: part.session_id, message_id: part.message_id, part_id },
             });

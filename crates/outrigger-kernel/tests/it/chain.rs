@@ -75,7 +75,7 @@ fn rank(h: &Handler) -> (i32, u32, usize) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(128))]
+    #![proptest_config(crate::cases(128))]
 
     #[test]
     fn the_order_is_stable_and_total(given in handlers()) {
@@ -166,7 +166,7 @@ fn without_process(folded: &Folded) -> Value {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(128))]
+    #![proptest_config(crate::cases(128))]
 
     #[test]
     fn batches_fold_to_what_single_calls_fold_to(

@@ -34,7 +34,7 @@ fn a_hook_refuses_the_request() {
         assert!(drive.is_done(), "{point}");
         insta::allow_duplicates! {
             assert_snapshot!(drive.seen(), @r"
-            < #6 blocks
+            < #5 blocks
             session.error HookBlockedError: not this
             assistant error=HookBlockedError completed
             idle
@@ -66,11 +66,11 @@ fn a_text_that_could_not_be_checked_is_not_stored() {
     abort
     part text "" end
     < #7 failed
-    session.error APIError: 500
-    assistant error=APIError completed
+    session.error HookBlockedError: the checker is down
+    assistant error=HookBlockedError completed
     idle
     session.idle
-    finish: failed APIError: 500
+    finish: failed HookBlockedError: the checker is down
     "#);
 }
 
@@ -219,7 +219,6 @@ fn cancelled_while_a_command_is_with_the_hooks() {
     session.error MessageAbortedError: The turn was cancelled.
     idle
     session.idle
-    command.executed review 
     finish: cancelled
     ");
 }

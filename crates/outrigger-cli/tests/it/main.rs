@@ -1,0 +1,19 @@
+//! The real binary, end to end: a scripted model on loopback, fresh folders for each test, plugins as plain JavaScript.
+//!
+//! Needs a JavaScript runtime (`OUTRIGGER_BUN`, the Bun of `.work/tools`, or Bun or Node on `PATH`) for the tests with plugins.
+
+#![expect(clippy::unwrap_used, clippy::panic, reason = "helpers of tests are tests; clippy.toml only knows the functions")]
+
+mod bad_config;
+mod bad_model;
+mod bad_plugins;
+mod cancel;
+mod commands;
+mod crash;
+mod files;
+mod hooks;
+mod hooks_bad;
+mod permission;
+mod run_options;
+mod store;
+mod support;

@@ -1,0 +1,7 @@
+//! What the tests stand on.
+
+mod mock;
+mod world;
+
+pub(crate) use mock::{Mock, Request, call, done, text, turn};
+pub(crate) use world::{Done, World, alive, wait_until};

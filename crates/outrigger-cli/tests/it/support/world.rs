@@ -1,0 +1,304 @@
+//! One test's folders: a home, a project with an `opencode.json`, plugins, and the binary run in them.
+
+use std::fs;
+use std::io::Write as _;
+use std::os::unix::process::ExitStatusExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use super::Mock;
+
+/// Nothing here takes so long; a run that does is stuck.
+const STUCK: Duration = Duration::from_secs(120);
+
+/// What a run left.
+#[derive(Debug)]
+pub(crate) struct Done {
+    /// Exit code; 128 + n after signal n, as shells count.
+    pub(crate) code: i32,
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
+}
+
+impl Done {
+    /// The run, which has to have succeeded.
+    #[track_caller]
+    pub(crate) fn ok(self) -> Self {
+        self.exited(0)
+    }
+
+    #[track_caller]
+    pub(crate) fn exited(self, code: i32) -> Self {
+        assert_eq!(self.code, code, "stdout:\n{}\nstderr:\n{}", self.stdout, self.stderr);
+        self
+    }
+
+    /// Standard output as JSON.
+    #[track_caller]
+    pub(crate) fn json(&self) -> Value {
+        serde_json::from_str(&self.stdout).unwrap_or_else(|e| panic!("{e} in:\n{}\nstderr:\n{}", self.stdout, self.stderr))
+    }
+
+    /// Standard output as one JSON value per line.
+    #[track_caller]
+    pub(crate) fn lines(&self) -> Vec<Value> {
+        let parse = |line: &str| serde_json::from_str(line).unwrap_or_else(|e| panic!("{e} in the line {line:?}"));
+        self.stdout.lines().map(parse).collect()
+    }
+}
+
+/// A run that has begun.
+pub(crate) struct Running {
+    child: Child,
+    stdout: PathBuf,
+    stderr: PathBuf,
+}
+
+impl Running {
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    pub(crate) fn signal(&self, signal: rustix::process::Signal) {
+        let pid = rustix::process::Pid::from_raw(i32::try_from(self.child.id()).unwrap()).unwrap();
+        rustix::process::kill_process(pid, signal).unwrap();
+    }
+
+    pub(crate) fn stderr(&self) -> String {
+        read(&self.stderr)
+    }
+
+    /// Waits for the end.
+    #[track_caller]
+    pub(crate) fn end(mut self) -> Done {
+        let limit = Instant::now() + STUCK;
+        let status = loop {
+            if let Some(status) = self.child.try_wait().unwrap() {
+                break status;
+            }
+            if Instant::now() > limit {
+                let _ = self.child.kill();
+                let _ = self.child.wait();
+                panic!("stuck; stdout:\n{}\nstderr:\n{}", read(&self.stdout), read(&self.stderr));
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        };
+        let code = status.code().or_else(|| status.signal().map(|n| 128 + n)).unwrap();
+        Done { code, stdout: read(&self.stdout), stderr: read(&self.stderr) }
+    }
+}
+
+fn read(path: &Path) -> String {
+    String::from_utf8_lossy(&fs::read(path).unwrap_or_default()).into_owned()
+}
+
+/// Folders of one test, and the model in them.
+pub(crate) struct World {
+    root: TempDir,
+    pub(crate) mock: Mock,
+    runs: std::cell::Cell<usize>,
+}
+
+impl World {
+    /// A project whose model speaks these turns.
+    pub(crate) fn new(turns: impl IntoIterator<Item = Value>) -> Self {
+        Self::with(Mock::new(turns))
+    }
+
+    pub(crate) fn with(mock: Mock) -> Self {
+        let root = tempfile::Builder::new().prefix("outrigger-it-").tempdir().unwrap();
+        let world = Self { root, mock, runs: std::cell::Cell::new(0) };
+        for folder in [world.project(), world.home()] {
+            fs::create_dir_all(folder).unwrap();
+        }
+        let model = json!({ "name": "M1", "tool_call": true, "limit": { "context": 100_000, "output": 4000 } });
+        world.file("opencode.json", &json!({
+            "model": "mock/m1",
+            "provider": { "mock": {
+                "npm": "@ai-sdk/openai-compatible", "name": "Mock",
+                "options": { "baseURL": world.mock.url(), "apiKey": "x" }, "models": { "m1": model },
+            }},
+        }).to_string());
+        world.file("hello.txt", "hi there\n");
+        world
+    }
+
+    pub(crate) fn root(&self) -> PathBuf {
+        self.root.path().canonicalize().unwrap()
+    }
+
+    pub(crate) fn project(&self) -> PathBuf {
+        self.root().join("project")
+    }
+
+    pub(crate) fn home(&self) -> PathBuf {
+        self.root().join("home")
+    }
+
+    pub(crate) fn store(&self) -> PathBuf {
+        self.home().join(".local/share/outrigger/outrigger.db")
+    }
+
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.project().join(name)
+    }
+
+    /// Writes a file of the project.
+    pub(crate) fn file(&self, name: &str, text: &str) -> PathBuf {
+        let path = self.path(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(&path, text).unwrap();
+        path
+    }
+
+    /// A file of the project; empty when it is not there.
+    pub(crate) fn read(&self, name: &str) -> String {
+        read(&self.path(name))
+    }
+
+    /// Lines of a file of the project.
+    pub(crate) fn lines(&self, name: &str) -> Vec<String> {
+        self.read(name).lines().map(str::to_owned).collect()
+    }
+
+    /// Writes a plugin that the project finds by itself.
+    pub(crate) fn plugin(&self, name: &str, source: &str) -> PathBuf {
+        self.file(&format!(".opencode/plugin/{name}.js"), source)
+    }
+
+    /// Puts keys into `opencode.json`.
+    pub(crate) fn config(&self, keys: Value) {
+        let mut whole: Value = serde_json::from_str(&self.read("opencode.json")).unwrap();
+        merge(&mut whole, keys);
+        self.file("opencode.json", &whole.to_string());
+    }
+
+    /// Writes our own settings.
+    pub(crate) fn settings(&self, toml: &str) {
+        self.file("outrigger.toml", toml);
+    }
+
+    /// The binary in this world: nothing of the environment that runs the tests.
+    #[expect(clippy::disallowed_methods, reason = "a test starts the program from outside")]
+    pub(crate) fn command(&self, args: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_outrigger"));
+        command.args(args).current_dir(self.project()).env_clear();
+        command.env("PATH", std::env::var_os("PATH").unwrap_or_default()).env("HOME", self.home()).env("LANG", "C.UTF-8").env("TZ", "UTC");
+        for (name, folder) in
+            [("CONFIG", ".config"), ("DATA", ".local/share"), ("CACHE", ".cache"), ("STATE", ".local/state")]
+        {
+            command.env(format!("XDG_{name}_HOME"), self.home().join(folder));
+        }
+        if let Some(bun) = bun() {
+            command.env("OUTRIGGER_BUN", bun);
+        }
+        command.stdin(Stdio::null());
+        command
+    }
+
+    /// Starts a command of this world.
+    pub(crate) fn start(&self, mut command: Command) -> Running {
+        let n = self.runs.replace(self.runs.get() + 1);
+        let [stdout, stderr] = ["out", "err"].map(|kind| self.root().join(format!("{n}.{kind}")));
+        let file = |path: &Path| Stdio::from(fs::File::create(path).unwrap());
+        command.stdout(file(&stdout)).stderr(file(&stderr));
+        Running { child: command.spawn().unwrap(), stdout, stderr }
+    }
+
+    /// Runs the binary to its end.
+    #[track_caller]
+    pub(crate) fn cli(&self, args: &[&str]) -> Done {
+        self.start(self.command(args)).end()
+    }
+
+    /// `outrigger run` with these arguments.
+    #[track_caller]
+    pub(crate) fn run(&self, args: &[&str]) -> Done {
+        self.cli(&[&["run"], args].concat())
+    }
+
+    /// The same with variables.
+    #[track_caller]
+    pub(crate) fn run_with(&self, variables: &[(&str, &str)], args: &[&str]) -> Done {
+        let mut command = self.command(&[&["run"], args].concat());
+        command.envs(variables.iter().copied());
+        self.start(command).end()
+    }
+
+    /// The same with something on standard input.
+    #[track_caller]
+    pub(crate) fn run_piped(&self, input: &str, args: &[&str]) -> Done {
+        let mut command = self.command(&[&["run"], args].concat());
+        command.stdin(Stdio::piped());
+        let mut running = self.start(command);
+        running.child.stdin.take().unwrap().write_all(input.as_bytes()).unwrap();
+        running.end()
+    }
+
+    /// The log replays through the kernel, and its hash chain is intact.
+    #[track_caller]
+    pub(crate) fn verify(&self) -> String {
+        self.cli(&["session", "verify"]).ok().stdout
+    }
+
+    /// The last session, as `session export` prints it.
+    #[track_caller]
+    pub(crate) fn export(&self) -> Value {
+        self.cli(&["session", "export"]).ok().json()
+    }
+
+    /// Parts of the last session of this kind, in order.
+    #[track_caller]
+    pub(crate) fn parts(&self, kind: &str) -> Vec<Value> {
+        let session = self.export();
+        let messages = session["messages"].as_array().cloned().unwrap_or_default();
+        let parts = messages.iter().filter_map(|m| m["parts"].as_array()).flatten();
+        parts.filter(|part| part["type"] == kind).cloned().collect()
+    }
+
+    /// Text with what differs from run to run replaced.
+    pub(crate) fn plain(&self, text: &str) -> String {
+        let text = text.replace(&self.project().display().to_string(), "PROJECT").replace(&self.home().display().to_string(), "HOME");
+        text.replace(&format!("127.0.0.1:{}", self.mock.url().rsplit(':').next().unwrap_or_default().trim_end_matches("/v1")), "MOCK")
+    }
+}
+
+fn merge(into: &mut Value, from: Value) {
+    match (into, from) {
+        (Value::Object(into), Value::Object(from)) => {
+            for (key, value) in from {
+                merge(into.entry(key).or_insert(Value::Null), value);
+            }
+        }
+        (into, from) => *into = from,
+    }
+}
+
+/// The Bun to run plugins with, if one is at hand; else the program looks for itself.
+fn bun() -> Option<PathBuf> {
+    let named = std::env::var_os("OUTRIGGER_BUN").map(PathBuf::from);
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2)?;
+    named.or_else(|| Some(root.join(".work/tools/node_modules/@oven/bun-linux-x64/bin/bun"))).filter(|path| path.is_file())
+}
+
+/// True while a process of this number lives (a zombie does not).
+pub(crate) fn alive(pid: u32) -> bool {
+    let Ok(stat) = fs::read_to_string(format!("/proc/{pid}/stat")) else { return false };
+    stat.rsplit_once(')').is_some_and(|(_, rest)| !rest.trim_start().starts_with(['Z', 'X']))
+}
+
+/// Waits until this holds; false when it does not within the limit.
+pub(crate) fn wait_until(limit: Duration, mut holds: impl FnMut() -> bool) -> bool {
+    let end = Instant::now() + limit;
+    while !holds() {
+        if Instant::now() > end {
+            return false;
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    true
+}

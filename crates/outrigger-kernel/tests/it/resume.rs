@@ -1,0 +1,137 @@
+//! A turn whose process is killed at any moment and taken over by another one.
+//!
+//! The law: what the second process makes of it is what one process would have made of it, had exactly the effects in
+//! flight been reported as interrupted, or been asked for anew.
+
+use std::collections::BTreeMap;
+
+use outrigger_kernel::turn::INTERRUPTED;
+use outrigger_protocol::id::CallId;
+use outrigger_protocol::model::Usage;
+use outrigger_protocol::tool::{ToolCall, ToolOutcome};
+use outrigger_protocol::turn::{Effect, EffectId, Input, ModelSignal};
+use proptest::prelude::*;
+
+use crate::drive::known_tools;
+use crate::world::{Script, Stored, World, script};
+
+fn advance(script: Script, random: u64, steps: usize) -> World {
+    let mut world = World::new(script, random);
+    for _ in 0..steps {
+        if world.is_done() || !world.advance() {
+            break;
+        }
+    }
+    world
+}
+
+fn harmless(call: &ToolCall) -> bool {
+    call.tool == "invalid" || known_tools().iter().any(|tool| tool.name == call.tool && tool.read_only)
+}
+
+/// The same process goes on, but the effects in flight end as a kill would have them end.
+fn interrupt(world: &mut World) {
+    let pending: Vec<(u64, Effect)> = world.pending.iter().filter(|(_, (_, rest))| !rest.is_empty()).map(|(id, (e, _))| (*id, e.clone())).collect();
+    let model = pending.iter().find(|(_, effect)| matches!(effect, Effect::CallModel { .. })).map(|(id, _)| *id);
+    // The model had led to a call in this step: then it is not asked again.
+    let called = model.is_some_and(|model| world.effects.iter().any(|e| matches!(e, Effect::RunTool { effect, .. } if effect.0 > model)));
+    let failed = world.log.iter().any(|(_, input, _)| matches!(input, Input::Model { signal: ModelSignal::Failed { .. }, .. }));
+    for (id, effect) in pending {
+        let effect_id = EffectId(id);
+        let input = match effect {
+            // A turn that is about to end begins nothing again.
+            Effect::RunTool { call, .. } if failed || !harmless(&call) => {
+                let started = world.log.iter().find_map(|(_, input, _)| match input {
+                    Input::ToolStarted { effect, input } if *effect == effect_id => Some(input.clone()),
+                    _ => None,
+                });
+                let outcome = ToolOutcome::Failed {
+                    input: started.unwrap_or(call.input),
+                    code: "tool.interrupted".into(),
+                    message: INTERRUPTED.into(),
+                    metadata: None,
+                };
+                Input::ToolDone { effect: effect_id, outcome }
+            }
+            Effect::CallModel { .. } if called => {
+                let signal = ModelSignal::Finished { reason: "unknown".into(), usage: Usage::default() };
+                Input::Model { effect: effect_id, signal }
+            }
+            Effect::Hooks { point, .. } if point.starts_with("run.") || (point == "llm.after_text" && (called || model.is_none())) => {
+                Input::HookDone { effect: effect_id, output: None, block: None }
+            }
+            // Asked for anew: as if nothing had happened.
+            _ => continue,
+        };
+        world.pending.remove(&id);
+        world.tell(input);
+    }
+}
+
+fn runs(effects: &[Effect]) -> BTreeMap<CallId, (usize, bool)> {
+    let mut runs = BTreeMap::new();
+    for effect in effects {
+        if let Effect::RunTool { call, .. } = effect {
+            let entry = runs.entry(call.call_id.clone()).or_insert((0, harmless(call)));
+            entry.0 += 1;
+        }
+    }
+    runs
+}
+
+proptest! {
+    #![proptest_config(crate::cases(128))]
+
+    #[test]
+    fn a_killed_turn_ends_as_if_what_was_in_flight_had_been_interrupted(
+        mut script in script(), random in any::<[u64; 2]>(), moment in any::<prop::sample::Index>(),
+    ) {
+        // A refusal by hooks, and obedience, would make the end depend on the order of outcomes; the law is about the kill.
+        script.block = None;
+        script.obeys = false;
+        let whole = advance(script.clone(), random[0], usize::MAX);
+        let steps = moment.index(whole.log.len() - 1);
+        let mut straight = advance(script.clone(), random[0], steps);
+        let killed = advance(script, random[0], steps);
+
+        let mut resumed = killed.killed(random[1]);
+        resumed.finish();
+        interrupt(&mut straight);
+        straight.finish();
+
+        let (got, want) = (Stored::of(&resumed.effects), Stored::of(&straight.effects));
+        prop_assert_eq!(got.transcript(), want.transcript());
+        prop_assert!((got.cost - want.cost).abs() < 1e-12);
+    }
+
+    #[test]
+    fn nothing_that_changes_the_world_is_done_twice(
+        script in script(), random in any::<[u64; 2]>(), kills in prop::collection::vec(0..30_usize, 1..4), cancel in any::<bool>(),
+    ) {
+        let mut world = World::new(script, random[0]);
+        let many = kills.len();
+        for (n, steps) in kills.into_iter().enumerate() {
+            for _ in 0..steps {
+                if world.is_done() || !world.advance() {
+                    break;
+                }
+            }
+            if world.is_done() {
+                break;
+            }
+            if cancel && n + 1 == many {
+                world.tell(Input::Cancel);
+            }
+            world = world.killed(random[1].wrapping_add(n as u64));
+        }
+        world.finish();
+        for (call, (times, harmless)) in runs(&world.effects) {
+            prop_assert!(harmless || times == 1, "{call} ran {times} times");
+        }
+        for part in Stored::of(&world.effects).parts.values() {
+            if let outrigger_protocol::message::PartKind::Tool(call) = &part.kind {
+                prop_assert!(call.state.is_final());
+            }
+        }
+    }
+}

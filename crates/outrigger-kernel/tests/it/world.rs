@@ -1,0 +1,333 @@
+//! A small world for the machine: a model that follows a script, tools whose answer follows from their arguments, hooks
+//! whose answer follows from what they are given. What it says depends on nothing else, so that two runs of one script can
+//! be compared; only the order of the outcomes is up to a seed.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use outrigger_kernel::digest;
+use outrigger_kernel::turn::{Turn, step};
+use outrigger_protocol::event::Event;
+use outrigger_protocol::hook::Block;
+use outrigger_protocol::id::{MessageId, PartId};
+use outrigger_protocol::message::{MessageInfo, NamedError, Part};
+use outrigger_protocol::tool::{ToolCall, ToolOutcome, ToolOutput};
+use outrigger_protocol::turn::{Begin, Effect, EffectId, Input, ModelSignal};
+use proptest::prelude::*;
+use serde_json::{Value, json};
+
+use crate::drive::{begin, failed, known_tools, usage};
+
+// ---- scripts ----
+
+#[derive(Clone, Debug)]
+pub(crate) enum Say {
+    Text { text: String, open: bool },
+    Thought { text: String, open: bool },
+    Call { id: String, tool: String, raw: String, unfinished: bool },
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct Request {
+    pub(crate) says: Vec<Say>,
+    pub(crate) fails: bool,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct Script {
+    pub(crate) begin: Begin,
+    pub(crate) requests: Vec<Request>,
+    /// A hook at this point refuses, the nth time it is reached.
+    pub(crate) block: Option<(&'static str, usize)>,
+    /// Tools and the model report at once when they are told to stop.
+    pub(crate) obeys: bool,
+}
+
+fn say() -> impl Strategy<Value = Say> {
+    let tool = prop::sample::select(vec!["read", "glob", "bash", "write", "Bash", "nosuch"]);
+    let id = prop::sample::select(vec!["", "a", "b", "c", "d", "used"]);
+    let raw = prop::sample::select(vec!["{}", "", "{broken", r#"{"n":1}"#, r#"{"n":2}"#, r#"{"n":3,"x":[1.5]}"#]);
+    prop_oneof![
+        2 => ("[a-z]{0,4} ?", prop::bool::weighted(0.1)).prop_map(|(text, open)| Say::Text { text, open }),
+        1 => ("[a-z]{0,4}", prop::bool::weighted(0.1)).prop_map(|(text, open)| Say::Thought { text, open }),
+        3 => (id, tool, raw, prop::bool::weighted(0.1)).prop_map(|(id, tool, raw, unfinished)| Say::Call {
+            id: id.to_owned(), tool: tool.to_owned(), raw: raw.to_owned(), unfinished,
+        }),
+    ]
+}
+
+pub(crate) fn script() -> impl Strategy<Value = Script> {
+    let request = (prop::collection::vec(say(), 0..5), prop::bool::weighted(0.08)).prop_map(|(says, fails)| Request { says, fails });
+    let points = vec!["run.before_command", "run.before_start", "llm.before_messages", "llm.before_headers", "llm.after_text"];
+    let block = prop::option::weighted(0.15, (prop::sample::select(points), 0..3_usize));
+    let flags = (any::<bool>(), prop::bool::weighted(0.05), any::<bool>(), 1..6_u32, any::<u64>());
+    (prop::collection::vec(request, 1..5), block, any::<bool>(), flags).prop_map(|(requests, block, obeys, flags)| {
+        let (title, no_reply, command, max_steps, seed) = flags;
+        let command = command.then(|| outrigger_protocol::turn::CommandCall { name: "c".into(), arguments: "x".into() });
+        let used_calls = vec!["used".to_owned()];
+        let begin = Begin { seed, no_reply, wants_title: title, command, max_steps, used_calls, ..begin() };
+        Script { begin, requests, block, obeys }
+    })
+}
+
+/// What a tool answers follows from its name and its arguments.
+fn answer(call: &ToolCall) -> (Option<Value>, ToolOutcome) {
+    let hash = digest::fnv1a(format!("{}{}", call.tool, call.input).as_bytes());
+    let changed = json!({ "seen": call.input });
+    match hash % 6 {
+        0 => (None, failed("tool.denied", "a rule denies it")),
+        1 => (Some(changed.clone()), ToolOutcome::Failed { input: changed, code: "tool.failed".into(), message: "no".into(), metadata: Some(Value::Null) }),
+        2 => (None, failed("tool.rejected", "the user said no")),
+        _ => {
+            let output = ToolOutput { title: call.tool.clone(), output: format!("{hash:x}"), metadata: json!({ "h": hash }), attachments: None };
+            (Some(changed.clone()), ToolOutcome::Completed { input: changed, output })
+        }
+    }
+}
+
+// ---- the world ----
+
+/// A process that runs a turn: what it has begun and not reported.
+pub(crate) struct World {
+    script: Script,
+    random: u64,
+    pub(crate) turn: Option<Turn>,
+    now: u64,
+    pub(crate) pending: BTreeMap<u64, (Effect, VecDeque<Input>)>,
+    /// Everything the machine was told, as stored.
+    pub(crate) log: Vec<(u64, Input, String)>,
+    /// Everything it wanted.
+    pub(crate) effects: Vec<Effect>,
+    reached: BTreeMap<String, usize>,
+}
+
+impl World {
+    pub(crate) fn new(script: Script, random: u64) -> Self {
+        let mut world = Self {
+            script,
+            random,
+            turn: None,
+            now: 1000,
+            pending: BTreeMap::new(),
+            log: vec![],
+            effects: vec![],
+            reached: BTreeMap::new(),
+        };
+        let begin = Box::new(world.script.begin.clone());
+        world.tell(Input::Begin(begin));
+        world
+    }
+
+    fn pick(&mut self, n: usize) -> usize {
+        self.random = self.random.wrapping_mul(0x5851_F42D_4C95_7F2D).wrapping_add(0x1405_7B7E_F767_814F);
+        usize::try_from(self.random >> 33).unwrap() % n
+    }
+
+    /// Tells the machine, keeps the log, and begins what it wants.
+    pub(crate) fn tell(&mut self, input: Input) -> Vec<Effect> {
+        self.now += 1;
+        let effects = step(&mut self.turn, self.now, input.clone());
+        self.log.push((self.now, input, digest::effects(&effects)));
+        for effect in &effects {
+            self.start(effect);
+        }
+        self.effects.extend(effects.clone());
+        effects
+    }
+
+    fn start(&mut self, effect: &Effect) {
+        let inputs = match effect {
+            Effect::Hooks { effect, point, payload } => {
+                let times = self.reached.entry(point.clone()).or_default();
+                let block = self.script.block.filter(|(p, n)| p == point && n == times);
+                *times += 1;
+                let block = block.map(|_| Block { code: "policy.no".into(), message: "no".into(), details: Value::Null });
+                let output = payload.as_ref().map(|p| hooked(point, p.output.clone()));
+                vec![Input::HookDone { effect: *effect, output, block }]
+            }
+            Effect::PrepareTools { effect, .. } => vec![Input::ToolsReady { effect: *effect, tools: known_tools() }],
+            Effect::CallModel { effect, step, .. } => {
+                let signals = self.speak(usize::try_from(*step).unwrap());
+                signals.into_iter().map(|signal| Input::Model { effect: *effect, signal }).collect()
+            }
+            Effect::RunTool { effect, call } => {
+                let (input, outcome) = answer(call);
+                let mut inputs = vec![];
+                if let Some(input) = input {
+                    inputs.push(Input::ToolStarted { effect: *effect, input });
+                    inputs.push(Input::ToolProgress { effect: *effect, title: Some("busy".into()), metadata: Value::Null });
+                }
+                inputs.push(Input::ToolDone { effect: *effect, outcome });
+                inputs
+            }
+            Effect::Abort if self.script.obeys => return self.abort(),
+            _ => return,
+        };
+        let id = match effect {
+            Effect::Hooks { effect, .. }
+            | Effect::PrepareTools { effect, .. }
+            | Effect::CallModel { effect, .. }
+            | Effect::RunTool { effect, .. } => effect.0,
+            _ => return,
+        };
+        self.pending.insert(id, (effect.clone(), inputs.into()));
+    }
+
+    fn speak(&self, step: usize) -> Vec<ModelSignal> {
+        let mut signals = vec![ModelSignal::Started];
+        let Some(request) = self.script.requests.get(step - 1) else {
+            signals.push(ModelSignal::Finished { reason: "stop".into(), usage: usage(1, 1) });
+            return signals;
+        };
+        for (index, say) in (0_u32..).zip(&request.says) {
+            match say.clone() {
+                Say::Text { text, open } => {
+                    signals.push(ModelSignal::TextStart { index });
+                    signals.extend((!open).then_some(ModelSignal::TextEnd { index, text }));
+                }
+                Say::Thought { text, open } => {
+                    signals.push(ModelSignal::ReasoningStart { index });
+                    let metadata = (index % 2 == 0).then_some(Value::Null);
+                    signals.extend((!open).then_some(ModelSignal::ReasoningEnd { index, text, metadata }));
+                }
+                Say::Call { id, tool, raw, unfinished } => {
+                    signals.push(ModelSignal::ToolStart { call_id: id.clone(), tool: tool.clone() });
+                    signals.extend((!unfinished).then_some(ModelSignal::ToolEnd { call_id: id, tool, raw }));
+                }
+            }
+        }
+        signals.push(if request.fails {
+            ModelSignal::Failed { error: NamedError::new("APIError", "500") }
+        } else {
+            ModelSignal::Finished { reason: "stop".into(), usage: usage(u64::try_from(10 * step).unwrap(), 3) }
+        });
+        signals
+    }
+
+    fn abort(&mut self) {
+        for (id, (effect, inputs)) in &mut self.pending {
+            let effect_id = EffectId(*id);
+            match effect {
+                Effect::RunTool { .. } => *inputs = [Input::ToolDone { effect: effect_id, outcome: failed("tool.cancelled", "stopped") }].into(),
+                Effect::CallModel { .. } => {
+                    let signal = ModelSignal::Failed { error: NamedError::new("MessageAbortedError", "stopped") };
+                    *inputs = [Input::Model { effect: effect_id, signal }].into();
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// Some open effect reports; false when nothing is open.
+    pub(crate) fn advance(&mut self) -> bool {
+        self.pending.retain(|_, (_, inputs)| !inputs.is_empty());
+        let ids: Vec<u64> = self.pending.keys().copied().collect();
+        if ids.is_empty() {
+            return false;
+        }
+        let id = ids[self.pick(ids.len())];
+        let input = self.pending.get_mut(&id).and_then(|(_, inputs)| inputs.pop_front()).unwrap();
+        self.tell(input);
+        true
+    }
+
+    pub(crate) fn is_done(&self) -> bool {
+        self.turn.as_ref().is_some_and(Turn::is_done)
+    }
+
+    /// To the end of the turn. Panics when it stands still or does not end.
+    pub(crate) fn finish(&mut self) {
+        let mut steps = 0;
+        while !self.is_done() {
+            assert!(self.advance(), "the turn waits for nothing: {:#?}", self.turn);
+            steps += 1;
+            assert!(steps < 2000, "the turn does not end");
+        }
+    }
+
+    /// Another process takes over: it knows the log and nothing else.
+    pub(crate) fn killed(self, random: u64) -> Self {
+        let mut turn = None;
+        for (at, input, digest) in &self.log {
+            let stored: Input = serde_json::from_value(serde_json::to_value(input).unwrap()).unwrap();
+            assert_eq!(digest::effects(&step(&mut turn, *at, stored)), *digest);
+        }
+        let mut world = Self { random, turn, pending: BTreeMap::new(), ..self };
+        world.tell(Input::Resumed);
+        world
+    }
+}
+
+/// Hooks change what they are given, in a way that shows how often they did.
+fn hooked(point: &str, mut output: Value) -> Value {
+    match point {
+        "llm.after_text" => {
+            let text = output["text"].as_str().unwrap().to_owned();
+            output["text"] = json!(format!("<{text}>"));
+        }
+        "run.before_command" => output["parts"].as_array_mut().unwrap().push(json!({"type": "text", "text": "from a command"})),
+        "run.before_start" => output["parts"].as_array_mut().unwrap().push(json!({"type": "text", "text": "from a hook"})),
+        _ => {}
+    }
+    output
+}
+
+// ---- what is stored in the end ----
+
+/// The session as a store would hold it.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Stored {
+    pub(crate) messages: BTreeMap<MessageId, MessageInfo>,
+    pub(crate) parts: BTreeMap<PartId, Part>,
+    pub(crate) cost: f64,
+}
+
+impl Stored {
+    pub(crate) fn of(effects: &[Effect]) -> Self {
+        let mut stored = Self::default();
+        for effect in effects {
+            match effect {
+                Effect::PatchSession { patch } => stored.cost += patch.cost,
+                Effect::Publish { event } => stored.on(event),
+                _ => {}
+            }
+        }
+        stored
+    }
+
+    fn on(&mut self, event: &Event) {
+        match event {
+            Event::MessageUpdated { info, .. } => {
+                self.messages.insert(info.id().clone(), info.as_ref().clone());
+            }
+            Event::PartUpdated { part, .. } => {
+                assert!(self.messages.contains_key(&part.message_id), "a part comes before its message");
+                self.parts.insert(part.id.clone(), part.as_ref().clone());
+            }
+            Event::PartRemoved { part_id, .. } => {
+                assert!(self.parts.remove(part_id).is_some(), "what is taken back was there");
+            }
+            _ => {}
+        }
+    }
+
+    /// Messages with their parts, without identifiers and times.
+    pub(crate) fn transcript(&self) -> Vec<Value> {
+        let bare = |mut value: Value| {
+            for key in ["id", "sessionID", "messageID", "parentID", "time", "callID"] {
+                value.as_object_mut().unwrap().remove(key);
+            }
+            if let Some(state) = value.get_mut("state") {
+                state.as_object_mut().unwrap().remove("time");
+            }
+            value
+        };
+        let of = |id: &MessageId| {
+            let parts = self.parts.values().filter(|part| part.message_id == *id);
+            parts.map(|part| bare(serde_json::to_value(part).unwrap())).collect::<Vec<_>>()
+        };
+        let one = |(id, info): (&MessageId, &MessageInfo)| {
+            json!({ "info": bare(serde_json::to_value(info).unwrap()), "parts": of(id) })
+        };
+        self.messages.iter().map(one).collect()
+    }
+}
