@@ -158,7 +158,7 @@ impl Agent {
         tracing::debug!("[store] {report:?}");
         let spawner = Spawner::new()?;
         let bridge = Arc::new(Bridge::default());
-        let project = place.project(&spawner, now()).await;
+        let project = place.project(&spawner, &store, now()).await;
         let plugins = Plugins::load(plugin_options(&boot, &config, &place, &project, &spawner, &bridge)).await;
         let value = plugins.configure(config.value.clone()).await;
         if value != config.value {

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use outrigger_protocol::session::Project;
 use outrigger_sandbox::{Spawner, Spec};
+use outrigger_store::Store;
 
 /// A folder and the project that it is in.
 #[derive(Clone, Debug, PartialEq)]
@@ -34,8 +35,8 @@ impl Place {
 
     /// The project record. Its identifier is the repository's first commit, so that clones share it, as in the
     /// reference; `global` without git or without a commit.
-    pub async fn project(&self, spawner: &Spawner, now: u64) -> Project {
-        let id = if self.git { self.first_commit(spawner).await } else { None };
+    pub async fn project(&self, spawner: &Spawner, store: &Store, now: u64) -> Project {
+        let id = if self.git { self.known_commit(spawner, store).await } else { None };
         Project {
             id: id.unwrap_or_else(|| "global".into()),
             worktree: self.worktree.to_string_lossy().into_owned(),
@@ -43,6 +44,19 @@ impl Place {
             time: serde_json::json!({ "created": now, "updated": now }),
             sandboxes: Vec::new(),
         }
+    }
+
+    /// The first commit never changes, so git is asked once for a folder.
+    async fn known_commit(&self, spawner: &Spawner, store: &Store) -> Option<String> {
+        let key = format!("project:{}", self.worktree.display());
+        if let Ok(Some(id)) = store.meta_get(&key) {
+            return Some(id);
+        }
+        let id = self.first_commit(spawner).await?;
+        if let Err(error) = store.meta_set(&key, Some(&id)).await {
+            tracing::warn!("[store] {error}");
+        }
+        Some(id)
     }
 
     async fn first_commit(&self, spawner: &Spawner) -> Option<String> {

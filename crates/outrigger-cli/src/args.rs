@@ -161,8 +161,11 @@ pub(crate) enum SessionCommand {
     },
     /// Replay a session's turns through the kernel and check the log's hash chain
     Verify {
-        /// Which; without it every session of this project
+        /// Which; without it every session of this folder
         id: Option<String>,
+        /// Every session of the store
+        #[arg(long, conflicts_with = "id")]
+        all: bool,
     },
     /// Read what can be read from a damaged store into a new one
     Salvage {

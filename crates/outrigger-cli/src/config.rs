@@ -3,12 +3,13 @@
 use outrigger_agent::Place;
 
 use crate::args::{ConfigCommand, Global};
+use crate::progress::Line;
 use crate::report::Failure;
 use crate::view::out;
 
 /// Runs the command. No plugin is started, so this is the configuration before `config` hooks.
 pub(crate) fn config(global: &Global, command: ConfigCommand) -> Result<u8, Failure> {
-    let boot = crate::run::boot(global)?;
+    let boot = crate::run::boot(global, &Line::new())?;
     let loaded = boot.load(&Place::find(&boot.directory))?;
     let ConfigCommand::Show { json } = command;
     if json {

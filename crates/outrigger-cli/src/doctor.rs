@@ -5,6 +5,7 @@ use outrigger_store::Store;
 
 use crate::args::Global;
 use crate::exit;
+use crate::progress::Line;
 use crate::report::Failure;
 use crate::view::{Paint, out};
 
@@ -32,7 +33,7 @@ impl Lines {
 /// Runs the command; it fails when something is wrong that keeps a turn from running.
 pub(crate) async fn doctor(global: &Global) -> Result<u8, Failure> {
     let mut lines = Lines { paint: Paint::for_stdout(), bad: false };
-    let boot = crate::run::boot(global)?;
+    let boot = crate::run::boot(global, &Line::new())?;
     lines.good("version", env!("CARGO_PKG_VERSION"));
     let place = Place::find(&boot.directory);
     lines.good("folder", format!("{} (project {})", place.directory.display(), place.worktree.display()));

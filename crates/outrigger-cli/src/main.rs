@@ -6,6 +6,7 @@ mod config;
 mod demo;
 mod doctor;
 mod plugin;
+mod progress;
 mod report;
 mod run;
 mod session;

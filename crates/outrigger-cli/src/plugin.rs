@@ -4,6 +4,7 @@ use outrigger_agent::Agent;
 use outrigger_plugins::PluginStatus;
 
 use crate::args::{Global, PluginCommand};
+use crate::progress::Line;
 use crate::report::Failure;
 use crate::view::out;
 
@@ -11,7 +12,7 @@ use crate::view::out;
 pub(crate) async fn plugin(global: &Global, command: PluginCommand) -> Result<u8, Failure> {
     match command {
         PluginCommand::List { json } => {
-            let agent = Agent::boot(crate::run::boot(global)?).await?;
+            let agent = Agent::boot(crate::run::boot(global, &Line::new())?).await?;
             let plugins = agent.plugins();
             agent.shutdown().await;
             if json {
@@ -23,7 +24,7 @@ pub(crate) async fn plugin(global: &Global, command: PluginCommand) -> Result<u8
             Ok(0)
         }
         PluginCommand::Setup => {
-            let boot = crate::run::boot(global)?;
+            let boot = crate::run::boot(global, &Line::new())?;
             match outrigger_agent::setup_plugins(&boot).await {
                 Ok(lines) => {
                     for line in lines {

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use outrigger_agent::{Agent, Answering, Attachment, Boot, NewSession};
-use outrigger_plugins::{Progress, Stage};
+use outrigger_plugins::Stage;
 use outrigger_protocol::event::BusEvent;
 use outrigger_protocol::id::SessionId;
 use outrigger_protocol::message::{ModelRef, PartKind, TextPart};
@@ -17,6 +17,7 @@ use tokio::sync::broadcast;
 
 use crate::args::{Global, RunArgs};
 use crate::exit;
+use crate::progress::Line;
 use crate::report::Failure;
 use crate::view::{Paint, View, err};
 
@@ -35,24 +36,12 @@ pub(crate) fn environment() -> BTreeMap<String, String> {
 }
 
 /// What every command that needs an agent starts with.
-pub(crate) fn boot(global: &Global) -> Result<Boot, Failure> {
+pub(crate) fn boot(global: &Global, line: &Line) -> Result<Boot, Failure> {
     let mut boot = Boot::new(directory(global)?, environment());
     boot.pure = global.pure;
-    boot.progress = Arc::new(show_progress);
+    let line = line.clone();
+    boot.progress = Arc::new(move |progress| line.plugin(progress));
     Ok(boot)
-}
-
-/// Installing takes long and failing matters: both are said, the rest is for the log.
-fn show_progress(progress: Progress) {
-    let paint = Paint::for_stderr();
-    match progress.stage {
-        Stage::Installing => err(&paint.dim(&format!("~ installing plugin {} …\n", progress.spec))),
-        Stage::Failed => {
-            let cause = progress.cause.map(|c| format!("{} ({})", c.message, c.at)).unwrap_or_default();
-            err(&format!("{} plugin {} failed: {cause}\n", paint.bad("!"), progress.spec));
-        }
-        stage => tracing::info!("[plugin:{}] {stage}", progress.plugin),
-    }
 }
 
 /// Runs the command.
@@ -70,12 +59,14 @@ pub(crate) async fn run(global: &Global, args: RunArgs) -> Result<u8, Failure> {
         })?),
         None => None,
     };
-    let mut boot = boot(global)?;
+    let line = Line::new();
+    let _ticking = line.run();
+    let mut boot = boot(global, &line)?;
     boot.answering = if args.auto { Answering::Allow } else { Answering::Refuse };
     let agent = Agent::boot(boot).await?;
     outrigger_server::serve_plugins(&agent);
     say_warnings(&agent);
-    let result = with_agent(&agent, &args, message, model).await;
+    let result = with_agent(&agent, &args, message, model, &line).await;
     agent.shutdown().await;
     result
 }
@@ -90,7 +81,7 @@ fn say_warnings(agent: &Agent) {
     }
 }
 
-async fn with_agent(agent: &Agent, args: &RunArgs, message: String, model: Option<ModelRef>) -> Result<u8, Failure> {
+async fn with_agent(agent: &Agent, args: &RunArgs, message: String, model: Option<ModelRef>, line: &Line) -> Result<u8, Failure> {
     let mut parts = Vec::new();
     for path in &args.files {
         parts.extend(Attachment { path: path.clone() }.parts()?);
@@ -98,7 +89,7 @@ async fn with_agent(agent: &Agent, args: &RunArgs, message: String, model: Optio
     let (session, known) = session(agent, args, &message).await?;
     if known && let Some(turn) = agent.interrupted(&session.id)? {
         err(&Paint::for_stderr().dim("~ going on with the turn that was interrupted\n"));
-        let outcome = follow(agent, &session.id, args, agent.resume(&session.id, &turn)).await?;
+        let outcome = follow(agent, &session.id, args, line, agent.resume(&session.id, &turn)).await?;
         if message.trim().is_empty() || outcome != 0 {
             return Ok(outcome);
         }
@@ -113,10 +104,10 @@ async fn with_agent(agent: &Agent, args: &RunArgs, message: String, model: Optio
         ..PromptInput::default()
     };
     if let Some(command) = &args.command {
-        return follow(agent, &session.id, args, agent.command(&session.id, command, &message, prompt)).await;
+        return follow(agent, &session.id, args, line, agent.command(&session.id, command, &message, prompt)).await;
     }
     prompt.parts.push(PartInput { id: None, kind: PartKind::Text(TextPart { text: message, ..TextPart::default() }) });
-    follow(agent, &session.id, args, agent.prompt(&session.id, prompt)).await
+    follow(agent, &session.id, args, line, agent.prompt(&session.id, prompt)).await
 }
 
 /// The message: the words of the command line as the reference joins them (a word with a blank keeps its quotation marks),
@@ -184,6 +175,7 @@ async fn follow(
     agent: &Agent,
     id: &SessionId,
     args: &RunArgs,
+    line: &Line,
     turn: impl Future<Output = Result<TurnOutcome, outrigger_agent::AgentError>>,
 ) -> Result<u8, Failure> {
     let mut events = agent.listen();
@@ -194,17 +186,19 @@ async fn follow(
     let outcome = loop {
         tokio::select! {
             biased;
-            event = events.recv() => show(&mut view, event),
+            event = events.recv() => show(&mut view, line, event),
             outcome = &mut turn => break outcome,
             _ = tokio::signal::ctrl_c() => {
                 interrupts += 1;
                 if interrupts > 1 || !agent.cancel(id) {
                     return Ok(exit::CANCELLED);
                 }
-                err("\n~ cancelling; Ctrl-C again leaves at once\n");
+                line.say("\n~ cancelling; Ctrl-C again leaves at once\n");
             }
         }
     };
+    line.wait_for(None);
+    line.clear();
     // Everything that was told before the end is in the channel already.
     while let Ok(event) = events.try_recv() {
         view.on(&event);
@@ -216,10 +210,14 @@ async fn follow(
     })
 }
 
-fn show(view: &mut View, event: Result<Arc<BusEvent>, broadcast::error::RecvError>) {
+fn show(view: &mut View, line: &Line, event: Result<Arc<BusEvent>, broadcast::error::RecvError>) {
     match event {
         Ok(event) => {
+            line.clear();
             view.on(&event);
+            if let Some(what) = view.waits_for(&event.event) {
+                line.wait_for(what);
+            }
         }
         Err(broadcast::error::RecvError::Lagged(missed)) => tracing::warn!("[view] {missed} events came too fast to be shown"),
         Err(broadcast::error::RecvError::Closed) => {}

@@ -10,12 +10,13 @@ use outrigger_store::{RecordQuery, Scope, SessionFilter, Store};
 use serde_json::json;
 
 use crate::args::{Global, SessionCommand};
+use crate::progress::Line;
 use crate::report::Failure;
 use crate::view::{Paint, out, tool_text};
 
 /// Runs the command. No plugin is started for it.
 pub(crate) async fn session(global: &Global, command: SessionCommand) -> Result<u8, Failure> {
-    let boot = crate::run::boot(global)?;
+    let boot = crate::run::boot(global, &Line::new())?;
     if let SessionCommand::Salvage { into } = &command {
         let report = outrigger_store::salvage(&boot.folders.store(), into)?;
         out(&format!("{report}\n"));
@@ -34,7 +35,7 @@ pub(crate) async fn session(global: &Global, command: SessionCommand) -> Result<
             Ok(0)
         }
         SessionCommand::Delete { id } => delete(&store, &find(&store, &place, Some(id))?).await,
-        SessionCommand::Verify { id } => verify(&store, &place, id),
+        SessionCommand::Verify { id, all } => verify(&store, &place, id, all),
         SessionCommand::Salvage { .. } => Ok(0),
     }
 }
@@ -120,9 +121,10 @@ async fn delete(store: &Store, session: &Session) -> Result<u8, Failure> {
     Ok(0)
 }
 
-fn verify(store: &Store, place: &Place, id: Option<String>) -> Result<u8, Failure> {
+fn verify(store: &Store, place: &Place, id: Option<String>, all: bool) -> Result<u8, Failure> {
     let sessions = match id {
         Some(id) => vec![find(store, place, Some(id))?],
+        None if all => store.sessions(&SessionFilter { roots_only: true, ..SessionFilter::default() })?,
         None => of_place(store, place, None)?,
     };
     let (mut turns, mut steps) = (0, 0);

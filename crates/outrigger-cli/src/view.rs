@@ -91,6 +91,22 @@ impl View {
         matches!(event.event, Event::SessionIdle { .. })
     }
 
+    /// What the turn waits for after an event, if that changed.
+    pub(crate) fn waits_for<'e>(&self, event: &'e Event) -> Option<Option<&'e str>> {
+        match event {
+            Event::SessionStatus { session_id, status } if *session_id == self.session => match status {
+                SessionStatus::Idle => Some(None),
+                _ => Some(Some("model")),
+            },
+            Event::PartUpdated { session_id, part, .. } if *session_id == self.session => match &part.kind {
+                PartKind::Tool(call) if call.state.is_final() => Some(Some("model")),
+                PartKind::Tool(call) => Some(Some(&call.tool)),
+                _ => None,
+            },
+            _ => None,
+        }
+    }
+
     fn json(&mut self, event: &Event) {
         let (kind, body) = match event {
             Event::PartUpdated { part, .. } => match kind_of(part) {

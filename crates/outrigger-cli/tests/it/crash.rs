@@ -1,22 +1,157 @@
-//! Killed with SIGKILL at every named point, the next `run -c` goes on to the end, and what was done is done once.
-use crate::support::*;
+//! Killed with SIGKILL at every named point of a turn, the next `run -c` goes on to the end; what was done is not done again.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
 use serde_json::json;
 
+use crate::support::*;
+
+/// After SIGKILL a shell sees 128 + 9.
+const KILLED: i32 = 137;
+/// What the model reads of a call whose outcome nobody knows.
+const UNKNOWN: &str = "interrupted, outcome unknown";
+
+/// A turn with a tool that changes nothing and one that does.
+fn world() -> World {
+    let effect = json!({ "command": "echo did >> effects.txt", "description": "leaves a trace" });
+    let turns = [turn([call("read", json!({ "filePath": "hello.txt" }))]), turn([call("bash", effect)]), done()];
+    World::with(Mock::new(turns).by_results())
+}
+
+/// Kills a run at the n-th pass of a point and goes on with it; false when the run never came there.
+fn kill_and_go_on(world: &World, options: &[&str], point: &str, n: usize) -> bool {
+    let what = format!("{point}:{n}");
+    let killed = world.run_with(&[("OUTRIGGER_FAULT", &what)], &[options, &["do", "it"]].concat());
+    if killed.code == 0 {
+        return false;
+    }
+    killed.exited(KILLED);
+    let resumed = world.run(&[options, &["-c"]].concat());
+    match resumed.code {
+        0 => {}
+        // Killed before the turn was stored, or behind its last step: there is nothing to go on with, and it says so.
+        2 => {
+            assert!(resumed.stderr.contains("nothing to say"), "{what}: {}", resumed.stderr);
+            if world.mock.requests().is_empty() {
+                world.run(&[options, &["do", "it"]].concat()).ok();
+            }
+        }
+        code => panic!("{what}: {code}\n{}", resumed.stderr),
+    }
+    check(world, &what);
+    true
+}
+
+/// The turn came to its end, no call was lost or doubled, and the command ran at most once.
+fn check(world: &World, what: &str) {
+    let texts = world.parts("text");
+    assert_eq!(texts.last().map(|p| &p["text"]), Some(&json!("All done.")), "{what}: {texts:?}");
+    let last = world.mock.last();
+    let results = last.texts("tool");
+    assert_eq!(results.len(), 2, "{what}: {results:?}");
+    let ran = world.lines("effects.txt").len();
+    let in_flight = results[1].contains(UNKNOWN);
+    assert!(if in_flight { ran <= 1 } else { ran == 1 }, "{what}: ran {ran} times, the model was told {:?}", results[1]);
+    assert!(results[0].contains("hi there"), "{what}: a tool that changes nothing is run again: {:?}", results[0]);
+    for request in world.mock.requests() {
+        let (calls, answers) = request.call_ids();
+        assert_eq!(calls, answers, "{what}: every call has its one result");
+        assert_eq!(calls.iter().collect::<BTreeSet<_>>().len(), calls.len(), "{what}: {calls:?}");
+    }
+    world.verify();
+}
+
+/// Kills at the passes `from`, `from + step`, … until a run is not killed any more. Fewer than `least`: the point is dead.
+fn sweep(point: &str, from: usize, step: usize, least: usize) {
+    let mut kills = 0;
+    let mut n = from;
+    while kill_and_go_on(&world(), &["--pure"], point, n) {
+        kills += 1;
+        n += step;
+    }
+    assert!(kills >= least, "{point} was passed {kills} times");
+}
+
 #[test]
-fn trial() {
-    let world = World::with(Mock::new([
-        turn([call("read", json!({"filePath": "hello.txt"}))]),
-        turn([call("bash", json!({"command": "echo did >> effects.txt", "description": "x"}))]),
-        done(),
-    ]).by_results());
-    world.plugin("pid", "export const P = async (ctx) => { const fs = await import('node:fs'); fs.appendFileSync(ctx.directory + '/pids', process.pid + '\\n'); return { 'chat.message': async () => {} } }");
-    let t = std::time::Instant::now();
-    let done = world.run(&["do", "it"]);
-    eprintln!("{:?} {done:?}", t.elapsed());
-    eprintln!("{}", world.read("effects.txt"));
-    eprintln!("{}", world.read("pids"));
-    let t = std::time::Instant::now();
-    eprintln!("{} {:?}", world.verify(), t.elapsed());
-    let t = std::time::Instant::now();
-    eprintln!("{:?} {:?}", world.run(&["--pure", "x"]), t.elapsed());
+fn killed_before_a_step_is_stored() {
+    sweep("turn.before_step", 1, 3, 8);
+}
+
+#[test]
+fn killed_after_a_step_is_stored() {
+    sweep("turn.after_step", 2, 3, 8);
+}
+
+#[test]
+fn killed_before_a_commit() {
+    sweep("store.before_commit", 3, 4, 6);
+}
+
+#[test]
+fn killed_after_a_commit() {
+    sweep("store.after_commit", 1, 4, 6);
+}
+
+#[test]
+fn killed_before_a_model_call() {
+    sweep("model.before_call", 1, 1, 3);
+}
+
+#[test]
+fn killed_around_a_tool() {
+    sweep("tool.before_run", 1, 1, 2);
+    sweep("tool.after_run", 1, 1, 2);
+}
+
+#[test]
+fn a_call_in_flight_is_reported_with_its_outcome_unknown() {
+    for (point, ran) in [("tool.before_run", 0), ("tool.after_run", 1)] {
+        let world = world();
+        assert!(kill_and_go_on(&world, &["--pure"], point, 2));
+        assert!(world.mock.last().texts("tool")[1].contains(UNKNOWN), "{point}");
+        assert_eq!(world.lines("effects.txt").len(), ran, "{point}");
+        let shown = world.cli(&["session", "show"]).ok().stdout;
+        assert!(shown.contains(UNKNOWN), "{shown}");
+    }
+}
+
+const PID: &str = "
+import fs from 'node:fs'
+export const Pid = async ({ directory }) => {
+  fs.appendFileSync(directory + '/pids.txt', process.pid + '\\n')
+  return { 'tool.execute.before': async () => {} }
+}";
+
+/// Beside SIGKILL nothing of the host runs any more, so that the kernel has to end its plugins.
+#[test]
+fn plugin_processes_do_not_outlive_a_killed_host() {
+    for point in ["model.before_call", "tool.before_run:2", "turn.after_step:4"] {
+        let world = world();
+        world.plugin("pid", PID);
+        world.run_with(&[("OUTRIGGER_FAULT", point)], &["do it"]).exited(KILLED);
+        let pids: Vec<u32> = world.lines("pids.txt").iter().filter_map(|pid| pid.parse().ok()).collect();
+        assert!(!pids.is_empty(), "{point}: the plugin was never loaded");
+        let gone = wait_until(Duration::from_secs(5), || !pids.iter().any(|pid| alive(*pid)));
+        assert!(gone, "{point}: {pids:?}");
+        world.run(&["-c"]).ok();
+        check(&world, point);
+    }
+}
+
+/// The same for the children of a tool and for a plugin that keeps a timer running.
+#[test]
+fn nothing_outlives_a_host_killed_in_the_middle_of_a_tool() {
+    let command = "echo $$ >> pids.txt; sleep 321 & echo $! >> pids.txt; wait";
+    let turns = [turn([call("bash", json!({ "command": command, "description": "waits" }))]), done()];
+    let world = World::with(Mock::new(turns).by_results());
+    world.plugin("pid", &PID.replace("return", "setInterval(() => {}, 1)\n  return"));
+    let running = world.start(world.command(&["run", "wait"]));
+    assert!(wait_until(Duration::from_secs(30), || world.lines("pids.txt").len() == 3), "{}", running.stderr());
+    running.signal(rustix::process::Signal::KILL);
+    running.end().exited(KILLED);
+    let pids: Vec<u32> = world.lines("pids.txt").iter().filter_map(|pid| pid.parse().ok()).collect();
+    assert!(wait_until(Duration::from_secs(5), || !pids.iter().any(|pid| alive(*pid))), "{pids:?}");
+    world.run(&["-c"]).ok();
+    assert!(world.mock.last().texts("tool")[0].contains(UNKNOWN));
 }

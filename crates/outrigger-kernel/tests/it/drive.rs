@@ -167,11 +167,13 @@ pub(crate) struct Drive {
     lines: Vec<String>,
     /// Every effect so far.
     pub(crate) effects: Vec<Effect>,
+    /// The same, by what was told.
+    pub(crate) steps: Vec<(Input, Vec<Effect>)>,
 }
 
 impl Drive {
     pub(crate) fn new(begin: Begin) -> Self {
-        let mut drive = Self { turn: None, at: 1000, open: BTreeMap::new(), lines: vec![], effects: vec![] };
+        let mut drive = Self { turn: None, at: 1000, open: BTreeMap::new(), lines: vec![], effects: vec![], steps: vec![] };
         drive.take(Input::Begin(Box::new(begin)));
         drive
     }
@@ -196,7 +198,9 @@ impl Drive {
             }
             _ => {}
         }
-        for effect in step(&mut self.turn, self.at, input) {
+        let effects = step(&mut self.turn, self.at, input.clone());
+        self.steps.push((input, effects.clone()));
+        for effect in effects {
             self.lines.push(line(&effect));
             match &effect {
                 Effect::Hooks { effect: id, .. }

@@ -2,7 +2,7 @@
 
 mod chain;
 mod drive;
-// mod gold;
+mod gold;
 mod guard;
 mod invariant;
 mod laws;
