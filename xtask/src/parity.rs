@@ -51,7 +51,21 @@ pub(crate) fn run(arguments: &[String]) -> Result {
     };
     let bun = format!("OUTRIGGER_BUN={}", setup::bun(&tools)?.display());
     let recording = record("ours", &ours, &options, &["--env", &bun])?;
+    replay(&ours)?;
     compare(&gold, &recording, &options)
+}
+
+/// Replays the stored log of every run through the kernel: the same inputs must yield the effects that were recorded.
+fn replay(ours: &Path) -> Result {
+    let home = work("parity").join("home-ours");
+    check(
+        command(ours)
+            .args(["session", "verify", "--all"])
+            .env("HOME", &home)
+            .env("XDG_CONFIG_HOME", home.join(".config"))
+            .env("XDG_DATA_HOME", home.join(".local/share"))
+            .env("XDG_CACHE_HOME", home.join(".cache")),
+    )
 }
 
 /// The release binary, built when it is not up to date.

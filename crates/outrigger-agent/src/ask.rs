@@ -140,6 +140,12 @@ impl Inner {
 }
 
 impl Agent {
+    /// Who answers what no rule answers.
+    #[must_use]
+    pub fn answering(&self) -> Answering {
+        self.inner.answering
+    }
+
     /// Questions that wait for an answer.
     #[must_use]
     pub fn questions(&self) -> Vec<PermissionRequest> {

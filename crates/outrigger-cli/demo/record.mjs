@@ -1,7 +1,7 @@
 // Records the demo's two cassettes anew: real turns of the built program against a scripted model (turns.json).
 // usage: node record.mjs [path of outrigger]
 import { spawn, spawnSync } from "node:child_process";
-import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, realpathSync, rmSync, writeFileSync } from "node:fs";
+import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, realpathSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -42,8 +42,12 @@ async function record(name) {
   const { server, port } = await mock(script);
   const file = join(root, "answers.jsonl");
   writeFileSync(join(project, "opencode.json"), configuration(port, file));
-  const env = { PATH: process.env.PATH, HOME: root };
-  const run = spawnSync(program, ["run", readFileSync(join(here, "prompt.txt"), "utf8"), "--dir", project], { env, stdio: ["ignore", "inherit", "inherit"] });
+  // Only the runtime, so that nothing can be installed. The prompt comes from standard input: there it stays as it is.
+  mkdirSync(join(root, "bin"));
+  symlinkSync(process.execPath, join(root, "bin/node"));
+  const env = { PATH: join(root, "bin"), HOME: root, SHELL: "/bin/sh" };
+  const input = readFileSync(join(here, "prompt.txt"));
+  const run = spawnSync(program, ["run", "--dir", project], { env, input, stdio: ["pipe", "inherit", "inherit"] });
   server.kill();
   if (run.status !== 0 || !existsSync(file)) throw new Error(`the turn ${name} failed; see ${root}`);
   cpSync(file, join(here, `${name}.jsonl`));

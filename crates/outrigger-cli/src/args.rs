@@ -73,7 +73,7 @@ pub(crate) enum Command {
 }
 
 /// `outrigger run`.
-#[derive(Args, Debug)]
+#[derive(Args, Debug, Default)]
 pub(crate) struct RunArgs {
     /// What to say; more comes from standard input when that is not a terminal
     pub(crate) message: Vec<String>,
@@ -113,12 +113,16 @@ pub(crate) struct RunArgs {
     /// How to print
     #[arg(long, value_enum, default_value_t = Format::Default)]
     pub(crate) format: Format,
+    /// Print errors only (set by `demo`, which tells the turn when it is over)
+    #[arg(skip)]
+    pub(crate) quiet: bool,
 }
 
 /// Forms of output.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Format {
     /// The answer on standard output, the rest on standard error
+    #[default]
     Default,
     /// One JSON event per line on standard output
     Json,

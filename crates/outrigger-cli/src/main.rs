@@ -7,6 +7,7 @@ mod demo;
 mod doctor;
 mod plugin;
 mod progress;
+mod question;
 mod report;
 mod run;
 mod session;

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use outrigger_agent::{Agent, Answering, Attachment, Boot, NewSession};
 use outrigger_plugins::Stage;
-use outrigger_protocol::event::BusEvent;
+use outrigger_protocol::event::{BusEvent, Event};
 use outrigger_protocol::id::SessionId;
 use outrigger_protocol::message::{ModelRef, PartKind, TextPart};
 use outrigger_protocol::permission::{Action, Rule};
@@ -18,6 +18,7 @@ use tokio::sync::broadcast;
 use crate::args::{Global, RunArgs};
 use crate::exit;
 use crate::progress::Line;
+use crate::question;
 use crate::report::Failure;
 use crate::view::{Paint, View, err};
 
@@ -62,7 +63,11 @@ pub(crate) async fn run(global: &Global, args: RunArgs) -> Result<u8, Failure> {
     let line = Line::new();
     let _ticking = line.run();
     let mut boot = boot(global, &line)?;
-    boot.answering = if args.auto { Answering::Allow } else { Answering::Refuse };
+    boot.answering = match (args.auto, question::person_is_there()) {
+        (true, _) => Answering::Allow,
+        (false, true) => Answering::Ask,
+        (false, false) => Answering::Refuse,
+    };
     let agent = Agent::boot(boot).await?;
     outrigger_server::serve_plugins(&agent);
     say_warnings(&agent);
@@ -81,7 +86,8 @@ fn say_warnings(agent: &Agent) {
     }
 }
 
-async fn with_agent(agent: &Agent, args: &RunArgs, message: String, model: Option<ModelRef>, line: &Line) -> Result<u8, Failure> {
+/// One prompt on a running agent, from the session to the end of the turn.
+pub(crate) async fn with_agent(agent: &Agent, args: &RunArgs, message: String, model: Option<ModelRef>, line: &Line) -> Result<u8, Failure> {
     let mut parts = Vec::new();
     for path in &args.files {
         parts.extend(Attachment { path: path.clone() }.parts()?);
@@ -180,13 +186,13 @@ async fn follow(
 ) -> Result<u8, Failure> {
     let mut events = agent.listen();
     let directory = agent.place().directory.to_string_lossy().into_owned();
-    let mut view = View::new(id.clone(), args.format, args.thinking, directory);
+    let mut view = View::new(id.clone(), args, directory);
     tokio::pin!(turn);
     let mut interrupts = 0;
     let outcome = loop {
         tokio::select! {
             biased;
-            event = events.recv() => show(&mut view, line, event),
+            event = events.recv() => show(agent, &mut view, line, event),
             outcome = &mut turn => break outcome,
             _ = tokio::signal::ctrl_c() => {
                 interrupts += 1;
@@ -210,13 +216,19 @@ async fn follow(
     })
 }
 
-fn show(view: &mut View, line: &Line, event: Result<Arc<BusEvent>, broadcast::error::RecvError>) {
+fn show(agent: &Agent, view: &mut View, line: &Line, event: Result<Arc<BusEvent>, broadcast::error::RecvError>) {
     match event {
         Ok(event) => {
             line.clear();
             view.on(&event);
             if let Some(what) = view.waits_for(&event.event) {
                 line.wait_for(what);
+            }
+            // Questions of subagents are the user's too.
+            if let Event::PermissionAsked(request) = &event.event
+                && agent.answering() == Answering::Ask
+            {
+                question::ask(agent, line, request);
             }
         }
         Err(broadcast::error::RecvError::Lagged(missed)) => tracing::warn!("[view] {missed} events came too fast to be shown"),

@@ -99,16 +99,23 @@ fn events(store: &Store, id: &SessionId) -> Result<Vec<Event>, Failure> {
 fn show(store: &Store, session: &Session) -> Result<u8, Failure> {
     let paint = Paint::for_stdout();
     out(&format!("{}  {}\n{}\n\n", session.id, session.title, paint.dim(&session.directory)));
+    out(&conversation(store, session, paint)?);
+    Ok(0)
+}
+
+/// A session's conversation, made again from its stored events.
+pub(crate) fn conversation(store: &Store, session: &Session, paint: Paint) -> Result<String, Failure> {
+    let mut text = String::new();
     let mut conversation = Conversation::default();
     let messages: Vec<_> = events(store, &session.id)?.iter().flat_map(|event| conversation.on(event)).collect();
     for message in merge_all(messages) {
         match message.message_type.as_str() {
-            "tool_execution" => out(&tool_text(&message, paint, &session.directory)),
-            _ if message.role == "user" => out(&format!("\n{} {}\n\n", paint.bold(">"), message.content)),
-            _ => out(&format!("{}\n", message.content)),
+            "tool_execution" => text.push_str(&tool_text(&message, paint, &session.directory)),
+            _ if message.role == "user" => text.push_str(&format!("\n{} {}\n\n", paint.bold(">"), message.content)),
+            _ => text.push_str(&format!("{}\n", message.content)),
         }
     }
-    Ok(0)
+    Ok(text)
 }
 
 async fn delete(store: &Store, session: &Session) -> Result<u8, Failure> {

@@ -11,7 +11,7 @@ use outrigger_protocol::session::SessionStatus;
 use serde_json::{Value, json};
 use similar::TextDiff;
 
-use crate::args::Format;
+use crate::args::{Format, RunArgs};
 
 /// Lines of a tool's output that are shown; the model gets more, the session keeps all.
 const SHOWN_LINES: usize = 40;
@@ -55,6 +55,7 @@ pub(crate) struct View {
     session: SessionId,
     format: Format,
     thinking: bool,
+    quiet: bool,
     paint: Paint,
     begun: bool,
     conversation: Conversation,
@@ -65,11 +66,13 @@ pub(crate) struct View {
 }
 
 impl View {
-    pub(crate) fn new(session: SessionId, format: Format, thinking: bool, directory: String) -> Self {
+    /// Prints as the options of `run` say. Paths in `directory` are shortened.
+    pub(crate) fn new(session: SessionId, args: &RunArgs, directory: String) -> Self {
         Self {
             session,
-            format,
-            thinking,
+            format: args.format,
+            thinking: args.thinking,
+            quiet: args.quiet,
             paint: Paint::for_stderr(),
             begun: false,
             conversation: Conversation::default(),
@@ -128,6 +131,7 @@ impl View {
 
     fn text(&mut self, event: &Event) {
         match event {
+            Event::MessageUpdated { .. } | Event::PartUpdated { .. } if self.quiet => {}
             Event::MessageUpdated { info, .. } => {
                 if let MessageInfo::Assistant(message) = info.as_ref()
                     && !std::mem::replace(&mut self.begun, true)
@@ -144,7 +148,7 @@ impl View {
             Event::SessionStatus { status: SessionStatus::Retry { attempt, message, .. }, .. } => {
                 err(&self.paint.dim(&format!("~ try {attempt}: {message}\n")));
             }
-            Event::PermissionAsked(request) => {
+            Event::PermissionAsked(request) if !crate::question::person_is_there() => {
                 err(&format!("{} permission requested: {} ({})\n", self.paint.bad("!"), request.permission, request.patterns.join(", ")));
             }
             _ => {}
@@ -179,7 +183,7 @@ impl View {
     }
 
     fn say(&self, message: &ConversationMessage) {
-        if message.message_type == "tool_execution" {
+        if !self.quiet && message.message_type == "tool_execution" {
             err(&tool_text(message, self.paint, &self.directory));
         }
     }

@@ -40,7 +40,11 @@ mod tests {
 
     #[test]
     fn matches_the_published_vectors() {
-        for (text, want) in [("", 0xcbf2_9ce4_8422_2325_u64), ("a", 0xaf63_dc4c_8601_ec8c), ("foobar", 0x8594_4171_f739_67e8)] {
+        for (text, want) in [
+            ("", 0xcbf2_9ce4_8422_2325_u64),
+            ("a", 0xaf63_dc4c_8601_ec8c),
+            ("foobar", 0x8594_4171_f739_67e8),
+        ] {
             assert_eq!(fnv1a(text.as_bytes()), want, "{text}");
         }
     }

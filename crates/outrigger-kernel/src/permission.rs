@@ -70,12 +70,16 @@ fn glob(pattern: &[u8], text: &[u8]) -> bool {
             }
             _ => {}
         }
-        let Some((star, from)) = back else { return false };
+        let Some((star, from)) = back else {
+            return false;
+        };
         p = star + 1;
         t = from + 1;
         back = Some((star, t));
     }
-    pattern.get(p..).is_some_and(|rest| rest.iter().all(|c| *c == b'*'))
+    pattern
+        .get(p..)
+        .is_some_and(|rest| rest.iter().all(|c| *c == b'*'))
 }
 
 #[cfg(test)]
@@ -84,7 +88,11 @@ mod tests {
     use alloc::string::ToString;
 
     fn rule(permission: &str, pattern: &str, action: Action) -> Rule {
-        Rule { permission: permission.to_string(), pattern: pattern.to_string(), action }
+        Rule {
+            permission: permission.to_string(),
+            pattern: pattern.to_string(),
+            action,
+        }
     }
 
     #[test]
@@ -110,8 +118,14 @@ mod tests {
 
     #[test]
     fn the_last_matching_rule_of_the_highest_layer_wins() {
-        let defaults = [rule("*", "*", Action::Allow), rule("read", "*.env", Action::Deny)];
-        let config = [rule("bash", "*", Action::Ask), rule("bash", "git *", Action::Allow)];
+        let defaults = [
+            rule("*", "*", Action::Allow),
+            rule("read", "*.env", Action::Deny),
+        ];
+        let config = [
+            rule("bash", "*", Action::Ask),
+            rule("bash", "git *", Action::Allow),
+        ];
         let layers: [&[Rule]; 2] = [&defaults, &config];
         for (permission, pattern, want) in [
             ("read", "a.txt", Action::Allow),
@@ -119,7 +133,11 @@ mod tests {
             ("bash", "git status", Action::Allow),
             ("bash", "rm -rf /", Action::Ask),
         ] {
-            assert_eq!(evaluate(permission, pattern, &layers), want, "{permission} {pattern}");
+            assert_eq!(
+                evaluate(permission, pattern, &layers),
+                want,
+                "{permission} {pattern}"
+            );
         }
         assert_eq!(evaluate("anything", "x", &[]), Action::Ask);
     }
@@ -127,7 +145,10 @@ mod tests {
     #[test]
     fn a_tool_is_hidden_only_when_all_of_it_is_denied() {
         let deny_all = [rule("bash", "*", Action::Deny)];
-        let deny_some = [rule("bash", "*", Action::Deny), rule("bash", "git *", Action::Allow)];
+        let deny_some = [
+            rule("bash", "*", Action::Deny),
+            rule("bash", "git *", Action::Allow),
+        ];
         let deny_edit = [rule("edit", "*", Action::Deny)];
         assert!(is_disabled("bash", &[&deny_all]));
         assert!(!is_disabled("bash", &[&deny_some]));

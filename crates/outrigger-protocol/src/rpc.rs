@@ -170,6 +170,9 @@ pub struct Problem {
     pub stage: String,
     /// What happened.
     pub message: String,
+    /// It comes of running under Node: under Bun the plugin may work.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub needs_bun: bool,
 }
 
 /// The hooks object that one plugin function returned.

@@ -151,7 +151,8 @@ fn nothing_outlives_a_host_killed_in_the_middle_of_a_tool() {
     running.signal(rustix::process::Signal::KILL);
     running.end().exited(KILLED);
     let pids: Vec<u32> = world.lines("pids.txt").iter().filter_map(|pid| pid.parse().ok()).collect();
-    assert!(wait_until(Duration::from_secs(5), || !pids.iter().any(|pid| alive(*pid))), "{pids:?}");
+    let left = || pids.iter().copied().filter(|pid| alive(*pid)).collect::<Vec<_>>();
+    assert!(wait_until(Duration::from_secs(5), || left().is_empty()), "{pids:?}, left {:?}", left());
     world.run(&["-c"]).ok();
     assert!(world.mock.last().texts("tool")[0].contains(UNKNOWN));
 }

@@ -96,9 +96,19 @@ impl Chain {
     #[must_use]
     pub fn new(point: &'static Point, mut handlers: Vec<Handler>, items: Vec<HookPayload>) -> Self {
         handlers.sort_by(|a, b| {
-            b.priority.cmp(&a.priority).then(a.order.cmp(&b.order)).then(a.instance.cmp(&b.instance))
+            b.priority
+                .cmp(&a.priority)
+                .then(a.order.cmp(&b.order))
+                .then(a.instance.cmp(&b.instance))
         });
-        Self { point, handlers, items, reached: 0, runs: Vec::new(), block: None }
+        Self {
+            point,
+            handlers,
+            items,
+            reached: 0,
+            runs: Vec::new(),
+            block: None,
+        }
     }
 
     /// The handlers in the order in which they are called.
@@ -116,7 +126,11 @@ impl Chain {
     /// What to do next. Asking twice without feeding gives the same answer.
     #[must_use]
     pub fn next(&self) -> Next {
-        let Some(first) = self.handlers.get(self.reached).filter(|_| self.block.is_none()) else {
+        let Some(first) = self
+            .handlers
+            .get(self.reached)
+            .filter(|_| self.block.is_none())
+        else {
             return Next::Done(Folded {
                 outputs: self.items.iter().map(|item| item.output.clone()).collect(),
                 block: self.block.clone(),
@@ -124,9 +138,16 @@ impl Chain {
             });
         };
         let handlers = (self.reached..self.handlers.len())
-            .take_while(|i| self.handlers.get(*i).is_some_and(|h| h.process == first.process))
+            .take_while(|i| {
+                self.handlers
+                    .get(*i)
+                    .is_some_and(|h| h.process == first.process)
+            })
             .collect();
-        Next::Call(Call { handlers, items: self.items.clone() })
+        Next::Call(Call {
+            handlers,
+            items: self.items.clone(),
+        })
     }
 
     /// Tells how the next handler ended. Outcomes come in the order of the handlers; one for any other handler is
@@ -135,10 +156,19 @@ impl Chain {
         if handler != self.reached || self.block.is_some() {
             return;
         }
-        let Some(fail_closed) = self.handlers.get(handler).map(|h| h.fail_closed) else { return };
+        let Some(fail_closed) = self.handlers.get(handler).map(|h| h.fail_closed) else {
+            return;
+        };
         self.reached += 1;
         let label = outcome.label();
-        let mut run = HandlerRun { handler, outcome: label, decision: Decision::Continue, changed: Vec::new(), message: None, ms };
+        let mut run = HandlerRun {
+            handler,
+            outcome: label,
+            decision: Decision::Continue,
+            changed: Vec::new(),
+            message: None,
+            ms,
+        };
         match outcome {
             HandlerOutcome::Answered { items } => self.fold(items, &mut run),
             HandlerOutcome::Blocked(block) if self.point.block => {
@@ -148,7 +178,10 @@ impl Chain {
             }
             HandlerOutcome::Blocked(block) => {
                 run.decision = Decision::Refused;
-                run.message = Some(format!("{} does not allow a refusal: {}", self.point.name, block.message));
+                run.message = Some(format!(
+                    "{} does not allow a refusal: {}",
+                    self.point.name, block.message
+                ));
             }
             HandlerOutcome::Threw { message } => {
                 let code = if fail_closed {
@@ -162,13 +195,33 @@ impl Chain {
             }
             HandlerOutcome::TimedOut { ms } => {
                 let message = format!("no answer within {ms} ms");
-                self.fail(&mut run, if fail_closed { "hook.failed_closed" } else { "" }, message);
+                self.fail(
+                    &mut run,
+                    if fail_closed {
+                        "hook.failed_closed"
+                    } else {
+                        ""
+                    },
+                    message,
+                );
             }
             HandlerOutcome::Lost { message } => {
-                self.fail(&mut run, if fail_closed { "hook.failed_closed" } else { "" }, message);
+                self.fail(
+                    &mut run,
+                    if fail_closed {
+                        "hook.failed_closed"
+                    } else {
+                        ""
+                    },
+                    message,
+                );
             }
             HandlerOutcome::Skipped { reason } if fail_closed => {
-                self.fail(&mut run, "hook.failed_closed", format!("not called: {reason}"));
+                self.fail(
+                    &mut run,
+                    "hook.failed_closed",
+                    format!("not called: {reason}"),
+                );
             }
             HandlerOutcome::Skipped { reason } => {
                 run.decision = Decision::Skipped;
@@ -186,8 +239,16 @@ impl Chain {
         }
         // A throw that the reference turns into the tool's error text is an answer like any other; a failure of a
         // security-critical handler is a failure.
-        run.decision = if block_code == "hook.threw" { Decision::Block } else { Decision::FailedClosed };
-        self.block = Some(Block { code: block_code.to_string(), message, details: Value::Null });
+        run.decision = if block_code == "hook.threw" {
+            Decision::Block
+        } else {
+            Decision::FailedClosed
+        };
+        self.block = Some(Block {
+            code: block_code.to_string(),
+            message,
+            details: Value::Null,
+        });
     }
 
     fn fold(&mut self, answers: Vec<Vec<Change>>, run: &mut HandlerRun) {
@@ -235,14 +296,19 @@ impl Chain {
 /// The place that a change touches and may not, if there is one.
 fn forbidden(point: &Point, output: &Value, change: &Change) -> Option<String> {
     let open = |name: &str| {
-        point.phase != Phase::Observe && point.patch.iter().any(|field| field.key == name || field.key == "*")
+        point.phase != Phase::Observe
+            && point
+                .patch
+                .iter()
+                .any(|field| field.key == name || field.key == "*")
     };
     match change.path.first() {
         Some(Key::Name(name)) if open(name) => None,
         Some(_) => Some(pointer(&change.path)),
         // Replacing the whole output is replacing every field that is different afterwards; the types are checked later.
         None => {
-            let (Value::Object(before), Some(Value::Object(after))) = (output, &change.value) else {
+            let (Value::Object(before), Some(Value::Object(after))) = (output, &change.value)
+            else {
                 return Some("the whole output".to_string());
             };
             let mut names = before.keys().chain(after.keys());
@@ -256,16 +322,23 @@ fn forbidden(point: &Point, output: &Value, change: &Change) -> Option<String> {
 // it changed is held against it: a field that was absent or of another type may stay so.
 fn broken_field(patch: &[Field], before: &Value, after: &Value) -> Option<String> {
     let Value::Object(fields) = after else {
-        return Some(format!("the output is no longer an object but {}", type_name(after)));
+        return Some(format!(
+            "the output is no longer an object but {}",
+            type_name(after)
+        ));
     };
-    let touched = |field: &&Field| field.key != "*" && before.get(field.key) != fields.get(field.key);
-    patch.iter().filter(touched).find_map(|field| match fields.get(field.key) {
-        None => field.required.then(|| format!("{} is gone", field.key)),
-        Some(value) if has_kind(value, field.kind) => None,
-        // An optional field may be switched off with null.
-        Some(Value::Null) if !field.required => None,
-        Some(value) => Some(format!("{} is {} now", field.key, type_name(value))),
-    })
+    let touched =
+        |field: &&Field| field.key != "*" && before.get(field.key) != fields.get(field.key);
+    patch
+        .iter()
+        .filter(touched)
+        .find_map(|field| match fields.get(field.key) {
+            None => field.required.then(|| format!("{} is gone", field.key)),
+            Some(value) if has_kind(value, field.kind) => None,
+            // An optional field may be switched off with null.
+            Some(Value::Null) if !field.required => None,
+            Some(value) => Some(format!("{} is {} now", field.key, type_name(value))),
+        })
 }
 
 fn has_kind(value: &Value, kind: Kind) -> bool {

@@ -93,15 +93,33 @@ mod tests {
     fn changes_by_table() {
         let start = json!({"a":{"b":[1,2]},"c":3});
         for (change, want) in [
-            (json!({"path":["c"],"value":4}), Ok(json!({"a":{"b":[1,2]},"c":4}))),
+            (
+                json!({"path":["c"],"value":4}),
+                Ok(json!({"a":{"b":[1,2]},"c":4})),
+            ),
             (json!({"path":["a"]}), Ok(json!({"c":3}))),
-            (json!({"path":["a","b",1],"value":null}), Ok(json!({"a":{"b":[1,null]},"c":3}))),
-            (json!({"path":["a","b",2],"value":9}), Ok(json!({"a":{"b":[1,2,9]},"c":3}))),
-            (json!({"path":["d"],"value":{}}), Ok(json!({"a":{"b":[1,2]},"c":3,"d":{}}))),
+            (
+                json!({"path":["a","b",1],"value":null}),
+                Ok(json!({"a":{"b":[1,null]},"c":3})),
+            ),
+            (
+                json!({"path":["a","b",2],"value":9}),
+                Ok(json!({"a":{"b":[1,2,9]},"c":3})),
+            ),
+            (
+                json!({"path":["d"],"value":{}}),
+                Ok(json!({"a":{"b":[1,2]},"c":3,"d":{}})),
+            ),
             (json!({"path":[],"value":[]}), Ok(json!([]))),
             (json!({"path":[]}), Err(ApplyError::DeletesAll)),
-            (json!({"path":["x","y"],"value":1}), Err(ApplyError::NoSuchPlace("/x/y".into()))),
-            (json!({"path":["a","b",7],"value":1}), Err(ApplyError::NoSuchPlace("/a/b/7".into()))),
+            (
+                json!({"path":["x","y"],"value":1}),
+                Err(ApplyError::NoSuchPlace("/x/y".into())),
+            ),
+            (
+                json!({"path":["a","b",7],"value":1}),
+                Err(ApplyError::NoSuchPlace("/a/b/7".into())),
+            ),
         ] {
             let change: Change = serde_json::from_value(change).unwrap();
             let mut output = start.clone();
@@ -116,7 +134,14 @@ mod tests {
     #[test]
     fn key_order_survives() {
         let mut output = json!({"z":1,"y":2,"x":3});
-        apply(&mut output, &Change { path: alloc::vec![Key::Name("y".into())], value: None }).unwrap();
+        apply(
+            &mut output,
+            &Change {
+                path: alloc::vec![Key::Name("y".into())],
+                value: None,
+            },
+        )
+        .unwrap();
         let keys: Vec<&String> = output.as_object().unwrap().keys().collect();
         assert_eq!(keys, ["z", "x"]);
     }

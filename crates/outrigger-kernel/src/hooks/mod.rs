@@ -6,4 +6,6 @@ mod points;
 
 pub use chain::{Call, Chain, Folded, Handler, HandlerRun, Next};
 pub use fold::{ApplyError, apply, pointer};
-pub use points::{Deadline, Failure, Field, Kind, POINTS, Phase, Point, by_opencode, canonical_hook, point};
+pub use points::{
+    Deadline, Failure, Field, Kind, POINTS, Phase, Point, by_opencode, canonical_hook, point,
+};

@@ -73,10 +73,18 @@ pub struct Field {
 }
 
 const fn must(key: &'static str, kind: Kind) -> Field {
-    Field { key, kind, required: true }
+    Field {
+        key,
+        kind,
+        required: true,
+    }
 }
 const fn may(key: &'static str, kind: Kind) -> Field {
-    Field { key, kind, required: false }
+    Field {
+        key,
+        kind,
+        required: false,
+    }
 }
 
 /// A place where plugins are called.
@@ -109,55 +117,239 @@ use Phase::{After, Before, Observe};
 
 /// Every point, in the order in which a turn reaches them.
 pub const POINTS: &[Point] = &[
-    Point { name: "runtime.configure", opencode: "config", phase: Before, patch: &[may("*", Any)], block: false, deadline: Load, failure: Open,
-        input: "", about: "The merged configuration, changed in place before anything is made from it." },
-    Point { name: "runtime.route.small_model", opencode: "experimental.provider.small_model", phase: Before, patch: &[may("model", Any)], block: false, deadline: Normal, failure: Open,
-        input: "provider", about: "Which small model makes titles and summaries, when the configuration names none." },
-    Point { name: "run.before_command", opencode: "command.execute.before", phase: Before, patch: &[must("parts", Array)], block: false, deadline: Normal, failure: Open,
-        input: "command, sessionID, arguments", about: "A slash command's template is expanded and about to become a message." },
-    Point { name: "run.before_start", opencode: "chat.message", phase: Before, patch: &[must("message", Object), must("parts", Array)], block: true, deadline: Normal, failure: Open,
-        input: "sessionID, agent?, model?, messageID?, variant?", about: "A user message and its parts exist and are about to be stored; the model has not been called." },
-    Point { name: "llm.tool_definition", opencode: "tool.definition", phase: Before, patch: &[must("description", String), must("parameters", Any), may("jsonSchema", Object)], block: false, deadline: Normal, failure: Open,
-        input: "toolID", about: "A tool is about to be offered to the model. All tools of a step are one batch." },
-    Point { name: "llm.before_messages", opencode: "experimental.chat.messages.transform", phase: Before, patch: &[must("messages", Array)], block: false, deadline: Normal, failure: Open,
-        input: "", about: "The history that the request is made from. Changes are for this request; the stored history stays." },
-    Point { name: "llm.before_system", opencode: "experimental.chat.system.transform", phase: Before, patch: &[must("system", Array)], block: false, deadline: Normal, failure: Open,
-        input: "sessionID?, model", about: "The system prompt, as a list of texts." },
-    Point { name: "llm.before_params", opencode: "chat.params", phase: Before, patch: &[may("temperature", Number), may("topP", Number), may("topK", Number), may("maxOutputTokens", Number), must("options", Object)], block: false, deadline: Normal, failure: Open,
-        input: "sessionID, agent, model, provider, message", about: "Parameters of the request." },
-    Point { name: "llm.before_headers", opencode: "chat.headers", phase: Before, patch: &[must("headers", Object)], block: false, deadline: Normal, failure: Open,
-        input: "sessionID, agent, model, provider, message", about: "Headers of the request." },
-    Point { name: "llm.after_text", opencode: "experimental.text.complete", phase: After, patch: &[must("text", String)], block: false, deadline: Normal, failure: Open,
-        input: "sessionID, messageID, partID", about: "A text of the model is complete and about to be stored." },
-    Point { name: "tool.before_call", opencode: "tool.execute.before", phase: Before, patch: &[must("args", Object)], block: true, deadline: Normal, failure: ThrowBlocks,
-        input: "tool, sessionID, callID", about: "A tool is about to run. What stands in args is checked again and is what the tool gets; a throw refuses the call." },
-    Point { name: "tool.before_permission", opencode: "permission.ask", phase: Before, patch: &[must("status", String)], block: false, deadline: Normal, failure: Open,
-        input: "the permission request", about: "The user is about to be asked; status allow or deny answers instead. A rule that denies is never asked about." },
-    Point { name: "execute.before_shell", opencode: "shell.env", phase: Before, patch: &[must("env", Object)], block: true, deadline: Normal, failure: ThrowBlocks,
-        input: "cwd, sessionID?, callID?", about: "Environment variables for a shell command, added to those it gets anyway." },
-    Point { name: "tool.after_result", opencode: "tool.execute.after", phase: After, patch: &[may("title", String), may("output", Any), may("metadata", Any), may("attachments", Array), may("content", Array), may("*", Any)], block: true, deadline: Normal, failure: ThrowBlocks,
-        input: "tool, sessionID, callID, args", about: "A tool has answered; the answer is about to be stored and given to the model. A throw replaces it by an error." },
-    Point { name: "compaction.before_start", opencode: "experimental.session.compacting", phase: Before, patch: &[must("context", Array), may("prompt", String)], block: false, deadline: Normal, failure: Open,
-        input: "sessionID", about: "The history is about to be summarised: context is appended to the prompt, prompt replaces it." },
-    Point { name: "compaction.after_finish", opencode: "experimental.compaction.autocontinue", phase: After, patch: &[must("enabled", Bool)], block: false, deadline: Normal, failure: Open,
-        input: "sessionID, agent, model, provider, message, overflow", about: "The history was summarised because it was full; enabled says whether the turn goes on by itself." },
-    Point { name: "session.on_event", opencode: "event", phase: Observe, patch: &[], block: false, deadline: Normal, failure: Open,
-        input: "event", about: "Every bus event, in order, in batches; nothing waits for it." },
-    Point { name: "runtime.dispose", opencode: "dispose", phase: Observe, patch: &[], block: false, deadline: Normal, failure: Open,
-        input: "", about: "The plugin's process is about to end." },
+    Point {
+        name: "runtime.configure",
+        opencode: "config",
+        phase: Before,
+        patch: &[may("*", Any)],
+        block: false,
+        deadline: Load,
+        failure: Open,
+        input: "",
+        about: "The merged configuration, changed in place before anything is made from it.",
+    },
+    Point {
+        name: "runtime.route.small_model",
+        opencode: "experimental.provider.small_model",
+        phase: Before,
+        patch: &[may("model", Any)],
+        block: false,
+        deadline: Normal,
+        failure: Open,
+        input: "provider",
+        about: "Which small model makes titles and summaries, when the configuration names none.",
+    },
+    Point {
+        name: "run.before_command",
+        opencode: "command.execute.before",
+        phase: Before,
+        patch: &[must("parts", Array)],
+        block: false,
+        deadline: Normal,
+        failure: Open,
+        input: "command, sessionID, arguments",
+        about: "A slash command's template is expanded and about to become a message.",
+    },
+    Point {
+        name: "run.before_start",
+        opencode: "chat.message",
+        phase: Before,
+        patch: &[must("message", Object), must("parts", Array)],
+        block: true,
+        deadline: Normal,
+        failure: Open,
+        input: "sessionID, agent?, model?, messageID?, variant?",
+        about: "A user message and its parts exist and are about to be stored; the model has not been called.",
+    },
+    Point {
+        name: "llm.tool_definition",
+        opencode: "tool.definition",
+        phase: Before,
+        patch: &[
+            must("description", String),
+            must("parameters", Any),
+            may("jsonSchema", Object),
+        ],
+        block: false,
+        deadline: Normal,
+        failure: Open,
+        input: "toolID",
+        about: "A tool is about to be offered to the model. All tools of a step are one batch.",
+    },
+    Point {
+        name: "llm.before_messages",
+        opencode: "experimental.chat.messages.transform",
+        phase: Before,
+        patch: &[must("messages", Array)],
+        block: false,
+        deadline: Normal,
+        failure: Open,
+        input: "",
+        about: "The history that the request is made from. Changes are for this request; the stored history stays.",
+    },
+    Point {
+        name: "llm.before_system",
+        opencode: "experimental.chat.system.transform",
+        phase: Before,
+        patch: &[must("system", Array)],
+        block: false,
+        deadline: Normal,
+        failure: Open,
+        input: "sessionID?, model",
+        about: "The system prompt, as a list of texts.",
+    },
+    Point {
+        name: "llm.before_params",
+        opencode: "chat.params",
+        phase: Before,
+        patch: &[
+            may("temperature", Number),
+            may("topP", Number),
+            may("topK", Number),
+            may("maxOutputTokens", Number),
+            must("options", Object),
+        ],
+        block: false,
+        deadline: Normal,
+        failure: Open,
+        input: "sessionID, agent, model, provider, message",
+        about: "Parameters of the request.",
+    },
+    Point {
+        name: "llm.before_headers",
+        opencode: "chat.headers",
+        phase: Before,
+        patch: &[must("headers", Object)],
+        block: false,
+        deadline: Normal,
+        failure: Open,
+        input: "sessionID, agent, model, provider, message",
+        about: "Headers of the request.",
+    },
+    Point {
+        name: "llm.after_text",
+        opencode: "experimental.text.complete",
+        phase: After,
+        patch: &[must("text", String)],
+        block: false,
+        deadline: Normal,
+        failure: Open,
+        input: "sessionID, messageID, partID",
+        about: "A text of the model is complete and about to be stored.",
+    },
+    Point {
+        name: "tool.before_call",
+        opencode: "tool.execute.before",
+        phase: Before,
+        patch: &[must("args", Object)],
+        block: true,
+        deadline: Normal,
+        failure: ThrowBlocks,
+        input: "tool, sessionID, callID",
+        about: "A tool is about to run. What stands in args is checked again and is what the tool gets; a throw refuses the call.",
+    },
+    Point {
+        name: "tool.before_permission",
+        opencode: "permission.ask",
+        phase: Before,
+        patch: &[must("status", String)],
+        block: false,
+        deadline: Normal,
+        failure: Open,
+        input: "the permission request",
+        about: "The user is about to be asked; status allow or deny answers instead. A rule that denies is never asked about.",
+    },
+    Point {
+        name: "execute.before_shell",
+        opencode: "shell.env",
+        phase: Before,
+        patch: &[must("env", Object)],
+        block: true,
+        deadline: Normal,
+        failure: ThrowBlocks,
+        input: "cwd, sessionID?, callID?",
+        about: "Environment variables for a shell command, added to those it gets anyway.",
+    },
+    Point {
+        name: "tool.after_result",
+        opencode: "tool.execute.after",
+        phase: After,
+        patch: &[
+            may("title", String),
+            may("output", Any),
+            may("metadata", Any),
+            may("attachments", Array),
+            may("content", Array),
+            may("*", Any),
+        ],
+        block: true,
+        deadline: Normal,
+        failure: ThrowBlocks,
+        input: "tool, sessionID, callID, args",
+        about: "A tool has answered; the answer is about to be stored and given to the model. A throw replaces it by an error.",
+    },
+    Point {
+        name: "compaction.before_start",
+        opencode: "experimental.session.compacting",
+        phase: Before,
+        patch: &[must("context", Array), may("prompt", String)],
+        block: false,
+        deadline: Normal,
+        failure: Open,
+        input: "sessionID",
+        about: "The history is about to be summarised: context is appended to the prompt, prompt replaces it.",
+    },
+    Point {
+        name: "compaction.after_finish",
+        opencode: "experimental.compaction.autocontinue",
+        phase: After,
+        patch: &[must("enabled", Bool)],
+        block: false,
+        deadline: Normal,
+        failure: Open,
+        input: "sessionID, agent, model, provider, message, overflow",
+        about: "The history was summarised because it was full; enabled says whether the turn goes on by itself.",
+    },
+    Point {
+        name: "session.on_event",
+        opencode: "event",
+        phase: Observe,
+        patch: &[],
+        block: false,
+        deadline: Normal,
+        failure: Open,
+        input: "event",
+        about: "Every bus event, in order, in batches; nothing waits for it.",
+    },
+    Point {
+        name: "runtime.dispose",
+        opencode: "dispose",
+        phase: Observe,
+        patch: &[],
+        block: false,
+        deadline: Normal,
+        failure: Open,
+        input: "",
+        about: "The plugin's process is about to end.",
+    },
 ];
 
 /// The point of that name, ours or OpenCode's.
 #[must_use]
 pub fn point(name: &str) -> Option<&'static Point> {
-    POINTS.iter().find(|p| p.name == name).or_else(|| by_opencode(name))
+    POINTS
+        .iter()
+        .find(|p| p.name == name)
+        .or_else(|| by_opencode(name))
 }
 
 /// The point that an OpenCode hook is a view of. Spellings without `experimental.` are accepted (A5).
 #[must_use]
 pub fn by_opencode(hook: &str) -> Option<&'static Point> {
     POINTS.iter().find(|p| p.opencode == hook).or_else(|| {
-        POINTS.iter().find(|p| p.opencode.strip_prefix("experimental.") == Some(hook))
+        POINTS
+            .iter()
+            .find(|p| p.opencode.strip_prefix("experimental.") == Some(hook))
     })
 }
 
@@ -186,15 +378,35 @@ mod tests {
     #[test]
     fn every_hook_of_the_reference_is_a_view_of_a_point() {
         for hook in [
-            "event", "config", "chat.message", "chat.params", "chat.headers", "permission.ask", "command.execute.before",
-            "tool.execute.before", "shell.env", "tool.execute.after", "experimental.chat.messages.transform",
-            "experimental.chat.system.transform", "experimental.provider.small_model", "experimental.session.compacting",
-            "experimental.compaction.autocontinue", "experimental.text.complete", "tool.definition", "dispose",
+            "event",
+            "config",
+            "chat.message",
+            "chat.params",
+            "chat.headers",
+            "permission.ask",
+            "command.execute.before",
+            "tool.execute.before",
+            "shell.env",
+            "tool.execute.after",
+            "experimental.chat.messages.transform",
+            "experimental.chat.system.transform",
+            "experimental.provider.small_model",
+            "experimental.session.compacting",
+            "experimental.compaction.autocontinue",
+            "experimental.text.complete",
+            "tool.definition",
+            "dispose",
         ] {
             assert!(by_opencode(hook).is_some(), "{hook}");
         }
-        assert_eq!(canonical_hook("chat.messages.transform"), Some("experimental.chat.messages.transform"));
-        assert_eq!(canonical_hook("text.complete"), Some("experimental.text.complete"));
+        assert_eq!(
+            canonical_hook("chat.messages.transform"),
+            Some("experimental.chat.messages.transform")
+        );
+        assert_eq!(
+            canonical_hook("text.complete"),
+            Some("experimental.text.complete")
+        );
         assert_eq!(canonical_hook("nonsense"), None);
     }
 }

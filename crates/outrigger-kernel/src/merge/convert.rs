@@ -45,7 +45,14 @@ impl Conversation {
                 }
                 let at = text.time.as_ref().map_or(time, |t| t.start);
                 let role = if user { "user" } else { "assistant" };
-                vec![message(&part.id.0, role, "text", text.text.clone(), at, Object::new())]
+                vec![message(
+                    &part.id.0,
+                    role,
+                    "text",
+                    text.text.clone(),
+                    at,
+                    Object::new(),
+                )]
             }
             PartKind::Tool(call) => self.tool(part, call, time),
             _ => vec![],
@@ -56,15 +63,36 @@ impl Conversation {
         let id = &part.id.0;
         let start = |at| {
             let metadata = json!({ "tool_name": call.tool, "tool_use_id": call.call_id, "input": call.state.input() });
-            message(id, "assistant", "tool_use", call.tool.clone(), at, object(metadata))
+            message(
+                id,
+                "assistant",
+                "tool_use",
+                call.tool.clone(),
+                at,
+                object(metadata),
+            )
         };
         let (begun, output, metadata, is_error) = match &call.state {
             ToolState::Pending { .. } => return vec![],
             ToolState::Running { time, .. } => {
-                return if self.started.insert(id.clone()) { vec![start(time.start)] } else { vec![] };
+                return if self.started.insert(id.clone()) {
+                    vec![start(time.start)]
+                } else {
+                    vec![]
+                };
             }
-            ToolState::Completed { output, metadata, time, .. } => (time, output, Some(metadata), false),
-            ToolState::Error { error, metadata, time, .. } => (time, error, metadata.as_ref(), true),
+            ToolState::Completed {
+                output,
+                metadata,
+                time,
+                ..
+            } => (time, output, Some(metadata), false),
+            ToolState::Error {
+                error,
+                metadata,
+                time,
+                ..
+            } => (time, error, metadata.as_ref(), true),
         };
         if !self.said.insert(id.clone()) {
             return vec![];
@@ -79,7 +107,14 @@ impl Conversation {
             "metadata": metadata.cloned().unwrap_or(Value::Null),
         });
         let result_id = alloc::format!("{id}-result");
-        out.push(message(&result_id, "assistant", "tool_result", output.clone(), begun.end.unwrap_or(time), object(fields)));
+        out.push(message(
+            &result_id,
+            "assistant",
+            "tool_result",
+            output.clone(),
+            begun.end.unwrap_or(time),
+            object(fields),
+        ));
         out
     }
 }
@@ -88,23 +123,58 @@ impl Conversation {
 #[must_use]
 pub fn from_agent(id: &str, output: AgentOutput) -> ConversationMessage {
     match output {
-        AgentOutput::ToolUse { id: call, tool_name, tool_input, timestamp } => {
-            let metadata = json!({ "tool_name": tool_name, "tool_use_id": call, "input": tool_input });
-            message(id, "assistant", "tool_use", tool_name, timestamp, object(metadata))
+        AgentOutput::ToolUse {
+            id: call,
+            tool_name,
+            tool_input,
+            timestamp,
+        } => {
+            let metadata =
+                json!({ "tool_name": tool_name, "tool_use_id": call, "input": tool_input });
+            message(
+                id,
+                "assistant",
+                "tool_use",
+                tool_name,
+                timestamp,
+                object(metadata),
+            )
         }
-        AgentOutput::ToolResult { tool_use_id, tool_name, result, is_error, timestamp } => {
+        AgentOutput::ToolResult {
+            tool_use_id,
+            tool_name,
+            result,
+            is_error,
+            timestamp,
+        } => {
             let content = match &result {
                 Value::String(text) => text.clone(),
                 other => other.to_string(),
             };
             let metadata = json!({ "tool_name": tool_name, "tool_use_id": tool_use_id, "output": result, "is_error": is_error });
-            message(id, "assistant", "tool_result", content, timestamp, object(metadata))
+            message(
+                id,
+                "assistant",
+                "tool_result",
+                content,
+                timestamp,
+                object(metadata),
+            )
         }
-        AgentOutput::Text { text, timestamp } => message(id, "assistant", "text", text, timestamp, Object::new()),
+        AgentOutput::Text { text, timestamp } => {
+            message(id, "assistant", "text", text, timestamp, Object::new())
+        }
     }
 }
 
-fn message(id: &str, role: &str, kind: &str, content: String, timestamp: Millis, metadata: Object) -> ConversationMessage {
+fn message(
+    id: &str,
+    role: &str,
+    kind: &str,
+    content: String,
+    timestamp: Millis,
+    metadata: Object,
+) -> ConversationMessage {
     ConversationMessage {
         id: id.to_string(),
         role: role.to_string(),

@@ -32,7 +32,10 @@ pub struct Limits {
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { max_wait_ms: 10 * 60 * 1000, max_waiting: 256 }
+        Self {
+            max_wait_ms: 10 * 60 * 1000,
+            max_waiting: 256,
+        }
     }
 }
 
@@ -50,14 +53,28 @@ impl Merger {
     /// A merger with these processors; the first that knows a tool describes it.
     #[must_use]
     pub fn new(processors: Vec<Box<dyn ToolProcessor>>, limits: Limits) -> Self {
-        Self { processors, limits, waiting: BTreeMap::new(), order: Vec::new() }
+        Self {
+            processors,
+            limits,
+            waiting: BTreeMap::new(),
+            order: Vec::new(),
+        }
     }
 
     /// Puts a message in and takes out what is ready, in order.
     #[must_use]
     pub fn push(&mut self, message: ConversationMessage) -> Vec<ConversationMessage> {
+        let id = message
+            .metadata
+            .get("tool_use_id")
+            .and_then(Value::as_str)
+            .map(ToString::to_string);
+        // A result that has come is not late: its own start is kept from the clearing.
+        let own = id
+            .as_deref()
+            .filter(|_| message.message_type == "tool_result")
+            .and_then(|id| self.release(id));
         let mut out = self.expire(message.timestamp);
-        let id = message.metadata.get("tool_use_id").and_then(Value::as_str).map(ToString::to_string);
         match (message.message_type.as_str(), id) {
             ("tool_use", Some(id)) => {
                 // A second start under the same identifier: the first will not get a result of its own any more.
@@ -71,11 +88,10 @@ impl Merger {
                     out.extend(self.release(&oldest));
                 }
             }
-            ("tool_result", Some(id)) => match self.release(&id) {
-                Some(start) => out.push(self.merge(&id, &start, &message)),
+            (_, id) => match own.zip(id) {
+                Some((start, id)) => out.push(self.merge(&id, &start, &message)),
                 None => out.push(message),
             },
-            _ => out.push(message),
         }
         out
     }
@@ -87,7 +103,9 @@ impl Merger {
             .order
             .iter()
             .filter(|id| {
-                self.waiting.get(*id).is_some_and(|m| now.saturating_sub(m.timestamp) > self.limits.max_wait_ms)
+                self.waiting
+                    .get(*id)
+                    .is_some_and(|m| now.saturating_sub(m.timestamp) > self.limits.max_wait_ms)
             })
             .cloned()
             .collect();
@@ -98,7 +116,9 @@ impl Merger {
     #[must_use]
     pub fn finish(&mut self) -> Vec<ConversationMessage> {
         let ids = core::mem::take(&mut self.order);
-        ids.iter().filter_map(|id| self.waiting.remove(id)).collect()
+        ids.iter()
+            .filter_map(|id| self.waiting.remove(id))
+            .collect()
     }
 
     /// How many starts wait for their result.
@@ -113,10 +133,20 @@ impl Merger {
         Some(message)
     }
 
-    fn merge(&self, id: &str, start: &ConversationMessage, result: &ConversationMessage) -> ConversationMessage {
-        let name = text(&start.metadata, "tool_name").or_else(|| text(&result.metadata, "tool_name")).unwrap_or_default();
+    fn merge(
+        &self,
+        id: &str,
+        start: &ConversationMessage,
+        result: &ConversationMessage,
+    ) -> ConversationMessage {
+        let name = text(&start.metadata, "tool_name")
+            .or_else(|| text(&result.metadata, "tool_name"))
+            .unwrap_or_default();
         let input = start.metadata.get("input").cloned().unwrap_or(Value::Null);
-        let processor = self.processors.iter().find(|p| p.tools().contains(&name.as_str()));
+        let processor = self
+            .processors
+            .iter()
+            .find(|p| p.tools().contains(&name.as_str()));
         let details = processor.and_then(|p| p.details(start, result));
         let summary = processor
             .and_then(|p| p.summary(start, result, details.as_ref()))
@@ -126,9 +156,28 @@ impl Merger {
             ("tool_name", json!(name)),
             ("tool_use_id", json!(id)),
             ("input", input),
-            ("output", result.metadata.get("output").cloned().unwrap_or_else(|| json!(result.content))),
-            ("is_error", json!(result.metadata.get("is_error").and_then(Value::as_bool).unwrap_or(false))),
-            ("duration_ms", json!(result.timestamp.saturating_sub(start.timestamp))),
+            (
+                "output",
+                result
+                    .metadata
+                    .get("output")
+                    .cloned()
+                    .unwrap_or_else(|| json!(result.content)),
+            ),
+            (
+                "is_error",
+                json!(
+                    result
+                        .metadata
+                        .get("is_error")
+                        .and_then(Value::as_bool)
+                        .unwrap_or(false)
+                ),
+            ),
+            (
+                "duration_ms",
+                json!(result.timestamp.saturating_sub(start.timestamp)),
+            ),
             ("summary", json!(summary)),
         ] {
             metadata.insert(key.to_string(), value);
@@ -148,7 +197,10 @@ impl Merger {
 }
 
 fn text(fields: &Object, key: &str) -> Option<String> {
-    fields.get(key).and_then(Value::as_str).map(ToString::to_string)
+    fields
+        .get(key)
+        .and_then(Value::as_str)
+        .map(ToString::to_string)
 }
 
 /// The details of a merged message, if it has any that can be read.
@@ -165,7 +217,9 @@ pub fn merger() -> Merger {
 
 /// Merges a whole stored conversation.
 #[must_use]
-pub fn merge_all(messages: impl IntoIterator<Item = ConversationMessage>) -> Vec<ConversationMessage> {
+pub fn merge_all(
+    messages: impl IntoIterator<Item = ConversationMessage>,
+) -> Vec<ConversationMessage> {
     let mut merger = merger();
     let mut out = vec![];
     for message in messages {

@@ -1,12 +1,12 @@
 //! How a step and a turn end.
 
+use alloc::vec::Vec;
+use outrigger_protocol::Millis;
 use outrigger_protocol::event::Event;
 use outrigger_protocol::message::{CacheTokens, NamedError, PartKind, StepFinishPart, Tokens};
 use outrigger_protocol::model::Usage;
 use outrigger_protocol::session::SessionStatus;
 use outrigger_protocol::turn::{Effect, SessionPatch, TurnOutcome};
-use outrigger_protocol::Millis;
-use alloc::vec::Vec;
 
 use super::Turn;
 
@@ -17,8 +17,15 @@ impl Turn {
         if self.step > 1 {
             out.push(self.publish_user());
         }
-        let Some((reason, cost, tokens)) = self.account() else { return };
-        let finish = StepFinishPart { reason: reason.clone(), snapshot: None, tokens, cost };
+        let Some((reason, cost, tokens)) = self.account() else {
+            return;
+        };
+        let finish = StepFinishPart {
+            reason: reason.clone(),
+            snapshot: None,
+            tokens,
+            cost,
+        };
         let part = self.new_part(at, PartKind::StepFinish(finish));
         out.push(self.keep_part(at, part));
         if let Some(message) = &mut self.message {
@@ -60,23 +67,40 @@ impl Turn {
             Some((usage, cost)) => (Some(usage), cost),
             None => (None, 0.0),
         };
-        Effect::PatchSession { patch: SessionPatch { usage, cost, summarize, ..SessionPatch::default() } }
+        Effect::PatchSession {
+            patch: SessionPatch {
+                usage,
+                cost,
+                summarize,
+                ..SessionPatch::default()
+            },
+        }
     }
 
     pub(super) fn end(&mut self, at: Millis, out: &mut Vec<Effect>) {
         self.done = true;
         let outcome = if self.cancelled {
-            self.close_failed(at, NamedError::new("MessageAbortedError", "The turn was cancelled."), out);
+            self.close_failed(
+                at,
+                NamedError::new("MessageAbortedError", "The turn was cancelled."),
+                out,
+            );
             TurnOutcome::Cancelled
         } else if let Some(error) = self.failed.clone() {
             self.close_failed(at, error.clone(), out);
             TurnOutcome::Failed { error }
         } else {
-            TurnOutcome::Done { message_id: self.message.as_ref().map(|m| m.id.clone()) }
+            TurnOutcome::Done {
+                message_id: self.message.as_ref().map(|m| m.id.clone()),
+            }
         };
         let session_id = self.begin.session_id.clone();
         out.push(self.status(SessionStatus::Idle));
-        out.push(Effect::Publish { event: Event::SessionIdle { session_id: session_id.clone() } });
+        out.push(Effect::Publish {
+            event: Event::SessionIdle {
+                session_id: session_id.clone(),
+            },
+        });
         // A command whose message never came to be was not executed.
         if let Some(command) = self.begin.command.as_ref().filter(|_| self.step > 0) {
             out.push(Effect::Publish {
@@ -84,7 +108,10 @@ impl Turn {
                     name: command.name.clone(),
                     session_id,
                     arguments: command.arguments.clone(),
-                    message_id: self.message.as_ref().map_or_else(|| self.user.id.clone(), |m| m.id.clone()),
+                    message_id: self
+                        .message
+                        .as_ref()
+                        .map_or_else(|| self.user.id.clone(), |m| m.id.clone()),
                 },
             });
         }
@@ -99,7 +126,12 @@ impl Turn {
     /// The order is the reference's: the error is told before the message that it ended.
     fn close_failed(&mut self, at: Millis, error: NamedError, out: &mut Vec<Effect>) {
         let session_id = self.begin.session_id.clone();
-        out.push(Effect::Publish { event: Event::SessionError { session_id: Some(session_id), error: error.clone() } });
+        out.push(Effect::Publish {
+            event: Event::SessionError {
+                session_id: Some(session_id),
+                error: error.clone(),
+            },
+        });
         self.close_leftovers(at, out);
         // The model had spoken to its end, only its tools had not: that has to be paid for.
         let _ = self.account();
@@ -118,15 +150,24 @@ impl Turn {
 fn tokens(usage: &Usage) -> Tokens {
     Tokens {
         total: Some(usage.input + usage.output),
-        input: usage.input.saturating_sub(usage.cache_read).saturating_sub(usage.cache_write),
+        input: usage
+            .input
+            .saturating_sub(usage.cache_read)
+            .saturating_sub(usage.cache_write),
         output: usage.output.saturating_sub(usage.reasoning),
         reasoning: usage.reasoning,
-        cache: CacheTokens { read: usage.cache_read, write: usage.cache_write },
+        cache: CacheTokens {
+            read: usage.cache_read,
+            write: usage.cache_write,
+        },
     }
 }
 
 /// US dollars of a request; reasoning is priced as output.
-#[expect(clippy::cast_precision_loss, reason = "token counts stay far below 2^52")]
+#[expect(
+    clippy::cast_precision_loss,
+    reason = "token counts stay far below 2^52"
+)]
 fn price(usage: &Usage, prices: &[f64; 4]) -> f64 {
     let [input, output, read, write] = *prices;
     let t = tokens(usage);
@@ -136,4 +177,3 @@ fn price(usage: &Usage, prices: &[f64; 4]) -> f64 {
         + t.cache.write as f64 * write)
         / 1_000_000.0
 }
-

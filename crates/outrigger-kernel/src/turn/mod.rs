@@ -120,8 +120,15 @@ impl Turn {
             user.id = ids.message(at);
         }
         user.session_id = begin.session_id.clone();
-        user.time = MessageTime { created: at, completed: None };
-        let used_calls = begin.used_calls.iter().map(|id| CallId(id.clone())).collect();
+        user.time = MessageTime {
+            created: at,
+            completed: None,
+        };
+        let used_calls = begin
+            .used_calls
+            .iter()
+            .map(|id| CallId(id.clone()))
+            .collect();
         Self {
             ids,
             effects: 0,
@@ -179,7 +186,10 @@ impl Turn {
     /// The part that a streamed block goes into.
     #[must_use]
     pub fn part_of_block(&self, index: u32) -> Option<&PartId> {
-        self.blocks.iter().find(|b| b.index == index).map(|b| &b.part)
+        self.blocks
+            .iter()
+            .find(|b| b.index == index)
+            .map(|b| &b.part)
     }
 
     /// Effects that have not reported yet.
@@ -197,7 +207,11 @@ impl Turn {
 
     fn hooks(&mut self, point: &'static str, payload: Option<HookPayload>, out: &mut Vec<Effect>) {
         let effect = self.open(Open::Hooks(point));
-        out.push(Effect::Hooks { effect, point: point.to_string(), payload });
+        out.push(Effect::Hooks {
+            effect,
+            point: point.to_string(),
+            payload,
+        });
     }
 
     // ---- from the prompt to the first step ----
@@ -214,7 +228,11 @@ impl Turn {
         }
     }
 
-    fn offer_user_message(&mut self, drafts: Vec<outrigger_protocol::session::PartInput>, out: &mut Vec<Effect>) {
+    fn offer_user_message(
+        &mut self,
+        drafts: Vec<outrigger_protocol::session::PartInput>,
+        out: &mut Vec<Effect>,
+    ) {
         let at = self.user.time.created;
         let parts: Vec<Part> = drafts
             .into_iter()
@@ -247,10 +265,14 @@ impl Turn {
         for part in parts {
             out.push(self.publish_part(at, part));
         }
-        out.push(Effect::PatchSession { patch: SessionPatch::default() });
+        out.push(Effect::PatchSession {
+            patch: SessionPatch::default(),
+        });
         if self.begin.no_reply {
             self.done = true;
-            out.push(Effect::Finish { outcome: TurnOutcome::Done { message_id: None } });
+            out.push(Effect::Finish {
+                outcome: TurnOutcome::Done { message_id: None },
+            });
             return;
         }
         if self.stopping() {
@@ -266,7 +288,10 @@ impl Turn {
         if self.step >= self.begin.max_steps {
             let error = NamedError::new(
                 "StepLimitError",
-                format!("stopped after {} model requests, the limit of this turn (agent steps, or max_steps in outrigger.toml)", self.step),
+                format!(
+                    "stopped after {} model requests, the limit of this turn (agent steps, or max_steps in outrigger.toml)",
+                    self.step
+                ),
             );
             self.failed = Some(error);
             self.end(at, out);
@@ -284,7 +309,10 @@ impl Turn {
             path: self.begin.path.clone(),
             model_id: self.begin.model.model_id.clone(),
             provider_id: self.begin.model.provider_id.clone(),
-            time: MessageTime { created: at, completed: None },
+            time: MessageTime {
+                created: at,
+                completed: None,
+            },
             ..AssistantMessage::default()
         };
         self.message = Some(message);
@@ -295,7 +323,9 @@ impl Turn {
         self.calls_in_step = 0;
         self.publish_message(out);
         if first && self.begin.wants_title {
-            out.push(Effect::MakeTitle { message_id: self.user.id.clone() });
+            out.push(Effect::MakeTitle {
+                message_id: self.user.id.clone(),
+            });
         }
         let patch = self.patch_session(!first);
         out.push(patch);
@@ -304,10 +334,19 @@ impl Turn {
 
     fn prepare(&mut self, out: &mut Vec<Effect>) {
         let effect = self.open(Open::Tools);
-        out.push(Effect::PrepareTools { effect, step: self.step });
+        out.push(Effect::PrepareTools {
+            effect,
+            step: self.step,
+        });
     }
 
-    fn after_hooks(&mut self, at: Millis, point: &'static str, output: Option<Value>, out: &mut Vec<Effect>) {
+    fn after_hooks(
+        &mut self,
+        at: Millis,
+        point: &'static str,
+        output: Option<Value>,
+        out: &mut Vec<Effect>,
+    ) {
         match point {
             "run.before_command" => {
                 let drafts = output
@@ -320,7 +359,12 @@ impl Turn {
             "run.before_start" => self.store_user_message(at, output, out),
             "llm.before_messages" => {
                 if self.step == 1 {
-                    out.push(Effect::PatchSession { patch: SessionPatch { summarize: true, ..SessionPatch::default() } });
+                    out.push(Effect::PatchSession {
+                        patch: SessionPatch {
+                            summarize: true,
+                            ..SessionPatch::default()
+                        },
+                    });
                     self.user.summary = Some(json!({ "diffs": [] }));
                     out.push(self.publish_user());
                 }
@@ -332,7 +376,11 @@ impl Turn {
             "llm.before_headers" => {
                 let effect = self.open(Open::Model);
                 let message_id = self.message_id();
-                out.push(Effect::CallModel { effect, step: self.step, message_id });
+                out.push(Effect::CallModel {
+                    effect,
+                    step: self.step,
+                    message_id,
+                });
             }
             _ => {}
         }
@@ -350,7 +398,11 @@ impl Turn {
                 }
             }
             Input::Resumed => self.resume(at, out),
-            Input::HookDone { effect, output, block } => self.hook_done(at, effect, output, block, out),
+            Input::HookDone {
+                effect,
+                output,
+                block,
+            } => self.hook_done(at, effect, output, block, out),
             Input::ToolsReady { effect, tools } => {
                 if self.open.get(&effect) == Some(&Open::Tools) {
                     self.open.remove(&effect);
@@ -366,7 +418,11 @@ impl Turn {
                 }
             }
             Input::ToolStarted { effect, input } => self.tool_started(at, effect, input, out),
-            Input::ToolProgress { effect, title, metadata } => self.tool_progress(at, effect, title, metadata, out),
+            Input::ToolProgress {
+                effect,
+                title,
+                metadata,
+            } => self.tool_progress(at, effect, title, metadata, out),
             Input::ToolDone { effect, outcome } => self.tool_done(at, effect, outcome, out),
         }
         if self.done || !self.open.is_empty() {
@@ -384,7 +440,14 @@ impl Turn {
         self.cancelled || self.failed.is_some()
     }
 
-    fn hook_done(&mut self, at: Millis, effect: EffectId, output: Option<Value>, block: Option<Block>, out: &mut Vec<Effect>) {
+    fn hook_done(
+        &mut self,
+        at: Millis,
+        effect: EffectId,
+        output: Option<Value>,
+        block: Option<Block>,
+        out: &mut Vec<Effect>,
+    ) {
         match self.open.get(&effect) {
             Some(Open::Hooks(point)) => {
                 let point = *point;
@@ -403,14 +466,18 @@ impl Turn {
                 if let Some(block) = block {
                     // Only a security-critical handler that failed can refuse here (C5): nobody has looked at the text, so
                     // it is not stored.
-                    self.failed.get_or_insert_with(|| blocked("llm.after_text", block));
+                    self.failed
+                        .get_or_insert_with(|| blocked("llm.after_text", block));
                     if !self.open.is_empty() {
                         out.push(Effect::Abort);
                     }
                     self.finish_text(at, &part, Some(""), out);
                     return;
                 }
-                let text = output.as_ref().and_then(|o| o.get("text")).and_then(Value::as_str);
+                let text = output
+                    .as_ref()
+                    .and_then(|o| o.get("text"))
+                    .and_then(Value::as_str);
                 self.finish_text(at, &part, text, out);
             }
             _ => {}
@@ -426,9 +493,15 @@ impl Turn {
             ModelSignal::TextStart { index } => self.open_block(at, index, false, out),
             ModelSignal::ReasoningStart { index } => self.open_block(at, index, true, out),
             ModelSignal::TextEnd { index, text } => self.close_text(at, index, text, out),
-            ModelSignal::ReasoningEnd { index, text, metadata } => self.close_reasoning(at, index, text, metadata, out),
+            ModelSignal::ReasoningEnd {
+                index,
+                text,
+                metadata,
+            } => self.close_reasoning(at, index, text, metadata, out),
             ModelSignal::ToolStart { call_id, tool } => self.tool_written(at, call_id, &tool, out),
-            ModelSignal::ToolEnd { call_id, tool, raw } => self.tool_called(at, &call_id, &tool, &raw, out),
+            ModelSignal::ToolEnd { call_id, tool, raw } => {
+                self.tool_called(at, &call_id, &tool, &raw, out)
+            }
             ModelSignal::Finished { reason, usage } => {
                 self.open.remove(&effect);
                 self.finished = Some((reason, usage));
@@ -439,7 +512,11 @@ impl Turn {
                 if !self.stopping() {
                     self.failed = Some(error);
                 }
-                if self.open.values().any(|open| matches!(open, Open::Tool(..))) {
+                if self
+                    .open
+                    .values()
+                    .any(|open| matches!(open, Open::Tool(..)))
+                {
                     out.push(Effect::Abort);
                 }
             }
@@ -447,7 +524,10 @@ impl Turn {
     }
 
     fn message_id(&self) -> MessageId {
-        self.message.as_ref().map(|m| m.id.clone()).unwrap_or_default()
+        self.message
+            .as_ref()
+            .map(|m| m.id.clone())
+            .unwrap_or_default()
     }
 
     fn publish_message(&self, out: &mut Vec<Effect>) {
@@ -471,7 +551,12 @@ impl Turn {
     }
 
     fn status(&self, status: SessionStatus) -> Effect {
-        Effect::Publish { event: Event::SessionStatus { session_id: self.begin.session_id.clone(), status } }
+        Effect::Publish {
+            event: Event::SessionStatus {
+                session_id: self.begin.session_id.clone(),
+                status,
+            },
+        }
     }
 }
 

@@ -28,7 +28,11 @@ pub const INTERRUPTED: &str = "interrupted, outcome unknown: the program that ra
 
 impl Turn {
     pub(super) fn resume(&mut self, at: Millis, out: &mut Vec<Effect>) {
-        let open: Vec<(EffectId, Open)> = self.open.iter().map(|(id, what)| (*id, what.clone())).collect();
+        let open: Vec<(EffectId, Open)> = self
+            .open
+            .iter()
+            .map(|(id, what)| (*id, what.clone()))
+            .collect();
         for (effect, what) in open {
             match what {
                 Open::Hooks(point) if point.starts_with("llm.before_") => {
@@ -66,7 +70,11 @@ impl Turn {
                 self.used_calls.remove(&call.call_id);
             }
             out.push(Effect::Publish {
-                event: Event::PartRemoved { session_id: part.session_id, message_id: part.message_id, part_id },
+                event: Event::PartRemoved {
+                    session_id: part.session_id,
+                    message_id: part.message_id,
+                    part_id,
+                },
             });
         }
         self.prepare(out);
@@ -74,7 +82,11 @@ impl Turn {
 
     fn resume_call(&mut self, at: Millis, effect: EffectId, call: ToolCall, out: &mut Vec<Effect>) {
         // What answers impossible calls does nothing else.
-        let harmless = call.tool == INVALID || self.tools.iter().any(|known| known.name == call.tool && known.read_only);
+        let harmless = call.tool == INVALID
+            || self
+                .tools
+                .iter()
+                .any(|known| known.name == call.tool && known.read_only);
         if harmless && !self.stopping() {
             // The arguments are the model's, not the changed ones: the tool's hooks see the call again.
             out.push(Effect::RunTool { effect, call });
@@ -92,7 +104,10 @@ impl Turn {
     /// The arguments that a call runs with, once it runs.
     fn input_of(&self, effect: EffectId) -> Option<Value> {
         match self.tool_part(effect)?.kind {
-            PartKind::Tool(ToolPart { state: ToolState::Running { input, .. }, .. }) => Some(input),
+            PartKind::Tool(ToolPart {
+                state: ToolState::Running { input, .. },
+                ..
+            }) => Some(input),
             _ => None,
         }
     }

@@ -19,7 +19,13 @@ pub(super) const INVALID: &str = "invalid";
 
 impl Turn {
     /// The model has begun to write a call.
-    pub(super) fn tool_written(&mut self, at: Millis, given: String, tool: &str, out: &mut Vec<Effect>) {
+    pub(super) fn tool_written(
+        &mut self,
+        at: Millis,
+        given: String,
+        tool: &str,
+        out: &mut Vec<Effect>,
+    ) {
         // A history with one identifier twice is refused by providers, and plugins file results by it: an identifier that
         // is empty or was used before is replaced.
         let mut call_id = CallId(given.clone());
@@ -32,33 +38,61 @@ impl Turn {
             PartKind::Tool(ToolPart {
                 call_id,
                 tool: self.known_name(tool).unwrap_or(tool).to_string(),
-                state: ToolState::Pending { input: json!({}), raw: String::new() },
+                state: ToolState::Pending {
+                    input: json!({}),
+                    raw: String::new(),
+                },
                 metadata: None,
                 extra: serde_json::Map::new(),
             }),
         );
-        self.writing.push(OpenCall { given, part: part.id.clone() });
+        self.writing.push(OpenCall {
+            given,
+            part: part.id.clone(),
+        });
         out.push(self.keep_part(at, part));
     }
 
     /// Models get the case of a name wrong now and then.
     fn known_name(&self, tool: &str) -> Option<&str> {
         let exact = self.tools.iter().find(|known| known.name == tool);
-        exact.or_else(|| self.tools.iter().find(|known| known.name.eq_ignore_ascii_case(tool))).map(|known| known.name.as_str())
+        exact
+            .or_else(|| {
+                self.tools
+                    .iter()
+                    .find(|known| known.name.eq_ignore_ascii_case(tool))
+            })
+            .map(|known| known.name.as_str())
     }
 
     /// The model has written a call to its end: it is run.
-    pub(super) fn tool_called(&mut self, at: Millis, given: &str, tool: &str, raw: &str, out: &mut Vec<Effect>) {
+    pub(super) fn tool_called(
+        &mut self,
+        at: Millis,
+        given: &str,
+        tool: &str,
+        raw: &str,
+        out: &mut Vec<Effect>,
+    ) {
         if !self.writing.iter().any(|call| call.given == given) {
             self.tool_written(at, given.to_string(), tool, out);
         }
-        let Some(place) = self.writing.iter().position(|call| call.given == given) else { return };
+        let Some(place) = self.writing.iter().position(|call| call.given == given) else {
+            return;
+        };
         let id = self.writing.remove(place).part;
-        let Some(mut part) = self.parts.get(&id).cloned() else { return };
-        let PartKind::Tool(body) = &mut part.kind else { return };
+        let Some(mut part) = self.parts.get(&id).cloned() else {
+            return;
+        };
+        let PartKind::Tool(body) = &mut part.kind else {
+            return;
+        };
         let (tool, input) = self.call_or_invalid(tool, raw);
         body.tool.clone_from(&tool);
-        body.state = ToolState::Pending { input: json!({}), raw: raw.to_string() };
+        body.state = ToolState::Pending {
+            input: json!({}),
+            raw: raw.to_string(),
+        };
         let call = ToolCall {
             call_id: body.call_id.clone(),
             session_id: self.begin.session_id.clone(),
@@ -81,14 +115,19 @@ impl Turn {
         let Some(name) = self.known_name(tool) else {
             let mut names: Vec<&str> = self.tools.iter().map(|known| known.name.as_str()).collect();
             names.sort_unstable();
-            return wrong(format!("Model tried to call unavailable tool '{tool}'. Available tools: {}.", names.join(", ")));
+            return wrong(format!(
+                "Model tried to call unavailable tool '{tool}'. Available tools: {}.",
+                names.join(", ")
+            ));
         };
         if raw.trim().is_empty() {
             return (name.to_string(), json!({}));
         }
         match serde_json::from_str(raw) {
             Ok(input) => (name.to_string(), input),
-            Err(error) => wrong(format!("Invalid input for tool {name}: JSON parsing failed: {error}. Text: {raw}")),
+            Err(error) => wrong(format!(
+                "Invalid input for tool {name}: JSON parsing failed: {error}. Text: {raw}"
+            )),
         }
     }
 
@@ -99,17 +138,51 @@ impl Turn {
         }
     }
 
-    pub(super) fn tool_started(&mut self, at: Millis, effect: EffectId, input: Value, out: &mut Vec<Effect>) {
-        let Some(mut part) = self.tool_part(effect) else { return };
+    pub(super) fn tool_started(
+        &mut self,
+        at: Millis,
+        effect: EffectId,
+        input: Value,
+        out: &mut Vec<Effect>,
+    ) {
+        let Some(mut part) = self.tool_part(effect) else {
+            return;
+        };
         if let PartKind::Tool(body) = &mut part.kind {
-            body.state = ToolState::Running { input, title: None, metadata: None, time: PartTime { start: at, end: None } };
+            body.state = ToolState::Running {
+                input,
+                title: None,
+                metadata: None,
+                time: PartTime {
+                    start: at,
+                    end: None,
+                },
+            };
         }
         out.push(self.keep_part(at, part));
     }
 
-    pub(super) fn tool_progress(&mut self, at: Millis, effect: EffectId, title: Option<String>, metadata: Value, out: &mut Vec<Effect>) {
-        let Some(mut part) = self.tool_part(effect) else { return };
-        if let PartKind::Tool(ToolPart { state: ToolState::Running { title: t, metadata: m, .. }, .. }) = &mut part.kind {
+    pub(super) fn tool_progress(
+        &mut self,
+        at: Millis,
+        effect: EffectId,
+        title: Option<String>,
+        metadata: Value,
+        out: &mut Vec<Effect>,
+    ) {
+        let Some(mut part) = self.tool_part(effect) else {
+            return;
+        };
+        if let PartKind::Tool(ToolPart {
+            state:
+                ToolState::Running {
+                    title: t,
+                    metadata: m,
+                    ..
+                },
+            ..
+        }) = &mut part.kind
+        {
             *t = title.or_else(|| t.take());
             // Absent and null are one thing here: a stored input cannot tell them apart.
             *m = Some(metadata).filter(|metadata| !metadata.is_null());
@@ -117,15 +190,26 @@ impl Turn {
         }
     }
 
-    pub(super) fn tool_done(&mut self, at: Millis, effect: EffectId, outcome: ToolOutcome, out: &mut Vec<Effect>) {
-        let Some(mut part) = self.tool_part(effect) else { return };
+    pub(super) fn tool_done(
+        &mut self,
+        at: Millis,
+        effect: EffectId,
+        outcome: ToolOutcome,
+        out: &mut Vec<Effect>,
+    ) {
+        let Some(mut part) = self.tool_part(effect) else {
+            return;
+        };
         self.open.remove(&effect);
         if let PartKind::Tool(body) = &mut part.kind {
             let start = match &body.state {
                 ToolState::Running { time, .. } => time.start,
                 _ => at,
             };
-            let time = PartTime { start, end: Some(at) };
+            let time = PartTime {
+                start,
+                end: Some(at),
+            };
             body.state = match outcome {
                 ToolOutcome::Completed { input, output } => ToolState::Completed {
                     input,
@@ -135,9 +219,19 @@ impl Turn {
                     time,
                     attachments: output.attachments,
                 },
-                ToolOutcome::Failed { input, code, message, metadata } => {
+                ToolOutcome::Failed {
+                    input,
+                    code,
+                    message,
+                    metadata,
+                } => {
                     self.refused |= code == "tool.rejected";
-                    ToolState::Error { input, error: message, metadata: metadata.filter(|m| !m.is_null()), time }
+                    ToolState::Error {
+                        input,
+                        error: message,
+                        metadata: metadata.filter(|m| !m.is_null()),
+                        time,
+                    }
                 }
             };
         }

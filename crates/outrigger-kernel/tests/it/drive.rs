@@ -5,27 +5,43 @@ use std::collections::BTreeMap;
 use outrigger_kernel::turn::{Turn, step};
 use outrigger_protocol::event::Event;
 use outrigger_protocol::hook::Block;
-use outrigger_protocol::message::{MessageInfo, MessagePath, ModelRef, NamedError, Part, PartKind, TextPart, ToolState, UserMessage};
+use outrigger_protocol::message::{
+    MessageInfo, MessagePath, ModelRef, NamedError, Part, PartKind, TextPart, ToolState,
+    UserMessage,
+};
 use outrigger_protocol::model::Usage;
 use outrigger_protocol::session::PartInput;
 use outrigger_protocol::tool::{ToolOutcome, ToolOutput};
-use outrigger_protocol::turn::{Begin, Effect, EffectId, Input, KnownTool, ModelSignal, TurnOutcome};
+use outrigger_protocol::turn::{
+    Begin, Effect, EffectId, Input, KnownTool, ModelSignal, TurnOutcome,
+};
 use serde_json::{Value, json};
 
 /// A prompt with one line of text; times count from 1000.
 pub(crate) fn begin() -> Begin {
-    let model = ModelRef { provider_id: "p".into(), model_id: "m".into(), variant: None };
+    let model = ModelRef {
+        provider_id: "p".into(),
+        model_id: "m".into(),
+        variant: None,
+    };
     Begin {
         turn: "trn_1".into(),
         session_id: "ses_1".into(),
         seed: 7,
-        message: UserMessage { agent: "build".into(), model: model.clone(), ..UserMessage::default() },
+        message: UserMessage {
+            agent: "build".into(),
+            model: model.clone(),
+            ..UserMessage::default()
+        },
         parts: vec![text_input("hi")],
         requested: json!({ "sessionID": "ses_1" }),
         command: None,
         agent: "build".into(),
         model,
-        path: MessagePath { cwd: "/p".into(), root: "/p".into() },
+        path: MessagePath {
+            cwd: "/p".into(),
+            root: "/p".into(),
+        },
         no_reply: false,
         wants_title: false,
         max_steps: 20,
@@ -35,55 +51,114 @@ pub(crate) fn begin() -> Begin {
 }
 
 pub(crate) fn text_input(text: &str) -> PartInput {
-    PartInput { id: None, kind: PartKind::Text(TextPart { text: text.into(), ..TextPart::default() }) }
+    PartInput {
+        id: None,
+        kind: PartKind::Text(TextPart {
+            text: text.into(),
+            ..TextPart::default()
+        }),
+    }
 }
 
 pub(crate) fn known_tools() -> Vec<KnownTool> {
-    let tool = |(name, read_only): (&str, bool)| KnownTool { name: name.into(), read_only };
-    [("bash", false), ("glob", true), ("read", true), ("write", false)].map(tool).to_vec()
+    let tool = |(name, read_only): (&str, bool)| KnownTool {
+        name: name.into(),
+        read_only,
+    };
+    [
+        ("bash", false),
+        ("glob", true),
+        ("read", true),
+        ("write", false),
+    ]
+    .map(tool)
+    .to_vec()
 }
 
 pub(crate) fn completed(input: Value, output: &str) -> ToolOutcome {
-    let output = ToolOutput { title: "t".into(), output: output.into(), ..ToolOutput::default() };
+    let output = ToolOutput {
+        title: "t".into(),
+        output: output.into(),
+        ..ToolOutput::default()
+    };
     ToolOutcome::Completed { input, output }
 }
 
 pub(crate) fn failed(code: &str, message: &str) -> ToolOutcome {
-    ToolOutcome::Failed { input: json!({}), code: code.into(), message: message.into(), metadata: None }
+    ToolOutcome::Failed {
+        input: json!({}),
+        code: code.into(),
+        message: message.into(),
+        metadata: None,
+    }
 }
 
 pub(crate) fn usage(input: u64, output: u64) -> Usage {
-    Usage { input, output, ..Usage::default() }
+    Usage {
+        input,
+        output,
+        ..Usage::default()
+    }
 }
 
 // ---- one line for each effect ----
 
 fn call_id(id: &str) -> &str {
     // Identifiers that the machine made are not the test's business.
-    if id.starts_with("call_") && id.len() > 20 { "(made)" } else { id }
+    if id.starts_with("call_") && id.len() > 20 {
+        "(made)"
+    } else {
+        id
+    }
 }
 
 fn part_line(part: &Part) -> String {
     let ended = |end: Option<u64>| if end.is_some() { " end" } else { "" };
     match &part.kind {
-        PartKind::Text(text) => format!("text {:?}{}", text.text, ended(text.time.as_ref().and_then(|t| t.end))),
+        PartKind::Text(text) => format!(
+            "text {:?}{}",
+            text.text,
+            ended(text.time.as_ref().and_then(|t| t.end))
+        ),
         PartKind::Reasoning(thought) => {
-            let metadata = thought.metadata.as_ref().map_or_else(String::new, |m| format!(" {m}"));
-            format!("reasoning {:?}{}{metadata}", thought.text, ended(thought.time.end))
+            let metadata = thought
+                .metadata
+                .as_ref()
+                .map_or_else(String::new, |m| format!(" {m}"));
+            format!(
+                "reasoning {:?}{}{metadata}",
+                thought.text,
+                ended(thought.time.end)
+            )
         }
         PartKind::StepFinish(finish) => format!("step-finish {}", finish.reason),
         PartKind::Tool(call) => {
             let state = match &call.state {
                 ToolState::Pending { .. } => "pending".to_owned(),
-                ToolState::Running { input, title, metadata, .. } => {
-                    let extra = |value: Option<String>| value.map_or_else(String::new, |v| format!(" {v}"));
-                    let (title, metadata) = (extra(title.clone()), extra(metadata.as_ref().map(ToString::to_string)));
+                ToolState::Running {
+                    input,
+                    title,
+                    metadata,
+                    ..
+                } => {
+                    let extra =
+                        |value: Option<String>| value.map_or_else(String::new, |v| format!(" {v}"));
+                    let (title, metadata) = (
+                        extra(title.clone()),
+                        extra(metadata.as_ref().map(ToString::to_string)),
+                    );
                     format!("running {input}{title}{metadata}")
                 }
-                ToolState::Completed { input, output, .. } => format!("completed {input} {output:?}"),
+                ToolState::Completed { input, output, .. } => {
+                    format!("completed {input} {output:?}")
+                }
                 ToolState::Error { input, error, .. } => format!("error {input} {error:?}"),
             };
-            format!("tool {} {} {state}", call.tool, call_id(call.call_id.as_str()))
+            format!(
+                "tool {} {} {state}",
+                call.tool,
+                call_id(call.call_id.as_str())
+            )
         }
         other => other.name().to_owned(),
     }
@@ -91,11 +166,28 @@ fn part_line(part: &Part) -> String {
 
 fn message_line(info: &MessageInfo) -> String {
     match info {
-        MessageInfo::User(user) => format!("user{}", if user.summary.is_some() { " summary" } else { "" }),
+        MessageInfo::User(user) => format!(
+            "user{}",
+            if user.summary.is_some() {
+                " summary"
+            } else {
+                ""
+            }
+        ),
         MessageInfo::Assistant(message) => {
-            let finish = message.finish.as_ref().map_or_else(String::new, |f| format!(" finish={f}"));
-            let error = message.error.as_ref().map_or_else(String::new, |e| format!(" error={}", e.name));
-            let done = if message.time.completed.is_some() { " completed" } else { "" };
+            let finish = message
+                .finish
+                .as_ref()
+                .map_or_else(String::new, |f| format!(" finish={f}"));
+            let error = message
+                .error
+                .as_ref()
+                .map_or_else(String::new, |e| format!(" error={}", e.name));
+            let done = if message.time.completed.is_some() {
+                " completed"
+            } else {
+                ""
+            };
             format!("assistant{finish}{error}{done}")
         }
     }
@@ -105,9 +197,16 @@ pub(crate) fn event_line(event: &Event) -> String {
     match event {
         Event::MessageUpdated { info, .. } => message_line(info),
         Event::PartUpdated { part, .. } => format!("part {}", part_line(part)),
-        Event::SessionStatus { status, .. } => serde_json::to_value(status).unwrap()["type"].as_str().unwrap().to_owned(),
-        Event::SessionError { error, .. } => format!("session.error {}: {}", error.name, error.message()),
-        Event::CommandExecuted { name, arguments, .. } => format!("command.executed {name} {arguments}"),
+        Event::SessionStatus { status, .. } => serde_json::to_value(status).unwrap()["type"]
+            .as_str()
+            .unwrap()
+            .to_owned(),
+        Event::SessionError { error, .. } => {
+            format!("session.error {}: {}", error.name, error.message())
+        }
+        Event::CommandExecuted {
+            name, arguments, ..
+        } => format!("command.executed {name} {arguments}"),
         other => other.kind().to_owned(),
     }
 }
@@ -117,20 +216,33 @@ pub(crate) fn line(effect: &Effect) -> String {
         Effect::Publish { event } => event_line(event),
         Effect::PatchSession { patch } => {
             let agent = if patch.agent.is_some() { " agent" } else { "" };
-            let used = patch.usage.map_or_else(String::new, |u| format!(" used={}+{} cost={}", u.input, u.output, patch.cost));
-            format!("session{agent}{used}{}", if patch.summarize { " diff" } else { "" })
+            let used = patch.usage.map_or_else(String::new, |u| {
+                format!(" used={}+{} cost={}", u.input, u.output, patch.cost)
+            });
+            format!(
+                "session{agent}{used}{}",
+                if patch.summarize { " diff" } else { "" }
+            )
         }
         Effect::Hooks { effect, point, .. } => format!("#{} hooks {point}", effect.0),
         Effect::PrepareTools { effect, step } => format!("#{} tools of step {step}", effect.0),
         Effect::CallModel { effect, step, .. } => format!("#{} model, step {step}", effect.0),
         Effect::RunTool { effect, call } => {
-            format!("#{} run {} {} {}", effect.0, call.tool, call_id(call.call_id.as_str()), call.input)
+            format!(
+                "#{} run {} {} {}",
+                effect.0,
+                call.tool,
+                call_id(call.call_id.as_str()),
+                call.input
+            )
         }
         Effect::MakeTitle { .. } => "title".to_owned(),
         Effect::Abort => "abort".to_owned(),
         Effect::Finish { outcome } => match outcome {
             TurnOutcome::Done { .. } => "finish: done".to_owned(),
-            TurnOutcome::Failed { error } => format!("finish: failed {}: {}", error.name, error.message()),
+            TurnOutcome::Failed { error } => {
+                format!("finish: failed {}: {}", error.name, error.message())
+            }
             TurnOutcome::Cancelled => "finish: cancelled".to_owned(),
         },
     }
@@ -140,7 +252,11 @@ fn input_line(input: &Input) -> String {
     match input {
         Input::Begin(_) => "begin".to_owned(),
         Input::HookDone { effect, block, .. } => {
-            format!("#{} {}", effect.0, if block.is_some() { "blocks" } else { "done" })
+            format!(
+                "#{} {}",
+                effect.0,
+                if block.is_some() { "blocks" } else { "done" }
+            )
         }
         Input::ToolsReady { effect, .. } => format!("#{} done", effect.0),
         Input::Model { effect, signal } => {
@@ -173,7 +289,14 @@ pub(crate) struct Drive {
 
 impl Drive {
     pub(crate) fn new(begin: Begin) -> Self {
-        let mut drive = Self { turn: None, at: 1000, open: BTreeMap::new(), lines: vec![], effects: vec![], steps: vec![] };
+        let mut drive = Self {
+            turn: None,
+            at: 1000,
+            open: BTreeMap::new(),
+            lines: vec![],
+            effects: vec![],
+            steps: vec![],
+        };
         drive.take(Input::Begin(Box::new(begin)));
         drive
     }
@@ -190,10 +313,15 @@ impl Drive {
         self.at += 1;
         self.lines.push(format!("< {}", input_line(&input)));
         match &input {
-            Input::HookDone { effect, .. } | Input::ToolsReady { effect, .. } | Input::ToolDone { effect, .. } => {
+            Input::HookDone { effect, .. }
+            | Input::ToolsReady { effect, .. }
+            | Input::ToolDone { effect, .. } => {
                 self.open.remove(&effect.0);
             }
-            Input::Model { effect, signal: ModelSignal::Finished { .. } | ModelSignal::Failed { .. } } => {
+            Input::Model {
+                effect,
+                signal: ModelSignal::Finished { .. } | ModelSignal::Failed { .. },
+            } => {
                 self.open.remove(&effect.0);
             }
             _ => {}
@@ -216,34 +344,60 @@ impl Drive {
     }
 
     fn find(&self, wanted: impl Fn(&Effect) -> bool) -> Option<EffectId> {
-        self.open.iter().find(|(_, effect)| wanted(effect)).map(|(id, _)| EffectId(*id))
+        self.open
+            .iter()
+            .find(|(_, effect)| wanted(effect))
+            .map(|(id, _)| EffectId(*id))
     }
 
     /// The oldest open chain leaves everything as it was.
     pub(crate) fn hook(&mut self) -> bool {
-        let Some(effect) = self.find(|e| matches!(e, Effect::Hooks { .. })) else { return false };
+        let Some(effect) = self.find(|e| matches!(e, Effect::Hooks { .. })) else {
+            return false;
+        };
         let output = match &self.open[&effect.0] {
             Effect::Hooks { payload, .. } => payload.as_ref().map(|p| p.output.clone()),
             _ => None,
         };
-        self.take(Input::HookDone { effect, output, block: None });
+        self.take(Input::HookDone {
+            effect,
+            output,
+            block: None,
+        });
         true
     }
 
     pub(crate) fn hook_with(&mut self, output: Value) {
         let effect = self.find(|e| matches!(e, Effect::Hooks { .. })).unwrap();
-        self.take(Input::HookDone { effect, output: Some(output), block: None });
+        self.take(Input::HookDone {
+            effect,
+            output: Some(output),
+            block: None,
+        });
     }
 
     pub(crate) fn block(&mut self, message: &str) {
         let effect = self.find(|e| matches!(e, Effect::Hooks { .. })).unwrap();
-        let block = Block { code: "policy.no".into(), message: message.into(), details: Value::Null };
-        self.take(Input::HookDone { effect, output: None, block: Some(block) });
+        let block = Block {
+            code: "policy.no".into(),
+            message: message.into(),
+            details: Value::Null,
+        };
+        self.take(Input::HookDone {
+            effect,
+            output: None,
+            block: Some(block),
+        });
     }
 
     pub(crate) fn tools(&mut self) -> bool {
-        let Some(effect) = self.find(|e| matches!(e, Effect::PrepareTools { .. })) else { return false };
-        self.take(Input::ToolsReady { effect, tools: known_tools() });
+        let Some(effect) = self.find(|e| matches!(e, Effect::PrepareTools { .. })) else {
+            return false;
+        };
+        self.take(Input::ToolsReady {
+            effect,
+            tools: known_tools(),
+        });
         true
     }
 
@@ -254,13 +408,16 @@ impl Drive {
 
     /// The chain that is waited for is at this point.
     pub(crate) fn prepare_until(&mut self, point: &str) {
-        let at_point = |effect: &Effect| matches!(effect, Effect::Hooks { point: p, .. } if p == point);
+        let at_point =
+            |effect: &Effect| matches!(effect, Effect::Hooks { point: p, .. } if p == point);
         while self.find(at_point).is_none() && (self.hook() || self.tools()) {}
         assert!(self.find(at_point).is_some(), "{point} is never reached");
     }
 
     pub(crate) fn model(&mut self, signal: ModelSignal) {
-        let effect = self.find(|e| matches!(e, Effect::CallModel { .. })).unwrap();
+        let effect = self
+            .find(|e| matches!(e, Effect::CallModel { .. }))
+            .unwrap();
         self.take(Input::Model { effect, signal });
     }
 
@@ -270,26 +427,43 @@ impl Drive {
 
     pub(crate) fn text(&mut self, index: u32, text: &str) {
         self.model(ModelSignal::TextStart { index });
-        self.model(ModelSignal::TextEnd { index, text: text.into() });
+        self.model(ModelSignal::TextEnd {
+            index,
+            text: text.into(),
+        });
         self.hook();
     }
 
     pub(crate) fn call(&mut self, call_id: &str, tool: &str, raw: &str) {
-        self.model(ModelSignal::ToolStart { call_id: call_id.into(), tool: tool.into() });
-        self.model(ModelSignal::ToolEnd { call_id: call_id.into(), tool: tool.into(), raw: raw.into() });
+        self.model(ModelSignal::ToolStart {
+            call_id: call_id.into(),
+            tool: tool.into(),
+        });
+        self.model(ModelSignal::ToolEnd {
+            call_id: call_id.into(),
+            tool: tool.into(),
+            raw: raw.into(),
+        });
     }
 
     pub(crate) fn finished(&mut self, reason: &str) {
-        self.model(ModelSignal::Finished { reason: reason.into(), usage: usage(10, 2) });
+        self.model(ModelSignal::Finished {
+            reason: reason.into(),
+            usage: usage(10, 2),
+        });
     }
 
     pub(crate) fn model_failed(&mut self) {
-        self.model(ModelSignal::Failed { error: NamedError::new("APIError", "500") });
+        self.model(ModelSignal::Failed {
+            error: NamedError::new("APIError", "500"),
+        });
     }
 
     /// The open call of the tool.
     fn tool(&self, tool: &str) -> (EffectId, Value) {
-        let effect = self.find(|e| matches!(e, Effect::RunTool { call, .. } if call.tool == tool)).unwrap();
+        let effect = self
+            .find(|e| matches!(e, Effect::RunTool { call, .. } if call.tool == tool))
+            .unwrap();
         match &self.open[&effect.0] {
             Effect::RunTool { call, .. } => (effect, call.input.clone()),
             _ => unreachable!(),
@@ -303,17 +477,27 @@ impl Drive {
 
     pub(crate) fn tool_progress(&mut self, tool: &str, title: Option<&str>, metadata: Value) {
         let (effect, _) = self.tool(tool);
-        self.take(Input::ToolProgress { effect, title: title.map(ToOwned::to_owned), metadata });
+        self.take(Input::ToolProgress {
+            effect,
+            title: title.map(ToOwned::to_owned),
+            metadata,
+        });
     }
 
     pub(crate) fn tool_completed(&mut self, tool: &str, output: &str) {
         let (effect, input) = self.tool(tool);
-        self.take(Input::ToolDone { effect, outcome: completed(input, output) });
+        self.take(Input::ToolDone {
+            effect,
+            outcome: completed(input, output),
+        });
     }
 
     pub(crate) fn tool_failed(&mut self, tool: &str, code: &str, message: &str) {
         let (effect, _) = self.tool(tool);
-        self.take(Input::ToolDone { effect, outcome: failed(code, message) });
+        self.take(Input::ToolDone {
+            effect,
+            outcome: failed(code, message),
+        });
     }
 
     pub(crate) fn cancel(&mut self) {

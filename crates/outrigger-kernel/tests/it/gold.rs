@@ -18,12 +18,19 @@ use crate::drive::{Drive, begin};
 // ---- the recording ----
 
 fn recorded(scenario: &str) -> Vec<String> {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../../tests/parity/gold/{scenario}/rec.jsonl"));
+    let path = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join(format!("../../tests/parity/gold/{scenario}/rec.jsonl"));
     let text = std::fs::read_to_string(path).unwrap();
-    let rows = text.lines().map(|line| serde_json::from_str::<Value>(line).unwrap()).filter(|row| row["p"] == "A");
+    let rows = text
+        .lines()
+        .map(|line| serde_json::from_str::<Value>(line).unwrap())
+        .filter(|row| row["p"] == "A");
     let (mut out, mut titles) = (Vec::<String>::new(), 0);
     let rows: Vec<Value> = rows.collect();
-    let mut title_requests = rows.iter().filter(|row| row["hook"] == "chat.params" && row["agent"] == "title").count();
+    let mut title_requests = rows
+        .iter()
+        .filter(|row| row["hook"] == "chat.params" && row["agent"] == "title")
+        .count();
     for row in rows {
         let line = match row["hook"].as_str().unwrap() {
             "<init>" | "config" | "dispose" => continue,
@@ -38,7 +45,13 @@ fn recorded(scenario: &str) -> Vec<String> {
                 continue;
             }
             _ if row["agent"] == "title" => continue,
-            "tool.definition" if out.last().is_some_and(|last| last == "hook tool.definition") => continue,
+            "tool.definition"
+                if out
+                    .last()
+                    .is_some_and(|last| last == "hook tool.definition") =>
+            {
+                continue;
+            }
             hook => format!("hook {hook}"),
         };
         out.push(line);
@@ -51,45 +64,82 @@ fn recorded_event(row: &Value) -> Option<String> {
     let props = &row["props"];
     let kind = row["type"].as_str()?;
     Some(match kind {
-        "session.updated" | "session.diff" | "session.idle" | "session.error" | "command.executed" => kind.to_owned(),
+        "session.updated" | "session.diff" | "session.idle" | "session.error"
+        | "command.executed" => kind.to_owned(),
         "session.status" => format!("{kind} {}", row["status"].as_str()?),
         "message.updated" => message(&props["info"], props["info"].get("parentID").is_some()),
         "message.part.updated" => {
-            let status = row["status"].as_str().or(row["part"].as_str().filter(|part| *part == "tool"));
-            part(row["part"].as_str()?, status.unwrap_or_default(), props["part"]["time"].get("end").is_some())
+            let status = row["status"]
+                .as_str()
+                .or(row["part"].as_str().filter(|part| *part == "tool"));
+            part(
+                row["part"].as_str()?,
+                status.unwrap_or_default(),
+                props["part"]["time"].get("end").is_some(),
+            )
         }
         _ => return None,
     })
 }
 
 fn message(info: &Value, assistant: bool) -> String {
-    let marks = ["summary", "finish", "error"].iter().filter(|key| info.get(key).is_some()).map(|key| format!(" {key}"));
-    let done = if info["time"].get("completed").is_some() { " completed" } else { "" };
-    format!("message {}{}{done}", if assistant { "assistant" } else { "user" }, marks.collect::<String>())
+    let marks = ["summary", "finish", "error"]
+        .iter()
+        .filter(|key| info.get(key).is_some())
+        .map(|key| format!(" {key}"));
+    let done = if info["time"].get("completed").is_some() {
+        " completed"
+    } else {
+        ""
+    };
+    format!(
+        "message {}{}{done}",
+        if assistant { "assistant" } else { "user" },
+        marks.collect::<String>()
+    )
 }
 
 fn part(kind: &str, status: &str, ended: bool) -> String {
-    format!("part {kind}{}{status}{}", if status.is_empty() { "" } else { " " }, if ended { " end" } else { "" })
+    format!(
+        "part {kind}{}{status}{}",
+        if status.is_empty() { "" } else { " " },
+        if ended { " end" } else { "" }
+    )
 }
 
 // ---- ours ----
 
 fn ours(effect: &Effect) -> Vec<String> {
     match effect {
-        Effect::PatchSession { patch } if patch.summarize => vec!["session.updated".into(), "session.diff".into()],
+        Effect::PatchSession { patch } if patch.summarize => {
+            vec!["session.updated".into(), "session.diff".into()]
+        }
         Effect::PatchSession { .. } => vec!["session.updated".into()],
-        Effect::Hooks { point: name, .. } => vec![format!("hook {}", point(name).unwrap().opencode)],
+        Effect::Hooks { point: name, .. } => {
+            vec![format!("hook {}", point(name).unwrap().opencode)]
+        }
         Effect::PrepareTools { .. } => vec!["hook tool.definition".into()],
         Effect::Publish { event } => vec![match event {
-            Event::SessionStatus { status, .. } => format!("session.status {}", json!(status)["type"].as_str().unwrap()),
-            Event::MessageUpdated { info, .. } => message(&json!(info), matches!(info.as_ref(), MessageInfo::Assistant(_))),
+            Event::SessionStatus { status, .. } => {
+                format!("session.status {}", json!(status)["type"].as_str().unwrap())
+            }
+            Event::MessageUpdated { info, .. } => message(
+                &json!(info),
+                matches!(info.as_ref(), MessageInfo::Assistant(_)),
+            ),
             Event::PartUpdated { part: body, .. } => match &body.kind {
-                PartKind::Tool(call) => part("tool", json!(call.state)["status"].as_str().unwrap(), false),
+                PartKind::Tool(call) => {
+                    part("tool", json!(call.state)["status"].as_str().unwrap(), false)
+                }
                 kind => part(kind.name(), "", json!(body)["time"].get("end").is_some()),
             },
             other => other.kind().to_owned(),
         }],
-        Effect::CallModel { .. } | Effect::RunTool { .. } | Effect::MakeTitle { .. } | Effect::Abort | Effect::Finish { .. } => vec![],
+        Effect::CallModel { .. }
+        | Effect::RunTool { .. }
+        | Effect::MakeTitle { .. }
+        | Effect::Abort
+        | Effect::Finish { .. } => vec![],
     }
 }
 
@@ -98,7 +148,10 @@ fn sequence(drive: &Drive) -> Vec<String> {
     for (input, effects) in &drive.steps {
         match input {
             Input::ToolStarted { .. } => out.push("hook tool.execute.before".to_owned()),
-            Input::ToolDone { outcome: ToolOutcome::Completed { .. }, .. } => out.push("hook tool.execute.after".to_owned()),
+            Input::ToolDone {
+                outcome: ToolOutcome::Completed { .. },
+                ..
+            } => out.push("hook tool.execute.after".to_owned()),
             _ => {}
         }
         out.extend(effects.iter().flat_map(ours));
@@ -107,8 +160,15 @@ fn sequence(drive: &Drive) -> Vec<String> {
 }
 
 fn turn(command: bool) -> Drive {
-    let command = command.then(|| CommandCall { name: "c".into(), arguments: String::new() });
-    let mut drive = Drive::new(Begin { wants_title: true, command, ..begin() });
+    let command = command.then(|| CommandCall {
+        name: "c".into(),
+        arguments: String::new(),
+    });
+    let mut drive = Drive::new(Begin {
+        wants_title: true,
+        command,
+        ..begin()
+    });
     drive.prepare();
     drive
 }
@@ -123,7 +183,11 @@ fn last_words(drive: &mut Drive) {
 
 fn same(scenario: &str, drive: &Drive) {
     let (want, got) = (recorded(scenario), sequence(drive));
-    assert_eq!(got.join("\n"), want.join("\n"), "{scenario}: ours on the left, the recording on the right");
+    assert_eq!(
+        got.join("\n"),
+        want.join("\n"),
+        "{scenario}: ours on the left, the recording on the right"
+    );
 }
 
 #[test]
@@ -140,7 +204,10 @@ fn read() {
     drive.model(ModelSignal::TextStart { index: 0 });
     drive.call("c1", "read", "{}");
     drive.tool_started("read");
-    drive.model(ModelSignal::TextEnd { index: 0, text: "Looking.".into() });
+    drive.model(ModelSignal::TextEnd {
+        index: 0,
+        text: "Looking.".into(),
+    });
     drive.hook();
     drive.tool_completed("read", "content");
     drive.finished("tool-calls");
@@ -157,10 +224,13 @@ fn parallel() {
         drive.call(id, tool, "{}");
         drive.tool_started(tool);
     }
-    drive.model(ModelSignal::TextEnd { index: 0, text: "Both.".into() });
+    drive.model(ModelSignal::TextEnd {
+        index: 0,
+        text: "Both.".into(),
+    });
     drive.hook();
     drive.tool_completed("read", "content");
-    drive.tool_failed("glob", "tool.failed", "no");
+    drive.tool_completed("glob", "a\nb");
     drive.finished("tool-calls");
     last_words(&mut drive);
     same("parallel", &drive);
@@ -171,7 +241,11 @@ fn reasoning() {
     let mut drive = turn(false);
     drive.started();
     drive.model(ModelSignal::ReasoningStart { index: 0 });
-    drive.model(ModelSignal::ReasoningEnd { index: 0, text: "Hmm.".into(), metadata: None });
+    drive.model(ModelSignal::ReasoningEnd {
+        index: 0,
+        text: "Hmm.".into(),
+        metadata: None,
+    });
     drive.text(1, "Yes.");
     drive.finished("stop");
     same("reasoning", &drive);

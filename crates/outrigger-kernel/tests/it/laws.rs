@@ -155,26 +155,58 @@ fn effect_of(input: &Input) -> Option<EffectId> {
 }
 
 /// Outcomes of other kinds of effects under the number of an open one.
-fn misfits(turn: &outrigger_kernel::turn::Turn, effect: EffectId, effects: &[Effect]) -> Vec<Input> {
+fn misfits(
+    turn: &outrigger_kernel::turn::Turn,
+    effect: EffectId,
+    effects: &[Effect],
+) -> Vec<Input> {
     assert!(turn.open_effects().contains(&effect));
-    let hooks = effects.iter().any(|e| matches!(e, Effect::Hooks { effect: id, .. } if *id == effect));
-    let tools = effects.iter().any(|e| matches!(e, Effect::PrepareTools { effect: id, .. } if *id == effect));
-    let model = effects.iter().any(|e| matches!(e, Effect::CallModel { effect: id, .. } if *id == effect));
-    let tool = effects.iter().any(|e| matches!(e, Effect::RunTool { effect: id, .. } if *id == effect));
+    let hooks = effects
+        .iter()
+        .any(|e| matches!(e, Effect::Hooks { effect: id, .. } if *id == effect));
+    let tools = effects
+        .iter()
+        .any(|e| matches!(e, Effect::PrepareTools { effect: id, .. } if *id == effect));
+    let model = effects
+        .iter()
+        .any(|e| matches!(e, Effect::CallModel { effect: id, .. } if *id == effect));
+    let tool = effects
+        .iter()
+        .any(|e| matches!(e, Effect::RunTool { effect: id, .. } if *id == effect));
     let mut strays = vec![];
     if !hooks {
-        strays.push(Input::HookDone { effect, output: None, block: None });
+        strays.push(Input::HookDone {
+            effect,
+            output: None,
+            block: None,
+        });
     }
     if !tools {
-        strays.push(Input::ToolsReady { effect, tools: vec![] });
+        strays.push(Input::ToolsReady {
+            effect,
+            tools: vec![],
+        });
     }
     if !model {
-        strays.push(Input::Model { effect, signal: ModelSignal::Started });
+        strays.push(Input::Model {
+            effect,
+            signal: ModelSignal::Started,
+        });
     }
     if !tool {
-        strays.push(Input::ToolStarted { effect, input: json!({}) });
-        strays.push(Input::ToolProgress { effect, title: None, metadata: json!({}) });
-        strays.push(Input::ToolDone { effect, outcome: failed("tool.failed", "not yours") });
+        strays.push(Input::ToolStarted {
+            effect,
+            input: json!({}),
+        });
+        strays.push(Input::ToolProgress {
+            effect,
+            title: None,
+            metadata: json!({}),
+        });
+        strays.push(Input::ToolDone {
+            effect,
+            outcome: failed("tool.failed", "not yours"),
+        });
     }
     strays
 }

@@ -6,8 +6,8 @@ mod gold;
 mod guard;
 mod invariant;
 mod laws;
-// mod merge;
-// mod merge_laws;
+mod merge;
+mod merge_laws;
 mod resume;
 mod turn;
 mod turn_ends;
@@ -15,5 +15,9 @@ mod world;
 
 /// Few cases, so that the whole binary runs in seconds; what a failure was is in its message.
 fn cases(cases: u32) -> proptest::test_runner::Config {
-    proptest::test_runner::Config { cases, failure_persistence: None, ..proptest::test_runner::Config::default() }
+    proptest::test_runner::Config {
+        cases,
+        failure_persistence: None,
+        ..proptest::test_runner::Config::default()
+    }
 }

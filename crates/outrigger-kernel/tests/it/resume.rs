@@ -26,23 +26,49 @@ fn advance(script: Script, random: u64, steps: usize) -> World {
 }
 
 fn harmless(call: &ToolCall) -> bool {
-    call.tool == "invalid" || known_tools().iter().any(|tool| tool.name == call.tool && tool.read_only)
+    call.tool == "invalid"
+        || known_tools()
+            .iter()
+            .any(|tool| tool.name == call.tool && tool.read_only)
 }
 
 /// The same process goes on, but the effects in flight end as a kill would have them end.
 fn interrupt(world: &mut World) {
-    let pending: Vec<(u64, Effect)> = world.pending.iter().filter(|(_, (_, rest))| !rest.is_empty()).map(|(id, (e, _))| (*id, e.clone())).collect();
-    let model = pending.iter().find(|(_, effect)| matches!(effect, Effect::CallModel { .. })).map(|(id, _)| *id);
+    let pending: Vec<(u64, Effect)> = world
+        .pending
+        .iter()
+        .filter(|(_, (_, rest))| !rest.is_empty())
+        .map(|(id, (e, _))| (*id, e.clone()))
+        .collect();
+    let model = pending
+        .iter()
+        .find(|(_, effect)| matches!(effect, Effect::CallModel { .. }))
+        .map(|(id, _)| *id);
     // The model had led to a call in this step: then it is not asked again.
-    let called = model.is_some_and(|model| world.effects.iter().any(|e| matches!(e, Effect::RunTool { effect, .. } if effect.0 > model)));
-    let failed = world.log.iter().any(|(_, input, _)| matches!(input, Input::Model { signal: ModelSignal::Failed { .. }, .. }));
+    let called = model.is_some_and(|model| {
+        world
+            .effects
+            .iter()
+            .any(|e| matches!(e, Effect::RunTool { effect, .. } if effect.0 > model))
+    });
+    let failed = world.log.iter().any(|(_, input, _)| {
+        matches!(
+            input,
+            Input::Model {
+                signal: ModelSignal::Failed { .. },
+                ..
+            }
+        )
+    });
     for (id, effect) in pending {
         let effect_id = EffectId(id);
         let input = match effect {
             // A turn that is about to end begins nothing again.
             Effect::RunTool { call, .. } if failed || !harmless(&call) => {
                 let started = world.log.iter().find_map(|(_, input, _)| match input {
-                    Input::ToolStarted { effect, input } if *effect == effect_id => Some(input.clone()),
+                    Input::ToolStarted { effect, input } if *effect == effect_id => {
+                        Some(input.clone())
+                    }
                     _ => None,
                 });
                 let outcome = ToolOutcome::Failed {
@@ -51,14 +77,30 @@ fn interrupt(world: &mut World) {
                     message: INTERRUPTED.into(),
                     metadata: None,
                 };
-                Input::ToolDone { effect: effect_id, outcome }
+                Input::ToolDone {
+                    effect: effect_id,
+                    outcome,
+                }
             }
             Effect::CallModel { .. } if called => {
-                let signal = ModelSignal::Finished { reason: "unknown".into(), usage: Usage::default() };
-                Input::Model { effect: effect_id, signal }
+                let signal = ModelSignal::Finished {
+                    reason: "unknown".into(),
+                    usage: Usage::default(),
+                };
+                Input::Model {
+                    effect: effect_id,
+                    signal,
+                }
             }
-            Effect::Hooks { point, .. } if point.starts_with("run.") || (point == "llm.after_text" && (called || model.is_none())) => {
-                Input::HookDone { effect: effect_id, output: None, block: None }
+            Effect::Hooks { point, .. }
+                if point.starts_with("run.")
+                    || (point == "llm.after_text" && (called || model.is_none())) =>
+            {
+                Input::HookDone {
+                    effect: effect_id,
+                    output: None,
+                    block: None,
+                }
             }
             // Asked for anew: as if nothing had happened.
             _ => continue,
@@ -72,7 +114,9 @@ fn runs(effects: &[Effect]) -> BTreeMap<CallId, (usize, bool)> {
     let mut runs = BTreeMap::new();
     for effect in effects {
         if let Effect::RunTool { call, .. } = effect {
-            let entry = runs.entry(call.call_id.clone()).or_insert((0, harmless(call)));
+            let entry = runs
+                .entry(call.call_id.clone())
+                .or_insert((0, harmless(call)));
             entry.0 += 1;
         }
     }

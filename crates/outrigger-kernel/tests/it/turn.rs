@@ -8,7 +8,10 @@ use crate::drive::{Drive, begin, text_input};
 
 #[test]
 fn text_only() {
-    let mut drive = Drive::new(Begin { wants_title: true, ..begin() });
+    let mut drive = Drive::new(Begin {
+        wants_title: true,
+        ..begin()
+    });
     drive.prepare();
     drive.started();
     drive.text(0, "Hello.  \n");
@@ -188,8 +191,15 @@ fn reasoning_keeps_what_the_provider_wants_back() {
     drive.model(ModelSignal::ReasoningStart { index: 0 });
     drive.model(ModelSignal::TextStart { index: 1 });
     let metadata = Some(json!({"signature": "s"}));
-    drive.model(ModelSignal::ReasoningEnd { index: 0, text: "Hmm. ".into(), metadata });
-    drive.model(ModelSignal::TextEnd { index: 1, text: "Yes.".into() });
+    drive.model(ModelSignal::ReasoningEnd {
+        index: 0,
+        text: "Hmm. ".into(),
+        metadata,
+    });
+    drive.model(ModelSignal::TextEnd {
+        index: 1,
+        text: "Yes.".into(),
+    });
     drive.hook_with(json!({"text": "Yes, indeed."}));
     drive.finished("stop");
     assert_snapshot!(drive.seen(), @r#"
@@ -219,7 +229,10 @@ fn reasoning_keeps_what_the_provider_wants_back() {
 
 #[test]
 fn no_reply_stores_the_message_and_is_over() {
-    let mut drive = Drive::new(Begin { no_reply: true, ..begin() });
+    let mut drive = Drive::new(Begin {
+        no_reply: true,
+        ..begin()
+    });
     drive.prepare();
     assert!(drive.is_done());
     assert_snapshot!(drive.seen(), @r#"
@@ -236,7 +249,10 @@ fn no_reply_stores_the_message_and_is_over() {
 
 #[test]
 fn a_command_is_offered_to_the_hooks_before_its_message_is() {
-    let command = Some(CommandCall { name: "review".into(), arguments: "all".into() });
+    let command = Some(CommandCall {
+        name: "review".into(),
+        arguments: "all".into(),
+    });
     let mut drive = Drive::new(Begin { command, ..begin() });
     drive.hook_with(json!({"parts": [text_input("expanded"), text_input("more")]}));
     drive.prepare();
@@ -316,17 +332,38 @@ fn an_unknown_tool_and_broken_arguments_are_answered_by_invalid() {
 
 #[test]
 fn call_ids_that_are_empty_or_taken_are_replaced() {
-    let mut drive = Drive::asked(Begin { used_calls: vec!["old".into()], ..begin() });
+    let mut drive = Drive::asked(Begin {
+        used_calls: vec!["old".into()],
+        ..begin()
+    });
     for id in ["old", "c1", "c1", "", ""] {
         drive.call(id, "read", "{}");
     }
     // Two calls that are written at once under one identifier are told apart.
-    drive.model(ModelSignal::ToolStart { call_id: "c2".into(), tool: "read".into() });
-    drive.model(ModelSignal::ToolStart { call_id: "c2".into(), tool: "bash".into() });
-    drive.model(ModelSignal::ToolEnd { call_id: "c2".into(), tool: "read".into(), raw: "{}".into() });
-    drive.model(ModelSignal::ToolEnd { call_id: "c2".into(), tool: "bash".into(), raw: "{}".into() });
+    drive.model(ModelSignal::ToolStart {
+        call_id: "c2".into(),
+        tool: "read".into(),
+    });
+    drive.model(ModelSignal::ToolStart {
+        call_id: "c2".into(),
+        tool: "bash".into(),
+    });
+    drive.model(ModelSignal::ToolEnd {
+        call_id: "c2".into(),
+        tool: "read".into(),
+        raw: "{}".into(),
+    });
+    drive.model(ModelSignal::ToolEnd {
+        call_id: "c2".into(),
+        tool: "bash".into(),
+        raw: "{}".into(),
+    });
     // A call that is never said to begin is a call.
-    drive.model(ModelSignal::ToolEnd { call_id: "c3".into(), tool: "glob".into(), raw: "{}".into() });
+    drive.model(ModelSignal::ToolEnd {
+        call_id: "c3".into(),
+        tool: "glob".into(),
+        raw: "{}".into(),
+    });
     assert_snapshot!(drive.seen(), @r"
     < #7 tool_start
     part tool read (made) pending
@@ -391,7 +428,10 @@ fn what_hooks_make_of_the_user_message_is_what_is_stored() {
     #2 tools of step 1
     "#);
     let user = drive.turn.as_ref().unwrap().user();
-    assert_eq!((user.session_id.as_str(), user.agent.as_str()), ("ses_1", "plan"));
+    assert_eq!(
+        (user.session_id.as_str(), user.agent.as_str()),
+        ("ses_1", "plan")
+    );
     assert_ne!(user.id.as_str(), "msg_other");
     assert_eq!(user.extra["mark"], true);
 }
@@ -402,7 +442,9 @@ fn a_user_message_that_hooks_made_unreadable_is_as_it_was() {
     for spoil in ["/parts/0/text", "/parts/0/type", "/parts", "/message/time"] {
         let mut drive = Drive::new(begin());
         let mut output = drive.effects.iter().find_map(|effect| match effect {
-            outrigger_protocol::turn::Effect::Hooks { payload, .. } => payload.as_ref().map(|p| p.output.clone()),
+            outrigger_protocol::turn::Effect::Hooks { payload, .. } => {
+                payload.as_ref().map(|p| p.output.clone())
+            }
             _ => None,
         });
         *output.as_mut().unwrap().pointer_mut(spoil).unwrap() = json!(7);

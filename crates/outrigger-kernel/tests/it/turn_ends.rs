@@ -12,19 +12,26 @@ fn a_hook_refuses_the_prompt() {
     drive.block("not today");
     assert!(drive.is_done());
     assert_snapshot!(drive.seen(), @r"
-    < #3 blocks
-    session.error HookBlockedError: not this
-    assistant error=HookBlockedError completed
+    < begin
+    session agent
+    #1 hooks run.before_start
+    < #1 blocks
+    session.error HookBlockedError: not today
     idle
     session.idle
-    finish: failed HookBlockedError: not this
+    finish: failed HookBlockedError: not today
     ");
 }
 
 /// C2: a block before the request is final, nothing repeats it.
 #[test]
 fn a_hook_refuses_the_request() {
-    for point in ["llm.before_messages", "llm.before_system", "llm.before_params", "llm.before_headers"] {
+    for point in [
+        "llm.before_messages",
+        "llm.before_system",
+        "llm.before_params",
+        "llm.before_headers",
+    ] {
         let mut drive = Drive::new(begin());
         drive.prepare_until(point);
         drive.seen();
@@ -50,7 +57,10 @@ fn a_text_that_could_not_be_checked_is_not_stored() {
     let mut drive = Drive::asked(begin());
     drive.started();
     drive.model(ModelSignal::TextStart { index: 0 });
-    drive.model(ModelSignal::TextEnd { index: 0, text: "secret".into() });
+    drive.model(ModelSignal::TextEnd {
+        index: 0,
+        text: "secret".into(),
+    });
     drive.block("the checker is down");
     drive.model_failed();
     assert!(drive.is_done());
@@ -96,7 +106,10 @@ fn the_model_fails_in_the_middle() {
     drive.model(ModelSignal::TextStart { index: 1 });
     drive.call("c1", "bash", "{}");
     drive.tool_started("bash");
-    drive.model(ModelSignal::ToolStart { call_id: "c2".into(), tool: "write".into() });
+    drive.model(ModelSignal::ToolStart {
+        call_id: "c2".into(),
+        tool: "write".into(),
+    });
     drive.model_failed();
     drive.tool_failed("bash", "tool.cancelled", "stopped");
     assert!(drive.is_done());
@@ -172,7 +185,10 @@ fn the_user_refuses_a_permission() {
 
 #[test]
 fn the_limit_of_steps() {
-    let mut drive = Drive::asked(Begin { max_steps: 1, ..begin() });
+    let mut drive = Drive::asked(Begin {
+        max_steps: 1,
+        ..begin()
+    });
     drive.started();
     drive.call("c1", "read", "{}");
     drive.finished("tool-calls");
@@ -204,7 +220,10 @@ fn the_limit_of_steps() {
 
 #[test]
 fn cancelled_while_a_command_is_with_the_hooks() {
-    let command = Some(CommandCall { name: "review".into(), arguments: String::new() });
+    let command = Some(CommandCall {
+        name: "review".into(),
+        arguments: String::new(),
+    });
     let mut drive = Drive::new(Begin { command, ..begin() });
     drive.cancel();
     drive.hook();
@@ -253,7 +272,12 @@ fn cancelled_while_the_request_is_made() {
     drive.tools();
     assert!(drive.is_done());
     let tools = drive.seen();
-    for point in ["llm.before_messages", "llm.before_system", "llm.before_params", "llm.before_headers"] {
+    for point in [
+        "llm.before_messages",
+        "llm.before_system",
+        "llm.before_params",
+        "llm.before_headers",
+    ] {
         let mut drive = Drive::new(begin());
         drive.prepare_until(point);
         drive.seen();
@@ -262,7 +286,13 @@ fn cancelled_while_the_request_is_made() {
         assert!(drive.is_done(), "{point}");
         let hooks = drive.seen();
         let tail = |text: &str| text.split_once(" done\n").map(|(_, tail)| tail.to_owned());
-        assert_eq!(tail(&hooks), tools.split_once("#2 done\n").map(|(_, tail)| tail.to_owned()), "{point}");
+        assert_eq!(
+            tail(&hooks),
+            tools
+                .split_once("#2 done\n")
+                .map(|(_, tail)| tail.to_owned()),
+            "{point}"
+        );
     }
     assert_snapshot!(tools, @r#"
     < begin
@@ -296,7 +326,10 @@ fn cancelled_while_the_model_speaks() {
     drive.cancel();
     drive.cancel();
     // What has come is kept; hooks are not asked any more, and no tool is begun.
-    drive.model(ModelSignal::TextEnd { index: 1, text: "so far".into() });
+    drive.model(ModelSignal::TextEnd {
+        index: 1,
+        text: "so far".into(),
+    });
     drive.call("c1", "bash", "{}");
     drive.model_failed();
     assert!(drive.is_done());
@@ -332,7 +365,10 @@ fn cancelled_while_a_text_is_with_the_hooks() {
     let mut drive = Drive::asked(begin());
     drive.started();
     drive.model(ModelSignal::TextStart { index: 0 });
-    drive.model(ModelSignal::TextEnd { index: 0, text: "said".into() });
+    drive.model(ModelSignal::TextEnd {
+        index: 0,
+        text: "said".into(),
+    });
     drive.cancel();
     drive.finished("stop");
     drive.hook();
@@ -419,8 +455,14 @@ fn resumed_while_a_request_was_made_or_answered_it_is_made_again() {
     drive.prepare();
     drive.started();
     drive.model(ModelSignal::TextStart { index: 0 });
-    drive.model(ModelSignal::TextEnd { index: 0, text: "half".into() });
-    drive.model(ModelSignal::ToolStart { call_id: "c1".into(), tool: "bash".into() });
+    drive.model(ModelSignal::TextEnd {
+        index: 0,
+        text: "half".into(),
+    });
+    drive.model(ModelSignal::ToolStart {
+        call_id: "c1".into(),
+        tool: "bash".into(),
+    });
     drive.resume();
     drive.prepare();
     drive.started();
@@ -496,11 +538,17 @@ fn resumed_while_tools_ran_only_harmless_ones_run_again() {
     drive.call("c1", "read", r#"{"filePath":"a"}"#);
     drive.call("c2", "bash", r#"{"command":"rm"}"#);
     drive.call("c3", "nosuch", "{}");
-    drive.model(ModelSignal::ToolStart { call_id: "c4".into(), tool: "write".into() });
+    drive.model(ModelSignal::ToolStart {
+        call_id: "c4".into(),
+        tool: "write".into(),
+    });
     drive.tool_started("bash");
     // A hook has changed the path: the call that is made again is the model's, for the hook sees it again.
     let input = json!({"filePath": "/p/a"});
-    drive.take(Input::ToolStarted { effect: outrigger_protocol::turn::EffectId(8), input });
+    drive.take(Input::ToolStarted {
+        effect: outrigger_protocol::turn::EffectId(8),
+        input,
+    });
     drive.seen();
     drive.resume();
     drive.tool_completed("invalid", "no such tool");
@@ -528,7 +576,10 @@ fn resumed_while_tools_ran_only_harmless_ones_run_again() {
 /// A7: a hook call is never repeated; the chain goes on behind itself with what it was given.
 #[test]
 fn resumed_while_the_prompt_was_with_the_hooks() {
-    let command = Some(CommandCall { name: "review".into(), arguments: String::new() });
+    let command = Some(CommandCall {
+        name: "review".into(),
+        arguments: String::new(),
+    });
     let mut drive = Drive::new(Begin { command, ..begin() });
     drive.hook_with(json!({"parts": [{"type": "text", "text": "expanded"}]}));
     drive.seen();

@@ -21,9 +21,20 @@ use crate::drive::{begin, failed, known_tools, usage};
 
 #[derive(Clone, Debug)]
 pub(crate) enum Say {
-    Text { text: String, open: bool },
-    Thought { text: String, open: bool },
-    Call { id: String, tool: String, raw: String, unfinished: bool },
+    Text {
+        text: String,
+        open: bool,
+    },
+    Thought {
+        text: String,
+        open: bool,
+    },
+    Call {
+        id: String,
+        tool: String,
+        raw: String,
+        unfinished: bool,
+    },
 }
 
 #[derive(Clone, Debug)]
@@ -45,7 +56,14 @@ pub(crate) struct Script {
 fn say() -> impl Strategy<Value = Say> {
     let tool = prop::sample::select(vec!["read", "glob", "bash", "write", "Bash", "nosuch"]);
     let id = prop::sample::select(vec!["", "a", "b", "c", "d", "used"]);
-    let raw = prop::sample::select(vec!["{}", "", "{broken", r#"{"n":1}"#, r#"{"n":2}"#, r#"{"n":3,"x":[1.5]}"#]);
+    let raw = prop::sample::select(vec![
+        "{}",
+        "",
+        "{broken",
+        r#"{"n":1}"#,
+        r#"{"n":2}"#,
+        r#"{"n":3,"x":[1.5]}"#,
+    ]);
     prop_oneof![
         2 => ("[a-z]{0,4} ?", prop::bool::weighted(0.1)).prop_map(|(text, open)| Say::Text { text, open }),
         1 => ("[a-z]{0,4}", prop::bool::weighted(0.1)).prop_map(|(text, open)| Say::Thought { text, open }),
@@ -56,17 +74,55 @@ fn say() -> impl Strategy<Value = Say> {
 }
 
 pub(crate) fn script() -> impl Strategy<Value = Script> {
-    let request = (prop::collection::vec(say(), 0..5), prop::bool::weighted(0.08)).prop_map(|(says, fails)| Request { says, fails });
-    let points = vec!["run.before_command", "run.before_start", "llm.before_messages", "llm.before_headers", "llm.after_text"];
+    let request = (
+        prop::collection::vec(say(), 0..5),
+        prop::bool::weighted(0.08),
+    )
+        .prop_map(|(says, fails)| Request { says, fails });
+    let points = vec![
+        "run.before_command",
+        "run.before_start",
+        "llm.before_messages",
+        "llm.before_headers",
+        "llm.after_text",
+    ];
     let block = prop::option::weighted(0.15, (prop::sample::select(points), 0..3_usize));
-    let flags = (any::<bool>(), prop::bool::weighted(0.05), any::<bool>(), 1..6_u32, any::<u64>());
-    (prop::collection::vec(request, 1..5), block, any::<bool>(), flags).prop_map(|(requests, block, obeys, flags)| {
-        let (title, no_reply, command, max_steps, seed) = flags;
-        let command = command.then(|| outrigger_protocol::turn::CommandCall { name: "c".into(), arguments: "x".into() });
-        let used_calls = vec!["used".to_owned()];
-        let begin = Begin { seed, no_reply, wants_title: title, command, max_steps, used_calls, ..begin() };
-        Script { begin, requests, block, obeys }
-    })
+    let flags = (
+        any::<bool>(),
+        prop::bool::weighted(0.05),
+        any::<bool>(),
+        1..6_u32,
+        any::<u64>(),
+    );
+    (
+        prop::collection::vec(request, 1..5),
+        block,
+        any::<bool>(),
+        flags,
+    )
+        .prop_map(|(requests, block, obeys, flags)| {
+            let (title, no_reply, command, max_steps, seed) = flags;
+            let command = command.then(|| outrigger_protocol::turn::CommandCall {
+                name: "c".into(),
+                arguments: "x".into(),
+            });
+            let used_calls = vec!["used".to_owned()];
+            let begin = Begin {
+                seed,
+                no_reply,
+                wants_title: title,
+                command,
+                max_steps,
+                used_calls,
+                ..begin()
+            };
+            Script {
+                begin,
+                requests,
+                block,
+                obeys,
+            }
+        })
 }
 
 /// What a tool answers follows from its name and its arguments.
@@ -75,11 +131,30 @@ fn answer(call: &ToolCall) -> (Option<Value>, ToolOutcome) {
     let changed = json!({ "seen": call.input });
     match hash % 6 {
         0 => (None, failed("tool.denied", "a rule denies it")),
-        1 => (Some(changed.clone()), ToolOutcome::Failed { input: changed, code: "tool.failed".into(), message: "no".into(), metadata: Some(Value::Null) }),
+        1 => (
+            Some(changed.clone()),
+            ToolOutcome::Failed {
+                input: changed,
+                code: "tool.failed".into(),
+                message: "no".into(),
+                metadata: Some(Value::Null),
+            },
+        ),
         2 => (None, failed("tool.rejected", "the user said no")),
         _ => {
-            let output = ToolOutput { title: call.tool.clone(), output: format!("{hash:x}"), metadata: json!({ "h": hash }), attachments: None };
-            (Some(changed.clone()), ToolOutcome::Completed { input: changed, output })
+            let output = ToolOutput {
+                title: call.tool.clone(),
+                output: format!("{hash:x}"),
+                metadata: json!({ "h": hash }),
+                attachments: None,
+            };
+            (
+                Some(changed.clone()),
+                ToolOutcome::Completed {
+                    input: changed,
+                    output,
+                },
+            )
         }
     }
 }
@@ -118,7 +193,10 @@ impl World {
     }
 
     fn pick(&mut self, n: usize) -> usize {
-        self.random = self.random.wrapping_mul(0x5851_F42D_4C95_7F2D).wrapping_add(0x1405_7B7E_F767_814F);
+        self.random = self
+            .random
+            .wrapping_mul(0x5851_F42D_4C95_7F2D)
+            .wrapping_add(0x1405_7B7E_F767_814F);
         usize::try_from(self.random >> 33).unwrap() % n
     }
 
@@ -136,27 +214,58 @@ impl World {
 
     fn start(&mut self, effect: &Effect) {
         let inputs = match effect {
-            Effect::Hooks { effect, point, payload } => {
+            Effect::Hooks {
+                effect,
+                point,
+                payload,
+            } => {
                 let times = self.reached.entry(point.clone()).or_default();
                 let block = self.script.block.filter(|(p, n)| p == point && n == times);
                 *times += 1;
-                let block = block.map(|_| Block { code: "policy.no".into(), message: "no".into(), details: Value::Null });
+                let block = block.map(|_| Block {
+                    code: "policy.no".into(),
+                    message: "no".into(),
+                    details: Value::Null,
+                });
                 let output = payload.as_ref().map(|p| hooked(point, p.output.clone()));
-                vec![Input::HookDone { effect: *effect, output, block }]
+                vec![Input::HookDone {
+                    effect: *effect,
+                    output,
+                    block,
+                }]
             }
-            Effect::PrepareTools { effect, .. } => vec![Input::ToolsReady { effect: *effect, tools: known_tools() }],
+            Effect::PrepareTools { effect, .. } => vec![Input::ToolsReady {
+                effect: *effect,
+                tools: known_tools(),
+            }],
             Effect::CallModel { effect, step, .. } => {
                 let signals = self.speak(usize::try_from(*step).unwrap());
-                signals.into_iter().map(|signal| Input::Model { effect: *effect, signal }).collect()
+                signals
+                    .into_iter()
+                    .map(|signal| Input::Model {
+                        effect: *effect,
+                        signal,
+                    })
+                    .collect()
             }
             Effect::RunTool { effect, call } => {
                 let (input, outcome) = answer(call);
                 let mut inputs = vec![];
                 if let Some(input) = input {
-                    inputs.push(Input::ToolStarted { effect: *effect, input });
-                    inputs.push(Input::ToolProgress { effect: *effect, title: Some("busy".into()), metadata: Value::Null });
+                    inputs.push(Input::ToolStarted {
+                        effect: *effect,
+                        input,
+                    });
+                    inputs.push(Input::ToolProgress {
+                        effect: *effect,
+                        title: Some("busy".into()),
+                        metadata: Value::Null,
+                    });
                 }
-                inputs.push(Input::ToolDone { effect: *effect, outcome });
+                inputs.push(Input::ToolDone {
+                    effect: *effect,
+                    outcome,
+                });
                 inputs
             }
             Effect::Abort if self.script.obeys => return self.abort(),
@@ -175,7 +284,10 @@ impl World {
     fn speak(&self, step: usize) -> Vec<ModelSignal> {
         let mut signals = vec![ModelSignal::Started];
         let Some(request) = self.script.requests.get(step - 1) else {
-            signals.push(ModelSignal::Finished { reason: "stop".into(), usage: usage(1, 1) });
+            signals.push(ModelSignal::Finished {
+                reason: "stop".into(),
+                usage: usage(1, 1),
+            });
             return signals;
         };
         for (index, say) in (0_u32..).zip(&request.says) {
@@ -187,18 +299,39 @@ impl World {
                 Say::Thought { text, open } => {
                     signals.push(ModelSignal::ReasoningStart { index });
                     let metadata = (index % 2 == 0).then_some(Value::Null);
-                    signals.extend((!open).then_some(ModelSignal::ReasoningEnd { index, text, metadata }));
+                    signals.extend((!open).then_some(ModelSignal::ReasoningEnd {
+                        index,
+                        text,
+                        metadata,
+                    }));
                 }
-                Say::Call { id, tool, raw, unfinished } => {
-                    signals.push(ModelSignal::ToolStart { call_id: id.clone(), tool: tool.clone() });
-                    signals.extend((!unfinished).then_some(ModelSignal::ToolEnd { call_id: id, tool, raw }));
+                Say::Call {
+                    id,
+                    tool,
+                    raw,
+                    unfinished,
+                } => {
+                    signals.push(ModelSignal::ToolStart {
+                        call_id: id.clone(),
+                        tool: tool.clone(),
+                    });
+                    signals.extend((!unfinished).then_some(ModelSignal::ToolEnd {
+                        call_id: id,
+                        tool,
+                        raw,
+                    }));
                 }
             }
         }
         signals.push(if request.fails {
-            ModelSignal::Failed { error: NamedError::new("APIError", "500") }
+            ModelSignal::Failed {
+                error: NamedError::new("APIError", "500"),
+            }
         } else {
-            ModelSignal::Finished { reason: "stop".into(), usage: usage(u64::try_from(10 * step).unwrap(), 3) }
+            ModelSignal::Finished {
+                reason: "stop".into(),
+                usage: usage(u64::try_from(10 * step).unwrap(), 3),
+            }
         });
         signals
     }
@@ -207,10 +340,22 @@ impl World {
         for (id, (effect, inputs)) in &mut self.pending {
             let effect_id = EffectId(*id);
             match effect {
-                Effect::RunTool { .. } => *inputs = [Input::ToolDone { effect: effect_id, outcome: failed("tool.cancelled", "stopped") }].into(),
+                Effect::RunTool { .. } => {
+                    *inputs = [Input::ToolDone {
+                        effect: effect_id,
+                        outcome: failed("tool.cancelled", "stopped"),
+                    }]
+                    .into()
+                }
                 Effect::CallModel { .. } => {
-                    let signal = ModelSignal::Failed { error: NamedError::new("MessageAbortedError", "stopped") };
-                    *inputs = [Input::Model { effect: effect_id, signal }].into();
+                    let signal = ModelSignal::Failed {
+                        error: NamedError::new("MessageAbortedError", "stopped"),
+                    };
+                    *inputs = [Input::Model {
+                        effect: effect_id,
+                        signal,
+                    }]
+                    .into();
                 }
                 _ => {}
             }
@@ -225,7 +370,11 @@ impl World {
             return false;
         }
         let id = ids[self.pick(ids.len())];
-        let input = self.pending.get_mut(&id).and_then(|(_, inputs)| inputs.pop_front()).unwrap();
+        let input = self
+            .pending
+            .get_mut(&id)
+            .and_then(|(_, inputs)| inputs.pop_front())
+            .unwrap();
         self.tell(input);
         true
     }
@@ -238,7 +387,11 @@ impl World {
     pub(crate) fn finish(&mut self) {
         let mut steps = 0;
         while !self.is_done() {
-            assert!(self.advance(), "the turn waits for nothing: {:#?}", self.turn);
+            assert!(
+                self.advance(),
+                "the turn waits for nothing: {:#?}",
+                self.turn
+            );
             steps += 1;
             assert!(steps < 2000, "the turn does not end");
         }
@@ -248,10 +401,16 @@ impl World {
     pub(crate) fn killed(self, random: u64) -> Self {
         let mut turn = None;
         for (at, input, digest) in &self.log {
-            let stored: Input = serde_json::from_value(serde_json::to_value(input).unwrap()).unwrap();
+            let stored: Input =
+                serde_json::from_value(serde_json::to_value(input).unwrap()).unwrap();
             assert_eq!(digest::effects(&step(&mut turn, *at, stored)), *digest);
         }
-        let mut world = Self { random, turn, pending: BTreeMap::new(), ..self };
+        let mut world = Self {
+            random,
+            turn,
+            pending: BTreeMap::new(),
+            ..self
+        };
         world.tell(Input::Resumed);
         world
     }
@@ -264,8 +423,14 @@ fn hooked(point: &str, mut output: Value) -> Value {
             let text = output["text"].as_str().unwrap().to_owned();
             output["text"] = json!(format!("<{text}>"));
         }
-        "run.before_command" => output["parts"].as_array_mut().unwrap().push(json!({"type": "text", "text": "from a command"})),
-        "run.before_start" => output["parts"].as_array_mut().unwrap().push(json!({"type": "text", "text": "from a hook"})),
+        "run.before_command" => output["parts"]
+            .as_array_mut()
+            .unwrap()
+            .push(json!({"type": "text", "text": "from a command"})),
+        "run.before_start" => output["parts"]
+            .as_array_mut()
+            .unwrap()
+            .push(json!({"type": "text", "text": "from a hook"})),
         _ => {}
     }
     output
@@ -297,14 +462,21 @@ impl Stored {
     fn on(&mut self, event: &Event) {
         match event {
             Event::MessageUpdated { info, .. } => {
-                self.messages.insert(info.id().clone(), info.as_ref().clone());
+                self.messages
+                    .insert(info.id().clone(), info.as_ref().clone());
             }
             Event::PartUpdated { part, .. } => {
-                assert!(self.messages.contains_key(&part.message_id), "a part comes before its message");
+                assert!(
+                    self.messages.contains_key(&part.message_id),
+                    "a part comes before its message"
+                );
                 self.parts.insert(part.id.clone(), part.as_ref().clone());
             }
             Event::PartRemoved { part_id, .. } => {
-                assert!(self.parts.remove(part_id).is_some(), "what is taken back was there");
+                assert!(
+                    self.parts.remove(part_id).is_some(),
+                    "what is taken back was there"
+                );
             }
             _ => {}
         }
@@ -323,11 +495,11 @@ impl Stored {
         };
         let of = |id: &MessageId| {
             let parts = self.parts.values().filter(|part| part.message_id == *id);
-            parts.map(|part| bare(serde_json::to_value(part).unwrap())).collect::<Vec<_>>()
+            parts
+                .map(|part| bare(serde_json::to_value(part).unwrap()))
+                .collect::<Vec<_>>()
         };
-        let one = |(id, info): (&MessageId, &MessageInfo)| {
-            json!({ "info": bare(serde_json::to_value(info).unwrap()), "parts": of(id) })
-        };
+        let one = |(id, info): (&MessageId, &MessageInfo)| json!({ "info": bare(serde_json::to_value(info).unwrap()), "parts": of(id) });
         self.messages.iter().map(one).collect()
     }
 }

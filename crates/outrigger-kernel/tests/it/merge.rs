@@ -1,0 +1,603 @@
+//! One message per tool execution (E2, E3): what single tools become.
+
+use outrigger_kernel::merge::{
+    Limits, Merger, ToolProcessor, bundled, details, from_agent, merge_all,
+};
+use outrigger_protocol::merged::{AgentOutput, ConversationMessage, Details};
+use serde_json::{Value, json};
+
+pub(crate) fn start(id: &str, tool: &str, input: Value) -> ConversationMessage {
+    let use_ = AgentOutput::ToolUse {
+        id: id.into(),
+        tool_name: tool.into(),
+        tool_input: input,
+        timestamp: 1000,
+    };
+    from_agent(&format!("{id}-start"), use_)
+}
+
+pub(crate) fn result(
+    id: &str,
+    tool: &str,
+    output: &str,
+    metadata: Value,
+    is_error: bool,
+) -> ConversationMessage {
+    let result = AgentOutput::ToolResult {
+        tool_use_id: id.into(),
+        tool_name: tool.into(),
+        result: json!(output),
+        is_error,
+        timestamp: 1250,
+    };
+    let mut message = from_agent(&format!("{id}-result"), result);
+    message.metadata.insert("metadata".into(), metadata);
+    message
+}
+
+fn merged(
+    tool: &str,
+    input: Value,
+    output: &str,
+    metadata: Value,
+    is_error: bool,
+) -> ConversationMessage {
+    let mut all = merge_all([
+        start("c", tool, input),
+        result("c", tool, output, metadata, is_error),
+    ]);
+    assert_eq!(all.len(), 1);
+    all.remove(0)
+}
+
+#[test]
+fn a_merged_message_has_what_e2_names() {
+    let message = merged(
+        "read",
+        json!({"filePath": "/p/a"}),
+        "content",
+        json!({"preview": "c"}),
+        false,
+    );
+    assert_eq!(
+        serde_json::to_value(&message).unwrap(),
+        json!({
+            "id": "c-start-merged", "role": "assistant", "messageType": "tool_execution", "content": "Read /p/a", "timestamp": 1000,
+            "metadata": {
+                "tool_name": "read", "tool_use_id": "c", "input": {"filePath": "/p/a"}, "output": "content", "is_error": false,
+                "duration_ms": 250, "summary": "Read /p/a",
+            },
+        })
+    );
+}
+
+#[test]
+fn what_is_missing_has_a_default() {
+    let mut from = start("c", "x", json!(null));
+    from.metadata.shift_remove("input");
+    from.metadata.shift_remove("tool_name");
+    let mut to = result("c", "x", "o", json!(null), true);
+    to.metadata.shift_remove("is_error");
+    // A clock that stepped back makes no negative duration.
+    to.timestamp = 900;
+    let message = merge_all([from, to]).remove(0);
+    let field = |key: &str| message.metadata[key].clone();
+    assert_eq!(
+        (field("input"), field("is_error"), field("duration_ms")),
+        (json!(null), json!(false), json!(0))
+    );
+    assert_eq!(
+        (field("tool_name"), message.content.as_str()),
+        (json!("x"), "x completed")
+    );
+}
+
+#[test]
+fn summaries_by_table() {
+    let change =
+        |exists: Value| json!({"exists": exists, "filediff": {"before": "a", "after": "b"}});
+    for (tool, input, metadata, is_error, want) in [
+        (
+            "edit",
+            json!({"filePath": "/p/a"}),
+            change(json!(null)),
+            false,
+            "Updated /p/a",
+        ),
+        (
+            "edit",
+            json!({}),
+            change(json!(null)),
+            false,
+            "Updated file",
+        ),
+        (
+            "edit",
+            json!({"filePath": "/p/a"}),
+            json!({}),
+            true,
+            "edit completed",
+        ),
+        (
+            "write",
+            json!({"filePath": "/p/a", "content": "b"}),
+            change(json!(false)),
+            false,
+            "Created /p/a",
+        ),
+        (
+            "write",
+            json!({"filePath": "/p/a", "content": "b"}),
+            change(json!(true)),
+            false,
+            "Updated /p/a",
+        ),
+        (
+            "write",
+            json!({"content": "b"}),
+            change(json!(false)),
+            false,
+            "Created file",
+        ),
+        (
+            "Write",
+            json!({"file_path": "a", "content": "b"}),
+            json!(null),
+            false,
+            "Created a",
+        ),
+        (
+            "Edit",
+            json!({"file_path": "a", "old_string": "x", "new_string": "y"}),
+            json!(null),
+            false,
+            "Updated a",
+        ),
+        (
+            "read",
+            json!({"filePath": "/p/a"}),
+            json!({}),
+            false,
+            "Read /p/a",
+        ),
+        (
+            "Read",
+            json!({"file_path": "a"}),
+            json!({}),
+            false,
+            "Read a",
+        ),
+        ("read", json!({}), json!({}), false, "Read file"),
+        (
+            "read",
+            json!({"filePath": "/p/a"}),
+            json!({}),
+            true,
+            "read completed",
+        ),
+        (
+            "glob",
+            json!({"pattern": "*"}),
+            json!({}),
+            false,
+            "glob completed",
+        ),
+        (
+            "grep",
+            json!({"pattern": "x"}),
+            json!({}),
+            false,
+            "grep completed",
+        ),
+        (
+            "bash",
+            json!({"command": "ls"}),
+            json!({}),
+            false,
+            "bash completed",
+        ),
+        ("task", json!({}), json!({}), false, "task completed"),
+    ] {
+        let message = merged(tool, input.clone(), "o", metadata, is_error);
+        assert_eq!(
+            (message.content.as_str(), &message.metadata["summary"]),
+            (want, &json!(want)),
+            "{tool} {input}"
+        );
+    }
+}
+
+#[test]
+fn details_by_table() {
+    let diff = |old: &str, new: &str, path: Option<&str>| {
+        Some(Details::Diff {
+            old_content: old.into(),
+            new_content: new.into(),
+            path: path.map(Into::into),
+        })
+    };
+    let files = |files: &[&str]| {
+        Some(Details::FileList {
+            files: files.iter().map(ToString::to_string).collect(),
+        })
+    };
+    let shell = |stdout: &str, stderr: &str, exit_code: Option<i64>| {
+        Some(Details::CommandOutput {
+            stdout: stdout.into(),
+            stderr: stderr.into(),
+            exit_code,
+        })
+    };
+    let whole = json!({"filediff": {"before": "one\ntwo\n", "after": "one\n2\n"}});
+    let new = json!({"exists": false, "filediff": {"before": "", "after": "b"}});
+    let large = |exists: bool| json!({"exists": exists, "filediff": {"file": "/p/a"}});
+    for (tool, input, output, metadata, is_error, want) in [
+        // The file's true content, not the fragments of the call.
+        (
+            "edit",
+            json!({"filePath": "/p/a", "oldString": "two", "newString": "2"}),
+            "ok",
+            whole,
+            false,
+            diff("one\ntwo\n", "one\n2\n", Some("/p/a")),
+        ),
+        (
+            "write",
+            json!({"filePath": "/p/a", "content": "b"}),
+            "ok",
+            new,
+            false,
+            diff("", "b", Some("/p/a")),
+        ),
+        (
+            "edit",
+            json!({"filePath": "/p/a", "oldString": "two", "newString": "2"}),
+            "no",
+            json!({}),
+            true,
+            None,
+        ),
+        // Too large to be reported whole.
+        (
+            "edit",
+            json!({"filePath": "/p/a", "oldString": "two", "newString": "2"}),
+            "ok",
+            large(true),
+            false,
+            diff("two", "2", Some("/p/a")),
+        ),
+        (
+            "write",
+            json!({"filePath": "/p/a", "content": "b"}),
+            "ok",
+            large(true),
+            false,
+            None,
+        ),
+        (
+            "write",
+            json!({"filePath": "/p/a", "content": "b"}),
+            "ok",
+            large(false),
+            false,
+            diff("", "b", Some("/p/a")),
+        ),
+        // Other agents.
+        (
+            "Edit",
+            json!({"file_path": "a", "old_string": "x", "new_string": "y"}),
+            "ok",
+            json!(null),
+            false,
+            diff("x", "y", Some("a")),
+        ),
+        (
+            "Write",
+            json!({"content": "b"}),
+            "ok",
+            json!(null),
+            false,
+            diff("", "b", None),
+        ),
+        (
+            "MultiEdit",
+            json!({"file_path": "a", "edits": []}),
+            "ok",
+            json!(null),
+            false,
+            None,
+        ),
+        (
+            "read",
+            json!({"filePath": "/p/a"}),
+            "content",
+            json!({}),
+            false,
+            None,
+        ),
+        (
+            "glob",
+            json!({"pattern": "*"}),
+            "/p/a:b\n/p/c\n\n(Results are truncated.)",
+            json!({}),
+            false,
+            files(&["/p/a:b", "/p/c"]),
+        ),
+        (
+            "glob",
+            json!({"pattern": "*"}),
+            "No files found",
+            json!({}),
+            false,
+            files(&[]),
+        ),
+        (
+            "glob",
+            json!({"pattern": "*"}),
+            "/p/a",
+            json!({}),
+            true,
+            None,
+        ),
+        (
+            "grep",
+            json!({"pattern": "x"}),
+            "Found 2 matches\n/p/a:\n  Line 1: /x:\n\n/p/b:\n  Line 3: x",
+            json!({}),
+            false,
+            files(&["/p/a", "/p/b"]),
+        ),
+        (
+            "Grep",
+            json!({"pattern": "x"}),
+            "Found 2 files\n/p/a\n./b\n/p/c:1:x",
+            json!(null),
+            false,
+            files(&["/p/a", "./b"]),
+        ),
+        (
+            "bash",
+            json!({"command": "ls"}),
+            "out",
+            json!({"exit": 0, "stdout": "out", "stderr": "warn"}),
+            false,
+            shell("out", "warn", Some(0)),
+        ),
+        (
+            "bash",
+            json!({"command": "ls"}),
+            "out\n\n<shell_metadata>\nlate\n</shell_metadata>",
+            json!({"exit": null, "output": "out"}),
+            false,
+            shell("out", "", None),
+        ),
+        (
+            "bash",
+            json!({"command": "ls"}),
+            "not found",
+            json!({"exit": 127}),
+            true,
+            shell("not found", "", Some(127)),
+        ),
+        (
+            "Bash",
+            json!({"command": "ls"}),
+            "out",
+            json!(null),
+            false,
+            shell("out", "", None),
+        ),
+        ("task", json!({}), "o", json!({}), false, None),
+    ] {
+        let message = merged(tool, input.clone(), output, metadata.clone(), is_error);
+        assert_eq!(details(&message), want, "{tool} {input} {metadata}");
+        assert_eq!(
+            message.metadata.contains_key("details"),
+            want.is_some(),
+            "{tool}"
+        );
+    }
+}
+
+/// E3: camel case on the wire, `{type, data}`.
+#[test]
+fn details_on_the_wire() {
+    let message = merged(
+        "bash",
+        json!({}),
+        "o",
+        json!({"exit": 1, "stdout": "o", "stderr": "e"}),
+        false,
+    );
+    assert_eq!(
+        message.metadata["details"],
+        json!({"type": "commandOutput", "data": {"stdout": "o", "stderr": "e", "exitCode": 1}})
+    );
+    let message = merged("glob", json!({}), "/p/a", json!({}), false);
+    assert_eq!(
+        message.metadata["details"],
+        json!({"type": "fileList", "data": {"files": ["/p/a"]}})
+    );
+    let message = merged(
+        "write",
+        json!({"filePath": "a", "content": "n"}),
+        "o",
+        json!({}),
+        false,
+    );
+    assert_eq!(
+        message.metadata["details"],
+        json!({"type": "diff", "data": {"oldContent": "", "newContent": "n", "path": "a"}})
+    );
+}
+
+// A tool that the bundled processors do not know.
+struct Weather;
+
+impl ToolProcessor for Weather {
+    fn tools(&self) -> &[&str] {
+        &["weather", "read"]
+    }
+    fn details(&self, start: &ConversationMessage, _: &ConversationMessage) -> Option<Details> {
+        let place = start.metadata.get("input")?.get("place")?.as_str()?;
+        Some(Details::FileList {
+            files: vec![place.to_owned()],
+        })
+    }
+    fn summary(
+        &self,
+        _: &ConversationMessage,
+        result: &ConversationMessage,
+        details: Option<&Details>,
+    ) -> Option<String> {
+        details.map(|_| format!("Sky: {}", result.content))
+    }
+}
+
+/// E3: a new tool needs a processor and nothing else; the first that knows a tool describes it.
+#[test]
+fn processors_can_be_added() {
+    let mut processors: Vec<Box<dyn ToolProcessor>> = vec![Box::new(Weather)];
+    processors.extend(bundled());
+    let mut merger = Merger::new(processors, Limits::default());
+    for (tool, input, want) in [
+        ("weather", json!({"place": "Rome"}), "Sky: blue"),
+        ("weather", json!({}), "weather completed"),
+        ("read", json!({"place": "Oslo"}), "Sky: blue"),
+        (
+            "edit",
+            json!({"filePath": "a", "newString": "b"}),
+            "Updated a",
+        ),
+    ] {
+        assert!(merger.push(start("c", tool, input)).is_empty());
+        assert_eq!(
+            merger.push(result("c", tool, "blue", json!(null), false))[0].content,
+            want,
+            "{tool}"
+        );
+    }
+}
+
+// ---- what is not merged ----
+
+fn ids(messages: &[ConversationMessage]) -> Vec<&str> {
+    messages.iter().map(|message| message.id.as_str()).collect()
+}
+
+/// E4: whatever cannot be paired passes as it is.
+#[test]
+fn what_has_no_partner_passes_as_it_is() {
+    let text = from_agent(
+        "t",
+        AgentOutput::Text {
+            text: "hi".into(),
+            timestamp: 1000,
+        },
+    );
+    let alone = result("a", "read", "o", json!(null), false);
+    let early = [
+        result("b", "read", "o", json!(null), false),
+        start("b", "read", json!({})),
+    ];
+    let mut unreadable = start("x", "read", json!({}));
+    unreadable.metadata.insert("tool_use_id".into(), json!(7));
+    let mut nameless = result("y", "read", "o", json!(null), false);
+    nameless.metadata.shift_remove("tool_use_id");
+    let other = ConversationMessage {
+        message_type: "tool_execution".into(),
+        ..start("z", "read", json!({}))
+    };
+    let all: Vec<_> = [text, alone]
+        .into_iter()
+        .chain(early)
+        .chain([unreadable, nameless, other])
+        .collect();
+    let mut want = all.clone();
+    // A start waits for its result to the end.
+    let waiting = want.remove(3);
+    want.push(waiting);
+    assert_eq!(merge_all(all), want);
+}
+
+#[test]
+fn a_second_start_lets_the_first_go_and_a_second_result_passes() {
+    let mut second = start("c", "read", json!({"filePath": "b"}));
+    second.id = "second".into();
+    let mut again = result("c", "read", "o", json!(null), false);
+    again.id = "again".into();
+    let all = [
+        start("c", "read", json!({"filePath": "a"})),
+        second,
+        result("c", "read", "o", json!(null), false),
+        again,
+    ];
+    let out = merge_all(all);
+    assert_eq!(ids(&out), ["c-start", "second-merged", "again"]);
+    assert_eq!(out[1].content, "Read b");
+}
+
+#[test]
+fn starts_are_let_go_by_age_and_by_number() {
+    let limits = Limits {
+        max_wait_ms: 100,
+        max_waiting: 2,
+    };
+    let mut merger = Merger::new(bundled(), limits);
+    let at = |id: &str, timestamp| ConversationMessage {
+        timestamp,
+        ..start(id, "bash", json!({}))
+    };
+    assert!(merger.push(at("a", 1000)).is_empty());
+    assert!(merger.push(at("b", 1010)).is_empty());
+    assert_eq!(
+        ids(&merger.push(at("c", 1020))),
+        ["a-start"],
+        "more than two wait"
+    );
+    assert_eq!(
+        ids(&merger.expire(1110)),
+        Vec::<&str>::new(),
+        "a wait of exactly the limit is none too long"
+    );
+    assert_eq!(ids(&merger.expire(1111)), ["b-start"]);
+    let text = from_agent(
+        "t",
+        AgentOutput::Text {
+            text: "hi".into(),
+            timestamp: 1121,
+        },
+    );
+    assert_eq!(
+        ids(&merger.push(text)),
+        ["c-start", "t"],
+        "what was let go comes before what let it go"
+    );
+    assert!(merger.push(at("d", 1200)).is_empty());
+    assert_eq!(ids(&merger.finish()), ["d-start"]);
+    assert_eq!((merger.waiting(), merger.finish().len()), (0, 0));
+    let mut none = Merger::new(
+        bundled(),
+        Limits {
+            max_wait_ms: 100,
+            max_waiting: 0,
+        },
+    );
+    assert_eq!(ids(&none.push(at("a", 1000))), ["a-start"]);
+}
+
+/// A command that ran longer than the limit and that nothing else waited behind: its own result still finds it.
+#[test]
+fn a_late_result_is_merged_when_nothing_came_between() {
+    let mut merger = Merger::new(
+        bundled(),
+        Limits {
+            max_wait_ms: 100,
+            max_waiting: 2,
+        },
+    );
+    assert!(merger.push(start("c", "bash", json!({}))).is_empty());
+    let out = merger.push(result("c", "bash", "o", json!(null), false));
+    assert_eq!(ids(&out), ["c-start-merged"]);
+    assert_eq!(out[0].metadata["duration_ms"], 250);
+}
