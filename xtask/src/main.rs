@@ -3,6 +3,7 @@
 
 mod bench;
 mod ci;
+mod generate;
 mod parity;
 mod setup;
 mod sh;
@@ -16,6 +17,7 @@ cargo xtask NAME [options]
   setup                      installs what the tests need: npm packages into .work/tools; Debian packages when root
   test [STAGE..]             everything CI runs: setup fmt clippy tidy tests release parity (only STAGE.. when named)
   ci                         the same as test
+  generate                   writes the files that are made from the code (docs/hooks.md)
   tidy                       the checks of the repository's own rules
   parity [--reference] [--only A,B] [--bin PATH] [-v]
                              runs the scenarios of tests/parity with the release binary and holds them against the
@@ -68,6 +70,7 @@ fn run(arguments: &[String]) -> Result {
     match name.as_str() {
         "setup" => setup::run(rest),
         "test" | "ci" => ci::run(rest),
+        "generate" => generate::run(rest),
         "tidy" => tidy::run(rest),
         "parity" => parity::run(rest),
         "bench" => bench::run(rest),

@@ -15,7 +15,7 @@ use crate::{Result, failed, usage};
 /// One rule: its name, and what offends against it.
 type Rule = (&'static str, fn(&Repo) -> Result<Vec<String>>);
 
-const RULES: [Rule; 10] = [
+const RULES: [Rule; 11] = [
     ("crate-readme", |repo| Ok(rules::crate_readme(repo))),
     ("crate-list", |repo| Ok(rules::crate_list(repo))),
     ("crate-lints", |repo| Ok(rules::crate_lints(repo))),
@@ -25,6 +25,9 @@ const RULES: [Rule; 10] = [
     ("machine-paths", |repo| Ok(rules::machine_paths(repo))),
     ("kernel-no-std", |repo| Ok(kernel::no_std(repo))),
     ("kernel-dependencies", |_| kernel::dependencies()),
+    ("generated", |repo| {
+        Ok(crate::generate::stale(|path| repo.text(path)))
+    }),
     ("invariants", |repo| Ok(invariants::check(repo))),
 ];
 

@@ -10,6 +10,7 @@ use outrigger_models::Models;
 use outrigger_js::{JsRuntime, Lookup};
 use outrigger_plugins::{Installer, PluginError, PluginSettings, Plugins, Progress};
 use outrigger_sandbox::Spawner;
+use outrigger_sandbox::ledger::Ledger;
 use outrigger_store::{OpenReport, Store};
 use outrigger_tools::{FnTool, ToolContext, ToolError, ToolRuntime};
 use serde_json::{Value, json};
@@ -140,6 +141,15 @@ pub(crate) fn open_store(folders: &Folders) -> Result<(Store, OpenReport), Agent
     Ok(Store::open(&folders.store())?)
 }
 
+/// The spawner of this process. What dead hosts left running is ended first (their ledgers say what that is).
+fn spawner(folders: &Folders) -> Result<Spawner, AgentError> {
+    let ledger = Ledger::open(folders.data.join("processes"))?;
+    for swept in ledger.sweep()? {
+        tracing::warn!("[sandbox] ended {} processes of {} that a dead host had left", swept.killed, swept.what);
+    }
+    Ok(Spawner::new()?.with_ledger(ledger))
+}
+
 impl Agent {
     /// Starts an agent. Plugins that fail are listed with their cause and cost nothing else.
     ///
@@ -156,7 +166,7 @@ impl Agent {
         }
         let (store, report) = open_store(&boot.folders)?;
         tracing::debug!("[store] {report:?}");
-        let spawner = Spawner::new()?;
+        let spawner = spawner(&boot.folders)?;
         let bridge = Arc::new(Bridge::default());
         let project = place.project(&spawner, &store, now()).await;
         let plugins = Plugins::load(plugin_options(&boot, &config, &place, &project, &spawner, &bridge)).await;
@@ -318,7 +328,7 @@ fn register_plugin_tools(inner: &Arc<Inner>, bridge: &Arc<Bridge>) {
     }
 }
 
-/// Installs what plugins need of npm ahead of their first use, and says what is there.
+/// Installs what plugins need of npm ahead of their first use, Bun included where there is none, and says what is there.
 ///
 /// # Errors
 /// Those of the installation.
@@ -327,8 +337,11 @@ pub async fn setup_plugins(boot: &Boot) -> Result<Vec<String>, PluginError> {
     let lookup = boot.runtimes();
     let installer = Installer::find_in(lookup.bun.as_deref(), &lookup.path);
     let modules = outrigger_plugins::setup(&boot.folders.data, installer.as_ref(), &spawner).await?;
-    let runtime = JsRuntime::find(&lookup).map_or_else(|e| format!("no JavaScript runtime: {e}"), |r| describe(&r));
-    Ok(vec![format!("SDK in {}", modules.root.display()), runtime])
+    // A project whose configuration cannot be read is no reason against preparing the machine.
+    let settings = boot.load(&Place::find(&boot.directory)).map(|config| config.settings).unwrap_or_default();
+    let settings = PluginSettings::from(&settings);
+    let runtime = outrigger_plugins::setup_runtime(&settings, &lookup, &boot.folders.data, &spawner, &boot.progress).await?;
+    Ok(vec![format!("SDK in {}", modules.root.display()), describe(&runtime)])
 }
 
 pub(crate) fn describe(runtime: &JsRuntime) -> String {

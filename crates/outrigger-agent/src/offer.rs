@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use outrigger_config::Origin;
 use outrigger_kernel::permission::is_disabled;
 use outrigger_models::Resolved;
 use outrigger_plugins::{PipelineContext, PipelineResult};
@@ -133,13 +134,23 @@ impl Inner {
 
     pub(crate) fn stream_options(&self, session: &SessionId) -> outrigger_models::StreamOptions {
         let models = &self.config.settings.models;
+        let set = |key: &str| {
+            self.config.settings_origins.get(key).is_some_and(|origin| *origin != Origin::Default)
+        };
+        // What nobody set is left to the provider's own options.
+        let deadlines = ["first_byte_ms", "idle_ms", "total_ms"].iter().any(|key| set(&format!("models.{key}")));
+        let ms = |value| Some(Duration::from_millis(value));
         outrigger_models::StreamOptions {
             session_id: session.to_string(),
             directory: self.place.directory.clone(),
-            deadlines: Some(outrigger_models::Deadlines {
-                first_byte: Some(Duration::from_millis(models.first_byte_ms)),
-                idle: Some(Duration::from_millis(models.idle_ms)),
-                total: Some(Duration::from_millis(models.total_ms)),
+            deadlines: deadlines.then(|| outrigger_models::Deadlines {
+                first_byte: ms(models.first_byte_ms),
+                idle: ms(models.idle_ms),
+                total: ms(models.total_ms),
+            }),
+            retry: set("models.max_retries").then(|| outrigger_models::RetryPolicy {
+                max_retries: models.max_retries,
+                ..outrigger_models::RetryPolicy::default()
             }),
             ..outrigger_models::StreamOptions::default()
         }

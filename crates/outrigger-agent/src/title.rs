@@ -43,7 +43,7 @@ impl Inner {
         let agent = self.agents.get("title").cloned().unwrap_or_default();
         let resolved = match &agent.model {
             Some(model) => self.models.resolve(model)?,
-            None => self.models.resolve(&self.models.small_model(model))?,
+            None => self.models.resolve(&self.small_model(session_id, model).await)?,
         };
         let info = resolved.model.clone();
         let hooks = |point: &'static str, input: Value, output: Value| {
@@ -86,6 +86,25 @@ impl Inner {
             }
         }
         Ok(tidy(&text))
+    }
+}
+
+impl Inner {
+    /// The configured small model, else what a plugin says, else a known small one of the same provider.
+    async fn small_model(&self, session_id: &SessionId, model: &ModelRef) -> ModelRef {
+        if let Some(configured) = self.models.configured_small_model() {
+            return configured;
+        }
+        let provider = self.models.provider_for_hooks(&model.provider_id, true);
+        let payload = HookPayload { input: json!({ "provider": provider }), output: json!({}) };
+        let result = self.run_hooks("runtime.route.small_model", vec![payload], Some(session_id), None, None).await;
+        let chosen = result.outputs.first().and_then(|output| output.get("model"));
+        let named = |model: &Value| {
+            let text = |key: &str| model.get(key).and_then(Value::as_str).map(str::to_owned);
+            Some(ModelRef { provider_id: text("providerID")?, model_id: text("modelID").or_else(|| text("id"))?, variant: None })
+        };
+        let chosen = chosen.and_then(named).filter(|model| self.models.resolve(model).is_ok());
+        chosen.unwrap_or_else(|| self.models.small_model(model))
     }
 }
 

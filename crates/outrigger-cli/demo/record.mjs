@@ -16,10 +16,9 @@ function mock(script) {
   return new Promise((done) => server.stdout.once("data", (line) => done({ server, port: Number(String(line).match(/\d+/)[0]) })));
 }
 
-function layOut(project, withPlugin) {
+function layOut(project) {
   mkdirSync(join(project, ".git/objects"), { recursive: true });
   for (const file of ["stats.js", "test.js", "package.json"]) cpSync(join(here, file), join(project, file));
-  if (!withPlugin) return;
   mkdirSync(join(project, ".opencode/plugin"), { recursive: true });
   cpSync(join(here, "plugin.js"), join(project, ".opencode/plugin/demo.js"));
 }
@@ -36,15 +35,15 @@ function configuration(port, record) {
 async function record(name) {
   const root = realpathSync(mkdtempSync(join(tmpdir(), "outrigger-record-")));
   const project = join(root, "project");
-  layOut(project, name === "with-plugin");
+  layOut(project);
   const script = join(root, "script.json");
   writeFileSync(script, JSON.stringify({ title: turns.title, turns: turns[name] }).replaceAll("{DIR}", project));
   const { server, port } = await mock(script);
   const file = join(root, "answers.jsonl");
   writeFileSync(join(project, "opencode.json"), configuration(port, file));
-  // Only the runtime, so that nothing can be installed. The prompt comes from standard input: there it stays as it is.
+  // At most the runtime, so that nothing can be installed. The prompt comes from standard input: there it stays as it is.
   mkdirSync(join(root, "bin"));
-  symlinkSync(process.execPath, join(root, "bin/node"));
+  if (name === "with-plugin") symlinkSync(process.execPath, join(root, "bin/node"));
   const env = { PATH: join(root, "bin"), HOME: root, SHELL: "/bin/sh" };
   const input = readFileSync(join(here, "prompt.txt"));
   const run = spawnSync(program, ["run", "--dir", project], { env, input, stdio: ["pipe", "inherit", "inherit"] });

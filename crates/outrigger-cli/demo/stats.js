@@ -7,5 +7,6 @@ export function mean(values) {
 export function median(values) {
   const sorted = [...values].sort();
   const middle = Math.floor(sorted.length / 2);
-  return sorted.length % 2 === 1 ? sorted[middle] : mean([sorted[middle - 1], sorted[middle]]);
+  if (sorted.length % 2 === 1) return sorted[middle];
+  return mean([sorted[middle - 1], sorted[middle]]);
 }

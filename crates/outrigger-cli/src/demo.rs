@@ -33,7 +33,7 @@ pub(crate) async fn demo(global: &Global, args: DemoArgs) -> Result<u8, Failure>
     let program = Program::find(&spawner).await;
     let demo = Demo { paint: Paint::for_stdout(), ground, spawner, program };
     demo.introduce();
-    let before = demo.test("Before").await?;
+    let before = demo.test("The test, before").await?;
 
     let line = Line::new();
     let ticking = line.run();
@@ -46,7 +46,7 @@ pub(crate) async fn demo(global: &Global, args: DemoArgs) -> Result<u8, Failure>
         return Ok(code);
     }
 
-    let after = demo.test("After").await?;
+    let after = demo.test("The test, after").await?;
     out(&report::where_to_look(demo.paint, &demo.ground, args.keep.is_some()));
     let is_fixed = match (&before, &after) {
         (Some(before), Some(after)) => !before.passed && after.passed,
@@ -115,6 +115,16 @@ impl Demo {
         env
     }
 
+    /// What `outrigger plugin list` says, or in short that there is nothing to run a plugin.
+    fn plugins(&self, plugins: &[PluginStatus]) -> String {
+        let Err(why) = &self.program else {
+            let inside = format!("file://{}/", self.ground.project().display());
+            return crate::plugin::table(plugins).replace(&inside, "");
+        };
+        let line = |plugin: &PluginStatus| format!("not loaded   {}  ({why})\n", plugin.id);
+        plugins.iter().map(line).collect()
+    }
+
     /// The turn itself and what is left of it.
     async fn turn(&self, agent: &Agent, line: &Line) -> Result<u8, Failure> {
         outrigger_server::serve_plugins(agent);
@@ -127,7 +137,7 @@ impl Demo {
         out(&report::heading(self.paint, "The turn, from its log"));
         out(&crate::session::conversation(agent.store(), &session, self.paint)?);
         out(&report::heading(self.paint, "The plugin"));
-        out(&crate::plugin::table(&plugins));
+        out(&self.plugins(&plugins));
         out(&report::hooks(agent.store(), &session.id, self.paint)?);
         let runs = |plugin: &PluginStatus| plugin.stage == Stage::Active;
         Ok(if self.program.is_ok() && !agent.config().plugins.is_empty() && !plugins.iter().all(runs) { exit::FAILED } else { code })

@@ -47,9 +47,9 @@ impl Line {
         let Progress { plugin, spec, stage, cause } = progress;
         match stage {
             Stage::Installing => self.say(&paint.dim(&format!("~ installing plugin {spec} …\n"))),
-            Stage::Failed => {
+            Stage::Failed | Stage::Off => {
                 let cause = cause.map(|c| format!("{} (while {})", c.message, c.at)).unwrap_or_default();
-                self.say(&format!("{} plugin {plugin} failed: {cause}\n", paint.bad("!")));
+                self.say(&format!("{} plugin {plugin} {stage}: {cause}\n", paint.bad("!")));
             }
             stage => tracing::info!("[plugin:{plugin}] {stage}"),
         }

@@ -62,7 +62,9 @@ pub(crate) fn logging(global: &Global) {
         None if global.print_logs => "info",
         None => "warn",
     };
-    let fallback = format!("warn,outrigger={level},outrigger_agent={level},outrigger_config={level},outrigger_js={level},outrigger_models={level},outrigger_plugins={level},outrigger_sandbox={level},outrigger_server={level},outrigger_store={level},outrigger_tools={level}");
+    // What keeps a plugin from running is shown by whoever loads it (`progress`).
+    let registry = if level == "warn" { "error" } else { level };
+    let fallback = format!("warn,outrigger_plugins::registry={registry},outrigger={level},outrigger_agent={level},outrigger_config={level},outrigger_js={level},outrigger_models={level},outrigger_plugins={level},outrigger_sandbox={level},outrigger_server={level},outrigger_store={level},outrigger_tools={level}");
     let filter = EnvFilter::try_from_env("OUTRIGGER_LOG").unwrap_or_else(|_| EnvFilter::new(fallback));
     tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).with_target(false).with_ansi(false).init();
 }

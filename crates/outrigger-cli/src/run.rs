@@ -92,6 +92,10 @@ pub(crate) async fn with_agent(agent: &Agent, args: &RunArgs, message: String, m
     for path in &args.files {
         parts.extend(Attachment { path: path.clone() }.parts()?);
     }
+    // Before a session is made for it: a model that is not there must leave nothing behind.
+    if let Some(model) = &model {
+        agent.models().resolve(model).map_err(outrigger_agent::AgentError::from)?;
+    }
     let (session, known) = session(agent, args, &message).await?;
     if known && let Some(turn) = agent.interrupted(&session.id)? {
         err(&Paint::for_stderr().dim("~ going on with the turn that was interrupted\n"));

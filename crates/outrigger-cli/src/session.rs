@@ -108,7 +108,15 @@ pub(crate) fn conversation(store: &Store, session: &Session, paint: Paint) -> Re
     let mut text = String::new();
     let mut conversation = Conversation::default();
     let messages: Vec<_> = events(store, &session.id)?.iter().flat_map(|event| conversation.on(event)).collect();
-    for message in merge_all(messages) {
+    let mut merged = merge_all(messages);
+    // The log has what became final first; identifiers are in the order in which the model said it.
+    merged.sort_by(|a, b| a.id.cmp(&b.id));
+    let mut after_tool = false;
+    for message in merged {
+        let is_tool = message.message_type == "tool_execution";
+        if std::mem::replace(&mut after_tool, is_tool) && !is_tool {
+            text.push('\n');
+        }
         match message.message_type.as_str() {
             "tool_execution" => text.push_str(&tool_text(&message, paint, &session.directory)),
             _ if message.role == "user" => text.push_str(&format!("\n{} {}\n\n", paint.bold(">"), message.content)),

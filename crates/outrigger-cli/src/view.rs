@@ -223,15 +223,14 @@ pub(crate) fn tool_text(message: &ConversationMessage, paint: Paint, directory: 
             let output = clip(&format!("{stdout}{stderr}"));
             format!("{} {}{code}{time}\n{output}", paint.bold("$"), input("command").unwrap_or(name))
         }
-        Some(Details::Diff { old_content, new_content, path }) => {
-            let path = shorten(path.as_deref().unwrap_or("file"));
-            format!("{} {}{time}\n{}", paint.bold("←"), shorten(&message.content), diff(&old_content, &new_content, &path, paint))
+        Some(Details::Diff { old_content, new_content, .. }) => {
+            format!("{} {}{time}\n{}", paint.bold("←"), shorten(&message.content), diff(&old_content, &new_content, paint))
         }
         Some(Details::FileList { files }) => {
             let count = files.len();
             let what = input("pattern").unwrap_or_default();
             let noun = if count == 1 { "file" } else { "files" };
-            format!("{} {name} {what:?} {}{time}\n", paint.bold("✱"), paint.dim(&format!("{count} {noun}")))
+            format!("{} {name} \"{what}\" {}{time}\n", paint.bold("✱"), paint.dim(&format!("{count} {noun}")))
         }
         None if message.content.starts_with("Read ") => format!("{} {}{time}\n", paint.bold("→"), shorten(&message.content)),
         None => {
@@ -251,8 +250,9 @@ fn clip(text: &str) -> String {
     shown
 }
 
-fn diff(old: &str, new: &str, path: &str, paint: Paint) -> String {
-    let text = TextDiff::from_lines(old, new).unified_diff().context_radius(3).header(path, path).to_string();
+/// The hunks of a unified diff; the file is named above them.
+fn diff(old: &str, new: &str, paint: Paint) -> String {
+    let text = TextDiff::from_lines(old, new).unified_diff().context_radius(3).to_string();
     clip(&text)
         .lines()
         .map(|line| match line.chars().next() {
@@ -303,8 +303,6 @@ mod tests {
         a
         b
         ← Updated a.txt  1 ms
-        --- a.txt
-        +++ a.txt
         @@ -1,2 +1,2 @@
          one
         -two

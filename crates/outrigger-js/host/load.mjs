@@ -1,11 +1,21 @@
 // From modules to hooks objects, by the rules of the reference (plugin-host-facts 3.3), tolerant where it breaks.
 
+import { existsSync } from "node:fs";
+import { fileURLToPath } from "node:url";
 import { argumentSchema } from "./zod.mjs";
 import { errorText, plain } from "./value.mjs";
 import { notify, notifyNow } from "./wire.mjs";
 
 const { Bun } = globalThis;
-const NEEDS_BUN = new Set(["ERR_UNKNOWN_FILE_EXTENSION", "ERR_UNSUPPORTED_DIR_IMPORT"]);
+// What Node refuses and Bun does not: TypeScript, folders and files named without their extension, and Bun's own modules.
+const NEEDS_BUN = new Set([
+  "ERR_UNKNOWN_FILE_EXTENSION",
+  "ERR_UNSUPPORTED_DIR_IMPORT",
+  "ERR_UNSUPPORTED_NODE_MODULES_TYPE_STRIPPING",
+  "ERR_UNSUPPORTED_TYPESCRIPT_SYNTAX",
+]);
+const BUN_ONLY = /Cannot find (?:package|module) 'bun'|Received protocol 'bun:'|\bBun is not defined|__require is not a function|needs Bun/;
+const EXTENSIONS = ["ts", "tsx", "js", "mjs", "cjs", "mts", "cts", "jsx", "json"];
 
 function isRecord(value) {
   return typeof value === "object" && value !== null && !Array.isArray(value);
@@ -45,10 +55,20 @@ function importFailure(error, init) {
   const text = errorText(error);
   const shared = text.match(/Cannot find (?:package|module) '((?:@opencode-ai\/(?:plugin|sdk)|zod)[^']*)'/);
   if (shared && !init.modules) return `${text}; run \`outrigger plugin setup\` to install ${shared[1]} for all plugins`;
-  if (!Bun && (NEEDS_BUN.has(error?.code) || text.includes("Cannot find package 'bun'"))) {
-    return `${text}; this plugin needs Bun: run \`outrigger plugin setup\``;
-  }
-  return text;
+  return needsBun(error, text) ? `${text}; this plugin needs Bun: run \`outrigger plugin setup\`` : text;
+}
+
+function needsBun(error, text) {
+  if (Bun) return false;
+  return NEEDS_BUN.has(error?.code) || BUN_ONLY.test(text) || lacksExtension(error, text);
+}
+
+// `import "./src/plugin"`, where that is a file with an extension or a folder with an index file.
+function lacksExtension(error, text) {
+  if (error?.code !== "ERR_MODULE_NOT_FOUND") return false;
+  const named = text.match(/Cannot find module '([^']+)'/)?.[1] ?? "";
+  const path = named.startsWith("file:") ? fileURLToPath(named) : named;
+  return path.startsWith("/") && EXTENSIONS.some((extension) => existsSync(`${path}.${extension}`) || existsSync(`${path}/index.${extension}`));
 }
 
 // Names of the hook functions, a class's methods too. Reading a value may run a getter of the plugin.
@@ -84,7 +104,8 @@ async function start(entry, { found }, input, init, problems) {
     try {
       hooks = await start(input, entry.options ?? undefined);
     } catch (error) {
-      problems.push({ stage: "server", message: `export \`${name}\`: ${errorText(error)}` });
+      const message = `export \`${name}\`: ${errorText(error)}`;
+      problems.push({ stage: "server", message, needs_bun: needsBun(error, message) });
       continue;
     }
     // Exported helpers are called like plugins and answer anything; one that gives its input back has no hooks.
@@ -123,7 +144,10 @@ export async function load(init, input, call) {
     const began = performance.now();
     const problems = [];
     let instances = [];
-    if (error !== undefined) problems.push({ stage: "import", message: importFailure(error, init) });
+    if (error !== undefined) {
+      const message = importFailure(error, init);
+      problems.push({ stage: "import", message, needs_bun: needsBun(error, message) });
+    }
     else {
       const candidates = servers(module, entry);
       problems.push(...candidates.problems.map((message) => ({ stage: "export", message })));

@@ -120,6 +120,12 @@ pub enum PluginError {
         /// What happened.
         message: String,
     },
+    /// There is no Bun and it could not be fetched.
+    #[error("Bun {} could not be installed: {message}", crate::bun::BUN_VERSION)]
+    Bun {
+        /// What happened.
+        message: String,
+    },
     /// No JS runtime, or one that is too old.
     #[error("plugins need a JavaScript runtime: {message}")]
     NoRuntime {
@@ -231,6 +237,7 @@ impl PluginError {
             Self::Install { .. } => "plugin.install",
             Self::NotInstalled { .. } => "plugin.not_installed",
             Self::Cache { .. } => "plugin.cache",
+            Self::Bun { .. } => "plugin.bun",
             Self::NoRuntime { .. } => "plugin.no_runtime",
             Self::Process { .. } => "plugin.process",
             Self::Load { stage, .. } => match stage.as_str() {
@@ -263,12 +270,38 @@ impl PluginError {
                 "install Bun (`npm install -g bun`) or npm, or set OUTRIGGER_BUN to Bun's path"
             }
             Self::Install { .. } => "check the name and version, the network and your .npmrc",
+            Self::Bun { .. } => {
+                "check the network and your .npmrc and run `outrigger plugin setup`, or install Bun and set OUTRIGGER_BUN to its path"
+            }
             Self::Hung { .. } => "raise the load deadline if the plugin is only slow",
             Self::Off { .. } => "remove the plugin named above, then start again",
             Self::NoRuntime { hint, .. } => return hint.clone(),
             _ => return None,
         };
         Some(text.to_owned())
+    }
+
+    /// The same, of a plugin that needed Bun, with why there is none.
+    #[must_use]
+    pub(crate) fn because(&self, reason: &str) -> Self {
+        match self {
+            Self::NoRuntime { message, hint } => Self::NoRuntime {
+                message: format!("{message}; {reason}"),
+                hint: hint.clone(),
+            },
+            Self::Load {
+                plugin,
+                stage,
+                message,
+            } => Self::Load {
+                plugin: plugin.clone(),
+                stage: stage.clone(),
+                message: format!("{message}; {reason}"),
+            },
+            other => Self::Bun {
+                message: format!("{reason} ({other})"),
+            },
+        }
     }
 
     /// It is left out on purpose, as the reference leaves it out; this is not a failure.

@@ -113,6 +113,24 @@ impl Installer {
         self.run(spawner, spec_for, dir, spec).await
     }
 
+    /// As [`Installer::install`], but a registry that cannot be reached is given up on at the second attempt: for what a
+    /// start waits for and can do without. npm's own way takes more than a minute.
+    pub(crate) async fn install_once(
+        &self,
+        spawner: &Spawner,
+        dir: &Path,
+        spec: &str,
+    ) -> Result<(), PluginError> {
+        match self {
+            Self::Bun(_) => self.install(spawner, dir, spec).await,
+            Self::Npm(npm) => {
+                let command =
+                    npm_install(npm).args(["--fetch-retries=1", "--fetch-retry-mintimeout=1000"]);
+                self.run(spawner, command, dir, spec).await
+            }
+        }
+    }
+
     async fn run(
         &self,
         spawner: &Spawner,

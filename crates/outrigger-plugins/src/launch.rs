@@ -26,6 +26,7 @@ use crate::status::Stage;
 const HELLO: Duration = Duration::from_secs(10);
 
 /// What every process of a project is started with.
+#[derive(Clone)]
 pub(crate) struct Launch {
     pub(crate) runtime: JsRuntime,
     pub(crate) spawner: Spawner,

@@ -10,6 +10,8 @@
 
 #![cfg_attr(not(test), warn(clippy::indexing_slicing))]
 
+mod bun;
+mod choose;
 mod error;
 mod grants;
 mod group;
@@ -30,6 +32,8 @@ mod spec;
 mod status;
 mod tools;
 
+pub use bun::{BUN_SPEC, BUN_VERSION, bun_path, setup_bun};
+pub use choose::setup_runtime;
 pub use error::PluginError;
 pub use install::{Cache, InstalledPackage};
 pub use installer::Installer;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
 use futures_util::future::join_all;
@@ -17,6 +17,7 @@ use outrigger_sandbox::Spawner;
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
+use crate::choose::{self, Fetch};
 use crate::error::PluginError;
 use crate::group::Group;
 use crate::install::Cache;
@@ -77,12 +78,28 @@ pub(crate) struct Inner {
     pub(crate) registry: Arc<Registry>,
     pub(crate) settings: PluginSettings,
     pub(crate) now: fn() -> Millis,
-    groups: OnceLock<BTreeMap<u64, Arc<Group>>>,
+    groups: RwLock<BTreeMap<u64, Arc<Group>>>,
 }
 
 impl Inner {
     pub(crate) fn group(&self, key: u64) -> Option<Arc<Group>> {
-        self.groups.get()?.get(&key).cloned()
+        let groups = self.groups.read().unwrap_or_else(PoisonError::into_inner);
+        groups.get(&key).cloned()
+    }
+
+    fn groups(&self) -> Vec<Arc<Group>> {
+        let groups = self.groups.read().unwrap_or_else(PoisonError::into_inner);
+        groups.values().cloned().collect()
+    }
+
+    /// Starts the processes side by side. They are known before: a restart may need them.
+    async fn run(&self, fresh: Vec<Arc<Group>>) {
+        let known = fresh.iter().map(|group| (group.key, Arc::clone(group)));
+        self.groups
+            .write()
+            .unwrap_or_else(PoisonError::into_inner)
+            .extend(known);
+        join_all(fresh.iter().map(|group| group.live())).await;
     }
 }
 
@@ -110,16 +127,22 @@ impl Plugins {
             registry: Arc::clone(&registry),
             settings: options.settings.clone(),
             now: options.now,
-            groups: OnceLock::new(),
+            groups: RwLock::default(),
         });
-        let groups = start(&options, &registry).await;
-        let running = groups
-            .iter()
-            .map(|group| (group.key, Arc::clone(group)))
-            .collect();
-        // Set before anything is started: a restart may need it.
-        let _ = inner.groups.set(running);
-        join_all(groups.iter().map(|group| group.live())).await;
+        if let Some(started) = start(&options, &registry).await {
+            let Started {
+                launch,
+                groups,
+                fetch,
+            } = started;
+            let next = groups.len() + 1;
+            inner.run(groups).await;
+            let waiting = registry.waiting();
+            if let (false, Some(fetch)) = (waiting.is_empty(), fetch) {
+                let fresh = under_bun(waiting, &launch, fetch, next as u64).await;
+                inner.run(fresh).await;
+            }
+        }
         Self(inner)
     }
 
@@ -130,7 +153,7 @@ impl Plugins {
             registry: Arc::new(Registry::new(Vec::new(), Arc::new(|_| {}))),
             settings: PluginSettings::default(),
             now: || 0,
-            groups: OnceLock::new(),
+            groups: RwLock::default(),
         }))
     }
 
@@ -190,8 +213,8 @@ impl Plugins {
     /// Lets all plugins dispose of what they hold and ends their processes, by force at the deadline. Nothing is called
     /// afterwards.
     pub async fn dispose(&self, deadline: Duration) {
-        let groups = self.0.groups.get().into_iter().flat_map(BTreeMap::values);
-        join_all(groups.map(|group| group.close(deadline))).await;
+        let groups = self.0.groups();
+        join_all(groups.iter().map(|group| group.close(deadline))).await;
     }
 
     /// Every plugin of the configuration, in load order.
@@ -216,22 +239,36 @@ impl Plugins {
     }
 }
 
+/// Processes that are to be started, and what may still be done for plugins that fail in them.
+struct Started {
+    launch: Arc<Launch>,
+    groups: Vec<Arc<Group>>,
+    fetch: Option<Fetch>,
+}
+
 /// Resolves all plugins and says which process each is to live in; starts none yet.
-async fn start(options: &LoadOptions, registry: &Arc<Registry>) -> Vec<Arc<Group>> {
-    let runtime = match options.settings.runtime(&options.runtimes) {
-        Ok(runtime) => runtime,
-        Err(error) => {
-            fail_all(options, registry, &error);
-            return Vec::new();
+async fn start(options: &LoadOptions, registry: &Arc<Registry>) -> Option<Started> {
+    if options.plugins.is_empty() {
+        return None;
+    }
+    let found = options.settings.runtime(&options.runtimes);
+    let mut fetch = Fetch::allowed(options, &found);
+    let bun = match &found {
+        Ok(runtime) => (runtime.kind == RuntimeKind::Bun).then(|| runtime.path.clone()),
+        Err(error) if fetch.is_none() => {
+            fail_all(options, registry, error);
+            return None;
         }
+        Err(_) => None,
     };
-    let bun = (runtime.kind == RuntimeKind::Bun).then(|| runtime.path.clone());
     let installer = Installer::find_in(bun.as_deref(), &options.runtimes.path);
     let cache = Cache::new(&options.cache, installer.clone(), options.spawner.clone());
     resolve_all(options, registry, &cache).await;
-    let groups = divide(registry);
-    if groups.is_empty() {
-        return Vec::new();
+    let runtime = choose::runtime(registry, found, fetch.as_mut(), &options.spawner).await?;
+    let all: Vec<usize> = (0..registry.len()).collect();
+    let divided = divide(registry, &all);
+    if divided.is_empty() {
+        return None;
     }
     let launch = Arc::new(Launch {
         runtime,
@@ -250,13 +287,52 @@ async fn start(options: &LoadOptions, registry: &Arc<Registry>) -> Vec<Arc<Group
         user_config: options.user_config.clone(),
         registry: Arc::clone(registry),
     });
+    let groups = groups(&launch, divided, 1);
+    Some(Started {
+        launch,
+        groups,
+        fetch,
+    })
+}
+
+fn groups(launch: &Arc<Launch>, divided: Divided, first: u64) -> Vec<Arc<Group>> {
     let group = |(key, (name, members)): (u64, (String, Vec<usize>))| {
-        members
-            .iter()
-            .for_each(|index| registry.assign(*index, key));
-        Group::new(key, name, Arc::clone(&launch), members)
+        for index in &members {
+            launch.registry.assign(*index, key);
+        }
+        Group::new(key, name, Arc::clone(launch), members)
     };
-    (1..).zip(groups).map(group).collect()
+    (first..).zip(divided).map(group).collect()
+}
+
+/// Processes under Bun, fetched now, for plugins that turned out to need it. The others stay where they are.
+async fn under_bun(
+    waiting: Vec<(usize, PluginError)>,
+    launch: &Launch,
+    mut fetch: Fetch,
+    first: u64,
+) -> Vec<Arc<Group>> {
+    match fetch.bun().await {
+        Ok(runtime) => {
+            let launch = Arc::new(Launch {
+                runtime,
+                ..launch.clone()
+            });
+            let members: Vec<usize> = waiting.iter().map(|(index, _)| *index).collect();
+            let mut divided = divide(&launch.registry, &members);
+            for (name, _) in &mut divided {
+                // Its private folder is not that of the process under Node.
+                name.push_str("-bun");
+            }
+            groups(&launch, divided, first)
+        }
+        Err(reason) => {
+            for (index, error) in waiting {
+                launch.registry.fail(index, &error.because(&reason));
+            }
+            Vec::new()
+        }
+    }
 }
 
 // What is skipped anyway is listed as skipped, not as a victim of the missing runtime.
@@ -330,12 +406,15 @@ pub async fn resolve(
     Ok(resolved)
 }
 
+/// Names of processes and the plugins in them.
+type Divided = Vec<(String, Vec<usize>)>;
+
 /// Which plugins share a process: all but those that ask for one of their own or are security-critical (architecture,
 /// section 5). Load order is kept within a process.
-fn divide(registry: &Registry) -> Vec<(String, Vec<usize>)> {
+fn divide(registry: &Registry, members: &[usize]) -> Divided {
     let mut shared = Vec::new();
     let mut own = Vec::new();
-    for index in 0..registry.len() {
+    for &index in members {
         let ready = registry.with(index, |plugin| {
             let alone = plugin.rules.own_process || plugin.rules.fail_closed;
             plugin.resolved.as_ref().map(|_| (plugin.id.clone(), alone))

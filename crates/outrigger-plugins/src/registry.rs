@@ -1,7 +1,8 @@
 //! The plugins of a project: how far each is, what it brought, and who is called at which point.
 
 use std::collections::HashMap;
-use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use outrigger_kernel::hooks;
 use outrigger_protocol::rpc::{HandlerRef, Instance, LoadedPlugin, PluginTool};
@@ -69,9 +70,18 @@ struct Inner {
     table: HashMap<&'static str, Arc<[Bound]>>,
 }
 
+/// What becomes of a plugin that failed under Node and would run under Bun.
+enum Bun {
+    /// It has failed, and this is why there is no Bun, where that is known.
+    None(Option<String>),
+    /// It waits, since Bun may be fetched yet.
+    MayCome(Vec<(usize, PluginError)>),
+}
+
 /// All plugins, in load order.
 pub(crate) struct Registry {
     inner: RwLock<Inner>,
+    bun: Mutex<Bun>,
     progress: ProgressFn,
 }
 
@@ -82,6 +92,7 @@ impl Registry {
                 plugins,
                 table: HashMap::new(),
             }),
+            bun: Mutex::new(Bun::None(None)),
             progress,
         };
         for index in 0..registry.len() {
@@ -163,6 +174,44 @@ impl Registry {
         });
     }
 
+    /// The modules of the plugins whose files are there.
+    pub(crate) fn resolved_files(&self) -> Vec<(usize, PathBuf)> {
+        let inner = self.read();
+        let plugins = inner.plugins.iter().enumerate();
+        let file = |(index, plugin): (usize, &Plugin)| {
+            Some((index, plugin.resolved.as_ref()?.file.clone()))
+        };
+        plugins.filter_map(file).collect()
+    }
+
+    fn bun(&self) -> std::sync::MutexGuard<'_, Bun> {
+        self.bun.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Bun is not there and cannot be had.
+    pub(crate) fn no_bun(&self, reason: String) {
+        *self.bun() = Bun::None(Some(reason));
+    }
+
+    /// From now on plugins that need Bun are kept instead of failed, until [`Registry::waiting`].
+    pub(crate) fn may_wait_for_bun(&self) {
+        *self.bun() = Bun::MayCome(Vec::new());
+    }
+
+    /// The plugins that wait for Bun, with what they failed by. From now on none waits.
+    pub(crate) fn waiting(&self) -> Vec<(usize, PluginError)> {
+        match std::mem::replace(&mut *self.bun(), Bun::None(None)) {
+            Bun::MayCome(mut waiting) => {
+                waiting.sort_by_key(|(index, _)| *index);
+                waiting
+            }
+            none @ Bun::None(_) => {
+                *self.bun() = none;
+                Vec::new()
+            }
+        }
+    }
+
     pub(crate) fn assign(&self, index: usize, group: u64) {
         self.change(index, |plugin| plugin.group = Some(group));
     }
@@ -202,13 +251,18 @@ impl Registry {
         let Some(id) = self.with(index, |plugin| plugin.id.clone()) else {
             return false;
         };
-        if let (true, Some(problem)) = (loaded.instances.is_empty(), loaded.problems.first()) {
+        let problems = &loaded.problems;
+        let decisive = problems.iter().find(|problem| problem.needs_bun);
+        if let (true, Some(problem)) = (
+            loaded.instances.is_empty(),
+            decisive.or_else(|| problems.first()),
+        ) {
             let error = PluginError::Load {
                 plugin: id,
                 stage: problem.stage.clone(),
                 message: problem.message.clone(),
             };
-            self.fail(index, &error);
+            self.not_loaded(index, error, problem.needs_bun);
             return false;
         }
         let mut warnings: Vec<String> = loaded
@@ -227,6 +281,18 @@ impl Registry {
         });
         self.stage(index, Stage::Active);
         true
+    }
+
+    fn not_loaded(&self, index: usize, error: PluginError, needs_bun: bool) {
+        let error = match &mut *self.bun() {
+            Bun::MayCome(waiting) if needs_bun => {
+                waiting.push((index, error));
+                return;
+            }
+            Bun::None(Some(reason)) if needs_bun => error.because(reason),
+            _ => error,
+        };
+        self.fail(index, &error);
     }
 
     /// Who is called at a point, in the order in which they are called; `None` when nobody is.
@@ -289,14 +355,9 @@ impl Registry {
 
 impl Plugin {
     fn status(&self) -> PluginStatus {
-        let hooks = self
-            .instances
-            .iter()
-            .flat_map(|instance| instance.hooks.iter().cloned());
-        let tools = self
-            .instances
-            .iter()
-            .flat_map(|instance| instance.tools.iter().map(|tool| tool.name.clone()));
+        let hooks = self.instances.iter().flat_map(|i| i.hooks.iter());
+        let hooks = hooks.filter(|name| hooks::by_opencode(name).is_some());
+        let tools = self.instances.iter().flat_map(|i| i.tools.iter());
         PluginStatus {
             id: self.id.clone(),
             spec: self.spec.clone(),
@@ -304,15 +365,19 @@ impl Plugin {
             stage: self.stage,
             cause: self.cause.clone(),
             warnings: self.warnings.clone(),
-            hooks: hooks
-                .filter(|name| hooks::by_opencode(name).is_some())
-                .collect(),
-            tools: tools.collect(),
+            hooks: each_once(hooks),
+            tools: each_once(tools.map(|tool| &tool.name)),
             pid: None,
             generation: 0,
             load_ms: self.load_ms,
         }
     }
+}
+
+// A plugin with several hooks objects may have the same hook in each of them.
+fn each_once<'a>(names: impl Iterator<Item = &'a String>) -> Vec<String> {
+    let mut seen = std::collections::HashSet::new();
+    names.filter(|name| seen.insert(*name)).cloned().collect()
 }
 
 impl Inner {
@@ -448,11 +513,49 @@ mod tests {
     }
 
     #[test]
+    fn hooks_of_several_instances_are_listed_once_and_called_each() {
+        let registry = registry(&[PluginRules::default()]);
+        assert!(registry.adopt(0, loaded(&[&["event", "chat.message"], &["event"]])));
+        assert_eq!(
+            registry.list()[0].1.hooks.join(" "),
+            "event chat.message"
+        );
+        assert_eq!(order(&registry, "session.on_event"), "p0.0:event p0.1:event");
+    }
+
+    #[test]
+    fn a_plugin_that_needs_bun_waits_while_it_may_come() {
+        let registry = registry(&[PluginRules::default()]);
+        let problem = |needs_bun| LoadedPlugin {
+            problems: vec![Problem {
+                stage: "import".into(),
+                message: "no bun here".into(),
+                needs_bun,
+            }],
+            ..LoadedPlugin::default()
+        };
+        registry.may_wait_for_bun();
+        assert!(!registry.adopt(0, problem(true)));
+        assert_eq!(registry.list()[0].1.stage, Stage::Found);
+        assert_eq!(registry.waiting().len(), 1);
+        assert!(registry.waiting().is_empty());
+
+        registry.no_bun("the registry is away".into());
+        assert!(!registry.adopt(0, problem(true)));
+        let cause = registry.list()[0].1.cause.clone().unwrap();
+        insta::assert_snapshot!(cause.message, @"plugin p0 failed at import: no bun here; the registry is away");
+        registry.may_wait_for_bun();
+        assert!(!registry.adopt(0, problem(false)));
+        assert!(registry.waiting().is_empty());
+    }
+
+    #[test]
     fn a_plugin_without_instances_fails_by_its_first_problem() {
         let registry = registry(&[PluginRules::default(), PluginRules::default()]);
         let problem = Problem {
             stage: "import".into(),
             message: "Unexpected token".into(),
+            needs_bun: false,
         };
         assert!(!registry.adopt(
             0,

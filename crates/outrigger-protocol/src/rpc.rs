@@ -171,7 +171,7 @@ pub struct Problem {
     /// What happened.
     pub message: String,
     /// It comes of running under Node: under Bun the plugin may work.
-    #[serde(default, skip_serializing_if = "is_false")]
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub needs_bun: bool,
 }
 

@@ -102,7 +102,7 @@ impl ToolError {
     pub fn hint(&self) -> Option<String> {
         match self {
             Self::InvalidRewrite { .. } => {
-                Some("`outrigger plugin trace` shows which plugin changed the arguments".to_owned())
+                Some("`outrigger plugin list` names the plugins with a `tool.execute.before` hook; run with --pure to do without them".to_owned())
             }
             Self::Denied(_) => Some(
                 "allow it under `permission` in opencode.json, or run with a terminal to be asked"

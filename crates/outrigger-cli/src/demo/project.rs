@@ -23,7 +23,7 @@ const FILES: [(&str, &str); 6] = [
 const GIT_FOLDERS: [&str; 2] = [".git/objects", ".git/refs"];
 
 /// What of it is worth looking at.
-pub(super) const LISTING: &str = "stats.js  test.js  package.json  opencode.json  .opencode/plugin/demo.js";
+pub(super) const LISTING: &str = "stats.js  test.js  opencode.json  .opencode/plugin/demo.js";
 
 /// Variables that name folders, with the folder beside the project that each is set to.
 pub(super) const FOLDERS: [(&str, &str); 6] = [

@@ -132,7 +132,7 @@ pub(super) fn where_to_look(paint: Paint, ground: &Ground, kept: bool) -> String
         text.push_str(&if kept { format!("{what}\n    {why}\n") } else { format!("{what:<30} {why}\n") });
     }
     if !kept {
-        text.push_str(&paint.dim("The project is gone; `outrigger demo --keep PATH` leaves it there to be looked at.\n"));
+        text.push_str(&paint.dim("`outrigger demo --keep PATH` leaves project and session there to be looked at.\n"));
     }
     text
 }

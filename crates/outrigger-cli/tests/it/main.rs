@@ -10,6 +10,7 @@ mod bad_plugins;
 mod cancel;
 mod commands;
 mod crash;
+mod demo;
 mod files;
 mod hooks;
 mod hooks_bad;

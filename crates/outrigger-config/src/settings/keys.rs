@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use super::{Environment, ChatMessage, Isolation, JsRuntime, Plugin, Sandbox, Settings};
+use super::{ChatMessage, Environment, Install, Isolation, JsRuntime, Plugin, Sandbox, Settings};
 
 /// What a setting may be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -141,7 +141,7 @@ macro_rules! key {
 
 /// Every setting but those of single plugins.
 pub const KEYS: &[Key<Settings>] = &[
-    key!(trust "sandbox", Kind::Word(&["on", "off"]), "run plugins and tools in a box", |s, v| {
+    key!(trust "sandbox", Kind::Word(&["on", "off"]), "run plugin processes in a box", |s, v| {
         s.sandbox = if v.text() == "off" { Sandbox::Off } else { Sandbox::On };
     }),
     key!(
@@ -160,6 +160,9 @@ pub const KEYS: &[Key<Settings>] = &[
     key!(trust "js.node", Kind::Program, "path of Node", |s, v| s.js.node = Some(PathBuf::from(v.text()))),
     key!(trust "js.environment", Kind::Word(&["user", "list"]), "which environment variables plugins get", |s, v| {
         s.js.environment = if v.text() == "list" { Environment::List } else { Environment::User };
+    }),
+    key!(trust "js.install", Kind::Word(&["auto", "never"]), "fetch Bun when a plugin needs it and none is there", |s, v| {
+        s.js.install = if v.text() == "never" { Install::Never } else { Install::Auto };
     }),
     key!(
         "deadlines.fast_ms",

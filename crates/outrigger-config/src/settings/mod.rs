@@ -63,6 +63,19 @@ pub struct Js {
     pub node: Option<PathBuf>,
     /// Which environment variables plugin processes get.
     pub environment: Environment,
+    /// Whether Bun may be fetched from npm.
+    pub install: Install,
+}
+
+/// `js.install`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Install {
+    /// Once, when a plugin needs Bun and there is none.
+    #[default]
+    Auto,
+    /// Only by `outrigger plugin setup`.
+    Never,
 }
 
 /// `js.environment`.
@@ -198,7 +211,7 @@ impl Default for Tools {
 /// `[agent]`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Agent {
-    /// Most steps of a turn; as many as it takes when unset. An agent's own `steps` counts first.
+    /// Most steps of a turn; 200 when unset. An agent's own `steps` counts first.
     pub max_steps: Option<u64>,
 }
 

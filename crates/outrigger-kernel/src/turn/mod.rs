@@ -9,6 +9,7 @@
 
 mod ends;
 mod parts;
+mod prompt;
 mod resume;
 mod tools;
 
@@ -31,7 +32,7 @@ use outrigger_protocol::model::Usage;
 use outrigger_protocol::session::SessionStatus;
 use outrigger_protocol::tool::ToolCall;
 use outrigger_protocol::turn::{
-    Begin, Effect, EffectId, HookPayload, Input, KnownTool, ModelSignal, SessionPatch, TurnOutcome,
+    Begin, Effect, EffectId, HookPayload, Input, KnownTool, ModelSignal, SessionPatch,
 };
 use serde_json::{Value, json};
 
@@ -212,74 +213,6 @@ impl Turn {
             point: point.to_string(),
             payload,
         });
-    }
-
-    // ---- from the prompt to the first step ----
-
-    fn start(&mut self, out: &mut Vec<Effect>) {
-        if let Some(command) = self.begin.command.clone() {
-            let payload = HookPayload {
-                input: json!({ "command": command.name, "sessionID": self.begin.session_id, "arguments": command.arguments }),
-                output: json!({ "parts": self.begin.parts }),
-            };
-            self.hooks("run.before_command", Some(payload), out);
-        } else {
-            self.offer_user_message(self.begin.parts.clone(), out);
-        }
-    }
-
-    fn offer_user_message(
-        &mut self,
-        drafts: Vec<outrigger_protocol::session::PartInput>,
-        out: &mut Vec<Effect>,
-    ) {
-        let at = self.user.time.created;
-        let parts: Vec<Part> = drafts
-            .into_iter()
-            .map(|draft| Part {
-                id: draft.id.unwrap_or_else(|| self.ids.part(at)),
-                session_id: self.begin.session_id.clone(),
-                message_id: self.user.id.clone(),
-                kind: draft.kind,
-            })
-            .collect();
-        out.push(Effect::PatchSession {
-            patch: SessionPatch {
-                agent: Some(self.begin.agent.clone()),
-                model: Some(self.begin.model.clone()),
-                ..SessionPatch::default()
-            },
-        });
-        let payload = HookPayload {
-            input: self.begin.requested.clone(),
-            output: json!({ "message": MessageInfo::User(self.user.clone()), "parts": parts }),
-        };
-        self.offered = parts;
-        self.hooks("run.before_start", Some(payload), out);
-    }
-
-    fn store_user_message(&mut self, at: Millis, output: Option<Value>, out: &mut Vec<Effect>) {
-        let (user, parts) = self.read_back_user(at, output);
-        self.user = user;
-        out.push(self.publish_user());
-        for part in parts {
-            out.push(self.publish_part(at, part));
-        }
-        out.push(Effect::PatchSession {
-            patch: SessionPatch::default(),
-        });
-        if self.begin.no_reply {
-            self.done = true;
-            out.push(Effect::Finish {
-                outcome: TurnOutcome::Done { message_id: None },
-            });
-            return;
-        }
-        if self.stopping() {
-            return;
-        }
-        out.push(self.status(SessionStatus::Busy));
-        self.next_step(at, out);
     }
 
     // ---- steps ----

@@ -7,9 +7,7 @@ use alloc::vec::Vec;
 use outrigger_protocol::Millis;
 use outrigger_protocol::event::Event;
 use outrigger_protocol::id::PartId;
-use outrigger_protocol::message::{
-    MessageInfo, Part, PartKind, PartTime, ReasoningPart, TextPart, ToolState, UserMessage,
-};
+use outrigger_protocol::message::{Part, PartKind, PartTime, ReasoningPart, TextPart, ToolState};
 use outrigger_protocol::turn::{Effect, HookPayload};
 use serde_json::{Value, json};
 
@@ -202,57 +200,5 @@ impl Turn {
                 out.push(self.keep_part(at, part));
             }
         }
-    }
-
-    /// The user message and its parts as the hooks left them. What cannot be read any more is as it was; parts that a
-    /// plugin added get the identifiers that they lack (two never share one); the message keeps its own.
-    pub(super) fn read_back_user(
-        &mut self,
-        at: Millis,
-        output: Option<Value>,
-    ) -> (UserMessage, Vec<Part>) {
-        let Some(mut output) = output else {
-            return (self.user.clone(), self.offered.clone());
-        };
-        let user = match output
-            .get_mut("message")
-            .map(Value::take)
-            .map(serde_json::from_value)
-        {
-            Some(Ok(MessageInfo::User(changed))) => UserMessage {
-                id: self.user.id.clone(),
-                session_id: self.user.session_id.clone(),
-                ..changed
-            },
-            _ => self.user.clone(),
-        };
-        let raw = match output.get_mut("parts").map(Value::take) {
-            Some(Value::Array(raw)) => raw,
-            _ => return (user, self.offered.clone()),
-        };
-        let mut parts: Vec<Part> = Vec::new();
-        for mut value in raw {
-            let Some(fields) = value.as_object_mut() else {
-                continue;
-            };
-            let given = fields
-                .get("id")
-                .and_then(Value::as_str)
-                .filter(|id| !id.is_empty())
-                .map(ToString::to_string);
-            let id = match given {
-                Some(id) if !parts.iter().any(|part| part.id.0 == id) => id,
-                _ => self.ids.part(at).0,
-            };
-            fields.insert("id".to_string(), Value::String(id.clone()));
-            fields.insert(
-                "sessionID".to_string(),
-                Value::String(user.session_id.0.clone()),
-            );
-            fields.insert("messageID".to_string(), Value::String(user.id.0.clone()));
-            let before = || self.offered.iter().find(|part| part.id.0 == id).cloned();
-            parts.extend(serde_json::from_value(value).ok().or_else(before));
-        }
-        (user, parts)
     }
 }

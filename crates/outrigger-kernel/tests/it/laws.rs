@@ -12,7 +12,8 @@ use proptest::prelude::*;
 use serde_json::json;
 
 use crate::drive::{failed, known_tools};
-use crate::world::{Script, Stored, World, script};
+use crate::script::{Script, script};
+use crate::world::{Stored, World};
 
 /// Runs a script to its end, cancelled after so many steps if it gets that far.
 fn run(script: Script, random: u64, cancel: Option<usize>) -> World {

@@ -1,16 +1,27 @@
 //! The kernel's laws, from outside: what a chain, a turn and a merger promise whatever comes in.
 
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "helpers of tests are tests"
+)]
+
 mod chain;
+mod chain_laws;
 mod drive;
 mod gold;
 mod guard;
 mod invariant;
 mod laws;
+mod lines;
 mod merge;
 mod merge_laws;
+mod merge_pass;
 mod resume;
+mod script;
 mod turn;
 mod turn_ends;
+mod turn_stops;
 mod world;
 
 /// Few cases, so that the whole binary runs in seconds; what a failure was is in its message.

@@ -9,7 +9,8 @@ use outrigger_protocol::turn::Effect;
 use proptest::prelude::*;
 use serde_json::json;
 
-use crate::world::{World, script};
+use crate::script::script;
+use crate::world::World;
 
 fn messages() -> impl Strategy<Value = Vec<ConversationMessage>> {
     let kind = prop::sample::select(vec!["tool_use", "tool_result", "text", "tool_execution"]);

@@ -13,7 +13,8 @@ use outrigger_protocol::turn::{Effect, EffectId, Input, ModelSignal};
 use proptest::prelude::*;
 
 use crate::drive::known_tools;
-use crate::world::{Script, Stored, World, script};
+use crate::script::{Script, script};
+use crate::world::{Stored, World};
 
 fn advance(script: Script, random: u64, steps: usize) -> World {
     let mut world = World::new(script, random);

@@ -11,119 +11,11 @@ use outrigger_protocol::hook::Block;
 use outrigger_protocol::id::{MessageId, PartId};
 use outrigger_protocol::message::{MessageInfo, NamedError, Part};
 use outrigger_protocol::tool::{ToolCall, ToolOutcome, ToolOutput};
-use outrigger_protocol::turn::{Begin, Effect, EffectId, Input, ModelSignal};
-use proptest::prelude::*;
+use outrigger_protocol::turn::{Effect, EffectId, Input, ModelSignal};
 use serde_json::{Value, json};
 
-use crate::drive::{begin, failed, known_tools, usage};
-
-// ---- scripts ----
-
-#[derive(Clone, Debug)]
-pub(crate) enum Say {
-    Text {
-        text: String,
-        open: bool,
-    },
-    Thought {
-        text: String,
-        open: bool,
-    },
-    Call {
-        id: String,
-        tool: String,
-        raw: String,
-        unfinished: bool,
-    },
-}
-
-#[derive(Clone, Debug)]
-pub(crate) struct Request {
-    pub(crate) says: Vec<Say>,
-    pub(crate) fails: bool,
-}
-
-#[derive(Clone, Debug)]
-pub(crate) struct Script {
-    pub(crate) begin: Begin,
-    pub(crate) requests: Vec<Request>,
-    /// A hook at this point refuses, the nth time it is reached.
-    pub(crate) block: Option<(&'static str, usize)>,
-    /// Tools and the model report at once when they are told to stop.
-    pub(crate) obeys: bool,
-}
-
-fn say() -> impl Strategy<Value = Say> {
-    let tool = prop::sample::select(vec!["read", "glob", "bash", "write", "Bash", "nosuch"]);
-    let id = prop::sample::select(vec!["", "a", "b", "c", "d", "used"]);
-    let raw = prop::sample::select(vec![
-        "{}",
-        "",
-        "{broken",
-        r#"{"n":1}"#,
-        r#"{"n":2}"#,
-        r#"{"n":3,"x":[1.5]}"#,
-    ]);
-    prop_oneof![
-        2 => ("[a-z]{0,4} ?", prop::bool::weighted(0.1)).prop_map(|(text, open)| Say::Text { text, open }),
-        1 => ("[a-z]{0,4}", prop::bool::weighted(0.1)).prop_map(|(text, open)| Say::Thought { text, open }),
-        3 => (id, tool, raw, prop::bool::weighted(0.1)).prop_map(|(id, tool, raw, unfinished)| Say::Call {
-            id: id.to_owned(), tool: tool.to_owned(), raw: raw.to_owned(), unfinished,
-        }),
-    ]
-}
-
-pub(crate) fn script() -> impl Strategy<Value = Script> {
-    let request = (
-        prop::collection::vec(say(), 0..5),
-        prop::bool::weighted(0.08),
-    )
-        .prop_map(|(says, fails)| Request { says, fails });
-    let points = vec![
-        "run.before_command",
-        "run.before_start",
-        "llm.before_messages",
-        "llm.before_headers",
-        "llm.after_text",
-    ];
-    let block = prop::option::weighted(0.15, (prop::sample::select(points), 0..3_usize));
-    let flags = (
-        any::<bool>(),
-        prop::bool::weighted(0.05),
-        any::<bool>(),
-        1..6_u32,
-        any::<u64>(),
-    );
-    (
-        prop::collection::vec(request, 1..5),
-        block,
-        any::<bool>(),
-        flags,
-    )
-        .prop_map(|(requests, block, obeys, flags)| {
-            let (title, no_reply, command, max_steps, seed) = flags;
-            let command = command.then(|| outrigger_protocol::turn::CommandCall {
-                name: "c".into(),
-                arguments: "x".into(),
-            });
-            let used_calls = vec!["used".to_owned()];
-            let begin = Begin {
-                seed,
-                no_reply,
-                wants_title: title,
-                command,
-                max_steps,
-                used_calls,
-                ..begin()
-            };
-            Script {
-                begin,
-                requests,
-                block,
-                obeys,
-            }
-        })
-}
+use crate::drive::{failed, known_tools, usage};
+use crate::script::{Say, Script};
 
 /// What a tool answers follows from its name and its arguments.
 fn answer(call: &ToolCall) -> (Option<Value>, ToolOutcome) {
@@ -158,8 +50,6 @@ fn answer(call: &ToolCall) -> (Option<Value>, ToolOutcome) {
         }
     }
 }
-
-// ---- the world ----
 
 /// A process that runs a turn: what it has begun and not reported.
 pub(crate) struct World {

@@ -5,6 +5,7 @@
     reason = "helpers of tests; clippy only exempts the test functions"
 )]
 
+mod bun;
 mod faults;
 mod hooks;
 mod install;

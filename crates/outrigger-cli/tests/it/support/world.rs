@@ -279,7 +279,7 @@ fn merge(into: &mut Value, from: Value) {
 }
 
 /// The Bun to run plugins with, if one is at hand; else the program looks for itself.
-fn bun() -> Option<PathBuf> {
+pub(crate) fn bun() -> Option<PathBuf> {
     let named = std::env::var_os("OUTRIGGER_BUN").map(PathBuf::from);
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2)?;
     named.or_else(|| Some(root.join(".work/tools/node_modules/@oven/bun-linux-x64/bin/bun"))).filter(|path| path.is_file())

@@ -1,0 +1,165 @@
+//! `outrigger demo` on machines with Node, with Bun and with neither; nothing of the user's has a say, nothing is left behind.
+
+use std::fs;
+use std::os::unix::fs::{PermissionsExt as _, symlink};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use crate::support::bun;
+
+/// What a machine has beside a JavaScript runtime. No git, no npm.
+const PROGRAMS: [&str; 8] = ["sh", "bash", "cat", "ls", "env", "mkdir", "rm", "uname"];
+
+/// A machine: programs, a home with settings that no program could start with, a place for temporary files.
+struct Machine {
+    root: tempfile::TempDir,
+}
+
+impl Machine {
+    fn new(runtime: Option<(&str, PathBuf)>) -> Self {
+        let machine = Self { root: tempfile::tempdir().unwrap() };
+        for folder in ["bin", "home/.config/opencode", "home/.config/outrigger", "tmp", "cwd/.opencode"] {
+            fs::create_dir_all(machine.at(folder)).unwrap();
+        }
+        for program in PROGRAMS {
+            symlink(on_path(program).unwrap(), machine.at("bin").join(program)).unwrap();
+        }
+        if let Some((name, path)) = runtime {
+            symlink(path, machine.at("bin").join(name)).unwrap();
+        }
+        for file in ["home/.config/opencode/opencode.json", "tmp/opencode.json", "cwd/opencode.json", "cwd/.opencode/opencode.json"] {
+            fs::write(machine.at(file), "{ this is no JSON").unwrap();
+        }
+        for file in ["home/.config/outrigger/outrigger.toml", "tmp/outrigger.toml", "cwd/outrigger.toml"] {
+            fs::write(machine.at(file), "no_such_setting = true").unwrap();
+        }
+        fs::set_permissions(machine.at("cwd"), fs::Permissions::from_mode(0o555)).unwrap();
+        machine
+    }
+
+    fn at(&self, name: &str) -> PathBuf {
+        self.root.path().canonicalize().unwrap().join(name)
+    }
+
+    #[expect(clippy::disallowed_methods, reason = "a test starts the program from outside")]
+    fn command(&self, args: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_outrigger"));
+        command.args(args).current_dir(self.at("cwd")).env_clear();
+        command.env("PATH", self.at("bin")).env("HOME", self.at("home")).env("TMPDIR", self.at("tmp"));
+        command
+    }
+
+    /// Everything below a folder, with when it was changed.
+    fn trace(&self, folder: &str) -> Vec<String> {
+        let mut found = Vec::new();
+        let mut open = vec![self.at(folder)];
+        while let Some(next) = open.pop() {
+            for entry in fs::read_dir(&next).unwrap().flatten() {
+                found.push(format!("{} {:?}", entry.path().display(), entry.metadata().unwrap().modified().unwrap()));
+                if entry.path().is_dir() {
+                    open.push(entry.path());
+                }
+            }
+        }
+        found.sort();
+        found
+    }
+
+    /// Runs the demo among settings that must not count, and looks for traces.
+    fn demo(&self) -> Output {
+        let before = ["home", "tmp", "cwd"].map(|folder| self.trace(folder));
+        let mut command = self.command(&["demo"]);
+        command.env("OPENCODE_CONFIG_CONTENT", r#"{"model":"none/none","permission":"deny"}"#);
+        command.env("OPENCODE_CONFIG", self.at("cwd/opencode.json")).env("OPENCODE_PURE", "1");
+        command.env("OUTRIGGER_BUN", "/nowhere/bun").env("OUTRIGGER_NO_SUCH_SETTING", "1");
+        let output = command.output().unwrap();
+        assert_eq!(["home", "tmp", "cwd"].map(|folder| self.trace(folder)), before);
+        output
+    }
+}
+
+fn on_path(program: &str) -> Option<PathBuf> {
+    let path = std::env::var_os("PATH")?;
+    std::env::split_paths(&path).map(|folder| folder.join(program)).find(|path| path.is_file())
+}
+
+/// Standard output of a demo that went well and had nothing to say on the other one.
+fn told(output: &Output) -> String {
+    let [stdout, stderr] = [&output.stdout, &output.stderr].map(|bytes| String::from_utf8_lossy(bytes).into_owned());
+    assert!(output.status.success(), "{:?}\n{stdout}\n{stderr}", output.status);
+    assert_eq!(stderr, "");
+    stdout
+}
+
+/// Binds what differs from machine to machine and from run to run.
+fn filters(machine: &Machine) -> Vec<(String, &'static str)> {
+    let text = |pattern: &str| pattern.to_owned();
+    vec![
+        (format!("{}/tmp/outrigger-demo-[0-9a-f]{{5}}", machine.at("").display()).replace("//", "/"), "TEMP"),
+        (text(r"(Node|Bun) \d+\.\d+\.\d+ \(.*\)"), "RUNTIME"),
+        (text(r"(node|bun) test\.js  "), "RUNTIME test.js  "),
+        (text(r" +\+?\d+(\.\d)? ms"), " N ms"),
+    ]
+}
+
+fn whole_turn(machine: &Machine) {
+    let stdout = told(&machine.demo());
+    insta::with_settings!({ filters => filters(machine) }, {
+        insta::assert_snapshot!(stdout, @"");
+    });
+}
+
+#[test]
+fn with_node() {
+    whole_turn(&Machine::new(Some(("node", on_path("node").unwrap()))));
+}
+
+#[test]
+fn with_bun() {
+    if let Some(bun) = bun() {
+        whole_turn(&Machine::new(Some(("bun", bun))));
+    }
+}
+
+#[test]
+fn with_neither() {
+    let machine = Machine::new(None);
+    let stdout = told(&machine.demo());
+    insta::with_settings!({ filters => filters(&machine) }, {
+        insta::assert_snapshot!(stdout, @"");
+    });
+}
+
+#[test]
+fn without_plugins_the_bug_is_fixed_all_the_same() {
+    let machine = Machine::new(Some(("node", on_path("node").unwrap())));
+    let stdout = told(&machine.command(&["demo", "--pure"]).output().unwrap());
+    assert!(stdout.contains("passed") && !stdout.contains("project_facts"), "{stdout}");
+}
+
+#[test]
+fn what_is_kept_can_be_looked_at_as_it_says() {
+    let machine = Machine::new(Some(("node", on_path("node").unwrap())));
+    let keep = machine.at("kept here");
+    let keep = keep.to_str().unwrap();
+    let stdout = told(&machine.command(&["demo", "--keep", keep]).output().unwrap());
+    assert!(fs::read_to_string(Path::new(keep).join("project/stats.js")).unwrap().contains("(a, b) => a - b"));
+
+    fs::remove_dir_all(machine.at("home/.config")).unwrap();
+    let (project, data) = (format!("{keep}/project"), format!("{keep}/state/data"));
+    for (what, wanted) in [("session show", "> `npm test` fails."), ("plugin list", "project_facts")] {
+        let hint = format!("XDG_DATA_HOME='{data}' outrigger {what} --dir '{project}'");
+        assert!(stdout.contains(&hint), "{hint}\n{stdout}");
+        let words: Vec<&str> = what.split(' ').chain(["--dir", &project]).collect();
+        let output = machine.command(&words).env("XDG_DATA_HOME", &data).output().unwrap();
+        assert!(String::from_utf8_lossy(&output.stdout).contains(wanted), "{output:?}");
+    }
+}
+
+#[test]
+fn a_folder_with_something_in_it_is_not_written_to() {
+    let machine = Machine::new(None);
+    let output = machine.command(&["demo", "--keep", "."]).output().unwrap();
+    assert_eq!(output.status.code(), Some(2));
+    insta::assert_snapshot!(String::from_utf8_lossy(&output.stderr), @"");
+}

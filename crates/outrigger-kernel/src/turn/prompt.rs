@@ -1,0 +1,129 @@
+//! From the prompt to the first step: what becomes the user message.
+
+use alloc::string::ToString;
+use alloc::vec::Vec;
+
+use outrigger_protocol::Millis;
+use outrigger_protocol::message::{MessageInfo, Part, UserMessage};
+use outrigger_protocol::session::{PartInput, SessionStatus};
+use outrigger_protocol::turn::{Effect, HookPayload, SessionPatch, TurnOutcome};
+use serde_json::{Value, json};
+
+use super::Turn;
+
+impl Turn {
+    pub(super) fn start(&mut self, out: &mut Vec<Effect>) {
+        if let Some(command) = self.begin.command.clone() {
+            let payload = HookPayload {
+                input: json!({ "command": command.name, "sessionID": self.begin.session_id, "arguments": command.arguments }),
+                output: json!({ "parts": self.begin.parts }),
+            };
+            self.hooks("run.before_command", Some(payload), out);
+        } else {
+            self.offer_user_message(self.begin.parts.clone(), out);
+        }
+    }
+
+    pub(super) fn offer_user_message(&mut self, drafts: Vec<PartInput>, out: &mut Vec<Effect>) {
+        let at = self.user.time.created;
+        let parts: Vec<Part> = drafts
+            .into_iter()
+            .map(|draft| Part {
+                id: draft.id.unwrap_or_else(|| self.ids.part(at)),
+                session_id: self.begin.session_id.clone(),
+                message_id: self.user.id.clone(),
+                kind: draft.kind,
+            })
+            .collect();
+        out.push(Effect::PatchSession {
+            patch: SessionPatch {
+                agent: Some(self.begin.agent.clone()),
+                model: Some(self.begin.model.clone()),
+                ..SessionPatch::default()
+            },
+        });
+        let payload = HookPayload {
+            input: self.begin.requested.clone(),
+            output: json!({ "message": MessageInfo::User(self.user.clone()), "parts": parts }),
+        };
+        self.offered = parts;
+        self.hooks("run.before_start", Some(payload), out);
+    }
+
+    pub(super) fn store_user_message(
+        &mut self,
+        at: Millis,
+        output: Option<Value>,
+        out: &mut Vec<Effect>,
+    ) {
+        let (user, parts) = self.read_back_user(at, output);
+        self.user = user;
+        out.push(self.publish_user());
+        for part in parts {
+            out.push(self.publish_part(at, part));
+        }
+        out.push(Effect::PatchSession {
+            patch: SessionPatch::default(),
+        });
+        if self.begin.no_reply {
+            self.done = true;
+            out.push(Effect::Finish {
+                outcome: TurnOutcome::Done { message_id: None },
+            });
+            return;
+        }
+        if self.stopping() {
+            return;
+        }
+        out.push(self.status(SessionStatus::Busy));
+        self.next_step(at, out);
+    }
+
+    /// The user message and its parts as the hooks left them. What cannot be read any more is as it was; parts that a
+    /// plugin added get the identifiers that they lack (two never share one); the message keeps its own.
+    fn read_back_user(&mut self, at: Millis, output: Option<Value>) -> (UserMessage, Vec<Part>) {
+        let Some(mut output) = output else {
+            return (self.user.clone(), self.offered.clone());
+        };
+        let user = match output
+            .get_mut("message")
+            .map(Value::take)
+            .map(serde_json::from_value)
+        {
+            Some(Ok(MessageInfo::User(changed))) => UserMessage {
+                id: self.user.id.clone(),
+                session_id: self.user.session_id.clone(),
+                ..changed
+            },
+            _ => self.user.clone(),
+        };
+        let raw = match output.get_mut("parts").map(Value::take) {
+            Some(Value::Array(raw)) => raw,
+            _ => return (user, self.offered.clone()),
+        };
+        let mut parts: Vec<Part> = Vec::new();
+        for mut value in raw {
+            let Some(fields) = value.as_object_mut() else {
+                continue;
+            };
+            let given = fields
+                .get("id")
+                .and_then(Value::as_str)
+                .filter(|id| !id.is_empty())
+                .map(ToString::to_string);
+            let id = match given {
+                Some(id) if !parts.iter().any(|part| part.id.0 == id) => id,
+                _ => self.ids.part(at).0,
+            };
+            fields.insert("id".to_string(), Value::String(id.clone()));
+            fields.insert(
+                "sessionID".to_string(),
+                Value::String(user.session_id.0.clone()),
+            );
+            fields.insert("messageID".to_string(), Value::String(user.id.0.clone()));
+            let before = || self.offered.iter().find(|part| part.id.0 == id).cloned();
+            parts.extend(serde_json::from_value(value).ok().or_else(before));
+        }
+        (user, parts)
+    }
+}

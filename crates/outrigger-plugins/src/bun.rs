@@ -1,0 +1,287 @@
+//! Bun from npm, for machines without one: the pinned platform package, put where [`outrigger_js::JsRuntime::find`] looks.
+//!
+//! npm checks the download against the checksum in the table below, which is part of this program, wherever the user's
+//! npm configuration has it come from.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use outrigger_sandbox::{Spawner, Spec, env, run};
+use serde_json::json;
+
+use crate::error::PluginError;
+use crate::install::Staging;
+use crate::installer::Installer;
+use crate::lock::hold;
+
+/// The version that is fetched.
+pub const BUN_VERSION: &str = "1.4.5";
+
+/// What is fetched, as progress reports name it.
+pub const BUN_SPEC: &str = "bun@1.4.5";
+
+/// How long the fetched program may take to say its version.
+const ANSWER: Duration = Duration::from_secs(20);
+
+/// A platform package of [`BUN_VERSION`].
+#[derive(Debug, PartialEq, Eq)]
+struct Package {
+    os: &'static str,
+    arch: &'static str,
+    /// For x64 processors without AVX2.
+    baseline: bool,
+    musl: bool,
+    /// Without the scope.
+    name: &'static str,
+    integrity: &'static str,
+}
+
+const fn package(
+    (os, arch): (&'static str, &'static str),
+    (baseline, musl): (bool, bool),
+    name: &'static str,
+    integrity: &'static str,
+) -> Package {
+    Package {
+        os,
+        arch,
+        baseline,
+        musl,
+        name,
+        integrity,
+    }
+}
+
+const X64: (&str, &str) = ("linux", "x86_64");
+const ARM: (&str, &str) = ("linux", "aarch64");
+
+/// `npm view @oven/bun-<platform>@1.4.5 dist.integrity`.
+#[rustfmt::skip]
+const PACKAGES: &[Package] = &[
+    package(X64, (false, false), "bun-linux-x64", "sha512-IWX9BELoGHAUtMonkeSaNaZwXzRk+oDw6Mk+HBFXd3KHYIBNBsIGRupMZPcgNoDbJpLu6gAJjIoIVPZtt1aJ1g=="),
+    package(X64, (true, false), "bun-linux-x64-baseline", "sha512-s8yMwYcFnnrA178gji0gZbkE2WVDej/Ti1x770oPfihxyRxSMNhGhiAQNXV53aDeraZxksdvKV/RAdQBCd0qPA=="),
+    package(X64, (false, true), "bun-linux-x64-musl", "sha512-10QoW/YfTgnURaGEaHpJCiXjLI2e5iTtfVDaA5JKcyUzaa1cq6cVUY9/Uq5XkYzvtRjHLRe9Oj/lTDIQcxy8HQ=="),
+    package(X64, (true, true), "bun-linux-x64-musl-baseline", "sha512-cWJhU8h0+MiUgpSt99sQhjxLIIosKEcKYdtKddohokUvAuN6jKOy7g7+QDTZTXtwHxz93wL3BX+L6wXVPDUH3A=="),
+    package(ARM, (false, false), "bun-linux-aarch64", "sha512-4BXmsSKnjOrlGWqZV4x/oWa7AVoR+B6lCXddMzOAXBIm3t50eslg9wb66gmtW1AamEQ1l1CDvmmruysEhqOWMg=="),
+    package(ARM, (false, true), "bun-linux-aarch64-musl", "sha512-XCNc+WvvMAdNNb+OWTogpy+N9wm62fkVeEVLb6how0RZhW5LPi6c7BlkeVCuWps7XjEl2saFpHFa20/1E+PAHg=="),
+];
+
+impl Package {
+    fn of(os: &str, arch: &str, avx2: bool, musl: bool) -> Option<&'static Self> {
+        let baseline = arch == "x86_64" && !avx2;
+        PACKAGES.iter().find(|package| {
+            (package.os, package.arch) == (os, arch)
+                && (package.baseline, package.musl) == (baseline, musl)
+        })
+    }
+
+    /// For the machine that this runs on.
+    fn here() -> Result<&'static Self, PluginError> {
+        let (os, arch) = (std::env::consts::OS, std::env::consts::ARCH);
+        Self::of(os, arch, avx2(), musl(Path::new("/"), arch)).ok_or_else(|| PluginError::Bun {
+            message: format!("there is no package of it for {os} on {arch}"),
+        })
+    }
+
+    // npm takes versions and checksums from a lock file, and addresses from its own configuration.
+    fn manifests(&self) -> [(&'static str, String); 2] {
+        let scoped = format!("@oven/{}", self.name);
+        let dependencies = json!({ scoped.as_str(): BUN_VERSION });
+        let manifest = json!({ "private": true, "dependencies": dependencies });
+        let place = format!("node_modules/{scoped}");
+        let lock = json!({
+            "lockfileVersion": 3,
+            "requires": true,
+            "packages": {
+                "": { "dependencies": dependencies },
+                place.as_str(): { "version": BUN_VERSION, "integrity": self.integrity },
+            },
+        });
+        [
+            ("package.json", manifest.to_string()),
+            ("package-lock.json", lock.to_string()),
+        ]
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+fn avx2() -> bool {
+    std::arch::is_x86_feature_detected!("avx2")
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+fn avx2() -> bool {
+    false
+}
+
+// This program may be static, so its own target says nothing. A machine with both loaders runs either.
+fn musl(root: &Path, arch: &str) -> bool {
+    let glibc = ["lib64/ld-linux-x86-64.so.2", "lib/ld-linux-aarch64.so.1"];
+    root.join(format!("lib/ld-musl-{arch}.so.1")).exists()
+        && !glibc.iter().any(|loader| root.join(loader).exists())
+}
+
+/// Where a fetched Bun lies in our data folder.
+#[must_use]
+pub fn bun_path(data: &Path) -> PathBuf {
+    data.join("bun/bin/bun")
+}
+
+/// Fetches Bun with npm unless it is there, and answers where it is. Two hosts may do this at once; the program appears
+/// whole or not at all.
+///
+/// # Errors
+/// `plugin.bun`: no npm, no package for this machine, npm failed (its last lines are in the message), or what came does
+/// not run; `plugin.cache` when our data folder cannot be written.
+pub async fn setup_bun(
+    data: &Path,
+    npm: Option<&Path>,
+    spawner: &Spawner,
+) -> Result<PathBuf, PluginError> {
+    let place = bun_path(data);
+    if place.is_file() {
+        return Ok(place);
+    }
+    let npm = npm.ok_or_else(|| PluginError::Bun {
+        message: "npm was not found".into(),
+    })?;
+    let package = Package::here()?;
+    let root = data.join("bun");
+    let _held = hold(&root, "bun").await?;
+    // Another host may have done it while this one waited.
+    if place.is_file() {
+        return Ok(place);
+    }
+    let staging = Staging::new(&root, "bun")?;
+    for (name, text) in package.manifests() {
+        let path = staging.path().join(name);
+        fs::write(&path, text).map_err(|error| unusable(&path, &error))?;
+    }
+    Installer::Npm(npm.to_owned())
+        .install_once(spawner, staging.path(), BUN_SPEC)
+        .await
+        .map_err(not_fetched)?;
+    let fetched = staging
+        .path()
+        .join("node_modules/@oven")
+        .join(package.name)
+        .join("bin/bun");
+    let mode = fs::Permissions::from_mode(0o755);
+    fs::set_permissions(&fetched, mode).map_err(|error| PluginError::Bun {
+        message: format!(
+            "npm reported success, but {} is not usable: {error}",
+            fetched.display()
+        ),
+    })?;
+    check(&fetched, spawner).await?;
+    let folder = root.join("bin");
+    fs::create_dir_all(&folder).map_err(|error| unusable(&folder, &error))?;
+    fs::rename(&fetched, &place).map_err(|error| unusable(&place, &error))?;
+    Ok(place)
+}
+
+// A package for another C library or processor must not stand where every later start would find it.
+async fn check(bun: &Path, spawner: &Spawner) -> Result<(), PluginError> {
+    let spec = Spec::new(bun).arg("--version").vars(env::allow_list(&[]));
+    let failed = |reason: String| PluginError::Bun {
+        message: format!("what npm brought does not run here: {reason}"),
+    };
+    let output = run(spawner, spec, ANSWER, 4096)
+        .await
+        .map_err(|error| failed(error.to_string()))?;
+    if output.timed_out || !output.exit.success() {
+        return Err(failed(output.exit.to_string()));
+    }
+    Ok(())
+}
+
+fn not_fetched(error: PluginError) -> PluginError {
+    let message = match error {
+        PluginError::Install {
+            installer, lines, ..
+        } => format!("{installer} failed: {}", lines.replace('\n', "; ")),
+        other => other.to_string(),
+    };
+    PluginError::Bun { message }
+}
+
+fn unusable(path: &Path, error: &std::io::Error) -> PluginError {
+    PluginError::Cache {
+        path: path.to_owned(),
+        message: error.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_package_of_a_machine() {
+        let name = |os, arch, avx2, musl| Package::of(os, arch, avx2, musl).map(|p| p.name);
+        for (machine, expected) in [
+            (("linux", "x86_64", true, false), Some("bun-linux-x64")),
+            (
+                ("linux", "x86_64", false, false),
+                Some("bun-linux-x64-baseline"),
+            ),
+            (("linux", "x86_64", true, true), Some("bun-linux-x64-musl")),
+            (
+                ("linux", "x86_64", false, true),
+                Some("bun-linux-x64-musl-baseline"),
+            ),
+            (("linux", "aarch64", false, false), Some("bun-linux-aarch64")),
+            (
+                ("linux", "aarch64", false, true),
+                Some("bun-linux-aarch64-musl"),
+            ),
+            (("linux", "riscv64", false, false), None),
+        ] {
+            let (os, arch, avx2, musl) = machine;
+            assert_eq!(name(os, arch, avx2, musl), expected, "{machine:?}");
+        }
+        for package in PACKAGES {
+            assert!(package.integrity.starts_with("sha512-"));
+            // 64 bytes in base64.
+            assert_eq!(package.integrity.len(), 7 + 88, "{}", package.name);
+        }
+        assert_eq!(BUN_SPEC, format!("bun@{BUN_VERSION}"));
+    }
+
+    #[test]
+    fn the_c_library_is_that_of_the_machine() {
+        let root = tempfile::tempdir().unwrap();
+        let touch = |path: &str| {
+            let path = root.path().join(path);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, "").unwrap();
+        };
+        assert!(!musl(root.path(), "x86_64"));
+        touch("lib/ld-musl-x86_64.so.1");
+        assert!(musl(root.path(), "x86_64"));
+        touch("lib64/ld-linux-x86-64.so.2");
+        assert!(!musl(root.path(), "x86_64"));
+    }
+
+    #[test]
+    fn the_lock_names_version_and_checksum_and_no_address() {
+        let [(_, manifest), (_, lock)] = PACKAGES[0].manifests();
+        insta::assert_snapshot!(manifest, @r#"{"dependencies":{"@oven/bun-linux-x64":"1.4.5"},"private":true}"#);
+        assert!(lock.contains(PACKAGES[0].integrity) && !lock.contains("http"), "{lock}");
+    }
+
+    #[tokio::test]
+    async fn what_is_there_is_used_and_nothing_to_fetch_with_is_an_error() {
+        let data = tempfile::tempdir().unwrap();
+        let spawner = Spawner::new().unwrap();
+        let error = setup_bun(data.path(), None, &spawner).await.unwrap_err();
+        assert_eq!(error.code(), "plugin.bun");
+        insta::assert_snapshot!(error, @"Bun 1.4.5 could not be installed: npm was not found");
+        let place = bun_path(data.path());
+        fs::create_dir_all(place.parent().unwrap()).unwrap();
+        fs::write(&place, "").unwrap();
+        assert_eq!(setup_bun(data.path(), None, &spawner).await.unwrap(), place);
+    }
+}

@@ -1,0 +1,129 @@
+//! `cargo xtask generate`: files that are made from the code, so that they cannot say anything else.
+//!
+//! `docs/hooks.md` is the table of hook points (C1: every hook of the reference is a view of one of ours).
+
+use std::fmt::Write as _;
+use std::fs;
+
+use outrigger_kernel::hooks::{Failure, Field, Kind, POINTS, Phase, Point};
+
+use crate::sh::{self, Arguments};
+use crate::{Result, failed, usage};
+
+/// Every generated file: its path and what makes it.
+const FILES: [(&str, fn() -> String); 1] = [("docs/hooks.md", hooks)];
+
+/// Writes the files.
+pub(crate) fn run(arguments: &[String]) -> Result {
+    if let Some(word) = Arguments::new(arguments).next() {
+        return usage(format!("generate takes no `{word}`"));
+    }
+    for (path, make) in FILES {
+        fs::write(sh::root().join(path), make())
+            .or_else(|error| failed(format!("{path}: {error}")))?;
+        println!("generate: {path}");
+    }
+    Ok(())
+}
+
+/// Files whose committed text is not what the code makes now; `committed` answers a file's text.
+pub(crate) fn stale<'t>(committed: impl Fn(&str) -> Option<&'t str>) -> Vec<String> {
+    FILES
+        .iter()
+        .filter(|(path, make)| committed(path) != Some(make().as_str()))
+        .map(|(path, _)| format!("{path} is stale: run `cargo xtask generate`"))
+        .collect()
+}
+
+fn hooks() -> String {
+    let mut out = String::from(
+        "# Hook points\n\n\
+         Made by `cargo xtask generate` from the one table in `crates/outrigger-kernel/src/hooks/points.rs`; CI fails when\n\
+         the two differ. Points stand in the order in which a turn reaches them. The name that a plugin uses is OpenCode's;\n\
+         spellings without `experimental.` are accepted.\n\n\
+         | Point | OpenCode's hook | Reached | Input | May change in `output` | A throw | Deadline |\n\
+         |---|---|---|---|---|---|---|\n",
+    );
+    for point in POINTS {
+        let _ = writeln!(
+            out,
+            "| `{}` | `{}` | {} | {} | {} | {} | {} |",
+            point.name,
+            point.opencode,
+            phase(point.phase),
+            or_dash(point.input),
+            patch(point.patch),
+            throw(point),
+            seconds(point.deadline.default_ms()),
+        );
+    }
+    out.push_str("\n## What each is for\n\n");
+    for point in POINTS {
+        let _ = writeln!(out, "- `{}` (`{}`): {}", point.name, point.opencode, point.about);
+    }
+    out.push_str(
+        "\nA field marked `?` may be absent. What is not listed is refused: it is recorded and has no effect, and the rest of\n\
+         the answer counts. A required field that is gone afterwards, or has another type, takes the whole answer with it. A\n\
+         handler that misses its deadline is passed over, and its process is started again; nothing is called twice.\n\n\
+         `tool`, `auth` and `provider` are no calls but registrations: what a plugin brings under these names is read once,\n\
+         when it is loaded.\n",
+    );
+    out
+}
+
+fn phase(phase: Phase) -> &'static str {
+    match phase {
+        Phase::Before => "before",
+        Phase::After => "after",
+        Phase::Error => "on error",
+        Phase::Observe => "told only",
+    }
+}
+
+fn or_dash(text: &str) -> &str {
+    if text.is_empty() { "-" } else { text }
+}
+
+fn patch(fields: &[Field]) -> String {
+    if fields.is_empty() {
+        return "nothing".to_owned();
+    }
+    let field = |field: &Field| {
+        let kind = match field.kind {
+            Kind::Any => "",
+            Kind::String => ": text",
+            Kind::Number => ": number",
+            Kind::Bool => ": boolean",
+            Kind::Array => ": list",
+            Kind::Object => ": object",
+        };
+        let name = if field.key == "*" { "any key" } else { field.key };
+        format!("{name}{}{kind}", if field.required || field.key == "*" { "" } else { "?" })
+    };
+    fields.iter().map(field).collect::<Vec<_>>().join(", ")
+}
+
+fn throw(point: &Point) -> &'static str {
+    match (point.phase, point.failure) {
+        (Phase::Observe, _) => "is logged",
+        (_, Failure::ThrowBlocks) => "becomes the tool's error",
+        (_, Failure::Open) => "costs this handler's change only",
+    }
+}
+
+fn seconds(ms: u64) -> String {
+    if ms.is_multiple_of(1000) { format!("{} s", ms / 1000) } else { format!("{ms} ms") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_just_made_is_not_stale_and_anything_else_is() {
+        let text = hooks();
+        assert!(stale(|_| Some(&text)).is_empty());
+        assert_eq!(stale(|_| Some("old")).len(), FILES.len());
+        assert_eq!(stale(|_| None).len(), FILES.len());
+    }
+}
