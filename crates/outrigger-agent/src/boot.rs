@@ -61,6 +61,9 @@ impl Folders {
     }
 }
 
+/// A change of the loaded configuration.
+pub type Adjust = Box<dyn FnOnce(&mut Loaded) + Send>;
+
 /// What an agent is started with.
 pub struct Boot {
     /// Project folder.
@@ -78,7 +81,7 @@ pub struct Boot {
     /// Told how far each plugin is, from whatever thread is at it.
     pub progress: Arc<dyn Fn(Progress) + Send + Sync>,
     /// Changes the loaded configuration before anything is made from it (the demo puts its provider in).
-    pub adjust: Option<Box<dyn FnOnce(&mut Loaded) + Send>>,
+    pub adjust: Option<Adjust>,
 }
 
 impl Boot {

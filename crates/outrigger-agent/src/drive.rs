@@ -11,12 +11,11 @@ use outrigger_kernel::{digest, turn};
 use outrigger_protocol::event::Event;
 use outrigger_protocol::id::{MessageId, SessionId, TurnId};
 use outrigger_protocol::log::{LogRecord, TurnStep};
-use outrigger_protocol::message::{MessageInfo, MessageWithParts, NamedError};
-use outrigger_protocol::model::{ModelParams, ModelRequest, StreamEvent, ToolOffer};
+use outrigger_protocol::message::{MessageInfo, MessageWithParts};
+use outrigger_protocol::model::{ModelParams, ModelRequest, ToolOffer};
 use outrigger_protocol::session::{Session, SessionStatus, SessionSummary};
 use outrigger_protocol::tool::{ToolCall, ToolOutcome};
-use outrigger_protocol::turn::{Effect, EffectId, HookPayload, Input, KnownTool, ModelSignal, SessionPatch, TurnOutcome};
-use futures_util::StreamExt as _;
+use outrigger_protocol::turn::{Effect, EffectId, HookPayload, Input, KnownTool, SessionPatch, TurnOutcome};
 use outrigger_tools::{CancelFlag, ToolContext};
 use serde_json::{Value, json};
 use tokio::sync::{mpsc, watch};
@@ -26,6 +25,7 @@ use crate::error::AgentError;
 use crate::host::CallHost;
 use crate::ids::now;
 use crate::inner::Inner;
+use crate::model_task::ModelTask;
 use crate::request;
 
 /// What the running effects report.
@@ -33,7 +33,7 @@ pub(crate) enum Msg {
     /// For the kernel.
     Input(Input),
     /// A piece of streamed text, told and not stored.
-    Delta { index: u32, reasoning: bool, text: String },
+    Delta { index: u32, text: String },
     /// A chain whose output the request is made from.
     Hooked { effect: EffectId, point: &'static str, result: outrigger_plugins::PipelineResult },
     /// The tools of a step.
@@ -121,8 +121,8 @@ impl Driver {
     async fn receive(&mut self, message: Msg) -> Result<(), AgentError> {
         match message {
             Msg::Input(input) => self.take(input).await,
-            Msg::Delta { index, reasoning, text } => {
-                self.tell_delta(index, reasoning, text);
+            Msg::Delta { index, text } => {
+                self.tell_delta(index, text);
                 Ok(())
             }
             Msg::Hooked { effect, point, result } => {
@@ -141,8 +141,7 @@ impl Driver {
         }
     }
 
-    fn tell_delta(&self, index: u32, reasoning: bool, delta: String) {
-        let _ = reasoning;
+    fn tell_delta(&self, index: u32, delta: String) {
         let Some(state) = &self.state else { return };
         let (Some(part_id), Some(message)) = (state.part_of_block(index), state.message()) else { return };
         let event = Event::PartDelta {
@@ -438,84 +437,4 @@ fn events_of(inner: &Inner, id: &SessionId, effects: &[Effect], diffs: &[Value])
 fn summary(diffs: &[Value]) -> SessionSummary {
     let sum = |key: &str| diffs.iter().filter_map(|d| d.get(key).and_then(Value::as_u64)).sum();
     SessionSummary { additions: sum("additions"), deletions: sum("deletions"), files: diffs.len() as u64 }
-}
-
-/// One model request under way.
-struct ModelTask {
-    inner: Arc<Inner>,
-    sender: mpsc::UnboundedSender<Msg>,
-    effect: EffectId,
-    session_id: SessionId,
-    cancel: CancelFlag,
-}
-
-impl ModelTask {
-    fn signal(&self, signal: ModelSignal) {
-        let _ = self.sender.send(Msg::Input(Input::Model { effect: self.effect, signal }));
-    }
-
-    fn failed(&self, error: NamedError) {
-        self.signal(ModelSignal::Failed { error });
-    }
-
-    async fn run(self, model: outrigger_protocol::message::ModelRef, request: ModelRequest) {
-        let resolved = match self.inner.models.resolve(&model) {
-            Ok(resolved) => resolved,
-            Err(error) => return self.failed(error.to_named()),
-        };
-        let mut stream = resolved.stream(&request, &self.inner.stream_options(&self.session_id));
-        let mut texts: BTreeMap<u32, String> = BTreeMap::new();
-        let mut finished = false;
-        loop {
-            let item = tokio::select! {
-                biased;
-                () = self.cancel.cancelled() => {
-                    return self.failed(NamedError::new("MessageAbortedError", "The turn was cancelled."));
-                }
-                item = stream.next() => item,
-            };
-            match item {
-                None if finished => return,
-                None => return self.failed(NamedError::new("UnknownError", "the model's stream ended without an end")),
-                Some(Err(error)) => return self.failed(error.to_named()),
-                Some(Ok(outrigger_models::StreamItem::Retry(notice))) => {
-                    let _ = self.sender.send(Msg::Retry {
-                        attempt: notice.attempt,
-                        message: notice.message,
-                        next: now() + u64::try_from(notice.delay.as_millis()).unwrap_or(0),
-                    });
-                }
-                Some(Ok(outrigger_models::StreamItem::Event(event))) => {
-                    finished |= matches!(event, StreamEvent::Finished { .. });
-                    self.on_event(event, &mut texts);
-                }
-            }
-        }
-    }
-
-    fn on_event(&self, event: StreamEvent, texts: &mut BTreeMap<u32, String>) {
-        match event {
-            StreamEvent::Started => self.signal(ModelSignal::Started),
-            StreamEvent::TextStart { index } => self.signal(ModelSignal::TextStart { index }),
-            StreamEvent::ReasoningStart { index } => self.signal(ModelSignal::ReasoningStart { index }),
-            StreamEvent::TextDelta { index, text } => self.delta(index, false, text, texts),
-            StreamEvent::ReasoningDelta { index, text } => self.delta(index, true, text, texts),
-            StreamEvent::TextEnd { index } => {
-                let text = texts.remove(&index).unwrap_or_default();
-                self.signal(ModelSignal::TextEnd { index, text });
-            }
-            StreamEvent::ReasoningEnd { index, metadata } => {
-                let text = texts.remove(&index).unwrap_or_default();
-                self.signal(ModelSignal::ReasoningEnd { index, text, metadata });
-            }
-            StreamEvent::ToolStart { call_id, tool } => self.signal(ModelSignal::ToolStart { call_id, tool }),
-            StreamEvent::ToolEnd { call_id, tool, raw } => self.signal(ModelSignal::ToolEnd { call_id, tool, raw }),
-            StreamEvent::Finished { reason, usage } => self.signal(ModelSignal::Finished { reason, usage }),
-        }
-    }
-
-    fn delta(&self, index: u32, reasoning: bool, text: String, texts: &mut BTreeMap<u32, String>) {
-        texts.entry(index).or_default().push_str(&text);
-        let _ = self.sender.send(Msg::Delta { index, reasoning, text });
-    }
 }

@@ -15,6 +15,7 @@ mod error;
 mod host;
 pub mod ids;
 mod inner;
+mod model_task;
 mod offer;
 mod project;
 mod prompt;
@@ -27,7 +28,7 @@ mod title;
 
 pub use agents::AgentInfo;
 pub use ask::Answering;
-pub use boot::{Boot, Folders, setup_plugins};
+pub use boot::{Adjust, Boot, Folders, setup_plugins};
 pub use bus::Bus;
 pub use error::AgentError;
 pub use inner::{Agent, CommandInfo, SdkService};

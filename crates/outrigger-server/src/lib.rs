@@ -14,7 +14,6 @@ use outrigger_agent::Agent;
 pub use in_process::serve_plugins;
 
 /// Every route, over this agent.
-#[must_use]
 pub fn router(agent: Agent) -> Router {
     routes::general().merge(session::routes()).fallback(error::not_found).with_state(agent)
 }
