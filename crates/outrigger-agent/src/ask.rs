@@ -6,13 +6,14 @@ use std::sync::Mutex;
 use outrigger_kernel::permission::evaluate;
 use outrigger_protocol::event::Event;
 use outrigger_protocol::id::{PermissionId, SessionId};
+use outrigger_protocol::log::LogRecord;
 use outrigger_protocol::permission::{Action, PermissionRequest, Reply, Rule, ToolRef};
 use outrigger_protocol::turn::HookPayload;
 use outrigger_tools::PermissionAsk;
 use serde_json::json;
 use tokio::sync::oneshot;
 
-use crate::error::AgentError;
+use crate::bus::numbered;
 use crate::ids;
 use crate::inner::{Agent, Inner, lock};
 
@@ -103,9 +104,9 @@ impl Inner {
 
     async fn ask_user(&self, request: PermissionRequest) -> Result<String, Refusal> {
         let (sender, receiver) = oneshot::channel();
-        let id = request.id.clone();
         let text = format!("{} ({})", request.permission, request.patterns.join(", "));
-        lock(&self.questions.open).insert(id.clone(), (request.clone(), sender));
+        lock(&self.questions.open).insert(request.id.clone(), (request.clone(), sender));
+        let mut open = OpenQuestion { inner: self, request: Some(request.clone()) };
         if let Err(error) = self.commit(Vec::new(), vec![Event::PermissionAsked(request.clone())]).await {
             tracing::error!("{error}");
         }
@@ -114,28 +115,73 @@ impl Inner {
             Answering::Allow => Reply::Once,
             Answering::Ask => receiver.await.unwrap_or(Reply::Reject),
         };
-        lock(&self.questions.open).remove(&id);
-        let replied = Event::PermissionReplied { session_id: request.session_id.clone(), request_id: id, reply };
-        if let Err(error) = self.commit(Vec::new(), vec![replied]).await {
+        open.request = None;
+        lock(&self.questions.open).remove(&request.id);
+        if let Err(error) = self.commit(Vec::new(), vec![replied(&request, reply)]).await {
             tracing::error!("{error}");
         }
         match reply {
             Reply::Once => Ok("ask -> once".into()),
-            Reply::Always => {
-                let rules = request.always.iter().map(|pattern| Rule {
-                    permission: request.permission.clone(),
-                    pattern: pattern.clone(),
-                    action: Action::Allow,
-                });
-                lock(&self.approvals).extend(rules);
-                Ok("ask -> always".into())
-            }
+            Reply::Always => Ok("ask -> always".into()),
             Reply::Reject if self.answering == Answering::Refuse => Err(Refusal::User(format!(
                 "Permission was not given: {text} has to be asked for, and there is nobody to ask. \
                  (Allow it under `permission` in opencode.json, or run with --auto.)"
             ))),
             Reply::Reject => Err(Refusal::User(format!("The user refused: {text}."))),
         }
+    }
+
+    /// What an answer means for the other questions of its session: "always" answers those that it covers, a refusal
+    /// refuses them all, as in the reference.
+    fn answer_others(&self, answered: &PermissionRequest, reply: Reply) {
+        if reply == Reply::Always {
+            let rules = answered.always.iter().map(|pattern| Rule {
+                permission: answered.permission.clone(),
+                pattern: pattern.clone(),
+                action: Action::Allow,
+            });
+            lock(&self.approvals).extend(rules);
+        }
+        let approvals = lock(&self.approvals).clone();
+        let covered = |request: &PermissionRequest| match reply {
+            Reply::Once => false,
+            Reply::Reject => true,
+            Reply::Always => {
+                let allowed = |pattern: &String| evaluate(&request.permission, pattern, &[&approvals]) == Action::Allow;
+                request.patterns.iter().all(allowed)
+            }
+        };
+        let mut open = lock(&self.questions.open);
+        let others: Vec<PermissionId> = open
+            .iter()
+            .filter(|(_, (request, _))| request.session_id == answered.session_id && covered(request))
+            .map(|(id, _)| id.clone())
+            .collect();
+        for id in others {
+            if let Some((_, sender)) = open.remove(&id) {
+                let _ = sender.send(if reply == Reply::Always { Reply::Once } else { reply });
+            }
+        }
+    }
+}
+
+fn replied(request: &PermissionRequest, reply: Reply) -> Event {
+    Event::PermissionReplied { session_id: request.session_id.clone(), request_id: request.id.clone(), reply }
+}
+
+/// A question whose call was cancelled is taken back, and whoever shows it is told.
+struct OpenQuestion<'a> {
+    inner: &'a Inner,
+    request: Option<PermissionRequest>,
+}
+
+impl Drop for OpenQuestion<'_> {
+    fn drop(&mut self) {
+        let Some(request) = self.request.take() else { return };
+        lock(&self.inner.questions.open).remove(&request.id);
+        let event = numbered(replied(&request, Reply::Reject));
+        self.inner.note(vec![LogRecord::Event(Box::new(event.clone()))]);
+        self.inner.tell(vec![event]);
     }
 }
 
@@ -155,19 +201,8 @@ impl Agent {
     /// Answers a question; false when there is none of that identifier any more.
     #[must_use]
     pub fn answer(&self, id: &PermissionId, reply: Reply) -> bool {
-        lock(&self.inner.questions.open).remove(id).is_some_and(|(_, sender)| sender.send(reply).is_ok())
-    }
-
-    /// Decides a permission question of a plugin's tool, for the call of that session and agent.
-    ///
-    /// # Errors
-    /// The text of the refusal.
-    pub async fn ask_for(&self, session_id: &SessionId, agent: &str, tool: Option<ToolRef>, ask: PermissionAsk) -> Result<String, String> {
-        let session = self.session(session_id).map_err(|e: AgentError| e.to_string())?;
-        let agent_rules = self.inner.agents.get(agent).map(|a| a.permission.clone()).unwrap_or_default();
-        let own = session.permission.unwrap_or_default();
-        let asker = Asker { session_id, tool, rules: &[&agent_rules, &own] };
-        self.inner.decide(&asker, ask).await.map_err(Refusal::text)
+        let Some((request, sender)) = lock(&self.inner.questions.open).remove(id) else { return false };
+        self.inner.answer_others(&request, reply);
+        sender.send(reply).is_ok()
     }
 }
-

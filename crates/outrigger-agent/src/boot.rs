@@ -172,6 +172,7 @@ impl Agent {
         let spawner = spawner(&boot.folders)?;
         let bridge = Arc::new(Bridge::default());
         let project = place.project(&spawner, &store, now()).await;
+        let mcp = crate::mcp::start(&boot, &config, &place, &spawner);
         let plugins = Plugins::load(plugin_options(&boot, &config, &place, &project, &spawner, &bridge)).await;
         let value = plugins.configure(config.value.clone()).await;
         if value != config.value {
@@ -181,6 +182,7 @@ impl Agent {
             }
             config.config = read;
             config.value = value;
+            mcp.configure(&config.config.mcp);
         }
         let models = Models::new(model_options(&boot, &config));
         let artifacts = boot.folders.data.join("tool-output");
@@ -219,11 +221,13 @@ impl Agent {
             sdk: Arc::new(OnceLock::new()),
             telling: tokio::sync::Mutex::new(()),
             plugins,
+            mcp,
             config,
         };
         let inner = Arc::new(inner);
         bridge.connect(&inner);
         register_plugin_tools(&inner, &bridge);
+        crate::mcp::bind(&inner).await;
         Ok(Self { inner })
     }
 }

@@ -3,24 +3,27 @@
 //! There is no second loop: what the model said, what hooks answered and what tools did all come in through one channel,
 //! in one order, and that order is what the log holds.
 
-use std::collections::BTreeMap;
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
+
+use futures_util::FutureExt as _;
 
 use outrigger_kernel::turn::Turn;
 use outrigger_kernel::{digest, turn};
 use outrigger_protocol::event::Event;
 use outrigger_protocol::id::{MessageId, SessionId, TurnId};
 use outrigger_protocol::log::{LogRecord, TurnStep};
-use outrigger_protocol::message::{MessageInfo, MessageWithParts};
+use outrigger_protocol::message::{MessageInfo, MessageWithParts, NamedError, PartKind, ToolPart, ToolState};
 use outrigger_protocol::model::{ModelParams, ModelRequest, ToolOffer};
-use outrigger_protocol::session::{Session, SessionStatus, SessionSummary};
+use outrigger_protocol::session::{Session, SessionStatus};
 use outrigger_protocol::tool::{ToolCall, ToolOutcome};
-use outrigger_protocol::turn::{Effect, EffectId, HookPayload, Input, KnownTool, SessionPatch, TurnOutcome};
+use outrigger_protocol::turn::{Effect, EffectId, HookPayload, Input, KnownTool, ModelSignal, SessionPatch, TurnOutcome};
 use outrigger_tools::{CancelFlag, ToolContext};
 use serde_json::{Value, json};
 use tokio::sync::{mpsc, watch};
 
 use crate::bus::numbered;
+use crate::changes::Changes;
 use crate::error::AgentError;
 use crate::host::CallHost;
 use crate::ids::now;
@@ -38,6 +41,10 @@ pub(crate) enum Msg {
     Hooked { effect: EffectId, point: &'static str, result: outrigger_plugins::PipelineResult },
     /// The tools of a step.
     Tools { effect: EffectId, offers: Vec<ToolOffer>, known: Vec<KnownTool> },
+    /// What a tool's output looks like so far, told and not stored.
+    Preview { effect: EffectId, metadata: Value },
+    /// Something that a tool did to the world.
+    Event(Box<Event>),
     /// A model request is tried again.
     Retry { attempt: u32, message: String, next: u64 },
 }
@@ -64,12 +71,18 @@ pub(crate) struct Driver {
     /// Raised when the kernel says so; everything that runs listens.
     abort: (watch::Sender<bool>, CancelFlag),
     draft: Draft,
-    diffs: BTreeMap<String, Value>,
+    changes: Changes,
     outcome: Option<TurnOutcome>,
 }
 
 impl Driver {
-    pub(crate) fn new(inner: Arc<Inner>, turn_id: TurnId, session_id: SessionId, cancel: watch::Receiver<bool>) -> Self {
+    pub(crate) fn new(
+        inner: Arc<Inner>,
+        turn_id: TurnId,
+        session_id: SessionId,
+        changes: Changes,
+        cancel: watch::Receiver<bool>,
+    ) -> Self {
         let (sender, inbox) = mpsc::unbounded_channel();
         Self {
             inner,
@@ -82,7 +95,7 @@ impl Driver {
             cancel,
             abort: CancelFlag::new(),
             draft: Draft::default(),
-            diffs: BTreeMap::new(),
+            changes,
             outcome: None,
         }
     }
@@ -95,27 +108,45 @@ impl Driver {
     }
 
     /// Runs from this input to the end of the turn.
-    pub(crate) async fn run(mut self, first: Input) -> Result<(TurnOutcome, Option<Turn>), AgentError> {
+    pub(crate) async fn run(mut self, first: Input) -> Result<TurnOutcome, AgentError> {
+        let result = self.follow(first).await;
+        if let Err(error) = &result {
+            self.give_up(error);
+        }
+        result
+    }
+
+    async fn follow(&mut self, first: Input) -> Result<TurnOutcome, AgentError> {
         self.take(first).await?;
+        let mut cancel = self.cancel.clone();
         let mut cancelled = false;
-        while self.outcome.is_none() {
+        loop {
+            if let Some(outcome) = self.outcome.take() {
+                return Ok(outcome);
+            }
             tokio::select! {
                 biased;
-                changed = self.cancel.changed(), if !cancelled => {
-                    // A canceller that is gone can cancel nothing any more.
+                raised = is_raised(&mut cancel), if !cancelled => {
                     cancelled = true;
-                    if changed.is_ok() && *self.cancel.borrow() {
+                    if raised {
                         self.take(Input::Cancel).await?;
                     }
                 }
-                message = self.inbox.recv() => match message {
-                    Some(message) => self.receive(message).await?,
-                    None => break,
-                },
+                // The driver holds a sender, so the channel never ends.
+                Some(message) = self.inbox.recv() => self.receive(message).await?,
             }
         }
-        let outcome = self.outcome.take().unwrap_or(TurnOutcome::Cancelled);
-        Ok((outcome, self.state.take()))
+    }
+
+    /// The turn cannot be stored any more: whatever runs is stopped, and whoever listens is told. The log holds the turn as
+    /// unfinished, which it is.
+    fn give_up(&self, error: &AgentError) {
+        let _ = self.abort.0.send(true);
+        let session_id = self.session_id.clone();
+        self.inner.tell(vec![
+            numbered(Event::SessionError { session_id: Some(session_id.clone()), error: error.to_named() }),
+            numbered(Event::SessionStatus { session_id, status: SessionStatus::Idle }),
+        ]);
     }
 
     async fn receive(&mut self, message: Msg) -> Result<(), AgentError> {
@@ -133,6 +164,11 @@ impl Driver {
                 self.draft.offers = offers;
                 self.take(Input::ToolsReady { effect, tools: known }).await
             }
+            Msg::Preview { effect, metadata } => {
+                self.tell_preview(effect, metadata);
+                Ok(())
+            }
+            Msg::Event(event) => self.inner.commit(Vec::new(), vec![*event]).await,
             Msg::Retry { attempt, message, next } => {
                 let status = SessionStatus::Retry { attempt, message, next };
                 self.inner.tell(vec![numbered(Event::SessionStatus { session_id: self.session_id.clone(), status })]);
@@ -154,11 +190,21 @@ impl Driver {
         self.inner.tell(vec![numbered(event)]);
     }
 
+    /// The part as it would be with this much of the output. What is stored comes with the result.
+    fn tell_preview(&self, effect: EffectId, preview: Value) {
+        let Some(mut part) = self.state.as_ref().and_then(|state| state.part_of_call(effect)).cloned() else { return };
+        if let PartKind::Tool(ToolPart { state: ToolState::Running { metadata, .. }, .. }) = &mut part.kind {
+            *metadata = Some(preview);
+            let event = Event::PartUpdated { session_id: self.session_id.clone(), part: Box::new(part), time: now() };
+            self.inner.tell(vec![numbered(event)]);
+        }
+    }
+
     /// One step: the kernel decides, the step and its events are stored in one transaction, then the rest is begun.
     async fn take(&mut self, input: Input) -> Result<(), AgentError> {
         let at = now();
         if let Input::ToolDone { outcome: ToolOutcome::Completed { output, .. }, .. } = &input {
-            self.remember_diff(&output.metadata);
+            self.changes.add(&output.metadata);
         }
         let effects = turn::step(&mut self.state, at, input.clone());
         let step = TurnStep {
@@ -170,13 +216,15 @@ impl Driver {
             intents: digest::intents(&effects),
             digest: digest::effects(&effects),
             last: effects.iter().any(|e| matches!(e, Effect::Finish { .. })),
+            abandoned: None,
         };
         self.n += 1;
         outrigger_store::fault::point("turn.before_step");
-        let diffs: Vec<Value> = self.diffs.values().cloned().collect();
         let inner = Arc::clone(&self.inner);
         inner
-            .commit_with(vec![LogRecord::TurnStep(Box::new(step))], || events_of(&inner, &self.session_id, &effects, &diffs))
+            .commit_with(vec![LogRecord::TurnStep(Box::new(step))], || {
+                events_of(&inner, &self.session_id, &effects, &self.changes)
+            })
             .await?;
         outrigger_store::fault::point("turn.after_step");
         for effect in effects {
@@ -224,9 +272,10 @@ impl Driver {
         };
         let (inner, sender) = (Arc::clone(&self.inner), self.sender.clone());
         let (session, turn, cancel) = (self.session_id.clone(), self.turn_id.clone(), self.abort.1.clone());
-        tokio::spawn(async move {
+        let lost = Msg::Input(Input::HookDone { effect, output: None, block: None });
+        spawn_effect(sender, lost, async move {
             let result = inner.run_hooks(point, vec![payload], Some(&session), Some(&turn), Some(cancel)).await;
-            let _ = sender.send(Msg::Hooked { effect, point, result });
+            Msg::Hooked { effect, point, result }
         });
     }
 
@@ -306,9 +355,10 @@ impl Driver {
         let (inner, sender) = (Arc::clone(&self.inner), self.sender.clone());
         let (session, turn, cancel) = (self.session_id.clone(), self.turn_id.clone(), self.abort.1.clone());
         let (agent, switches) = (state.begin().agent.clone(), state.user().tools.clone());
-        tokio::spawn(async move {
+        let lost = Msg::Tools { effect, offers: Vec::new(), known: Vec::new() };
+        spawn_effect(sender, lost, async move {
             let (offers, known) = inner.offer_tools(&agent, switches.as_ref(), &session, &turn, cancel).await;
-            let _ = sender.send(Msg::Tools { effect, offers, known });
+            Msg::Tools { effect, offers, known }
         });
     }
 
@@ -336,7 +386,12 @@ impl Driver {
             cancel: self.abort.1.clone(),
         };
         outrigger_store::fault::point("model.before_call");
-        tokio::spawn(task.run(model, request));
+        let error = NamedError::new("UnknownError", "the model request ended in a panic; this is a defect of Outrigger");
+        let lost = Msg::Input(Input::Model { effect, signal: ModelSignal::Failed { error } });
+        spawn_effect(self.sender.clone(), lost, async move {
+            let signal = task.run(model, request).await;
+            Msg::Input(Input::Model { effect, signal })
+        });
     }
 
     // ---- tools ----
@@ -366,7 +421,16 @@ impl Driver {
         ctx.cancel = self.abort.1.clone();
         ctx.limits = inner.tool_limits();
         let (sender, turn) = (self.sender.clone(), self.turn_id.clone());
-        tokio::spawn(async move {
+        let lost = Msg::Input(Input::ToolDone {
+            effect,
+            outcome: ToolOutcome::Failed {
+                input: call.input.clone(),
+                code: "tool.failed".into(),
+                message: "the tool call ended in a panic; this is a defect of Outrigger".into(),
+                metadata: None,
+            },
+        });
+        spawn_effect(sender, lost, async move {
             outrigger_store::fault::point("tool.before_run");
             let executed = inner.runtime.execute(call, ctx).await;
             outrigger_store::fault::point("tool.after_run");
@@ -379,21 +443,8 @@ impl Driver {
             }
             record.turn = Some(turn);
             inner.note(vec![LogRecord::Tool(Box::new(record))]);
-            let _ = sender.send(Msg::Input(Input::ToolDone { effect, outcome }));
+            Msg::Input(Input::ToolDone { effect, outcome })
         });
-    }
-
-    /// Files that a tool changed, for the session's diff.
-    fn remember_diff(&mut self, metadata: &Value) {
-        let Some(diff) = metadata.get("filediff") else { return };
-        let Some(file) = diff.get("file").and_then(Value::as_str) else { return };
-        let mut entry = diff.clone();
-        if let Some(fields) = entry.as_object_mut() {
-            fields.remove("before");
-            fields.remove("after");
-            fields.entry("status").or_insert_with(|| json!("modified"));
-        }
-        self.diffs.insert(file.to_owned(), entry);
     }
 
     fn begin_title(&self, message_id: MessageId) {
@@ -405,8 +456,22 @@ impl Driver {
     }
 }
 
+/// Waits until a switch is raised; false when it is gone, since a canceller that is gone can cancel nothing any more.
+pub(crate) async fn is_raised(switch: &mut watch::Receiver<bool>) -> bool {
+    switch.wait_for(|raised| *raised).await.is_ok()
+}
+
+/// Runs an effect beside the loop. Every effect reports exactly once, a panic included: a turn that waits for an effect that
+/// is gone would wait for ever.
+fn spawn_effect(sender: mpsc::UnboundedSender<Msg>, lost: Msg, work: impl Future<Output = Msg> + Send + 'static) {
+    tokio::spawn(async move {
+        let message = AssertUnwindSafe(work).catch_unwind().await.unwrap_or(lost);
+        let _ = sender.send(message);
+    });
+}
+
 /// The bus events of a step's effects, in order. Patches of the session build on each other.
-fn events_of(inner: &Inner, id: &SessionId, effects: &[Effect], diffs: &[Value]) -> Result<Vec<Event>, AgentError> {
+fn events_of(inner: &Inner, id: &SessionId, effects: &[Effect], changes: &Changes) -> Result<Vec<Event>, AgentError> {
     let mut session: Option<Session> = None;
     let mut events = Vec::new();
     for effect in effects {
@@ -420,11 +485,11 @@ fn events_of(inner: &Inner, id: &SessionId, effects: &[Effect], diffs: &[Value])
                 let mut patched = Inner::patch(before, patch);
                 let SessionPatch { summarize, .. } = patch;
                 if *summarize {
-                    patched.summary = Some(summary(diffs));
+                    patched.summary = Some(changes.summary());
                 }
                 events.push(Event::SessionUpdated { session_id: id.clone(), info: Box::new(patched.clone()) });
                 if *summarize {
-                    events.push(Event::SessionDiff { session_id: id.clone(), diff: diffs.to_vec() });
+                    events.push(Event::SessionDiff { session_id: id.clone(), diff: changes.list() });
                 }
                 session = Some(patched);
             }
@@ -432,9 +497,4 @@ fn events_of(inner: &Inner, id: &SessionId, effects: &[Effect], diffs: &[Value])
         }
     }
     Ok(events)
-}
-
-fn summary(diffs: &[Value]) -> SessionSummary {
-    let sum = |key: &str| diffs.iter().filter_map(|d| d.get(key).and_then(Value::as_u64)).sum();
-    SessionSummary { additions: sum("additions"), deletions: sum("deletions"), files: diffs.len() as u64 }
 }

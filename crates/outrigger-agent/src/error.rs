@@ -39,6 +39,12 @@ pub enum AgentError {
     /// Another process runs a turn in this session.
     #[error("session `{0}` is at work in another process")]
     Busy(String),
+    /// A plugin's prompt waited for the turn that it is part of.
+    #[error("session `{0}` is at work, and a prompt that waits for its answer would wait for itself")]
+    WaitsForItself(String),
+    /// The task of a turn ended without an outcome.
+    #[error("the turn was lost: {0}")]
+    Lost(String),
     /// A file that was to go with the prompt.
     #[error("cannot attach {path}: {reason}")]
     Attachment {
@@ -85,6 +91,8 @@ impl AgentError {
             Self::NoAgent { .. } => "agent.no_agent",
             Self::NoCommand { .. } => "agent.no_command",
             Self::Busy(_) => "agent.busy",
+            Self::WaitsForItself(_) => "agent.waits_for_itself",
+            Self::Lost(_) => "agent.lost",
             Self::Attachment { .. } => "agent.attachment",
             Self::Folder { .. } => "agent.folder",
             Self::Tools(_) => "agent.tools",
@@ -102,6 +110,7 @@ impl AgentError {
             Self::Model(e) => e.hint(),
             Self::NoSession(_) => Some("`outrigger session list` shows the sessions of this project".into()),
             Self::Busy(_) => Some("wait for it, or start a new session without -c and -s".into()),
+            Self::WaitsForItself(_) => Some("send it with prompt_async, or with noReply".into()),
             _ => None,
         }
     }

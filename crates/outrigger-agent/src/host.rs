@@ -9,7 +9,7 @@ use outrigger_protocol::event::Event;
 use outrigger_protocol::id::{SessionId, TurnId};
 use outrigger_protocol::message::{ModelRef, PartKind, TextPart};
 use outrigger_protocol::permission::{Action, Rule, ToolRef};
-use outrigger_protocol::session::{PartInput, PromptInput, Todo};
+use outrigger_protocol::session::{PartInput, PromptInput, Session, Todo};
 use outrigger_protocol::tool::ToolCall;
 use outrigger_protocol::turn::{EffectId, HookPayload, Input, TurnOutcome};
 use outrigger_tools::{
@@ -78,7 +78,7 @@ impl CallHost {
         })?;
         let failed = |error: crate::AgentError| ToolError::failed(error.to_string());
         let known = match &request.task_id {
-            Some(id) => self.inner.store.session(&SessionId(id.clone())).ok().flatten(),
+            Some(id) => Some(self.own_child(id)?),
             None => None,
         };
         let session = match known {
@@ -89,7 +89,7 @@ impl CallHost {
                     .create_session(NewSession {
                         parent: Some(self.session_id.clone()),
                         title: Some(title),
-                        permission: Some(child_rules(&info)),
+                        permission: Some(self.child_rules(&info)),
                     })
                     .await
                     .map_err(failed)?
@@ -104,13 +104,10 @@ impl CallHost {
             parts: vec![PartInput { id: None, kind: PartKind::Text(TextPart { text: request.prompt, ..TextPart::default() }) }],
             ..PromptInput::default()
         };
-        let turn = agent.prompt(&session.id, prompt);
+        // Dropping this cancels the child's turn, which then ends by itself.
         let outcome = tokio::select! {
-            outcome = turn => outcome.map_err(failed)?,
-            () = self.cancel.cancelled() => {
-                agent.cancel(&session.id);
-                return Err(ToolError::Cancelled);
-            }
+            outcome = agent.prompt(&session.id, prompt) => outcome.map_err(failed)?,
+            () = self.cancel.cancelled() => return Err(ToolError::Cancelled),
         };
         match outcome {
             TurnOutcome::Done { .. } => Ok(SubagentAnswer { text: agent.last_text(&session.id), session_id: session.id, model }),
@@ -119,20 +116,33 @@ impl CallHost {
         }
     }
 
+    /// A task can only be gone on with where it was begun.
+    fn own_child(&self, id: &str) -> Result<Session, ToolError> {
+        let session = self.inner.store.session(&SessionId(id.to_owned())).map_err(|e| ToolError::failed(e.to_string()))?;
+        session
+            .filter(|session| session.parent_id.as_ref() == Some(&self.session_id))
+            .ok_or_else(|| ToolError::failed(format!("Unknown task: {id} was not started in this session; leave task_id out")))
+    }
+
+    /// What holds in a subagent's session: whatever its parent is denied, and no planning or delegating unless its own
+    /// rules say so.
+    fn child_rules(&self, child: &AgentInfo) -> Vec<Rule> {
+        let own = self.inner.store.session(&self.session_id).ok().flatten().and_then(|s| s.permission).unwrap_or_default();
+        let mut rules: Vec<Rule> =
+            own.into_iter().filter(|r| r.action == Action::Deny || r.permission == "external_directory").collect();
+        if self.agent.permission.iter().any(|r| r.permission == "edit" && r.action == Action::Deny) {
+            rules.extend(self.agent.permission.iter().filter(|r| r.permission == "edit").cloned());
+        }
+        let says = |name: &str| child.permission.iter().any(|rule| rule.permission == name);
+        let quiet = ["todowrite", "task"].into_iter().filter(|name| !says(name));
+        rules.extend(quiet.map(|name| Rule { permission: name.into(), pattern: "*".into(), action: Action::Deny }));
+        rules
+    }
+
     fn started_subagent(&self, id: &SessionId, model: &ModelRef, request: &SubagentRequest) {
         let metadata = serde_json::json!({ "sessionId": id, "parentSessionId": self.session_id, "model": model });
         self.progress(Some(request.description.clone()), metadata);
     }
-}
-
-/// A subagent does not plan for its parent, and starts no further ones unless its own rules say so.
-fn child_rules(agent: &AgentInfo) -> Vec<Rule> {
-    let says = |name: &str| agent.permission.iter().any(|rule| rule.permission == name);
-    ["todowrite", "task"]
-        .into_iter()
-        .filter(|name| !says(name))
-        .map(|name| Rule { permission: name.into(), pattern: "*".into(), action: Action::Deny })
-        .collect()
 }
 
 impl ToolHost for CallHost {
@@ -172,11 +182,16 @@ impl ToolHost for CallHost {
     }
 
     fn progress(&self, title: Option<String>, metadata: Value) {
-        let _ = self.sender.send(Msg::Input(Input::ToolProgress { effect: self.effect, title, metadata }));
+        // A tool that says what it is at is a fact of the turn; one that shows what came out so far does so many times,
+        // and all of it is in its result.
+        let _ = self.sender.send(match title {
+            Some(_) => Msg::Input(Input::ToolProgress { effect: self.effect, title, metadata }),
+            None => Msg::Preview { effect: self.effect, metadata },
+        });
     }
 
     fn publish(&self, event: Event) {
-        self.inner.tell(vec![crate::bus::numbered(event)]);
+        let _ = self.sender.send(Msg::Event(Box::new(event)));
     }
 
     fn subagent<'a>(&'a self, request: SubagentRequest) -> BoxFuture<'a, Result<SubagentAnswer, ToolError>> {

@@ -71,6 +71,7 @@ pub(crate) struct Inner {
     pub(crate) spawner: Spawner,
     pub(crate) models: Models,
     pub(crate) plugins: Plugins,
+    pub(crate) mcp: outrigger_mcp::McpServers,
     pub(crate) runtime: ToolRuntime,
     pub(crate) artifacts: PathBuf,
     pub(crate) answering: Answering,
@@ -194,9 +195,12 @@ impl Agent {
     pub fn listen(&self) -> broadcast::Receiver<Arc<BusEvent>> {
         self.inner.bus.listen()
     }
-    /// Tells a transient event (a toast, say) to every listener.
-    pub fn tell(&self, event: Event) {
-        self.inner.tell(vec![numbered(event)]);
+    /// Stores an event and tells it to every listener.
+    ///
+    /// # Errors
+    /// Those of the store.
+    pub async fn publish(&self, event: Event) -> Result<(), AgentError> {
+        self.inner.commit(Vec::new(), vec![event]).await
     }
     /// Says who answers the SDK requests of plugins. Only the first one counts.
     pub fn serve_sdk(&self, service: Arc<dyn SdkService>) {
@@ -206,7 +210,7 @@ impl Agent {
     /// Ends: work beside the turns gets a moment, plugins are disposed, everything is on disk.
     pub async fn shutdown(&self) {
         self.finish_background(Duration::from_secs(5)).await;
-        self.inner.plugins.dispose(Duration::from_secs(5)).await;
+        tokio::join!(self.inner.plugins.dispose(Duration::from_secs(5)), crate::mcp::shutdown(&self.inner));
         if let Err(error) = self.inner.store.flush(true).await {
             tracing::error!("[store] {error}");
         }

@@ -8,12 +8,16 @@ use outrigger_protocol::id::SessionId;
 use outrigger_protocol::message::{ModelRef, NamedError};
 use outrigger_protocol::model::{ModelRequest, StreamEvent};
 use outrigger_protocol::turn::{EffectId, Input, ModelSignal};
+use outrigger_models::StreamItem;
 use outrigger_tools::CancelFlag;
 use tokio::sync::mpsc;
 
 use crate::drive::Msg;
 use crate::ids::now;
 use crate::inner::Inner;
+
+/// Blocks that are not complete: whether they are reasoning, and what has come of them.
+type Texts = BTreeMap<u32, (bool, String)>;
 
 /// One model request under way.
 pub(crate) struct ModelTask {
@@ -29,68 +33,80 @@ impl ModelTask {
         let _ = self.sender.send(Msg::Input(Input::Model { effect: self.effect, signal }));
     }
 
-    fn failed(&self, error: NamedError) {
-        self.signal(ModelSignal::Failed { error });
+    /// Runs to the end and answers the last signal. What had streamed by then is complete as it stands: clients saw it.
+    pub(crate) async fn run(self, model: ModelRef, request: ModelRequest) -> ModelSignal {
+        let mut texts = Texts::new();
+        let last = match self.stream(model, request, &mut texts).await {
+            Ok(finished) => finished,
+            Err(error) => ModelSignal::Failed { error },
+        };
+        for (index, (reasoning, text)) in texts {
+            self.signal(if reasoning {
+                ModelSignal::ReasoningEnd { index, text, metadata: None }
+            } else {
+                ModelSignal::TextEnd { index, text }
+            });
+        }
+        last
     }
 
-    pub(crate) async fn run(self, model: ModelRef, request: ModelRequest) {
-        let resolved = match self.inner.models.resolve(&model) {
-            Ok(resolved) => resolved,
-            Err(error) => return self.failed(error.to_named()),
-        };
+    async fn stream(&self, model: ModelRef, request: ModelRequest, texts: &mut Texts) -> Result<ModelSignal, NamedError> {
+        let resolved = self.inner.models.resolve(&model).map_err(|error| error.to_named())?;
         let mut stream = resolved.stream(&request, &self.inner.stream_options(&self.session_id));
-        let mut texts: BTreeMap<u32, String> = BTreeMap::new();
-        let mut finished = false;
         loop {
             let item = tokio::select! {
                 biased;
                 () = self.cancel.cancelled() => {
-                    return self.failed(NamedError::new("MessageAbortedError", "The turn was cancelled."));
+                    return Err(NamedError::new("MessageAbortedError", "The turn was cancelled."));
                 }
                 item = stream.next() => item,
             };
             match item {
-                None if finished => return,
-                None => return self.failed(NamedError::new("UnknownError", "the model's stream ended without an end")),
-                Some(Err(error)) => return self.failed(error.to_named()),
-                Some(Ok(outrigger_models::StreamItem::Retry(notice))) => {
+                None => return Err(NamedError::new("UnknownError", "the model's stream ended without an end")),
+                Some(Err(error)) => return Err(error.to_named()),
+                Some(Ok(StreamItem::Retry(notice))) => {
                     let _ = self.sender.send(Msg::Retry {
                         attempt: notice.attempt,
                         message: notice.message,
                         next: now() + u64::try_from(notice.delay.as_millis()).unwrap_or(0),
                     });
                 }
-                Some(Ok(outrigger_models::StreamItem::Event(event))) => {
-                    finished |= matches!(event, StreamEvent::Finished { .. });
-                    self.on_event(event, &mut texts);
+                Some(Ok(StreamItem::Event(StreamEvent::Finished { reason, usage }))) => {
+                    return Ok(ModelSignal::Finished { reason, usage });
                 }
+                Some(Ok(StreamItem::Event(event))) => self.on_event(event, texts),
             }
         }
     }
 
-    fn on_event(&self, event: StreamEvent, texts: &mut BTreeMap<u32, String>) {
+    fn on_event(&self, event: StreamEvent, texts: &mut Texts) {
         match event {
             StreamEvent::Started => self.signal(ModelSignal::Started),
-            StreamEvent::TextStart { index } => self.signal(ModelSignal::TextStart { index }),
-            StreamEvent::ReasoningStart { index } => self.signal(ModelSignal::ReasoningStart { index }),
-            StreamEvent::TextDelta { index, text } => self.delta(index, text, texts),
-            StreamEvent::ReasoningDelta { index, text } => self.delta(index, text, texts),
+            StreamEvent::TextStart { index } => {
+                texts.insert(index, (false, String::new()));
+                self.signal(ModelSignal::TextStart { index });
+            }
+            StreamEvent::ReasoningStart { index } => {
+                texts.insert(index, (true, String::new()));
+                self.signal(ModelSignal::ReasoningStart { index });
+            }
+            StreamEvent::TextDelta { index, text } | StreamEvent::ReasoningDelta { index, text } => {
+                if let Some((_, whole)) = texts.get_mut(&index) {
+                    whole.push_str(&text);
+                }
+                let _ = self.sender.send(Msg::Delta { index, text });
+            }
             StreamEvent::TextEnd { index } => {
-                let text = texts.remove(&index).unwrap_or_default();
+                let text = texts.remove(&index).unwrap_or_default().1;
                 self.signal(ModelSignal::TextEnd { index, text });
             }
             StreamEvent::ReasoningEnd { index, metadata } => {
-                let text = texts.remove(&index).unwrap_or_default();
+                let text = texts.remove(&index).unwrap_or_default().1;
                 self.signal(ModelSignal::ReasoningEnd { index, text, metadata });
             }
             StreamEvent::ToolStart { call_id, tool } => self.signal(ModelSignal::ToolStart { call_id, tool }),
             StreamEvent::ToolEnd { call_id, tool, raw } => self.signal(ModelSignal::ToolEnd { call_id, tool, raw }),
-            StreamEvent::Finished { reason, usage } => self.signal(ModelSignal::Finished { reason, usage }),
+            StreamEvent::Finished { .. } => {}
         }
-    }
-
-    fn delta(&self, index: u32, text: String, texts: &mut BTreeMap<u32, String>) {
-        texts.entry(index).or_default().push_str(&text);
-        let _ = self.sender.send(Msg::Delta { index, text });
     }
 }

@@ -17,6 +17,7 @@ use serde_json::{Value, json};
 
 use crate::agents::AgentInfo;
 use crate::inner::Inner;
+use crate::mcp::is_mcp;
 use crate::system::{SystemPrompt, instructions};
 
 impl Inner {
@@ -58,11 +59,12 @@ impl Inner {
         let (agents, skills) = (self.agent_entries(), self.skill_entries());
         let items = specs
             .iter()
+            .filter(|spec| !is_mcp(spec))
             .map(|spec| definition(spec, outrigger_tools::builtin::describe(spec, &agents, &skills)))
             .collect();
         let result = self.run_hooks("llm.tool_definition", items, Some(session), Some(turn), Some(cancel)).await;
-        let mut offers = Vec::new();
-        for (spec, output) in specs.iter().zip(&result.outputs).filter(|(spec, _)| !spec.hidden) {
+        let mut offers: Vec<ToolOffer> = specs.iter().filter(|spec| is_mcp(spec)).map(crate::mcp::offer).collect();
+        for (spec, output) in specs.iter().filter(|spec| !is_mcp(spec)).zip(&result.outputs).filter(|(spec, _)| !spec.hidden) {
             let description = output.get("description").and_then(Value::as_str).unwrap_or(&spec.description);
             let parameters = output.get("jsonSchema").or_else(|| output.get("parameters")).cloned();
             offers.push(ToolOffer {

@@ -1,22 +1,21 @@
 //! From what a client sends to a turn.
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 use outrigger_protocol::Object;
 use outrigger_protocol::id::SessionId;
-use outrigger_protocol::message::{MessageInfo, MessagePath, ModelRef, PartKind, TextPart, UserMessage};
+use outrigger_protocol::message::{MessageInfo, MessageWithParts, MessagePath, ModelRef, PartKind, TextPart, UserMessage};
 use outrigger_protocol::session::{PartInput, PromptInput, Session};
-use outrigger_protocol::turn::{Begin, CommandCall, Input, TurnOutcome};
+use outrigger_protocol::turn::{Begin, CommandCall, TurnOutcome};
+use outrigger_tools::PermissionAsk;
 use serde_json::{Value, json};
-use tokio::sync::watch;
 
 use crate::agents::AgentInfo;
+use crate::ask::Asker;
 use crate::command;
-use crate::drive::Driver;
 use crate::error::AgentError;
 use crate::ids;
-use crate::inner::{Agent, lock};
+use crate::inner::Agent;
 use crate::session::is_placeholder;
 
 /// Steps of a turn where neither the agent nor the settings say anything. A turn without end is never right (C16).
@@ -105,16 +104,14 @@ pub(crate) fn text(text: &str) -> PartInput {
     text_part(text.to_owned(), false)
 }
 
-impl Agent {
-    /// Runs a prompt to its end. Prompts of the same session queue up behind each other.
-    ///
-    /// # Errors
-    /// Unknown session, agent or model, another process at work in the session, and those of the store. What goes wrong
-    /// within the turn is its outcome, not an error.
-    pub async fn prompt(&self, session_id: &SessionId, prompt: PromptInput) -> Result<TurnOutcome, AgentError> {
-        self.prompt_or_command(session_id, prompt, None).await
-    }
+/// Stands for the output of a shell command until the arguments are filled in; a character that no text uses.
+const STAND_IN: char = '\u{F8FF}';
 
+fn stand_in(i: usize) -> String {
+    format!("{STAND_IN}{i}{STAND_IN}")
+}
+
+impl Agent {
     /// Runs a slash command to its end.
     ///
     /// # Errors
@@ -124,11 +121,17 @@ impl Agent {
             name: name.to_owned(),
             known: self.inner.commands.keys().cloned().collect(),
         })?;
-        let mut filled = command::expand(&info.template, arguments);
-        // From the last to the first, so that the places before stay where they are.
-        for (place, line) in command::shell_places(&filled).into_iter().rev() {
-            let output = self.shell_output(&line).await;
-            filled.replace_range(place, &output);
+        // The places are the template's: what a person or a plugin writes behind the name is never run, and what a command
+        // prints is not read for arguments.
+        let agent = self.choose_agent(info.agent.as_deref().or(prompt.agent.as_deref()))?;
+        let mut template = info.template.clone();
+        let places = command::shell_places(&info.template);
+        for (i, (place, _)) in places.iter().enumerate().rev() {
+            template.replace_range(place.clone(), &stand_in(i));
+        }
+        let mut filled = command::expand(&template, &arguments.replace(STAND_IN, ""));
+        for (i, (_, line)) in places.iter().enumerate() {
+            filled = filled.replace(&stand_in(i), &self.shell_output(session_id, &agent, line).await);
         }
         prompt.agent = info.agent.clone().or(prompt.agent).or_else(|| self.default_agent());
         prompt.model = info.model.as_deref().and_then(ModelRef::parse).or(prompt.model);
@@ -136,17 +139,24 @@ impl Agent {
         parts.append(&mut prompt.parts);
         prompt.parts = parts;
         let call = CommandCall { name: name.to_owned(), arguments: arguments.to_owned() };
-        self.prompt_or_command(session_id, prompt, Some(call)).await
+        self.prompt_command(session_id, prompt, call).await
     }
 
-    async fn shell_output(&self, line: &str) -> String {
+    /// Output of a shell command in a template. It is asked for as the `bash` tool would be.
+    async fn shell_output(&self, session_id: &SessionId, agent: &AgentInfo, line: &str) -> String {
+        let own = self.session(session_id).ok().and_then(|s| s.permission).unwrap_or_default();
+        let asker = Asker { session_id, tool: None, rules: &[&agent.permission, &own] };
+        let ask = PermissionAsk { permission: "bash".into(), patterns: vec![line.to_owned()], ..PermissionAsk::default() };
+        if let Err(refusal) = self.inner.decide(&asker, ask).await {
+            return format!("(not run: {})", refusal.text());
+        }
         let spec = outrigger_sandbox::Spec::new("/bin/sh")
             .args(["-c", line])
             .cwd(&self.inner.place.directory)
             .vars(outrigger_sandbox::env::allow_list(&[]));
         match outrigger_sandbox::run(&self.inner.spawner, spec, std::time::Duration::from_secs(30), 256 * 1024).await {
             Ok(output) => String::from_utf8_lossy(&output.stdout).into_owned(),
-            Err(error) => format!("({line}: {error})"),
+            Err(error) => format!("(not run: {error})"),
         }
     }
 
@@ -154,39 +164,6 @@ impl Agent {
     #[must_use]
     pub fn default_agent(&self) -> Option<String> {
         crate::agents::default_name(&self.inner.agents, self.inner.config.config.default_agent.as_deref())
-    }
-
-    async fn prompt_or_command(&self, id: &SessionId, prompt: PromptInput, command: Option<CommandCall>) -> Result<TurnOutcome, AgentError> {
-        let queue = self.inner.sessions.queue(id);
-        let _turn = queue.lock().await;
-        let session = self.session(id)?;
-        let _owner = self.own(id)?;
-        let begin = self.begin(&session, prompt, command)?;
-        let turn = begin.turn.clone();
-        let cancel = self.register(id);
-        let driver = Driver::new(Arc::clone(&self.inner), turn, id.clone(), cancel);
-        let result = driver.run(Input::Begin(Box::new(begin))).await;
-        lock(&self.inner.running).remove(id);
-        let (outcome, _) = result?;
-        self.inner.store.flush(true).await?;
-        Ok(outcome)
-    }
-
-    pub(crate) fn register(&self, id: &SessionId) -> watch::Receiver<bool> {
-        let (sender, receiver) = watch::channel(false);
-        lock(&self.inner.running).insert(id.clone(), sender);
-        receiver
-    }
-
-    /// Cancels the turn that runs in a session, if any. The turn ends by itself, with everything kept.
-    pub fn cancel(&self, id: &SessionId) -> bool {
-        lock(&self.inner.running).get(id).is_some_and(|sender| sender.send(true).is_ok())
-    }
-
-    /// Sessions in which a turn runs.
-    #[must_use]
-    pub fn busy(&self) -> Vec<SessionId> {
-        lock(&self.inner.running).keys().cloned().collect()
     }
 
     /// The text of a session's last answer.
@@ -204,13 +181,19 @@ impl Agent {
             .unwrap_or_default()
     }
 
-    fn begin(&self, session: &Session, prompt: PromptInput, command: Option<CommandCall>) -> Result<Begin, AgentError> {
+    /// What a turn starts from.
+    pub(crate) fn begin(
+        &self,
+        session: &Session,
+        history: &[MessageWithParts],
+        prompt: PromptInput,
+        command: Option<CommandCall>,
+    ) -> Result<Begin, AgentError> {
         let agent = self.choose_agent(prompt.agent.as_deref())?;
         let model = self.choose_model(session, &agent, prompt.model.clone())?;
         let resolved = self.inner.models.resolve(&model)?;
         let model = ModelRef { variant: prompt.variant.clone().or(model.variant), ..model };
         let cost = resolved.model.cost;
-        let history = self.inner.store.messages(&session.id)?;
         let used_calls = history
             .iter()
             .flat_map(|m| &m.parts)
@@ -243,9 +226,7 @@ impl Agent {
                 root: place.worktree.to_string_lossy().into_owned(),
             },
             no_reply: prompt.no_reply == Some(true),
-            wants_title: session.parent_id.is_none()
-                && is_placeholder(&session.title)
-                && !history.iter().any(|m| matches!(m.info, MessageInfo::User(_))),
+            wants_title: session.parent_id.is_none() && is_placeholder(&session.title),
             max_steps: agent.steps.or(settings).unwrap_or(MOST_STEPS),
             used_calls,
             prices: [cost.input, cost.output, cost.cache.read, cost.cache.write],

@@ -24,13 +24,14 @@ pub struct Replayed {
 pub fn replay(store: &Store, turn: &TurnId) -> Result<Replayed, AgentError> {
     let steps = store.turn_steps(turn)?;
     let state = state_after(&steps)?;
-    Ok(Replayed { steps: steps.len(), finished: state.is_some_and(|s| s.is_done()) })
+    let abandoned = steps.last().is_some_and(|step| step.abandoned.is_some());
+    Ok(Replayed { steps: steps.len(), finished: abandoned || state.is_some_and(|s| s.is_done()) })
 }
 
 /// The state that the steps lead to.
 pub(crate) fn state_after(steps: &[TurnStep]) -> Result<Option<Turn>, AgentError> {
     let mut state = None;
-    for step in steps {
+    for step in steps.iter().take_while(|step| step.abandoned.is_none()) {
         let effects = turn::step(&mut state, step.at, step.input.clone());
         let replayed = digest::effects(&effects);
         if replayed != step.digest {

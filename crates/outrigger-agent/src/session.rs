@@ -128,7 +128,7 @@ impl Agent {
         let origin = self.session(id)?;
         let messages = self.inner.store.messages(id)?;
         let title = format!("{} (fork)", origin.title);
-        let fork = self.create_session(NewSession { title: Some(title), permission: origin.permission, ..NewSession::default() }).await?;
+        let fork = self.create_session(NewSession { title: Some(title), permission: origin.permission.clone(), ..NewSession::default() }).await?;
         let mut maker = outrigger_protocol::id::IdMaker::new(ids::seed());
         let mut events = Vec::new();
         let mut renamed = HashMap::new();
@@ -156,7 +156,12 @@ impl Agent {
             }
         }
         self.inner.commit(Vec::new(), events).await?;
-        Ok(fork)
+        // What the session worked with last, it goes on with.
+        self.update_session(&fork.id, |session| {
+            session.agent = origin.agent;
+            session.model = origin.model;
+        })
+        .await
     }
 }
 

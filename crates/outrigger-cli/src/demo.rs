@@ -31,7 +31,12 @@ pub(crate) async fn demo(global: &Global, args: DemoArgs) -> Result<u8, Failure>
     let ground = Ground::prepare(args.keep.as_deref())?;
     let spawner = Spawner::new().map_err(outrigger_agent::AgentError::from)?;
     let program = Program::find(&spawner).await;
-    let demo = Demo { paint: Paint::for_stdout(), ground, spawner, program };
+    let demo = Demo {
+        paint: Paint::for_stdout(),
+        ground,
+        spawner,
+        program,
+    };
     demo.introduce();
     let before = demo.test("The test, before").await?;
 
@@ -47,7 +52,11 @@ pub(crate) async fn demo(global: &Global, args: DemoArgs) -> Result<u8, Failure>
     }
 
     let after = demo.test("The test, after").await?;
-    out(&report::where_to_look(demo.paint, &demo.ground, args.keep.is_some()));
+    out(&report::where_to_look(
+        demo.paint,
+        &demo.ground,
+        args.keep.is_some(),
+    ));
     let is_fixed = match (&before, &after) {
         (Some(before), Some(after)) => !before.passed && after.passed,
         _ => demo.ground.source() != project::SOURCE,
@@ -65,18 +74,25 @@ struct Demo {
 impl Demo {
     fn introduce(&self) {
         let paint = self.paint;
-        let title = paint.bold("A whole turn: the model's answers are recorded, all else is done here and now.");
+        let title = paint
+            .bold("A whole turn: the model's answers are recorded, all else is done here and now.");
         let project = self.ground.project();
         let program = match &self.program {
             Ok(program) => program.title.clone(),
-            Err(why) => format!("{why}: the plugin is not loaded and the test not run"),
+            Err(why) => format!("{why}, so no plugin is loaded and no test run"),
         };
-        out(&format!("{title}\n\nproject     {}\n            {}\nJavaScript  {program}\n", project.display(), project::LISTING));
+        out(&format!(
+            "{title}\n\nProject     {}\n            {}\nJavaScript  {program}\n",
+            project.display(),
+            project::LISTING
+        ));
     }
 
     /// Runs the project's test and shows it, where there is something to run it with.
     async fn test(&self, heading: &str) -> Result<Option<TestRun>, Failure> {
-        let Ok(program) = &self.program else { return Ok(None) };
+        let Ok(program) = &self.program else {
+            return Ok(None);
+        };
         let run = program.test(&self.spawner, &self.ground).await?;
         out(&report::heading(self.paint, heading));
         out(&report::test_run(self.paint, program, &run));
@@ -102,12 +118,23 @@ impl Demo {
     /// What is harmless of the user's environment, with every folder inside the demo's. No settings and no keys.
     fn environment(&self) -> BTreeMap<String, String> {
         let harmless = outrigger_sandbox::env::allow_list(&[]);
-        let mut env: BTreeMap<String, String> =
-            harmless.into_iter().filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?))).collect();
+        let mut env: BTreeMap<String, String> = harmless
+            .into_iter()
+            .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
+            .collect();
         env.retain(|name, _| !name.starts_with("XDG_"));
-        let mut set = |name: &str, path: PathBuf| env.insert(name.to_owned(), path.to_string_lossy().into_owned());
+        let mut set = |name: &str, value: PathBuf| {
+            env.insert(name.to_owned(), value.to_string_lossy().into_owned())
+        };
         for (name, folder) in project::FOLDERS {
             set(name, self.ground.folder(folder));
+        }
+        // Nothing is fetched, and the plugin sees nothing of the user's either.
+        for (name, value) in [
+            ("OUTRIGGER_JS_INSTALL", "never"),
+            ("OUTRIGGER_JS_ENVIRONMENT", "list"),
+        ] {
+            set(name, value.into());
         }
         if let Ok(program) = &self.program {
             set(program.variable(), program.path().to_path_buf());
@@ -129,18 +156,37 @@ impl Demo {
     async fn turn(&self, agent: &Agent, line: &Line) -> Result<u8, Failure> {
         outrigger_server::serve_plugins(agent);
         let plugins = agent.plugins();
-        self.ground.put_answers(plugins.iter().any(|plugin| plugin.stage == Stage::Active))?;
-        let args = RunArgs { quiet: true, ..RunArgs::default() };
+        self.ground
+            .put_answers(plugins.iter().any(|plugin| plugin.stage == Stage::Active))?;
+        let args = RunArgs {
+            quiet: true,
+            ..RunArgs::default()
+        };
         let code = run::with_agent(agent, &args, PROMPT.to_owned(), None, line).await?;
-        let Some(session) = run::last_session(agent)? else { return Ok(code) };
+        let Some(session) = run::last_session(agent)? else {
+            return Ok(code);
+        };
         agent.store().flush(false).await?;
         out(&report::heading(self.paint, "The turn, from its log"));
-        out(&crate::session::conversation(agent.store(), &session, self.paint)?);
+        out(&crate::session::conversation(
+            agent.store(),
+            &session,
+            self.paint,
+        )?);
         out(&report::heading(self.paint, "The plugin"));
         out(&self.plugins(&plugins));
         out(&report::hooks(agent.store(), &session.id, self.paint)?);
         let runs = |plugin: &PluginStatus| plugin.stage == Stage::Active;
-        Ok(if self.program.is_ok() && !agent.config().plugins.is_empty() && !plugins.iter().all(runs) { exit::FAILED } else { code })
+        Ok(
+            if self.program.is_ok()
+                && !agent.config().plugins.is_empty()
+                && !plugins.iter().all(runs)
+            {
+                exit::FAILED
+            } else {
+                code
+            },
+        )
     }
 }
 
@@ -153,5 +199,9 @@ fn user_data() -> PathBuf {
 fn quoted(path: &Path) -> String {
     let text = path.to_string_lossy();
     let plain = |c: char| c.is_alphanumeric() || "/._-+=@%:,".contains(c);
-    if text.chars().all(plain) { text.into_owned() } else { format!("'{}'", text.replace('\'', r"'\''")) }
+    if text.chars().all(plain) {
+        text.into_owned()
+    } else {
+        format!("'{}'", text.replace('\'', r"'\''"))
+    }
 }

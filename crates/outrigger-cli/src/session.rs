@@ -111,17 +111,22 @@ pub(crate) fn conversation(store: &Store, session: &Session, paint: Paint) -> Re
     let mut merged = merge_all(messages);
     // The log has what became final first; identifiers are in the order in which the model said it.
     merged.sort_by(|a, b| a.id.cmp(&b.id));
-    let mut after_tool = false;
+    // A text and the call that it announces belong together, and so do calls that have no more than a line to tell.
+    let mut together = true;
     for message in merged {
         let is_tool = message.message_type == "tool_execution";
-        if std::mem::replace(&mut after_tool, is_tool) && !is_tool {
+        let told = match message.role.as_str() {
+            _ if is_tool => tool_text(&message, paint, &session.directory),
+            "user" => format!("{} {}\n", paint.bold(">"), message.content),
+            _ if message.content.trim().is_empty() => continue,
+            _ => format!("{}\n", message.content),
+        };
+        let close = text.is_empty() || is_tool && together;
+        if !close {
             text.push('\n');
         }
-        match message.message_type.as_str() {
-            "tool_execution" => text.push_str(&tool_text(&message, paint, &session.directory)),
-            _ if message.role == "user" => text.push_str(&format!("\n{} {}\n\n", paint.bold(">"), message.content)),
-            _ => text.push_str(&format!("{}\n", message.content)),
-        }
+        together = message.role != "user" && (!is_tool || told.lines().count() == 1);
+        text.push_str(&told);
     }
     Ok(text)
 }

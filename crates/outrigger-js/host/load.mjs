@@ -63,7 +63,7 @@ function needsBun(error, text) {
   return NEEDS_BUN.has(error?.code) || BUN_ONLY.test(text) || lacksExtension(error, text);
 }
 
-// `import "./src/plugin"`, where that is a file with an extension or a folder with an index file.
+// Something like `./src/plugin` was imported, which is a file with an extension or a folder with an index file.
 function lacksExtension(error, text) {
   if (error?.code !== "ERR_MODULE_NOT_FOUND") return false;
   const named = text.match(/Cannot find module '([^']+)'/)?.[1] ?? "";

@@ -8,6 +8,9 @@ import { notify, notifyNow, request } from "./wire.mjs";
 const plugins = new Map();
 let started = false;
 const early = [];
+// Answers of event hooks that have not come, and how long the end waits for them, in milliseconds.
+const unfinished = new Set();
+const EVENTS_GRACE = 500;
 
 export function adopt(loaded) {
   for (const { id, instances } of loaded) {
@@ -84,6 +87,13 @@ export async function hookRun({ hook, handlers, items }, call, cancelled) {
 }
 
 // Called in frame order and never awaited, so the order of events against later requests is kept.
+// Nothing waits for an event hook, but what it has begun is not cut off at the end either.
+function follow(answer, failed) {
+  const running = Promise.resolve(answer);
+  unfinished.add(running);
+  running.catch(failed).finally(() => unfinished.delete(running));
+}
+
 export function eventBatch(batch) {
   if (!started) return void early.push(batch);
   let entered;
@@ -96,7 +106,7 @@ export function eventBatch(batch) {
           if (entered !== plugin) notifyNow("plugin.enter", { plugin, what: "event" });
           entered = plugin;
           const answer = hooks.event({ event });
-          if (typeof answer?.then === "function") answer.then(undefined, failed);
+          if (typeof answer?.then === "function") follow(answer, failed);
         } catch (error) {
           failed(error);
         }
@@ -164,6 +174,10 @@ export async function toolRun(params, call, signal) {
 }
 
 export async function dispose(call) {
+  if (unfinished.size > 0) {
+    const late = new Promise((resolve) => setTimeout(resolve, EVENTS_GRACE));
+    await Promise.race([Promise.allSettled(unfinished), late]);
+  }
   for (const [plugin, instances] of plugins) {
     for (const hooks of instances) {
       try {

@@ -1,1 +1,32 @@
-//! MCP.
+//! Client of MCP servers: starts them, lists their tools, calls them, starts them again.
+//!
+//! [`McpServers::start`] starts every configured server in the background; [`McpServers::ready`] waits for them, each no
+//! longer than its timeout; [`McpServers::tools`] is what there is to call. A server that fails, hangs, exits or floods is
+//! listed with its cause by [`McpServers::status`] and costs nothing else. [`content`] reads the result of a call.
+//!
+//! What this crate is not for: permissions, hooks, output limits (the tool runtime has them), resources and prompts.
+//!
+//! The protocol is spoken by code of our own: what a call answers has to reach hooks as the server wrote it, lines that
+//! are no messages must be borne and endless ones must not be kept, which a typed client library does not allow.
+
+pub mod content;
+
+mod config;
+mod error;
+mod http;
+mod lines;
+mod link;
+mod name;
+mod pending;
+mod quota;
+mod server;
+mod servers;
+mod sse;
+mod stdio;
+mod wire;
+
+pub use config::{ServerConfig, Transport};
+pub use error::McpError;
+pub use name::tool_name;
+pub use server::{ServerTool, State, Status};
+pub use servers::{McpServers, Options};

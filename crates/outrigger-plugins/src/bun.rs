@@ -191,7 +191,8 @@ async fn check(bun: &Path, spawner: &Spawner) -> Result<(), PluginError> {
     let output = run(spawner, spec, ANSWER, 4096)
         .await
         .map_err(|error| failed(error.to_string()))?;
-    if output.timed_out || !output.exit.success() {
+    let said_version = output.stdout.first().is_some_and(u8::is_ascii_digit);
+    if output.timed_out || !output.exit.success() || !said_version {
         return Err(failed(output.exit.to_string()));
     }
     Ok(())
@@ -232,7 +233,10 @@ mod tests {
                 ("linux", "x86_64", false, true),
                 Some("bun-linux-x64-musl-baseline"),
             ),
-            (("linux", "aarch64", false, false), Some("bun-linux-aarch64")),
+            (
+                ("linux", "aarch64", false, false),
+                Some("bun-linux-aarch64"),
+            ),
             (
                 ("linux", "aarch64", false, true),
                 Some("bun-linux-aarch64-musl"),
@@ -268,8 +272,11 @@ mod tests {
     #[test]
     fn the_lock_names_version_and_checksum_and_no_address() {
         let [(_, manifest), (_, lock)] = PACKAGES[0].manifests();
-        insta::assert_snapshot!(manifest, @r#"{"dependencies":{"@oven/bun-linux-x64":"1.4.5"},"private":true}"#);
-        assert!(lock.contains(PACKAGES[0].integrity) && !lock.contains("http"), "{lock}");
+        insta::assert_snapshot!(manifest, @r#"{"private":true,"dependencies":{"@oven/bun-linux-x64":"1.4.5"}}"#);
+        assert!(
+            lock.contains(PACKAGES[0].integrity) && !lock.contains("http"),
+            "{lock}"
+        );
     }
 
     #[tokio::test]

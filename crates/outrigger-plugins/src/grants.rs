@@ -14,13 +14,31 @@ use outrigger_sandbox::env::is_forbidden;
 
 /// Parts of names that say "secret" or "way into another program".
 const SECRET: &[&str] = &[
-    "KEY", "TOKEN", "SECRET", "PASS", "PWD_", "CREDENTIAL", "AUTH", "COOKIE", "SOCK", "DOCKER", "DBUS", "KUBE", "WEBHOOK", "DSN",
-    "PRIVATE", "CERT", "JWT", "OTP", "SIGN",
+    "KEY",
+    "TOKEN",
+    "SECRET",
+    "PASS",
+    "PWD_",
+    "CREDENTIAL",
+    "AUTH",
+    "COOKIE",
+    "SOCK",
+    "DOCKER",
+    "DBUS",
+    "KUBE",
+    "WEBHOOK",
+    "DSN",
+    "PRIVATE",
+    "CERT",
+    "JWT",
+    "OTP",
+    "SIGN",
 ];
 /// Parts of names whose files steer other programs; the variable may pass, its file is not granted.
 const STEERING: &[&str] = &[
-    "CONFIG", "RC", "GIT", "NPM", "NODE", "BUN", "PYTHON", "PERL", "RUBY", "JAVA", "CARGO", "RUST", "GO", "SSL", "PG", "EXEC", "BIN",
-    "EDITOR", "PAGER", "HIST", "PROFILE", "STARTUP", "ENV", "SHELL", "LOCAL",
+    "CONFIG", "RC", "GIT", "NPM", "NODE", "BUN", "PYTHON", "PERL", "RUBY", "JAVA", "CARGO", "RUST",
+    "GO", "SSL", "PG", "EXEC", "BIN", "EDITOR", "PAGER", "HIST", "PROFILE", "STARTUP", "ENV",
+    "SHELL", "LOCAL",
 ];
 /// Variables of ours, and those that are replaced for every process.
 const OURS: [&str; 3] = ["OUTRIGGER_", "XDG_", "OPENCODE_SERVER_"];
@@ -46,8 +64,14 @@ pub(crate) struct Grants {
 impl Grants {
     /// Reads the grants off an environment.
     pub(crate) fn of(environment: impl IntoIterator<Item = (OsString, OsString)>) -> Self {
-        let variables: Vec<_> = environment.into_iter().filter(|(name, value)| passes(name, value)).collect();
-        let home = variables.iter().find(|(name, _)| name == "HOME").map(|(_, value)| PathBuf::from(value));
+        let variables: Vec<_> = environment
+            .into_iter()
+            .filter(|(name, value)| passes(name, value))
+            .collect();
+        let home = variables
+            .iter()
+            .find(|(name, _)| name == "HOME")
+            .map(|(_, value)| PathBuf::from(value));
         let mut grants = Self::default();
         for (_, value) in variables.iter().filter(|(name, _)| names_a_file(name)) {
             grants.add(Path::new(value), home.as_deref());
@@ -68,7 +92,9 @@ impl Grants {
                 self.packages.push(folder.to_path_buf())
             }
             // What can be executed must not be rewritten: that would be a way out of the box.
-            (Ok(meta), _) if meta.is_file() && meta.permissions().mode() & 0o111 == 0 => self.write.push(path.to_path_buf()),
+            (Ok(meta), _) if meta.is_file() && meta.permissions().mode() & 0o111 == 0 => {
+                self.write.push(path.to_path_buf())
+            }
             (Err(_), Some(folder)) if !in_package && folder.is_dir() && is_narrow(folder, home) => {
                 self.write.push(folder.to_path_buf());
             }
@@ -78,9 +104,13 @@ impl Grants {
 }
 
 fn passes(name: &OsStr, value: &OsStr) -> bool {
-    let (Some(name), Some(value)) = (name.to_str(), value.to_str()) else { return false };
+    let (Some(name), Some(value)) = (name.to_str(), value.to_str()) else {
+        return false;
+    };
     let upper = name.to_ascii_uppercase();
-    let login_in_url = value.split_once("://").is_some_and(|(_, rest)| rest.contains('@'));
+    let login_in_url = value
+        .split_once("://")
+        .is_some_and(|(_, rest)| rest.contains('@'));
     !is_forbidden(name)
         && !OURS.iter().any(|start| upper.starts_with(start))
         && (PLACES.contains(&name) || !SECRET.iter().any(|part| upper.contains(part)))
@@ -91,7 +121,9 @@ fn passes(name: &OsStr, value: &OsStr) -> bool {
 /// Long, of letters and digits without a break: nobody types that, and few settings look so.
 fn looks_like_a_key(value: &str) -> bool {
     value.len() >= 20
-        && value.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_+=.".contains(&b))
+        && value
+            .bytes()
+            .all(|b| b.is_ascii_alphanumeric() || b"-_+=.".contains(&b))
         && value.bytes().any(|b| b.is_ascii_digit())
         && value.bytes().any(|b| b.is_ascii_alphabetic())
 }
@@ -134,7 +166,11 @@ mod tests {
             ("OUTRIGGER_LOG", "debug", false),
             ("DATABASE_URL", "postgres://user:pass@host/db", false),
             ("ACME_URL", "https://example.invalid/", true),
-            ("SLACK_WEBHOOK", "https://hooks.example.invalid/T0/B0", false),
+            (
+                "SLACK_WEBHOOK",
+                "https://hooks.example.invalid/T0/B0",
+                false,
+            ),
             ("ACME_ID", "ghp1234567890abcdefghij", false),
             ("ACME_NAME", "a-long-but-plain-name-of-words", true),
         ] {
@@ -162,7 +198,11 @@ mod tests {
             std::fs::write(base.join(file), "").unwrap();
         }
         std::fs::write(base.join("out/tool"), "").unwrap();
-        std::fs::set_permissions(base.join("out/tool"), std::fs::Permissions::from_mode(0o755)).unwrap();
+        std::fs::set_permissions(
+            base.join("out/tool"),
+            std::fs::Permissions::from_mode(0o755),
+        )
+        .unwrap();
         let var = |name: &str, path: &str| (OsString::from(name), base.join(path).into_os_string());
         let grants = Grants::of([
             var("A", "out/there.txt"),

@@ -76,6 +76,9 @@ pub struct TurnStep {
     /// The turn ended with this step.
     #[serde(default)]
     pub last: bool,
+    /// Why the turn was given up. Such a step is not the machine's: it closes a turn that nobody can go on with.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub abandoned: Option<String>,
 }
 
 /// How a tool call went through the runtime.

@@ -28,7 +28,7 @@ impl From<AgentError> for ApiError {
         let status = match &error {
             AgentError::NoSession(_) => return Self::missing(error.to_string()),
             AgentError::NoAgent { .. } | AgentError::NoCommand { .. } | AgentError::Model(_) => StatusCode::BAD_REQUEST,
-            AgentError::Busy(_) => StatusCode::CONFLICT,
+            AgentError::Busy(_) | AgentError::WaitsForItself(_) => StatusCode::CONFLICT,
             _ => StatusCode::INTERNAL_SERVER_ERROR,
         };
         Self { status, error: error.to_named() }

@@ -127,10 +127,10 @@ async fn log(Json(line): Json<LogLine>) -> Result<Json<bool>, ApiError> {
 }
 
 /// A toast is an event for whoever has a screen.
-async fn toast(State(agent): State<Agent>, Json(body): Json<Value>) -> Json<bool> {
+async fn toast(State(agent): State<Agent>, Json(body): Json<Value>) -> Result<Json<bool>, ApiError> {
     let properties = body.as_object().cloned().unwrap_or_default();
-    agent.tell(Event::Custom(CustomEvent { kind: "tui.toast.show".into(), properties }));
-    Json(true)
+    agent.publish(Event::Custom(CustomEvent { kind: "tui.toast.show".into(), properties })).await?;
+    Ok(Json(true))
 }
 
 async fn tool_ids(State(agent): State<Agent>) -> Json<Vec<String>> {

@@ -122,7 +122,7 @@ async fn message(State(agent): State<Agent>, Path((id, message)): Path<(SessionI
 
 /// The answer to a prompt: the last message, which is the user's own when no reply was wanted.
 async fn prompt(State(agent): State<Agent>, Path(id): Path<SessionId>, Json(prompt): Json<PromptInput>) -> Answer<MessageWithParts> {
-    let outcome = agent.prompt(&id, prompt).await?;
+    let outcome = agent.prompt_impatiently(&id, prompt).await?;
     last_message(&agent, &id, outcome)
 }
 
@@ -145,7 +145,9 @@ async fn prompt_async(State(agent): State<Agent>, Path(id): Path<SessionId>, Jso
         if let Err(error) = agent.prompt(&id, prompt).await {
             tracing::warn!("[prompt_async] {id}: {error}");
             let error = outrigger_protocol::event::Event::SessionError { session_id: Some(id), error: error.to_named() };
-            agent.tell(error);
+            if let Err(error) = agent.publish(error).await {
+                tracing::error!("[prompt_async] {error}");
+            }
         }
     });
     Ok(StatusCode::NO_CONTENT)

@@ -133,45 +133,47 @@ pub trait ToolHost: Send + Sync {
     }
 }
 
-/// Tells a call that its turn was cancelled.
+/// Tells a call that its turn was cancelled. A flag whose switch is gone counts as raised: whoever ran the call is gone.
 #[derive(Clone, Debug)]
-pub struct CancelFlag(watch::Receiver<bool>);
+pub struct CancelFlag {
+    raised: watch::Receiver<bool>,
+    /// Keeps the switch of a flag that nobody raises.
+    _never: Option<Arc<watch::Sender<bool>>>,
+}
 
 impl CancelFlag {
     /// A switch and its flag.
     #[must_use]
     pub fn new() -> (watch::Sender<bool>, Self) {
         let (tx, rx) = watch::channel(false);
-        (tx, Self(rx))
+        (tx, rx.into())
     }
     /// A flag that is never raised.
     #[must_use]
     pub fn never() -> Self {
-        Self::new().1
+        let (tx, raised) = watch::channel(false);
+        Self { raised, _never: Some(Arc::new(tx)) }
     }
     /// The flag as a channel, for those who wait on several things.
     #[must_use]
     pub fn receiver(&self) -> watch::Receiver<bool> {
-        self.0.clone()
+        self.raised.clone()
     }
-
     /// True once it is raised.
     #[must_use]
     pub fn is_cancelled(&self) -> bool {
-        *self.0.borrow()
+        *self.raised.borrow() || self.raised.has_changed().is_err()
     }
-    /// Ends when it is raised; never, when its switch is gone.
+    /// Ends when it is raised.
     pub async fn cancelled(&self) {
-        let mut rx = self.0.clone();
-        if rx.wait_for(|raised| *raised).await.is_err() {
-            std::future::pending::<()>().await;
-        }
+        let mut raised = self.raised.clone();
+        let _ = raised.wait_for(|raised| *raised).await;
     }
 }
 
 impl From<watch::Receiver<bool>> for CancelFlag {
-    fn from(rx: watch::Receiver<bool>) -> Self {
-        Self(rx)
+    fn from(raised: watch::Receiver<bool>) -> Self {
+        Self { raised, _never: None }
     }
 }
 
@@ -203,6 +205,7 @@ impl Default for Limits {
 struct Shared {
     decisions: Mutex<Vec<String>>,
     reported: Mutex<Option<Value>>,
+    answer: Mutex<Option<Value>>,
     asking: AtomicUsize,
     waited_ms: AtomicU64,
 }
@@ -279,6 +282,15 @@ impl ToolContext {
         self.host.progress(title, metadata);
     }
 
+    /// Sets what the hooks of `tool.after_result` get in place of the output: the answer in the tool's own form. In the
+    /// reference those of MCP tools get `{content: [...]}` as the server sent it. See [`crate::Tool::read`].
+    pub fn answered(&self, answer: Value) {
+        *lock(&self.shared.answer) = Some(answer);
+    }
+
+    pub(crate) fn answer(&self) -> Option<Value> {
+        lock(&self.shared.answer).clone()
+    }
     pub(crate) fn decisions(&self) -> Vec<String> {
         lock(&self.shared.decisions).clone()
     }

@@ -66,7 +66,7 @@ impl ToolRuntime {
     pub fn register(&self, tool: Arc<dyn Tool>) -> Result<(), ToolError> {
         let spec = tool.spec();
         let schema =
-            Schema::compile(&spec.input_schema).map_err(|reason| ToolError::BadSchema {
+            Schema::compile(tool.argument_schema()).map_err(|reason| ToolError::BadSchema {
                 tool: spec.name.clone(),
                 reason,
             })?;
@@ -195,7 +195,7 @@ impl ToolRuntime {
             metadata: ctx.reported(),
         })?;
         let output = limited(finish(output, ctx), ctx);
-        after(ctx, input, output).await
+        after(&entry.tool, ctx, input, output).await
     }
 
     fn find(&self, name: &str) -> Option<Entry> {
@@ -375,12 +375,19 @@ fn capped(mut output: ToolOutput, ctx: &ToolContext) -> ToolOutput {
     output
 }
 
-async fn after(ctx: &ToolContext, input: &Value, output: ToolOutput) -> Result<ToolOutput, Stop> {
+async fn after(
+    tool: &Arc<dyn Tool>,
+    ctx: &ToolContext,
+    input: &Value,
+    output: ToolOutput,
+) -> Result<ToolOutput, Stop> {
     let mut identity = identity(ctx);
     if let Value::Object(fields) = &mut identity {
         fields.insert("args".to_owned(), input.clone());
     }
-    let before = serde_json::to_value(&output).unwrap_or_default();
+    let own = ctx.answer();
+    let own_form = own.is_some();
+    let before = own.unwrap_or_else(|| serde_json::to_value(&output).unwrap_or_default());
     let verdict = ctx
         .host
         .hooks(
@@ -399,6 +406,10 @@ async fn after(ctx: &ToolContext, input: &Value, output: ToolOutput) -> Result<T
     }
     if verdict.output == before {
         return Ok(output);
+    }
+    if own_form {
+        let read = tool.read(&verdict.output);
+        return Ok(read.map_or(output, |read| limited(finish(read, ctx), ctx)));
     }
     Ok(capped(taken(verdict.output, output), ctx))
 }

@@ -42,6 +42,18 @@ pub trait Tool: Send + Sync {
         1
     }
 
+    /// What arguments are checked against, where that is not what the model is told in [`ToolSpec::input_schema`].
+    fn argument_schema(&self) -> &Value {
+        &self.spec().input_schema
+    }
+
+    /// The output that an answer of the tool's own form amounts to. Asked when hooks have changed what the run gave to
+    /// [`ToolContext::answered`]; `None` where they left something that cannot be read, and the output stays as it was.
+    fn read(&self, answer: &Value) -> Option<ToolOutput> {
+        let _ = answer;
+        None
+    }
+
     /// Does it. Dropped when the deadline passes or the turn is cancelled, so whatever it started must end with it.
     fn run<'a>(
         &'a self,

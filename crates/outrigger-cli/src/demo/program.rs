@@ -38,17 +38,28 @@ impl Program {
     /// Looks where plugins' runtimes are looked for; else says why there is none, in one line.
     pub(super) async fn find(spawner: &Spawner) -> Result<Self, String> {
         let named = Lookup::from_env(None, Some(super::user_data()));
-        let unnamed = Lookup { bun: None, node: None, ..named.clone() };
+        let unnamed = Lookup {
+            bun: None,
+            node: None,
+            ..named.clone()
+        };
         // A variable that names no program is a mistake in the user's settings, which are not for the demo.
         let runtime = JsRuntime::find(&named)
-            .or_else(|_| JsRuntime::find(&unnamed))
-            .map_err(|_| "neither Bun nor Node found".to_owned())?;
-        let version = runtime.version(spawner).await.map_err(|error| error.to_string())?;
+            .ok()
+            .or_else(|| JsRuntime::find(&unnamed).ok());
+        let runtime = runtime.ok_or("neither Bun nor Node found")?;
+        let version = runtime
+            .version(spawner)
+            .await
+            .map_err(|error| error.to_string())?;
         let name = match runtime.kind {
             RuntimeKind::Bun => "Bun",
             RuntimeKind::Node => "Node",
         };
-        Ok(Self { title: format!("{name} {version} ({})", runtime.path.display()), runtime })
+        Ok(Self {
+            title: format!("{name} {version} ({})", runtime.path.display()),
+            runtime,
+        })
     }
 
     /// Its program file.
@@ -70,15 +81,28 @@ impl Program {
     }
 
     /// Runs the project's test.
-    pub(super) async fn test(&self, spawner: &Spawner, ground: &Ground) -> Result<TestRun, Failure> {
+    pub(super) async fn test(
+        &self,
+        spawner: &Spawner,
+        ground: &Ground,
+    ) -> Result<TestRun, Failure> {
         let spec = Spec::new(self.path())
             .arg("test.js")
             .cwd(ground.project())
             .vars(env::allow_list(&[]))
             .var("HOME", ground.folder("state/home"));
         let begun = Instant::now();
-        let output = outrigger_sandbox::run(spawner, spec, DEADLINE, MAX_OUTPUT).await.map_err(AgentError::from)?;
-        let text = [output.stdout, output.stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).concat();
-        Ok(TestRun { output: text, end: output.exit.to_string(), passed: output.exit.success(), took: begun.elapsed() })
+        let output = outrigger_sandbox::run(spawner, spec, DEADLINE, MAX_OUTPUT)
+            .await
+            .map_err(AgentError::from)?;
+        let text = [output.stdout, output.stderr]
+            .map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
+            .concat();
+        Ok(TestRun {
+            output: text,
+            end: output.exit.to_string(),
+            passed: output.exit.success(),
+            took: begun.elapsed(),
+        })
     }
 }

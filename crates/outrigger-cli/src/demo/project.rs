@@ -17,7 +17,10 @@ const FILES: [(&str, &str); 6] = [
     ("test.js", include_str!("../../demo/test.js")),
     ("package.json", include_str!("../../demo/package.json")),
     ("opencode.json", include_str!("../../demo/opencode.json")),
-    (".opencode/plugin/demo.js", include_str!("../../demo/plugin.js")),
+    (
+        ".opencode/plugin/demo.js",
+        include_str!("../../demo/plugin.js"),
+    ),
     (".git/HEAD", "ref: refs/heads/main\n"),
 ];
 const GIT_FOLDERS: [&str; 2] = [".git/objects", ".git/refs"];
@@ -51,13 +54,24 @@ impl Ground {
     /// Makes the folder with the project in it: `keep`, or a new one among the temporary files.
     pub(super) fn prepare(keep: Option<&Path>) -> Result<Self, Failure> {
         let ground = match keep {
-            Some(path) => Self { root: kept(path)?, temporary: false },
-            None => Self { root: temporary()?, temporary: true },
+            Some(path) => Self {
+                root: kept(path)?,
+                temporary: false,
+            },
+            None => Self {
+                root: temporary()?,
+                temporary: true,
+            },
         };
         for (name, text) in FILES {
             ground.write(&format!("project/{name}"), text)?;
         }
-        for name in GIT_FOLDERS.map(|name| format!("project/{name}")).iter().map(String::as_str).chain(FOLDERS.map(|(_, folder)| folder)) {
+        for name in GIT_FOLDERS
+            .map(|name| format!("project/{name}"))
+            .iter()
+            .map(String::as_str)
+            .chain(FOLDERS.map(|(_, folder)| folder))
+        {
             let path = ground.root.join(name);
             fs::create_dir_all(&path).map_err(|error| cannot_write(&path, &error))?;
         }
@@ -82,13 +96,22 @@ impl Ground {
     /// Puts the answers where the provider looks for them. There are two recordings, because a model without the plugin's
     /// tool asks for other things.
     pub(super) fn put_answers(&self, with_plugin: bool) -> Result<(), Failure> {
-        self.write(ANSWERS, if with_plugin { WITH_PLUGIN } else { WITHOUT_PLUGIN })
+        self.write(
+            ANSWERS,
+            if with_plugin {
+                WITH_PLUGIN
+            } else {
+                WITHOUT_PLUGIN
+            },
+        )
     }
 
     fn write(&self, name: &str, text: &str) -> Result<(), Failure> {
         let path = self.root.join(name);
         let folder = path.parent().unwrap_or(&self.root);
-        fs::create_dir_all(folder).and_then(|()| fs::write(&path, text)).map_err(|error| cannot_write(&path, &error))
+        fs::create_dir_all(folder)
+            .and_then(|()| fs::write(&path, text))
+            .map_err(|error| cannot_write(&path, &error))
     }
 }
 
@@ -104,27 +127,44 @@ impl Drop for Ground {
 
 fn cannot_write(path: &Path, error: &std::io::Error) -> Failure {
     let hint = "TMPDIR says where temporary files go; `--keep PATH` takes another folder";
-    Failure::new("demo.folder", format!("cannot write {}: {error}", path.display()), Some(hint.into()))
+    Failure::new(
+        "demo.folder",
+        format!("cannot write {}: {error}", path.display()),
+        Some(hint.into()),
+    )
 }
 
 fn kept(path: &Path) -> Result<PathBuf, Failure> {
     let occupied = fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_some());
     if occupied {
         let hint = "name a folder that does not exist yet, or an empty one";
-        return Err(Failure::usage(format!("there is something in {} already", path.display()), Some(hint.into())));
+        return Err(Failure::usage(
+            format!("there is something in {} already", path.display()),
+            Some(hint.into()),
+        ));
     }
-    fs::create_dir_all(path).and_then(|()| path.canonicalize()).map_err(|error| cannot_write(path, &error))
+    fs::create_dir_all(path)
+        .and_then(|()| path.canonicalize())
+        .map_err(|error| cannot_write(path, &error))
 }
 
 /// A folder that nobody else can look into.
 fn temporary() -> Result<PathBuf, Failure> {
     let base = std::env::temp_dir();
-    let mut number = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.subsec_nanos());
+    let mut number = SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .map_or(0, |time| time.subsec_nanos());
     loop {
         let path = base.join(format!("outrigger-demo-{:05x}", number & 0xf_ffff));
         match fs::DirBuilder::new().mode(0o700).create(&path) {
-            Ok(()) => return path.canonicalize().map_err(|error| cannot_write(&path, &error)),
-            Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => number = number.wrapping_add(1),
+            Ok(()) => {
+                return path
+                    .canonicalize()
+                    .map_err(|error| cannot_write(&path, &error));
+            }
+            Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {
+                number = number.wrapping_add(1)
+            }
             Err(error) => return Err(cannot_write(&path, &error)),
         }
     }
@@ -149,7 +189,10 @@ mod tests {
     fn a_folder_that_is_kept_must_be_empty() {
         let dir = tempfile::tempdir().unwrap();
         drop(Ground::prepare(Some(&dir.path().join("a/b"))).unwrap());
-        assert_eq!(fs::read_to_string(dir.path().join("a/b/project/stats.js")).unwrap(), SOURCE);
+        assert_eq!(
+            fs::read_to_string(dir.path().join("a/b/project/stats.js")).unwrap(),
+            SOURCE
+        );
         assert!(Ground::prepare(Some(&dir.path().join("a"))).is_err());
     }
 

@@ -1,1 +1,126 @@
-//! x
+//! Models that refuse, stall, break off or talk nonsense.
+
+use serde_json::json;
+
+use crate::support::*;
+
+const KEY: &str = "sk-this-must-not-be-seen-0815";
+
+/// The key is in the header of the request, and in nothing that a person or a later program could read.
+#[test]
+fn a_wrong_key_is_told_and_the_key_never_shown() {
+    let refusal = json!({ "status": 401, "error": format!("Incorrect API key provided: {KEY}") });
+    let world = World::with(Mock::titled([refusal.clone()], refusal));
+    world.config(json!({ "provider": { "mock": { "options": { "apiKey": "{env:MY_KEY}" } } } }));
+    let done = world.run_with(&[("MY_KEY", KEY)], &["--print-logs", "--log-level", "DEBUG", "hi"]).exited(1);
+    let last = done.stderr.lines().filter(|line| line.starts_with("Error:")).collect::<Vec<_>>().join("\n");
+    insta::assert_snapshot!(world.plain(&last), @"");
+    let request = world.mock.last();
+    assert_eq!(request.header("authorization"), Some(format!("Bearer {KEY}").as_str()));
+    assert!(!request.body.to_string().contains(KEY));
+
+    let mut seen = vec![("stderr", done.stderr), ("stdout", done.stdout)];
+    for args in [["session", "export"], ["session", "show"], ["config", "show"], ["config", "show --json"]] {
+        let args: Vec<&str> = args.iter().flat_map(|arg| arg.split(' ')).collect();
+        let mut command = world.command(&args);
+        command.env("MY_KEY", KEY);
+        seen.push((args.last().unwrap(), world.start(command).end().ok().stdout));
+    }
+    for (what, text) in seen {
+        assert!(!text.contains(KEY), "{what}:\n{text}");
+    }
+    for file in std::fs::read_dir(world.store().parent().unwrap()).unwrap().flatten().filter(|f| f.path().is_file()) {
+        let bytes = std::fs::read(file.path()).unwrap();
+        assert!(!bytes.windows(KEY.len()).any(|part| part == KEY.as_bytes()), "{}", file.path().display());
+    }
+    world.verify();
+}
+
+#[test]
+fn an_overloaded_model_is_asked_again() {
+    let busy = json!({ "status": 429, "error": "slow down", "retry_after": "0" });
+    let world = World::new([busy.clone(), busy, done()]);
+    let done = world.run(&["hi"]).ok();
+    assert_eq!(done.stdout, "All done.\n");
+    insta::assert_snapshot!(done.stderr, @"");
+}
+
+#[test]
+fn a_model_that_stays_down_is_given_up() {
+    let world = World::new([json!({ "status": 500, "error": "on fire", "retry_after": "0" })]);
+    world.settings("[models]\nmax_retries = 1\n");
+    let done = world.run(&["hi"]).exited(1);
+    insta::assert_snapshot!(done.stderr, @"");
+    assert_eq!(world.mock.requests().len(), 2);
+    let nobody = World::new([]);
+    nobody.settings("[models]\nmax_retries = 0\n");
+    nobody.config(json!({ "provider": { "mock": { "options": { "baseURL": "http://127.0.0.1:9/v1" } } } }));
+    let done = nobody.run(&["hi"]).exited(1);
+    insta::assert_snapshot!(done.stderr, @"");
+}
+
+/// What had come stays; the message carries the error; the next prompt works.
+#[test]
+fn a_model_that_stops_in_the_middle_of_its_answer() {
+    let half = json!({ "text": "This is only the first half of", "cut": 4 });
+    let world = World::new([half, text("Here I am again.")]);
+    world.settings("[models]\nmax_retries = 0\n");
+    let done = world.run(&["hi"]).exited(1);
+    insta::assert_snapshot!(format!("{}---\n{}", done.stdout, done.stderr), @"");
+    assert_eq!(world.parts("text")[1]["text"], "This is only the first h");
+    assert_eq!(world.run(&["-c", "go on"]).ok().stdout, "Here I am again.\n");
+    world.verify();
+}
+
+#[test]
+fn a_model_that_falls_silent_is_cut_off() {
+    let world = World::new([json!({ "text": "Wait for it", "stall": 2 })]);
+    world.settings("[models]\nidle_ms = 200\nmax_retries = 0\n");
+    let done = world.run(&["hi"]).exited(1);
+    insta::assert_snapshot!(format!("{}---\n{}", done.stdout, done.stderr), @"");
+    let mute = World::new([json!({ "text": "x", "stall": 0 })]);
+    mute.settings("[models]\nfirst_byte_ms = 200\nmax_retries = 0\n");
+    let done = mute.run(&["hi"]).exited(1);
+    insta::assert_snapshot!(done.stderr, @"");
+}
+
+/// Nothing is run, the model reads what was wrong, and the turn goes on.
+#[test]
+fn calls_that_cannot_be_made_are_answered() {
+    let calls = [
+        json!({ "name": "bash", "raw": "{\"command\": \"touch ran.txt\", " }),
+        call("no_such_tool", json!({})),
+        call("bash", json!({ "command": 7, "description": "x" })),
+        call("read", json!({})),
+    ];
+    let world = World::new([turn(calls), done()]);
+    assert_eq!(world.run(&["hi"]).ok().stdout, "All done.\n");
+    let answers: Vec<String> = world.mock.last().texts("tool").iter().map(|text| text.lines().next().unwrap_or_default().to_owned()).collect();
+    insta::assert_snapshot!(answers.join("\n"), @"");
+    assert!(!world.path("ran.txt").exists());
+    world.verify();
+}
+
+/// The model gets the bound amount, the rest is in a file; the host's memory does not grow with it.
+#[test]
+fn a_tool_that_writes_100_mb() {
+    let command = "yes 0123456789012345678901234567890123456789012345678901234567890123456789 | head -c 100000000";
+    let world = World::new([turn([call("bash", json!({ "command": command, "description": "much" }))]), done()]);
+    world.run(&["hi"]).ok();
+    let told = world.mock.last().texts("tool").remove(0);
+    assert!(told.len() < 64 * 1024, "{} bytes for the model", told.len());
+    let kept = told.split(|c: char| c.is_whitespace() || "()\"`'".contains(c)).find(|word| word.contains("tool-output/"));
+    let kept = std::path::PathBuf::from(kept.unwrap_or_else(|| panic!("{}", &told[..500])));
+    assert!(kept.is_file(), "{}", kept.display());
+    assert!(std::fs::metadata(world.store()).unwrap().len() < 4_000_000);
+    world.verify();
+}
+
+#[test]
+fn a_turn_that_never_ends_by_itself_is_ended() {
+    let world = World::new([turn([call("glob", json!({ "pattern": "*.txt" }))])]);
+    world.settings("[agent]\nmax_steps = 3\n");
+    let done = world.run(&["hi"]);
+    assert_eq!(world.mock.requests().len(), 3, "{}", done.stderr);
+    insta::assert_snapshot!(format!("exit {}\n{}", done.code, done.stderr), @"");
+}

@@ -1,1 +1,122 @@
-//! x
+//! Plugins that cannot be loaded: each is named with its cause, and everything else runs.
+
+use serde_json::json;
+
+use crate::support::*;
+
+/// Programs that tools need, and nothing that runs JavaScript.
+fn path_without_runtimes(world: &World) -> String {
+    let bin = world.root().join("bin");
+    std::fs::create_dir_all(&bin).unwrap();
+    for program in ["sh", "bash", "git", "env", "cat"] {
+        let found = std::env::split_paths(&std::env::var_os("PATH").unwrap()).map(|dir| dir.join(program)).find(|path| path.is_file());
+        if let Some(found) = found {
+            std::os::unix::fs::symlink(found, bin.join(program)).unwrap();
+        }
+    }
+    bin.display().to_string()
+}
+
+const GOOD: &str = "
+export const Good = async () => ({
+  'chat.message': async (_, output) => { output.parts[0].text += ' (good was here)' },
+})";
+
+/// The run works with what is left, says what is not there, and `plugin list` tells more.
+#[track_caller]
+fn runs_without(world: &World, variables: &[(&str, &str)]) -> (String, String) {
+    let done = world.run_with(variables, &["hi"]).ok();
+    assert_eq!(done.stdout, "All done.\n");
+    let mut list = world.command(&["plugin", "list"]);
+    list.envs(variables.iter().copied());
+    (world.plain(&done.stderr), times_removed(&world.plain(&world.start(list).end().ok().stdout)))
+}
+
+fn times_removed(text: &str) -> String {
+    let words = |line: &str| -> String {
+        let cut = line.strip_suffix(" ms").and_then(|l| l.rsplit_once("  ")).map_or(line, |(rest, ms)| if ms.parse::<u64>().is_ok() { rest } else { line });
+        cut.to_owned()
+    };
+    text.lines().map(words).collect::<Vec<_>>().join("\n")
+}
+
+#[test]
+fn without_a_javascript_runtime() {
+    let world = World::new([done()]);
+    world.plugin("good", GOOD);
+    world.settings("[js]\ninstall = \"never\"\n");
+    let path = path_without_runtimes(&world);
+    let (said, listed) = runs_without(&world, &[("PATH", &path), ("OUTRIGGER_BUN", "")]);
+    insta::assert_snapshot!(said, @"");
+    insta::assert_snapshot!(listed, @"");
+}
+
+#[test]
+fn a_runtime_that_is_named_and_not_there() {
+    let world = World::new([done()]);
+    world.plugin("good", GOOD);
+    let (said, _) = runs_without(&world, &[("OUTRIGGER_BUN", "/nowhere/bun")]);
+    insta::assert_snapshot!(said, @"");
+}
+
+#[test]
+fn a_plugin_that_does_not_exist() {
+    let world = World::new([done()]);
+    world.plugin("good", GOOD);
+    world.config(json!({ "plugin": ["./missing.js", format!("file://{}/gone/plugin.js", world.project().display())] }));
+    let (said, listed) = runs_without(&world, &[]);
+    insta::assert_snapshot!(said, @"");
+    insta::assert_snapshot!(listed, @"");
+    assert!(world.mock.requests()[0].texts("user").concat().contains("good was here"));
+}
+
+#[test]
+fn a_plugin_with_a_syntax_error() {
+    let world = World::new([done()]);
+    world.plugin("broken", "export const Broken = async () => ({\n  'chat.message': async ( => {},\n})\n");
+    world.plugin("good", GOOD);
+    let (said, listed) = runs_without(&world, &[]);
+    for text in [&said, &listed] {
+        assert!(text.contains("broken") && !text.contains("plugin good"), "{text}");
+    }
+    assert!(listed.contains("[plugin.import]"), "{listed}");
+    assert!(world.mock.requests()[0].texts("user").concat().contains("good was here"));
+}
+
+#[test]
+fn plugins_that_throw_or_export_nothing_useful() {
+    let world = World::new([done()]);
+    world.plugin("good", GOOD);
+    world.plugin("throws", "export const Throws = async () => { throw new Error('no database') }\n");
+    world.plugin("number", "export default 42\n");
+    world.plugin("undefined", "export const Undefined = async () => undefined\n");
+    world.plugin("exits", "export const Exits = async () => { process.exit(3) }\n");
+    let (said, listed) = runs_without(&world, &[]);
+    insta::assert_snapshot!(said, @"");
+    insta::assert_snapshot!(listed, @"");
+    assert!(world.mock.requests()[0].texts("user").concat().contains("good was here"));
+}
+
+#[test]
+fn a_plugin_that_never_finishes_loading() {
+    let world = World::new([done()]);
+    world.settings("[deadlines]\nload_ms = 300\n");
+    world.plugin("good", GOOD);
+    world.plugin("waits", "export const Waits = () => new Promise(() => { setInterval(() => {}, 1000) })\n");
+    world.plugin("spins", "export const Spins = async () => { for (;;) {} }\n");
+    let (said, listed) = runs_without(&world, &[]);
+    insta::assert_snapshot!(said, @"");
+    insta::assert_snapshot!(listed, @"");
+    assert!(world.mock.requests()[0].texts("user").concat().contains("good was here"));
+}
+
+/// `--pure` loads none, whatever is configured.
+#[test]
+fn pure_loads_no_plugin() {
+    let world = World::new([done()]);
+    world.plugin("good", GOOD);
+    let done = world.run(&["--pure", "hi"]).ok();
+    assert_eq!(done.stdout, "All done.\n");
+    assert!(!world.mock.last().texts("user").concat().contains("good was here"));
+    insta::assert_snapshot!(world.cli(&["plugin", "list", "--pure"]).ok().stdout, @"");
+}

@@ -193,6 +193,15 @@ impl Turn {
             .map(|b| &b.part)
     }
 
+    /// The part of a tool call that is under way.
+    #[must_use]
+    pub fn part_of_call(&self, effect: EffectId) -> Option<&Part> {
+        match self.open.get(&effect)? {
+            Open::Tool(id, _) => self.parts.get(id),
+            _ => None,
+        }
+    }
+
     /// Effects that have not reported yet.
     #[must_use]
     pub fn open_effects(&self) -> Vec<EffectId> {

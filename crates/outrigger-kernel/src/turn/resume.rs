@@ -103,7 +103,7 @@ impl Turn {
 
     /// The arguments that a call runs with, once it runs.
     fn input_of(&self, effect: EffectId) -> Option<Value> {
-        match self.tool_part(effect)?.kind {
+        match self.part_of_call(effect)?.kind.clone() {
             PartKind::Tool(ToolPart {
                 state: ToolState::Running { input, .. },
                 ..

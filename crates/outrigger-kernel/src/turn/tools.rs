@@ -7,7 +7,7 @@ use alloc::vec::Vec;
 
 use outrigger_protocol::Millis;
 use outrigger_protocol::id::CallId;
-use outrigger_protocol::message::{Part, PartKind, PartTime, ToolPart, ToolState};
+use outrigger_protocol::message::{PartKind, PartTime, ToolPart, ToolState};
 use outrigger_protocol::tool::{ToolCall, ToolOutcome};
 use outrigger_protocol::turn::{Effect, EffectId};
 use serde_json::{Value, json};
@@ -131,13 +131,6 @@ impl Turn {
         }
     }
 
-    pub(super) fn tool_part(&self, effect: EffectId) -> Option<Part> {
-        match self.open.get(&effect)? {
-            Open::Tool(id, _) => self.parts.get(id).cloned(),
-            _ => None,
-        }
-    }
-
     pub(super) fn tool_started(
         &mut self,
         at: Millis,
@@ -145,7 +138,7 @@ impl Turn {
         input: Value,
         out: &mut Vec<Effect>,
     ) {
-        let Some(mut part) = self.tool_part(effect) else {
+        let Some(mut part) = self.part_of_call(effect).cloned() else {
             return;
         };
         if let PartKind::Tool(body) = &mut part.kind {
@@ -170,7 +163,7 @@ impl Turn {
         metadata: Value,
         out: &mut Vec<Effect>,
     ) {
-        let Some(mut part) = self.tool_part(effect) else {
+        let Some(mut part) = self.part_of_call(effect).cloned() else {
             return;
         };
         if let PartKind::Tool(ToolPart {
@@ -197,7 +190,7 @@ impl Turn {
         outcome: ToolOutcome,
         out: &mut Vec<Effect>,
     ) {
-        let Some(mut part) = self.tool_part(effect) else {
+        let Some(mut part) = self.part_of_call(effect).cloned() else {
             return;
         };
         self.open.remove(&effect);

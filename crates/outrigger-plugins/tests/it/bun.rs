@@ -119,7 +119,10 @@ async fn a_plugin_whose_import_needs_bun_gets_it_and_the_others_stay_where_they_
     short active
     broken failed plugin.import
     ");
-    assert_eq!(project.stages("glob"), "found installed starting initialised active");
+    assert_eq!(
+        project.stages("glob"),
+        "found installed starting initialised active"
+    );
     plugins.dispose(Duration::from_secs(5)).await;
     let plugins = project.load(specs).await;
     assert!(
@@ -140,7 +143,10 @@ async fn offline_the_others_run_and_the_cause_says_why() {
     let import = project.plugin("glob", &named("glob", "import { Glob } from \"bun\""));
     let plain = project.plugin("plain", &named("plain", ""));
     for (specs, failing) in [
-        (vec![file, import.clone(), plain.clone()], vec!["typed", "glob"]),
+        (
+            vec![file, import.clone(), plain.clone()],
+            vec!["typed", "glob"],
+        ),
         (vec![import, plain], vec!["glob"]),
     ] {
         let plugins = project.load(specs).await;
@@ -153,7 +159,9 @@ async fn offline_the_others_run_and_the_cause_says_why() {
             let text = message(&plugins, id);
             assert!(
                 text.contains("needs Bun")
-                    && text.ends_with("; Bun 1.4.5 could not be installed: npm failed: npm error code ENOTFOUND"),
+                    && text.ends_with(
+                        "; Bun 1.4.5 could not be installed: npm failed: npm error code ENOTFOUND"
+                    ),
                 "{text}"
             );
         }
@@ -178,7 +186,10 @@ async fn nothing_is_fetched_without_need_or_leave() {
     let import = project.plugin("glob", &named("glob", "import { Glob } from \"bun\""));
     let plugins = project.load(vec![import.clone()]).await;
     let text = message(&plugins, "glob");
-    assert!(text.ends_with("this plugin needs Bun: run `outrigger plugin setup`"), "{text}");
+    assert!(
+        text.ends_with("this plugin needs Bun: run `outrigger plugin setup`"),
+        "{text}"
+    );
 
     // A runtime that somebody has named is the one they want.
     project.settings.js.install = Install::Auto;
@@ -192,9 +203,15 @@ async fn nothing_is_fetched_without_need_or_leave() {
     let data = project.path("data");
     let spawner = Spawner::new().unwrap();
     let progress: outrigger_plugins::ProgressFn = std::sync::Arc::new(|_| {});
-    let runtime = setup_runtime(&project.settings, &project.runtimes, &data, &spawner, &progress)
-        .await
-        .unwrap();
+    let runtime = setup_runtime(
+        &project.settings,
+        &project.runtimes,
+        &data,
+        &spawner,
+        &progress,
+    )
+    .await
+    .unwrap();
     assert_eq!(runtime.path, bun_path(&data));
     assert_eq!(calls(&log), 1);
     let plugins = project.load(vec![import]).await;
@@ -203,15 +220,16 @@ async fn nothing_is_fetched_without_need_or_leave() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_does_not_run_is_not_kept() {
-    let broken = |_: &Path| {
-        online(Path::new("/dev/null")).replace("ln -s /dev/null", "cp /dev/null")
-    };
+    let broken =
+        |_: &Path| online(Path::new("/dev/null")).replace("ln -s /dev/null", "cp /dev/null");
     let Some((project, _)) = machine(broken) else {
         return;
     };
     let (data, spawner) = (project.path("data"), Spawner::new().unwrap());
     let npm = which("npm", &project.runtimes.path);
-    let error = setup_bun(&data, npm.as_deref(), &spawner).await.unwrap_err();
+    let error = setup_bun(&data, npm.as_deref(), &spawner)
+        .await
+        .unwrap_err();
     assert!(error.to_string().contains("does not run here"), "{error}");
     assert!(!bun_path(&data).exists());
 }

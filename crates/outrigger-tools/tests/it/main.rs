@@ -6,6 +6,7 @@
     reason = "helpers of tests; clippy only exempts the test functions"
 )]
 
+mod answers;
 mod files;
 mod find;
 mod runtime;

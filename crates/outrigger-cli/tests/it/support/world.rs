@@ -8,12 +8,13 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
+use sha2::Digest as _;
 use tempfile::TempDir;
 
 use super::Mock;
 
 /// Nothing here takes so long; a run that does is stuck.
-const STUCK: Duration = Duration::from_secs(120);
+const STUCK: Duration = Duration::from_secs(60);
 
 /// What a run left.
 #[derive(Debug)]
@@ -124,7 +125,25 @@ impl World {
             }},
         }).to_string());
         world.file("hello.txt", "hi there\n");
+        world.packages();
         world
+    }
+
+    /// Stands for the npm packages that the first run with a plugin would install: no test needs the network.
+    fn packages(&self) {
+        let lock = include_bytes!(concat!(env!("CARGO_MANIFEST_DIR"), "/../outrigger-plugins/setup/package-lock.json"));
+        let digest: String = sha2::Sha256::digest(lock).iter().take(6).map(|byte| format!("{byte:02x}")).collect();
+        let modules = self.home().join(".local/share/outrigger/modules").join(digest).join("node_modules");
+        for (name, text) in [
+            ("@opencode-ai/sdk/dist/index.js", "export const createOpencodeClient = () => ({})\n"),
+            ("@opencode-ai/sdk/package.json", r#"{"name":"@opencode-ai/sdk","type":"module"}"#),
+            ("@opencode-ai/plugin/package.json", r#"{"name":"@opencode-ai/plugin"}"#),
+            ("zod/package.json", r#"{"name":"zod"}"#),
+        ] {
+            let path = modules.join(name);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        }
     }
 
     pub(crate) fn root(&self) -> PathBuf {

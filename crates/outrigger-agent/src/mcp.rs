@@ -1,0 +1,205 @@
+//! Tools of MCP servers, bound to the tool runtime as all others are (requirement B5).
+
+use std::ffi::OsString;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::future::BoxFuture;
+use outrigger_config::Loaded;
+use outrigger_mcp::{McpError, McpServers, ServerTool, content, tool_name};
+use outrigger_protocol::model::ToolOffer;
+use outrigger_protocol::tool::{ToolOutput, ToolSpec};
+use outrigger_sandbox::Spawner;
+use outrigger_tools::{PermissionAsk, Tool, ToolContext, ToolError};
+use serde_json::{Value, json};
+
+pub use outrigger_mcp::Status as McpStatus;
+
+use crate::boot::Boot;
+use crate::inner::{Agent, Inner};
+use crate::project::Place;
+
+/// How long servers may take to end by themselves.
+const GRACE: Duration = Duration::from_millis(500);
+/// Longest call, reports of progress or not (the usual limit of a tool).
+const LONGEST: Duration = Duration::from_secs(600);
+const SOURCE: &str = "mcp:";
+
+impl Agent {
+    /// The MCP servers and how each is.
+    #[must_use]
+    pub fn mcp(&self) -> Vec<McpStatus> {
+        self.inner.mcp.status()
+    }
+}
+
+/// Starts the configured servers in the background, while plugins load.
+pub(crate) fn start(boot: &Boot, config: &Loaded, place: &Place, spawner: &Spawner) -> McpServers {
+    let env = boot.env.iter().map(|(name, value)| (OsString::from(name), OsString::from(value)));
+    let timeout = config.config.experimental.get("mcp_timeout").and_then(Value::as_u64);
+    McpServers::start(
+        &config.config.mcp,
+        outrigger_mcp::Options {
+            spawner: spawner.clone(),
+            directory: place.directory.clone(),
+            env: outrigger_sandbox::env::allow_list_of(env, &[]),
+            call_timeout: timeout.map(Duration::from_millis),
+        },
+    )
+}
+
+/// Waits for the servers, registers their tools behind those that there are, and follows changes: a server that came up
+/// late, a list of tools that the server changed.
+pub(crate) async fn bind(inner: &Arc<Inner>) {
+    inner.mcp.ready().await;
+    let (owner, mut changes) = (Arc::downgrade(inner), inner.mcp.changes());
+    register(inner);
+    tokio::spawn(async move {
+        while changes.changed().await.is_ok() {
+            let Some(inner) = owner.upgrade() else { return };
+            register(&inner);
+        }
+    });
+}
+
+/// Ends the servers.
+pub(crate) async fn shutdown(inner: &Inner) {
+    inner.mcp.shutdown(GRACE).await;
+}
+
+/// Whether a tool is one of an MCP server.
+pub(crate) fn is_mcp(spec: &ToolSpec) -> bool {
+    spec.source.starts_with(SOURCE)
+}
+
+/// What the model is told: no hook is asked about these tools, as in the reference.
+pub(crate) fn offer(spec: &ToolSpec) -> ToolOffer {
+    ToolOffer {
+        name: spec.name.clone(),
+        description: spec.description.clone(),
+        parameters: spec.input_schema.clone(),
+    }
+}
+
+fn register(inner: &Inner) {
+    let tools: Vec<McpTool> = inner.mcp.tools().into_iter().map(McpTool::new).collect();
+    for old in inner.runtime.specs().iter().filter(|spec| is_mcp(spec)) {
+        if !tools.iter().any(|tool| tool.spec.name == old.name && tool.spec.source == old.source) {
+            inner.runtime.remove_source(&old.source);
+        }
+    }
+    for tool in tools {
+        let source = inner.runtime.spec(&tool.spec.name).map(|spec| spec.source);
+        if let Some(other) = source.filter(|source| *source != tool.spec.source) {
+            tracing::warn!("[{}] its tool {} takes the place of that of {other}", tool.spec.source, tool.spec.name);
+        }
+        let lax = tool.lax();
+        if let Err(error) = inner.runtime.register(Arc::new(tool)) {
+            tracing::warn!("[{}] {error}; its arguments are not checked", lax.spec.source);
+            if let Err(error) = inner.runtime.register(Arc::new(lax)) {
+                tracing::warn!("[mcp] {error}");
+            }
+        }
+    }
+}
+
+/// One tool of a server.
+#[derive(Clone)]
+struct McpTool {
+    spec: ToolSpec,
+    // As the server wrote it. What the model is told is stricter, and the reference checks nothing.
+    arguments: Value,
+    tool: ServerTool,
+}
+
+impl McpTool {
+    fn new(tool: ServerTool) -> Self {
+        let mut arguments = tool.input_schema.clone();
+        arguments["type"] = "object".into();
+        // The reference's form, in its order.
+        let mut told = arguments.clone();
+        if !told["properties"].is_object() {
+            told["properties"] = json!({});
+        }
+        told["additionalProperties"] = false.into();
+        let spec = ToolSpec {
+            name: tool_name(&tool.server, &tool.name),
+            description: tool.description.clone(),
+            input_schema: told,
+            read_only: false,
+            hidden: false,
+            source: format!("{SOURCE}{}", tool.server),
+        };
+        Self { spec, arguments, tool }
+    }
+
+    /// For a schema that is none.
+    fn lax(&self) -> Self {
+        Self { arguments: json!({"type": "object"}), ..self.clone() }
+    }
+
+    fn error(&self, error: McpError) -> ToolError {
+        match error {
+            McpError::Timeout { after, .. } => ToolError::Timeout {
+                tool: self.spec.name.clone(),
+                ms: u64::try_from(after.as_millis()).unwrap_or(u64::MAX),
+            },
+            other => ToolError::failed(other.to_string()),
+        }
+    }
+}
+
+impl Tool for McpTool {
+    fn spec(&self) -> &ToolSpec {
+        &self.spec
+    }
+
+    fn argument_schema(&self) -> &Value {
+        &self.arguments
+    }
+
+    fn permissions(&self, _input: &Value, _ctx: &ToolContext) -> Result<Vec<PermissionAsk>, ToolError> {
+        let all = || vec!["*".to_owned()];
+        Ok(vec![PermissionAsk {
+            permission: self.spec.name.clone(),
+            patterns: all(),
+            always: all(),
+            metadata: json!({}),
+        }])
+    }
+
+    /// The client watches over the usual deadline, which reports of progress put off (as in the reference); this is the
+    /// end of it all.
+    fn deadline(&self, _input: &Value) -> Option<Duration> {
+        let (call, start) = self.tool.waits();
+        Some(LONGEST.max(call).saturating_add(start))
+    }
+
+    fn read(&self, answer: &Value) -> Option<ToolOutput> {
+        let content = content::read(answer)?;
+        let mut metadata = content.metadata;
+        if let Some(fields) = metadata.as_object_mut() {
+            // Ours to say.
+            fields.remove("truncated");
+            fields.remove("outputPath");
+        }
+        Some(ToolOutput {
+            title: String::new(),
+            output: content.text,
+            metadata,
+            attachments: Some(content.attachments).filter(|list| !list.is_empty()),
+        })
+    }
+
+    fn run<'a>(&'a self, input: Value, ctx: &'a ToolContext) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
+        Box::pin(async move {
+            let answer = self.tool.call(&input).await.map_err(|error| self.error(error))?;
+            if answer["isError"] == true {
+                return Err(ToolError::failed(content::failure(&answer)));
+            }
+            let output = self.read(&answer).unwrap_or_default();
+            ctx.answered(answer);
+            Ok(output)
+        })
+    }
+}

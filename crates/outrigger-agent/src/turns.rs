@@ -1,0 +1,285 @@
+//! Turns of a session: one at a time, each in a task of its own, so that a turn comes to its end whoever waits for it.
+
+use std::fs::{File, TryLockError};
+use std::sync::Arc;
+use std::time::Duration;
+
+use outrigger_protocol::event::Event;
+use outrigger_protocol::id::{SessionId, TurnId};
+use outrigger_protocol::log::{LogRecord, TurnStep};
+use outrigger_protocol::message::{MessageInfo, NamedError, PartKind, PartTime, TextPart, ToolState};
+use outrigger_protocol::session::{PromptInput, SessionStatus};
+use outrigger_protocol::turn::{CommandCall, Input, TurnOutcome};
+use tokio::sync::watch;
+
+use crate::changes::Changes;
+use crate::drive::{Driver, is_raised};
+use crate::error::AgentError;
+use crate::ids::now;
+use crate::inner::{Agent, Inner, lock};
+
+/// How long a plugin's prompt waits for the turn that runs in the session. A tool that waits for its own session would
+/// wait for ever.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Held while this process runs a turn in a session. The system lets go of it when the process dies, however it dies, so a
+/// turn whose lock can be taken has nobody who works on it.
+#[derive(Debug)]
+pub(crate) struct Owner {
+    _file: File,
+}
+
+/// What a turn starts from.
+enum Start {
+    Prompt(Box<PromptInput>, Option<CommandCall>),
+    Resume(TurnId),
+}
+
+/// Cancels a turn when whoever asked for it goes away.
+struct CancelOnDrop(Option<watch::Sender<bool>>);
+
+impl Drop for CancelOnDrop {
+    fn drop(&mut self) {
+        if let Some(cancel) = self.0.take() {
+            let _ = cancel.send(true);
+        }
+    }
+}
+
+/// Takes a session off the list of running ones.
+struct Registered<'a> {
+    inner: &'a Inner,
+    id: SessionId,
+}
+
+impl Drop for Registered<'_> {
+    fn drop(&mut self) {
+        lock(&self.inner.running).remove(&self.id);
+    }
+}
+
+impl Agent {
+    /// Runs a prompt to its end. Prompts of the same session queue up behind each other; one that wants no reply is stored
+    /// at once. If the caller goes away, the turn is cancelled and ends by itself.
+    ///
+    /// # Errors
+    /// Unknown session, agent or model, another process at work in the session, and those of the store. What goes wrong
+    /// within the turn is its outcome, not an error.
+    pub async fn prompt(&self, session_id: &SessionId, prompt: PromptInput) -> Result<TurnOutcome, AgentError> {
+        self.start(session_id, Start::Prompt(Box::new(prompt), None), None).await
+    }
+
+    /// Like [`Self::prompt`], for a plugin that waits: where a turn runs in the session, it is waited for 30 s and no
+    /// longer, since it may be the very one that the plugin is part of.
+    ///
+    /// # Errors
+    /// As [`Self::prompt`], and [`AgentError::WaitsForItself`].
+    pub async fn prompt_impatiently(&self, session_id: &SessionId, prompt: PromptInput) -> Result<TurnOutcome, AgentError> {
+        self.start(session_id, Start::Prompt(Box::new(prompt), None), Some(PATIENCE)).await
+    }
+
+    pub(crate) async fn prompt_command(&self, id: &SessionId, prompt: PromptInput, call: CommandCall) -> Result<TurnOutcome, AgentError> {
+        self.start(id, Start::Prompt(Box::new(prompt), Some(call)), None).await
+    }
+
+    /// Goes on with an unfinished turn, to its end. A turn that cannot be gone on with (it was begun by a version that
+    /// decided differently) is closed, with what is known of it kept.
+    ///
+    /// # Errors
+    /// [`AgentError::Busy`] when another process works on it, and those of the store.
+    pub async fn resume(&self, id: &SessionId, turn: &TurnId) -> Result<TurnOutcome, AgentError> {
+        self.start(id, Start::Resume(turn.clone()), None).await
+    }
+
+    async fn start(&self, id: &SessionId, start: Start, patience: Option<Duration>) -> Result<TurnOutcome, AgentError> {
+        let (cancel, cancelled) = watch::channel(false);
+        let mut guard = CancelOnDrop(Some(cancel.clone()));
+        let (agent, id) = (self.clone(), id.clone());
+        let task = tokio::spawn(async move { agent.queued(&id, start, cancel, cancelled, patience).await });
+        let result = task.await;
+        guard.0 = None;
+        result.unwrap_or_else(|lost| Err(AgentError::Lost(lost.to_string())))
+    }
+
+    async fn queued(
+        &self,
+        id: &SessionId,
+        start: Start,
+        cancel: watch::Sender<bool>,
+        mut cancelled: watch::Receiver<bool>,
+        patience: Option<Duration>,
+    ) -> Result<TurnOutcome, AgentError> {
+        // A message that wants no reply does not have to wait for one.
+        let beside = matches!(&start, Start::Prompt(prompt, _) if prompt.no_reply == Some(true));
+        let queue = self.inner.sessions.queue(id);
+        let _place = if beside && self.is_running(id) {
+            None
+        } else {
+            tokio::select! {
+                place = queue.lock() => Some(place),
+                true = is_raised(&mut cancelled) => return Ok(TurnOutcome::Cancelled),
+                () = tokio::time::sleep(patience.unwrap_or(Duration::MAX)), if patience.is_some() => {
+                    return Err(AgentError::WaitsForItself(id.to_string()));
+                }
+            }
+        };
+        let alone = _place.is_some();
+        let _owner = if alone { Some(self.own(id)?) } else { None };
+        let _registered = alone.then(|| {
+            lock(&self.inner.running).insert(id.clone(), cancel);
+            Registered { inner: &self.inner, id: id.clone() }
+        });
+        let outcome = self.drive(id, start, cancelled).await?;
+        self.inner.store.flush(true).await?;
+        Ok(outcome)
+    }
+
+    async fn drive(&self, id: &SessionId, start: Start, cancelled: watch::Receiver<bool>) -> Result<TurnOutcome, AgentError> {
+        let session = self.session(id)?;
+        let history = self.inner.store.messages(id)?;
+        let changes = Changes::of(&history);
+        let driver = |turn: TurnId| Driver::new(Arc::clone(&self.inner), turn, id.clone(), changes.clone(), cancelled.clone());
+        match start {
+            Start::Prompt(prompt, command) => {
+                let begin = self.begin(&session, &history, *prompt, command)?;
+                driver(begin.turn.clone()).run(Input::Begin(Box::new(begin))).await
+            }
+            Start::Resume(turn) => {
+                self.close_children(id).await?;
+                let mut driver = driver(turn.clone());
+                match driver.restore(&self.inner.store.turn_steps(&turn)?) {
+                    Ok(()) => driver.run(Input::Resumed).await,
+                    Err(error @ AgentError::Replay { .. }) => {
+                        tracing::warn!("[turn] {error}; the turn is closed");
+                        self.abandon(id, &turn, &error.to_string()).await?;
+                        Ok(TurnOutcome::Failed { error: error.to_named() })
+                    }
+                    Err(error) => Err(error),
+                }
+            }
+        }
+    }
+
+    fn is_running(&self, id: &SessionId) -> bool {
+        lock(&self.inner.running).contains_key(id)
+    }
+
+    /// Cancels the turn that runs in a session, if any. The turn ends by itself, with everything kept.
+    pub fn cancel(&self, id: &SessionId) -> bool {
+        lock(&self.inner.running).get(id).is_some_and(|sender| sender.send(true).is_ok())
+    }
+
+    /// Sessions in which a turn runs.
+    #[must_use]
+    pub fn busy(&self) -> Vec<SessionId> {
+        lock(&self.inner.running).keys().cloned().collect()
+    }
+
+    /// The unfinished turn of a session that nobody works on, if there is one.
+    ///
+    /// # Errors
+    /// [`AgentError::Busy`] when another process is at work on it, and those of the store.
+    pub fn interrupted(&self, id: &SessionId) -> Result<Option<TurnId>, AgentError> {
+        let open = self.inner.store.open_turns()?;
+        let Some((turn, _)) = open.into_iter().find(|(_, session)| session == id) else { return Ok(None) };
+        self.own(id)?;
+        Ok(Some(turn))
+    }
+
+    /// Takes a session for this process.
+    fn own(&self, id: &SessionId) -> Result<Owner, AgentError> {
+        own(&self.inner.folders.data, id)
+    }
+
+    /// Closes what a dead process left open in the sessions of subagents: their parent does not wait for them any more.
+    async fn close_children(&self, id: &SessionId) -> Result<(), AgentError> {
+        let mut waiting = self.inner.store.children(id)?;
+        while let Some(child) = waiting.pop() {
+            waiting.extend(self.inner.store.children(&child.id)?);
+            let open = self.inner.store.open_turns()?;
+            for (turn, _) in open.into_iter().filter(|(_, session)| *session == child.id) {
+                // A session that another process works on is that process's business.
+                if let Ok(_owner) = self.own(&child.id) {
+                    self.abandon(&child.id, &turn, "the turn that started this subagent was interrupted").await?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Closes a turn that nobody can go on with: open parts get their end, and the log says why.
+    async fn abandon(&self, id: &SessionId, turn: &TurnId, why: &str) -> Result<(), AgentError> {
+        let at = now();
+        let mut events = Vec::new();
+        let error = NamedError::new("TurnAbandonedError", format!("This turn was interrupted and could not be gone on with: {why}"));
+        for message in self.inner.store.messages(id)? {
+            let MessageInfo::Assistant(mut info) = message.info else { continue };
+            if info.time.completed.is_some() {
+                continue;
+            }
+            for mut part in message.parts {
+                if close_part(&mut part.kind, at) {
+                    events.push(Event::PartUpdated { session_id: id.clone(), part: Box::new(part), time: at });
+                }
+            }
+            info.time.completed = Some(at);
+            info.error = Some(error.clone());
+            events.push(Event::MessageUpdated { session_id: id.clone(), info: Box::new(MessageInfo::Assistant(info)) });
+        }
+        events.push(Event::SessionError { session_id: Some(id.clone()), error });
+        events.push(Event::SessionStatus { session_id: id.clone(), status: SessionStatus::Idle });
+        events.push(Event::SessionIdle { session_id: id.clone() });
+        let steps = self.inner.store.turn_steps(turn)?;
+        let step = TurnStep {
+            turn: turn.clone(),
+            session_id: id.clone(),
+            n: steps.last().map_or(0, |step| step.n + 1),
+            at,
+            input: Input::Cancel,
+            intents: Vec::new(),
+            digest: String::new(),
+            last: true,
+            abandoned: Some(why.to_owned()),
+        };
+        self.inner.commit(vec![LogRecord::TurnStep(Box::new(step))], events).await
+    }
+}
+
+/// Takes a session for this process, by a lock in the data folder.
+///
+/// # Errors
+/// [`AgentError::Busy`] when another process has it, [`AgentError::Folder`] when the lock cannot be made.
+pub(crate) fn own(data: &std::path::Path, id: &SessionId) -> Result<Owner, AgentError> {
+    let dir = data.join("locks");
+    let path = dir.join(format!("{id}.lock"));
+    let fail = |error: std::io::Error| AgentError::Folder { path: path.display().to_string(), reason: error.to_string() };
+    std::fs::create_dir_all(&dir).map_err(fail)?;
+    let file = File::options().create(true).truncate(false).write(true).open(&path).map_err(fail)?;
+    match file.try_lock() {
+        Ok(()) => Ok(Owner { _file: file }),
+        Err(TryLockError::WouldBlock) => Err(AgentError::Busy(id.to_string())),
+        Err(TryLockError::Error(error)) => Err(fail(error)),
+    }
+}
+
+/// Gives an open part its end; false for one that has it.
+fn close_part(kind: &mut PartKind, at: u64) -> bool {
+    match kind {
+        PartKind::Text(TextPart { time: Some(time), .. }) if time.end.is_none() => time.end = Some(at),
+        PartKind::Reasoning(body) if body.time.end.is_none() => body.time.end = Some(at),
+        PartKind::Tool(call) if !call.state.is_final() => {
+            let start = match &call.state {
+                ToolState::Running { time, .. } => time.start,
+                _ => at,
+            };
+            call.state = ToolState::Error {
+                input: call.state.input().clone(),
+                error: outrigger_kernel::turn::INTERRUPTED.to_owned(),
+                metadata: None,
+                time: PartTime { start, end: Some(at) },
+            };
+        }
+        _ => return false,
+    }
+    true
+}

@@ -1,0 +1,155 @@
+//! An entry of `mcp` in `opencode.json`.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use serde_json::Value;
+
+use crate::error::McpError;
+
+/// How a server is reached.
+#[derive(Clone, PartialEq, Eq)]
+pub enum Transport {
+    /// A process of ours.
+    Local {
+        /// Program and arguments.
+        command: Vec<String>,
+        /// Working folder, relative to the project's; the project's if `None`.
+        cwd: Option<String>,
+        /// Variables besides the short list that every server gets.
+        environment: BTreeMap<String, String>,
+    },
+    /// Streamable HTTP.
+    Remote {
+        /// Address.
+        url: String,
+        /// Sent with every request.
+        headers: BTreeMap<String, String>,
+    },
+}
+
+/// One server, as configured.
+#[derive(Clone, PartialEq, Eq)]
+pub struct ServerConfig {
+    /// How it is reached.
+    pub transport: Transport,
+    /// It is to be used.
+    pub enabled: bool,
+    /// Longest wait for its start, and for each call.
+    pub timeout: Option<Duration>,
+}
+
+/// Headers and environment hold keys: only their names are shown (invariant 10).
+impl std::fmt::Debug for ServerConfig {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let mut shown = f.debug_struct("ServerConfig");
+        match &self.transport {
+            Transport::Local {
+                command,
+                environment,
+                ..
+            } => shown
+                .field("command", command)
+                .field("environment", &environment.keys()),
+            Transport::Remote { url, headers } => {
+                shown.field("url", url).field("headers", &headers.keys())
+            }
+        };
+        shown.finish_non_exhaustive()
+    }
+}
+
+impl ServerConfig {
+    /// Reads an entry. `None` for one without a `type` that is not switched off: the reference passes over it too.
+    ///
+    /// # Errors
+    /// [`McpError::Config`] naming the key that cannot be used.
+    pub fn read(server: &str, entry: &Value) -> Result<Option<Self>, McpError> {
+        let wrong = |reason: &str| McpError::Config {
+            server: server.to_owned(),
+            reason: reason.to_owned(),
+        };
+        let enabled = entry.get("enabled").and_then(Value::as_bool) != Some(false);
+        let timeout = entry
+            .get("timeout")
+            .and_then(Value::as_u64)
+            .filter(|ms| *ms > 0)
+            .map(Duration::from_millis);
+        let text = |key: &str| entry.get(key).and_then(Value::as_str).map(str::to_owned);
+        let transport = match entry.get("type").and_then(Value::as_str) {
+            Some("local") => {
+                let command: Option<Vec<String>> = entry
+                    .get("command")
+                    .and_then(Value::as_array)
+                    .and_then(|list| {
+                        list.iter()
+                            .map(|item| item.as_str().map(str::to_owned))
+                            .collect()
+                    });
+                Transport::Local {
+                    command: command
+                        .filter(|command| {
+                            command.first().is_some_and(|program| !program.is_empty())
+                        })
+                        .ok_or_else(|| {
+                            wrong("`command` must be a list of texts that begins with a program")
+                        })?,
+                    cwd: text("cwd"),
+                    environment: texts(entry.get("environment")),
+                }
+            }
+            Some("remote") => Transport::Remote {
+                url: text("url")
+                    .filter(|url| url.starts_with("http://") || url.starts_with("https://"))
+                    .ok_or_else(|| wrong("`url` must begin with http:// or https://"))?,
+                headers: texts(entry.get("headers")),
+            },
+            Some(_) => return Err(wrong("`type` must be \"local\" or \"remote\"")),
+            None => return Ok(None),
+        };
+        Ok(Some(Self {
+            transport,
+            enabled,
+            timeout,
+        }))
+    }
+}
+
+fn texts(value: Option<&Value>) -> BTreeMap<String, String> {
+    let map = value.and_then(Value::as_object);
+    map.into_iter()
+        .flatten()
+        .filter_map(|(name, value)| Some((name.clone(), value.as_str()?.to_owned())))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn entries_are_read_and_the_key_at_fault_is_named() {
+        let local = json!({"type": "local", "command": ["a", "b"], "environment": {"K": "secret"}, "timeout": 9});
+        let read = ServerConfig::read("m", &local).unwrap().unwrap();
+        assert_eq!(read.timeout, Some(Duration::from_millis(9)));
+        assert!(read.enabled);
+        let shown = format!("{read:?}");
+        assert!(shown.contains('K') && !shown.contains("secret"), "{shown}");
+        assert_eq!(
+            ServerConfig::read("m", &json!({"enabled": false})),
+            Ok(None)
+        );
+        let wrong = [
+            json!({"type": "local"}),
+            json!({"type": "local", "command": []}),
+            json!({"type": "local", "command": [""]}),
+            json!({"type": "local", "command": ["a", 1]}),
+            json!({"type": "remote", "url": "file:///etc"}),
+            json!({"type": "stdio"}),
+        ];
+        for entry in wrong {
+            assert!(ServerConfig::read("m", &entry).is_err(), "{entry}");
+        }
+    }
+}

@@ -1,0 +1,132 @@
+//! Requests that wait for an answer.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use serde_json::Value;
+use tokio::sync::{Notify, oneshot};
+
+use crate::error::McpError;
+use crate::wire::{Id, Refusal};
+
+type Answer = Result<Result<Value, Refusal>, McpError>;
+
+struct Waiting {
+    answer: oneshot::Sender<Answer>,
+    progress: Arc<Notify>,
+}
+
+#[derive(Default)]
+struct Table {
+    waiting: HashMap<Id, Waiting>,
+    closed: Option<McpError>,
+}
+
+/// The requests of one connection. Once closed it stays closed.
+#[derive(Default)]
+pub(crate) struct Pending {
+    table: Mutex<Table>,
+    next: AtomicU64,
+    list_changed: Arc<Notify>,
+}
+
+/// A request's side of waiting.
+pub(crate) struct Ticket {
+    pub(crate) id: Id,
+    pub(crate) answer: oneshot::Receiver<Answer>,
+    /// Told at each report of progress.
+    pub(crate) progress: Arc<Notify>,
+}
+
+impl Pending {
+    /// Told when the server's tools have changed, and when the connection has closed.
+    pub(crate) fn news(&self) -> Arc<Notify> {
+        Arc::clone(&self.list_changed)
+    }
+
+    /// The server's tools have changed.
+    pub(crate) fn list_changed(&self) {
+        self.list_changed.notify_one();
+    }
+
+    /// A number for a request.
+    pub(crate) fn number(&self) -> Id {
+        self.next.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// Begins to wait.
+    ///
+    /// # Errors
+    /// Why the connection is closed.
+    pub(crate) fn begin(&self) -> Result<Ticket, McpError> {
+        let id = self.number();
+        let (sender, answer) = oneshot::channel();
+        let progress = Arc::new(Notify::new());
+        let mut table = self.table();
+        if let Some(error) = &table.closed {
+            return Err(error.clone());
+        }
+        table.waiting.insert(
+            id,
+            Waiting {
+                answer: sender,
+                progress: Arc::clone(&progress),
+            },
+        );
+        Ok(Ticket {
+            id,
+            answer,
+            progress,
+        })
+    }
+
+    /// Hands an answer over; false when nobody waits for it (any more).
+    pub(crate) fn answer(&self, id: Id, result: Result<Value, Refusal>) -> bool {
+        let waiting = self.table().waiting.remove(&id);
+        waiting.is_some_and(|waiting| waiting.answer.send(Ok(result)).is_ok())
+    }
+
+    /// Tells a request that it makes progress; false when there is none of that number.
+    pub(crate) fn progress(&self, id: Id) -> bool {
+        let table = self.table();
+        let waiting = table.waiting.get(&id);
+        if let Some(waiting) = waiting {
+            waiting.progress.notify_one();
+        }
+        waiting.is_some()
+    }
+
+    /// Stops waiting; false when the answer is there already.
+    pub(crate) fn give_up(&self, id: Id) -> bool {
+        self.table().waiting.remove(&id).is_some()
+    }
+
+    /// Closes: all that wait are told why. The first cause counts.
+    pub(crate) fn close(&self, error: &McpError) {
+        let mut table = self.table();
+        if table.closed.is_some() {
+            return;
+        }
+        table.closed = Some(error.clone());
+        self.list_changed.notify_one();
+        for (_, waiting) in table.waiting.drain() {
+            let _ = waiting.answer.send(Err(error.clone()));
+        }
+    }
+
+    /// Why it is closed, if it is.
+    pub(crate) fn closed(&self) -> Option<McpError> {
+        self.table().closed.clone()
+    }
+
+    fn table(&self) -> MutexGuard<'_, Table> {
+        self.table.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Pending {
+    fn drop(&mut self) {
+        self.list_changed.notify_one();
+    }
+}

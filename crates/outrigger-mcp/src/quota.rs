@@ -1,0 +1,77 @@
+//! So much in a second, and no more.
+
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+const WINDOW: Duration = Duration::from_secs(1);
+
+/// Counts what comes within a second.
+#[derive(Debug)]
+pub(crate) struct Quota {
+    most: u64,
+    used: u64,
+    since: Instant,
+}
+
+impl Quota {
+    /// At most `most` in a second.
+    pub(crate) fn new(most: u64) -> Self {
+        Self {
+            most,
+            used: 0,
+            since: Instant::now(),
+        }
+    }
+
+    /// Whether `cost` more is within the quota. It is counted either way; the answer tells how much was over before the
+    /// second began, once per second.
+    pub(crate) fn take(&mut self, cost: u64) -> Taken {
+        let mut over = 0;
+        if self.since.elapsed() >= WINDOW {
+            over = self.used.saturating_sub(self.most);
+            self.used = 0;
+            self.since = Instant::now();
+        }
+        self.used = self.used.saturating_add(cost);
+        Taken {
+            within: self.used <= self.most,
+            over,
+        }
+    }
+
+    /// Waits for the next second when the quota is used up: whoever writes is held up by the pipe.
+    pub(crate) async fn hold(&mut self, cost: u64) {
+        if !self.take(cost).within {
+            tokio::time::sleep_until(self.since + WINDOW).await;
+        }
+    }
+}
+
+/// What [`Quota::take`] says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Taken {
+    pub(crate) within: bool,
+    /// How much was over in the second before.
+    pub(crate) over: u64,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn what_is_over_is_told_in_the_next_second() {
+        let mut quota = Quota::new(2);
+        let taken: Vec<bool> = (0..4).map(|_| quota.take(1).within).collect();
+        assert_eq!(taken, [true, true, false, false]);
+        quota.since -= WINDOW;
+        assert_eq!(
+            quota.take(1),
+            Taken {
+                within: true,
+                over: 2
+            }
+        );
+    }
+}

@@ -1,0 +1,498 @@
+//! One configured server through its life: starting, running, failed, started again.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::{Duration, Instant};
+
+use outrigger_sandbox::Spawner;
+use serde::Serialize;
+use serde_json::{Value, json};
+use tokio::sync::{Notify, watch};
+
+use crate::config::{ServerConfig, Transport};
+use crate::content;
+use crate::error::McpError;
+use crate::http::Http;
+use crate::link::{About, Link, ToolInfo};
+use crate::stdio::{Program, Stdio};
+
+/// Longest start of a server that sets no timeout (the reference's).
+const START: Duration = Duration::from_secs(30);
+/// Longest call of a server that sets no timeout (that of the reference's client).
+const CALL: Duration = Duration::from_secs(60);
+/// After a failed restart, how long calls fail at once instead of trying again.
+const PAUSE: Duration = Duration::from_secs(30);
+/// Between two readings of a list of tools that keeps changing.
+const RELIST: Duration = Duration::from_secs(1);
+
+/// How a server is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum State {
+    /// Switched off in the configuration.
+    Disabled,
+    /// Not up yet.
+    Starting,
+    /// Its tools can be called.
+    Connected,
+    /// It did not come up, or it ended. One that was up is started again by the next call.
+    Failed,
+    /// It wants a login, which is not supported yet.
+    NeedsAuth,
+}
+
+/// One server, as it is listed.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Status {
+    /// Name in the configuration.
+    pub name: String,
+    /// `local` or `remote`; empty when the entry cannot be read.
+    pub transport: &'static str,
+    /// How it is.
+    pub state: State,
+    /// Why it is not connected.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+    /// Stable code of that error.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub code: Option<&'static str>,
+    /// What to do about it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hint: Option<String>,
+    /// Names of its tools, as the model calls them.
+    pub tools: Vec<String>,
+    /// What it calls itself, with its version.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub server: Option<String>,
+    /// Its process, while it runs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pid: Option<u32>,
+    /// How often it was started again.
+    pub restarts: u32,
+    /// Milliseconds from its start to its list of tools, of the last start.
+    pub start_ms: Option<u64>,
+}
+
+/// Where and with what servers are started.
+#[derive(Clone, Debug)]
+pub(crate) struct Surroundings {
+    pub(crate) spawner: Spawner,
+    pub(crate) directory: PathBuf,
+    /// Variables that every server gets.
+    pub(crate) env: Vec<(OsString, OsString)>,
+    /// Timeout of calls of servers that set none.
+    pub(crate) call: Option<Duration>,
+}
+
+/// A server.
+pub(crate) struct Server {
+    pub(crate) name: String,
+    pub(crate) entry: Value,
+    config: Result<ServerConfig, McpError>,
+    around: Surroundings,
+    // One (re)start at a time; calls wait for it.
+    gate: tokio::sync::Mutex<()>,
+    inside: Mutex<Inside>,
+    settled: watch::Sender<bool>,
+    changes: watch::Sender<u64>,
+}
+
+#[derive(Default)]
+struct Inside {
+    link: Option<Arc<Link>>,
+    // Why it is not up; `None` while it starts for the first time.
+    error: Option<(McpError, Instant)>,
+    tools: Vec<ToolInfo>,
+    about: About,
+    starts: u32,
+    start_ms: Option<u64>,
+    stopped: bool,
+}
+
+/// A tool of a server.
+#[derive(Clone)]
+pub struct ServerTool {
+    /// Server.
+    pub server: String,
+    /// Its name there. [`crate::tool_name`] makes the one for the model.
+    pub name: String,
+    /// For the model.
+    pub description: String,
+    /// What the server says that its arguments are.
+    pub input_schema: Value,
+    owner: Weak<Server>,
+}
+
+impl Server {
+    /// One entry; `None` for one that is passed over. Nothing is started.
+    pub(crate) fn new(
+        name: &str,
+        entry: &Value,
+        around: Surroundings,
+        changes: watch::Sender<u64>,
+    ) -> Option<Arc<Self>> {
+        let config = ServerConfig::read(name, entry).transpose();
+        let config = match config {
+            Some(config) => config,
+            None if entry.get("enabled").and_then(Value::as_bool) == Some(false) => Ok(off()),
+            None => {
+                tracing::warn!("[mcp:{name}] passed over: its entry has no `type`");
+                return None;
+            }
+        };
+        Some(Arc::new(Self {
+            name: name.to_owned(),
+            entry: entry.clone(),
+            config,
+            around,
+            gate: tokio::sync::Mutex::default(),
+            inside: Mutex::default(),
+            settled: watch::Sender::new(false),
+            changes,
+        }))
+    }
+
+    /// The first start. Ends when the server is up or has failed.
+    pub(crate) async fn run(self: Arc<Self>) {
+        match &self.config {
+            Err(error) => self.failed(error.clone()),
+            Ok(config) if !config.enabled => {}
+            Ok(_) => {
+                let _gate = self.gate.lock().await;
+                if self.inside().stopped {
+                    return;
+                }
+                if let Err(error) = self.connect().await {
+                    tracing::warn!("[mcp:{}] {error}", self.name);
+                }
+            }
+        }
+        self.settled.send_replace(true);
+        self.changed();
+    }
+
+    /// Waits until the first start has ended, at most as long as the session's start may wait for it.
+    pub(crate) async fn ready(&self, usual: Duration) {
+        let wait = self
+            .config
+            .as_ref()
+            .ok()
+            .and_then(|config| config.timeout)
+            .unwrap_or(usual);
+        let mut settled = self.settled.subscribe();
+        if tokio::time::timeout(wait, settled.wait_for(|done| *done))
+            .await
+            .is_err()
+        {
+            tracing::warn!(
+                "[mcp:{}] is not up after {} ms; the session begins without its tools",
+                self.name,
+                wait.as_millis()
+            );
+        }
+    }
+
+    pub(crate) fn tools(self: &Arc<Self>) -> Vec<ServerTool> {
+        let inside = self.inside();
+        let tool = |info: &ToolInfo| ServerTool {
+            server: self.name.clone(),
+            name: info.name.clone(),
+            description: info.description.clone(),
+            input_schema: info.input_schema.clone(),
+            owner: Arc::downgrade(self),
+        };
+        inside.tools.iter().map(tool).collect()
+    }
+
+    pub(crate) fn status(&self) -> Status {
+        let inside = self.inside();
+        let link = inside.link.as_ref();
+        let lost = link.and_then(|link| link.closed());
+        let error = lost.or_else(|| inside.error.as_ref().map(|(error, _)| error.clone()));
+        let disabled = self.config.as_ref().is_ok_and(|config| !config.enabled);
+        let state = match &error {
+            _ if disabled => State::Disabled,
+            Some(McpError::NeedsAuth { .. }) => State::NeedsAuth,
+            Some(_) => State::Failed,
+            None if link.is_some() => State::Connected,
+            None => State::Starting,
+        };
+        let about = inside
+            .about
+            .name
+            .as_ref()
+            .map(|name| match &inside.about.version {
+                Some(version) => format!("{name} {version}"),
+                None => name.clone(),
+            });
+        Status {
+            name: self.name.clone(),
+            transport: match self.config.as_ref().map(|config| &config.transport) {
+                Ok(Transport::Local { .. }) => "local",
+                Ok(Transport::Remote { .. }) => "remote",
+                Err(_) => "",
+            },
+            state,
+            code: error.as_ref().map(McpError::code),
+            hint: error.as_ref().and_then(McpError::hint),
+            tools: inside
+                .tools
+                .iter()
+                .map(|tool| crate::tool_name(&self.name, &tool.name))
+                .collect(),
+            server: about,
+            pid: link.filter(|_| error.is_none()).and_then(|link| link.pid()),
+            restarts: inside.starts.saturating_sub(1),
+            start_ms: inside.start_ms,
+            error: error.map(|error| error.to_string()),
+        }
+    }
+
+    /// Ends it; it does not come up again.
+    pub(crate) async fn stop(&self, grace: Duration) {
+        let link = {
+            let mut inside = self.inside();
+            inside.stopped = true;
+            inside.tools.clear();
+            inside.link.clone()
+        };
+        if let Some(link) = link {
+            link.close(grace).await;
+        }
+    }
+
+    fn call_wait(&self) -> Duration {
+        let own = self.config.as_ref().ok().and_then(|config| config.timeout);
+        own.or(self.around.call).unwrap_or(CALL)
+    }
+
+    fn start_wait(&self) -> Duration {
+        self.config
+            .as_ref()
+            .ok()
+            .and_then(|config| config.timeout)
+            .unwrap_or(START)
+    }
+
+    /// The connection, made anew when it has been lost.
+    async fn live(self: &Arc<Self>) -> Result<Arc<Link>, McpError> {
+        let open = || {
+            self.inside()
+                .link
+                .clone()
+                .filter(|link| link.closed().is_none())
+        };
+        if let Some(link) = open() {
+            return Ok(link);
+        }
+        let _gate = self.gate.lock().await;
+        if let Some(link) = open() {
+            return Ok(link);
+        }
+        let before = self.inside().error.clone();
+        if let Some((error, _)) = before.filter(|(_, at)| at.elapsed() < PAUSE) {
+            return Err(error);
+        }
+        if self.inside().stopped {
+            return Err(McpError::Closed {
+                server: self.name.clone(),
+                cause: "was stopped".to_owned(),
+            });
+        }
+        let link = self
+            .connect()
+            .await
+            .inspect_err(|error| tracing::warn!("[mcp:{}] {error}", self.name))?;
+        tracing::info!("[mcp:{}] was started again", self.name);
+        self.changed();
+        Ok(link)
+    }
+
+    /// Starts it, says hello and lists its tools, all within its timeout.
+    async fn connect(self: &Arc<Self>) -> Result<Arc<Link>, McpError> {
+        let (begun, wait) = (Instant::now(), self.start_wait());
+        self.inside().starts += 1;
+        // Where to look for what it said when time is up.
+        let opened: Mutex<Option<Arc<Link>>> = Mutex::default();
+        let work = async {
+            let link = Arc::new(self.open().await?);
+            *opened.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(&link));
+            let about = link.initialize(&self.name, wait).await?;
+            let tools = if about.tools {
+                link.list(&self.name, wait).await?
+            } else {
+                Vec::new()
+            };
+            Ok((link, about, tools))
+        };
+        let result = match tokio::time::timeout(wait, work).await {
+            Ok(Err(McpError::Timeout { .. })) | Err(_) => {
+                let link = opened.into_inner().unwrap_or_else(PoisonError::into_inner);
+                let heard = link.map(|link| link.heard()).unwrap_or_default();
+                Err(McpError::StartTimeout {
+                    server: self.name.clone(),
+                    ms: wait.as_millis(),
+                    heard,
+                })
+            }
+            Ok(other) => other,
+        };
+        let (link, about, tools) = result.inspect_err(|error| self.failed(error.clone()))?;
+        let mut inside = self.inside();
+        if inside.stopped {
+            return Err(McpError::Closed {
+                server: self.name.clone(),
+                cause: "was stopped".to_owned(),
+            });
+        }
+        inside.start_ms = u64::try_from(begun.elapsed().as_millis()).ok();
+        inside.error = None;
+        inside.about = about;
+        inside.tools = tools;
+        inside.link = Some(Arc::clone(&link));
+        drop(inside);
+        tokio::spawn(follow(
+            Arc::downgrade(self),
+            Arc::downgrade(&link),
+            link.news(),
+        ));
+        Ok(link)
+    }
+
+    async fn open(&self) -> Result<Link, McpError> {
+        match &self.config.as_ref().map_err(Clone::clone)?.transport {
+            Transport::Local {
+                command,
+                cwd,
+                environment,
+            } => {
+                let mut env = self.around.env.clone();
+                env.extend(
+                    environment
+                        .iter()
+                        .map(|(name, value)| (name.into(), value.into())),
+                );
+                let directory = &self.around.directory;
+                let cwd = cwd
+                    .as_ref()
+                    .map_or_else(|| directory.clone(), |cwd| directory.join(cwd));
+                let program = Program {
+                    command: command.clone(),
+                    cwd,
+                    env,
+                };
+                Stdio::start(&self.name, &program, &self.around.spawner)
+                    .await
+                    .map(Link::Stdio)
+            }
+            Transport::Remote { url, headers } => {
+                Http::new(&self.name, url, headers).map(Link::Http)
+            }
+        }
+    }
+
+    async fn call(self: &Arc<Self>, tool: &str, arguments: &Value) -> Result<Value, McpError> {
+        let params = json!({"name": tool, "arguments": arguments});
+        let link = self.live().await?;
+        let result = match link.request("tools/call", &params, self.call_wait()).await {
+            // It was refused before anything was done, so it may be made again.
+            Err(McpError::SessionGone { .. }) => {
+                self.live()
+                    .await?
+                    .request("tools/call", &params, self.call_wait())
+                    .await
+            }
+            other => other,
+        };
+        content::complete(result?).map_err(|reason| McpError::Answer {
+            server: self.name.clone(),
+            reason,
+        })
+    }
+
+    async fn relist(&self, link: &Link) {
+        match link.list(&self.name, self.start_wait()).await {
+            Ok(tools) => {
+                let mut inside = self.inside();
+                if inside.stopped {
+                    return;
+                }
+                inside.tools = tools;
+                drop(inside);
+                self.changed();
+            }
+            Err(error) => {
+                tracing::warn!("[mcp:{}] its tools have changed, but: {error}", self.name)
+            }
+        }
+    }
+
+    fn failed(&self, error: McpError) {
+        let mut inside = self.inside();
+        inside.link = None;
+        inside.error = Some((error, Instant::now()));
+    }
+
+    fn changed(&self) {
+        self.changes.send_modify(|count| *count += 1);
+    }
+
+    fn inside(&self) -> MutexGuard<'_, Inside> {
+        self.inside.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Reads the list of tools again whenever the server says that it has changed. Keeps neither server nor connection.
+async fn follow(server: Weak<Server>, link: Weak<Link>, news: Arc<Notify>) {
+    loop {
+        news.notified().await;
+        let (Some(server), Some(link)) = (server.upgrade(), link.upgrade()) else {
+            return;
+        };
+        if link.closed().is_some() {
+            return;
+        }
+        server.relist(&link).await;
+        drop((server, link));
+        tokio::time::sleep(RELIST).await;
+    }
+}
+
+fn off() -> ServerConfig {
+    ServerConfig {
+        transport: Transport::Local {
+            command: Vec::new(),
+            cwd: None,
+            environment: Default::default(),
+        },
+        enabled: false,
+        timeout: None,
+    }
+}
+
+impl ServerTool {
+    /// Calls it. The answer is what the server sent, with `content` filled in from `structuredContent` where it is empty
+    /// (the reference's rule); `isError` is for the caller to look at. When this is dropped before its end, the server is
+    /// told that nobody waits any more.
+    ///
+    /// # Errors
+    /// Those of the server; one that crashed is started again first.
+    pub async fn call(&self, arguments: &Value) -> Result<Value, McpError> {
+        match self.owner.upgrade() {
+            Some(server) => server.call(&self.name, arguments).await,
+            None => Err(McpError::Closed {
+                server: self.server.clone(),
+                cause: "was stopped".to_owned(),
+            }),
+        }
+    }
+
+    /// Longest wait for an answer since the call or its last report of progress, and for a new start before it.
+    #[must_use]
+    pub fn waits(&self) -> (Duration, Duration) {
+        self.owner.upgrade().map_or((CALL, START), |server| {
+            (server.call_wait(), server.start_wait())
+        })
+    }
+}

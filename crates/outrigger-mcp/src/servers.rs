@@ -1,0 +1,142 @@
+//! All configured servers.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use futures_util::future::join_all;
+use outrigger_sandbox::Spawner;
+use serde_json::{Map, Value};
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+
+use crate::server::{Server, ServerTool, Status, Surroundings};
+
+/// How long the start of a session waits for a server that sets no timeout. It goes on starting after that.
+const SESSION_START: Duration = Duration::from_secs(5);
+
+/// Where and with what servers are started.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Starts the processes.
+    pub spawner: Spawner,
+    /// Working folder of the servers.
+    pub directory: PathBuf,
+    /// The variables that every server gets (see [`outrigger_sandbox::env::allow_list_of`]), besides those configured for it.
+    pub env: Vec<(OsString, OsString)>,
+    /// Timeout of calls of servers that set none (`experimental.mcp_timeout`); 60 s if `None`.
+    pub call_timeout: Option<Duration>,
+}
+
+/// The servers of a session. Dropping it kills their processes.
+pub struct McpServers {
+    around: Surroundings,
+    inside: Mutex<Inside>,
+    changes: watch::Sender<u64>,
+}
+
+#[derive(Default)]
+struct Inside {
+    servers: Vec<Arc<Server>>,
+    // First starts under way, and ends of servers that were taken out.
+    tasks: JoinSet<()>,
+}
+
+impl McpServers {
+    /// Starts the servers of `mcp` in the background, all at once. Must be called within a tokio runtime.
+    #[must_use]
+    pub fn start(entries: &Map<String, Value>, options: Options) -> Self {
+        let servers = Self {
+            around: Surroundings {
+                spawner: options.spawner,
+                directory: options.directory,
+                env: options.env,
+                call: options.call_timeout,
+            },
+            inside: Mutex::default(),
+            changes: watch::Sender::new(0),
+        };
+        servers.configure(entries);
+        servers
+    }
+
+    /// Takes the configuration as it is now (`config` hooks may add, change and remove servers): what is new or has changed
+    /// is started, what is gone or has changed is ended, the rest stays as it is.
+    pub fn configure(&self, entries: &Map<String, Value>) {
+        let mut inside = self.inside();
+        let Inside { servers, tasks } = &mut *inside;
+        let mut before = std::mem::take(servers);
+        for (name, entry) in entries {
+            let same = before
+                .iter()
+                .position(|server| server.name == *name && server.entry == *entry);
+            if let Some(at) = same {
+                servers.push(before.swap_remove(at));
+                continue;
+            }
+            if let Some(server) =
+                Server::new(name, entry, self.around.clone(), self.changes.clone())
+            {
+                tasks.spawn(Arc::clone(&server).run());
+                servers.push(server);
+            }
+        }
+        for server in before {
+            tasks.spawn(async move { server.stop(Duration::ZERO).await });
+        }
+        drop(inside);
+        self.changes.send_modify(|count| *count += 1);
+    }
+
+    /// Waits until every server is up or has failed, for each no longer than its timeout (5 s if it sets none). One that
+    /// takes longer goes on starting.
+    pub async fn ready(&self) {
+        let servers = self.inside().servers.clone();
+        join_all(servers.iter().map(|server| server.ready(SESSION_START))).await;
+    }
+
+    /// The tools of all servers that have been up, in the order of the configuration.
+    #[must_use]
+    pub fn tools(&self) -> Vec<ServerTool> {
+        self.inside()
+            .servers
+            .iter()
+            .flat_map(Server::tools)
+            .collect()
+    }
+
+    /// How every server is, in the order of the configuration.
+    #[must_use]
+    pub fn status(&self) -> Vec<Status> {
+        self.inside()
+            .servers
+            .iter()
+            .map(|server| server.status())
+            .collect()
+    }
+
+    /// A number that changes whenever [`Self::tools`] may have: a server that came up late, or one whose list changed.
+    #[must_use]
+    pub fn changes(&self) -> watch::Receiver<u64> {
+        self.changes.subscribe()
+    }
+
+    /// Ends all of them: each may end by itself within `grace`, then it is killed with all that it has started.
+    pub async fn shutdown(&self, grace: Duration) {
+        let (servers, mut tasks) = {
+            let mut inside = self.inside();
+            (
+                std::mem::take(&mut inside.servers),
+                std::mem::take(&mut inside.tasks),
+            )
+        };
+        join_all(servers.iter().map(|server| server.stop(grace))).await;
+        // A start that is under way is dropped, and its process killed.
+        tasks.shutdown().await;
+    }
+
+    fn inside(&self) -> MutexGuard<'_, Inside> {
+        self.inside.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

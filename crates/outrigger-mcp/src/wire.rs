@@ -1,0 +1,152 @@
+//! JSON-RPC 2.0, as much of it as MCP uses.
+
+use serde_json::{Map, Value, json};
+
+/// The version of the protocol that we ask for; a server may answer with an older one.
+pub(crate) const VERSION: &str = "2025-06-18";
+
+/// The longest message that is kept, in bytes. Screenshots come in messages of some megabytes.
+pub(crate) const MOST_BYTES: usize = 32 * 1024 * 1024;
+
+/// Request identifiers are ours, so they are numbers.
+pub(crate) type Id = u64;
+
+/// What a server sends.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Incoming {
+    /// The answer to a request of ours.
+    Answer {
+        id: Id,
+        result: Result<Value, Refusal>,
+    },
+    /// A request of its own, whose identifier is given back as it is.
+    Request { id: Value, method: String },
+    /// Something that it tells.
+    Notice { method: String, params: Value },
+}
+
+/// A JSON-RPC error.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Refusal {
+    pub(crate) code: i64,
+    pub(crate) message: String,
+}
+
+/// The messages in a text; `None` when it is none. Older versions of the protocol allow several in one array.
+pub(crate) fn read(bytes: &[u8]) -> Option<Vec<Incoming>> {
+    match serde_json::from_slice(bytes).ok()? {
+        Value::Array(list) => list.into_iter().map(one).collect(),
+        single => Some(vec![one(single)?]),
+    }
+}
+
+fn one(message: Value) -> Option<Incoming> {
+    let Value::Object(mut message) = message else {
+        return None;
+    };
+    let id = message.remove("id").filter(|id| !id.is_null());
+    if let Some(Value::String(method)) = message.remove("method") {
+        let params = message.remove("params").unwrap_or_default();
+        return Some(match id {
+            Some(id) => Incoming::Request { id, method },
+            None => Incoming::Notice { method, params },
+        });
+    }
+    // Some servers give numbers back as texts.
+    let id = match id? {
+        Value::Number(number) => number.as_u64()?,
+        Value::String(text) => text.parse().ok()?,
+        _ => return None,
+    };
+    let result = match (message.remove("result"), message.remove("error")) {
+        (_, Some(Value::Object(error))) => Err(refusal(&error)),
+        (Some(result), _) => Ok(result),
+        _ => return None,
+    };
+    Some(Incoming::Answer { id, result })
+}
+
+fn refusal(error: &Map<String, Value>) -> Refusal {
+    let message = error.get("message").and_then(Value::as_str);
+    Refusal {
+        code: error
+            .get("code")
+            .and_then(Value::as_i64)
+            .unwrap_or_default(),
+        message: message.unwrap_or("unknown error").to_owned(),
+    }
+}
+
+/// A request of ours.
+pub(crate) fn request(id: Id, method: &str, params: &Value) -> String {
+    json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}).to_string()
+}
+
+/// Something that we tell.
+pub(crate) fn notice(method: &str, params: Option<&Value>) -> String {
+    match params {
+        Some(params) => json!({"jsonrpc": "2.0", "method": method, "params": params}),
+        None => json!({"jsonrpc": "2.0", "method": method}),
+    }
+    .to_string()
+}
+
+/// Tells that nobody waits for a request any more.
+pub(crate) fn cancelled(id: Id) -> String {
+    notice(
+        "notifications/cancelled",
+        Some(&json!({"requestId": id, "reason": "the call was given up"})),
+    )
+}
+
+/// Our answer to a request of the server: `ping` is answered, nothing else is offered.
+pub(crate) fn answer(id: &Value, method: &str) -> String {
+    if method == "ping" {
+        return json!({"jsonrpc": "2.0", "id": id, "result": {}}).to_string();
+    }
+    let error = json!({"code": -32601, "message": format!("Method not found: {method}")});
+    json!({"jsonrpc": "2.0", "id": id, "error": error}).to_string()
+}
+
+/// Whose progress a notice reports; the token is the request's identifier.
+pub(crate) fn progress_of(method: &str, params: &Value) -> Option<Id> {
+    (method == "notifications/progress").then(|| params.get("progressToken")?.as_u64())?
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_are_told_apart_and_the_rest_is_none() {
+        let shown = |text: &str| match read(text.as_bytes()) {
+            None => "none".to_owned(),
+            Some(list) => format!("{list:?}"),
+        };
+        insta::assert_snapshot!(shown(r#"{"jsonrpc":"2.0","id":1,"result":{"a":1}}"#), @r#"[Answer { id: 1, result: Ok(Object {"a": Number(1)}) }]"#);
+        insta::assert_snapshot!(shown(r#"{"id":"7","error":{"code":-1,"message":"no"}}"#), @r#"[Answer { id: 7, result: Err(Refusal { code: -1, message: "no" }) }]"#);
+        insta::assert_snapshot!(shown(r#"{"id":"x","method":"ping"}"#), @r#"[Request { id: String("x"), method: "ping" }]"#);
+        insta::assert_snapshot!(shown(r#"[{"method":"a"},{"id":2,"result":null}]"#), @r#"[Notice { method: "a", params: Null }, Answer { id: 2, result: Ok(Null) }]"#);
+        for junk in [
+            "",
+            "hello",
+            "1",
+            "{}",
+            r#"{"id":1}"#,
+            r#"{"id":[],"result":1}"#,
+            "[1]",
+            "{",
+        ] {
+            assert_eq!(shown(junk), "none", "{junk}");
+        }
+    }
+
+    #[test]
+    fn ping_is_answered_and_the_rest_is_refused() {
+        assert_eq!(
+            answer(&"a".into(), "ping"),
+            r#"{"jsonrpc":"2.0","id":"a","result":{}}"#
+        );
+        assert!(answer(&1.into(), "roots/list").contains("-32601"));
+    }
+}

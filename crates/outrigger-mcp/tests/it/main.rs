@@ -1,0 +1,7 @@
+//! Servers of every kind of behaviour, as real processes.
+
+mod calls;
+mod ends;
+mod remote;
+mod starts;
+mod support;

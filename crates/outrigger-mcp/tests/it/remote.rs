@@ -1,0 +1,104 @@
+//! Servers behind streamable HTTP.
+
+use outrigger_mcp::{McpError, State};
+use outrigger_sandbox::{Child, Spawner, Spec, env};
+use serde_json::{Value, json};
+use tokio::io::AsyncReadExt as _;
+
+use crate::support::Room;
+
+async fn start(mode: &str) -> (Child, Value) {
+    let spec = Spec::new("node")
+        .arg(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it/remote.mjs"))
+        .arg(mode)
+        .vars(env::allow_list(&[]))
+        .piped();
+    let mut child = Spawner::new().unwrap().spawn(spec).await.unwrap();
+    let mut port = [0; 16];
+    let read = child
+        .stdout
+        .as_mut()
+        .unwrap()
+        .read(&mut port)
+        .await
+        .unwrap();
+    let port = String::from_utf8_lossy(&port[..read]).trim().to_owned();
+    let url = format!("http://127.0.0.1:{port}/mcp");
+    (
+        child,
+        json!({"type": "remote", "url": url, "headers": {"X-Key": "k"}, "timeout": 20_000}),
+    )
+}
+
+#[tokio::test]
+async fn answers_come_as_json_or_as_events() {
+    for mode in ["json", "events"] {
+        let (_server, entry) = start(mode).await;
+        let room = Room::one(entry).await;
+        assert_eq!(
+            room.status("m").state,
+            State::Connected,
+            "{}",
+            room.cause("m")
+        );
+        assert_eq!(
+            room.text("say", json!({"text": "hi"})).await,
+            "said hi to k"
+        );
+        let seen = room.text("seen", json!({})).await;
+        assert_eq!(
+            seen,
+            r#"[["initialize",null,null],["notifications/initialized","s0","2025-03-26"],["tools/list","s0","2025-03-26"],["tools/call","s0","2025-03-26"],["tools/call","s0","2025-03-26"]]"#
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_session_that_the_server_forgot_is_begun_again() {
+    let (_server, entry) = start("json").await;
+    let room = Room::one(entry).await;
+    room.text("forget", json!({})).await;
+    assert_eq!(
+        room.text("say", json!({"text": "hi"})).await,
+        "said hi to k"
+    );
+    assert_eq!(room.status("m").restarts, 1);
+}
+
+#[tokio::test]
+async fn a_call_without_answer_is_given_up() {
+    let (_server, mut entry) = start("json").await;
+    entry["timeout"] = json!(1500);
+    let room = Room::one(entry).await;
+    let error = room.call("hang", json!({})).await.unwrap_err();
+    assert!(matches!(error, McpError::Timeout { .. }), "{error}");
+    let mut seen = String::new();
+    while !seen.contains("notifications/cancelled") {
+        seen = room.text("seen", json!({})).await;
+    }
+}
+
+#[tokio::test]
+async fn what_is_wrong_is_named() {
+    let mut list = Vec::new();
+    for mode in ["auth", "broken", "elsewhere"] {
+        let (_server, entry) = start(mode).await;
+        list.push(Room::one(entry).await.cause("m"));
+    }
+    list.push(
+        Room::one(json!({"type": "remote", "url": "http://127.0.0.1:1/secret"}))
+            .await
+            .cause("m"),
+    );
+    list.push(
+        Room::one(json!({"type": "remote", "url": "http://127.0.0.1:1", "headers": {"a b": "c"}}))
+            .await
+            .cause("m"),
+    );
+    list.push(
+        Room::one(json!({"type": "remote", "url": "ftp://x"}))
+            .await
+            .cause("m"),
+    );
+    insta::assert_snapshot!(list.join("\n"), @"");
+}
