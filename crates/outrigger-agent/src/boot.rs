@@ -174,7 +174,9 @@ impl Agent {
         let project = place.project(&spawner, &store, now()).await;
         let mcp = crate::mcp::start(&boot, &config, &place, &spawner);
         let plugins = Plugins::load(plugin_options(&boot, &config, &place, &project, &spawner, &bridge)).await;
-        let value = plugins.configure(config.value.clone()).await;
+        // Plugins change the configuration without seeing the keys in it (invariant 10).
+        let mut value = plugins.configure(config.redacted()).await;
+        outrigger_config::restore(&mut value, &config.value);
         if value != config.value {
             let (read, problems) = config.reread(value.clone());
             for problem in problems {

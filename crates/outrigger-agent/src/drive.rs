@@ -70,6 +70,8 @@ pub(crate) struct Driver {
     cancel: watch::Receiver<bool>,
     /// Raised when the kernel says so; everything that runs listens.
     abort: (watch::Sender<bool>, CancelFlag),
+    /// True while the model's answer is not complete.
+    speaking: watch::Sender<bool>,
     draft: Draft,
     changes: Changes,
     outcome: Option<TurnOutcome>,
@@ -94,6 +96,7 @@ impl Driver {
             inbox,
             cancel,
             abort: CancelFlag::new(),
+            speaking: watch::Sender::new(false),
             draft: Draft::default(),
             changes,
             outcome: None,
@@ -207,6 +210,7 @@ impl Driver {
             self.changes.add(&output.metadata);
         }
         let effects = turn::step(&mut self.state, at, input.clone());
+        let speaking = self.state.as_ref().is_some_and(Turn::is_speaking);
         let step = TurnStep {
             turn: self.turn_id.clone(),
             session_id: self.session_id.clone(),
@@ -227,6 +231,7 @@ impl Driver {
             })
             .await?;
         outrigger_store::fault::point("turn.after_step");
+        self.speaking.send_if_modified(|was| std::mem::replace(was, speaking) != speaking);
         for effect in effects {
             self.begin(effect);
         }
@@ -294,7 +299,11 @@ impl Driver {
             "llm.before_system" => {
                 let resolved = self.inner.models.resolve(&begin.model)?;
                 let skills = !outrigger_kernel::permission::is_disabled("skill", &[&agent.permission]);
-                let text = self.inner.system_text(&agent, &resolved.model, skills, state.user().system.as_deref());
+                let mut extra: Vec<&str> = state.user().system.as_deref().into_iter().collect();
+                if is_last_step(state) {
+                    extra.push(LAST_STEP);
+                }
+                let text = self.inner.system_text(&agent, &resolved.model, skills, &extra);
                 HookPayload {
                     input: json!({ "sessionID": self.session_id, "model": resolved.model }),
                     output: json!({ "system": [text] }),
@@ -355,6 +364,10 @@ impl Driver {
         let (inner, sender) = (Arc::clone(&self.inner), self.sender.clone());
         let (session, turn, cancel) = (self.session_id.clone(), self.turn_id.clone(), self.abort.1.clone());
         let (agent, switches) = (state.begin().agent.clone(), state.user().tools.clone());
+        if is_last_step(state) {
+            let _ = sender.send(Msg::Tools { effect, offers: Vec::new(), known: Vec::new() });
+            return;
+        }
         let lost = Msg::Tools { effect, offers: Vec::new(), known: Vec::new() };
         spawn_effect(sender, lost, async move {
             let (offers, known) = inner.offer_tools(&agent, switches.as_ref(), &session, &turn, cancel).await;
@@ -409,6 +422,7 @@ impl Driver {
             effect,
             self.sender.clone(),
             self.abort.1.clone(),
+            self.speaking.subscribe(),
         ));
         let mut ctx = ToolContext::new(
             call.clone(),
@@ -454,6 +468,15 @@ impl Driver {
         let mut tasks = crate::inner::lock(&self.inner.background);
         tasks.spawn(async move { inner.make_title(session_id, message_id, model).await });
     }
+}
+
+/// What the model reads in the last step that its limit leaves it.
+const LAST_STEP: &str = "This is the last step of this turn, and no tools are left. Say what was done, what is not finished, and \
+    what you would do next.";
+
+/// The limit of steps leaves no further one: the model sums up instead of calling tools whose results it would never see.
+fn is_last_step(state: &Turn) -> bool {
+    state.current_step() >= state.begin().max_steps
 }
 
 /// Waits until a switch is raised; false when it is gone, since a canceller that is gone can cancel nothing any more.

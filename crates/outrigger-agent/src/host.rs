@@ -17,7 +17,7 @@ use outrigger_tools::{
     ToolHost, nearby_instruction_files,
 };
 use serde_json::Value;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 
 use crate::agents::AgentInfo;
 use crate::ask::{Asker, Refusal};
@@ -36,6 +36,7 @@ pub(crate) struct CallHost {
     effect: EffectId,
     sender: mpsc::UnboundedSender<Msg>,
     cancel: CancelFlag,
+    speaking: watch::Receiver<bool>,
     rejected: AtomicBool,
 }
 
@@ -50,6 +51,7 @@ impl CallHost {
         effect: EffectId,
         sender: mpsc::UnboundedSender<Msg>,
         cancel: CancelFlag,
+        speaking: watch::Receiver<bool>,
     ) -> Self {
         let tool = ToolRef { message_id: call.message_id.clone(), call_id: call.call_id.clone() };
         Self {
@@ -62,6 +64,7 @@ impl CallHost {
             effect,
             sender,
             cancel,
+            speaking,
             rejected: AtomicBool::new(false),
         }
     }
@@ -69,6 +72,16 @@ impl CallHost {
     /// The user said no to something in this call.
     pub(crate) fn was_rejected(&self) -> bool {
         self.rejected.load(Ordering::SeqCst)
+    }
+
+    /// A fast tool may have its answer while the model still speaks. Its result is of no use before the model is done, and
+    /// plugins are told of it after the text that announced the call, as in the reference.
+    async fn after_the_model(&self) {
+        let mut speaking = self.speaking.clone();
+        tokio::select! {
+            _ = speaking.wait_for(|speaking| !*speaking) => {}
+            () = self.cancel.cancelled() => {}
+        }
     }
 
     async fn run_subagent(&self, request: SubagentRequest) -> Result<SubagentAnswer, ToolError> {
@@ -148,6 +161,9 @@ impl CallHost {
 impl ToolHost for CallHost {
     fn hooks<'a>(&'a self, point: &'static str, payload: HookPayload) -> BoxFuture<'a, HookVerdict> {
         Box::pin(async move {
+            if point == "tool.after_result" {
+                self.after_the_model().await;
+            }
             let fallback = payload.output.clone();
             let result = self
                 .inner

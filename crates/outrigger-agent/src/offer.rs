@@ -83,7 +83,7 @@ impl Inner {
     }
 
     /// The system prompt for an agent, as one text.
-    pub(crate) fn system_text(&self, agent: &AgentInfo, model: &ModelInfo, skills: bool, extra: Option<&str>) -> String {
+    pub(crate) fn system_text(&self, agent: &AgentInfo, model: &ModelInfo, skills: bool, extra: &[&str]) -> String {
         let found = instructions(&self.place, &self.folders.home, &self.folders.config, &self.config.config.instructions);
         let skills: Vec<(String, String)> = if skills {
             self.skills.iter().filter_map(|s| Some((s.name.clone(), s.description.clone()?))).collect()

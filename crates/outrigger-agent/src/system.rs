@@ -130,7 +130,7 @@ pub(crate) struct SystemPrompt<'a> {
     /// Skills as `(name, description)`, if the agent may use them.
     pub(crate) skills: &'a [(String, String)],
     /// Text for this prompt alone.
-    pub(crate) extra: Option<&'a str>,
+    pub(crate) extra: &'a [&'a str],
 }
 
 impl SystemPrompt<'_> {
@@ -160,7 +160,7 @@ impl SystemPrompt<'_> {
             }
             out.push_str("\n</available_skills>");
         }
-        if let Some(extra) = self.extra {
+        for extra in self.extra {
             let _ = write!(out, "\n\n{extra}");
         }
         out
@@ -200,7 +200,7 @@ mod tests {
             today: "Sat Nov 21 2026",
             instructions: &instructions,
             skills: &[("tidy".into(), "tidies".into())],
-            extra: Some("Only today."),
+            extra: &["Only today."],
         };
         insta::assert_snapshot!(prompt.text(), @r"
         You are REVIEWER.

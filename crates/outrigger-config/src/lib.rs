@@ -38,5 +38,5 @@ pub use merge::merge;
 pub use origin::Origin;
 pub use plugin_list::{PluginScope, PluginSource, PluginSpec, package_name};
 pub use settings::Settings;
-pub use show::Shown;
+pub use show::{Shown, restore};
 pub use typed::{AgentEntry, AgentMode, CommandEntry, Compaction, OpenCodeConfig};

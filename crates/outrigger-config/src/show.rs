@@ -84,6 +84,25 @@ impl Loaded {
     }
 }
 
+/// Puts back what [`Loaded::redacted`] took out of a document that came from it: every secret whose place still holds the
+/// stand-in. What was changed on purpose stays changed.
+pub fn restore(value: &mut Value, from: &Value) {
+    match (value, from) {
+        (Value::Object(map), Value::Object(from)) => {
+            for (key, value) in map.iter_mut() {
+                if let Some(from) = from.get(key) {
+                    restore(value, from);
+                }
+            }
+        }
+        (Value::Array(items), Value::Array(from)) => {
+            items.iter_mut().zip(from).for_each(|(value, from)| restore(value, from));
+        }
+        (leaf, from) if leaf == REDACTED => *leaf = from.clone(),
+        _ => {}
+    }
+}
+
 fn redact(value: &mut Value, pointer: &str) {
     match value {
         Value::Object(map) => map.iter_mut().for_each(|(key, value)| redact(value, &child(pointer, key))),
@@ -119,7 +138,22 @@ pub(crate) fn is_secret(pointer: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::is_secret;
+    use super::{is_secret, redact, restore};
+    use serde_json::json;
+
+    #[test]
+    fn what_was_redacted_comes_back_unless_it_was_changed() {
+        let original = json!({"provider": {"p": {"options": {"apiKey": "k1", "baseURL": "u"}}, "q": {"options": {"apiKey": "k2"}}}});
+        let mut shown = original.clone();
+        redact(&mut shown, "");
+        assert!(!shown.to_string().contains("k1"), "{shown}");
+        shown["provider"]["q"]["options"]["apiKey"] = json!("new");
+        shown["agent"] = json!({"apiKey": "(redacted)"});
+        restore(&mut shown, &original);
+        let want = json!({"provider": {"p": {"options": {"apiKey": "k1", "baseURL": "u"}}, "q": {"options": {"apiKey": "new"}}},
+            "agent": {"apiKey": "(redacted)"}});
+        assert_eq!(shown, want);
+    }
 
     #[test]
     fn secrets() {

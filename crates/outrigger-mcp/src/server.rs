@@ -23,6 +23,8 @@ const START: Duration = Duration::from_secs(30);
 const CALL: Duration = Duration::from_secs(60);
 /// After a failed restart, how long calls fail at once instead of trying again.
 const PAUSE: Duration = Duration::from_secs(30);
+/// From the end of a start's time to its cause being known.
+const SETTLE: Duration = Duration::from_secs(1);
 /// Between two readings of a list of tools that keeps changing.
 const RELIST: Duration = Duration::from_secs(1);
 
@@ -174,12 +176,9 @@ impl Server {
 
     /// Waits until the first start has ended, at most as long as the session's start may wait for it.
     pub(crate) async fn ready(&self, usual: Duration) {
-        let wait = self
-            .config
-            .as_ref()
-            .ok()
-            .and_then(|config| config.timeout)
-            .unwrap_or(usual);
+        // A start with a timeout ends by itself, and with a cause.
+        let own = self.config.as_ref().ok().and_then(|config| config.timeout);
+        let wait = own.map_or(usual, |own| own.saturating_add(SETTLE));
         let mut settled = self.settled.subscribe();
         if tokio::time::timeout(wait, settled.wait_for(|done| *done))
             .await

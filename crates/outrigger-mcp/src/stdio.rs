@@ -291,25 +291,16 @@ async fn supervise(
     over: watch::Sender<bool>,
 ) {
     let cause = tokio::select! {
-        exit = child.wait() => {
-            // What it still said is heard; a grandchild may hold the pipe open.
-            let output = timeout(LAST_WORDS, &mut pumps.output).await;
-            let _ = timeout(LAST_WORDS, &mut pumps.errors).await;
-            // It may have ended because we read no further.
-            match output.ok().and_then(Result::ok).flatten() {
-                Some(fault) => format!("was ended: {fault}"),
-                None => exit_text(exit),
-            }
-        }
+        exit = child.wait() => last_words(&mut pumps, exit_text(exit)).await,
         end = &mut pumps.output => match end.ok().flatten() {
-            Some(fault) => format!("was ended: {fault}"),
+            Some(fault) => ended_for(&fault),
             None => match timeout(LAST_WORDS, child.wait()).await {
                 Ok(exit) => exit_text(exit),
                 Err(_) => "closed its output and was ended".to_owned(),
             },
         },
         _ = &mut pumps.input => match timeout(LAST_WORDS, child.wait()).await {
-            Ok(exit) => exit_text(exit),
+            Ok(exit) => last_words(&mut pumps, exit_text(exit)).await,
             Err(_) => "closed its input and was ended".to_owned(),
         },
         grace = ended(&mut asked) => {
@@ -327,6 +318,21 @@ async fn supervise(
     drop(child);
     drop(pumps);
     over.send_replace(true);
+}
+
+/// What it said before it ended is heard. A grandchild may hold the pipes open, so not without limit.
+async fn last_words(pumps: &mut Pumps, exit: String) -> String {
+    let output = timeout(LAST_WORDS, &mut pumps.output).await;
+    let _ = timeout(LAST_WORDS, &mut pumps.errors).await;
+    // It may have ended because we read no further.
+    match output.ok().and_then(Result::ok).flatten() {
+        Some(fault) => ended_for(&fault),
+        None => exit,
+    }
+}
+
+fn ended_for(fault: &str) -> String {
+    format!("was ended: {fault}")
 }
 
 fn exit_text(exit: Result<Exit, SandboxError>) -> String {

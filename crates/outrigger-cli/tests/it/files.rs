@@ -1,1 +1,63 @@
-//! x
+//! `-f`: what goes with a message.
+
+use serde_json::{Value, json};
+
+use crate::support::*;
+
+/// The content of the last user message of the request, as sent.
+fn content(world: &World) -> Value {
+    let messages = world.mock.last().body["messages"].as_array().cloned().unwrap();
+    messages.iter().rev().find(|m| m["role"] == "user").unwrap()["content"].clone()
+}
+
+#[test]
+fn a_text_file_is_as_if_the_model_had_read_it() {
+    let world = World::new([done()]);
+    world.run(&["-f", "hello.txt", "--", "what is this?"]).ok();
+    insta::assert_snapshot!(world.plain(&world.mock.last().texts("user").join("\n---\n")), @"");
+}
+
+#[test]
+fn a_folder_is_listed() {
+    let world = World::new([done()]);
+    world.file("src/a.rs", "fn a() {}\n");
+    world.file("src/b.rs", "fn b() {}\n");
+    world.run(&["-f", "src", "--", "look"]).ok();
+    insta::assert_snapshot!(world.plain(&world.mock.last().texts("user").join("\n---\n")), @"");
+}
+
+/// Only for models that can see; the configured one says so.
+#[test]
+fn an_image_is_sent_as_an_image() {
+    let world = World::new([done()]);
+    let vision = json!({ "attachment": true, "modalities": { "input": ["text", "image"], "output": ["text"] } });
+    world.config(json!({ "provider": { "mock": { "models": { "m1": vision } } } }));
+    let png = [0x89, b'P', b'N', b'G', b'\r', b'\n', 0x1A, b'\n', 0, 0, 0, 13];
+    std::fs::write(world.path("dot.png"), png).unwrap();
+    world.run(&["-f", "dot.png", "--", "what is it?"]).ok();
+    let sent = content(&world);
+    let urls: Vec<&str> = sent.as_array().unwrap().iter().filter_map(|p| p["image_url"]["url"].as_str()).collect();
+    assert_eq!(urls, ["data:image/png;base64,iVBORw0KGgoAAAAN"], "{sent}");
+}
+
+#[test]
+fn several_files_with_one_message() {
+    let world = World::new([done()]);
+    world.file("b.txt", "the second\n");
+    world.run(&["-f", "hello.txt", "-f", "b.txt", "--", "both"]).ok();
+    let text = world.mock.last().texts("user").join("\n");
+    assert!(text.contains("hi there") && text.contains("the second") && text.contains("both"), "{text}");
+}
+
+#[test]
+fn files_that_cannot_go_along() {
+    let world = World::new([done()]);
+    std::fs::write(world.path("large.txt"), "x".repeat(300 * 1024)).unwrap();
+    std::fs::write(world.path("blob.bin"), [0xFF, 0xFE, 0x00, 0x80]).unwrap();
+    let refused = |name: &str| world.plain(&world.run(&["-f", name, "--", "x"]).exited(1).stderr);
+    insta::assert_snapshot!(refused("large.txt"), @"");
+    insta::assert_snapshot!(refused("blob.bin"), @"");
+    insta::assert_snapshot!(refused("missing.txt"), @"");
+    assert_eq!(world.mock.all_requests().len(), 0);
+    assert_eq!(world.cli(&["session", "list"]).ok().stdout, "", "no session for a message that was never said");
+}

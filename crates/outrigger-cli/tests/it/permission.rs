@@ -1,1 +1,91 @@
-//! x
+//! What tools may do, with nobody there to ask.
+
+use serde_json::{Value, json};
+
+use crate::support::*;
+
+fn bash(command: &str) -> Value {
+    turn([call("bash", json!({ "command": command, "description": "x" }))])
+}
+
+fn asking(turns: impl IntoIterator<Item = Value>, permission: Value) -> World {
+    let world = World::new(turns);
+    world.config(json!({ "permission": permission }));
+    world
+}
+
+/// As in the reference: the question is refused at once, the model is not asked again, and the run has not failed.
+#[test]
+fn a_question_without_a_terminal_is_refused_at_once() {
+    let world = asking([bash("echo ran > ran.txt"), done()], json!({ "bash": "ask" }));
+    let done = world.run(&["do it"]);
+    insta::assert_snapshot!(format!("exit {}\n{}---\n{}", done.code, done.stdout, done.stderr), @"");
+    assert!(!world.path("ran.txt").exists());
+    assert_eq!(world.mock.requests().len(), 1);
+    // What was refused is part of the history that the next prompt goes on with.
+    assert_eq!(world.run(&["-c", "then not"]).ok().stdout, "All done.\n");
+    assert!(world.mock.last().texts("tool")[0].contains("Permission was not given"));
+    world.verify();
+}
+
+#[test]
+fn auto_allows_what_no_rule_denies() {
+    let world = asking([bash("echo ran > ran.txt"), bash("rm ran.txt"), done()], json!({ "bash": { "*": "ask", "rm *": "deny" } }));
+    assert_eq!(world.run(&["--auto", "do it"]).ok().stdout, "All done.\n");
+    assert_eq!(world.read("ran.txt"), "ran\n");
+    let told = world.mock.last().texts("tool").remove(1);
+    insta::assert_snapshot!(told, @"");
+}
+
+#[test]
+fn the_last_matching_rule_decides() {
+    let rules = json!({ "bash": { "*": "deny", "echo *": "allow", "echo secret*": "deny" } });
+    let calls = ["echo one > one.txt", "echo secret > two.txt", "ls > three.txt", "echo one > four.txt; ls > five.txt"];
+    let world = asking(calls.iter().map(|c| bash(c)).chain([done()]), rules);
+    world.run(&["do it"]).ok();
+    let there: Vec<bool> = ["one", "two", "three", "four", "five"].iter().map(|f| world.path(&format!("{f}.txt")).exists()).collect();
+    assert_eq!(there, [true, false, false, false, false]);
+}
+
+/// A tool that may never be used is not offered either.
+#[test]
+fn a_denied_tool_is_not_offered() {
+    let world = asking([bash("echo ran > ran.txt"), done()], json!({ "bash": "deny" }));
+    world.run(&["do it"]).ok();
+    let offered = world.mock.requests()[0].tools();
+    assert!(!offered.contains(&"bash".to_owned()) && offered.contains(&"read".to_owned()), "{offered:?}");
+    assert!(!world.path("ran.txt").exists());
+}
+
+/// Outside the project there is a question, which nobody answers; symlinks do not lead around it.
+#[test]
+fn files_outside_the_project() {
+    let outside = |world: &World| world.root().join("outside.txt");
+    for (tool, args) in [
+        ("read", json!({ "filePath": "../outside.txt" })),
+        ("write", json!({ "filePath": "../outside.txt", "content": "mine" })),
+        ("edit", json!({ "filePath": "../outside.txt", "oldString": "theirs", "newString": "mine" })),
+        ("read", json!({ "filePath": "link.txt" })),
+        ("write", json!({ "filePath": "link.txt", "content": "mine" })),
+    ] {
+        let world = World::new([turn([call(tool, args.clone())]), done()]);
+        std::fs::write(outside(&world), "theirs").unwrap();
+        std::os::unix::fs::symlink(outside(&world), world.path("link.txt")).unwrap();
+        let done = world.run(&["do it"]);
+        assert_eq!(std::fs::read_to_string(outside(&world)).unwrap(), "theirs");
+        assert!(done.stderr.contains("Permission was not given"), "{tool} {args}: {}", done.stderr);
+        let state = &world.parts("tool")[0]["state"];
+        assert_eq!(state["status"], "error", "{tool} {args}: {state}");
+    }
+}
+
+/// `permission.ask`, which the reference declares and never calls.
+#[test]
+fn a_plugin_answers_instead_of_the_user() {
+    for (status, ran) in [("allow", true), ("deny", false)] {
+        let world = asking([bash("echo ran > ran.txt"), done()], json!({ "bash": "ask" }));
+        world.plugin("answers", &format!("export const A = async () => ({{ 'permission.ask': async (_, o) => {{ o.status = '{status}' }} }})\n"));
+        assert_eq!(world.run(&["do it"]).ok().stdout, "All done.\n");
+        assert_eq!(world.path("ran.txt").exists(), ran, "{status}");
+    }
+}

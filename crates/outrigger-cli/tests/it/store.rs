@@ -1,1 +1,138 @@
-//! x
+//! The store when the disk is full, when several processes use it, when it is damaged.
+
+use std::os::unix::fs::FileExt as _;
+use std::time::Duration;
+
+use serde_json::json;
+
+use crate::support::*;
+
+/// In a mount namespace of its own the data folder is a small file system, which is filled up and freed again.
+#[test]
+fn a_full_disk_loses_nothing_that_was_stored() {
+    let world = World::new([text("one"), text("two"), text("three")]);
+    let script = "
+        mount -t tmpfs -o size=4m none $DATA || exit 77
+        $OUTRIGGER run first || exit 1
+        cat /dev/zero > $DATA/fill 2>/dev/null
+        $OUTRIGGER run -c second > second.out 2> second.err; echo $? > second.code
+        rm $DATA/fill
+        $OUTRIGGER run -c third || exit 2
+        $OUTRIGGER session verify && $OUTRIGGER session export > export.json";
+    let done = world.start(world.script("unshare", &["-m", "sh", "-c", script])).end();
+    if done.code != 0 && (done.code == 77 || done.stderr.contains("unshare:")) {
+        println!("skipped: no file system can be mounted here ({})", done.stderr.trim());
+        return;
+    }
+    let done = done.ok();
+    assert!(done.stdout.starts_with("one\n") && done.stdout.contains("hash chain intact"), "{}", done.stdout);
+    assert_eq!(world.read("second.code"), "1\n", "{}", world.read("second.err"));
+    insta::assert_snapshot!(world.plain(&world.read("second.err")), @"");
+    assert!(world.read("export.json").contains("\"one\"") && world.read("export.json").contains("\"third\""));
+}
+
+#[test]
+fn eight_processes_on_one_store() {
+    let world = World::with(Mock::new([turn([call("read", json!({ "filePath": "hello.txt" }))]), done()]).by_results());
+    let running: Vec<_> = (0..8).map(|n| world.start(world.command(&["run", "--title", &format!("t{n}"), "go"]))).collect();
+    for run in running {
+        assert_eq!(run.end().ok().stdout, "All done.\n");
+    }
+    let sessions = world.cli(&["session", "list", "--json"]).ok().json();
+    let mut titles: Vec<&str> = sessions.as_array().unwrap().iter().filter_map(|s| s["title"].as_str()).collect();
+    titles.sort_unstable();
+    assert_eq!(titles, ["t0", "t1", "t2", "t3", "t4", "t5", "t6", "t7"]);
+    let verified = world.verify();
+    assert!(verified.starts_with("8 turns"), "{verified}");
+}
+
+/// A session belongs to one process at a time; the other one is told at once.
+#[test]
+fn one_session_in_two_processes() {
+    let world = World::new([json!({ "text": "Wait for it", "stall": 2 }), done()]);
+    let running = world.start(world.command(&["run", "--title", "x", "hi"]));
+    assert!(wait_until(Duration::from_secs(30), || !world.mock.requests().is_empty()), "{}", running.stderr());
+    let sessions = world.cli(&["session", "list", "--json"]).ok().json();
+    let id = sessions[0]["id"].as_str().unwrap().to_owned();
+    let second = world.run(&["-s", &id, "me too"]).exited(1);
+    insta::assert_snapshot!(second.stderr.replace(&id, "ID"), @"");
+    let refused = world.cli(&["session", "delete", &id]).exited(1);
+    insta::assert_snapshot!(refused.stderr.replace(&id, "ID"), @"");
+    running.signal(rustix::process::Signal::INT);
+    running.end().exited(130);
+    world.run(&["-s", &id, "me too"]).ok();
+    world.verify();
+}
+
+/// Pages overwritten, as a failing disk does it.
+fn damage(world: &World) {
+    let file = std::fs::File::options().write(true).open(world.store()).unwrap();
+    let pages = file.metadata().unwrap().len() / 4096;
+    for page in [0, pages / 2, pages - 2] {
+        file.write_all_at(&[0xA5; 4096], page * 4096).unwrap();
+    }
+}
+
+#[test]
+fn a_damaged_store_is_told_and_salvaged() {
+    let world = World::new([text("The answer is here."), done()]);
+    world.run(&["keep", "this"]).ok();
+    damage(&world);
+    let failed = world.run(&["-c", "hi"]).exited(1);
+    insta::assert_snapshot!(world.plain(&failed.stderr), @"");
+    assert_eq!(world.mock.requests().len(), 1);
+    let target = world.root().join("salvaged.db");
+    let salvaged = world.cli(&["session", "salvage", target.to_str().unwrap()]).ok();
+    assert!(salvaged.stdout.contains("records"), "{}", salvaged.stdout);
+    let again = world.cli(&["session", "salvage", target.to_str().unwrap()]).exited(1);
+    assert!(again.stderr.contains("exists already"), "{}", again.stderr);
+    // The user puts the new file in the place of the old one and goes on.
+    for left in ["-wal", "-shm"] {
+        let _ = std::fs::remove_file(format!("{}{left}", world.store().display()));
+    }
+    std::fs::rename(&target, world.store()).unwrap();
+    assert!(world.cli(&["session", "show"]).ok().stdout.contains("The answer is here."));
+    assert_eq!(world.run(&["-c", "go on"]).ok().stdout, "All done.\n");
+}
+
+#[test]
+fn a_file_that_is_no_store_is_left_alone() {
+    let world = World::new([done()]);
+    std::fs::create_dir_all(world.store().parent().unwrap()).unwrap();
+    std::fs::write(world.store(), "my shopping list\n".repeat(1000)).unwrap();
+    let failed = world.run(&["hi"]).exited(1);
+    insta::assert_snapshot!(world.plain(&failed.stderr), @"");
+    assert!(std::fs::read_to_string(world.store()).unwrap().starts_with("my shopping list\n"));
+}
+
+/// A second run reads the same configuration as the first: nothing that a run makes changes what is found.
+#[test]
+fn the_second_run_is_like_the_first() {
+    let world = World::with(Mock::new([turn([call("bash", json!({ "command": "true", "description": "x" }))]), done()]).by_results());
+    world.plugin("mark", "export const Mark = async () => ({ 'chat.message': async (_, o) => { o.parts[0].text += ' marked' } })\n");
+    let shown = |_: usize| world.cli(&["config", "show"]).ok().stdout;
+    let tree = || {
+        let mut found: Vec<_> = walk(&world.project());
+        found.sort();
+        found
+    };
+    let (before, files) = (shown(0), tree());
+    let runs: Vec<Done> = (0..2).map(|_| world.run(&["hi"]).ok()).collect();
+    let requests = world.mock.requests();
+    assert_eq!(requests.len(), 4);
+    for (first, second) in [(0, 2), (1, 3)] {
+        let of = |n: usize| (requests[n].texts("user"), requests[n].texts("system"), requests[n].tools());
+        assert_eq!(of(first), of(second));
+    }
+    assert!(requests[0].texts("user").concat().contains("marked"));
+    assert_eq!(runs[0].stdout, runs[1].stdout);
+    assert_eq!(shown(1), before);
+    assert_eq!(tree(), files, "a run leaves nothing in the project");
+    assert!(!world.home().join(".config").exists(), "nor in the user's configuration");
+    assert!(!world.home().join(".local/share/opencode").exists(), "nor in OpenCode's data");
+}
+
+fn walk(dir: &std::path::Path) -> Vec<std::path::PathBuf> {
+    let entries = std::fs::read_dir(dir).unwrap().flatten().map(|entry| entry.path());
+    entries.flat_map(|path| if path.is_dir() { [walk(&path), vec![path]].concat() } else { vec![path] }).collect()
+}

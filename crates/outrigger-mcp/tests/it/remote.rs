@@ -100,5 +100,12 @@ async fn what_is_wrong_is_named() {
             .await
             .cause("m"),
     );
-    insta::assert_snapshot!(list.join("\n"), @"");
+    insta::assert_snapshot!(list.join("\n"), @r"
+    NeedsAuth mcp.needs_auth: MCP server m wants authentication (HTTP 401)
+    Failed mcp.http: MCP server m: HTTP 500 Internal Server Error: out of order
+    Failed mcp.http: MCP server m: HTTP 307 Temporary Redirect
+    Failed mcp.http: MCP server m: error sending request for url (its address): client error (Connect): tcp connect error: Connection refused (os error 111)
+    Failed mcp.config: MCP server m: `headers.a b` is no valid header
+    Failed mcp.config: MCP server m: `url` must begin with http:// or https://
+    ");
 }

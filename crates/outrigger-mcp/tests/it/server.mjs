@@ -22,11 +22,15 @@ const calls = {
   big: () => text('x'.repeat(3 << 20)),
   heard: () => text(JSON.stringify(heard)),
   crash: () => { console.error('about to crash'); process.exit(7) },
-  endless: () => { const chunk = Buffer.alloc(1 << 20, 120); const more = () => process.stdout.write(chunk, more); more() },
 }
 
 function call(id, name, args, meta) {
   if (name === 'hang') return
+  if (name === 'endless') {
+    const chunk = Buffer.alloc(1 << 20, 120)
+    const more = () => process.stdout.write(chunk, more)
+    return more()
+  }
   if (name === 'refused') return send({ id, error: { code: -32602, message: 'not with me' } })
   if (name === 'slow') {
     let left = 5

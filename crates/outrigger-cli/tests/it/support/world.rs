@@ -204,7 +204,18 @@ impl World {
     /// The binary in this world: nothing of the environment that runs the tests.
     #[expect(clippy::disallowed_methods, reason = "a test starts the program from outside")]
     pub(crate) fn command(&self, args: &[&str]) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_outrigger"));
+        self.prepare(Command::new(env!("CARGO_BIN_EXE_outrigger")), args)
+    }
+
+    /// A shell script in this world, in which `$OUTRIGGER` is the binary and `$DATA` its data folder.
+    #[expect(clippy::disallowed_methods, reason = "a test starts the program from outside")]
+    pub(crate) fn script(&self, program: &str, args: &[&str]) -> Command {
+        let mut command = self.prepare(Command::new(program), args);
+        command.env("OUTRIGGER", env!("CARGO_BIN_EXE_outrigger")).env("DATA", self.store().parent().unwrap());
+        command
+    }
+
+    fn prepare(&self, mut command: Command, args: &[&str]) -> Command {
         command.args(args).current_dir(self.project()).env_clear();
         command.env("PATH", std::env::var_os("PATH").unwrap_or_default()).env("HOME", self.home()).env("LANG", "C.UTF-8").env("TZ", "UTC");
         for (name, folder) in
