@@ -39,9 +39,10 @@ fn hooks() -> String {
     let mut out = String::from(
         "# Hook points\n\n\
          Made by `cargo xtask generate` from the one table in `crates/outrigger-kernel/src/hooks/points.rs`; CI fails when\n\
-         the two differ. Points stand in the order in which a turn reaches them. The name that a plugin uses is OpenCode's;\n\
-         spellings without `experimental.` are accepted.\n\n\
-         | Point | OpenCode's hook | Reached | Input | May change in `output` | A throw | Deadline |\n\
+         the two differ. Points stand in the order in which a turn reaches them. A plugin brings a handler under the\n\
+         name in the second column: OpenCode's, or one of ours where it has none. Spellings without `experimental.` and the\n\
+         points' own names are accepted.\n\n\
+         | Point | Hook | Reached | Input | May change in `output` | A throw | Deadline |\n\
          |---|---|---|---|---|---|---|\n",
     );
     for point in POINTS {
@@ -49,7 +50,7 @@ fn hooks() -> String {
             out,
             "| `{}` | `{}` | {} | {} | {} | {} | {} |",
             point.name,
-            point.opencode,
+            point.hook,
             phase(point.phase),
             or_dash(point.input),
             patch(point.patch),
@@ -59,7 +60,7 @@ fn hooks() -> String {
     }
     out.push_str("\n## What each is for\n\n");
     for point in POINTS {
-        let _ = writeln!(out, "- `{}` (`{}`): {}", point.name, point.opencode, point.about);
+        let _ = writeln!(out, "- `{}` (`{}`): {}", point.name, point.hook, point.about);
     }
     out.push_str(
         "\nA field marked `?` may be absent. What is not listed is refused: it is recorded and has no effect, and the rest of\n\

@@ -29,6 +29,7 @@ use crate::host::CallHost;
 use crate::ids::now;
 use crate::inner::Inner;
 use crate::model_task::ModelTask;
+use crate::observe::Observer;
 use crate::request;
 
 /// What the running effects report.
@@ -209,6 +210,7 @@ impl Driver {
         if let Input::ToolDone { outcome: ToolOutcome::Completed { output, .. }, .. } = &input {
             self.changes.add(&output.metadata);
         }
+        let call = self.call_of(&input);
         let effects = turn::step(&mut self.state, at, input.clone());
         let speaking = self.state.as_ref().is_some_and(Turn::is_speaking);
         let step = TurnStep {
@@ -216,7 +218,7 @@ impl Driver {
             session_id: self.session_id.clone(),
             n: self.n,
             at,
-            input,
+            input: input.clone(),
             intents: digest::intents(&effects),
             digest: digest::effects(&effects),
             last: effects.iter().any(|e| matches!(e, Effect::Finish { .. })),
@@ -231,11 +233,26 @@ impl Driver {
             })
             .await?;
         outrigger_store::fault::point("turn.after_step");
+        if let Some(state) = &self.state {
+            let observer =
+                Observer { inner: &self.inner, session_id: &self.session_id, turn: &self.turn_id, begin: state.begin() };
+            observer.input(&input, call.as_ref());
+            observer.effects(&effects);
+        }
         self.speaking.send_if_modified(|was| std::mem::replace(was, speaking) != speaking);
         for effect in effects {
             self.begin(effect);
         }
         Ok(())
+    }
+
+    /// The call that an input is about; asked before the step, which closes it.
+    fn call_of(&self, input: &Input) -> Option<ToolPart> {
+        let Input::ToolDone { effect, .. } = input else { return None };
+        match &self.state.as_ref()?.part_of_call(*effect)?.kind {
+            PartKind::Tool(call) => Some(call.clone()),
+            _ => None,
+        }
     }
 
     fn begin(&mut self, effect: Effect) {
@@ -396,6 +413,11 @@ impl Driver {
             sender: self.sender.clone(),
             effect,
             session_id: self.session_id.clone(),
+            turn: self.turn_id.clone(),
+            about: json!({
+                "sessionID": self.session_id, "agent": state.begin().agent, "model": model, "step": state.current_step(),
+                "messageID": state.message().map(|m| &m.id),
+            }),
             cancel: self.abort.1.clone(),
         };
         outrigger_store::fault::point("model.before_call");

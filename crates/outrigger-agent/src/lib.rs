@@ -18,6 +18,7 @@ pub mod ids;
 mod inner;
 mod mcp;
 mod model_task;
+mod observe;
 mod offer;
 mod project;
 mod prompt;

@@ -103,6 +103,16 @@ fn register(inner: &Inner) {
     }
 }
 
+/// What the model is told of a tool's arguments, in the reference's form.
+fn told(arguments: &Value) -> Value {
+    let mut told = arguments.clone();
+    if !told["properties"].is_object() {
+        told["properties"] = json!({});
+    }
+    told["additionalProperties"] = false.into();
+    told
+}
+
 /// One tool of a server.
 #[derive(Clone)]
 struct McpTool {
@@ -116,16 +126,10 @@ impl McpTool {
     fn new(tool: ServerTool) -> Self {
         let mut arguments = tool.input_schema.clone();
         arguments["type"] = "object".into();
-        // The reference's form, in its order.
-        let mut told = arguments.clone();
-        if !told["properties"].is_object() {
-            told["properties"] = json!({});
-        }
-        told["additionalProperties"] = false.into();
         let spec = ToolSpec {
             name: tool_name(&tool.server, &tool.name),
             description: tool.description.clone(),
-            input_schema: told,
+            input_schema: told(&arguments),
             read_only: false,
             hidden: false,
             source: format!("{SOURCE}{}", tool.server),
@@ -201,5 +205,25 @@ impl Tool for McpTool {
             ctx.answered(answer);
             Ok(output)
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_model_is_told_the_references_form() {
+        let cases = [
+            (json!({"type": "object"}), r#"{"type":"object","properties":{},"additionalProperties":false}"#),
+            (
+                json!({"additionalProperties": true, "properties": {"a": {}}, "required": ["a"], "type": "object"}),
+                r#"{"additionalProperties":false,"properties":{"a":{}},"required":["a"],"type":"object"}"#,
+            ),
+            (json!({"type": "object", "properties": null}), r#"{"type":"object","properties":{},"additionalProperties":false}"#),
+        ];
+        for (arguments, expected) in cases {
+            assert_eq!(told(&arguments).to_string(), expected);
+        }
     }
 }

@@ -4,10 +4,11 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use futures_util::StreamExt as _;
-use outrigger_protocol::id::SessionId;
+use outrigger_protocol::id::{SessionId, TurnId};
 use outrigger_protocol::message::{ModelRef, NamedError};
 use outrigger_protocol::model::{ModelRequest, StreamEvent};
-use outrigger_protocol::turn::{EffectId, Input, ModelSignal};
+use outrigger_protocol::turn::{EffectId, HookPayload, Input, ModelSignal};
+use serde_json::{Value, json};
 use outrigger_models::StreamItem;
 use outrigger_tools::CancelFlag;
 use tokio::sync::mpsc;
@@ -25,6 +26,9 @@ pub(crate) struct ModelTask {
     pub(crate) sender: mpsc::UnboundedSender<Msg>,
     pub(crate) effect: EffectId,
     pub(crate) session_id: SessionId,
+    pub(crate) turn: TurnId,
+    /// What hooks are told of the request.
+    pub(crate) about: Value,
     pub(crate) cancel: CancelFlag,
 }
 
@@ -51,6 +55,7 @@ impl ModelTask {
     }
 
     async fn stream(&self, model: ModelRef, request: ModelRequest, texts: &mut Texts) -> Result<ModelSignal, NamedError> {
+        self.may_be_sent().await?;
         let resolved = self.inner.models.resolve(&model).map_err(|error| error.to_named())?;
         let mut stream = resolved.stream(&request, &self.inner.stream_options(&self.session_id));
         loop {
@@ -76,6 +81,24 @@ impl ModelTask {
                 }
                 Some(Ok(StreamItem::Event(event))) => self.on_event(event, texts),
             }
+        }
+    }
+
+    /// Asks whoever may refuse a request (C2); a refusal is final.
+    async fn may_be_sent(&self) -> Result<(), NamedError> {
+        const POINT: &str = "llm.before_request";
+        if !self.inner.plugins.pipeline().has(POINT) {
+            return Ok(());
+        }
+        let payload = HookPayload { input: self.about.clone(), output: json!({}) };
+        let cancel = Some(self.cancel.clone());
+        let result = self.inner.run_hooks(POINT, vec![payload], Some(&self.session_id), Some(&self.turn), cancel).await;
+        match result.block {
+            None => Ok(()),
+            Some(block) => Err(NamedError {
+                name: "HookBlockedError".into(),
+                data: json!({ "message": block.message, "code": block.code, "point": POINT }),
+            }),
         }
     }
 

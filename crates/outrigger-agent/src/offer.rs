@@ -20,6 +20,9 @@ use crate::inner::Inner;
 use crate::mcp::is_mcp;
 use crate::system::{SystemPrompt, instructions};
 
+/// Told of every handler that failed at another point.
+const HOOK_ERROR: &str = "hook.on_error";
+
 impl Inner {
     /// Runs a chain and writes down what every handler did.
     pub(crate) async fn run_hooks(
@@ -35,8 +38,26 @@ impl Inner {
         let result = self.plugins.pipeline().run(point, items, context).await;
         if !result.records.is_empty() {
             self.note(result.records.iter().map(|r| LogRecord::Hook(Box::new(r.clone()))).collect());
+            if point != HOOK_ERROR {
+                self.tell_hook_errors(&result, session, turn).await;
+            }
         }
         result
+    }
+
+    /// `hook.on_error` (C5). A failure there is recorded and goes no further.
+    async fn tell_hook_errors(&self, result: &PipelineResult, session: Option<&SessionId>, turn: Option<&TurnId>) {
+        if !self.plugins.pipeline().has(HOOK_ERROR) {
+            return;
+        }
+        for record in result.records.iter().filter(|r| matches!(r.outcome.as_str(), "error" | "timeout" | "lost")) {
+            let input = json!({
+                "point": record.point, "hook": record.hook, "plugin": record.plugin, "outcome": record.outcome,
+                "message": record.message, "sessionID": session,
+            });
+            let payload = HookPayload { input, output: json!({}) };
+            Box::pin(self.run_hooks(HOOK_ERROR, vec![payload], session, turn, None)).await;
+        }
     }
 
     /// The tools of a step: those that the agent's rules leave, as the hooks describe them. The second list is what a call

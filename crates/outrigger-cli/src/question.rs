@@ -193,7 +193,11 @@ fn text(request: &PermissionRequest, paint: Paint) -> String {
 
 /// Control characters as text: a command must not be able to hide what it does from the person who allows it.
 fn visible(text: &str) -> String {
-    text.chars().flat_map(|c| if c.is_control() { c.escape_default().collect::<String>() } else { c.to_string() }.chars().collect::<Vec<_>>()).collect()
+    let mut shown = String::with_capacity(text.len());
+    for c in text.chars() {
+        if c.is_control() { shown.extend(c.escape_default()) } else { shown.push(c) }
+    }
+    shown
 }
 
 fn meaning(text: &str) -> Reply {

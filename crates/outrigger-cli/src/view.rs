@@ -1,54 +1,28 @@
 //! What `run` prints: the answer on standard output, everything else on standard error.
 
-use std::io::{IsTerminal as _, Write as _};
+use std::collections::HashSet;
 
-use outrigger_kernel::merge::{Conversation, Merger, details, merger};
+use outrigger_kernel::merge::{Conversation, Merger, merger};
 use outrigger_protocol::event::{BusEvent, Event};
-use outrigger_protocol::id::SessionId;
-use outrigger_protocol::merged::{ConversationMessage, Details};
+use outrigger_protocol::id::{EventId, MessageId, SessionId};
+use outrigger_protocol::merged::ConversationMessage;
 use outrigger_protocol::message::{MessageInfo, Part, PartKind, ToolState};
 use outrigger_protocol::session::SessionStatus;
+use outrigger_protocol::turn::TurnOutcome;
 use serde_json::{Value, json};
-use similar::TextDiff;
 
 use crate::args::{Format, RunArgs};
+pub(crate) use crate::paint::{Paint, err, out};
+use crate::told::{is_tool, tool_text};
 
-/// Lines of a tool's output that are shown; the model gets more, the session keeps all.
-const SHOWN_LINES: usize = 40;
-
-/// Colors, where the terminal wants them.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Paint(bool);
-
-impl Paint {
-    /// For standard output.
-    pub(crate) fn for_stdout() -> Self {
-        Self(std::io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none())
-    }
-    /// Off without a terminal and under `NO_COLOR`.
-    pub(crate) fn for_stderr() -> Self {
-        Self(std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none())
-    }
-    #[cfg(test)]
-    pub(crate) fn off() -> Self {
-        Self(false)
-    }
-    fn wrap(self, code: &str, text: &str) -> String {
-        if self.0 { format!("\x1b[{code}m{text}\x1b[0m") } else { text.to_owned() }
-    }
-    pub(crate) fn dim(self, text: &str) -> String {
-        self.wrap("90", text)
-    }
-    pub(crate) fn bad(self, text: &str) -> String {
-        self.wrap("91", text)
-    }
-    pub(crate) fn good(self, text: &str) -> String {
-        self.wrap("32", text)
-    }
-    pub(crate) fn bold(self, text: &str) -> String {
-        self.wrap("1", text)
-    }
+/// Where a text goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum To {
+    Out,
+    Err,
 }
+
+type Print = Box<dyn FnMut(To, &str) + Send>;
 
 /// Follows the events of one session and prints them.
 pub(crate) struct View {
@@ -59,10 +33,18 @@ pub(crate) struct View {
     paint: Paint,
     begun: bool,
     conversation: Conversation,
-    merger: Merger,
+    /// None: start and result of a tool are shown apart (E5).
+    merger: Option<Merger>,
     /// An error was told.
     pub(crate) failed: bool,
     directory: String,
+    /// Stored events that were shown.
+    seen: HashSet<EventId>,
+    /// The last message with something in it: a text or a call.
+    answer: Option<MessageId>,
+    print: Print,
+    /// The cursor stands behind a question.
+    mid_line: bool,
 }
 
 impl View {
@@ -76,22 +58,73 @@ impl View {
             paint: Paint::for_stderr(),
             begun: false,
             conversation: Conversation::default(),
-            merger: merger(),
+            merger: (!args.no_merge).then(merger),
             failed: false,
             directory,
+            seen: HashSet::new(),
+            answer: None,
+            print: Box::new(|to, text| match to {
+                To::Out => out(text),
+                To::Err => err(text),
+            }),
+            mid_line: false,
         }
     }
 
-    /// Prints what an event says; true when the session is idle.
-    pub(crate) fn on(&mut self, event: &BusEvent) -> bool {
+    fn out(&mut self, text: &str) {
+        self.leave_question();
+        (self.print)(To::Out, text);
+    }
+
+    fn err(&mut self, text: &str) {
+        self.leave_question();
+        (self.print)(To::Err, text);
+    }
+
+    fn leave_question(&mut self) {
+        if std::mem::take(&mut self.mid_line) {
+            (self.print)(To::Err, "\n");
+        }
+    }
+
+    /// Prints what an event says, once, however often it comes.
+    pub(crate) fn on(&mut self, event: &BusEvent) {
         if event.event.session_id().is_some_and(|id| *id != self.session) {
-            return false;
+            return;
+        }
+        if !event.event.is_transient() && !self.seen.insert(event.id.clone()) {
+            return;
+        }
+        if let Event::PartUpdated { part, .. } = &event.event
+            && is_answer(part)
+        {
+            self.answer = Some(part.message_id.clone());
         }
         match self.format {
             Format::Json => self.json(&event.event),
             Format::Default => self.text(&event.event),
         }
-        matches!(event.event, Event::SessionIdle { .. })
+    }
+
+    /// Like [`Self::on`], while a question is on the screen; true when it has to be shown again.
+    pub(crate) fn on_beside_question(&mut self, event: &BusEvent) -> bool {
+        self.mid_line = true;
+        self.on(event);
+        !std::mem::take(&mut self.mid_line)
+    }
+
+    /// The turn is over: what still waits is printed, and what would be a riddle is said.
+    pub(crate) fn finish(&mut self, outcome: &TurnOutcome) {
+        let left = self.merger.as_mut().map(Merger::finish).unwrap_or_default();
+        self.say(&left);
+        match outcome {
+            TurnOutcome::Failed { error } if !self.failed => self.error(error),
+            TurnOutcome::Done { message_id: Some(id) } if !self.failed && self.answer.as_ref() != Some(id) => {
+                let mark = self.paint.bad("!");
+                self.err(&format!("{mark} the model gave no answer\n"));
+            }
+            _ => {}
+        }
     }
 
     /// What the turn waits for after an event, if that changed.
@@ -111,22 +144,30 @@ impl View {
     }
 
     fn json(&mut self, event: &Event) {
-        let (kind, body) = match event {
+        match event {
             Event::PartUpdated { part, .. } => match kind_of(part) {
-                Some(kind) if kind != "reasoning" || self.thinking => (kind, json!({ "part": part })),
-                _ => return,
+                Some(kind) if kind != "reasoning" || self.thinking => self.json_line(kind, json!({ "part": part })),
+                _ => {}
             },
-            Event::SessionError { error, .. } => {
-                self.failed = true;
-                ("error", json!({ "error": error }))
-            }
-            _ => return,
-        };
-        let mut line = json!({ "type": kind, "timestamp": outrigger_agent::ids::now(), "sessionID": self.session });
-        if let (Some(line), Value::Object(body)) = (line.as_object_mut(), body) {
-            line.extend(body);
+            Event::SessionError { error, .. } => self.error(error),
+            _ => {}
         }
-        out(&format!("{line}\n"));
+    }
+
+    fn json_line(&mut self, kind: &str, body: Value) {
+        let line = json_line(kind, Some(&self.session), body);
+        self.out(&line);
+    }
+
+    fn error(&mut self, error: &outrigger_protocol::message::NamedError) {
+        self.failed = true;
+        match self.format {
+            Format::Json => self.json_line("error", json!({ "error": error })),
+            Format::Default => {
+                let mark = self.paint.bad("Error:");
+                self.err(&format!("{mark} {}\n", error.message()));
+            }
+        }
     }
 
     fn text(&mut self, event: &Event) {
@@ -136,56 +177,88 @@ impl View {
                 if let MessageInfo::Assistant(message) = info.as_ref()
                     && !std::mem::replace(&mut self.begun, true)
                 {
-                    let title = format!("> {} · {}", message.agent, message.model_id);
-                    err(&format!("\n{}\n\n", self.paint.bold(&title)));
+                    let title = self.paint.bold(&format!("> {} · {}", message.agent, message.model_id));
+                    self.err(&format!("\n{title}\n\n"));
                 }
             }
             Event::PartUpdated { part, .. } => self.part(part),
-            Event::SessionError { error, .. } => {
-                self.failed = true;
-                err(&format!("{} {}\n", self.paint.bad("Error:"), error.message()));
-            }
+            Event::SessionError { error, .. } => self.error(error),
             Event::SessionStatus { status: SessionStatus::Retry { attempt, message, .. }, .. } => {
-                err(&self.paint.dim(&format!("~ try {attempt}: {message}\n")));
+                let told = self.paint.dim(&format!("~ try {attempt}: {message}\n"));
+                self.err(&told);
             }
             Event::PermissionAsked(request) if !crate::question::person_is_there() => {
-                err(&format!("{} permission requested: {} ({})\n", self.paint.bad("!"), request.permission, request.patterns.join(", ")));
+                let mark = self.paint.bad("!");
+                self.err(&format!("{mark} permission requested: {} ({})\n", request.permission, request.patterns.join(", ")));
             }
             _ => {}
         }
-        for message in self.conversation.on(event) {
-            for ready in self.merger.push(message) {
-                self.say(&ready);
-            }
-        }
+        self.merge(event);
     }
 
-    fn part(&self, part: &Part) {
+    fn part(&mut self, part: &Part) {
         match &part.kind {
             PartKind::Text(text) if text.time.as_ref().is_some_and(|t| t.end.is_some()) => {
                 let text = text.text.trim();
                 if !text.is_empty() {
-                    out(&format!("{text}\n"));
+                    self.out(&format!("{text}\n"));
                 }
             }
             PartKind::Reasoning(thought) if self.thinking && thought.time.end.is_some() && !thought.text.trim().is_empty() => {
-                err(&self.paint.dim(&format!("Thinking: {}\n", thought.text.trim())));
+                let told = self.paint.dim(&format!("Thinking: {}\n", thought.text.trim()));
+                self.err(&told);
             }
             PartKind::Tool(call) => {
                 if let ToolState::Running { title: Some(title), .. } = &call.state
                     && call.tool == "task"
                 {
-                    err(&self.paint.dim(&format!("• {title}\n")));
+                    let told = self.paint.dim(&format!("• {title}\n"));
+                    self.err(&told);
                 }
             }
             _ => {}
         }
     }
 
-    fn say(&self, message: &ConversationMessage) {
-        if !self.quiet && message.message_type == "tool_execution" {
-            err(&tool_text(message, self.paint, &self.directory));
+    /// The conversation messages that an event makes ready, and those that have waited too long (E4).
+    fn merge(&mut self, event: &Event) {
+        let said = self.conversation.on(event);
+        let ready = match &mut self.merger {
+            Some(merger) => {
+                let mut ready: Vec<_> = said.into_iter().flat_map(|message| merger.push(message)).collect();
+                ready.extend(merger.expire(outrigger_agent::ids::now()));
+                ready
+            }
+            None => said,
+        };
+        self.say(&ready);
+    }
+
+    fn say(&mut self, messages: &[ConversationMessage]) {
+        for message in messages.iter().filter(|message| is_tool(message)) {
+            if !self.quiet {
+                let told = tool_text(message, self.paint, &self.directory);
+                self.err(&told);
+            }
         }
+    }
+}
+
+/// One line of `--format json`.
+pub(crate) fn json_line(kind: &str, session: Option<&SessionId>, body: Value) -> String {
+    let mut line = json!({ "type": kind, "timestamp": outrigger_agent::ids::now() });
+    if let (Some(line), Value::Object(body)) = (line.as_object_mut(), body) {
+        line.extend(session.map(|id| ("sessionID".to_owned(), json!(id))));
+        line.extend(body);
+    }
+    format!("{line}\n")
+}
+
+fn is_answer(part: &Part) -> bool {
+    match &part.kind {
+        PartKind::Text(text) => !text.text.trim().is_empty(),
+        PartKind::Tool(_) => true,
+        _ => false,
     }
 }
 
@@ -198,117 +271,4 @@ fn kind_of(part: &Part) -> Option<&'static str> {
         PartKind::Reasoning(thought) if thought.time.end.is_some() => "reasoning",
         _ => return None,
     })
-}
-
-/// A merged tool message as lines for people (E6, in a terminal). Paths in the project are shortened.
-pub(crate) fn tool_text(message: &ConversationMessage, paint: Paint, directory: &str) -> String {
-    let field = |key: &str| message.metadata.get(key);
-    let name = field("tool_name").and_then(Value::as_str).unwrap_or("tool");
-    let input = |key: &str| field("input").and_then(|i| i.get(key)).and_then(Value::as_str);
-    let shorten = |text: &str| text.replace(&format!("{}/", directory.trim_end_matches('/')), "");
-    let time = field("duration_ms").and_then(Value::as_u64).unwrap_or(0);
-    let time = paint.dim(&format!("  {time} ms"));
-    if field("is_error").and_then(Value::as_bool) == Some(true) {
-        let why = field("output").and_then(Value::as_str).unwrap_or("failed");
-        let what = input("command").or_else(|| input("filePath")).or_else(|| input("pattern")).unwrap_or_default();
-        return format!("{} {name} {} failed{time}\n{} {}\n", paint.bad("✗"), shorten(what), paint.bad("Error:"), shorten(why));
-    }
-    match details(message) {
-        Some(Details::CommandOutput { stdout, stderr, exit_code }) => {
-            let code = match exit_code {
-                Some(0) => String::new(),
-                Some(code) => paint.bad(&format!("  exit {code}")),
-                None => paint.bad("  killed"),
-            };
-            let output = clip(&format!("{stdout}{stderr}"));
-            format!("{} {}{code}{time}\n{output}", paint.bold("$"), input("command").unwrap_or(name))
-        }
-        Some(Details::Diff { old_content, new_content, .. }) => {
-            format!("{} {}{time}\n{}", paint.bold("←"), shorten(&message.content), diff(&old_content, &new_content, paint))
-        }
-        Some(Details::FileList { files }) => {
-            let count = files.len();
-            let what = input("pattern").unwrap_or_default();
-            let noun = if count == 1 { "file" } else { "files" };
-            format!("{} {name} \"{what}\" {}{time}\n", paint.bold("✱"), paint.dim(&format!("{count} {noun}")))
-        }
-        None if message.content.starts_with("Read ") => format!("{} {}{time}\n", paint.bold("→"), shorten(&message.content)),
-        None => {
-            let input = field("input").map(ToString::to_string).unwrap_or_default();
-            let output = clip(field("output").and_then(Value::as_str).unwrap_or_default());
-            format!("{} {name} {}{time}\n{}", paint.bold("⚙"), shorten(&input), shorten(&output))
-        }
-    }
-}
-
-fn clip(text: &str) -> String {
-    let lines: Vec<&str> = text.lines().collect();
-    let mut shown: String = lines.iter().take(SHOWN_LINES).flat_map(|line| [*line, "\n"]).collect();
-    if lines.len() > SHOWN_LINES {
-        shown.push_str(&format!("… {} more lines\n", lines.len() - SHOWN_LINES));
-    }
-    shown
-}
-
-/// The hunks of a unified diff; the file is named above them.
-fn diff(old: &str, new: &str, paint: Paint) -> String {
-    let text = TextDiff::from_lines(old, new).unified_diff().context_radius(3).to_string();
-    clip(&text)
-        .lines()
-        .map(|line| match line.chars().next() {
-            Some('+') => paint.good(line) + "\n",
-            Some('-') => paint.bad(line) + "\n",
-            _ => format!("{line}\n"),
-        })
-        .collect()
-}
-
-/// Writes to standard output; a reader that is gone is no error of ours.
-pub(crate) fn out(text: &str) {
-    let mut stdout = std::io::stdout().lock();
-    let _ = stdout.write_all(text.as_bytes());
-    let _ = stdout.flush();
-}
-
-/// Writes to standard error.
-pub(crate) fn err(text: &str) {
-    let _ = std::io::stderr().lock().write_all(text.as_bytes());
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn merged(metadata: Value, content: &str) -> ConversationMessage {
-        ConversationMessage {
-            id: "prt_1-merged".into(),
-            role: "assistant".into(),
-            message_type: "tool_execution".into(),
-            content: content.into(),
-            timestamp: 1,
-            metadata: metadata.as_object().cloned().unwrap_or_default(),
-        }
-    }
-
-    #[test]
-    fn tool_messages_as_people_see_them() {
-        let shell = merged(json!({"tool_name":"bash","input":{"command":"ls"},"is_error":false,"duration_ms":5,
-            "details":{"type":"commandOutput","data":{"stdout":"a\nb\n","stderr":"","exitCode":2}}}), "bash completed");
-        let edit = merged(json!({"tool_name":"edit","input":{"filePath":"/p/a.txt"},"is_error":false,"duration_ms":1,
-            "details":{"type":"diff","data":{"oldContent":"one\ntwo\n","newContent":"one\n2\n","path":"/p/a.txt"}}}), "Updated /p/a.txt");
-        let failed = merged(json!({"tool_name":"read","input":{"filePath":"/p/x"},"output":"File not found: /p/x","is_error":true,"duration_ms":0}), "x");
-        let text: String = [shell, edit, failed].iter().map(|m| tool_text(m, Paint::off(), "/p")).collect();
-        insta::assert_snapshot!(text, @r"
-        $ ls  exit 2  5 ms
-        a
-        b
-        ← Updated a.txt  1 ms
-        @@ -1,2 +1,2 @@
-         one
-        -two
-        +2
-        ✗ read x failed  0 ms
-        Error: File not found: x
-        ");
-    }
 }

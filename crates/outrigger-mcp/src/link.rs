@@ -20,7 +20,7 @@ const MOST_TOOLS: usize = 1000;
 /// A connection.
 pub(crate) enum Link {
     Stdio(Stdio),
-    Http(Http),
+    Http(Box<Http>),
 }
 
 /// What a server says of a tool.

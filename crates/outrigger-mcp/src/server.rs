@@ -386,7 +386,7 @@ impl Server {
                     .map(Link::Stdio)
             }
             Transport::Remote { url, headers } => {
-                Http::new(&self.name, url, headers).map(Link::Http)
+                Http::new(&self.name, url, headers).map(|http| Link::Http(Box::new(http)))
             }
         }
     }

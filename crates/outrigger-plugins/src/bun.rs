@@ -160,7 +160,7 @@ pub async fn setup_bun(
         fs::write(&path, text).map_err(|error| unusable(&path, &error))?;
     }
     Installer::Npm(npm.to_owned())
-        .install_once(spawner, staging.path(), BUN_SPEC)
+        .install(spawner, staging.path(), BUN_SPEC)
         .await
         .map_err(not_fetched)?;
     let fetched = staging

@@ -113,24 +113,6 @@ impl Installer {
         self.run(spawner, spec_for, dir, spec).await
     }
 
-    /// As [`Installer::install`], but a registry that cannot be reached is given up on at the second attempt: for what a
-    /// start waits for and can do without. npm's own way takes more than a minute.
-    pub(crate) async fn install_once(
-        &self,
-        spawner: &Spawner,
-        dir: &Path,
-        spec: &str,
-    ) -> Result<(), PluginError> {
-        match self {
-            Self::Bun(_) => self.install(spawner, dir, spec).await,
-            Self::Npm(npm) => {
-                let command =
-                    npm_install(npm).args(["--fetch-retries=1", "--fetch-retry-mintimeout=1000"]);
-                self.run(spawner, command, dir, spec).await
-            }
-        }
-    }
-
     async fn run(
         &self,
         spawner: &Spawner,
@@ -164,9 +146,14 @@ impl Installer {
     }
 }
 
+// A start waits for this. By itself npm tries for more than a minute to reach a registry that cannot be reached; two more
+// attempts within three seconds are enough for one that stumbles.
 fn npm_install(npm: &Path) -> Spec {
     Spec::new(npm).args([
         "install",
+        "--fetch-retries=2",
+        "--fetch-retry-mintimeout=1000",
+        "--fetch-retry-factor=2",
         "--ignore-scripts",
         "--no-audit",
         "--no-fund",

@@ -334,7 +334,7 @@ impl Drive<'_> {
             let sent = self.sent.get(run.handler).copied().unwrap_or_default();
             let record = HookRecord {
                 point: self.point.name.to_owned(),
-                hook: self.point.opencode.to_owned(),
+                hook: self.point.hook.to_owned(),
                 plugin: PluginId(bound.id.clone()),
                 session: self.context.session.clone(),
                 turn: self.context.turn.clone(),

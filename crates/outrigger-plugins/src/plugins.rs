@@ -29,7 +29,7 @@ use crate::resolve::{ResolvedPlugin, resolve_package, resolve_path};
 use crate::settings::PluginSettings;
 use crate::setup::{self, Modules};
 use crate::spec::Source;
-use crate::status::{PluginStatus, Stage};
+use crate::status::{Cause, PluginStatus, Progress, Stage};
 use crate::tools::{PluginToolEntry, ToolRunner};
 
 /// `serverUrl` of the plugin input when no TCP server runs: the host script answers this origin over the channel.
@@ -435,10 +435,26 @@ async fn modules(options: &LoadOptions, installer: Option<&Installer>) -> Option
     if !options.install_modules {
         return setup::modules(&options.data);
     }
+    if let Some(modules) = setup::modules(&options.data) {
+        return Some(modules);
+    }
+    let tell = |stage, cause| {
+        (options.progress)(Progress {
+            plugin: "sdk".to_owned(),
+            spec: setup::SPEC.to_owned(),
+            stage,
+            cause,
+        });
+    };
+    tell(Stage::Installing, None);
     match setup::setup(&options.data, installer, &options.spawner).await {
-        Ok(modules) => Some(modules),
+        Ok(modules) => {
+            tell(Stage::Active, None);
+            Some(modules)
+        }
         Err(error) => {
             tracing::warn!("plugins run without the SDK: {error}");
+            tell(Stage::Skipped, Some(Cause::new(Stage::Installing, &error)));
             None
         }
     }

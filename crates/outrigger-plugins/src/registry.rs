@@ -354,7 +354,7 @@ impl Registry {
 impl Plugin {
     fn status(&self) -> PluginStatus {
         let hooks = self.instances.iter().flat_map(|i| i.hooks.iter());
-        let hooks = hooks.filter(|name| hooks::by_opencode(name).is_some());
+        let hooks = hooks.filter(|name| hooks::by_hook(name).is_some());
         let tools = self.instances.iter().flat_map(|i| i.tools.iter());
         PluginStatus {
             id: self.id.clone(),
@@ -386,12 +386,17 @@ impl Inner {
             let Some(group) = plugin.group else { continue };
             for (number, instance) in plugin.instances.iter().enumerate() {
                 for hook in &instance.hooks {
-                    let Some(point) = hooks::by_opencode(hook) else {
+                    let Some(point) = hooks::by_hook(hook) else {
                         continue;
                     };
+                    // A4: the option moves the plugin's `chat.message` to the completed messages of the assistant.
+                    let point = match (point.hook, plugin.rules.completed_messages) {
+                        ("chat.message", true) => hooks::by_hook("message.completed").unwrap_or(point),
+                        _ => point,
+                    };
                     // Both spellings on one object are one handler, under the reference's name.
-                    if hook != point.opencode
-                        && instance.hooks.iter().any(|other| other == point.opencode)
+                    if hook != point.hook
+                        && instance.hooks.iter().any(|other| other == point.hook)
                     {
                         continue;
                     }

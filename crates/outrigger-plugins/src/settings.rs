@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use outrigger_config::settings::{Isolation, Js, JsRuntime as Wanted, Sandbox};
+use outrigger_config::settings::{ChatMessage, Isolation, Js, JsRuntime as Wanted, Sandbox};
 use outrigger_config::{Settings, package_name};
 use outrigger_js::{JsError, JsRuntime, Lookup, OutputLog, RuntimeKind};
 use outrigger_kernel::hooks::Deadline;
@@ -70,6 +70,8 @@ pub struct PluginRules {
     pub priority: i32,
     /// Security-critical: a throw or timeout refuses (C5). Such a plugin has a process of its own.
     pub fail_closed: bool,
+    /// `chat.message` is called for completed assistant messages instead of user messages (A4, `chat_message`).
+    pub completed_messages: bool,
     /// Deadline of its hooks, whatever their class.
     pub hook_deadline: Option<Duration>,
 }
@@ -189,6 +191,7 @@ impl From<&Settings> for PluginSettings {
                 own_process: plugin.isolation == Isolation::Own,
                 priority: plugin.priority,
                 fail_closed: false,
+                completed_messages: plugin.chat_message == ChatMessage::Assistant,
                 hook_deadline: plugin.timeout_ms.map(ms),
             };
             (id.clone(), rules)

@@ -18,8 +18,8 @@ use crate::lock::hold;
 const MANIFEST: &str = include_str!("../setup/package.json");
 const LOCK: &str = include_str!("../setup/package-lock.json");
 
-/// What errors name the packages by.
-const SPEC: &str = "@opencode-ai/sdk, @opencode-ai/plugin and zod";
+/// What errors and progress reports name the packages by.
+pub(crate) const SPEC: &str = "@opencode-ai/sdk, @opencode-ai/plugin and zod";
 
 /// The installed packages.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -14,7 +14,9 @@ fn a_wrong_key_is_told_and_the_key_never_shown() {
     world.config(json!({ "provider": { "mock": { "options": { "apiKey": "{env:MY_KEY}" } } } }));
     let done = world.run_with(&[("MY_KEY", KEY)], &["--print-logs", "--log-level", "DEBUG", "hi"]).exited(1);
     let last = done.stderr.lines().filter(|line| line.starts_with("Error:")).collect::<Vec<_>>().join("\n");
-    insta::assert_snapshot!(world.plain(&last), @"");
+    insta::assert_snapshot!(world.plain(&last), @r"
+    Error: provider `mock` refused the API key from `options.apiKey` in the configuration (status 401): Incorrect API key provided: [key removed]
+    ");
     let request = world.mock.last();
     assert_eq!(request.header("authorization"), Some(format!("Bearer {KEY}").as_str()));
     assert!(!request.body.to_string().contains(KEY));
@@ -42,7 +44,13 @@ fn an_overloaded_model_is_asked_again() {
     let world = World::new([busy.clone(), busy, done()]);
     let done = world.run(&["hi"]).ok();
     assert_eq!(done.stdout, "All done.\n");
-    insta::assert_snapshot!(done.stderr, @"");
+    insta::assert_snapshot!(done.stderr, @r"
+
+    > build · m1
+
+    ~ try 1: provider `mock` is limiting requests (asks to wait 1 s): slow down
+    ~ try 2: provider `mock` is limiting requests (asks to wait 1 s): slow down
+    ");
 }
 
 #[test]
@@ -50,13 +58,25 @@ fn a_model_that_stays_down_is_given_up() {
     let world = World::new([json!({ "status": 500, "error": "on fire", "retry_after": "0" })]);
     world.settings("[models]\nmax_retries = 1\n");
     let done = world.run(&["hi"]).exited(1);
-    insta::assert_snapshot!(done.stderr, @"");
+    insta::assert_snapshot!(done.stderr, @r"
+
+    > build · m1
+
+    ~ try 1: provider `mock` answered with an error (status 500): on fire
+    Error: provider `mock` answered with an error (status 500): on fire
+    ");
     assert_eq!(world.mock.requests().len(), 2);
     let nobody = World::new([]);
     nobody.settings("[models]\nmax_retries = 0\n");
     nobody.config(json!({ "provider": { "mock": { "options": { "baseURL": "http://127.0.0.1:9/v1" } } } }));
     let done = nobody.run(&["hi"]).exited(1);
-    insta::assert_snapshot!(done.stderr, @"");
+    insta::assert_snapshot!(done.stderr, @r"
+    2026-11-22T00:43:54.520900Z  WARN [title] cannot reach provider `mock` at http://127.0.0.1:9/v1/chat/completions: client error (Connect): tcp connect error: Connection refused (os error 111)
+
+    > build · m1
+
+    Error: cannot reach provider `mock` at http://127.0.0.1:9/v1/chat/completions: client error (Connect): tcp connect error: Connection refused (os error 111)
+    ");
 }
 
 /// What had come stays; the message carries the error; the next prompt works.
@@ -66,7 +86,14 @@ fn a_model_that_stops_in_the_middle_of_its_answer() {
     let world = World::new([half, text("Here I am again.")]);
     world.settings("[models]\nmax_retries = 0\n");
     let done = world.run(&["hi"]).exited(1);
-    insta::assert_snapshot!(format!("{}---\n{}", done.stdout, done.stderr), @"");
+    insta::assert_snapshot!(format!("{}---\n{}", done.stdout, done.stderr), @r"
+    This is only the first h
+    ---
+
+    > build · m1
+
+    Error: the answer of provider `mock` broke off: error reading a body from connection: unexpected EOF during chunk size line
+    ");
     assert_eq!(world.parts("text")[1]["text"], "This is only the first h");
     assert_eq!(world.run(&["-c", "go on"]).ok().stdout, "Here I am again.\n");
     world.verify();
@@ -77,11 +104,23 @@ fn a_model_that_falls_silent_is_cut_off() {
     let world = World::new([json!({ "text": "Wait for it", "stall": 2 })]);
     world.settings("[models]\nidle_ms = 200\nmax_retries = 0\n");
     let done = world.run(&["hi"]).exited(1);
-    insta::assert_snapshot!(format!("{}---\n{}", done.stdout, done.stderr), @"");
+    insta::assert_snapshot!(format!("{}---\n{}", done.stdout, done.stderr), @r"
+    Wait for
+    ---
+
+    > build · m1
+
+    Error: the answer of provider `mock` stood still for 0.2 s
+    ");
     let mute = World::new([json!({ "text": "x", "stall": 0 })]);
     mute.settings("[models]\nfirst_byte_ms = 200\nmax_retries = 0\n");
     let done = mute.run(&["hi"]).exited(1);
-    insta::assert_snapshot!(done.stderr, @"");
+    insta::assert_snapshot!(done.stderr, @r"
+
+    > build · m1
+
+    Error: provider `mock` sent nothing for 0.2 s after the request
+    ");
 }
 
 /// Nothing is run, the model reads what was wrong, and the turn goes on.
@@ -96,7 +135,12 @@ fn calls_that_cannot_be_made_are_answered() {
     let world = World::new([turn(calls), done()]);
     assert_eq!(world.run(&["hi"]).ok().stdout, "All done.\n");
     let answers: Vec<String> = world.mock.last().texts("tool").iter().map(|text| text.lines().next().unwrap_or_default().to_owned()).collect();
-    insta::assert_snapshot!(answers.join("\n"), @"");
+    insta::assert_snapshot!(answers.join("\n"), @r#"
+    The arguments provided to the tool are invalid: Invalid input for tool bash: JSON parsing failed: EOF while parsing a value at line 1 column 29. Text: {"command": "touch ran.txt", 
+    The arguments provided to the tool are invalid: Model tried to call unavailable tool 'no_such_tool'. Available tools: bash, edit, glob, grep, invalid, read, skill, task, todowrite, webfetch, write.
+    The bash tool was called with invalid arguments: SchemaError(Expected string, got 7
+    The read tool was called with invalid arguments: SchemaError(Missing key
+    "#);
     assert!(!world.path("ran.txt").exists());
     world.verify();
 }

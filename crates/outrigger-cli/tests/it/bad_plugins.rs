@@ -56,7 +56,11 @@ fn a_runtime_that_is_named_and_not_there() {
     let world = World::new([done()]);
     world.plugin("good", GOOD);
     let (said, _) = runs_without(&world, &[("OUTRIGGER_BUN", "/nowhere/bun")]);
-    insta::assert_snapshot!(said, @"");
+    insta::assert_snapshot!(said, @r"
+    ! plugin good failed: plugins need a JavaScript runtime: the JavaScript runtime /nowhere/bun named by OUTRIGGER_BUN does not exist (while found)
+
+    > build · m1
+    ");
 }
 
 #[test]
@@ -65,8 +69,25 @@ fn a_plugin_that_does_not_exist() {
     world.plugin("good", GOOD);
     world.config(json!({ "plugin": ["./missing.js", format!("file://{}/gone/plugin.js", world.project().display())] }));
     let (said, listed) = runs_without(&world, &[]);
-    insta::assert_snapshot!(said, @"");
-    insta::assert_snapshot!(listed, @"");
+    insta::assert_snapshot!(said, @r"
+    ! plugin missing failed: plugin file://PROJECT/missing.js: there is nothing at PROJECT/missing.js (while found)
+    ! plugin plugin failed: plugin file://PROJECT/gone/plugin.js: there is nothing at PROJECT/gone/plugin.js (while found)
+
+    > build · m1
+    ");
+    insta::assert_snapshot!(listed, @r"
+    failed       missing
+                 from   file://PROJECT/missing.js
+                 cause  plugin file://PROJECT/missing.js: there is nothing at PROJECT/missing.js (while found) [plugin.not_found]
+                 hint   check the path; a relative one starts at the folder of the configuration file that names it
+    failed       plugin
+                 from   file://PROJECT/gone/plugin.js
+                 cause  plugin file://PROJECT/gone/plugin.js: there is nothing at PROJECT/gone/plugin.js (while found) [plugin.not_found]
+                 hint   check the path; a relative one starts at the folder of the configuration file that names it
+    active       good
+                 from   file://PROJECT/.opencode/plugin/good.js
+                 hooks  chat.message
+    ");
     assert!(world.mock.requests()[0].texts("user").concat().contains("good was here"));
 }
 
@@ -92,8 +113,31 @@ fn plugins_that_throw_or_export_nothing_useful() {
     world.plugin("undefined", "export const Undefined = async () => undefined\n");
     world.plugin("exits", "export const Exits = async () => { process.exit(3) }\n");
     let (said, listed) = runs_without(&world, &[]);
-    insta::assert_snapshot!(said, @"");
-    insta::assert_snapshot!(listed, @"");
+    insta::assert_snapshot!(said, @r"
+    ! plugin exits failed: plugin exits ended its process during server: the plugin process shared is gone (exit code 3) (while starting)
+    ! plugin number failed: plugin number failed at export: export `default` is not a function; it was skipped (while starting)
+    ! plugin throws failed: plugin throws failed at server: export `Throws`: no database (while starting)
+    ! plugin undefined failed: plugin undefined failed at hooks: export `Undefined` answered with undefined, not with hooks; it was dropped (while starting)
+
+    > build · m1
+    ");
+    insta::assert_snapshot!(listed, @r"
+    failed       exits
+                 from   file://PROJECT/.opencode/plugin/exits.js
+                 cause  plugin exits ended its process during server: the plugin process shared is gone (exit code 3) (while starting) [plugin.crashed]
+    active       good
+                 from   file://PROJECT/.opencode/plugin/good.js
+                 hooks  chat.message
+    failed       number
+                 from   file://PROJECT/.opencode/plugin/number.js
+                 cause  plugin number failed at export: export `default` is not a function; it was skipped (while starting) [plugin.export]
+    failed       throws
+                 from   file://PROJECT/.opencode/plugin/throws.js
+                 cause  plugin throws failed at server: export `Throws`: no database (while starting) [plugin.server]
+    failed       undefined
+                 from   file://PROJECT/.opencode/plugin/undefined.js
+                 cause  plugin undefined failed at hooks: export `Undefined` answered with undefined, not with hooks; it was dropped (while starting) [plugin.load]
+    ");
     assert!(world.mock.requests()[0].texts("user").concat().contains("good was here"));
 }
 
@@ -105,8 +149,25 @@ fn a_plugin_that_never_finishes_loading() {
     world.plugin("waits", "export const Waits = () => new Promise(() => { setInterval(() => {}, 1000) })\n");
     world.plugin("spins", "export const Spins = async () => { for (;;) {} }\n");
     let (said, listed) = runs_without(&world, &[]);
-    insta::assert_snapshot!(said, @"");
-    insta::assert_snapshot!(listed, @"");
+    insta::assert_snapshot!(said, @r"
+    ! plugin spins failed: plugin spins did not finish its server within 300 ms (while starting)
+    ! plugin waits failed: plugin waits did not finish its server within 300 ms (while starting)
+
+    > build · m1
+    ");
+    insta::assert_snapshot!(listed, @r"
+    active       good
+                 from   file://PROJECT/.opencode/plugin/good.js
+                 hooks  chat.message
+    failed       spins
+                 from   file://PROJECT/.opencode/plugin/spins.js
+                 cause  plugin spins did not finish its server within 300 ms (while starting) [plugin.hung]
+                 hint   raise the load deadline if the plugin is only slow
+    failed       waits
+                 from   file://PROJECT/.opencode/plugin/waits.js
+                 cause  plugin waits did not finish its server within 300 ms (while starting) [plugin.hung]
+                 hint   raise the load deadline if the plugin is only slow
+    ");
     assert!(world.mock.requests()[0].texts("user").concat().contains("good was here"));
 }
 
@@ -118,5 +179,5 @@ fn pure_loads_no_plugin() {
     let done = world.run(&["--pure", "hi"]).ok();
     assert_eq!(done.stdout, "All done.\n");
     assert!(!world.mock.last().texts("user").concat().contains("good was here"));
-    insta::assert_snapshot!(world.cli(&["plugin", "list", "--pure"]).ok().stdout, @"");
+    insta::assert_snapshot!(world.cli(&["plugin", "list", "--pure"]).ok().stdout, @"no plugins (see `plugin` in opencode.json, or .opencode/plugin/)");
 }

@@ -21,7 +21,7 @@ fn a_cancelled_tool_is_gone_and_the_session_goes_on() {
     let pids: Vec<u32> = world.lines("pids.txt").iter().filter_map(|pid| pid.parse().ok()).collect();
     assert!(!pids.iter().any(|pid| alive(*pid)), "the tool's processes are gone when the run is over");
     let state = &world.parts("tool")[0]["state"];
-    insta::assert_snapshot!(format!("{}: {}", state["status"], state["error"]), @"");
+    insta::assert_snapshot!(format!("{}: {}", state["status"], state["error"]), @r#""error": "Tool execution aborted""#);
     assert_eq!(world.run(&["-c", "go on"]).ok().stdout, "All done.\n");
     assert_eq!(world.mock.last().texts("tool").len(), 1, "the cancelled call has its result");
     world.verify();

@@ -36,18 +36,38 @@ fn worked() -> World {
 fn sessions_are_listed_shown_exported_and_deleted() {
     let world = worked();
     let _filters = filters().bind_to_scope();
-    insta::assert_snapshot!(world.cli(&["session", "list"]).ok().stdout, @"");
-    insta::assert_snapshot!(settled(&world, &world.cli(&["session", "show"]).ok().stdout), @"");
-    insta::assert_snapshot!(world.verify(), @"");
+    insta::assert_snapshot!(world.cli(&["session", "list"]).ok().stdout, @"  DATE  Work");
+    insta::assert_snapshot!(settled(&world, &world.cli(&["session", "show"]).ok().stdout), @r"
+      Work
+    PROJECT
+
+    > do it
+
+    → Read hello.txt  N ms
+    $ echo out; echo err >&2; exit 3  exit 3  N ms
+    out
+    err
+
+    ← Updated hello.txt  N ms
+    @@ -1 +1 @@
+    -hi there
+    +hi you
+
+    It is done.
+    ");
+    insta::assert_snapshot!(world.verify(), @"1 turns, N steps replay to the recorded effects; N records, hash chain intact");
     let exported = world.export();
     assert_eq!(exported["info"]["title"], "Work");
     assert_eq!(exported["messages"].as_array().unwrap().len(), 4);
     let id = exported["info"]["id"].as_str().unwrap();
     assert_eq!(world.cli(&["session", "export", id]).ok().json(), exported);
-    insta::assert_snapshot!(world.cli(&["session", "delete", id]).ok().stdout, @"");
+    insta::assert_snapshot!(world.cli(&["session", "delete", id]).ok().stdout, @"deleted");
     assert_eq!(world.cli(&["session", "list"]).ok().stdout, "");
-    insta::assert_snapshot!(world.cli(&["session", "show", id]).exited(1).stderr, @"");
-    insta::assert_snapshot!(world.plain(&world.cli(&["session", "show"]).exited(1).stderr), @"");
+    insta::assert_snapshot!(world.cli(&["session", "show", id]).exited(1).stderr, @r"
+    error: there is no session `` [agent.no_session]
+      hint: `outrigger session list` shows the sessions of this project
+    ");
+    insta::assert_snapshot!(world.plain(&world.cli(&["session", "show"]).exited(1).stderr), @"error: there is no session in PROJECT yet [agent.no_session]");
     let verified = world.verify();
     assert!(verified.contains("hash chain intact"), "a deleted session stays in the log: {verified}");
 }
@@ -68,7 +88,10 @@ fn sessions_of_other_folders() {
 #[test]
 fn without_a_store() {
     let world = World::new([done()]);
-    insta::assert_snapshot!(world.plain(&world.cli(&["session", "show"]).exited(1).stderr), @"");
+    insta::assert_snapshot!(world.plain(&world.cli(&["session", "show"]).exited(1).stderr), @r"
+    error: there is no store at HOME/.local/share/outrigger/outrigger.db yet [store.none]
+      hint: the first `outrigger run` makes it
+    ");
 }
 
 const TWO: &str = "
@@ -78,11 +101,20 @@ export const Two = async () => ({ tool: { sum: { description: 'adds', args: {}, 
 #[test]
 fn plugins_are_listed_with_what_they_bring() {
     let world = World::new([done()]);
-    insta::assert_snapshot!(world.cli(&["plugin", "list"]).ok().stdout, @"");
+    insta::assert_snapshot!(world.cli(&["plugin", "list"]).ok().stdout, @"no plugins (see `plugin` in opencode.json, or .opencode/plugin/)");
     world.plugin("two", TWO);
     world.config(json!({ "plugin": ["./missing.js"] }));
     let _filters = filters().bind_to_scope();
-    insta::assert_snapshot!(world.plain(&world.cli(&["plugin", "list"]).ok().stdout), @"");
+    insta::assert_snapshot!(world.plain(&world.cli(&["plugin", "list"]).ok().stdout), @r"
+    failed       missing
+                 from   file://PROJECT/missing.js
+                 cause  plugin file://PROJECT/missing.js: there is nothing at PROJECT/missing.js (while found) [plugin.not_found]
+                 hint   check the path; a relative one starts at the folder of the configuration file that names it
+    active       two  N ms
+                 from   file://PROJECT/.opencode/plugin/two.js
+                 hooks  chat.message, event
+                 tools  sum
+    ");
     let list = world.cli(&["plugin", "list", "--json"]).ok().json();
     let field = |n: usize, key: &str| list[n][key].clone();
     assert_eq!((field(0, "stage"), field(1, "stage")), (json!("failed"), json!("active")));
@@ -104,7 +136,12 @@ fn every_value_of_the_configuration_has_an_origin() {
         .iter()
         .flat_map(|key| shown.lines().filter(move |line| line.starts_with(key)))
         .collect();
-    insta::assert_snapshot!(lines.join("\n"), @"");
+    insta::assert_snapshot!(lines.join("\n"), @r#"
+    /model = "mock/m1"  (PROJECT/opencode.json:1:10)
+    deadlines.load_ms = 4321  (PROJECT/outrigger.toml:2:11)
+    deadlines.slow_ms = 99000  (environment OUTRIGGER_DEADLINES_SLOW_MS)
+    deadlines.fast_ms = 500  (default)
+    "#);
     let whole = world.cli(&["config", "show", "--json"]).ok().json();
     assert!(whole.to_string().contains("\"ann\""), "{whole}");
 }

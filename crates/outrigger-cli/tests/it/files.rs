@@ -14,7 +14,14 @@ fn content(world: &World) -> Value {
 fn a_text_file_is_as_if_the_model_had_read_it() {
     let world = World::new([done()]);
     world.run(&["-f", "hello.txt", "--", "what is this?"]).ok();
-    insta::assert_snapshot!(world.plain(&world.mock.last().texts("user").join("\n---\n")), @"");
+    insta::assert_snapshot!(world.plain(&world.mock.last().texts("user").join("\n---\n")), @r#"
+    Called the read tool with the following input: {"filePath":"PROJECT/hello.txt"}
+    <path>PROJECT/hello.txt</path>
+    <content>
+    1: hi there
+    </content>
+    "what is this?"
+    "#);
 }
 
 #[test]
@@ -23,7 +30,15 @@ fn a_folder_is_listed() {
     world.file("src/a.rs", "fn a() {}\n");
     world.file("src/b.rs", "fn b() {}\n");
     world.run(&["-f", "src", "--", "look"]).ok();
-    insta::assert_snapshot!(world.plain(&world.mock.last().texts("user").join("\n---\n")), @"");
+    insta::assert_snapshot!(world.plain(&world.mock.last().texts("user").join("\n---\n")), @r#"
+    Called the read tool with the following input: {"filePath":"PROJECT/src"}
+    <path>PROJECT/src</path>
+    <content>
+    a.rs
+    b.rs
+    </content>
+    look
+    "#);
 }
 
 /// Only for models that can see; the configured one says so.
@@ -55,9 +70,13 @@ fn files_that_cannot_go_along() {
     std::fs::write(world.path("large.txt"), "x".repeat(300 * 1024)).unwrap();
     std::fs::write(world.path("blob.bin"), [0xFF, 0xFE, 0x00, 0x80]).unwrap();
     let refused = |name: &str| world.plain(&world.run(&["-f", name, "--", "x"]).exited(1).stderr);
-    insta::assert_snapshot!(refused("large.txt"), @"");
-    insta::assert_snapshot!(refused("blob.bin"), @"");
-    insta::assert_snapshot!(refused("missing.txt"), @"");
+    insta::assert_snapshot!(refused("large.txt"), @r"
+    error: cannot attach large.txt: it is 307200 bytes long; let the agent read what it needs of it instead [agent.attachment]
+    ");
+    insta::assert_snapshot!(refused("blob.bin"), @"error: cannot attach blob.bin: it is neither text nor an image [agent.attachment]");
+    insta::assert_snapshot!(refused("missing.txt"), @r"
+    error: cannot attach missing.txt: No such file or directory (os error 2) [agent.attachment]
+    ");
     assert_eq!(world.mock.all_requests().len(), 0);
     assert_eq!(world.cli(&["session", "list"]).ok().stdout, "", "no session for a message that was never said");
 }

@@ -69,7 +69,11 @@ fn rewritten_arguments_are_validated_again() {
     world.run(&["hi"]).ok();
     assert!(!world.path("ran.txt").exists());
     let told = world.mock.last().texts("tool").remove(0);
-    insta::assert_snapshot!(told, @"");
+    insta::assert_snapshot!(told, @r#"
+    A plugin changed the arguments of the bash tool so that they are no longer valid: SchemaError(Expected string, got 7
+      at ["command"]).
+    The tool did not run.
+    "#);
 }
 
 /// What hosts of typed structures lose.
@@ -157,7 +161,18 @@ fn hooks_reach_subagents_and_shells() {
     assert_eq!(world.read("env.txt"), "env=ses_\n");
     assert!(world.mock.last().texts("tool")[0].contains("sub says done"));
     let trace: Vec<String> = world.lines("trace.txt").into_iter().filter(|l| !l.ends_with(" title")).collect();
-    insta::assert_snapshot!(trace.join("\n"), @"");
+    insta::assert_snapshot!(trace.join("\n"), @r"
+    chat.message build
+    chat.params build
+    before task
+    chat.message general
+    chat.params general
+    before bash
+    after bash
+    chat.params general
+    after task
+    chat.params build
+    ");
     world.verify();
 }
 
@@ -191,7 +206,11 @@ fn tools_of_plugins_may_ask_report_and_prompt() {
     world.plugin("tools", TOOLS);
     let done = world.run(&["--auto", "hi"]).ok();
     assert_eq!(done.stdout, "All done.\n", "{}", done.stderr);
-    insta::assert_snapshot!(world.mock.last().texts("tool").join("\n"), @"");
+    insta::assert_snapshot!(world.mock.last().texts("tool").join("\n"), @r"
+    agent build, call call_, in true
+    child said: hello from the child
+    it was allowed
+    ");
     assert!(world.mock.requests()[2].texts("user").concat().contains("child prompt!"));
     world.verify();
 }

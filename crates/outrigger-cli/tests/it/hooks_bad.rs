@@ -45,7 +45,7 @@ fn without_turn(stderr: &str) -> String {
 #[test]
 fn a_throw_in_chat_message() {
     let world = beside("export const C = async () => ({ 'chat.message': async () => { throw new Error('not today') } })");
-    insta::assert_snapshot!(costs_nothing(&world), @"");
+    insta::assert_snapshot!(costs_nothing(&world), @"WARN plugin culprit: error at chat.message: not today");
 }
 
 #[test]
@@ -79,7 +79,10 @@ export const C = async () => ({
 fn a_hook_that_never_answers_costs_one_call() {
     let world = beside("export const C = async () => ({ 'chat.message': () => new Promise(() => {}) })");
     world.settings("[deadlines]\nnormal_ms = 300\n");
-    insta::assert_snapshot!(costs_nothing(&world), @"");
+    insta::assert_snapshot!(costs_nothing(&world), @r"
+    WARN plugin process shared (generation 1) is given up: culprit (chat.message) did not answer within 300 ms
+    WARN plugin culprit: timeout at chat.message: no answer within 300 ms
+    ");
 }
 
 /// The process does not answer at all any more: it is started again, and who was inside is named.
@@ -87,13 +90,19 @@ fn a_hook_that_never_answers_costs_one_call() {
 fn a_hook_that_spins() {
     let world = beside("export const C = async () => ({ 'chat.message': async () => { for (;;) {} } })");
     world.settings("[deadlines]\nnormal_ms = 300\n");
-    insta::assert_snapshot!(costs_nothing(&world), @"");
+    insta::assert_snapshot!(costs_nothing(&world), @r"
+    WARN plugin process shared (generation 1) is given up: culprit (chat.message) did not answer within 300 ms
+    WARN plugin culprit: timeout at chat.message: no answer within 300 ms
+    ");
 }
 
 #[test]
 fn a_crash_in_the_middle_of_a_turn() {
     let world = beside("export const C = async () => ({ 'chat.message': async () => { process.exit(3) } })");
-    insta::assert_snapshot!(costs_nothing(&world), @"");
+    insta::assert_snapshot!(costs_nothing(&world), @r"
+    WARN plugin process shared (generation 1) is given up: culprit (chat.message): the plugin process shared is gone (exit code 3)
+    WARN plugin culprit: lost at chat.message: the plugin process shared is gone (exit code 3)
+    ");
 }
 
 /// The tool is not run when the process dies while it may still forbid it? It is: a crash is no refusal (C5).

@@ -19,7 +19,16 @@ fn asking(turns: impl IntoIterator<Item = Value>, permission: Value) -> World {
 fn a_question_without_a_terminal_is_refused_at_once() {
     let world = asking([bash("echo ran > ran.txt"), done()], json!({ "bash": "ask" }));
     let done = world.run(&["do it"]);
-    insta::assert_snapshot!(format!("exit {}\n{}---\n{}", done.code, done.stdout, done.stderr), @"");
+    insta::assert_snapshot!(format!("exit {}\n{}---\n{}", done.code, done.stdout, done.stderr), @r"
+    exit 0
+    ---
+
+    > build · m1
+
+    ! permission requested: bash (echo ran > ran.txt)
+    ✗ bash echo ran > ran.txt failed  0 ms
+    Error: Permission was not given: bash (echo ran > ran.txt) has to be asked for, and there is nobody to ask. (Allow it under `permission` in opencode.json, or run with --auto.)
+    ");
     assert!(!world.path("ran.txt").exists());
     assert_eq!(world.mock.requests().len(), 1);
     // What was refused is part of the history that the next prompt goes on with.
@@ -34,7 +43,9 @@ fn auto_allows_what_no_rule_denies() {
     assert_eq!(world.run(&["--auto", "do it"]).ok().stdout, "All done.\n");
     assert_eq!(world.read("ran.txt"), "ran\n");
     let told = world.mock.last().texts("tool").remove(1);
-    insta::assert_snapshot!(told, @"");
+    insta::assert_snapshot!(told, @r"
+    A rule of the configuration denies bash for rm ran.txt. Do not try to do the same by other means.
+    ");
 }
 
 #[test]

@@ -58,9 +58,17 @@ fn agents_answer_or_are_passed_over_with_a_word() {
     world.run(&["--agent", "poet", "hi"]).ok();
     assert!(world.mock.last().texts("system").concat().contains("You speak in verse."));
     let unknown = world.run(&["--agent", "nobody", "hi"]).ok();
-    insta::assert_snapshot!(unknown.stderr, @"");
+    insta::assert_snapshot!(unknown.stderr, @r#"
+    ! agent "nobody" not found. Falling back to default agent
+
+    > build · m1
+    "#);
     let subagent = world.run(&["--agent", "general", "hi"]).ok();
-    insta::assert_snapshot!(subagent.stderr, @"");
+    insta::assert_snapshot!(subagent.stderr, @r#"
+    ! agent "general" is a subagent, not a primary agent. Falling back to default agent
+
+    > build · m1
+    "#);
     world.run(&["--agent", "plan", "hi"]).ok();
     assert_eq!(world.export()["messages"][0]["info"]["agent"], "plan");
 }
@@ -73,7 +81,7 @@ fn commands_are_filled_in() {
     assert_eq!(world.mock.last().texts("user"), ["Greet Ann and Bob, all: Ann Bob. Today: sunny\n"].map(|t| t.to_owned()));
     assert_eq!(world.export()["messages"][0]["info"]["agent"], "plan");
     let unknown = world.run(&["--command", "gret", "x"]).exited(1);
-    insta::assert_snapshot!(unknown.stderr, @"");
+    insta::assert_snapshot!(unknown.stderr, @"error: there is no command `gret`; there are: greet, init, review [agent.no_command]");
 }
 
 #[test]
@@ -83,7 +91,11 @@ fn titles_are_given_made_or_taken_from_the_message() {
     world.run(&["hi"]).ok();
     world.run(&["a message of more than fifty characters, so that it is cut", "--title"]).ok();
     let titles: Vec<String> = sessions(&world).into_iter().map(|(title, _)| title).collect();
-    insta::assert_snapshot!(titles.join("\n"), @"");
+    insta::assert_snapshot!(titles.join("\n"), @r#"
+    "a message of more than fifty characters, so that ...
+    A made title
+    Mine
+    "#);
     assert_eq!(world.mock.all_requests().iter().filter(|r| r.is_title).count(), 1);
 }
 
@@ -126,7 +138,15 @@ fn json_is_one_event_per_line() {
     let lines = world.run(&["--format", "json", "hi"]).ok().lines();
     let mut told: Vec<String> = lines.iter().map(|l| format!("{} {}", l["type"].as_str().unwrap(), l["part"]["state"]["status"].as_str().unwrap_or("-"))).collect();
     told[1..3].sort();
-    insta::assert_snapshot!(told.join("\n"), @"");
+    insta::assert_snapshot!(told.join("\n"), @r"
+    step_start -
+    tool_use completed
+    tool_use error
+    step_finish -
+    step_start -
+    text -
+    step_finish -
+    ");
     for line in &lines {
         assert!(line["timestamp"].is_u64() && line["sessionID"].as_str().unwrap().starts_with("ses_"), "{line}");
     }
@@ -152,7 +172,10 @@ fn the_message_comes_from_the_command_line_and_from_standard_input() {
         assert_eq!(world.mock.last().texts("user").last().unwrap(), said);
     }
     let nothing = world.run(&[]).exited(2);
-    insta::assert_snapshot!(nothing.stderr, @"");
+    insta::assert_snapshot!(nothing.stderr, @r#"
+    error: there is nothing to say [cli.usage]
+      hint: outrigger run "what to do"
+    "#);
     let blank = world.run_piped(" \n", &[]).exited(2);
     assert_eq!(blank.stderr, nothing.stderr);
 }
@@ -160,7 +183,10 @@ fn the_message_comes_from_the_command_line_and_from_standard_input() {
 #[test]
 fn logs_are_for_those_who_ask() {
     let world = World::new([done()]);
-    insta::assert_snapshot!(world.run(&["hi"]).ok().stderr, @"");
+    insta::assert_snapshot!(world.run(&["hi"]).ok().stderr, @r"
+
+    > build · m1
+    ");
     let logged = world.run(&["--print-logs", "--log-level", "DEBUG", "hi"]).ok();
     assert!(logged.stderr.contains("DEBUG"), "{}", logged.stderr);
     assert_eq!(logged.stdout, "All done.\n");

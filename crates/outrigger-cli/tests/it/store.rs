@@ -27,7 +27,11 @@ fn a_full_disk_loses_nothing_that_was_stored() {
     let done = done.ok();
     assert!(done.stdout.starts_with("one\n") && done.stdout.contains("hash chain intact"), "{}", done.stdout);
     assert_eq!(world.read("second.code"), "1\n", "{}", world.read("second.err"));
-    insta::assert_snapshot!(world.plain(&world.read("second.err")), @"");
+    insta::assert_snapshot!(world.plain(&world.read("second.err")), @r"
+    Error: no room left to write to the session store HOME/.local/share/outrigger/outrigger.db
+    error: no room left to write to the session store HOME/.local/share/outrigger/outrigger.db [store.full]
+      hint: free some disk space; nothing was half-written and the next write works
+    ");
     assert!(world.read("export.json").contains("\"one\"") && world.read("export.json").contains("\"third\""));
 }
 
@@ -55,9 +59,15 @@ fn one_session_in_two_processes() {
     let sessions = world.cli(&["session", "list", "--json"]).ok().json();
     let id = sessions[0]["id"].as_str().unwrap().to_owned();
     let second = world.run(&["-s", &id, "me too"]).exited(1);
-    insta::assert_snapshot!(second.stderr.replace(&id, "ID"), @"");
+    insta::assert_snapshot!(second.stderr.replace(&id, "ID"), @r"
+    error: session `ID` is at work in another process [agent.busy]
+      hint: wait for it, or start a new session without -c and -s
+    ");
     let refused = world.cli(&["session", "delete", &id]).exited(1);
-    insta::assert_snapshot!(refused.stderr.replace(&id, "ID"), @"");
+    insta::assert_snapshot!(refused.stderr.replace(&id, "ID"), @r"
+    error: a turn of session `ID` is not finished [agent.busy]
+      hint: if its program is gone, `outrigger run -s ID` goes on with it
+    ");
     running.signal(rustix::process::Signal::INT);
     running.end().exited(130);
     world.run(&["-s", &id, "me too"]).ok();
@@ -101,7 +111,10 @@ fn a_file_that_is_no_store_is_left_alone() {
     std::fs::create_dir_all(world.store().parent().unwrap()).unwrap();
     std::fs::write(world.store(), "my shopping list\n".repeat(1000)).unwrap();
     let failed = world.run(&["hi"]).exited(1);
-    insta::assert_snapshot!(world.plain(&failed.stderr), @"");
+    insta::assert_snapshot!(world.plain(&failed.stderr), @r"
+    error: the session store HOME/.local/share/outrigger/outrigger.db is damaged: file is not a database [store.damaged]
+      hint: run `outrigger session salvage` to copy what can still be read into a new store; the damaged file stays where it is
+    ");
     assert!(std::fs::read_to_string(world.store()).unwrap().starts_with("my shopping list\n"));
 }
 

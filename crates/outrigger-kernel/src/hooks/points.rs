@@ -92,8 +92,9 @@ const fn may(key: &'static str, kind: Kind) -> Field {
 pub struct Point {
     /// Our name, `domain.phase_name`.
     pub name: &'static str,
-    /// OpenCode's name of it.
-    pub opencode: &'static str,
+    /// The key under which plugins bring a handler: OpenCode's name where it has one, else a name of ours. A plugin may
+    /// also use the point's own name.
+    pub hook: &'static str,
     /// When it is reached.
     pub phase: Phase,
     /// What may be changed. Empty: observe only.
@@ -119,67 +120,76 @@ use Phase::{After, Before, Observe};
 // A table is read by its columns.
 #[rustfmt::skip]
 pub const POINTS: &[Point] = &[
-    Point { name: "runtime.configure", opencode: "config", phase: Before, patch: &[may("*", Any)], block: false, deadline: Load, failure: Open,
+    Point { name: "runtime.configure", hook: "config", phase: Before, patch: &[may("*", Any)], block: false, deadline: Load, failure: Open,
         input: "", about: "The merged configuration, changed in place before anything is made from it." },
-    Point { name: "runtime.route.small_model", opencode: "experimental.provider.small_model", phase: Before, patch: &[may("model", Any)], block: false, deadline: Normal, failure: Open,
+    Point { name: "runtime.route.small_model", hook: "experimental.provider.small_model", phase: Before, patch: &[may("model", Any)], block: false, deadline: Normal, failure: Open,
         input: "provider", about: "Which small model makes titles and summaries, when the configuration names none." },
-    Point { name: "run.before_command", opencode: "command.execute.before", phase: Before, patch: &[must("parts", Array)], block: false, deadline: Normal, failure: Open,
+    Point { name: "run.before_command", hook: "command.execute.before", phase: Before, patch: &[must("parts", Array)], block: false, deadline: Normal, failure: Open,
         input: "command, sessionID, arguments", about: "A slash command's template is expanded and about to become a message." },
-    Point { name: "run.before_start", opencode: "chat.message", phase: Before, patch: &[must("message", Object), must("parts", Array)], block: true, deadline: Normal, failure: Open,
+    Point { name: "run.before_start", hook: "chat.message", phase: Before, patch: &[must("message", Object), must("parts", Array)], block: true, deadline: Normal, failure: Open,
         input: "sessionID, agent?, model?, messageID?, variant?", about: "A user message and its parts exist and are about to be stored; the model has not been called." },
-    Point { name: "llm.tool_definition", opencode: "tool.definition", phase: Before, patch: &[must("description", String), must("parameters", Any), may("jsonSchema", Object)], block: false, deadline: Normal, failure: Open,
+    Point { name: "llm.tool_definition", hook: "tool.definition", phase: Before, patch: &[must("description", String), must("parameters", Any), may("jsonSchema", Object)], block: false, deadline: Normal, failure: Open,
         input: "toolID", about: "A tool is about to be offered to the model. All tools of a step are one batch." },
-    Point { name: "llm.before_messages", opencode: "experimental.chat.messages.transform", phase: Before, patch: &[must("messages", Array)], block: false, deadline: Normal, failure: Open,
+    Point { name: "llm.before_messages", hook: "experimental.chat.messages.transform", phase: Before, patch: &[must("messages", Array)], block: false, deadline: Normal, failure: Open,
         input: "", about: "The history that the request is made from. Changes are for this request; the stored history stays." },
-    Point { name: "llm.before_system", opencode: "experimental.chat.system.transform", phase: Before, patch: &[must("system", Array)], block: false, deadline: Normal, failure: Open,
+    Point { name: "llm.before_system", hook: "experimental.chat.system.transform", phase: Before, patch: &[must("system", Array)], block: false, deadline: Normal, failure: Open,
         input: "sessionID?, model", about: "The system prompt, as a list of texts." },
-    Point { name: "llm.before_params", opencode: "chat.params", phase: Before, patch: &[may("temperature", Number), may("topP", Number), may("topK", Number), may("maxOutputTokens", Number), must("options", Object)], block: false, deadline: Normal, failure: Open,
+    Point { name: "llm.before_params", hook: "chat.params", phase: Before, patch: &[may("temperature", Number), may("topP", Number), may("topK", Number), may("maxOutputTokens", Number), must("options", Object)], block: false, deadline: Normal, failure: Open,
         input: "sessionID, agent, model, provider, message", about: "Parameters of the request." },
-    Point { name: "llm.before_headers", opencode: "chat.headers", phase: Before, patch: &[must("headers", Object)], block: false, deadline: Normal, failure: Open,
+    Point { name: "llm.before_headers", hook: "chat.headers", phase: Before, patch: &[must("headers", Object)], block: false, deadline: Normal, failure: Open,
         input: "sessionID, agent, model, provider, message", about: "Headers of the request." },
-    Point { name: "llm.after_text", opencode: "experimental.text.complete", phase: After, patch: &[must("text", String)], block: false, deadline: Normal, failure: Open,
+    Point { name: "llm.after_text", hook: "experimental.text.complete", phase: After, patch: &[must("text", String)], block: false, deadline: Normal, failure: Open,
         input: "sessionID, messageID, partID", about: "A text of the model is complete and about to be stored." },
-    Point { name: "tool.before_call", opencode: "tool.execute.before", phase: Before, patch: &[must("args", Object)], block: true, deadline: Normal, failure: ThrowBlocks,
+    Point { name: "tool.before_call", hook: "tool.execute.before", phase: Before, patch: &[must("args", Object)], block: true, deadline: Normal, failure: ThrowBlocks,
         input: "tool, sessionID, callID", about: "A tool is about to run. What stands in args is checked again and is what the tool gets; a throw refuses the call." },
-    Point { name: "tool.before_permission", opencode: "permission.ask", phase: Before, patch: &[must("status", String)], block: false, deadline: Normal, failure: Open,
+    Point { name: "tool.before_permission", hook: "permission.ask", phase: Before, patch: &[must("status", String)], block: false, deadline: Normal, failure: Open,
         input: "the permission request", about: "The user is about to be asked; status allow or deny answers instead. A rule that denies is never asked about." },
-    Point { name: "execute.before_shell", opencode: "shell.env", phase: Before, patch: &[must("env", Object)], block: true, deadline: Normal, failure: ThrowBlocks,
+    Point { name: "execute.before_shell", hook: "shell.env", phase: Before, patch: &[must("env", Object)], block: true, deadline: Normal, failure: ThrowBlocks,
         input: "cwd, sessionID?, callID?", about: "Environment variables for a shell command, added to those it gets anyway." },
-    Point { name: "tool.after_result", opencode: "tool.execute.after", phase: After, patch: &[may("title", String), may("output", Any), may("metadata", Any), may("attachments", Array), may("content", Array), may("*", Any)], block: true, deadline: Normal, failure: ThrowBlocks,
+    Point { name: "tool.after_result", hook: "tool.execute.after", phase: After, patch: &[may("title", String), may("output", Any), may("metadata", Any), may("attachments", Array), may("content", Array), may("*", Any)], block: true, deadline: Normal, failure: ThrowBlocks,
         input: "tool, sessionID, callID, args", about: "A tool has answered; the answer is about to be stored and given to the model. A throw replaces it by an error." },
-    Point { name: "compaction.before_start", opencode: "experimental.session.compacting", phase: Before, patch: &[must("context", Array), may("prompt", String)], block: false, deadline: Normal, failure: Open,
+    Point { name: "compaction.before_start", hook: "experimental.session.compacting", phase: Before, patch: &[must("context", Array), may("prompt", String)], block: false, deadline: Normal, failure: Open,
         input: "sessionID", about: "The history is about to be summarised: context is appended to the prompt, prompt replaces it." },
-    Point { name: "compaction.after_finish", opencode: "experimental.compaction.autocontinue", phase: After, patch: &[must("enabled", Bool)], block: false, deadline: Normal, failure: Open,
+    Point { name: "compaction.after_finish", hook: "experimental.compaction.autocontinue", phase: After, patch: &[must("enabled", Bool)], block: false, deadline: Normal, failure: Open,
         input: "sessionID, agent, model, provider, message, overflow", about: "The history was summarised because it was full; enabled says whether the turn goes on by itself." },
-    Point { name: "session.on_event", opencode: "event", phase: Observe, patch: &[], block: false, deadline: Normal, failure: Open,
+    Point { name: "llm.before_request", hook: "llm.before_request", phase: Before, patch: &[], block: true, deadline: Normal, failure: Open,
+        input: "sessionID, agent, model, messageID, step", about: "The request is complete and about to be sent. A refusal is final: nothing repeats it." },
+    Point { name: "llm.on_error", hook: "llm.on_error", phase: Phase::Error, patch: &[], block: false, deadline: Normal, failure: Open,
+        input: "sessionID, agent, model, messageID, error", about: "A request has failed for good." },
+    Point { name: "tool.on_error", hook: "tool.on_error", phase: Phase::Error, patch: &[], block: false, deadline: Normal, failure: Open,
+        input: "tool, sessionID, callID, args, code, message", about: "A tool call has failed, was refused or was stopped." },
+    Point { name: "session.after_append_entry", hook: "message.completed", phase: Observe, patch: &[], block: false, deadline: Normal, failure: Open,
+        input: "sessionID, agent, model, messageID, variant?", about: "An assistant message is stored, and every tool part of it has reached its final state; told once for each message, with message and parts as output (A4)." },
+    Point { name: "run.on_error", hook: "run.on_error", phase: Phase::Error, patch: &[], block: false, deadline: Normal, failure: Open,
+        input: "sessionID, error", about: "A turn has ended with an error." },
+    Point { name: "hook.on_error", hook: "hook.on_error", phase: Phase::Error, patch: &[], block: false, deadline: Normal, failure: Open,
+        input: "point, hook, plugin, outcome, message, sessionID?", about: "A handler at another point has failed or missed its deadline (C5)." },
+    Point { name: "session.on_event", hook: "event", phase: Observe, patch: &[], block: false, deadline: Normal, failure: Open,
         input: "event", about: "Every bus event, in order, in batches; nothing waits for it." },
-    Point { name: "runtime.dispose", opencode: "dispose", phase: Observe, patch: &[], block: false, deadline: Normal, failure: Open,
+    Point { name: "runtime.dispose", hook: "dispose", phase: Observe, patch: &[], block: false, deadline: Normal, failure: Open,
         input: "", about: "The plugin's process is about to end." },
 ];
 
 /// The point of that name, ours or OpenCode's.
 #[must_use]
 pub fn point(name: &str) -> Option<&'static Point> {
-    POINTS
-        .iter()
-        .find(|p| p.name == name)
-        .or_else(|| by_opencode(name))
+    POINTS.iter().find(|p| p.name == name).or_else(|| by_hook(name))
 }
 
-/// The point that an OpenCode hook is a view of. Spellings without `experimental.` are accepted (A5).
+/// The point that a handler under this key belongs to. Spellings without `experimental.`, and the points' own names, are
+/// accepted (A5).
 #[must_use]
-pub fn by_opencode(hook: &str) -> Option<&'static Point> {
-    POINTS.iter().find(|p| p.opencode == hook).or_else(|| {
-        POINTS
-            .iter()
-            .find(|p| p.opencode.strip_prefix("experimental.") == Some(hook))
-    })
+pub fn by_hook(hook: &str) -> Option<&'static Point> {
+    let find = |is: &dyn Fn(&Point) -> bool| POINTS.iter().find(|p| is(p));
+    find(&|p| p.hook == hook)
+        .or_else(|| find(&|p| p.hook.strip_prefix("experimental.") == Some(hook)))
+        .or_else(|| find(&|p| p.name == hook))
 }
 
 /// The reference's spelling of a hook's name.
 #[must_use]
 pub fn canonical_hook(hook: &str) -> Option<&'static str> {
-    by_opencode(hook).map(|p| p.opencode)
+    by_hook(hook).map(|p| p.hook)
 }
 
 #[cfg(test)]
@@ -192,7 +202,7 @@ mod tests {
             assert!(a.name.split('.').count() >= 2, "{}", a.name);
             for b in POINTS.iter().skip(i + 1) {
                 assert_ne!(a.name, b.name);
-                assert_ne!(a.opencode, b.opencode);
+                assert_ne!(a.hook, b.hook);
             }
         }
     }
@@ -220,7 +230,7 @@ mod tests {
             "tool.definition",
             "dispose",
         ] {
-            assert!(by_opencode(hook).is_some(), "{hook}");
+            assert!(by_hook(hook).is_some(), "{hook}");
         }
         assert_eq!(
             canonical_hook("chat.messages.transform"),

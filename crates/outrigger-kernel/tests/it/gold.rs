@@ -116,7 +116,7 @@ fn ours(effect: &Effect) -> Vec<String> {
         }
         Effect::PatchSession { .. } => vec!["session.updated".into()],
         Effect::Hooks { point: name, .. } => {
-            vec![format!("hook {}", point(name).unwrap().opencode)]
+            vec![format!("hook {}", point(name).unwrap().hook)]
         }
         Effect::PrepareTools { .. } => vec!["hook tool.definition".into()],
         Effect::Publish { event } => vec![match event {

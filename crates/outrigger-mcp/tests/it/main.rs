@@ -1,5 +1,11 @@
 //! Servers of every kind of behaviour, as real processes.
 
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "helpers of tests; clippy only exempts the test functions"
+)]
+
 mod calls;
 mod ends;
 mod remote;

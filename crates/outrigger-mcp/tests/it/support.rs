@@ -12,7 +12,8 @@ pub(crate) const LONG: Duration = Duration::from_secs(30);
 
 pub(crate) struct Room {
     pub(crate) servers: McpServers,
-    pub(crate) dir: tempfile::TempDir,
+    // Removed when the room is.
+    _dir: tempfile::TempDir,
 }
 
 /// An entry for `server.mjs`.
@@ -46,7 +47,7 @@ impl Room {
         let dir = tempfile::tempdir().unwrap();
         let servers = McpServers::start(&entries(value), options(dir.path()));
         servers.ready().await;
-        Self { servers, dir }
+        Self { servers, _dir: dir }
     }
 
     /// One server called `m`.

@@ -12,7 +12,7 @@ use crate::support::Room;
 struct Own(ToolSpec, Value);
 
 impl Own {
-    fn new(room: &Room) {
+    fn add_to(room: &Room) {
         let spec = ToolSpec {
             name: "own".into(),
             description: String::new(),
@@ -22,7 +22,9 @@ impl Own {
             source: "mcp:m".into(),
         };
         let checked = json!({"type": "object", "required": ["n"]});
-        room.runtime.register(Arc::new(Self(spec, checked))).unwrap();
+        room.runtime
+            .register(Arc::new(Self(spec, checked)))
+            .unwrap();
     }
 }
 
@@ -55,7 +57,7 @@ impl Tool for Own {
 #[tokio::test]
 async fn hooks_get_the_answer_in_the_tools_own_form_and_may_change_it() {
     let room = Room::new();
-    Own::new(&room);
+    Own::add_to(&room);
     let unchanged = room.output("own", json!({"n": 1})).await;
     assert_eq!(unchanged.output, "n is 1");
     assert!(
@@ -86,7 +88,7 @@ async fn hooks_get_the_answer_in_the_tools_own_form_and_may_change_it() {
 #[tokio::test]
 async fn a_hook_does_not_get_around_the_limits_in_that_form() {
     let room = Room::new();
-    Own::new(&room);
+    Own::add_to(&room);
     room.host.hook("tool.after_result", |_| {
         Ok(json!({"content": "x\n".repeat(500_000)}))
     });
@@ -98,7 +100,7 @@ async fn a_hook_does_not_get_around_the_limits_in_that_form() {
 #[tokio::test]
 async fn arguments_are_checked_against_the_schema_that_is_meant_for_it() {
     let room = Room::new();
-    Own::new(&room);
+    Own::add_to(&room);
     // More than the model is told of.
     room.output("own", json!({"n": 1, "more": 2})).await;
     assert_eq!(

@@ -1,0 +1,85 @@
+//! Points where plugins are told and not asked: nothing waits for them, and a turn does not depend on them.
+
+use std::sync::Arc;
+
+use outrigger_protocol::event::Event;
+use outrigger_protocol::id::{SessionId, TurnId};
+use outrigger_protocol::message::{AssistantMessage, MessageInfo};
+use outrigger_protocol::tool::ToolOutcome;
+use outrigger_protocol::turn::{Begin, Effect, HookPayload, Input, ModelSignal, TurnOutcome};
+use serde_json::{Value, json};
+
+use crate::inner::{Inner, lock};
+
+/// Whom a turn's observations are about.
+pub(crate) struct Observer<'a> {
+    pub(crate) inner: &'a Arc<Inner>,
+    pub(crate) session_id: &'a SessionId,
+    pub(crate) turn: &'a TurnId,
+    pub(crate) begin: &'a Begin,
+}
+
+impl Observer<'_> {
+    /// Tells what an input means, beside what the machine makes of it.
+    pub(crate) fn input(&self, input: &Input, call: Option<&outrigger_protocol::message::ToolPart>) {
+        match input {
+            Input::Model { signal: ModelSignal::Failed { error }, .. } => {
+                let about = json!({ "sessionID": self.session_id, "agent": self.begin.agent, "model": self.begin.model, "error": error });
+                self.tell("llm.on_error", about, json!({}));
+            }
+            Input::ToolDone { outcome: ToolOutcome::Failed { input, code, message, .. }, .. } => {
+                let (tool, call_id) = call.map(|call| (&call.tool, &call.call_id)).unzip();
+                let about = json!({
+                    "tool": tool, "sessionID": self.session_id, "callID": call_id, "args": input, "code": code, "message": message,
+                });
+                self.tell("tool.on_error", about, json!({}));
+            }
+            _ => {}
+        }
+    }
+
+    /// Tells what the effects of a step mean, once they are stored.
+    pub(crate) fn effects(&self, effects: &[Effect]) {
+        for effect in effects {
+            match effect {
+                Effect::Publish { event: Event::MessageUpdated { info, .. } } => {
+                    if let MessageInfo::Assistant(message) = info.as_ref()
+                        && message.time.completed.is_some()
+                    {
+                        self.completed(message);
+                    }
+                }
+                Effect::Finish { outcome: TurnOutcome::Failed { error } } => {
+                    self.tell("run.on_error", json!({ "sessionID": self.session_id, "error": error }), json!({}));
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// The machine completes a message once, with every part of it in its final state (A4).
+    fn completed(&self, message: &AssistantMessage) {
+        if !self.inner.plugins.pipeline().has("session.after_append_entry") {
+            return;
+        }
+        let Ok(Some(stored)) = self.inner.store.message(self.session_id, &message.id) else { return };
+        let mut about = json!({
+            "sessionID": self.session_id, "agent": message.agent, "messageID": message.id,
+            "model": { "providerID": message.provider_id, "modelID": message.model_id },
+        });
+        if let (Some(variant), Some(fields)) = (&message.variant, about.as_object_mut()) {
+            fields.insert("variant".into(), json!(variant));
+        }
+        self.tell("session.after_append_entry", about, json!({ "message": stored.info, "parts": stored.parts }));
+    }
+
+    fn tell(&self, point: &'static str, input: Value, output: Value) {
+        if !self.inner.plugins.pipeline().has(point) {
+            return;
+        }
+        let (inner, session, turn) = (Arc::clone(self.inner), self.session_id.clone(), self.turn.clone());
+        lock(&self.inner.background).spawn(async move {
+            inner.run_hooks(point, vec![HookPayload { input, output }], Some(&session), Some(&turn), None).await;
+        });
+    }
+}
