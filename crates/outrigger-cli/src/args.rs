@@ -110,6 +110,9 @@ pub(crate) struct RunArgs {
     /// Allow what no rule denies, without asking
     #[arg(long)]
     pub(crate) auto: bool,
+    /// Show start and result of a tool apart instead of as one
+    #[arg(long)]
+    pub(crate) no_merge: bool,
     /// How to print
     #[arg(long, value_enum, default_value_t = Format::Default)]
     pub(crate) format: Format,

@@ -9,6 +9,7 @@ use outrigger_protocol::id::SessionId;
 use outrigger_protocol::log::LogRecord;
 use outrigger_protocol::turn::TurnOutcome;
 use outrigger_store::{RecordQuery, Scope};
+use tokio::sync::broadcast::Receiver;
 use tokio::sync::broadcast::error::{RecvError, TryRecvError};
 
 use crate::args::RunArgs;
@@ -44,6 +45,7 @@ enum Cancel {
 struct Screen {
     id: SessionId,
     view: View,
+    events: Receiver<Arc<BusEvent>>,
     /// The log behind this number is the turn's.
     from: i64,
 }
@@ -58,20 +60,26 @@ impl<'a> Front<'a> {
     /// # Errors
     /// Those of the turn that it did not begin, and of the store.
     pub(crate) async fn follow(&mut self, id: &SessionId, turn: impl Future<Output = Result<TurnOutcome, AgentError>>) -> Result<u8, Failure> {
-        let outcome = self.until_over(id, turn).await;
+        let directory = self.agent.place().directory.to_string_lossy().into_owned();
+        let mut screen = Screen {
+            id: id.clone(),
+            from: self.agent.store().head()?.seq,
+            events: self.agent.listen(),
+            view: View::new(id.clone(), self.args, directory),
+        };
+        let outcome = self.until_over(&mut screen, turn).await;
         self.line.wait_for(None);
         self.line.clear();
         self.questions.clear(self.line);
-        let Some((outcome, mut screen, mut events)) = outcome? else { return Ok(exit::CANCELLED) };
         // Everything that was told before the end is in the channel already.
         loop {
-            match events.try_recv() {
+            match screen.events.try_recv() {
                 Ok(event) => screen.view.on(&event),
                 Err(TryRecvError::Lagged(_)) => self.catch_up(&mut screen),
                 Err(TryRecvError::Empty | TryRecvError::Closed) => break,
             }
         }
-        let outcome = outcome?;
+        let Some(outcome) = outcome.transpose()? else { return Ok(exit::CANCELLED) };
         screen.view.finish(&outcome);
         Ok(match outcome {
             TurnOutcome::Cancelled => exit::CANCELLED,
@@ -81,16 +89,11 @@ impl<'a> Front<'a> {
     }
 
     /// None: it was cancelled before it could begin.
-    #[expect(clippy::type_complexity, reason = "the three things that the end of a turn is made of")]
     async fn until_over(
         &mut self,
-        id: &SessionId,
+        screen: &mut Screen,
         turn: impl Future<Output = Result<TurnOutcome, AgentError>>,
-    ) -> Result<Option<(Result<TurnOutcome, AgentError>, Screen, tokio::sync::broadcast::Receiver<Arc<BusEvent>>)>, Failure> {
-        let mut events = self.agent.listen();
-        let directory = self.agent.place().directory.to_string_lossy().into_owned();
-        let from = self.agent.store().head()?.seq;
-        let mut screen = Screen { id: id.clone(), view: View::new(id.clone(), self.args, directory), from };
+    ) -> Option<Result<TurnOutcome, AgentError>> {
         tokio::pin!(turn);
         let signals = self.signals;
         let _turn = signals.turn();
@@ -101,18 +104,18 @@ impl<'a> Front<'a> {
                 terminated = signals.cancelled(), if matches!(cancel, Cancel::Unasked) => {
                     let why = if terminated { "SIGTERM" } else { "Ctrl-C" };
                     self.line.say(&format!("\n~ cancelling ({why}); Ctrl-C again leaves at once\n"));
-                    cancel = self.cancel(id, 0);
+                    cancel = self.cancel(&screen.id, 0);
                 }
                 () = tokio::time::sleep(AGAIN), if matches!(cancel, Cancel::Asked(_)) => {
                     let Cancel::Asked(tries) = cancel else { continue };
                     if tries > TRIES {
-                        return Ok(None);
+                        return None;
                     }
-                    cancel = self.cancel(id, tries);
+                    cancel = self.cancel(&screen.id, tries);
                 }
-                event = events.recv() => self.show(&mut screen, event),
+                event = screen.events.recv() => self.show(screen, event),
                 typed = self.questions.typed() => self.questions.answer(self.agent, self.line, typed.as_deref()),
-                outcome = &mut turn => return Ok(Some((outcome, screen, events))),
+                outcome = &mut turn => return Some(outcome),
             }
         }
     }
@@ -150,6 +153,9 @@ impl<'a> Front<'a> {
     /// Events came faster than they could be shown, and some are lost. The store has them (invariant 6).
     fn catch_up(&mut self, screen: &mut Screen) {
         self.line.clear();
+        if self.questions.is_shown() {
+            self.line.say("\n");
+        }
         let query = RecordQuery { scope: Some(Scope::Session(&screen.id)), kind: Some("event"), after: screen.from, limit: None };
         match self.agent.store().records(&query) {
             Ok(records) => {
@@ -161,6 +167,7 @@ impl<'a> Front<'a> {
             }
             Err(error) => self.line.say(&format!("! some of what happened is not shown: {error}\n")),
         }
+        self.questions.again(self.line);
         if self.agent.answering() == Answering::Ask {
             self.questions.catch_up(self.agent, self.line);
         }

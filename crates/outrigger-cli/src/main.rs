@@ -5,19 +5,25 @@ mod completions;
 mod config;
 mod demo;
 mod doctor;
+mod interrupt;
+mod follow;
+mod input;
+mod interrupt;
+mod paint;
 mod plugin;
 mod progress;
 mod question;
 mod report;
 mod run;
 mod session;
+mod told;
 mod view;
 
 use std::process::ExitCode;
 
 use clap::Parser as _;
 
-use crate::args::{Cli, Command};
+use crate::args::{Cli, Command, Format};
 use crate::report::Failure;
 
 /// Exit codes, as documented in `docs/cli.md`.
@@ -28,17 +34,23 @@ pub(crate) mod exit {
     pub(crate) const USAGE: u8 = 2;
     /// The user cancelled.
     pub(crate) const CANCELLED: u8 = 130;
+    /// Ended by SIGTERM.
+    pub(crate) const TERMINATED: u8 = 143;
 }
 
 fn main() -> ExitCode {
     let cli = Cli::parse();
     report::logging(&cli.global);
+    let format = match &cli.command {
+        Command::Run(args) => args.format,
+        _ => Format::Default,
+    };
     // A turn waits for the network, processes and the disk: two threads are plenty, and each costs memory.
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
     let runtime = match runtime {
         Ok(runtime) => runtime,
         Err(error) => {
-            return report::fail(&Failure::new("cli.runtime", format!("cannot start the async runtime: {error}"), None));
+            return report::fail(&Failure::new("cli.runtime", format!("cannot start the async runtime: {error}"), None), format);
         }
     };
     let outcome = runtime.block_on(dispatch(cli));
@@ -46,15 +58,15 @@ fn main() -> ExitCode {
     runtime.shutdown_timeout(std::time::Duration::from_millis(200));
     match outcome {
         Ok(code) => ExitCode::from(code),
-        Err(failure) => report::fail(&failure),
+        Err(failure) => report::fail(&failure, format),
     }
 }
 
 async fn dispatch(cli: Cli) -> Result<u8, Failure> {
     let global = cli.global;
     match cli.command {
-        Command::Run(args) => run::run(&global, args).await,
-        Command::Demo(args) => demo::demo(&global, args).await,
+        Command::Run(args) => interrupt::guarded(|signals| run::run(&global, args, signals)).await,
+        Command::Demo(args) => interrupt::guarded(|signals| demo::demo(&global, args, signals)).await,
         Command::Session(command) => session::session(&global, command).await,
         Command::Plugin(command) => plugin::plugin(&global, command).await,
         Command::Config(command) => config::config(&global, command),

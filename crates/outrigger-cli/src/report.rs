@@ -4,10 +4,13 @@ use std::io::Write as _;
 use std::process::ExitCode;
 
 use outrigger_agent::AgentError;
+use outrigger_protocol::id::SessionId;
+use serde_json::json;
 use tracing_subscriber::EnvFilter;
 
-use crate::args::{Global, LogLevel};
+use crate::args::{Format, Global, LogLevel};
 use crate::exit;
+use crate::view::{json_line, out};
 
 /// What ends a command.
 #[derive(Debug)]
@@ -16,15 +19,21 @@ pub(crate) struct Failure {
     message: String,
     hint: Option<String>,
     exit: u8,
+    session: Option<SessionId>,
 }
 
 impl Failure {
     pub(crate) fn new(code: &str, message: impl Into<String>, hint: Option<String>) -> Self {
-        Self { code: code.to_owned(), message: message.into(), hint, exit: exit::FAILED }
+        Self { code: code.to_owned(), message: message.into(), hint, exit: exit::FAILED, session: None }
     }
 
     pub(crate) fn usage(message: impl Into<String>, hint: Option<String>) -> Self {
         Self { exit: exit::USAGE, ..Self::new("cli.usage", message, hint) }
+    }
+
+    /// The session in which it failed.
+    pub(crate) fn in_session(self, id: &SessionId) -> Self {
+        Self { session: Some(id.clone()), ..self }
     }
 }
 
@@ -42,8 +51,16 @@ impl From<outrigger_store::StoreError> for Failure {
     }
 }
 
-/// Prints a failure: what failed, its code, and what to do.
-pub(crate) fn fail(failure: &Failure) -> ExitCode {
+/// Prints a failure: what failed, its code, and what to do. A program that reads `--format json` gets it as a line, too.
+pub(crate) fn fail(failure: &Failure, format: Format) -> ExitCode {
+    if format == Format::Json {
+        let mut data = json!({ "message": failure.message, "code": failure.code });
+        if let (Some(data), Some(hint)) = (data.as_object_mut(), &failure.hint) {
+            data.insert("hint".into(), json!(hint));
+        }
+        let body = json!({ "error": { "name": "UnknownError", "data": data } });
+        out(&json_line("error", failure.session.as_ref(), body));
+    }
     let mut err = std::io::stderr().lock();
     let _ = writeln!(err, "error: {} [{}]", failure.message, failure.code);
     if let Some(hint) = &failure.hint {

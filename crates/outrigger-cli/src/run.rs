@@ -1,26 +1,24 @@
 //! `outrigger run`: one prompt, from the command line to the answer.
 
 use std::collections::BTreeMap;
-use std::io::{IsTerminal as _, Read as _};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use outrigger_agent::{Agent, Answering, Attachment, Boot, NewSession};
+use outrigger_agent::{Agent, AgentError, Answering, Attachment, Boot, NewSession};
 use outrigger_plugins::Stage;
-use outrigger_protocol::event::{BusEvent, Event};
 use outrigger_protocol::id::SessionId;
 use outrigger_protocol::message::{ModelRef, PartKind, TextPart};
 use outrigger_protocol::permission::{Action, Rule};
 use outrigger_protocol::session::{PartInput, PromptInput, Session};
-use outrigger_protocol::turn::TurnOutcome;
-use tokio::sync::broadcast;
 
 use crate::args::{Global, RunArgs};
-use crate::exit;
+use crate::follow::Front;
+use crate::input;
+use crate::interrupt::Signals;
 use crate::progress::Line;
 use crate::question;
 use crate::report::Failure;
-use crate::view::{Paint, View, err};
+use crate::view::{Paint, err};
 
 /// The folder to work in.
 pub(crate) fn directory(global: &Global) -> Result<PathBuf, Failure> {
@@ -46,12 +44,12 @@ pub(crate) fn boot(global: &Global, line: &Line) -> Result<Boot, Failure> {
 }
 
 /// Runs the command.
-pub(crate) async fn run(global: &Global, args: RunArgs) -> Result<u8, Failure> {
-    let message = message(&args)?;
+pub(crate) async fn run(global: &Global, args: RunArgs, signals: Signals) -> Result<u8, Failure> {
+    let message = input::message(&args).await?;
     if args.fork && !args.resume && args.session.is_none() {
         return Err(Failure::usage("--fork needs a session to copy", Some("add -c or -s ID".into())));
     }
-    if message.trim().is_empty() && args.command.is_none() && !args.resume && args.session.is_none() {
+    if says_nothing(&args, &message) && !args.resume && args.session.is_none() {
         return Err(Failure::usage("there is nothing to say", Some("outrigger run \"what to do\"".into())));
     }
     let model = match args.model.as_deref() {
@@ -71,9 +69,14 @@ pub(crate) async fn run(global: &Global, args: RunArgs) -> Result<u8, Failure> {
     let agent = Agent::boot(boot).await?;
     outrigger_server::serve_plugins(&agent);
     say_warnings(&agent);
-    let result = with_agent(&agent, &args, message, model, &line).await;
+    let result = with_agent(Front::new(&agent, &args, &line, &signals), message, model).await;
     agent.shutdown().await;
     result
+}
+
+/// No message, no command, no files.
+fn says_nothing(args: &RunArgs, message: &str) -> bool {
+    message.trim().is_empty() && args.command.is_none() && args.files.is_empty()
 }
 
 /// What went wrong in plugins that run all the same.
@@ -87,59 +90,68 @@ fn say_warnings(agent: &Agent) {
 }
 
 /// One prompt on a running agent, from the session to the end of the turn.
-pub(crate) async fn with_agent(agent: &Agent, args: &RunArgs, message: String, model: Option<ModelRef>, line: &Line) -> Result<u8, Failure> {
+pub(crate) async fn with_agent(mut front: Front<'_>, message: String, model: Option<ModelRef>) -> Result<u8, Failure> {
+    let (agent, args) = (front.agent, front.args);
     let mut parts = Vec::new();
     for path in &args.files {
-        parts.extend(Attachment { path: path.clone() }.parts()?);
+        // `--dir` is where the work is done, and what paths are relative to.
+        parts.extend(Attachment { path: agent.place().directory.join(path) }.parts()?);
     }
-    // Before a session is made for it: a model that is not there must leave nothing behind.
-    if let Some(model) = &model {
-        agent.models().resolve(model).map_err(outrigger_agent::AgentError::from)?;
-    }
+    let chosen = chosen_agent(agent, args.agent.as_deref());
+    check(agent, args, chosen.as_deref(), model.as_ref())?;
     let (session, known) = session(agent, args, &message).await?;
-    if known && let Some(turn) = agent.interrupted(&session.id)? {
-        err(&Paint::for_stderr().dim("~ going on with the turn that was interrupted\n"));
-        let outcome = follow(agent, &session.id, args, line, agent.resume(&session.id, &turn)).await?;
-        if message.trim().is_empty() || outcome != 0 {
-            return Ok(outcome);
-        }
-    } else if message.trim().is_empty() && args.command.is_none() {
-        return Err(Failure::usage("there is nothing to say, and no interrupted turn to go on with", None));
-    }
-    let mut prompt = PromptInput {
-        agent: chosen_agent(agent, args.agent.as_deref()),
+    let prompt = PromptInput {
+        agent: chosen,
         model,
         variant: args.variant.clone(),
         parts,
         ..PromptInput::default()
     };
-    if let Some(command) = &args.command {
-        return follow(agent, &session.id, args, line, agent.command(&session.id, command, &message, prompt)).await;
+    let result = in_session(&mut front, &session, known, message, prompt).await;
+    if result.is_err() && !known && agent.store().messages(&session.id)?.is_empty() {
+        agent.delete_session(&session.id).await?;
     }
-    prompt.parts.push(PartInput { id: None, kind: PartKind::Text(TextPart { text: message, ..TextPart::default() }) });
-    follow(agent, &session.id, args, line, agent.prompt(&session.id, prompt)).await
+    result.map_err(|failure| failure.in_session(&session.id))
 }
 
-/// The message: the words of the command line as the reference joins them (a word with a blank keeps its quotation marks),
-/// then what comes from standard input.
-fn message(args: &RunArgs) -> Result<String, Failure> {
-    let words: Vec<String> = args
-        .message
-        .iter()
-        .map(|word| if word.contains(' ') { format!("\"{}\"", word.replace('"', "\\\"")) } else { word.clone() })
-        .collect();
-    let mut message = words.join(" ");
-    if !std::io::stdin().is_terminal() {
-        let mut piped = String::new();
-        std::io::stdin()
-            .take(16 * 1024 * 1024)
-            .read_to_string(&mut piped)
-            .map_err(|e| Failure::usage(format!("cannot read standard input: {e}"), None))?;
-        if !piped.trim().is_empty() {
-            message = if message.is_empty() { piped } else { format!("{message}\n{piped}") };
+async fn in_session(front: &mut Front<'_>, session: &Session, known: bool, message: String, mut prompt: PromptInput) -> Result<u8, Failure> {
+    let (agent, args) = (front.agent, front.args);
+    let silent = says_nothing(args, &message);
+    if known && let Some(turn) = agent.interrupted(&session.id)? {
+        err(&Paint::for_stderr().dim("~ going on with the turn that was interrupted\n"));
+        let resumed = front.follow(&session.id, agent.resume(&session.id, &turn)).await;
+        if silent || !matches!(resumed, Ok(0)) {
+            if !silent {
+                let mark = Paint::for_stderr().bad("!");
+                err(&format!("{mark} the turn that was interrupted did not come to its end; not sent: {}\n", unsent(args, &message)));
+            }
+            return resumed;
         }
+    } else if silent {
+        return Err(Failure::usage("there is nothing to say, and no interrupted turn to go on with", None));
     }
-    Ok(message)
+    if let Some(command) = &args.command {
+        return front.follow(&session.id, agent.command(&session.id, command, &message, prompt)).await;
+    }
+    if !message.trim().is_empty() {
+        prompt.parts.push(PartInput { id: None, kind: PartKind::Text(TextPart { text: message, ..TextPart::default() }) });
+    }
+    front.follow(&session.id, agent.prompt(&session.id, prompt)).await
+}
+
+/// What the user wanted to send, in short.
+fn unsent(args: &RunArgs, message: &str) -> String {
+    let mut what: Vec<String> = args.command.iter().map(|name| format!("--command {name}")).collect();
+    if !message.trim().is_empty() {
+        what.push(format!("\"{}\"", shortened(message.trim())));
+    }
+    what.extend(args.files.iter().map(|path| format!("--file {}", path.display())));
+    what.join(", ")
+}
+
+/// The beginning of a text, in the length of a title.
+fn shortened(text: &str) -> String {
+    text.chars().take(50).collect::<String>() + if text.chars().count() > 50 { "..." } else { "" }
 }
 
 /// An agent that cannot answer people is passed over with a word, as in the reference.
@@ -166,7 +178,7 @@ async fn session(agent: &Agent, args: &RunArgs, message: &str) -> Result<(Sessio
     // What needs a person in front of it is out of reach here.
     let deny = |permission: &str| Rule { permission: permission.into(), pattern: "*".into(), action: Action::Deny };
     let title = match args.title.as_deref() {
-        Some("") => Some(message.chars().take(50).collect::<String>() + if message.chars().count() > 50 { "..." } else { "" }),
+        Some("") => Some(shortened(message)),
         other => other.map(str::to_owned),
     };
     let permission = Some(["question", "plan_enter", "plan_exit"].map(deny).to_vec());
@@ -178,64 +190,4 @@ pub(crate) fn last_session(agent: &Agent) -> Result<Option<Session>, Failure> {
     let directory = agent.place().directory.to_string_lossy().into_owned();
     let filter = outrigger_store::SessionFilter { directory: Some(directory), roots_only: true, limit: Some(1), project: None };
     Ok(agent.store().sessions(&filter)?.into_iter().next())
-}
-
-/// Prints what happens until the turn is over. Ctrl-C once cancels it and keeps everything, twice leaves.
-async fn follow(
-    agent: &Agent,
-    id: &SessionId,
-    args: &RunArgs,
-    line: &Line,
-    turn: impl Future<Output = Result<TurnOutcome, outrigger_agent::AgentError>>,
-) -> Result<u8, Failure> {
-    let mut events = agent.listen();
-    let directory = agent.place().directory.to_string_lossy().into_owned();
-    let mut view = View::new(id.clone(), args, directory);
-    tokio::pin!(turn);
-    let mut interrupts = 0;
-    let outcome = loop {
-        tokio::select! {
-            biased;
-            event = events.recv() => show(agent, &mut view, line, event),
-            outcome = &mut turn => break outcome,
-            _ = tokio::signal::ctrl_c() => {
-                interrupts += 1;
-                if interrupts > 1 || !agent.cancel(id) {
-                    return Ok(exit::CANCELLED);
-                }
-                line.say("\n~ cancelling; Ctrl-C again leaves at once\n");
-            }
-        }
-    };
-    line.wait_for(None);
-    line.clear();
-    // Everything that was told before the end is in the channel already.
-    while let Ok(event) = events.try_recv() {
-        view.on(&event);
-    }
-    Ok(match outcome? {
-        TurnOutcome::Cancelled => exit::CANCELLED,
-        TurnOutcome::Failed { .. } => exit::FAILED,
-        TurnOutcome::Done { .. } => u8::from(view.failed),
-    })
-}
-
-fn show(agent: &Agent, view: &mut View, line: &Line, event: Result<Arc<BusEvent>, broadcast::error::RecvError>) {
-    match event {
-        Ok(event) => {
-            line.clear();
-            view.on(&event);
-            if let Some(what) = view.waits_for(&event.event) {
-                line.wait_for(what);
-            }
-            // Questions of subagents are the user's too.
-            if let Event::PermissionAsked(request) = &event.event
-                && agent.answering() == Answering::Ask
-            {
-                question::ask(agent, line, request);
-            }
-        }
-        Err(broadcast::error::RecvError::Lagged(missed)) => tracing::warn!("[view] {missed} events came too fast to be shown"),
-        Err(broadcast::error::RecvError::Closed) => {}
-    }
 }

@@ -12,7 +12,8 @@ use serde_json::json;
 use crate::args::{Global, SessionCommand};
 use crate::progress::Line;
 use crate::report::Failure;
-use crate::view::{Paint, out, tool_text};
+use crate::told::{is_tool, tool_text};
+use crate::view::{Paint, out};
 
 /// Runs the command. No plugin is started for it.
 pub(crate) async fn session(global: &Global, command: SessionCommand) -> Result<u8, Failure> {
@@ -114,7 +115,7 @@ pub(crate) fn conversation(store: &Store, session: &Session, paint: Paint) -> Re
     // A text and the call that it announces belong together, and so do calls that have no more than a line to tell.
     let mut together = true;
     for message in merged {
-        let is_tool = message.message_type == "tool_execution";
+        let is_tool = is_tool(&message);
         let told = match message.role.as_str() {
             _ if is_tool => tool_text(&message, paint, &session.directory),
             "user" => format!("{} {}\n", paint.bold(">"), message.content),

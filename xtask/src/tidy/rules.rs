@@ -145,6 +145,17 @@ fn names(line: &str, folder: &str) -> bool {
     })
 }
 
+/// Chains of hooks are made in one place (invariant 3).
+pub(super) fn chains(repo: &Repo) -> Vec<String> {
+    const HOME: &str = "crates/outrigger-plugins/src/pipeline.rs";
+    let made = |(path, text): (&str, &str)| {
+        let product = path.starts_with("crates/") && path.contains("/src/") && path.ends_with(".rs");
+        (product && path != HOME && !path.starts_with("crates/outrigger-kernel/") && text.contains("Chain::new("))
+            .then(|| format!("{path} makes a chain of hooks; only {HOME} does"))
+    };
+    repo.iter().filter_map(made).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -240,5 +251,20 @@ mod tests {
             ("tests/tools/package-lock.json", "{}"),
         ]);
         assert_eq!(lock_addresses(&repo).len(), 1);
+    }
+
+    #[test]
+    fn chains_are_made_in_the_pipeline_only() {
+        let make = "let chain = Chain::new(point, handlers, items);";
+        let repo = Repo::of(&[
+            ("crates/outrigger-plugins/src/pipeline.rs", make),
+            ("crates/outrigger-kernel/src/hooks/chain.rs", make),
+            ("crates/outrigger-agent/src/offer.rs", make),
+            ("crates/outrigger-agent/src/drive.rs", "nothing"),
+        ]);
+        assert_eq!(
+            chains(&repo),
+            ["crates/outrigger-agent/src/offer.rs makes a chain of hooks; only crates/outrigger-plugins/src/pipeline.rs does"]
+        );
     }
 }

@@ -22,14 +22,18 @@ export const Good = async () => ({
   'chat.message': async (_, output) => { output.parts[0].text += ' (good was here)' },
 })";
 
-/// The run works with what is left, says what is not there, and `plugin list` tells more.
+/// The run works with what is left (an empty variable is taken away), says what is not there, and `plugin list` tells more.
 #[track_caller]
 fn runs_without(world: &World, variables: &[(&str, &str)]) -> (String, String) {
-    let done = world.run_with(variables, &["hi"]).ok();
-    assert_eq!(done.stdout, "All done.\n");
-    let mut list = world.command(&["plugin", "list"]);
-    list.envs(variables.iter().copied());
-    (world.plain(&done.stderr), times_removed(&world.plain(&world.start(list).end().ok().stdout)))
+    let [run, list] = [&["run", "hi"], &["plugin", "list"]].map(|args| {
+        let mut command = world.command(args);
+        for (name, value) in variables {
+            if value.is_empty() { command.env_remove(name) } else { command.env(name, value) };
+        }
+        world.start(command).end().ok()
+    });
+    assert_eq!(run.stdout, "All done.\n");
+    (world.plain(&run.stderr), times_removed(&world.plain(&list.stdout)))
 }
 
 fn times_removed(text: &str) -> String {

@@ -14,6 +14,7 @@ mod demo;
 mod files;
 mod hooks;
 mod hooks_bad;
+mod npm;
 mod permission;
 mod run_options;
 mod store;

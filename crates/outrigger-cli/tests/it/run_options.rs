@@ -82,6 +82,7 @@ fn commands_are_filled_in() {
     assert_eq!(world.export()["messages"][0]["info"]["agent"], "plan");
     let unknown = world.run(&["--command", "gret", "x"]).exited(1);
     insta::assert_snapshot!(unknown.stderr, @"error: there is no command `gret`; there are: greet, init, review [agent.no_command]");
+    assert_eq!(sessions(&world).len(), 1, "no session for a command that is not there");
 }
 
 #[test]

@@ -113,7 +113,7 @@ impl World {
     pub(crate) fn with(mock: Mock) -> Self {
         let root = tempfile::Builder::new().prefix("outrigger-it-").tempdir().unwrap();
         let world = Self { root, mock, runs: std::cell::Cell::new(0) };
-        for folder in [world.project(), world.home()] {
+        for folder in [world.project(), world.home(), world.root().join("tmp")] {
             fs::create_dir_all(folder).unwrap();
         }
         let model = json!({ "name": "M1", "tool_call": true, "limit": { "context": 100_000, "output": 4000 } });
@@ -218,6 +218,8 @@ impl World {
     fn prepare(&self, mut command: Command, args: &[&str]) -> Command {
         command.args(args).current_dir(self.project()).env_clear();
         command.env("PATH", std::env::var_os("PATH").unwrap_or_default()).env("HOME", self.home()).env("LANG", "C.UTF-8").env("TZ", "UTC");
+        // The system's folder for temporary files is open to tools, and the project of a test lies in it.
+        command.env("TMPDIR", self.root().join("tmp"));
         for (name, folder) in
             [("CONFIG", ".config"), ("DATA", ".local/share"), ("CACHE", ".cache"), ("STATE", ".local/state")]
         {
