@@ -1,5 +1,6 @@
 //! From what a client sends to a turn.
 
+use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
 use outrigger_protocol::Object;
@@ -22,6 +23,8 @@ use crate::session::is_placeholder;
 const MOST_STEPS: u32 = 200;
 /// Bytes of a text file that go with a prompt.
 const MOST_ATTACHED: u64 = 256 * 1024;
+/// Names of a folder that go with a prompt.
+const MOST_NAMES: usize = 1000;
 
 /// A file to go with a prompt.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -38,21 +41,23 @@ impl Attachment {
     pub fn parts(&self) -> Result<Vec<PartInput>, AgentError> {
         let fail = |reason: String| AgentError::Attachment { path: self.path.display().to_string(), reason };
         let path = self.path.canonicalize().map_err(|e| fail(e.to_string()))?;
-        let size = path.metadata().map_err(|e| fail(e.to_string()))?.len();
+        let kind = path.metadata().map_err(|e| fail(e.to_string()))?.file_type();
+        if kind.is_dir() {
+            return Ok(read_parts(&path, "application/x-directory", &names(&path).map_err(|e| fail(e.to_string()))?));
+        }
+        // A pipe or a device may have no end, or nothing to read at all.
+        if !kind.is_file() {
+            return Err(fail("it is neither a file nor a folder".into()));
+        }
         let mime = mime(&path);
-        if mime == "application/x-directory" {
-            let mut names: Vec<String> = std::fs::read_dir(&path)
-                .map_err(|e| fail(e.to_string()))?
-                .flatten()
-                .map(|entry| entry.file_name().to_string_lossy().into_owned())
-                .collect();
-            names.sort();
-            return Ok(read_parts(&path, mime, &names.join("\n")));
+        let most = MOST_ATTACHED * if mime == "text/plain" { 1 } else { 40 };
+        let mut bytes = Vec::new();
+        // Not as many bytes as its size says: that of files in /proc is 0, and a log grows.
+        let file = std::fs::File::open(&path).map_err(|e| fail(e.to_string()))?;
+        file.take(most + 1).read_to_end(&mut bytes).map_err(|e| fail(e.to_string()))?;
+        if bytes.len() as u64 > most {
+            return Err(fail(format!("it is longer than {} KiB; let the agent read what it needs of it instead", most / 1024)));
         }
-        if size > MOST_ATTACHED * if mime == "text/plain" { 1 } else { 40 } {
-            return Err(fail(format!("it is {size} bytes long; let the agent read what it needs of it instead")));
-        }
-        let bytes = std::fs::read(&path).map_err(|e| fail(e.to_string()))?;
         if mime != "text/plain" {
             use base64::Engine as _;
             let url = format!("data:{mime};base64,{}", base64::engine::general_purpose::STANDARD.encode(bytes));
@@ -64,10 +69,19 @@ impl Attachment {
     }
 }
 
-fn mime(path: &Path) -> &'static str {
-    if path.is_dir() {
-        return "application/x-directory";
+/// The names in a folder, of which a long list is cut.
+fn names(path: &Path) -> std::io::Result<String> {
+    let mut names: Vec<String> =
+        std::fs::read_dir(path)?.flatten().map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
+    names.sort();
+    if names.len() > MOST_NAMES {
+        let more = names.split_off(MOST_NAMES).len();
+        names.push(format!("({more} more)"));
     }
+    Ok(names.join("\n"))
+}
+
+fn mime(path: &Path) -> &'static str {
     match path.extension().and_then(|e| e.to_str()).map(str::to_ascii_lowercase).as_deref() {
         Some("png") => "image/png",
         Some("jpg" | "jpeg") => "image/jpeg",

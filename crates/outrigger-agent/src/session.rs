@@ -17,6 +17,7 @@ use crate::bus::numbered;
 use crate::error::AgentError;
 use crate::ids::{self, now};
 use crate::inner::{Agent, Inner, lock};
+use crate::turns::own;
 
 /// One lock per session: prompts queue up behind each other.
 #[derive(Debug, Default)]
@@ -165,14 +166,20 @@ impl Agent {
     }
 }
 
-/// Deletes a session with its child sessions from a store that no agent has open.
+/// Deletes a session with its child sessions from a store that no agent of this process has open; `data` is the data folder.
+/// A turn that a dead process left open is no hindrance: it goes with its session.
 ///
 /// # Errors
-/// [`AgentError::NoSession`] and those of the store.
-pub async fn delete_session(store: &Store, id: &SessionId) -> Result<(), AgentError> {
-    let events = doomed(store, id)?.into_iter().map(|event| LogRecord::Event(Box::new(numbered(event))));
-    store.append(now(), events.collect()).await?;
+/// [`AgentError::NoSession`], [`AgentError::Busy`] while a living process works in any of the sessions, and those of the
+/// store.
+pub async fn delete_session(store: &Store, data: &std::path::Path, id: &SessionId) -> Result<(), AgentError> {
+    let events = doomed(store, id)?;
+    // All of them are held until they are gone, so that no turn begins in between.
+    let owners = events.iter().filter_map(Event::session_id).map(|id| own(data, id)).collect::<Result<Vec<_>, _>>()?;
+    let records = events.into_iter().map(|event| LogRecord::Event(Box::new(numbered(event))));
+    store.append(now(), records.collect()).await?;
     store.flush(true).await?;
+    drop(owners);
     Ok(())
 }
 

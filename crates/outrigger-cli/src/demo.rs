@@ -18,6 +18,8 @@ use self::program::{Program, TestRun};
 use self::project::Ground;
 use crate::args::{DemoArgs, Global, RunArgs};
 use crate::exit;
+use crate::follow::Front;
+use crate::interrupt::Signals;
 use crate::progress::Line;
 use crate::report::Failure;
 use crate::run;
@@ -27,7 +29,7 @@ use crate::view::{Paint, out};
 const PROMPT: &str = include_str!("../demo/prompt.txt");
 
 /// Runs the command; it fails unless the project's test passes in the end, or, with nothing to run it, the edit was made.
-pub(crate) async fn demo(global: &Global, args: DemoArgs) -> Result<u8, Failure> {
+pub(crate) async fn demo(global: &Global, args: DemoArgs, signals: Signals) -> Result<u8, Failure> {
     let ground = Ground::prepare(args.keep.as_deref())?;
     let spawner = Spawner::new().map_err(outrigger_agent::AgentError::from)?;
     let program = Program::find(&spawner).await;
@@ -43,7 +45,7 @@ pub(crate) async fn demo(global: &Global, args: DemoArgs) -> Result<u8, Failure>
     let line = Line::new();
     let ticking = line.run();
     let agent = Agent::boot(demo.boot(global, &line)).await?;
-    let result = demo.turn(&agent, &line).await;
+    let result = demo.turn(&agent, &line, &signals).await;
     agent.shutdown().await;
     drop(ticking);
     let code = result?;
@@ -153,7 +155,7 @@ impl Demo {
     }
 
     /// The turn itself and what is left of it.
-    async fn turn(&self, agent: &Agent, line: &Line) -> Result<u8, Failure> {
+    async fn turn(&self, agent: &Agent, line: &Line, signals: &Signals) -> Result<u8, Failure> {
         outrigger_server::serve_plugins(agent);
         let plugins = agent.plugins();
         self.ground
@@ -162,7 +164,7 @@ impl Demo {
             quiet: true,
             ..RunArgs::default()
         };
-        let code = run::with_agent(agent, &args, PROMPT.to_owned(), None, line).await?;
+        let code = run::with_agent(Front::new(agent, &args, line, signals), PROMPT.to_owned(), None).await?;
         let Some(session) = run::last_session(agent)? else {
             return Ok(code);
         };

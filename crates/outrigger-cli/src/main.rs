@@ -5,7 +5,6 @@ mod completions;
 mod config;
 mod demo;
 mod doctor;
-mod interrupt;
 mod follow;
 mod input;
 mod interrupt;

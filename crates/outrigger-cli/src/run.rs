@@ -108,10 +108,39 @@ pub(crate) async fn with_agent(mut front: Front<'_>, message: String, model: Opt
         ..PromptInput::default()
     };
     let result = in_session(&mut front, &session, known, message, prompt).await;
+    // Whatever else kept it from beginning: nobody looks for a session without a word in it.
     if result.is_err() && !known && agent.store().messages(&session.id)?.is_empty() {
         agent.delete_session(&session.id).await?;
     }
     result.map_err(|failure| failure.in_session(&session.id))
+}
+
+/// Command, agent and model are there. Asked before a session is made for them, so that a mistyped name leaves nothing
+/// behind; the agent checks again, and has the last word.
+fn check(agent: &Agent, args: &RunArgs, chosen: Option<&str>, model: Option<&ModelRef>) -> Result<(), AgentError> {
+    let command = match &args.command {
+        Some(name) => Some(agent.commands().get(name).ok_or_else(|| AgentError::NoCommand {
+            name: name.clone(),
+            known: agent.commands().keys().cloned().collect(),
+        })?),
+        None => None,
+    };
+    let name = command.and_then(|c| c.agent.clone()).or(chosen.map(str::to_owned)).or_else(|| agent.default_agent());
+    let info = name.map(|name| {
+        agent.agents().get(&name).ok_or_else(|| AgentError::NoAgent {
+            known: agent.agents().values().filter(|a| !a.hidden).map(|a| a.name.clone()).collect(),
+            name,
+        })
+    });
+    let of_command = command.and_then(|c| c.model.as_deref()).and_then(ModelRef::parse);
+    let asked = of_command.as_ref().or(model).or(info.transpose()?.and_then(|a| a.model.as_ref()));
+    match asked {
+        Some(model) => agent.models().resolve(model)?,
+        // The session's own comes before the configured one.
+        None if args.resume || args.session.is_some() => return Ok(()),
+        None => agent.models().resolve(&agent.models().default_model()?)?,
+    };
+    Ok(())
 }
 
 async fn in_session(front: &mut Front<'_>, session: &Session, known: bool, message: String, mut prompt: PromptInput) -> Result<u8, Failure> {

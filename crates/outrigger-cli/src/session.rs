@@ -1,5 +1,7 @@
 //! `outrigger session`.
 
+use std::path::Path;
+
 use outrigger_agent::{Boot, Place, replay};
 use outrigger_kernel::merge::{Conversation, merge_all};
 use outrigger_protocol::event::Event;
@@ -35,7 +37,7 @@ pub(crate) async fn session(global: &Global, command: SessionCommand) -> Result<
             out(&format!("{text}\n"));
             Ok(0)
         }
-        SessionCommand::Delete { id } => delete(&store, &find(&store, &place, Some(id))?).await,
+        SessionCommand::Delete { id } => delete(&store, &boot.folders.data, &find(&store, &place, Some(id))?).await,
         SessionCommand::Verify { id, all } => verify(&store, &place, id, all),
         SessionCommand::Salvage { .. } => Ok(0),
     }
@@ -132,12 +134,8 @@ pub(crate) fn conversation(store: &Store, session: &Session, paint: Paint) -> Re
     Ok(text)
 }
 
-async fn delete(store: &Store, session: &Session) -> Result<u8, Failure> {
-    if store.open_turns()?.iter().any(|(_, id)| *id == session.id) {
-        let hint = "if its program is gone, `outrigger run -s ID` goes on with it";
-        return Err(Failure::new("agent.busy", format!("a turn of session `{}` is not finished", session.id), Some(hint.into())));
-    }
-    outrigger_agent::delete_session(store, &session.id).await?;
+async fn delete(store: &Store, data: &Path, session: &Session) -> Result<u8, Failure> {
+    outrigger_agent::delete_session(store, data, &session.id).await?;
     out(&format!("deleted {}\n", session.id));
     Ok(0)
 }

@@ -14,6 +14,7 @@ use tokio::time::{Instant, timeout_at};
 
 use crate::error::McpError;
 use crate::pending::Pending;
+use crate::secret::Secrets;
 use crate::sse::Events;
 use crate::wire::{self, Id, Incoming, MOST_BYTES};
 
@@ -37,6 +38,7 @@ struct Target {
     client: Client,
     url: String,
     headers: HeaderMap,
+    secrets: Secrets,
     state: Mutex<Session>,
 }
 
@@ -83,6 +85,7 @@ impl Http {
                 client,
                 url: url.to_owned(),
                 headers: sent,
+                secrets: Secrets::new(headers.values()),
                 state: Mutex::default(),
             },
             pending: Pending::default(),
@@ -338,9 +341,10 @@ impl Target {
     async fn refused(&self, mut response: Response) -> McpError {
         let status = response.status();
         let page = response.chunk().await.ok().flatten().unwrap_or_default();
-        let page = String::from_utf8_lossy(&page[..page.len().min(MOST_QUOTED)])
-            .trim()
-            .to_owned();
+        let page = self
+            .secrets
+            .hide(String::from_utf8_lossy(&page).into_owned());
+        let page: String = page.trim().chars().take(MOST_QUOTED).collect();
         let reason = if page.is_empty() {
             format!("HTTP {status}")
         } else {

@@ -19,6 +19,7 @@ mod link;
 mod name;
 mod pending;
 mod quota;
+mod secret;
 mod server;
 mod servers;
 mod sse;

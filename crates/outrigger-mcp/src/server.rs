@@ -15,6 +15,7 @@ use crate::content;
 use crate::error::McpError;
 use crate::http::Http;
 use crate::link::{About, Link, ToolInfo};
+use crate::secret::Secrets;
 use crate::stdio::{Program, Stdio};
 
 /// Longest start of a server that sets no timeout (the reference's).
@@ -380,6 +381,7 @@ impl Server {
                     command: command.clone(),
                     cwd,
                     env,
+                    secrets: Secrets::new(environment.values()),
                 };
                 Stdio::start(&self.name, &program, &self.around.spawner)
                     .await

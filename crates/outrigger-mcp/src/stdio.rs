@@ -18,6 +18,7 @@ use crate::error::McpError;
 use crate::lines::Lines;
 use crate::pending::{Pending, Ticket};
 use crate::quota::Quota;
+use crate::secret::Secrets;
 use crate::wire::{self, Incoming, MOST_BYTES};
 
 /// Messages that wait for a server which does not read.
@@ -37,12 +38,13 @@ const KEPT: usize = 5;
 const MOST_QUOTED: usize = 300;
 
 /// What to start.
-#[derive(Clone, Debug)]
 pub(crate) struct Program {
     pub(crate) command: Vec<String>,
     pub(crate) cwd: PathBuf,
     /// The whole environment.
     pub(crate) env: Vec<(OsString, OsString)>,
+    /// Taken out of what it prints.
+    pub(crate) secrets: Secrets,
 }
 
 /// A running server. It is killed, with all that it has started, when this is dropped.
@@ -57,6 +59,7 @@ pub(crate) struct Stdio {
 
 struct Shared {
     server: String,
+    secrets: Secrets,
     pending: Pending,
     stderr: Mutex<VecDeque<String>>,
     junk: Mutex<Option<(u64, String)>>,
@@ -94,6 +97,7 @@ impl Stdio {
         };
         let shared = Arc::new(Shared {
             server: server.to_owned(),
+            secrets: program.secrets.clone(),
             pending: Pending::default(),
             stderr: Mutex::default(),
             junk: Mutex::default(),
@@ -251,21 +255,22 @@ impl Shared {
     }
 
     fn junk(&self, bytes: &[u8]) {
-        let text = quote(bytes);
+        let text = quote(bytes, &self.secrets);
         tracing::debug!("[mcp:{}] no MCP message: {text}", self.server);
         let mut junk = self.junk.lock().unwrap_or_else(PoisonError::into_inner);
         junk.get_or_insert((0, text)).0 += 1;
     }
 }
 
-fn quote(bytes: &[u8]) -> String {
-    let cut = &bytes[..bytes.len().min(MOST_QUOTED)];
-    let text = String::from_utf8_lossy(cut);
-    let shown: String = text
-        .chars()
+/// The beginning of a line, for an error.
+fn quote(bytes: &[u8], secrets: &Secrets) -> String {
+    let text = String::from_utf8_lossy(&bytes[..bytes.len().min(STDERR_LINE)]);
+    // Hidden before it is cut, which might leave half of one.
+    let text = secrets.hide(text.into_owned());
+    let shown = text.trim().chars().take(MOST_QUOTED);
+    shown
         .map(|c| if c.is_control() { ' ' } else { c })
-        .collect();
-    shown.trim().to_owned()
+        .collect()
 }
 
 struct Pumps {
@@ -438,7 +443,9 @@ async fn listen(stderr: pipe::Receiver, shared: Arc<Shared>) {
         bytes
             .hold(u64::try_from(line.bytes.len()).unwrap_or(u64::MAX))
             .await;
-        let text = String::from_utf8_lossy(&line.bytes);
+        let text = shared
+            .secrets
+            .hide(String::from_utf8_lossy(&line.bytes).into_owned());
         let taken = logged.take(1);
         if taken.over > 0 {
             tracing::info!("[mcp:{}] ({} more lines)", shared.server, taken.over);
@@ -446,7 +453,7 @@ async fn listen(stderr: pipe::Receiver, shared: Arc<Shared>) {
         if taken.within {
             tracing::info!("[mcp:{}] {}", shared.server, text.trim_end());
         }
-        let quoted = quote(&line.bytes);
+        let quoted = quote(&line.bytes, &shared.secrets);
         if !quoted.is_empty() {
             let mut kept = shared.stderr.lock().unwrap_or_else(PoisonError::into_inner);
             if kept.len() == KEPT {

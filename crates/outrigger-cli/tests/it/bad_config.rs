@@ -32,7 +32,10 @@ fn malformed_opencode_json_is_named_with_line_and_column() {
 fn unknown_models_are_answered_with_near_ones() {
     let world = World::new([done()]);
     world.config(json!({ "provider": { "mock": { "models": { "mini-large": {}, "mini-small": {} } } } }));
-    insta::assert_snapshot!(refused(&world, &["-m", "mock/mini-larg", "hi"], 1), @"");
+    insta::assert_snapshot!(refused(&world, &["-m", "mock/mini-larg", "hi"], 1), @r#"
+    error: provider `mock` has no model `mini-larg`; near: `mini-large`, `mini-small` [model.unknown_model]
+      hint: check the name, or add it under `provider.mock.models["mini-larg"]` in opencode.json
+    "#);
     insta::assert_snapshot!(refused(&world, &["-m", "mok/m1", "hi"], 1), @r"
     error: unknown provider `mok`; near: `mock` [model.unknown_provider]
       hint: check the part before the first slash, or describe it under `provider.mok` in opencode.json (npm, options.baseURL, models)
@@ -42,7 +45,10 @@ fn unknown_models_are_answered_with_near_ones() {
       hint: write it as provider/model
     ");
     world.config(json!({ "model": "mock/mini" }));
-    insta::assert_snapshot!(refused(&world, &["hi"], 1), @"");
+    insta::assert_snapshot!(refused(&world, &["hi"], 1), @r#"
+    error: provider `mock` has no model `mini`; near: `mini-large`, `mini-small` [model.unknown_model]
+      hint: check the name, or add it under `provider.mock.models["mini"]` in opencode.json
+    "#);
     let sessions = world.cli(&["session", "list"]).ok().stdout;
     assert_eq!(sessions, "", "a model that is not there leaves no session behind");
 }

@@ -48,11 +48,19 @@ fn times_removed(text: &str) -> String {
 fn without_a_javascript_runtime() {
     let world = World::new([done()]);
     world.plugin("good", GOOD);
-    world.settings("[js]\ninstall = \"never\"\n");
     let path = path_without_runtimes(&world);
-    let (said, listed) = runs_without(&world, &[("PATH", &path), ("OUTRIGGER_BUN", "")]);
-    insta::assert_snapshot!(said, @"");
-    insta::assert_snapshot!(listed, @"");
+    let (said, listed) = runs_without(&world, &[("PATH", &path), ("OUTRIGGER_BUN", ""), ("OUTRIGGER_JS_INSTALL", "never")]);
+    insta::assert_snapshot!(said, @r"
+    ! plugin good failed: plugins need a JavaScript runtime: no JavaScript runtime found (looked for: settings, OUTRIGGER_BUN, OUTRIGGER_NODE, bun on PATH, HOME/.local/share/outrigger/bun/bin/bun, node on PATH) (while found)
+
+    > build · m1
+    ");
+    insta::assert_snapshot!(listed, @r"
+    failed       good
+                 from   file://PROJECT/.opencode/plugin/good.js
+                 cause  plugins need a JavaScript runtime: no JavaScript runtime found (looked for: settings, OUTRIGGER_BUN, OUTRIGGER_NODE, bun on PATH, HOME/.local/share/outrigger/bun/bin/bun, node on PATH) (while found) [plugin.no_runtime]
+                 hint   run `outrigger plugin setup` to install Bun (it fetches it from npm into the data folder)
+    ");
 }
 
 #[test]

@@ -29,9 +29,9 @@ fn worked() -> World {
 fn sessions_are_listed_shown_exported_and_deleted() {
     let world = worked();
     let _filters = filters().bind_to_scope();
-    insta::assert_snapshot!(world.cli(&["session", "list"]).ok().stdout, @"  DATE  Work");
+    insta::assert_snapshot!(world.cli(&["session", "list"]).ok().stdout, @"ses_ID  DATE  Work");
     insta::assert_snapshot!(world.plain(&world.cli(&["session", "show"]).ok().stdout), @r"
-      Work
+    ses_ID  Work
     PROJECT
 
     > do it
@@ -54,10 +54,10 @@ fn sessions_are_listed_shown_exported_and_deleted() {
     assert_eq!(exported["messages"].as_array().unwrap().len(), 4);
     let id = exported["info"]["id"].as_str().unwrap();
     assert_eq!(world.cli(&["session", "export", id]).ok().json(), exported);
-    insta::assert_snapshot!(world.cli(&["session", "delete", id]).ok().stdout, @"deleted");
+    insta::assert_snapshot!(world.cli(&["session", "delete", id]).ok().stdout, @"deleted ses_ID");
     assert_eq!(world.cli(&["session", "list"]).ok().stdout, "");
     insta::assert_snapshot!(world.cli(&["session", "show", id]).exited(1).stderr, @r"
-    error: there is no session `` [agent.no_session]
+    error: there is no session `ses_ID` [agent.no_session]
       hint: `outrigger session list` shows the sessions of this project
     ");
     insta::assert_snapshot!(world.plain(&world.cli(&["session", "show"]).exited(1).stderr), @"error: there is no session in PROJECT yet [agent.no_session]");

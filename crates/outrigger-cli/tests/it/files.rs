@@ -71,11 +71,11 @@ fn files_that_cannot_go_along() {
     std::fs::write(world.path("blob.bin"), [0xFF, 0xFE, 0x00, 0x80]).unwrap();
     let refused = |name: &str| world.plain(&world.run(&["-f", name, "--", "x"]).exited(1).stderr);
     insta::assert_snapshot!(refused("large.txt"), @r"
-    error: cannot attach large.txt: it is 307200 bytes long; let the agent read what it needs of it instead [agent.attachment]
+    error: cannot attach PROJECT/large.txt: it is longer than 256 KiB; let the agent read what it needs of it instead [agent.attachment]
     ");
-    insta::assert_snapshot!(refused("blob.bin"), @"error: cannot attach blob.bin: it is neither text nor an image [agent.attachment]");
+    insta::assert_snapshot!(refused("blob.bin"), @"error: cannot attach PROJECT/blob.bin: it is neither text nor an image [agent.attachment]");
     insta::assert_snapshot!(refused("missing.txt"), @r"
-    error: cannot attach missing.txt: No such file or directory (os error 2) [agent.attachment]
+    error: cannot attach PROJECT/missing.txt: No such file or directory (os error 2) [agent.attachment]
     ");
     assert_eq!(world.mock.all_requests().len(), 0);
     assert_eq!(world.cli(&["session", "list"]).ok().stdout, "", "no session for a message that was never said");

@@ -98,14 +98,16 @@ async fn reports_of_progress_put_the_deadline_off() {
 
 #[tokio::test]
 async fn a_crash_ends_the_call_with_its_cause_and_the_next_call_starts_the_server_again() {
-    let room = Room::one(node(&[])).await;
+    let mut entry = node(&[]);
+    entry["environment"] = json!({"TOKEN": "sk-very-secret"});
+    let room = Room::one(entry).await;
     let first = room.status("m").pid;
     let hang = room.tool("hang");
     let nothing = json!({});
     let (hung, crashed) = tokio::join!(hang.call(&nothing), room.call("crash", json!({})));
-    insta::assert_snapshot!(crashed.unwrap_err(), @"MCP server m ended (exit code 7); its last words: about to crash");
+    insta::assert_snapshot!(crashed.unwrap_err(), @"MCP server m ended (exit code 7); its last words: about to crash with ***");
     assert!(matches!(hung, Err(McpError::Closed { .. })), "{hung:?}");
-    insta::assert_snapshot!(room.cause("m"), @"Failed mcp.closed: MCP server m ended (exit code 7); its last words: about to crash");
+    insta::assert_snapshot!(room.cause("m"), @"Failed mcp.closed: MCP server m ended (exit code 7); its last words: about to crash with ***");
     // Its tools stay, so that the model may call it again; two calls at once make one new start.
     let say = room.tool("say");
     let (one, two) = (json!({"text": 1}), json!({"text": 2}));

@@ -21,7 +21,7 @@ const calls = {
   fail: () => ({ ...text('it went wrong'), isError: true }),
   big: () => text('x'.repeat(3 << 20)),
   heard: () => text(JSON.stringify(heard)),
-  crash: () => { console.error('about to crash'); process.exit(7) },
+  crash: () => { console.error(`about to crash with ${process.env.TOKEN}`); process.exit(7) },
 }
 
 function call(id, name, args, meta) {

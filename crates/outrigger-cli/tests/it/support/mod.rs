@@ -3,5 +3,5 @@
 mod mock;
 mod world;
 
-pub(crate) use mock::{Mock, Request, call, done, text, turn};
+pub(crate) use mock::{Mock, call, done, text, turn};
 pub(crate) use world::{Done, World, alive, bun, wait_until};

@@ -60,10 +60,6 @@ pub(crate) struct Running {
 }
 
 impl Running {
-    pub(crate) fn pid(&self) -> u32 {
-        self.child.id()
-    }
-
     pub(crate) fn signal(&self, signal: rustix::process::Signal) {
         let pid = rustix::process::Pid::from_raw(i32::try_from(self.child.id()).unwrap()).unwrap();
         rustix::process::kill_process(pid, signal).unwrap();
@@ -125,7 +121,6 @@ impl World {
             }},
         }).to_string());
         world.file("hello.txt", "hi there\n");
-        world.packages();
         world
     }
 
@@ -133,7 +128,7 @@ impl World {
     fn packages(&self) {
         let lock = include_bytes!(concat!(env!("CARGO_MANIFEST_DIR"), "/../outrigger-plugins/setup/package-lock.json"));
         let digest: String = sha2::Sha256::digest(lock).iter().take(6).map(|byte| format!("{byte:02x}")).collect();
-        let modules = self.home().join(".local/share/outrigger/modules").join(digest).join("node_modules");
+        let modules = self.store().with_file_name("modules").join(digest).join("node_modules");
         for (name, text) in [
             ("@opencode-ai/sdk/dist/index.js", "export const createOpencodeClient = () => ({})\n"),
             ("@opencode-ai/sdk/package.json", r#"{"name":"@opencode-ai/sdk","type":"module"}"#),
@@ -186,6 +181,7 @@ impl World {
 
     /// Writes a plugin that the project finds by itself.
     pub(crate) fn plugin(&self, name: &str, source: &str) -> PathBuf {
+        self.packages();
         self.file(&format!(".opencode/plugin/{name}.js"), source)
     }
 
