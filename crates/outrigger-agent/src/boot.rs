@@ -12,8 +12,8 @@ use outrigger_plugins::{Installer, PluginError, PluginSettings, Plugins, Progres
 use outrigger_sandbox::Spawner;
 use outrigger_sandbox::ledger::Ledger;
 use outrigger_store::{OpenReport, Store};
-use outrigger_tools::{FnTool, ToolContext, ToolError, ToolRuntime};
-use serde_json::{Value, json};
+use outrigger_tools::ToolRuntime;
+use serde_json::json;
 
 use crate::agents;
 use crate::ask::{Answering, Questions};
@@ -228,7 +228,7 @@ impl Agent {
         };
         let inner = Arc::new(inner);
         bridge.connect(&inner);
-        register_plugin_tools(&inner, &bridge);
+        crate::plugin_tools::register(&inner, &bridge);
         crate::mcp::bind(&inner).await;
         Ok(Self { inner })
     }
@@ -302,39 +302,6 @@ fn all_commands(config: &Loaded) -> BTreeMap<String, CommandInfo> {
         model: entry.model.clone(),
     });
     bundled.chain(configured).map(|command| (command.name.clone(), command)).collect()
-}
-
-/// Tools of plugins go through the same runtime as all others; one with a bundled tool's name replaces it.
-fn register_plugin_tools(inner: &Arc<Inner>, bridge: &Arc<Bridge>) {
-    for entry in inner.plugins.tools() {
-        let (owner, bridge, runner) = (Arc::downgrade(inner), Arc::clone(bridge), entry.runner);
-        let run = move |input: Value, ctx: ToolContext| {
-            let (owner, bridge, runner) = (owner.clone(), Arc::clone(&bridge), runner.clone());
-            async move {
-                let history = owner.upgrade().and_then(|inner| inner.store.messages(&ctx.call.session_id).ok());
-                let context = json!({
-                    "sessionID": ctx.call.session_id, "messageID": ctx.call.message_id, "callID": ctx.call.call_id,
-                    "agent": ctx.call.agent, "directory": ctx.directory, "worktree": ctx.worktree,
-                    "extra": {}, "messages": history.unwrap_or_default(),
-                });
-                let context = context.as_object().cloned().unwrap_or_default();
-                let mut entered = None;
-                let on_call = |number| entered = Some(bridge.enter(number, ctx.clone()));
-                let answer = runner.run(input, context, Some(ctx.cancel.receiver()), on_call).await;
-                drop(entered);
-                match answer {
-                    Ok(output) => Ok(output),
-                    Err(_) if ctx.cancel.is_cancelled() => Err(ToolError::Cancelled),
-                    // The model reads what the plugin said, as in the reference, without our words around it.
-                    Err(PluginError::Tool { message, .. }) => Err(ToolError::failed(message)),
-                    Err(error) => Err(ToolError::failed(error.to_string())),
-                }
-            }
-        };
-        if let Err(error) = inner.runtime.register(Arc::new(FnTool::new(entry.spec, run))) {
-            tracing::warn!("[plugin] {error}");
-        }
-    }
 }
 
 /// Installs what plugins need of npm ahead of their first use, Bun included where there is none, and says what is there.

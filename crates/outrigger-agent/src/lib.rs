@@ -20,6 +20,7 @@ mod mcp;
 mod model_task;
 mod observe;
 mod offer;
+mod plugin_tools;
 mod project;
 mod prompt;
 mod replay;

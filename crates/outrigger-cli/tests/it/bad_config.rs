@@ -16,7 +16,10 @@ fn refused(world: &World, args: &[&str], code: i32) -> String {
 #[test]
 fn malformed_opencode_json_is_named_with_line_and_column() {
     let world = World::new([done()]);
-    world.file("opencode.json", "{\n  \"model\": \"mock/m1\",\n  \"plugin\": [\"a\" \"b\"]\n}\n");
+    world.file(
+        "opencode.json",
+        "{\n  \"model\": \"mock/m1\",\n  \"plugin\": [\"a\" \"b\"]\n}\n",
+    );
     insta::assert_snapshot!(refused(&world, &["hi"], 2), @r"
     error: PROJECT/opencode.json:3:17: not valid JSON: expected comma [config.syntax]
       hint: put a comma between this entry and the one before it
@@ -31,7 +34,9 @@ fn malformed_opencode_json_is_named_with_line_and_column() {
 #[test]
 fn unknown_models_are_answered_with_near_ones() {
     let world = World::new([done()]);
-    world.config(json!({ "provider": { "mock": { "models": { "mini-large": {}, "mini-small": {} } } } }));
+    world.config(
+        json!({ "provider": { "mock": { "models": { "mini-large": {}, "mini-small": {} } } } }),
+    );
     insta::assert_snapshot!(refused(&world, &["-m", "mock/mini-larg", "hi"], 1), @r#"
     error: provider `mock` has no model `mini-larg`; near: `mini-large`, `mini-small` [model.unknown_model]
       hint: check the name, or add it under `provider.mock.models["mini-larg"]` in opencode.json
@@ -50,7 +55,10 @@ fn unknown_models_are_answered_with_near_ones() {
       hint: check the name, or add it under `provider.mock.models["mini"]` in opencode.json
     "#);
     let sessions = world.cli(&["session", "list"]).ok().stdout;
-    assert_eq!(sessions, "", "a model that is not there leaves no session behind");
+    assert_eq!(
+        sessions, "",
+        "a model that is not there leaves no session behind"
+    );
 }
 
 #[test]
@@ -72,7 +80,9 @@ fn unknown_settings_are_answered_with_a_suggestion() {
       hint: correct the text at this place; text values stand in double quotes
     ");
     world.settings("");
-    let done = world.run_with(&[("OUTRIGGER_DEADLINES_LOAD_MS", "0")], &["hi"]).exited(2);
+    let done = world
+        .run_with(&[("OUTRIGGER_DEADLINES_LOAD_MS", "0")], &["hi"])
+        .exited(2);
     insta::assert_snapshot!(done.stderr, @r#"
     error: OUTRIGGER_DEADLINES_LOAD_MS: setting `deadlines.load_ms`: expected a whole number from 1, found "0" [config.setting]
       hint: set `deadlines.load_ms` to a whole number from 1, or remove it

@@ -1,28 +1,70 @@
 //! Models that refuse, stall, break off or talk nonsense.
 
+use std::time::Duration;
+
 use serde_json::json;
 
 use crate::support::*;
 
 const KEY: &str = "sk-this-must-not-be-seen-0815";
 
+/// A plugin that writes down all that it is told of the configuration.
+const CURIOUS: &str = "
+import fs from 'node:fs'
+export const Curious = async ({ directory, serverUrl }) => {
+  const note = (value) => fs.appendFileSync(directory + '/noted.txt', JSON.stringify(value) + '\\n')
+  return {
+    config: async (config) => note(config),
+    'chat.params': async (input) => note(input),
+    'chat.message': async () => note(await (await fetch(new URL('/config', serverUrl))).json()),
+  }
+}";
+
 /// The key is in the header of the request, and in nothing that a person or a later program could read.
 #[test]
 fn a_wrong_key_is_told_and_the_key_never_shown() {
     let refusal = json!({ "status": 401, "error": format!("Incorrect API key provided: {KEY}") });
     let world = World::with(Mock::titled([refusal.clone()], refusal));
+    world.plugin("curious", CURIOUS);
     world.config(json!({ "provider": { "mock": { "options": { "apiKey": "{env:MY_KEY}" } } } }));
-    let done = world.run_with(&[("MY_KEY", KEY)], &["--print-logs", "--log-level", "DEBUG", "hi"]).exited(1);
-    let last = done.stderr.lines().filter(|line| line.starts_with("Error:")).collect::<Vec<_>>().join("\n");
+    let done = world
+        .run_with(
+            &[("MY_KEY", KEY)],
+            &["--print-logs", "--log-level", "DEBUG", "hi"],
+        )
+        .exited(1);
+    let last = done
+        .stderr
+        .lines()
+        .filter(|line| line.starts_with("Error:"))
+        .collect::<Vec<_>>()
+        .join("\n");
     insta::assert_snapshot!(world.plain(&last), @r"
     Error: provider `mock` refused the API key from `options.apiKey` in the configuration (status 401): Incorrect API key provided: [key removed]
     ");
     let request = world.mock.last();
-    assert_eq!(request.header("authorization"), Some(format!("Bearer {KEY}").as_str()));
+    assert_eq!(
+        request.header("authorization"),
+        Some(format!("Bearer {KEY}").as_str())
+    );
     assert!(!request.body.to_string().contains(KEY));
 
-    let mut seen = vec![("stderr", done.stderr), ("stdout", done.stdout)];
-    for args in [["session", "export"], ["session", "show"], ["config", "show"], ["config", "show --json"]] {
+    let noted = world.read("noted.txt");
+    assert!(
+        noted.lines().count() >= 3 && noted.contains("options"),
+        "{noted}"
+    );
+    let mut seen = vec![
+        ("what a plugin is told", noted),
+        ("stderr", done.stderr),
+        ("stdout", done.stdout),
+    ];
+    for args in [
+        ["session", "export"],
+        ["session", "show"],
+        ["config", "show"],
+        ["config", "show --json"],
+    ] {
         let args: Vec<&str> = args.iter().flat_map(|arg| arg.split(' ')).collect();
         let mut command = world.command(&args);
         command.env("MY_KEY", KEY);
@@ -31,9 +73,17 @@ fn a_wrong_key_is_told_and_the_key_never_shown() {
     for (what, text) in seen {
         assert!(!text.contains(KEY), "{what}:\n{text}");
     }
-    for file in std::fs::read_dir(world.store().parent().unwrap()).unwrap().flatten().filter(|f| f.path().is_file()) {
+    for file in std::fs::read_dir(world.store().parent().unwrap())
+        .unwrap()
+        .flatten()
+        .filter(|f| f.path().is_file())
+    {
         let bytes = std::fs::read(file.path()).unwrap();
-        assert!(!bytes.windows(KEY.len()).any(|part| part == KEY.as_bytes()), "{}", file.path().display());
+        assert!(
+            !bytes.windows(KEY.len()).any(|part| part == KEY.as_bytes()),
+            "{}",
+            file.path().display()
+        );
     }
     world.verify();
 }
@@ -68,7 +118,9 @@ fn a_model_that_stays_down_is_given_up() {
     assert_eq!(world.mock.requests().len(), 2);
     let nobody = World::new([]);
     nobody.settings("[models]\nmax_retries = 0\n");
-    nobody.config(json!({ "provider": { "mock": { "options": { "baseURL": "http://127.0.0.1:9/v1" } } } }));
+    nobody.config(
+        json!({ "provider": { "mock": { "options": { "baseURL": "http://127.0.0.1:9/v1" } } } }),
+    );
     let done = nobody.run(&["--title", "x", "hi"]).exited(1);
     insta::assert_snapshot!(done.stderr, @r"
 
@@ -94,7 +146,10 @@ fn a_model_that_stops_in_the_middle_of_its_answer() {
     Error: the answer of provider `mock` broke off: error reading a body from connection: unexpected EOF during chunk size line
     ");
     assert_eq!(world.parts("text")[1]["text"], "This is only the first h");
-    assert_eq!(world.run(&["-c", "go on"]).ok().stdout, "Here I am again.\n");
+    assert_eq!(
+        world.run(&["-c", "go on"]).ok().stdout,
+        "Here I am again.\n"
+    );
     world.verify();
 }
 
@@ -133,7 +188,13 @@ fn calls_that_cannot_be_made_are_answered() {
     ];
     let world = World::new([turn(calls), done()]);
     assert_eq!(world.run(&["hi"]).ok().stdout, "All done.\n");
-    let answers: Vec<String> = world.mock.last().texts("tool").iter().map(|text| text.lines().next().unwrap_or_default().to_owned()).collect();
+    let answers: Vec<String> = world
+        .mock
+        .last()
+        .texts("tool")
+        .iter()
+        .map(|text| text.lines().next().unwrap_or_default().to_owned())
+        .collect();
     insta::assert_snapshot!(answers.join("\n"), @r#"
     The arguments provided to the tool are invalid: Invalid input for tool bash: JSON parsing failed: EOF while parsing a value at line 1 column 29. Text: {"command": "touch ran.txt", 
     The arguments provided to the tool are invalid: Model tried to call unavailable tool 'no_such_tool'. Available tools: bash, edit, glob, grep, invalid, read, skill, task, todowrite, webfetch, write.
@@ -148,11 +209,26 @@ fn calls_that_cannot_be_made_are_answered() {
 #[test]
 fn a_tool_that_writes_100_mb() {
     let command = "yes 0123456789012345678901234567890123456789012345678901234567890123456789 | head -c 100000000";
-    let world = World::new([turn([call("bash", json!({ "command": command, "description": "much" }))]), done()]);
-    world.run(&["hi"]).ok();
+    let world = World::new([
+        turn([call(
+            "bash",
+            json!({ "command": command, "description": "much" }),
+        )]),
+        done(),
+    ]);
+    let running = world.start(world.command(&["run", "hi"]));
+    let mut peak = 0;
+    while world.mock.requests().len() < 2 && !running.is_over() {
+        peak = peak.max(running.peak_kib());
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    running.end().ok();
+    assert!(peak > 0 && peak < 90 * 1024, "{peak} KiB at most");
     let told = world.mock.last().texts("tool").remove(0);
     assert!(told.len() < 64 * 1024, "{} bytes for the model", told.len());
-    let kept = told.split(|c: char| c.is_whitespace() || "()\"`'".contains(c)).find(|word| word.contains("tool-output/"));
+    let kept = told
+        .split(|c: char| c.is_whitespace() || "()\"`'".contains(c))
+        .find(|word| word.contains("tool-output/"));
     let kept = std::path::PathBuf::from(kept.unwrap_or_else(|| panic!("{}", &told[..500])));
     assert!(kept.is_file(), "{}", kept.display());
     assert!(std::fs::metadata(world.store()).unwrap().len() < 4_000_000);
@@ -168,7 +244,15 @@ fn a_turn_that_never_ends_by_itself_is_ended() {
         world.settings("[agent]\nmax_steps = 3\n");
         let done = world.run(&["--title", "x", "hi"]).exited(code);
         let requests = world.mock.all_requests();
-        assert_eq!(requests.iter().map(|r| r.tools().is_empty()).collect::<Vec<_>>(), [false, false, true], "{}", done.stderr);
+        assert_eq!(
+            requests
+                .iter()
+                .map(|r| r.tools().is_empty())
+                .collect::<Vec<_>>(),
+            [false, false, true],
+            "{}",
+            done.stderr
+        );
         world.verify();
     }
 }

@@ -9,7 +9,9 @@ fn path_without_runtimes(world: &World) -> String {
     let bin = world.root().join("bin");
     std::fs::create_dir_all(&bin).unwrap();
     for program in ["sh", "bash", "git", "env", "cat"] {
-        let found = std::env::split_paths(&std::env::var_os("PATH").unwrap()).map(|dir| dir.join(program)).find(|path| path.is_file());
+        let found = std::env::split_paths(&std::env::var_os("PATH").unwrap())
+            .map(|dir| dir.join(program))
+            .find(|path| path.is_file());
         if let Some(found) = found {
             std::os::unix::fs::symlink(found, bin.join(program)).unwrap();
         }
@@ -28,17 +30,33 @@ fn runs_without(world: &World, variables: &[(&str, &str)]) -> (String, String) {
     let [run, list] = [&["run", "hi"], &["plugin", "list"]].map(|args| {
         let mut command = world.command(args);
         for (name, value) in variables {
-            if value.is_empty() { command.env_remove(name) } else { command.env(name, value) };
+            if value.is_empty() {
+                command.env_remove(name)
+            } else {
+                command.env(name, value)
+            };
         }
         world.start(command).end().ok()
     });
     assert_eq!(run.stdout, "All done.\n");
-    (world.plain(&run.stderr), times_removed(&world.plain(&list.stdout)))
+    (
+        world.plain(&run.stderr),
+        times_removed(&world.plain(&list.stdout)),
+    )
 }
 
 fn times_removed(text: &str) -> String {
     let words = |line: &str| -> String {
-        let cut = line.strip_suffix(" ms").and_then(|l| l.rsplit_once("  ")).map_or(line, |(rest, ms)| if ms.parse::<u64>().is_ok() { rest } else { line });
+        let cut = line
+            .strip_suffix(" ms")
+            .and_then(|l| l.rsplit_once("  "))
+            .map_or(line, |(rest, ms)| {
+                if ms.parse::<u64>().is_ok() {
+                    rest
+                } else {
+                    line
+                }
+            });
         cut.to_owned()
     };
     text.lines().map(words).collect::<Vec<_>>().join("\n")
@@ -49,7 +67,14 @@ fn without_a_javascript_runtime() {
     let world = World::new([done()]);
     world.plugin("good", GOOD);
     let path = path_without_runtimes(&world);
-    let (said, listed) = runs_without(&world, &[("PATH", &path), ("OUTRIGGER_BUN", ""), ("OUTRIGGER_JS_INSTALL", "never")]);
+    let (said, listed) = runs_without(
+        &world,
+        &[
+            ("PATH", &path),
+            ("OUTRIGGER_BUN", ""),
+            ("OUTRIGGER_JS_INSTALL", "never"),
+        ],
+    );
     insta::assert_snapshot!(said, @r"
     ! plugin good failed: plugins need a JavaScript runtime: no JavaScript runtime found (looked for: settings, OUTRIGGER_BUN, OUTRIGGER_NODE, bun on PATH, HOME/.local/share/outrigger/bun/bin/bun, node on PATH) (while found)
 
@@ -100,30 +125,55 @@ fn a_plugin_that_does_not_exist() {
                  from   file://PROJECT/.opencode/plugin/good.js
                  hooks  chat.message
     ");
-    assert!(world.mock.requests()[0].texts("user").concat().contains("good was here"));
+    assert!(
+        world.mock.requests()[0]
+            .texts("user")
+            .concat()
+            .contains("good was here")
+    );
 }
 
 #[test]
 fn a_plugin_with_a_syntax_error() {
     let world = World::new([done()]);
-    world.plugin("broken", "export const Broken = async () => ({\n  'chat.message': async ( => {},\n})\n");
+    world.plugin(
+        "broken",
+        "export const Broken = async () => ({\n  'chat.message': async ( => {},\n})\n",
+    );
     world.plugin("good", GOOD);
     let (said, listed) = runs_without(&world, &[]);
     for text in [&said, &listed] {
-        assert!(text.contains("broken") && !text.contains("plugin good"), "{text}");
+        assert!(
+            text.contains("broken") && !text.contains("plugin good"),
+            "{text}"
+        );
     }
     assert!(listed.contains("[plugin.import]"), "{listed}");
-    assert!(world.mock.requests()[0].texts("user").concat().contains("good was here"));
+    assert!(
+        world.mock.requests()[0]
+            .texts("user")
+            .concat()
+            .contains("good was here")
+    );
 }
 
 #[test]
 fn plugins_that_throw_or_export_nothing_useful() {
     let world = World::new([done()]);
     world.plugin("good", GOOD);
-    world.plugin("throws", "export const Throws = async () => { throw new Error('no database') }\n");
+    world.plugin(
+        "throws",
+        "export const Throws = async () => { throw new Error('no database') }\n",
+    );
     world.plugin("number", "export default 42\n");
-    world.plugin("undefined", "export const Undefined = async () => undefined\n");
-    world.plugin("exits", "export const Exits = async () => { process.exit(3) }\n");
+    world.plugin(
+        "undefined",
+        "export const Undefined = async () => undefined\n",
+    );
+    world.plugin(
+        "exits",
+        "export const Exits = async () => { process.exit(3) }\n",
+    );
     let (said, listed) = runs_without(&world, &[]);
     insta::assert_snapshot!(said, @r"
     ! plugin exits failed: plugin exits ended its process during server: the plugin process shared is gone (exit code 3) (while starting)
@@ -150,7 +200,12 @@ fn plugins_that_throw_or_export_nothing_useful() {
                  from   file://PROJECT/.opencode/plugin/undefined.js
                  cause  plugin undefined failed at hooks: export `Undefined` answered with undefined, not with hooks; it was dropped (while starting) [plugin.load]
     ");
-    assert!(world.mock.requests()[0].texts("user").concat().contains("good was here"));
+    assert!(
+        world.mock.requests()[0]
+            .texts("user")
+            .concat()
+            .contains("good was here")
+    );
 }
 
 #[test]
@@ -158,8 +213,14 @@ fn a_plugin_that_never_finishes_loading() {
     let world = World::new([done()]);
     world.settings("[deadlines]\nload_ms = 300\n");
     world.plugin("good", GOOD);
-    world.plugin("waits", "export const Waits = () => new Promise(() => { setInterval(() => {}, 1000) })\n");
-    world.plugin("spins", "export const Spins = async () => { for (;;) {} }\n");
+    world.plugin(
+        "waits",
+        "export const Waits = () => new Promise(() => { setInterval(() => {}, 1000) })\n",
+    );
+    world.plugin(
+        "spins",
+        "export const Spins = async () => { for (;;) {} }\n",
+    );
     let (said, listed) = runs_without(&world, &[]);
     insta::assert_snapshot!(said, @r"
     ! plugin spins failed: plugin spins did not finish its server within 300 ms (while starting)
@@ -180,7 +241,12 @@ fn a_plugin_that_never_finishes_loading() {
                  cause  plugin waits did not finish its server within 300 ms (while starting) [plugin.hung]
                  hint   raise the load deadline if the plugin is only slow
     ");
-    assert!(world.mock.requests()[0].texts("user").concat().contains("good was here"));
+    assert!(
+        world.mock.requests()[0]
+            .texts("user")
+            .concat()
+            .contains("good was here")
+    );
 }
 
 /// `--pure` loads none, whatever is configured.
@@ -190,6 +256,13 @@ fn pure_loads_no_plugin() {
     world.plugin("good", GOOD);
     let done = world.run(&["--pure", "hi"]).ok();
     assert_eq!(done.stdout, "All done.\n");
-    assert!(!world.mock.last().texts("user").concat().contains("good was here"));
+    assert!(
+        !world
+            .mock
+            .last()
+            .texts("user")
+            .concat()
+            .contains("good was here")
+    );
     insta::assert_snapshot!(world.cli(&["plugin", "list", "--pure"]).ok().stdout, @"no plugins (see `plugin` in opencode.json, or .opencode/plugin/)");
 }

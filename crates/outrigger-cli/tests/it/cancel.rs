@@ -12,30 +12,58 @@ const PATIENCE: Duration = Duration::from_secs(30);
 #[test]
 fn a_cancelled_tool_is_gone_and_the_session_goes_on() {
     let command = "echo $$ >> pids.txt; sleep 322 & echo $! >> pids.txt; wait";
-    let world = World::new([turn([call("bash", json!({ "command": command, "description": "waits" }))]), done()]);
+    let world = World::new([
+        turn([call(
+            "bash",
+            json!({ "command": command, "description": "waits" }),
+        )]),
+        done(),
+    ]);
     let running = world.start(world.command(&["run", "wait"]));
-    assert!(wait_until(PATIENCE, || world.lines("pids.txt").len() == 2), "{}", running.stderr());
+    assert!(
+        wait_until(PATIENCE, || world.lines("pids.txt").len() == 2),
+        "{}",
+        running.stderr()
+    );
     running.signal(Signal::INT);
     let ended = running.end().exited(130);
     assert!(ended.stderr.contains("cancelling"), "{}", ended.stderr);
-    let pids: Vec<u32> = world.lines("pids.txt").iter().filter_map(|pid| pid.parse().ok()).collect();
-    assert!(!pids.iter().any(|pid| alive(*pid)), "the tool's processes are gone when the run is over");
+    let pids: Vec<u32> = world
+        .lines("pids.txt")
+        .iter()
+        .filter_map(|pid| pid.parse().ok())
+        .collect();
+    assert!(
+        !pids.iter().any(|pid| alive(*pid)),
+        "the tool's processes are gone when the run is over"
+    );
     let state = &world.parts("tool")[0]["state"];
     insta::assert_snapshot!(format!("{}: {}", state["status"], state["error"]), @r#""error": "Tool execution aborted""#);
     assert_eq!(world.run(&["-c", "go on"]).ok().stdout, "All done.\n");
-    assert_eq!(world.mock.last().texts("tool").len(), 1, "the cancelled call has its result");
+    assert_eq!(
+        world.mock.last().texts("tool").len(),
+        1,
+        "the cancelled call has its result"
+    );
     world.verify();
 }
 
 #[test]
 fn a_cancelled_answer_is_kept_as_far_as_it_came() {
-    let world = World::new([json!({ "text": "This much came before the end", "stall": 3 }), done()]);
+    let world = World::new([
+        json!({ "text": "This much came before the end", "stall": 3 }),
+        done(),
+    ]);
     let running = world.start(world.command(&["run", "--format", "json", "--title", "x", "talk"]));
     assert!(wait_until(PATIENCE, || !world.mock.requests().is_empty()));
     std::thread::sleep(Duration::from_millis(200));
     running.signal(Signal::INT);
     let ended = running.end().exited(130);
-    let errors: Vec<_> = ended.lines().into_iter().filter(|line| line["type"] == "error").collect();
+    let errors: Vec<_> = ended
+        .lines()
+        .into_iter()
+        .filter(|line| line["type"] == "error")
+        .collect();
     assert_eq!(errors[0]["error"]["name"], "MessageAbortedError");
     assert_eq!(world.parts("text")[1]["text"], "This much came b");
     world.verify();
@@ -57,11 +85,24 @@ fn a_plugin_is_told_of_the_cancel() {
     let world = World::new([turn([call("wait", json!({}))]), done()]);
     world.plugin("slow", SLOW);
     let running = world.start(world.command(&["run", "wait"]));
-    assert!(wait_until(PATIENCE, || world.path("began.txt").exists()), "{}", running.stderr());
+    assert!(
+        wait_until(PATIENCE, || world.path("began.txt").exists()),
+        "{}",
+        running.stderr()
+    );
     running.signal(Signal::INT);
-    assert!(wait_until(Duration::from_millis(500), || world.path("aborted.txt").exists()), "{}", running.stderr());
+    assert!(
+        wait_until(Duration::from_millis(500), || world
+            .path("aborted.txt")
+            .exists()),
+        "{}",
+        running.stderr()
+    );
     running.end().exited(130);
-    assert!(world.path("disposed.txt").exists(), "one Ctrl-C lets plugins finish");
+    assert!(
+        world.path("disposed.txt").exists(),
+        "one Ctrl-C lets plugins finish"
+    );
     world.verify();
 }
 
@@ -70,25 +111,48 @@ fn twice_leaves_at_once() {
     let world = World::new([turn([call("wait", json!({}))]), done()]);
     world.plugin("slow", SLOW);
     let running = world.start(world.command(&["run", "wait"]));
-    assert!(wait_until(PATIENCE, || world.path("began.txt").exists()), "{}", running.stderr());
+    assert!(
+        wait_until(PATIENCE, || world.path("began.txt").exists()),
+        "{}",
+        running.stderr()
+    );
     running.signal(Signal::INT);
-    assert!(wait_until(PATIENCE, || world.path("aborted.txt").exists()), "{}", running.stderr());
+    assert!(
+        wait_until(PATIENCE, || world.path("aborted.txt").exists()),
+        "{}",
+        running.stderr()
+    );
     running.signal(Signal::INT);
     running.end().exited(130);
-    assert!(!world.path("disposed.txt").exists(), "the second one waits for nothing");
+    assert!(
+        !world.path("disposed.txt").exists(),
+        "the second one waits for nothing"
+    );
     world.verify();
 }
 
 #[test]
 fn sigterm_leaves_no_process_behind() {
     let world = World::with(Mock::new([turn([call("wait", json!({}))]), done()]).by_results());
-    world.plugin("slow", &SLOW.replace("fs.writeFileSync(directory + '/began.txt', '')", "fs.writeFileSync(directory + '/began.txt', String(process.pid))"));
+    world.plugin(
+        "slow",
+        &SLOW.replace(
+            "fs.writeFileSync(directory + '/began.txt', '')",
+            "fs.writeFileSync(directory + '/began.txt', String(process.pid))",
+        ),
+    );
     let running = world.start(world.command(&["run", "wait"]));
     let pid = || world.read("began.txt").parse::<u32>().ok();
-    assert!(wait_until(PATIENCE, || pid().is_some()), "{}", running.stderr());
+    assert!(
+        wait_until(PATIENCE, || pid().is_some()),
+        "{}",
+        running.stderr()
+    );
     running.signal(Signal::TERM);
     running.end().exited(143);
-    assert!(wait_until(Duration::from_secs(5), || !alive(pid().unwrap())));
+    assert!(wait_until(Duration::from_secs(5), || !alive(
+        pid().unwrap()
+    )));
     assert_eq!(world.run(&["-c", "go on"]).ok().stdout, "All done.\n");
     world.verify();
 }

@@ -17,8 +17,17 @@ fn filters() -> insta::Settings {
 
 fn worked() -> World {
     let world = World::new([
-        turn([call("read", json!({ "filePath": "hello.txt" })), call("bash", json!({ "command": "echo out; echo err >&2; exit 3", "description": "x" }))]),
-        turn([call("edit", json!({ "filePath": "hello.txt", "oldString": "there", "newString": "you" }))]),
+        turn([
+            call("read", json!({ "filePath": "hello.txt" })),
+            call(
+                "bash",
+                json!({ "command": "echo out; echo err >&2; exit 3", "description": "x" }),
+            ),
+        ]),
+        turn([call(
+            "edit",
+            json!({ "filePath": "hello.txt", "oldString": "there", "newString": "you" }),
+        )]),
         text("It is done."),
     ]);
     world.run(&["--title", "Work", "do", "it"]).ok();
@@ -62,7 +71,10 @@ fn sessions_are_listed_shown_exported_and_deleted() {
     ");
     insta::assert_snapshot!(world.plain(&world.cli(&["session", "show"]).exited(1).stderr), @"error: there is no session in PROJECT yet [agent.no_session]");
     let verified = world.verify();
-    assert!(verified.contains("hash chain intact"), "a deleted session stays in the log: {verified}");
+    assert!(
+        verified.contains("hash chain intact"),
+        "a deleted session stays in the log: {verified}"
+    );
 }
 
 #[test]
@@ -110,7 +122,10 @@ fn plugins_are_listed_with_what_they_bring() {
     ");
     let list = world.cli(&["plugin", "list", "--json"]).ok().json();
     let field = |n: usize, key: &str| list[n][key].clone();
-    assert_eq!((field(0, "stage"), field(1, "stage")), (json!("failed"), json!("active")));
+    assert_eq!(
+        (field(0, "stage"), field(1, "stage")),
+        (json!("failed"), json!("active"))
+    );
     assert_eq!(field(0, "cause")["code"], "plugin.not_found");
     assert_eq!(field(1, "tools"), json!(["sum"]));
 }
@@ -121,14 +136,25 @@ fn every_value_of_the_configuration_has_an_origin() {
     world.settings("[deadlines]\nload_ms = 4321\n");
     let user = world.home().join(".config/opencode");
     std::fs::create_dir_all(&user).unwrap();
-    std::fs::write(user.join("opencode.json"), "{ \"username\": \"ann\", \"model\": \"mock/old\" }").unwrap();
+    std::fs::write(
+        user.join("opencode.json"),
+        "{ \"username\": \"ann\", \"model\": \"mock/old\" }",
+    )
+    .unwrap();
     let mut command = world.command(&["config", "show"]);
     command.env("OUTRIGGER_DEADLINES_SLOW_MS", "99000");
     let shown = world.plain(&world.start(command).end().ok().stdout);
-    let lines: Vec<&str> = ["/model ", "model ", "username ", "deadlines.load_ms", "deadlines.slow_ms", "deadlines.fast_ms"]
-        .iter()
-        .flat_map(|key| shown.lines().filter(move |line| line.starts_with(key)))
-        .collect();
+    let lines: Vec<&str> = [
+        "/model ",
+        "model ",
+        "username ",
+        "deadlines.load_ms",
+        "deadlines.slow_ms",
+        "deadlines.fast_ms",
+    ]
+    .iter()
+    .flat_map(|key| shown.lines().filter(move |line| line.starts_with(key)))
+    .collect();
     insta::assert_snapshot!(lines.join("\n"), @r#"
     /model = "mock/m1"  (PROJECT/opencode.json:1:10)
     deadlines.load_ms = 4321  (PROJECT/outrigger.toml:2:11)
@@ -144,14 +170,22 @@ fn doctor_says_what_is_wrong() {
     let world = World::new([done()]);
     let well = world.cli(&["doctor"]).ok();
     for line in ["ok   config", "ok   model", "note store"] {
-        assert!(well.stdout.contains(line), "{line} is not in:\n{}", well.stdout);
+        assert!(
+            well.stdout.contains(line),
+            "{line} is not in:\n{}",
+            well.stdout
+        );
     }
     world.config(json!({ "plugin": ["./missing.js"] }));
     let ill = world.cli(&["doctor"]).exited(1);
     assert!(ill.stdout.contains("bad  plugin"), "{}", ill.stdout);
     world.file("opencode.json", "{");
     let ill = world.cli(&["doctor"]).exited(1);
-    assert!(ill.stdout.contains("bad  config") && ill.stdout.contains("opencode.json:1:1"), "{}", ill.stdout);
+    assert!(
+        ill.stdout.contains("bad  config") && ill.stdout.contains("opencode.json:1:1"),
+        "{}",
+        ill.stdout
+    );
 }
 
 #[test]
@@ -159,9 +193,15 @@ fn completions_for_every_shell() {
     let world = World::new([]);
     for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
         let script = world.cli(&["completions", shell]).ok().stdout;
-        assert!(script.contains("outrigger") && script.contains("salvage"), "{shell}");
+        assert!(
+            script.contains("outrigger") && script.contains("salvage"),
+            "{shell}"
+        );
     }
     let bash = world.cli(&["completions", "bash"]).ok().stdout;
     world.file("completions.sh", &bash);
-    world.start(world.script("bash", &["-n", "completions.sh"])).end().ok();
+    world
+        .start(world.script("bash", &["-n", "completions.sh"]))
+        .end()
+        .ok();
 }

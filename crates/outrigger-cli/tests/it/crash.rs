@@ -16,14 +16,21 @@ const UNKNOWN: &str = "interrupted, outcome unknown";
 /// A turn with a tool that changes nothing and one that does.
 fn world() -> World {
     let effect = json!({ "command": "echo did >> effects.txt", "description": "leaves a trace" });
-    let turns = [turn([call("read", json!({ "filePath": "hello.txt" }))]), turn([call("bash", effect)]), done()];
+    let turns = [
+        turn([call("read", json!({ "filePath": "hello.txt" }))]),
+        turn([call("bash", effect)]),
+        done(),
+    ];
     World::with(Mock::new(turns).by_results())
 }
 
 /// Kills a run at the n-th pass of a point and goes on with it; false when the run never came there.
 fn kill_and_go_on(world: &World, options: &[&str], point: &str, n: usize) -> bool {
     let what = format!("{point}:{n}");
-    let killed = world.run_with(&[("OUTRIGGER_FAULT", &what)], &[options, &["do", "it"]].concat());
+    let killed = world.run_with(
+        &[("OUTRIGGER_FAULT", &what)],
+        &[options, &["do", "it"]].concat(),
+    );
     if killed.code == 0 {
         return false;
     }
@@ -33,7 +40,11 @@ fn kill_and_go_on(world: &World, options: &[&str], point: &str, n: usize) -> boo
         0 => {}
         // Killed before the turn was stored, or behind its last step: there is nothing to go on with, and it says so.
         2 => {
-            assert!(resumed.stderr.contains("nothing to say"), "{what}: {}", resumed.stderr);
+            assert!(
+                resumed.stderr.contains("nothing to say"),
+                "{what}: {}",
+                resumed.stderr
+            );
             if world.mock.requests().is_empty() {
                 world.run(&[options, &["do", "it"]].concat()).ok();
             }
@@ -47,18 +58,34 @@ fn kill_and_go_on(world: &World, options: &[&str], point: &str, n: usize) -> boo
 /// The turn came to its end, no call was lost or doubled, and the command ran at most once.
 fn check(world: &World, what: &str) {
     let texts = world.parts("text");
-    assert_eq!(texts.last().map(|p| &p["text"]), Some(&json!("All done.")), "{what}: {texts:?}");
+    assert_eq!(
+        texts.last().map(|p| &p["text"]),
+        Some(&json!("All done.")),
+        "{what}: {texts:?}"
+    );
     let last = world.mock.last();
     let results = last.texts("tool");
     assert_eq!(results.len(), 2, "{what}: {results:?}");
     let ran = world.lines("effects.txt").len();
     let in_flight = results[1].contains(UNKNOWN);
-    assert!(if in_flight { ran <= 1 } else { ran == 1 }, "{what}: ran {ran} times, the model was told {:?}", results[1]);
-    assert!(results[0].contains("hi there"), "{what}: a tool that changes nothing is run again: {:?}", results[0]);
+    assert!(
+        if in_flight { ran <= 1 } else { ran == 1 },
+        "{what}: ran {ran} times, the model was told {:?}",
+        results[1]
+    );
+    assert!(
+        results[0].contains("hi there"),
+        "{what}: a tool that changes nothing is run again: {:?}",
+        results[0]
+    );
     for request in world.mock.requests() {
         let (calls, answers) = request.call_ids();
         assert_eq!(calls, answers, "{what}: every call has its one result");
-        assert_eq!(calls.iter().collect::<BTreeSet<_>>().len(), calls.len(), "{what}: {calls:?}");
+        assert_eq!(
+            calls.iter().collect::<BTreeSet<_>>().len(),
+            calls.len(),
+            "{what}: {calls:?}"
+        );
     }
     world.verify();
 }
@@ -110,30 +137,112 @@ fn a_call_in_flight_is_reported_with_its_outcome_unknown() {
     for (point, ran) in [("tool.before_run", 0), ("tool.after_run", 1)] {
         let world = world();
         assert!(kill_and_go_on(&world, &["--pure"], point, 2));
-        assert!(world.mock.last().texts("tool")[1].contains(UNKNOWN), "{point}");
+        assert!(
+            world.mock.last().texts("tool")[1].contains(UNKNOWN),
+            "{point}"
+        );
         assert_eq!(world.lines("effects.txt").len(), ran, "{point}");
         let shown = world.cli(&["session", "show"]).ok().stdout;
         assert!(shown.contains(UNKNOWN), "{shown}");
     }
 }
 
+/// Two that want to go on with the same turn: one does it, the other one is told.
+#[test]
+fn an_interrupted_turn_is_gone_on_with_once() {
+    let world = world();
+    world
+        .run_with(
+            &[("OUTRIGGER_FAULT", "turn.after_step:5")],
+            &["--pure", "do it"],
+        )
+        .exited(KILLED);
+    let both: Vec<_> = (0..2)
+        .map(|_| world.start(world.command(&["run", "--pure", "-c"])))
+        .collect();
+    let codes: Vec<i32> = both.into_iter().map(|run| run.end().code).collect();
+    // The second one comes while the first is at work (1) or when nothing is left to do (2).
+    assert!(
+        codes.contains(&0) && codes.iter().all(|code| [0, 1, 2].contains(code)) && codes != [0, 0],
+        "{codes:?}"
+    );
+    check(&world, "two at once");
+}
+
+#[test]
+fn a_subagent_that_was_killed_is_reported_to_its_parent() {
+    let task = call(
+        "task",
+        json!({ "description": "sub job", "prompt": "work", "subagent_type": "general" }),
+    );
+    let effect = call(
+        "bash",
+        json!({ "command": "echo did >> effects.txt", "description": "x" }),
+    );
+    let world = World::new([turn([task]), turn([effect]), done()]);
+    world
+        .run_with(
+            &[("OUTRIGGER_FAULT", "tool.after_run:1")],
+            &["--pure", "delegate"],
+        )
+        .exited(KILLED);
+    assert_eq!(world.run(&["--pure", "-c"]).ok().stdout, "All done.\n");
+    assert!(
+        world.mock.last().texts("tool")[0].contains(UNKNOWN),
+        "{:?}",
+        world.mock.last().texts("tool")
+    );
+    assert_eq!(world.lines("effects.txt").len(), 1);
+    world.verify();
+}
+
 const PID: &str = "
 import fs from 'node:fs'
 export const Pid = async ({ directory }) => {
   fs.appendFileSync(directory + '/pids.txt', process.pid + '\\n')
-  return { 'tool.execute.before': async () => {} }
+  return {
+    'chat.message': async () => fs.appendFileSync(directory + '/messages.txt', 'seen\\n'),
+    'tool.execute.before': async () => {},
+  }
 }";
+
+/// A hook that may have run is not run again.
+#[test]
+fn a_message_is_shown_to_plugins_once_however_often_the_host_dies() {
+    for n in 1..=4 {
+        let world = world();
+        world.plugin("pid", PID);
+        kill_and_go_on(&world, &[], "turn.after_step", n);
+        let seen = world.lines("messages.txt").len();
+        assert!(
+            seen <= 1,
+            "killed after step {n}, the message was shown {seen} times"
+        );
+    }
+}
 
 /// Beside SIGKILL nothing of the host runs any more, so that the kernel has to end its plugins.
 #[test]
 fn plugin_processes_do_not_outlive_a_killed_host() {
-    for point in ["model.before_call", "tool.before_run:2", "turn.after_step:4"] {
+    for point in [
+        "model.before_call",
+        "tool.before_run:2",
+        "turn.after_step:4",
+    ] {
         let world = world();
         world.plugin("pid", PID);
-        world.run_with(&[("OUTRIGGER_FAULT", point)], &["do it"]).exited(KILLED);
-        let pids: Vec<u32> = world.lines("pids.txt").iter().filter_map(|pid| pid.parse().ok()).collect();
+        world
+            .run_with(&[("OUTRIGGER_FAULT", point)], &["do it"])
+            .exited(KILLED);
+        let pids: Vec<u32> = world
+            .lines("pids.txt")
+            .iter()
+            .filter_map(|pid| pid.parse().ok())
+            .collect();
         assert!(!pids.is_empty(), "{point}: the plugin was never loaded");
-        let gone = wait_until(Duration::from_secs(5), || !pids.iter().any(|pid| alive(*pid)));
+        let gone = wait_until(Duration::from_secs(5), || {
+            !pids.iter().any(|pid| alive(*pid))
+        });
         assert!(gone, "{point}: {pids:?}");
         world.run(&["-c"]).ok();
         check(&world, point);
@@ -145,17 +254,48 @@ fn plugin_processes_do_not_outlive_a_killed_host() {
 #[test]
 fn nothing_outlives_a_host_killed_in_the_middle_of_a_tool() {
     let command = "echo $$ >> pids.txt; sleep 321 & echo $! >> pids.txt; wait";
-    let turns = [turn([call("bash", json!({ "command": command, "description": "waits" }))]), done()];
+    let turns = [
+        turn([call(
+            "bash",
+            json!({ "command": command, "description": "waits" }),
+        )]),
+        done(),
+    ];
     let world = World::with(Mock::new(turns).by_results());
-    world.plugin("pid", &PID.replace("return", "setInterval(() => {}, 1)\n  return"));
+    world.plugin(
+        "pid",
+        &PID.replace("return", "setInterval(() => {}, 1)\n  return"),
+    );
     let running = world.start(world.command(&["run", "wait"]));
-    assert!(wait_until(Duration::from_secs(30), || world.lines("pids.txt").len() == 3), "{}", running.stderr());
+    assert!(
+        wait_until(Duration::from_secs(30), || world.lines("pids.txt").len()
+            == 3),
+        "{}",
+        running.stderr()
+    );
     running.signal(Signal::KILL);
     running.end().exited(KILLED);
-    let pids: Vec<u32> = world.lines("pids.txt").iter().filter_map(|pid| pid.parse().ok()).collect();
-    let left = |pids: &[u32]| pids.iter().copied().filter(|pid| alive(*pid)).collect::<Vec<_>>();
-    assert!(wait_until(Duration::from_secs(5), || left(&pids[..2]).is_empty()), "{pids:?}, left {:?}", left(&pids));
+    let pids: Vec<u32> = world
+        .lines("pids.txt")
+        .iter()
+        .filter_map(|pid| pid.parse().ok())
+        .collect();
+    let left = |pids: &[u32]| {
+        pids.iter()
+            .copied()
+            .filter(|pid| alive(*pid))
+            .collect::<Vec<_>>()
+    };
+    assert!(
+        wait_until(Duration::from_secs(5), || left(&pids[..2]).is_empty()),
+        "{pids:?}, left {:?}",
+        left(&pids)
+    );
     world.run(&["-c"]).ok();
     assert!(world.mock.last().texts("tool")[0].contains(UNKNOWN));
-    assert!(wait_until(Duration::from_secs(5), || left(&pids).is_empty()), "{pids:?}, left {:?}", left(&pids));
+    assert!(
+        wait_until(Duration::from_secs(5), || left(&pids).is_empty()),
+        "{pids:?}, left {:?}",
+        left(&pids)
+    );
 }

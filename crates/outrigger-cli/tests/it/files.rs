@@ -6,7 +6,10 @@ use crate::support::*;
 
 /// The content of the last user message of the request, as sent.
 fn content(world: &World) -> Value {
-    let messages = world.mock.last().body["messages"].as_array().cloned().unwrap();
+    let messages = world.mock.last().body["messages"]
+        .as_array()
+        .cloned()
+        .unwrap();
     messages.iter().rev().find(|m| m["role"] == "user").unwrap()["content"].clone()
 }
 
@@ -47,11 +50,18 @@ fn an_image_is_sent_as_an_image() {
     let world = World::new([done()]);
     let vision = json!({ "attachment": true, "modalities": { "input": ["text", "image"], "output": ["text"] } });
     world.config(json!({ "provider": { "mock": { "models": { "m1": vision } } } }));
-    let png = [0x89, b'P', b'N', b'G', b'\r', b'\n', 0x1A, b'\n', 0, 0, 0, 13];
+    let png = [
+        0x89, b'P', b'N', b'G', b'\r', b'\n', 0x1A, b'\n', 0, 0, 0, 13,
+    ];
     std::fs::write(world.path("dot.png"), png).unwrap();
     world.run(&["-f", "dot.png", "--", "what is it?"]).ok();
     let sent = content(&world);
-    let urls: Vec<&str> = sent.as_array().unwrap().iter().filter_map(|p| p["image_url"]["url"].as_str()).collect();
+    let urls: Vec<&str> = sent
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter_map(|p| p["image_url"]["url"].as_str())
+        .collect();
     assert_eq!(urls, ["data:image/png;base64,iVBORw0KGgoAAAAN"], "{sent}");
 }
 
@@ -59,9 +69,14 @@ fn an_image_is_sent_as_an_image() {
 fn several_files_with_one_message() {
     let world = World::new([done()]);
     world.file("b.txt", "the second\n");
-    world.run(&["-f", "hello.txt", "-f", "b.txt", "--", "both"]).ok();
+    world
+        .run(&["-f", "hello.txt", "-f", "b.txt", "--", "both"])
+        .ok();
     let text = world.mock.last().texts("user").join("\n");
-    assert!(text.contains("hi there") && text.contains("the second") && text.contains("both"), "{text}");
+    assert!(
+        text.contains("hi there") && text.contains("the second") && text.contains("both"),
+        "{text}"
+    );
 }
 
 #[test]
@@ -78,5 +93,9 @@ fn files_that_cannot_go_along() {
     error: cannot attach PROJECT/missing.txt: No such file or directory (os error 2) [agent.attachment]
     ");
     assert_eq!(world.mock.all_requests().len(), 0);
-    assert_eq!(world.cli(&["session", "list"]).ok().stdout, "", "no session for a message that was never said");
+    assert_eq!(
+        world.cli(&["session", "list"]).ok().stdout,
+        "",
+        "no session for a message that was never said"
+    );
 }

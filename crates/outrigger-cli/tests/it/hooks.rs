@@ -22,38 +22,79 @@ fn plugins_compose_in_load_order() {
         )
     };
     let nothing = "export const P = async () => ({ 'chat.message': async () => {}, 'tool.execute.before': async () => {}, 'tool.execute.after': async () => {} })";
-    for (name, source) in [("a", adds("a")), ("b", nothing.to_owned()), ("c", adds("c")), ("d", adds("d"))] {
+    for (name, source) in [
+        ("a", adds("a")),
+        ("b", nothing.to_owned()),
+        ("c", adds("c")),
+        ("d", adds("d")),
+    ] {
         world.plugin(name, &source);
     }
     world.settings("[plugins.d]\npriority = 10\n[plugins.c]\nisolation = \"own\"\n");
     world.run(&["hi"]).ok();
     assert_eq!(world.mock.last().texts("user"), ["hi d a c"]);
     assert_eq!(world.lines("out.txt"), ["base", "d", "a", "c"]);
-    assert!(world.mock.last().texts("tool")[0].ends_with("[d][a][c]"), "{:?}", world.mock.last().texts("tool"));
+    assert!(
+        world.mock.last().texts("tool")[0].ends_with("[d][a][c]"),
+        "{:?}",
+        world.mock.last().texts("tool")
+    );
 }
 
 /// Plugins of the configuration come first, in its order, with their options; then those that the project finds itself.
 #[test]
 fn all_forms_of_modules_load_in_order() {
     let world = World::new([done()]);
-    let mark = |name: &str| format!("{{ 'chat.message': async (_, o) => {{ o.parts[0].text += ' {name}' }} }}");
-    world.file("plugs/named.js", &format!("export const Named = async () => ({})\n", mark("named")));
-    world.file("plugs/default.js", &format!("export default async () => ({})\n", mark("default")));
-    world.file("plugs/module.js", &format!("export default {{ id: 'mod', server: async (_, options) => ({}) }}\n", mark("' + options.word + '")));
-    world.file("plugs/package/package.json", r#"{"name":"@scope/pack","version":"1.0.0","type":"module","main":"index.js"}"#);
-    world.file("plugs/package/index.js", &format!("export const Pack = async () => ({})\n", mark("pack")));
-    world.plugin("auto", &format!("export const Auto = async () => ({})\n", mark("auto")));
+    let mark = |name: &str| {
+        format!("{{ 'chat.message': async (_, o) => {{ o.parts[0].text += ' {name}' }} }}")
+    };
+    world.file(
+        "plugs/named.js",
+        &format!("export const Named = async () => ({})\n", mark("named")),
+    );
+    world.file(
+        "plugs/default.js",
+        &format!("export default async () => ({})\n", mark("default")),
+    );
+    world.file(
+        "plugs/module.js",
+        &format!(
+            "export default {{ id: 'mod', server: async (_, options) => ({}) }}\n",
+            mark("' + options.word + '")
+        ),
+    );
+    world.file(
+        "plugs/package/package.json",
+        r#"{"name":"@scope/pack","version":"1.0.0","type":"module","main":"index.js"}"#,
+    );
+    world.file(
+        "plugs/package/index.js",
+        &format!("export const Pack = async () => ({})\n", mark("pack")),
+    );
+    world.plugin(
+        "auto",
+        &format!("export const Auto = async () => ({})\n", mark("auto")),
+    );
     let url = format!("file://{}", world.path("plugs/default.js").display());
     world.config(json!({ "plugin": ["./plugs/named.js", url, ["./plugs/module.js", { "word": "module" }], "./plugs/package"] }));
     for _ in 0..2 {
         world.run(&["hi"]).ok();
-        assert_eq!(world.mock.last().texts("user"), ["hi named default module pack auto"]);
+        assert_eq!(
+            world.mock.last().texts("user"),
+            ["hi named default module pack auto"]
+        );
     }
 }
 
 #[test]
 fn a_throw_before_a_tool_stops_it_and_the_model_reads_why() {
-    let world = World::new([turn([bash("touch ran.txt"), call("read", json!({ "filePath": "hello.txt" }))]), done()]);
+    let world = World::new([
+        turn([
+            bash("touch ran.txt"),
+            call("read", json!({ "filePath": "hello.txt" })),
+        ]),
+        done(),
+    ]);
     world.plugin("guard", "export const Guard = async () => ({ 'tool.execute.before': async (i) => { if (i.tool === 'bash') throw new Error('no shells on Sundays') } })");
     assert_eq!(world.run(&["hi"]).ok().stdout, "All done.\n");
     assert!(!world.path("ran.txt").exists());
@@ -93,18 +134,31 @@ export const Adds = async () => ({
     assert_eq!(user["info"]["ticket"], json!({ "id": 7 }));
     assert_eq!(user["parts"][0]["metadata"], json!({ "from": "plugin" }));
     let state = &world.parts("tool")[0]["state"];
-    assert_eq!((&state["metadata"]["lint"], &state["title"]), (&json!(["ok"]), &json!("renamed")));
+    assert_eq!(
+        (&state["metadata"]["lint"], &state["title"]),
+        (&json!(["ok"]), &json!("renamed"))
+    );
     let request = world.mock.last();
     assert_eq!(request.body["temperature"], 0.25);
     assert_eq!(request.header("x-trace"), Some("abc"));
-    assert!(request.body.to_string().contains("custom_option"), "{}", request.body);
+    assert!(
+        request.body.to_string().contains("custom_option"),
+        "{}",
+        request.body
+    );
     world.verify();
 }
 
 #[test]
 fn identifiers_of_calls_are_kept_and_never_come_twice() {
     let named = |id: &str| json!({ "name": "glob", "args": { "pattern": "*.txt" }, "id": id });
-    let world = World::new([turn([named("call_mine"), named("call_other")]), turn([named("call_mine")]), done(), turn([named("call_mine")]), done()]);
+    let world = World::new([
+        turn([named("call_mine"), named("call_other")]),
+        turn([named("call_mine")]),
+        done(),
+        turn([named("call_mine")]),
+        done(),
+    ]);
     world.run(&["hi"]).ok();
     let (calls, results) = world.mock.last().call_ids();
     assert_eq!(calls[..2], ["call_mine", "call_other"]);
@@ -127,15 +181,36 @@ fn events_come_in_order_from_created_to_idle() {
     let world = World::new([turn([bash("echo hi")]), done()]);
     world.plugin("events", EVENTS);
     world.run(&["hi"]).ok();
-    let events: Vec<Value> = world.lines("events.jsonl").iter().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let events: Vec<Value> = world
+        .lines("events.jsonl")
+        .iter()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
     let names: Vec<&str> = events.iter().filter_map(|e| e["type"].as_str()).collect();
-    let at = |name: &str| names.iter().position(|n| *n == name).unwrap_or_else(|| panic!("{name} is not among {names:?}"));
-    let order = ["session.created", "message.updated", "message.part.updated", "session.idle"].map(at);
+    let at = |name: &str| {
+        names
+            .iter()
+            .position(|n| *n == name)
+            .unwrap_or_else(|| panic!("{name} is not among {names:?}"))
+    };
+    let order = [
+        "session.created",
+        "message.updated",
+        "message.part.updated",
+        "session.idle",
+    ]
+    .map(at);
     assert!(order.is_sorted(), "{names:?}");
     assert_eq!(names.iter().filter(|n| **n == "session.idle").count(), 1);
-    let states: Vec<&str> = events.iter().filter_map(|e| e["properties"]["part"]["state"]["status"].as_str()).collect();
+    let states: Vec<&str> = events
+        .iter()
+        .filter_map(|e| e["properties"]["part"]["state"]["status"].as_str())
+        .collect();
     let position = |status: &str| states.iter().position(|s| *s == status).unwrap();
-    assert!(position("pending") < position("running") && position("running") < position("completed"), "{states:?}");
+    assert!(
+        position("pending") < position("running") && position("running") < position("completed"),
+        "{states:?}"
+    );
 }
 
 const TRACE: &str = "
@@ -154,13 +229,25 @@ export const Trace = async ({ directory }) => {
 /// Hooks fire for the bundled agents and for what their subagents do.
 #[test]
 fn hooks_reach_subagents_and_shells() {
-    let task = call("task", json!({ "description": "sub job", "prompt": "say sub", "subagent_type": "general" }));
-    let world = World::new([turn([task]), turn([bash("echo env=$FROM_PLUGIN > env.txt")]), text("sub says done"), done()]);
+    let task = call(
+        "task",
+        json!({ "description": "sub job", "prompt": "say sub", "subagent_type": "general" }),
+    );
+    let world = World::new([
+        turn([task]),
+        turn([bash("echo env=$FROM_PLUGIN > env.txt")]),
+        text("sub says done"),
+        done(),
+    ]);
     world.plugin("trace", TRACE);
     assert_eq!(world.run(&["hi"]).ok().stdout, "All done.\n");
     assert_eq!(world.read("env.txt"), "env=ses_\n");
     assert!(world.mock.last().texts("tool")[0].contains("sub says done"));
-    let trace: Vec<String> = world.lines("trace.txt").into_iter().filter(|l| !l.ends_with(" title")).collect();
+    let trace: Vec<String> = world
+        .lines("trace.txt")
+        .into_iter()
+        .filter(|l| !l.ends_with(" title"))
+        .collect();
     insta::assert_snapshot!(trace.join("\n"), @r"
     chat.message build
     chat.params build
@@ -201,7 +288,13 @@ export const Tools = async ({ serverUrl }) => ({ tool: {
 /// A plugin is entered again while a call of its own is open: its tool prompts a child session, whose hooks are its own.
 #[test]
 fn tools_of_plugins_may_ask_report_and_prompt() {
-    let world = World::new([turn([call("report", json!({}))]), turn([call("child", json!({}))]), text("hello from the child"), turn([call("careful", json!({}))]), done()]);
+    let world = World::new([
+        turn([call("report", json!({}))]),
+        turn([call("child", json!({}))]),
+        text("hello from the child"),
+        turn([call("careful", json!({}))]),
+        done(),
+    ]);
     world.config(json!({ "permission": { "careful": "ask" } }));
     world.plugin("tools", TOOLS);
     let done = world.run(&["--auto", "hi"]).ok();
@@ -211,7 +304,12 @@ fn tools_of_plugins_may_ask_report_and_prompt() {
     child said: hello from the child
     it was allowed
     ");
-    assert!(world.mock.requests()[2].texts("user").concat().contains("child prompt!"));
+    assert!(
+        world.mock.requests()[2]
+            .texts("user")
+            .concat()
+            .contains("child prompt!")
+    );
     world.verify();
 }
 
@@ -221,7 +319,11 @@ fn a_tool_of_a_plugin_that_asks_is_refused_without_a_terminal() {
     world.config(json!({ "permission": { "careful": "ask" } }));
     world.plugin("tools", TOOLS);
     let done = world.run(&["hi"]);
-    assert!(done.stderr.contains("Permission was not given"), "{}", done.stderr);
+    assert!(
+        done.stderr.contains("Permission was not given"),
+        "{}",
+        done.stderr
+    );
     assert_eq!(world.parts("tool")[0]["state"]["status"], "error");
 }
 
@@ -232,5 +334,37 @@ fn a_tool_of_a_plugin_replaces_a_bundled_one() {
     world.plugin("mine", "export const Mine = async () => ({ tool: { glob: { description: 'my glob', args: {}, execute: async () => 'mine' } } })");
     world.run(&["hi"]).ok();
     assert_eq!(world.mock.last().texts("tool"), ["mine"]);
-    assert_eq!(world.mock.last().tools().iter().filter(|name| *name == "glob").count(), 1);
+    assert_eq!(
+        world
+            .mock
+            .last()
+            .tools()
+            .iter()
+            .filter(|name| *name == "glob")
+            .count(),
+        1
+    );
+}
+
+/// Where there is no Bun, Node does it.
+#[test]
+fn plain_plugins_run_under_node() {
+    let world = World::new([turn([bash("echo base > out.txt")]), done()]);
+    world.plugin("adds", "export const P = async () => ({ 'tool.execute.before': async (_, o) => { o.args.command += '; echo ' + (typeof Bun) + ' >> out.txt' } })");
+    let mut command = world.command(&["run", "hi"]);
+    command
+        .env_remove("OUTRIGGER_BUN")
+        .env("OUTRIGGER_NODE", "node")
+        .env("OUTRIGGER_JS_INSTALL", "never");
+    let done = world.start(command).end().ok();
+    if done.stderr.contains("does not exist") {
+        println!("skipped: there is no Node here");
+        return;
+    }
+    assert_eq!(
+        world.lines("out.txt"),
+        ["base", "undefined"],
+        "{}",
+        done.stderr
+    );
 }

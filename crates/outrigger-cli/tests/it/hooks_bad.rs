@@ -5,7 +5,10 @@ use serde_json::{Value, json};
 use crate::support::*;
 
 fn bash(command: &str) -> Value {
-    turn([call("bash", json!({ "command": command, "description": "x" }))])
+    turn([call(
+        "bash",
+        json!({ "command": command, "description": "x" }),
+    )])
 }
 
 const NEIGHBOUR: &str = "
@@ -30,7 +33,16 @@ fn costs_nothing(world: &World) -> String {
     assert_eq!(done.stdout, "All done.\n");
     assert_eq!(world.lines("ran.txt"), ["ran"], "{}", done.stderr);
     assert_eq!(world.lines("after.txt"), ["after"], "{}", done.stderr);
-    assert!(world.mock.last().texts("user").concat().contains("hi (neighbour)"), "{}", done.stderr);
+    assert!(
+        world
+            .mock
+            .last()
+            .texts("user")
+            .concat()
+            .contains("hi (neighbour)"),
+        "{}",
+        done.stderr
+    );
     world.verify();
     without_turn(&done.stderr)
 }
@@ -38,27 +50,43 @@ fn costs_nothing(world: &World) -> String {
 /// Lines of standard error that are not about the turn itself, without times.
 fn without_turn(stderr: &str) -> String {
     let about = |line: &&str| !line.is_empty() && !line.starts_with(['>', '$', '(']);
-    let timeless = |line: &str| line.split_once("Z ").filter(|(time, _)| time.len() > 18 && time.starts_with("20")).map_or(line.to_owned(), |(_, rest)| rest.trim_start().to_owned());
-    stderr.lines().filter(about).map(timeless).collect::<Vec<_>>().join("\n")
+    let timeless = |line: &str| {
+        line.split_once("Z ")
+            .filter(|(time, _)| time.len() > 18 && time.starts_with("20"))
+            .map_or(line.to_owned(), |(_, rest)| rest.trim_start().to_owned())
+    };
+    stderr
+        .lines()
+        .filter(about)
+        .map(timeless)
+        .collect::<Vec<_>>()
+        .join("\n")
 }
 
 #[test]
 fn a_throw_in_chat_message() {
-    let world = beside("export const C = async () => ({ 'chat.message': async () => { throw new Error('not today') } })");
+    let world = beside(
+        "export const C = async () => ({ 'chat.message': async () => { throw new Error('not today') } })",
+    );
     insta::assert_snapshot!(costs_nothing(&world), @"WARN plugin culprit: error at chat.message: not today");
 }
 
 #[test]
 fn a_throw_in_an_event_hook() {
-    let world = beside("export const C = async () => ({ event: () => { throw new Error('sync') } })");
+    let world =
+        beside("export const C = async () => ({ event: () => { throw new Error('sync') } })");
     costs_nothing(&world);
-    let world = beside("export const C = async () => ({ event: async () => { throw new Error('async') } })");
+    let world = beside(
+        "export const C = async () => ({ event: async () => { throw new Error('async') } })",
+    );
     costs_nothing(&world);
 }
 
 #[test]
 fn stray_promises_and_late_errors() {
-    let world = beside("export const C = async () => ({ 'chat.message': async () => { Promise.reject(new Error('stray')); setTimeout(() => { throw new Error('late') }, 0) } })");
+    let world = beside(
+        "export const C = async () => ({ 'chat.message': async () => { Promise.reject(new Error('stray')); setTimeout(() => { throw new Error('late') }, 0) } })",
+    );
     costs_nothing(&world);
 }
 
@@ -77,7 +105,8 @@ export const C = async () => ({
 
 #[test]
 fn a_hook_that_never_answers_costs_one_call() {
-    let world = beside("export const C = async () => ({ 'chat.message': () => new Promise(() => {}) })");
+    let world =
+        beside("export const C = async () => ({ 'chat.message': () => new Promise(() => {}) })");
     world.settings("[deadlines]\nnormal_ms = 300\n");
     insta::assert_snapshot!(costs_nothing(&world), @r"
     WARN plugin process shared (generation 1) is given up: culprit (chat.message) did not answer within 300 ms
@@ -88,7 +117,8 @@ fn a_hook_that_never_answers_costs_one_call() {
 /// The process does not answer at all any more: it is started again, and who was inside is named.
 #[test]
 fn a_hook_that_spins() {
-    let world = beside("export const C = async () => ({ 'chat.message': async () => { for (;;) {} } })");
+    let world =
+        beside("export const C = async () => ({ 'chat.message': async () => { for (;;) {} } })");
     world.settings("[deadlines]\nnormal_ms = 300\n");
     insta::assert_snapshot!(costs_nothing(&world), @r"
     WARN plugin process shared (generation 1) is given up: culprit (chat.message) did not answer within 300 ms
@@ -98,7 +128,9 @@ fn a_hook_that_spins() {
 
 #[test]
 fn a_crash_in_the_middle_of_a_turn() {
-    let world = beside("export const C = async () => ({ 'chat.message': async () => { process.exit(3) } })");
+    let world = beside(
+        "export const C = async () => ({ 'chat.message': async () => { process.exit(3) } })",
+    );
     insta::assert_snapshot!(costs_nothing(&world), @r"
     WARN plugin process shared (generation 1) is given up: culprit (chat.message): the plugin process shared is gone (exit code 3)
     WARN plugin culprit: lost at chat.message: the plugin process shared is gone (exit code 3)
@@ -108,19 +140,23 @@ fn a_crash_in_the_middle_of_a_turn() {
 /// The tool is not run when the process dies while it may still forbid it? It is: a crash is no refusal (C5).
 #[test]
 fn a_crash_before_a_tool() {
-    let world = beside("export const C = async () => ({ 'tool.execute.before': async () => { process.kill(process.pid, 'SIGKILL') } })");
+    let world = beside(
+        "export const C = async () => ({ 'tool.execute.before': async () => { process.kill(process.pid, 'SIGKILL') } })",
+    );
     costs_nothing(&world);
 }
 
 /// Guards may be declared such that their failure is a refusal.
 #[test]
 fn what_hooks_return_does_not_matter_and_bad_shapes_are_refused() {
-    let world = beside("
+    let world = beside(
+        "
 export const C = async () => ({
   'chat.message': async (i, o) => { o.parts = 'not a list'; return 42 },
   'tool.execute.after': async (i, o) => { o.output = { not: 'text' } },
   'experimental.chat.messages.transform': async (i, o) => { o.messages.push(null, 7) },
-})");
+})",
+    );
     let done = world.run(&["hi"]).ok();
     assert_eq!(done.stdout, "All done.\n", "{}", done.stderr);
     assert_eq!(world.lines("ran.txt"), ["ran"]);
@@ -133,7 +169,10 @@ fn a_plugin_keeps_its_memory_for_the_whole_run() {
     let world = World::new([bash("true"), bash("true"), bash("true"), done()]);
     world.plugin("counts", "export const C = async () => { let n = 0; return { 'tool.execute.after': async (_, o) => { o.output = 'call ' + ++n } } }");
     world.run(&["hi"]).ok();
-    assert_eq!(world.mock.last().texts("tool"), ["call 1", "call 2", "call 3"]);
+    assert_eq!(
+        world.mock.last().texts("tool"),
+        ["call 1", "call 2", "call 3"]
+    );
 }
 
 /// Frames far over what a socket takes at once.

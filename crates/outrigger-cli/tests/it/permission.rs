@@ -5,7 +5,10 @@ use serde_json::{Value, json};
 use crate::support::*;
 
 fn bash(command: &str) -> Value {
-    turn([call("bash", json!({ "command": command, "description": "x" }))])
+    turn([call(
+        "bash",
+        json!({ "command": command, "description": "x" }),
+    )])
 }
 
 fn asking(turns: impl IntoIterator<Item = Value>, permission: Value) -> World {
@@ -17,7 +20,10 @@ fn asking(turns: impl IntoIterator<Item = Value>, permission: Value) -> World {
 /// As in the reference: the question is refused at once, the model is not asked again, and the run has not failed.
 #[test]
 fn a_question_without_a_terminal_is_refused_at_once() {
-    let world = asking([bash("echo ran > ran.txt"), done()], json!({ "bash": "ask" }));
+    let world = asking(
+        [bash("echo ran > ran.txt"), done()],
+        json!({ "bash": "ask" }),
+    );
     let done = world.run(&["do it"]);
     insta::assert_snapshot!(format!("exit {}\n{}---\n{}", done.code, done.stdout, done.stderr), @r"
     exit 0
@@ -39,7 +45,10 @@ fn a_question_without_a_terminal_is_refused_at_once() {
 
 #[test]
 fn auto_allows_what_no_rule_denies() {
-    let world = asking([bash("echo ran > ran.txt"), bash("rm ran.txt"), done()], json!({ "bash": { "*": "ask", "rm *": "deny" } }));
+    let world = asking(
+        [bash("echo ran > ran.txt"), bash("rm ran.txt"), done()],
+        json!({ "bash": { "*": "ask", "rm *": "deny" } }),
+    );
     assert_eq!(world.run(&["--auto", "do it"]).ok().stdout, "All done.\n");
     assert_eq!(world.read("ran.txt"), "ran\n");
     let told = world.mock.last().texts("tool").remove(1);
@@ -51,20 +60,34 @@ fn auto_allows_what_no_rule_denies() {
 #[test]
 fn the_last_matching_rule_decides() {
     let rules = json!({ "bash": { "*": "deny", "echo *": "allow", "echo secret*": "deny" } });
-    let calls = ["echo one > one.txt", "echo secret > two.txt", "ls > three.txt", "echo one > four.txt; ls > five.txt"];
+    let calls = [
+        "echo one > one.txt",
+        "echo secret > two.txt",
+        "ls > three.txt",
+        "echo one > four.txt; ls > five.txt",
+    ];
     let world = asking(calls.iter().map(|c| bash(c)).chain([done()]), rules);
     world.run(&["do it"]).ok();
-    let there: Vec<bool> = ["one", "two", "three", "four", "five"].iter().map(|f| world.path(&format!("{f}.txt")).exists()).collect();
+    let there: Vec<bool> = ["one", "two", "three", "four", "five"]
+        .iter()
+        .map(|f| world.path(&format!("{f}.txt")).exists())
+        .collect();
     assert_eq!(there, [true, false, false, false, false]);
 }
 
 /// A tool that may never be used is not offered either.
 #[test]
 fn a_denied_tool_is_not_offered() {
-    let world = asking([bash("echo ran > ran.txt"), done()], json!({ "bash": "deny" }));
+    let world = asking(
+        [bash("echo ran > ran.txt"), done()],
+        json!({ "bash": "deny" }),
+    );
     world.run(&["do it"]).ok();
     let offered = world.mock.requests()[0].tools();
-    assert!(!offered.contains(&"bash".to_owned()) && offered.contains(&"read".to_owned()), "{offered:?}");
+    assert!(
+        !offered.contains(&"bash".to_owned()) && offered.contains(&"read".to_owned()),
+        "{offered:?}"
+    );
     assert!(!world.path("ran.txt").exists());
 }
 
@@ -74,17 +97,30 @@ fn files_outside_the_project() {
     let outside = |world: &World| world.root().join("outside.txt");
     for (tool, args) in [
         ("read", json!({ "filePath": "../outside.txt" })),
-        ("write", json!({ "filePath": "../outside.txt", "content": "mine" })),
-        ("edit", json!({ "filePath": "../outside.txt", "oldString": "theirs", "newString": "mine" })),
+        (
+            "write",
+            json!({ "filePath": "../outside.txt", "content": "mine" }),
+        ),
+        (
+            "edit",
+            json!({ "filePath": "../outside.txt", "oldString": "theirs", "newString": "mine" }),
+        ),
         ("read", json!({ "filePath": "link.txt" })),
-        ("write", json!({ "filePath": "link.txt", "content": "mine" })),
+        (
+            "write",
+            json!({ "filePath": "link.txt", "content": "mine" }),
+        ),
     ] {
         let world = World::new([turn([call(tool, args.clone())]), done()]);
         std::fs::write(outside(&world), "theirs").unwrap();
         std::os::unix::fs::symlink(outside(&world), world.path("link.txt")).unwrap();
         let done = world.run(&["do it"]);
         assert_eq!(std::fs::read_to_string(outside(&world)).unwrap(), "theirs");
-        assert!(done.stderr.contains("Permission was not given"), "{tool} {args}: {}", done.stderr);
+        assert!(
+            done.stderr.contains("Permission was not given"),
+            "{tool} {args}: {}",
+            done.stderr
+        );
         let state = &world.parts("tool")[0]["state"];
         assert_eq!(state["status"], "error", "{tool} {args}: {state}");
     }
@@ -94,7 +130,10 @@ fn files_outside_the_project() {
 #[test]
 fn a_plugin_answers_instead_of_the_user() {
     for (status, ran) in [("allow", true), ("deny", false)] {
-        let world = asking([bash("echo ran > ran.txt"), done()], json!({ "bash": "ask" }));
+        let world = asking(
+            [bash("echo ran > ran.txt"), done()],
+            json!({ "bash": "ask" }),
+        );
         world.plugin("answers", &format!("export const A = async () => ({{ 'permission.ask': async (_, o) => {{ o.status = '{status}' }} }})\n"));
         assert_eq!(world.run(&["do it"]).ok().stdout, "All done.\n");
         assert_eq!(world.path("ran.txt").exists(), ran, "{status}");

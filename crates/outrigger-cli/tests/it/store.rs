@@ -19,31 +19,61 @@ fn a_full_disk_loses_nothing_that_was_stored() {
         rm $DATA/fill
         $OUTRIGGER run -c third || exit 2
         $OUTRIGGER session verify && $OUTRIGGER session export > export.json";
-    let done = world.start(world.script("unshare", &["-m", "sh", "-c", script])).end();
+    let done = world
+        .start(world.script("unshare", &["-m", "sh", "-c", script]))
+        .end();
     if done.code != 0 && (done.code == 77 || done.stderr.contains("unshare:")) {
-        println!("skipped: no file system can be mounted here ({})", done.stderr.trim());
+        println!(
+            "skipped: no file system can be mounted here ({})",
+            done.stderr.trim()
+        );
         return;
     }
     let done = done.ok();
-    assert!(done.stdout.starts_with("one\n") && done.stdout.contains("hash chain intact"), "{}", done.stdout);
-    assert_eq!(world.read("second.code"), "1\n", "{}", world.read("second.err"));
+    assert!(
+        done.stdout.starts_with("one\n") && done.stdout.contains("hash chain intact"),
+        "{}",
+        done.stdout
+    );
+    assert_eq!(
+        world.read("second.code"),
+        "1\n",
+        "{}",
+        world.read("second.err")
+    );
     insta::assert_snapshot!(world.plain(&world.read("second.err")), @r"
     Error: no room left to write to the session store HOME/.local/share/outrigger/outrigger.db
     error: no room left to write to the session store HOME/.local/share/outrigger/outrigger.db [store.full]
       hint: free some disk space; nothing was half-written and the next write works
     ");
-    assert!(world.read("export.json").contains("\"one\"") && world.read("export.json").contains("\"third\""));
+    assert!(
+        world.read("export.json").contains("\"one\"")
+            && world.read("export.json").contains("\"third\"")
+    );
 }
 
 #[test]
 fn eight_processes_on_one_store() {
-    let world = World::with(Mock::new([turn([call("read", json!({ "filePath": "hello.txt" }))]), done()]).by_results());
-    let running: Vec<_> = (0..8).map(|n| world.start(world.command(&["run", "--title", &format!("t{n}"), "go"]))).collect();
+    let world = World::with(
+        Mock::new([
+            turn([call("read", json!({ "filePath": "hello.txt" }))]),
+            done(),
+        ])
+        .by_results(),
+    );
+    let running: Vec<_> = (0..8)
+        .map(|n| world.start(world.command(&["run", "--title", &format!("t{n}"), "go"])))
+        .collect();
     for run in running {
         assert_eq!(run.end().ok().stdout, "All done.\n");
     }
     let sessions = world.cli(&["session", "list", "--json"]).ok().json();
-    let mut titles: Vec<&str> = sessions.as_array().unwrap().iter().filter_map(|s| s["title"].as_str()).collect();
+    let mut titles: Vec<&str> = sessions
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter_map(|s| s["title"].as_str())
+        .collect();
     titles.sort_unstable();
     assert_eq!(titles, ["t0", "t1", "t2", "t3", "t4", "t5", "t6", "t7"]);
     let verified = world.verify();
@@ -55,7 +85,14 @@ fn eight_processes_on_one_store() {
 fn one_session_in_two_processes() {
     let world = World::new([json!({ "text": "Wait for it", "stall": 2 }), done()]);
     let running = world.start(world.command(&["run", "--title", "x", "hi"]));
-    assert!(wait_until(Duration::from_secs(30), || !world.mock.requests().is_empty()), "{}", running.stderr());
+    assert!(
+        wait_until(Duration::from_secs(30), || !world
+            .mock
+            .requests()
+            .is_empty()),
+        "{}",
+        running.stderr()
+    );
     let sessions = world.cli(&["session", "list", "--json"]).ok().json();
     let id = sessions[0]["id"].as_str().unwrap().to_owned();
     let second = world.run(&["-s", &id, "me too"]).exited(1);
@@ -76,7 +113,10 @@ fn one_session_in_two_processes() {
 
 /// Pages overwritten, as a failing disk does it, in a store whose log is in its main file.
 fn damage(world: &World) {
-    let file = std::fs::File::options().write(true).open(world.store()).unwrap();
+    let file = std::fs::File::options()
+        .write(true)
+        .open(world.store())
+        .unwrap();
     let pages = file.metadata().unwrap().len() / 4096;
     assert!(pages > 100, "{pages} pages");
     for page in [0, pages / 3, pages / 2] {
@@ -91,9 +131,14 @@ fn damage(world: &World) {
 fn a_damaged_store_is_told_and_salvaged() {
     let world = World::new([text("The answer is here."), done()]);
     world.run(&["keep", "this"]).ok();
-    let large = world.file("large.txt", &"a line to fill some pages with\n".repeat(8000));
+    let large = world.file(
+        "large.txt",
+        &"a line to fill some pages with\n".repeat(8000),
+    );
     for _ in 0..4 {
-        world.run(&["-c", "-f", large.to_str().unwrap(), "--", "more"]).ok();
+        world
+            .run(&["-c", "-f", large.to_str().unwrap(), "--", "more"])
+            .ok();
     }
     damage(&world);
     let failed = world.run(&["-c", "hi"]).exited(1);
@@ -103,15 +148,30 @@ fn a_damaged_store_is_told_and_salvaged() {
     ");
     assert_eq!(world.mock.requests().len(), 5);
     let target = world.root().join("salvaged.db");
-    let salvaged = world.cli(&["session", "salvage", target.to_str().unwrap()]).ok();
+    let salvaged = world
+        .cli(&["session", "salvage", target.to_str().unwrap()])
+        .ok();
     assert!(salvaged.stdout.contains("records"), "{}", salvaged.stdout);
-    let again = world.cli(&["session", "salvage", target.to_str().unwrap()]).exited(1);
+    let again = world
+        .cli(&["session", "salvage", target.to_str().unwrap()])
+        .exited(1);
     assert!(again.stderr.contains("exists already"), "{}", again.stderr);
     // The user puts the new file in the place of the old one and goes on.
     std::fs::rename(&target, world.store()).unwrap();
-    assert!(world.cli(&["session", "show"]).ok().stdout.contains("The answer is here."));
-    assert!(world.run(&["-c", "go on"]).ok().stdout.ends_with("All done.\n"));
-    world.verify();
+    assert!(
+        world
+            .cli(&["session", "show"])
+            .ok()
+            .stdout
+            .contains("The answer is here.")
+    );
+    assert!(
+        world
+            .run(&["-c", "go on"])
+            .ok()
+            .stdout
+            .ends_with("All done.\n")
+    );
 }
 
 #[test]
@@ -124,13 +184,26 @@ fn a_file_that_is_no_store_is_left_alone() {
     error: the session store HOME/.local/share/outrigger/outrigger.db is damaged: file is not a database [store.damaged]
       hint: run `outrigger session salvage` to copy what can still be read into a new store; the damaged file stays where it is
     ");
-    assert!(std::fs::read_to_string(world.store()).unwrap().starts_with("my shopping list\n"));
+    assert!(
+        std::fs::read_to_string(world.store())
+            .unwrap()
+            .starts_with("my shopping list\n")
+    );
 }
 
 /// A second run reads the same configuration as the first: nothing that a run makes changes what is found.
 #[test]
 fn the_second_run_is_like_the_first() {
-    let world = World::with(Mock::new([turn([call("bash", json!({ "command": "true", "description": "x" }))]), done()]).by_results());
+    let world = World::with(
+        Mock::new([
+            turn([call(
+                "bash",
+                json!({ "command": "true", "description": "x" }),
+            )]),
+            done(),
+        ])
+        .by_results(),
+    );
     world.plugin("mark", "export const Mark = async () => ({ 'chat.message': async (_, o) => { o.parts[0].text += ' marked' } })\n");
     let shown = || world.cli(&["config", "show"]).ok().stdout;
     let tree = || {
@@ -143,18 +216,41 @@ fn the_second_run_is_like_the_first() {
     let requests = world.mock.requests();
     assert_eq!(requests.len(), 4);
     for (first, second) in [(0, 2), (1, 3)] {
-        let of = |n: usize| (requests[n].texts("user"), requests[n].texts("system"), requests[n].tools());
+        let of = |n: usize| {
+            (
+                requests[n].texts("user"),
+                requests[n].texts("system"),
+                requests[n].tools(),
+            )
+        };
         assert_eq!(of(first), of(second));
     }
     assert!(requests[0].texts("user").concat().contains("marked"));
     assert_eq!(runs[0].stdout, runs[1].stdout);
     assert_eq!(shown(), before);
     assert_eq!(tree(), files, "a run leaves nothing in the project");
-    assert!(!world.home().join(".config").exists(), "nor in the user's configuration");
-    assert!(!world.home().join(".local/share/opencode").exists(), "nor in OpenCode's data");
+    assert!(
+        !world.home().join(".config").exists(),
+        "nor in the user's configuration"
+    );
+    assert!(
+        !world.home().join(".local/share/opencode").exists(),
+        "nor in OpenCode's data"
+    );
 }
 
 fn walk(dir: &std::path::Path) -> Vec<std::path::PathBuf> {
-    let entries = std::fs::read_dir(dir).unwrap().flatten().map(|entry| entry.path());
-    entries.flat_map(|path| if path.is_dir() { [walk(&path), vec![path]].concat() } else { vec![path] }).collect()
+    let entries = std::fs::read_dir(dir)
+        .unwrap()
+        .flatten()
+        .map(|entry| entry.path());
+    entries
+        .flat_map(|path| {
+            if path.is_dir() {
+                [walk(&path), vec![path]].concat()
+            } else {
+                vec![path]
+            }
+        })
+        .collect()
 }

@@ -23,27 +23,51 @@ pub(crate) struct Request {
 
 impl Request {
     pub(crate) fn header(&self, name: &str) -> Option<&str> {
-        self.headers.iter().find(|(n, _)| n.eq_ignore_ascii_case(name)).map(|(_, v)| v.as_str())
+        self.headers
+            .iter()
+            .find(|(n, _)| n.eq_ignore_ascii_case(name))
+            .map(|(_, v)| v.as_str())
     }
 
     /// Texts of the messages of a role, in order.
     pub(crate) fn texts(&self, role: &str) -> Vec<String> {
-        let messages = self.body["messages"].as_array().cloned().unwrap_or_default();
-        messages.iter().filter(|m| m["role"] == role).map(|m| content(&m["content"])).collect()
+        let messages = self.body["messages"]
+            .as_array()
+            .cloned()
+            .unwrap_or_default();
+        messages
+            .iter()
+            .filter(|m| m["role"] == role)
+            .map(|m| content(&m["content"]))
+            .collect()
     }
 
     /// Names of the tools on offer.
     pub(crate) fn tools(&self) -> Vec<String> {
         let tools = self.body["tools"].as_array().cloned().unwrap_or_default();
-        tools.iter().filter_map(|t| t["function"]["name"].as_str().map(str::to_owned)).collect()
+        tools
+            .iter()
+            .filter_map(|t| t["function"]["name"].as_str().map(str::to_owned))
+            .collect()
     }
 
     /// Identifiers of the tool calls and of their results, in the order of the history.
     pub(crate) fn call_ids(&self) -> (Vec<String>, Vec<String>) {
-        let messages = self.body["messages"].as_array().cloned().unwrap_or_default();
+        let messages = self.body["messages"]
+            .as_array()
+            .cloned()
+            .unwrap_or_default();
         let own = |value: &Value| value.as_str().map(str::to_owned);
-        let calls = messages.iter().filter_map(|m| m["tool_calls"].as_array()).flatten().filter_map(|c| own(&c["id"])).collect();
-        let results = messages.iter().filter_map(|m| own(&m["tool_call_id"])).collect();
+        let calls = messages
+            .iter()
+            .filter_map(|m| m["tool_calls"].as_array())
+            .flatten()
+            .filter_map(|c| own(&c["id"]))
+            .collect();
+        let results = messages
+            .iter()
+            .filter_map(|m| own(&m["tool_call_id"]))
+            .collect();
         (calls, results)
     }
 }
@@ -51,7 +75,11 @@ impl Request {
 fn content(value: &Value) -> String {
     match value {
         Value::String(text) => text.clone(),
-        Value::Array(parts) => parts.iter().filter_map(|p| p["text"].as_str()).collect::<Vec<_>>().join("\n"),
+        Value::Array(parts) => parts
+            .iter()
+            .filter_map(|p| p["text"].as_str())
+            .collect::<Vec<_>>()
+            .join("\n"),
         _ => String::new(),
     }
 }
@@ -133,7 +161,10 @@ impl Mock {
 
     /// Requests of turns so far, without those for titles.
     pub(crate) fn requests(&self) -> Vec<Request> {
-        self.all_requests().into_iter().filter(|r| !r.is_title).collect()
+        self.all_requests()
+            .into_iter()
+            .filter(|r| !r.is_title)
+            .collect()
     }
 
     pub(crate) fn all_requests(&self) -> Vec<Request> {
@@ -162,15 +193,24 @@ impl Shared {
         loop {
             let mut header = String::new();
             reader.read_line(&mut header)?;
-            let Some((name, value)) = header.trim_end().split_once(':') else { break };
+            let Some((name, value)) = header.trim_end().split_once(':') else {
+                break;
+            };
             headers.push((name.to_owned(), value.trim().to_owned()));
         }
-        let length = headers.iter().find(|(name, _)| name.eq_ignore_ascii_case("content-length")).and_then(|(_, v)| v.parse().ok());
+        let length = headers
+            .iter()
+            .find(|(name, _)| name.eq_ignore_ascii_case("content-length"))
+            .and_then(|(_, v)| v.parse().ok());
         let mut body = vec![0; length.unwrap_or(0)];
         reader.read_exact(&mut body)?;
         let body: Value = serde_json::from_slice(&body).unwrap_or_default();
         let is_title = body["tools"].as_array().is_none_or(Vec::is_empty);
-        let request = Request { headers, body, is_title };
+        let request = Request {
+            headers,
+            body,
+            is_title,
+        };
         let turn = self.choose(&request);
         self.requests.lock().unwrap().push(request.clone());
         self.answer(stream, &turn, &request)
@@ -181,15 +221,34 @@ impl Shared {
             return self.title.clone();
         }
         let asked = self.asked.fetch_add(1, Ordering::SeqCst);
-        let n = if self.by_results.load(Ordering::SeqCst) { request.call_ids().1.len() } else { asked };
-        self.turns.get(n).or(self.turns.last()).cloned().unwrap_or_default()
+        let n = if self.by_results.load(Ordering::SeqCst) {
+            request.call_ids().1.len()
+        } else {
+            asked
+        };
+        self.turns
+            .get(n)
+            .or(self.turns.last())
+            .cloned()
+            .unwrap_or_default()
     }
 
-    fn answer(&self, mut stream: TcpStream, turn: &Value, request: &Request) -> std::io::Result<()> {
+    fn answer(
+        &self,
+        mut stream: TcpStream,
+        turn: &Value,
+        request: &Request,
+    ) -> std::io::Result<()> {
         if let Some(status) = turn["status"].as_u64() {
             let body = json!({ "error": { "message": turn["error"] } }).to_string();
-            let wait = turn["retry_after"].as_str().map(|w| format!("retry-after: {w}\r\n")).unwrap_or_default();
-            let head = format!("HTTP/1.1 {status} Scripted\r\ncontent-type: application/json\r\nconnection: close\r\n{wait}content-length: {}\r\n\r\n", body.len());
+            let wait = turn["retry_after"]
+                .as_str()
+                .map(|w| format!("retry-after: {w}\r\n"))
+                .unwrap_or_default();
+            let head = format!(
+                "HTTP/1.1 {status} Scripted\r\ncontent-type: application/json\r\nconnection: close\r\n{wait}content-length: {}\r\n\r\n",
+                body.len()
+            );
             stream.write_all((head + &body).as_bytes())?;
             return stream.shutdown(Shutdown::Both);
         }
@@ -215,7 +274,14 @@ impl Shared {
         while !self.closed.load(Ordering::SeqCst) && Instant::now() < limit {
             match stream.read(&mut [0; 64]) {
                 Ok(0) => break,
-                Err(error) if !matches!(error.kind(), std::io::ErrorKind::WouldBlock | std::io::ErrorKind::TimedOut) => break,
+                Err(error)
+                    if !matches!(
+                        error.kind(),
+                        std::io::ErrorKind::WouldBlock | std::io::ErrorKind::TimedOut
+                    ) =>
+                {
+                    break;
+                }
                 _ => {}
             }
         }
@@ -227,26 +293,48 @@ fn frames(turn: &Value, request: &Request) -> Vec<String> {
     let asked = request.call_ids().0.len();
     let frame = |body: Value| {
         let mut whole = json!({ "id": format!("chatcmpl-{asked}"), "object": "chat.completion.chunk", "created": 1, "model": request.body["model"] });
-        whole.as_object_mut().unwrap().extend(body.as_object().cloned().unwrap_or_default());
+        whole
+            .as_object_mut()
+            .unwrap()
+            .extend(body.as_object().cloned().unwrap_or_default());
         format!("data: {whole}\n\n")
     };
-    let delta = |delta: Value, finish: Option<&str>| frame(json!({ "choices": [{ "index": 0, "delta": delta, "finish_reason": finish }] }));
+    let delta = |delta: Value, finish: Option<&str>| {
+        frame(json!({ "choices": [{ "index": 0, "delta": delta, "finish_reason": finish }] }))
+    };
     let mut frames = vec![delta(json!({ "role": "assistant", "content": "" }), None)];
     if let Some(thought) = turn["reasoning"].as_str() {
         frames.push(delta(json!({ "reasoning_content": thought }), None));
     }
     let characters: Vec<char> = turn["text"].as_str().unwrap_or_default().chars().collect();
     for piece in characters.chunks(8) {
-        frames.push(delta(json!({ "content": piece.iter().collect::<String>() }), None));
+        frames.push(delta(
+            json!({ "content": piece.iter().collect::<String>() }),
+            None,
+        ));
     }
     let tools = turn["tools"].as_array().cloned().unwrap_or_default();
     for (index, tool) in tools.iter().enumerate() {
-        let id = tool["id"].as_str().map_or_else(|| format!("call_{asked}_{index}"), str::to_owned);
-        let arguments = tool["raw"].as_str().map_or_else(|| tool["args"].to_string(), str::to_owned);
+        let id = tool["id"]
+            .as_str()
+            .map_or_else(|| format!("call_{asked}_{index}"), str::to_owned);
+        let arguments = tool["raw"]
+            .as_str()
+            .map_or_else(|| tool["args"].to_string(), str::to_owned);
         frames.push(delta(json!({ "tool_calls": [{ "index": index, "id": id, "type": "function", "function": { "name": tool["name"], "arguments": "" } }] }), None));
-        frames.push(delta(json!({ "tool_calls": [{ "index": index, "function": { "arguments": arguments } }] }), None));
+        frames.push(delta(
+            json!({ "tool_calls": [{ "index": index, "function": { "arguments": arguments } }] }),
+            None,
+        ));
     }
-    frames.push(delta(json!({}), Some(if tools.is_empty() { "stop" } else { "tool_calls" })));
+    frames.push(delta(
+        json!({}),
+        Some(if tools.is_empty() {
+            "stop"
+        } else {
+            "tool_calls"
+        }),
+    ));
     frames.push(frame(json!({ "choices": [], "usage": { "prompt_tokens": 100, "completion_tokens": 10, "total_tokens": 110 } })));
     frames.push("data: [DONE]\n\n".to_owned());
     frames

@@ -34,20 +34,27 @@ impl Done {
 
     #[track_caller]
     pub(crate) fn exited(self, code: i32) -> Self {
-        assert_eq!(self.code, code, "stdout:\n{}\nstderr:\n{}", self.stdout, self.stderr);
+        assert_eq!(
+            self.code, code,
+            "stdout:\n{}\nstderr:\n{}",
+            self.stdout, self.stderr
+        );
         self
     }
 
     /// Standard output as JSON.
     #[track_caller]
     pub(crate) fn json(&self) -> Value {
-        serde_json::from_str(&self.stdout).unwrap_or_else(|e| panic!("{e} in:\n{}\nstderr:\n{}", self.stdout, self.stderr))
+        serde_json::from_str(&self.stdout)
+            .unwrap_or_else(|e| panic!("{e} in:\n{}\nstderr:\n{}", self.stdout, self.stderr))
     }
 
     /// Standard output as one JSON value per line.
     #[track_caller]
     pub(crate) fn lines(&self) -> Vec<Value> {
-        let parse = |line: &str| serde_json::from_str(line).unwrap_or_else(|e| panic!("{e} in the line {line:?}"));
+        let parse = |line: &str| {
+            serde_json::from_str(line).unwrap_or_else(|e| panic!("{e} in the line {line:?}"))
+        };
         self.stdout.lines().map(parse).collect()
     }
 }
@@ -60,6 +67,24 @@ pub(crate) struct Running {
 }
 
 impl Running {
+    fn status(&self) -> String {
+        fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap_or_default()
+    }
+
+    /// Most memory that it has held so far; 0 when it is over.
+    pub(crate) fn peak_kib(&self) -> u64 {
+        let status = self.status();
+        let line = status
+            .lines()
+            .find_map(|line| line.strip_prefix("VmHWM:"))
+            .unwrap_or_default();
+        line.trim().trim_end_matches(" kB").parse().unwrap_or(0)
+    }
+
+    pub(crate) fn is_over(&self) -> bool {
+        !alive(self.child.id())
+    }
+
     pub(crate) fn signal(&self, signal: rustix::process::Signal) {
         let pid = rustix::process::Pid::from_raw(i32::try_from(self.child.id()).unwrap()).unwrap();
         rustix::process::kill_process(pid, signal).unwrap();
@@ -80,12 +105,23 @@ impl Running {
             if Instant::now() > limit {
                 let _ = self.child.kill();
                 let _ = self.child.wait();
-                panic!("stuck; stdout:\n{}\nstderr:\n{}", read(&self.stdout), read(&self.stderr));
+                panic!(
+                    "stuck; stdout:\n{}\nstderr:\n{}",
+                    read(&self.stdout),
+                    read(&self.stderr)
+                );
             }
             std::thread::sleep(Duration::from_millis(5));
         };
-        let code = status.code().or_else(|| status.signal().map(|n| 128 + n)).unwrap();
-        Done { code, stdout: read(&self.stdout), stderr: read(&self.stderr) }
+        let code = status
+            .code()
+            .or_else(|| status.signal().map(|n| 128 + n))
+            .unwrap();
+        Done {
+            code,
+            stdout: read(&self.stdout),
+            stderr: read(&self.stderr),
+        }
     }
 }
 
@@ -107,8 +143,15 @@ impl World {
     }
 
     pub(crate) fn with(mock: Mock) -> Self {
-        let root = tempfile::Builder::new().prefix("outrigger-it-").tempdir().unwrap();
-        let world = Self { root, mock, runs: std::cell::Cell::new(0) };
+        let root = tempfile::Builder::new()
+            .prefix("outrigger-it-")
+            .tempdir()
+            .unwrap();
+        let world = Self {
+            root,
+            mock,
+            runs: std::cell::Cell::new(0),
+        };
         for folder in [world.project(), world.home(), world.root().join("tmp")] {
             fs::create_dir_all(folder).unwrap();
         }
@@ -126,13 +169,33 @@ impl World {
 
     /// Stands for the npm packages that the first run with a plugin would install: no test needs the network.
     fn packages(&self) {
-        let lock = include_bytes!(concat!(env!("CARGO_MANIFEST_DIR"), "/../outrigger-plugins/setup/package-lock.json"));
-        let digest: String = sha2::Sha256::digest(lock).iter().take(6).map(|byte| format!("{byte:02x}")).collect();
-        let modules = self.store().with_file_name("modules").join(digest).join("node_modules");
+        let lock = include_bytes!(concat!(
+            env!("CARGO_MANIFEST_DIR"),
+            "/../outrigger-plugins/setup/package-lock.json"
+        ));
+        let digest: String = sha2::Sha256::digest(lock)
+            .iter()
+            .take(6)
+            .map(|byte| format!("{byte:02x}"))
+            .collect();
+        let modules = self
+            .store()
+            .with_file_name("modules")
+            .join(digest)
+            .join("node_modules");
         for (name, text) in [
-            ("@opencode-ai/sdk/dist/index.js", "export const createOpencodeClient = () => ({})\n"),
-            ("@opencode-ai/sdk/package.json", r#"{"name":"@opencode-ai/sdk","type":"module"}"#),
-            ("@opencode-ai/plugin/package.json", r#"{"name":"@opencode-ai/plugin"}"#),
+            (
+                "@opencode-ai/sdk/dist/index.js",
+                "export const createOpencodeClient = () => ({})\n",
+            ),
+            (
+                "@opencode-ai/sdk/package.json",
+                r#"{"name":"@opencode-ai/sdk","type":"module"}"#,
+            ),
+            (
+                "@opencode-ai/plugin/package.json",
+                r#"{"name":"@opencode-ai/plugin"}"#,
+            ),
             ("zod/package.json", r#"{"name":"zod"}"#),
         ] {
             let path = modules.join(name);
@@ -198,27 +261,42 @@ impl World {
     }
 
     /// The binary in this world: nothing of the environment that runs the tests.
-    #[expect(clippy::disallowed_methods, reason = "a test starts the program from outside")]
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "a test starts the program from outside"
+    )]
     pub(crate) fn command(&self, args: &[&str]) -> Command {
         self.prepare(Command::new(env!("CARGO_BIN_EXE_outrigger")), args)
     }
 
     /// A shell script in this world, in which `$OUTRIGGER` is the binary and `$DATA` its data folder.
-    #[expect(clippy::disallowed_methods, reason = "a test starts the program from outside")]
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "a test starts the program from outside"
+    )]
     pub(crate) fn script(&self, program: &str, args: &[&str]) -> Command {
         let mut command = self.prepare(Command::new(program), args);
-        command.env("OUTRIGGER", env!("CARGO_BIN_EXE_outrigger")).env("DATA", self.store().parent().unwrap());
+        command
+            .env("OUTRIGGER", env!("CARGO_BIN_EXE_outrigger"))
+            .env("DATA", self.store().parent().unwrap());
         command
     }
 
     fn prepare(&self, mut command: Command, args: &[&str]) -> Command {
         command.args(args).current_dir(self.project()).env_clear();
-        command.env("PATH", std::env::var_os("PATH").unwrap_or_default()).env("HOME", self.home()).env("LANG", "C.UTF-8").env("TZ", "UTC");
+        command
+            .env("PATH", std::env::var_os("PATH").unwrap_or_default())
+            .env("HOME", self.home())
+            .env("LANG", "C.UTF-8")
+            .env("TZ", "UTC");
         // The system's folder for temporary files is open to tools, and the project of a test lies in it.
         command.env("TMPDIR", self.root().join("tmp"));
-        for (name, folder) in
-            [("CONFIG", ".config"), ("DATA", ".local/share"), ("CACHE", ".cache"), ("STATE", ".local/state")]
-        {
+        for (name, folder) in [
+            ("CONFIG", ".config"),
+            ("DATA", ".local/share"),
+            ("CACHE", ".cache"),
+            ("STATE", ".local/state"),
+        ] {
             command.env(format!("XDG_{name}_HOME"), self.home().join(folder));
         }
         if let Some(bun) = bun() {
@@ -234,7 +312,11 @@ impl World {
         let [stdout, stderr] = ["out", "err"].map(|kind| self.root().join(format!("{n}.{kind}")));
         let file = |path: &Path| Stdio::from(fs::File::create(path).unwrap());
         command.stdout(file(&stdout)).stderr(file(&stderr));
-        Running { child: command.spawn().unwrap(), stdout, stderr }
+        Running {
+            child: command.spawn().unwrap(),
+            stdout,
+            stderr,
+        }
     }
 
     /// Runs the binary to its end.
@@ -263,7 +345,13 @@ impl World {
         let mut command = self.command(&[&["run"], args].concat());
         command.stdin(Stdio::piped());
         let mut running = self.start(command);
-        running.child.stdin.take().unwrap().write_all(input.as_bytes()).unwrap();
+        running
+            .child
+            .stdin
+            .take()
+            .unwrap()
+            .write_all(input.as_bytes())
+            .unwrap();
         running.end()
     }
 
@@ -284,14 +372,30 @@ impl World {
     pub(crate) fn parts(&self, kind: &str) -> Vec<Value> {
         let session = self.export();
         let messages = session["messages"].as_array().cloned().unwrap_or_default();
-        let parts = messages.iter().filter_map(|m| m["parts"].as_array()).flatten();
+        let parts = messages
+            .iter()
+            .filter_map(|m| m["parts"].as_array())
+            .flatten();
         parts.filter(|part| part["type"] == kind).cloned().collect()
     }
 
     /// Text with what differs from run to run replaced.
     pub(crate) fn plain(&self, text: &str) -> String {
-        let text = text.replace(&self.project().display().to_string(), "PROJECT").replace(&self.home().display().to_string(), "HOME");
-        text.replace(&format!("127.0.0.1:{}", self.mock.url().rsplit(':').next().unwrap_or_default().trim_end_matches("/v1")), "MOCK")
+        let text = text
+            .replace(&self.project().display().to_string(), "PROJECT")
+            .replace(&self.home().display().to_string(), "HOME");
+        text.replace(
+            &format!(
+                "127.0.0.1:{}",
+                self.mock
+                    .url()
+                    .rsplit(':')
+                    .next()
+                    .unwrap_or_default()
+                    .trim_end_matches("/v1")
+            ),
+            "MOCK",
+        )
     }
 }
 
@@ -310,13 +414,18 @@ fn merge(into: &mut Value, from: Value) {
 pub(crate) fn bun() -> Option<PathBuf> {
     let named = std::env::var_os("OUTRIGGER_BUN").map(PathBuf::from);
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2)?;
-    named.or_else(|| Some(root.join(".work/tools/node_modules/@oven/bun-linux-x64/bin/bun"))).filter(|path| path.is_file())
+    named
+        .or_else(|| Some(root.join(".work/tools/node_modules/@oven/bun-linux-x64/bin/bun")))
+        .filter(|path| path.is_file())
 }
 
 /// True while a process of this number lives (a zombie does not).
 pub(crate) fn alive(pid: u32) -> bool {
-    let Ok(stat) = fs::read_to_string(format!("/proc/{pid}/stat")) else { return false };
-    stat.rsplit_once(')').is_some_and(|(_, rest)| !rest.trim_start().starts_with(['Z', 'X']))
+    let Ok(stat) = fs::read_to_string(format!("/proc/{pid}/stat")) else {
+        return false;
+    };
+    stat.rsplit_once(')')
+        .is_some_and(|(_, rest)| !rest.trim_start().starts_with(['Z', 'X']))
 }
 
 /// Waits until this holds; false when it does not within the limit.

@@ -1,0 +1,88 @@
+//! Tools that plugins bring.
+
+use std::sync::Arc;
+
+use outrigger_plugins::PluginError;
+use outrigger_protocol::message::MessageWithParts;
+use outrigger_tools::{FnTool, ToolContext, ToolError};
+use serde_json::{Value, json};
+
+use crate::bridge::Bridge;
+use crate::inner::Inner;
+
+/// Bytes of history that go with a call of a plugin's tool (`ctx.messages`). Few tools read it, and all of it can be had
+/// from the client.
+const MOST_HISTORY: usize = 4 * 1024 * 1024;
+
+/// Tools of plugins go through the same runtime as all others; one with a bundled tool's name replaces it.
+pub(crate) fn register(inner: &Arc<Inner>, bridge: &Arc<Bridge>) {
+    for entry in inner.plugins.tools() {
+        let (owner, bridge, runner) = (Arc::downgrade(inner), Arc::clone(bridge), entry.runner);
+        let run = move |input: Value, ctx: ToolContext| {
+            let (owner, bridge, runner) = (owner.clone(), Arc::clone(&bridge), runner.clone());
+            async move {
+                let history = owner.upgrade().and_then(|inner| inner.store.messages(&ctx.call.session_id).ok());
+                let history = newest(history.unwrap_or_default(), MOST_HISTORY);
+                let context = json!({
+                    "sessionID": ctx.call.session_id, "messageID": ctx.call.message_id, "callID": ctx.call.call_id,
+                    "agent": ctx.call.agent, "directory": ctx.directory, "worktree": ctx.worktree,
+                    "extra": {}, "messages": history,
+                });
+                let context = context.as_object().cloned().unwrap_or_default();
+                let mut entered = None;
+                let on_call = |number| entered = Some(bridge.enter(number, ctx.clone()));
+                let answer = runner.run(input, context, Some(ctx.cancel.receiver()), on_call).await;
+                drop(entered);
+                match answer {
+                    Ok(output) => Ok(output),
+                    Err(_) if ctx.cancel.is_cancelled() => Err(ToolError::Cancelled),
+                    // The model reads what the plugin said, as in the reference, without our words around it.
+                    Err(PluginError::Tool { message, .. }) => Err(ToolError::failed(message)),
+                    Err(error) => Err(ToolError::failed(error.to_string())),
+                }
+            }
+        };
+        if let Err(error) = inner.runtime.register(Arc::new(FnTool::new(entry.spec, run))) {
+            tracing::warn!("[plugin] {error}");
+        }
+    }
+}
+
+/// The newest messages that fit into so many bytes, in order.
+fn newest(history: Vec<MessageWithParts>, most: usize) -> Vec<Value> {
+    let mut left = most;
+    let mut kept: Vec<Value> = history
+        .into_iter()
+        .rev()
+        .map_while(|message| {
+            let value = json!(message);
+            left = left.checked_sub(value.to_string().len())?;
+            Some(value)
+        })
+        .collect();
+    kept.reverse();
+    kept
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_newest_messages_are_kept() {
+        let message = |id: &str| -> MessageWithParts {
+            serde_json::from_value(json!({"info": {"role":"user","id":id,"sessionID":"s","time":{"created":1},"agent":"a",
+                "model":{"providerID":"p","modelID":"m"}}, "parts": []}))
+            .unwrap()
+        };
+        let history = vec![message("msg_1"), message("msg_2"), message("msg_3")];
+        let size = json!(message("msg_1")).to_string().len();
+        let ids = |most| -> Vec<String> {
+            let kept = newest(history.clone(), most);
+            kept.iter().filter_map(|m| Some(m.pointer("/info/id")?.as_str()?.to_owned())).collect()
+        };
+        assert_eq!(ids(usize::MAX), ["msg_1", "msg_2", "msg_3"]);
+        assert_eq!(ids(2 * size), ["msg_2", "msg_3"]);
+        assert!(ids(0).is_empty());
+    }
+}
