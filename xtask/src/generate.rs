@@ -10,8 +10,11 @@ use outrigger_kernel::hooks::{Failure, Field, Kind, POINTS, Phase, Point};
 use crate::sh::{self, Arguments};
 use crate::{Result, failed, usage};
 
+/// Makes a file's text.
+type Make = fn() -> String;
+
 /// Every generated file: its path and what makes it.
-const FILES: [(&str, fn() -> String); 1] = [("docs/hooks.md", hooks)];
+const FILES: [(&str, Make); 1] = [("docs/hooks.md", hooks)];
 
 /// Writes the files.
 pub(crate) fn run(arguments: &[String]) -> Result {

@@ -2,10 +2,11 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use outrigger_config::Loaded;
+use outrigger_config::settings::Install;
 use outrigger_models::Models;
 use outrigger_js::{JsRuntime, Lookup};
 use outrigger_plugins::{Installer, PluginError, PluginSettings, Plugins, Progress};
@@ -220,7 +221,7 @@ impl Agent {
             sessions: Sessions::default(),
             running: Mutex::default(),
             background: Mutex::default(),
-            sdk: Arc::new(OnceLock::new()),
+            sdk: Mutex::default(),
             telling: tokio::sync::Mutex::new(()),
             plugins,
             mcp,
@@ -254,7 +255,7 @@ fn plugin_options(
         data: boot.folders.data.clone(),
         cache: boot.folders.cache.clone(),
         user_config: Some(boot.folders.config.join("opencode")),
-        install_modules: boot.install_modules,
+        install_modules: boot.install_modules && config.settings.js.install != Install::Never,
         handler: Arc::clone(bridge) as Arc<dyn outrigger_js::HostHandler>,
         progress: Arc::clone(&boot.progress),
         now,
@@ -279,8 +280,7 @@ fn all_agents(
     artifacts: &Path,
     skills: &[outrigger_config::skills::Skill],
 ) -> BTreeMap<String, agents::AgentInfo> {
-    let temp = std::env::temp_dir();
-    let mut allowed: Vec<&Path> = vec![artifacts, &temp];
+    let mut allowed: Vec<&Path> = vec![artifacts];
     allowed.extend(config.config_dirs.iter().map(PathBuf::as_path));
     allowed.extend(skills.iter().map(|skill| skill.dir.as_path()));
     agents::all(&config.config.agent, &config.config.permission, &allowed)

@@ -51,7 +51,7 @@ const NOT_READY: &str = r#"{"name":"UnknownError","data":{"message":"the agent i
 impl HostHandler for Bridge {
     fn sdk(&self, request: SdkRequest) -> BoxFuture<'_, SdkResponse> {
         Box::pin(async move {
-            let service = self.agent.get().and_then(Weak::upgrade).and_then(|inner| inner.sdk.get().cloned());
+            let service = self.agent.get().and_then(Weak::upgrade).and_then(|inner| lock(&inner.sdk).clone());
             match service {
                 Some(service) => service.call(request).await,
                 None => SdkResponse {

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
@@ -84,7 +84,8 @@ pub(crate) struct Inner {
     pub(crate) running: Mutex<HashMap<SessionId, watch::Sender<bool>>>,
     /// Work beside the turns (titles).
     pub(crate) background: Mutex<JoinSet<()>>,
-    pub(crate) sdk: Arc<OnceLock<Arc<dyn SdkService>>>,
+    /// Taken away at the end: the service holds the agent that holds it.
+    pub(crate) sdk: Mutex<Option<Arc<dyn SdkService>>>,
     /// Storing and telling are one step, so that every listener sees the order of the log.
     pub(crate) telling: tokio::sync::Mutex<()>,
 }
@@ -202,15 +203,16 @@ impl Agent {
     pub async fn publish(&self, event: Event) -> Result<(), AgentError> {
         self.inner.commit(Vec::new(), vec![event]).await
     }
-    /// Says who answers the SDK requests of plugins. Only the first one counts.
+    /// Says who answers the SDK requests of plugins.
     pub fn serve_sdk(&self, service: Arc<dyn SdkService>) {
-        let _ = self.inner.sdk.set(service);
+        *lock(&self.inner.sdk) = Some(service);
     }
 
     /// Ends: work beside the turns gets a moment, plugins are disposed, everything is on disk.
     pub async fn shutdown(&self) {
         self.finish_background(Duration::from_secs(5)).await;
         tokio::join!(self.inner.plugins.dispose(Duration::from_secs(5)), crate::mcp::shutdown(&self.inner));
+        lock(&self.inner.sdk).take();
         if let Err(error) = self.inner.store.flush(true).await {
             tracing::error!("[store] {error}");
         }

@@ -33,7 +33,7 @@ impl Inner {
                 }
             }
             Ok(None) => {}
-            Err(error) => tracing::warn!("[title] {error}"),
+            Err(error) => tracing::info!("[title] {error}"),
         }
     }
 

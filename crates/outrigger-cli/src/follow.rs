@@ -51,15 +51,30 @@ struct Screen {
 }
 
 impl<'a> Front<'a> {
-    pub(crate) fn new(agent: &'a Agent, args: &'a RunArgs, line: &'a Line, signals: &'a Signals) -> Self {
-        Self { agent, args, line, signals, questions: Questions::new() }
+    pub(crate) fn new(
+        agent: &'a Agent,
+        args: &'a RunArgs,
+        line: &'a Line,
+        signals: &'a Signals,
+    ) -> Self {
+        Self {
+            agent,
+            args,
+            line,
+            signals,
+            questions: Questions::new(),
+        }
     }
 
     /// Prints what happens until the turn is over, and gives the exit code.
     ///
     /// # Errors
     /// Those of the turn that it did not begin, and of the store.
-    pub(crate) async fn follow(&mut self, id: &SessionId, turn: impl Future<Output = Result<TurnOutcome, AgentError>>) -> Result<u8, Failure> {
+    pub(crate) async fn follow(
+        &mut self,
+        id: &SessionId,
+        turn: impl Future<Output = Result<TurnOutcome, AgentError>>,
+    ) -> Result<u8, Failure> {
         let directory = self.agent.place().directory.to_string_lossy().into_owned();
         let mut screen = Screen {
             id: id.clone(),
@@ -79,7 +94,9 @@ impl<'a> Front<'a> {
                 Err(TryRecvError::Empty | TryRecvError::Closed) => break,
             }
         }
-        let Some(outcome) = outcome.transpose()? else { return Ok(exit::CANCELLED) };
+        let Some(outcome) = outcome.transpose()? else {
+            return Ok(exit::CANCELLED);
+        };
         screen.view.finish(&outcome);
         Ok(match outcome {
             TurnOutcome::Cancelled => exit::CANCELLED,
@@ -102,8 +119,8 @@ impl<'a> Front<'a> {
             tokio::select! {
                 biased;
                 terminated = signals.cancelled(), if matches!(cancel, Cancel::Unasked) => {
-                    let why = if terminated { "SIGTERM" } else { "Ctrl-C" };
-                    self.line.say(&format!("\n~ cancelling ({why}); Ctrl-C again leaves at once\n"));
+                    let how = if terminated { "\n~ cancelling, as SIGTERM asks\n" } else { "\n~ cancelling; Ctrl-C again leaves at once\n" };
+                    self.line.say(how);
                     cancel = self.cancel(&screen.id, 0);
                 }
                 () = tokio::time::sleep(AGAIN), if matches!(cancel, Cancel::Asked(_)) => {
@@ -121,7 +138,11 @@ impl<'a> Front<'a> {
     }
 
     fn cancel(&self, id: &SessionId, tries: u32) -> Cancel {
-        if self.agent.cancel(id) { Cancel::Heard } else { Cancel::Asked(tries + 1) }
+        if self.agent.cancel(id) {
+            Cancel::Heard
+        } else {
+            Cancel::Asked(tries + 1)
+        }
     }
 
     fn show(&mut self, screen: &mut Screen, event: Result<Arc<BusEvent>, RecvError>) {
@@ -145,7 +166,9 @@ impl<'a> Front<'a> {
         match &event.event {
             _ if self.agent.answering() != Answering::Ask => {}
             Event::PermissionAsked(request) => self.questions.ask(self.agent, self.line, request),
-            Event::PermissionReplied { request_id, .. } => self.questions.gone(self.agent, self.line, request_id),
+            Event::PermissionReplied { request_id, .. } => {
+                self.questions.gone(self.agent, self.line, request_id)
+            }
             _ => {}
         }
     }
@@ -156,7 +179,12 @@ impl<'a> Front<'a> {
         if self.questions.is_shown() {
             self.line.say("\n");
         }
-        let query = RecordQuery { scope: Some(Scope::Session(&screen.id)), kind: Some("event"), after: screen.from, limit: None };
+        let query = RecordQuery {
+            scope: Some(Scope::Session(&screen.id)),
+            kind: Some("event"),
+            after: screen.from,
+            limit: None,
+        };
         match self.agent.store().records(&query) {
             Ok(records) => {
                 for stored in records {
@@ -165,7 +193,9 @@ impl<'a> Front<'a> {
                     }
                 }
             }
-            Err(error) => self.line.say(&format!("! some of what happened is not shown: {error}\n")),
+            Err(error) => self
+                .line
+                .say(&format!("! some of what happened is not shown: {error}\n")),
         }
         self.questions.again(self.line);
         if self.agent.answering() == Answering::Ask {

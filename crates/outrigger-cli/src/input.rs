@@ -23,7 +23,11 @@ pub(crate) async fn message(args: &RunArgs) -> Result<String, Failure> {
     }
     // In a thread of its own, so that Ctrl-C is heard while it waits.
     let mut reading = tokio::task::spawn_blocking(|| read(std::io::stdin()));
-    let something_else = !words.is_empty() || args.resume || args.session.is_some() || args.command.is_some() || !args.files.is_empty();
+    let something_else = !words.is_empty()
+        || args.resume
+        || args.session.is_some()
+        || args.command.is_some()
+        || !args.files.is_empty();
     let piped = tokio::select! {
         biased;
         piped = &mut reading => piped,
@@ -32,7 +36,8 @@ pub(crate) async fn message(args: &RunArgs) -> Result<String, Failure> {
             reading.await
         }
     };
-    let piped = piped.map_err(|e| Failure::usage(format!("cannot read standard input: {e}"), None))??;
+    let piped =
+        piped.map_err(|e| Failure::usage(format!("cannot read standard input: {e}"), None))??;
     Ok(match (words.is_empty(), piped.trim().is_empty()) {
         (_, true) => words,
         (true, false) => piped,
@@ -47,14 +52,23 @@ fn read(from: impl std::io::Read) -> Result<String, Failure> {
         .map_err(|e| Failure::usage(format!("cannot read standard input: {e}"), None))?;
     if text.len() as u64 > MOST {
         let hint = "put it into a file and name the file in the message";
-        return Err(Failure::usage("standard input is longer than 16 MiB", Some(hint.into())));
+        return Err(Failure::usage(
+            "standard input is longer than 16 MiB",
+            Some(hint.into()),
+        ));
     }
     Ok(text)
 }
 
 /// Words as the reference joins them: one with a blank keeps its quotation marks.
 fn words(words: &[String]) -> String {
-    let quoted = |word: &String| if word.contains(' ') { format!("\"{}\"", word.replace('"', "\\\"")) } else { word.clone() };
+    let quoted = |word: &String| {
+        if word.contains(' ') {
+            format!("\"{}\"", word.replace('"', "\\\""))
+        } else {
+            word.clone()
+        }
+    };
     words.iter().map(quoted).collect::<Vec<_>>().join(" ")
 }
 
@@ -64,8 +78,12 @@ mod tests {
 
     #[test]
     fn words_with_blanks_keep_their_quotation_marks() {
-        let words = |list: &[&str]| super::words(&list.iter().map(|w| (*w).to_owned()).collect::<Vec<_>>());
-        assert_eq!(words(&["fix", "the tests", "a\"b c"]), "fix \"the tests\" \"a\\\"b c\"");
+        let words =
+            |list: &[&str]| super::words(&list.iter().map(|w| (*w).to_owned()).collect::<Vec<_>>());
+        assert_eq!(
+            words(&["fix", "the tests", "a\"b c"]),
+            "fix \"the tests\" \"a\\\"b c\""
+        );
         assert_eq!(words(&[]), "");
     }
 

@@ -51,7 +51,13 @@ impl State {
             Phase::Turn if !self.cancel => self.cancel = true,
             // It is ending already; a second one is meant.
             Phase::Ending if signal == Signal::Terminate && !again => {}
-            _ => self.leave = Some(if self.terminated { exit::TERMINATED } else { exit::CANCELLED }),
+            _ => {
+                self.leave = Some(if self.terminated {
+                    exit::TERMINATED
+                } else {
+                    exit::CANCELLED
+                })
+            }
         }
     }
 
@@ -71,7 +77,13 @@ pub(crate) struct Signals {
 impl Signals {
     /// Takes both signals over from the system. There is no way back: from here on they do what this module says.
     fn listen() -> Result<Self, Failure> {
-        let fail = |e: std::io::Error| Failure::new("cli.signals", format!("cannot listen to signals: {e}"), None);
+        let fail = |e: std::io::Error| {
+            Failure::new(
+                "cli.signals",
+                format!("cannot listen to signals: {e}"),
+                None,
+            )
+        };
         let mut interrupt = signal(SignalKind::interrupt()).map_err(fail)?;
         let mut terminate = signal(SignalKind::terminate()).map_err(fail)?;
         let state = watch::Sender::new(State::default());
@@ -110,7 +122,12 @@ impl Signals {
     }
 
     async fn left(&self) -> u8 {
-        match self.state.subscribe().wait_for(|state| state.leave.is_some()).await {
+        match self
+            .state
+            .subscribe()
+            .wait_for(|state| state.leave.is_some())
+            .await
+        {
             Ok(state) => state.leave.unwrap_or(exit::CANCELLED),
             Err(_) => std::future::pending().await,
         }
@@ -122,7 +139,9 @@ pub(crate) struct Turn<'a>(&'a Signals);
 
 impl Drop for Turn<'_> {
     fn drop(&mut self) {
-        self.0.state.send_modify(|state| state.phase = Phase::Ending);
+        self.0
+            .state
+            .send_modify(|state| state.phase = Phase::Ending);
     }
 }
 
@@ -138,7 +157,13 @@ where
         result = work(signals.clone()) => result,
     };
     let terminated = signals.state.borrow().terminated;
-    if terminated { result.map(|_| exit::TERMINATED) } else { result }
+    if terminated {
+        result
+            .map(|_| exit::TERMINATED)
+            .map_err(|failure| failure.exiting(exit::TERMINATED))
+    } else {
+        result
+    }
 }
 
 #[cfg(test)]

@@ -20,7 +20,11 @@ impl Paint {
         Self(false)
     }
     fn wrap(self, code: &str, text: &str) -> String {
-        if self.0 { format!("\x1b[{code}m{text}\x1b[0m") } else { text.to_owned() }
+        if self.0 {
+            format!("\x1b[{code}m{text}\x1b[0m")
+        } else {
+            text.to_owned()
+        }
     }
     pub(crate) fn dim(self, text: &str) -> String {
         self.wrap("90", text)

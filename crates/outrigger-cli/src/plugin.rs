@@ -54,9 +54,14 @@ pub(crate) fn table(plugins: &[PluginStatus]) -> String {
         if plugin.spec != plugin.id {
             text.push_str(&format!("             from   {}\n", plugin.spec));
         }
-        for (name, values) in [("hooks", &plugin.hooks), ("tools", &plugin.tools), ("note", &plugin.warnings)] {
+        for (name, values) in [("hooks", &plugin.hooks), ("tools", &plugin.tools)] {
             if !values.is_empty() {
                 text.push_str(&format!("             {name:<6} {}\n", values.join(", ")));
+            }
+        }
+        for (name, lines) in [("warn", &plugin.warnings), ("note", &plugin.notes)] {
+            for line in lines {
+                text.push_str(&format!("             {name:<6} {line}\n"));
             }
         }
         if let Some(cause) = &plugin.cause {

@@ -34,7 +34,10 @@ pub(crate) struct Line {
 impl Line {
     /// A line on standard error.
     pub(crate) fn new() -> Self {
-        Self { state: Arc::default(), terminal: std::io::stderr().is_terminal() }
+        Self {
+            state: Arc::default(),
+            terminal: std::io::stderr().is_terminal(),
+        }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -44,17 +47,30 @@ impl Line {
     /// How far a plugin is. Installing takes long and failing matters: both are said; the rest is for the log.
     pub(crate) fn plugin(&self, progress: Progress) {
         let paint = Paint::for_stderr();
-        let Progress { plugin, spec, stage, cause } = progress;
+        let Progress {
+            plugin,
+            spec,
+            stage,
+            cause,
+        } = progress;
         match stage {
             Stage::Installing => self.say(&paint.dim(&format!("~ installing plugin {spec} …\n"))),
             Stage::Failed | Stage::Off => {
-                let cause = cause.map(|c| format!("{} (while {})", c.message, c.at)).unwrap_or_default();
-                self.say(&format!("{} plugin {plugin} {stage}: {cause}\n", paint.bad("!")));
+                let cause = cause
+                    .map(|c| format!("{} (while {})", c.message, c.at))
+                    .unwrap_or_default();
+                self.say(&format!(
+                    "{} plugin {plugin} {stage}: {cause}\n",
+                    paint.bad("!")
+                ));
             }
             stage => tracing::info!("[plugin:{plugin}] {stage}"),
         }
         let mut state = self.state();
-        if matches!(stage, Stage::Installing | Stage::Installed | Stage::Starting | Stage::Initialised) {
+        if matches!(
+            stage,
+            Stage::Installing | Stage::Installed | Stage::Starting | Stage::Initialised
+        ) {
             state.loading.insert(plugin, (stage, Instant::now()));
         } else {
             state.loading.remove(&plugin);
@@ -97,12 +113,17 @@ impl Line {
         if !self.terminal {
             return;
         }
-        let Some((what, since)) = &state.waiting else { return };
+        let Some((what, since)) = &state.waiting else {
+            return;
+        };
         let seconds = (now - *since).as_secs();
         if seconds == 0 {
             return;
         }
-        let line = format!("\r\x1b[K{}", Paint::for_stderr().dim(&format!("~ {what} {seconds} s")));
+        let line = format!(
+            "\r\x1b[K{}",
+            Paint::for_stderr().dim(&format!("~ {what} {seconds} s"))
+        );
         let _ = std::io::stderr().lock().write_all(line.as_bytes());
         state.shown = true;
     }
@@ -117,7 +138,10 @@ impl Line {
                 line.tick();
             }
         });
-        Ticking { task, line: self.clone() }
+        Ticking {
+            task,
+            line: self.clone(),
+        }
     }
 }
 

@@ -25,7 +25,11 @@ struct Queue {
 
 impl Queue {
     fn asked(&mut self, request: &PermissionRequest) {
-        let known = self.shown.iter().chain(&self.waiting).any(|other| other.id == request.id);
+        let known = self
+            .shown
+            .iter()
+            .chain(&self.waiting)
+            .any(|other| other.id == request.id);
         if !known {
             self.waiting.push_back(request.clone());
         }
@@ -85,7 +89,9 @@ impl Reader {
     }
 
     async fn line(&mut self) -> Option<String> {
-        let Some(lines) = &mut self.lines else { return std::future::pending().await };
+        let Some(lines) = &mut self.lines else {
+            return std::future::pending().await;
+        };
         let line = lines.recv().await.flatten();
         self.is_reading = false;
         self.is_closed |= line.is_none();
@@ -101,8 +107,16 @@ pub(crate) struct Questions {
 
 impl Questions {
     pub(crate) fn new() -> Self {
-        let reader = Reader { wanted: None, lines: None, is_reading: false, is_closed: false };
-        Self { queue: Queue::default(), reader }
+        let reader = Reader {
+            wanted: None,
+            lines: None,
+            is_reading: false,
+            is_closed: false,
+        };
+        Self {
+            queue: Queue::default(),
+            reader,
+        }
     }
 
     /// A question is on the screen.
@@ -170,12 +184,20 @@ impl Questions {
     fn next(&mut self, agent: &Agent, line: &Line) {
         loop {
             let open = agent.questions();
-            let Some(request) = self.queue.next(|id| open.iter().any(|request| request.id == *id)) else { return };
+            let Some(request) = self
+                .queue
+                .next(|id| open.iter().any(|request| request.id == *id))
+            else {
+                return;
+            };
             line.wait_for(None);
             line.say(&text(request, Paint::for_stderr()));
             if !self.reader.is_closed {
                 // What was typed before a question could be read is no answer to it.
-                let _ = rustix::termios::tcflush(std::io::stdin(), rustix::termios::QueueSelector::IFlush);
+                let _ = rustix::termios::tcflush(
+                    std::io::stdin(),
+                    rustix::termios::QueueSelector::IFlush,
+                );
                 return self.reader.want();
             }
             let _ = agent.answer(&request.id, Reply::Reject);
@@ -186,16 +208,28 @@ impl Questions {
 }
 
 fn text(request: &PermissionRequest, paint: Paint) -> String {
-    let always = if request.always.is_empty() { String::new() } else { format!(", [a]lways ({})", request.always.join(", ")) };
+    let always = if request.always.is_empty() {
+        String::new()
+    } else {
+        format!(", [a]lways ({})", request.always.join(", "))
+    };
     let what = format!("{} ({})", request.permission, request.patterns.join(", "));
-    format!("{} {}", paint.bold("?"), visible(&format!("allow {what}? [y]es, [n]o{always}: ")))
+    format!(
+        "{} {}",
+        paint.bold("?"),
+        visible(&format!("allow {what}? [y]es, [n]o{always}: "))
+    )
 }
 
 /// Control characters as text: a command must not be able to hide what it does from the person who allows it.
 fn visible(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     for c in text.chars() {
-        if c.is_control() { shown.extend(c.escape_default()) } else { shown.push(c) }
+        if c.is_control() {
+            shown.extend(c.escape_default())
+        } else {
+            shown.push(c)
+        }
     }
     shown
 }
@@ -214,7 +248,13 @@ mod tests {
 
     #[test]
     fn only_a_clear_yes_is_one() {
-        for (text, want) in [("y\n", Reply::Once), ("YES\n", Reply::Once), ("a\n", Reply::Always), ("\n", Reply::Reject), ("yep\n", Reply::Reject)] {
+        for (text, want) in [
+            ("y\n", Reply::Once),
+            ("YES\n", Reply::Once),
+            ("a\n", Reply::Always),
+            ("\n", Reply::Reject),
+            ("yep\n", Reply::Reject),
+        ] {
             assert_eq!(meaning(text), want, "{text:?}");
         }
     }
@@ -233,7 +273,10 @@ mod tests {
 
     #[test]
     fn a_command_cannot_hide_itself() {
-        assert_eq!(text(&request("1"), Paint::off()), "? allow bash (rm \\u{1b}[2K\\rls)? [y]es, [n]o, [a]lways (rm *): ");
+        assert_eq!(
+            text(&request("1"), Paint::off()),
+            "? allow bash (rm \\u{1b}[2K\\rls)? [y]es, [n]o, [a]lways (rm *): "
+        );
     }
 
     #[test]
@@ -243,14 +286,27 @@ mod tests {
             queue.asked(&request(id));
         }
         let shown = |queue: &mut Queue, open: &[&str]| {
-            queue.next(|id| open.contains(&id.as_str())).map(|request| request.id.0.clone())
+            queue
+                .next(|id| open.contains(&id.as_str()))
+                .map(|request| request.id.0.clone())
         };
         assert_eq!(shown(&mut queue, &["1", "2", "3"]).as_deref(), Some("1"));
-        assert_eq!(shown(&mut queue, &["1", "2", "3"]), None, "the first one waits for its answer");
+        assert_eq!(
+            shown(&mut queue, &["1", "2", "3"]),
+            None,
+            "the first one waits for its answer"
+        );
         queue.shown = None;
-        assert_eq!(shown(&mut queue, &["3"]).as_deref(), Some("3"), "nobody waits for the second one any more");
+        assert_eq!(
+            shown(&mut queue, &["3"]).as_deref(),
+            Some("3"),
+            "nobody waits for the second one any more"
+        );
         queue.asked(&request("4"));
-        assert!(!queue.gone(&PermissionId("4".into())), "it was not shown yet");
+        assert!(
+            !queue.gone(&PermissionId("4".into())),
+            "it was not shown yet"
+        );
         assert!(queue.gone(&PermissionId("3".into())));
         assert_eq!(shown(&mut queue, &["4"]), None);
     }

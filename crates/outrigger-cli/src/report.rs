@@ -24,24 +24,48 @@ pub(crate) struct Failure {
 
 impl Failure {
     pub(crate) fn new(code: &str, message: impl Into<String>, hint: Option<String>) -> Self {
-        Self { code: code.to_owned(), message: message.into(), hint, exit: exit::FAILED, session: None }
+        Self {
+            code: code.to_owned(),
+            message: message.into(),
+            hint,
+            exit: exit::FAILED,
+            session: None,
+        }
     }
 
     pub(crate) fn usage(message: impl Into<String>, hint: Option<String>) -> Self {
-        Self { exit: exit::USAGE, ..Self::new("cli.usage", message, hint) }
+        Self {
+            exit: exit::USAGE,
+            ..Self::new("cli.usage", message, hint)
+        }
+    }
+
+    /// The same with another exit code.
+    pub(crate) fn exiting(self, exit: u8) -> Self {
+        Self { exit, ..self }
     }
 
     /// The session in which it failed.
     pub(crate) fn in_session(self, id: &SessionId) -> Self {
-        Self { session: Some(id.clone()), ..self }
+        Self {
+            session: Some(id.clone()),
+            ..self
+        }
     }
 }
 
 impl From<AgentError> for Failure {
     fn from(error: AgentError) -> Self {
         let code = error.code();
-        let exit = if code.starts_with("config.") { exit::USAGE } else { exit::FAILED };
-        Self { exit, ..Self::new(code, error.to_string(), error.hint()) }
+        let exit = if code.starts_with("config.") {
+            exit::USAGE
+        } else {
+            exit::FAILED
+        };
+        Self {
+            exit,
+            ..Self::new(code, error.to_string(), error.hint())
+        }
     }
 }
 
@@ -81,7 +105,15 @@ pub(crate) fn logging(global: &Global) {
     };
     // What keeps a plugin from running is shown by whoever loads it (`progress`).
     let registry = if level == "warn" { "error" } else { level };
-    let fallback = format!("warn,outrigger_plugins::registry={registry},outrigger={level},outrigger_agent={level},outrigger_config={level},outrigger_js={level},outrigger_models={level},outrigger_plugins={level},outrigger_sandbox={level},outrigger_server={level},outrigger_store={level},outrigger_tools={level}");
-    let filter = EnvFilter::try_from_env("OUTRIGGER_LOG").unwrap_or_else(|_| EnvFilter::new(fallback));
-    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).with_target(false).with_ansi(false).init();
+    let fallback = format!(
+        "warn,outrigger_plugins::registry={registry},outrigger={level},outrigger_agent={level},outrigger_config={level},outrigger_js={level},outrigger_models={level},outrigger_plugins={level},outrigger_sandbox={level},outrigger_server={level},outrigger_store={level},outrigger_tools={level}"
+    );
+    let filter =
+        EnvFilter::try_from_env("OUTRIGGER_LOG").unwrap_or_else(|_| EnvFilter::new(fallback));
+    tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr)
+        .with_target(false)
+        .with_ansi(false)
+        .init();
 }

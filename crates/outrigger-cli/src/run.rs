@@ -24,14 +24,18 @@ use crate::view::{Paint, err};
 pub(crate) fn directory(global: &Global) -> Result<PathBuf, Failure> {
     let dir = match &global.dir {
         Some(dir) => dir.clone(),
-        None => std::env::current_dir().map_err(|e| Failure::usage(format!("cannot read the current folder: {e}"), None))?,
+        None => std::env::current_dir()
+            .map_err(|e| Failure::usage(format!("cannot read the current folder: {e}"), None))?,
     };
-    dir.canonicalize().map_err(|e| Failure::usage(format!("cannot work in {}: {e}", dir.display()), None))
+    dir.canonicalize()
+        .map_err(|e| Failure::usage(format!("cannot work in {}: {e}", dir.display()), None))
 }
 
 /// The environment as a map; what is not text is left out.
 pub(crate) fn environment() -> BTreeMap<String, String> {
-    std::env::vars_os().filter_map(|(k, v)| Some((k.into_string().ok()?, v.into_string().ok()?))).collect()
+    std::env::vars_os()
+        .filter_map(|(k, v)| Some((k.into_string().ok()?, v.into_string().ok()?)))
+        .collect()
 }
 
 /// What every command that needs an agent starts with.
@@ -47,14 +51,23 @@ pub(crate) fn boot(global: &Global, line: &Line) -> Result<Boot, Failure> {
 pub(crate) async fn run(global: &Global, args: RunArgs, signals: Signals) -> Result<u8, Failure> {
     let message = input::message(&args).await?;
     if args.fork && !args.resume && args.session.is_none() {
-        return Err(Failure::usage("--fork needs a session to copy", Some("add -c or -s ID".into())));
+        return Err(Failure::usage(
+            "--fork needs a session to copy",
+            Some("add -c or -s ID".into()),
+        ));
     }
     if says_nothing(&args, &message) && !args.resume && args.session.is_none() {
-        return Err(Failure::usage("there is nothing to say", Some("outrigger run \"what to do\"".into())));
+        return Err(Failure::usage(
+            "there is nothing to say",
+            Some("outrigger run \"what to do\"".into()),
+        ));
     }
     let model = match args.model.as_deref() {
         Some(text) => Some(ModelRef::parse(text).ok_or_else(|| {
-            Failure::usage(format!("`{text}` does not name a model"), Some("write it as provider/model".into()))
+            Failure::usage(
+                format!("`{text}` does not name a model"),
+                Some("write it as provider/model".into()),
+            )
         })?),
         None => None,
     };
@@ -82,20 +95,37 @@ fn says_nothing(args: &RunArgs, message: &str) -> bool {
 /// What went wrong in plugins that run all the same.
 fn say_warnings(agent: &Agent) {
     let paint = Paint::for_stderr();
-    for plugin in agent.plugins().into_iter().filter(|plugin| plugin.stage == Stage::Active) {
+    for plugin in agent
+        .plugins()
+        .into_iter()
+        .filter(|plugin| plugin.stage == Stage::Active)
+    {
         for warning in plugin.warnings {
-            err(&format!("{} plugin {}: {warning}\n", paint.bad("!"), plugin.id));
+            err(&format!(
+                "{} plugin {}: {warning}\n",
+                paint.bad("!"),
+                plugin.id
+            ));
         }
     }
 }
 
 /// One prompt on a running agent, from the session to the end of the turn.
-pub(crate) async fn with_agent(mut front: Front<'_>, message: String, model: Option<ModelRef>) -> Result<u8, Failure> {
+pub(crate) async fn with_agent(
+    mut front: Front<'_>,
+    message: String,
+    model: Option<ModelRef>,
+) -> Result<u8, Failure> {
     let (agent, args) = (front.agent, front.args);
     let mut parts = Vec::new();
     for path in &args.files {
         // `--dir` is where the work is done, and what paths are relative to.
-        parts.extend(Attachment { path: agent.place().directory.join(path) }.parts()?);
+        parts.extend(
+            Attachment {
+                path: agent.place().directory.join(path),
+            }
+            .parts()?,
+        );
     }
     let chosen = chosen_agent(agent, args.agent.as_deref());
     check(agent, args, chosen.as_deref(), model.as_ref())?;
@@ -117,23 +147,49 @@ pub(crate) async fn with_agent(mut front: Front<'_>, message: String, model: Opt
 
 /// Command, agent and model are there. Asked before a session is made for them, so that a mistyped name leaves nothing
 /// behind; the agent checks again, and has the last word.
-fn check(agent: &Agent, args: &RunArgs, chosen: Option<&str>, model: Option<&ModelRef>) -> Result<(), AgentError> {
+fn check(
+    agent: &Agent,
+    args: &RunArgs,
+    chosen: Option<&str>,
+    model: Option<&ModelRef>,
+) -> Result<(), AgentError> {
     let command = match &args.command {
-        Some(name) => Some(agent.commands().get(name).ok_or_else(|| AgentError::NoCommand {
-            name: name.clone(),
-            known: agent.commands().keys().cloned().collect(),
-        })?),
+        Some(name) => Some(
+            agent
+                .commands()
+                .get(name)
+                .ok_or_else(|| AgentError::NoCommand {
+                    name: name.clone(),
+                    known: agent.commands().keys().cloned().collect(),
+                })?,
+        ),
         None => None,
     };
-    let name = command.and_then(|c| c.agent.clone()).or(chosen.map(str::to_owned)).or_else(|| agent.default_agent());
+    let name = command
+        .and_then(|c| c.agent.clone())
+        .or(chosen.map(str::to_owned))
+        .or_else(|| agent.default_agent());
     let info = name.map(|name| {
-        agent.agents().get(&name).ok_or_else(|| AgentError::NoAgent {
-            known: agent.agents().values().filter(|a| !a.hidden).map(|a| a.name.clone()).collect(),
-            name,
-        })
+        agent
+            .agents()
+            .get(&name)
+            .ok_or_else(|| AgentError::NoAgent {
+                known: agent
+                    .agents()
+                    .values()
+                    .filter(|a| !a.hidden)
+                    .map(|a| a.name.clone())
+                    .collect(),
+                name,
+            })
     });
-    let of_command = command.and_then(|c| c.model.as_deref()).and_then(ModelRef::parse);
-    let asked = of_command.as_ref().or(model).or(info.transpose()?.and_then(|a| a.model.as_ref()));
+    let of_command = command
+        .and_then(|c| c.model.as_deref())
+        .and_then(ModelRef::parse);
+    let asked = of_command
+        .as_ref()
+        .or(model)
+        .or(info.transpose()?.and_then(|a| a.model.as_ref()));
     match asked {
         Some(model) => agent.models().resolve(model)?,
         // The session's own comes before the configured one.
@@ -143,38 +199,73 @@ fn check(agent: &Agent, args: &RunArgs, chosen: Option<&str>, model: Option<&Mod
     Ok(())
 }
 
-async fn in_session(front: &mut Front<'_>, session: &Session, known: bool, message: String, mut prompt: PromptInput) -> Result<u8, Failure> {
+async fn in_session(
+    front: &mut Front<'_>,
+    session: &Session,
+    known: bool,
+    message: String,
+    mut prompt: PromptInput,
+) -> Result<u8, Failure> {
     let (agent, args) = (front.agent, front.args);
     let silent = says_nothing(args, &message);
     if known && let Some(turn) = agent.interrupted(&session.id)? {
         err(&Paint::for_stderr().dim("~ going on with the turn that was interrupted\n"));
-        let resumed = front.follow(&session.id, agent.resume(&session.id, &turn)).await;
+        let resumed = front
+            .follow(&session.id, agent.resume(&session.id, &turn))
+            .await;
         if silent || !matches!(resumed, Ok(0)) {
             if !silent {
                 let mark = Paint::for_stderr().bad("!");
-                err(&format!("{mark} the turn that was interrupted did not come to its end; not sent: {}\n", unsent(args, &message)));
+                err(&format!(
+                    "{mark} the turn that was interrupted did not come to its end; not sent: {}\n",
+                    unsent(args, &message)
+                ));
             }
             return resumed;
         }
     } else if silent {
-        return Err(Failure::usage("there is nothing to say, and no interrupted turn to go on with", None));
+        return Err(Failure::usage(
+            "there is nothing to say, and no interrupted turn to go on with",
+            None,
+        ));
     }
     if let Some(command) = &args.command {
-        return front.follow(&session.id, agent.command(&session.id, command, &message, prompt)).await;
+        return front
+            .follow(
+                &session.id,
+                agent.command(&session.id, command, &message, prompt),
+            )
+            .await;
     }
     if !message.trim().is_empty() {
-        prompt.parts.push(PartInput { id: None, kind: PartKind::Text(TextPart { text: message, ..TextPart::default() }) });
+        prompt.parts.push(PartInput {
+            id: None,
+            kind: PartKind::Text(TextPart {
+                text: message,
+                ..TextPart::default()
+            }),
+        });
     }
-    front.follow(&session.id, agent.prompt(&session.id, prompt)).await
+    front
+        .follow(&session.id, agent.prompt(&session.id, prompt))
+        .await
 }
 
 /// What the user wanted to send, in short.
 fn unsent(args: &RunArgs, message: &str) -> String {
-    let mut what: Vec<String> = args.command.iter().map(|name| format!("--command {name}")).collect();
+    let mut what: Vec<String> = args
+        .command
+        .iter()
+        .map(|name| format!("--command {name}"))
+        .collect();
     if !message.trim().is_empty() {
         what.push(format!("\"{}\"", shortened(message.trim())));
     }
-    what.extend(args.files.iter().map(|path| format!("--file {}", path.display())));
+    what.extend(
+        args.files
+            .iter()
+            .map(|path| format!("--file {}", path.display())),
+    );
     what.join(", ")
 }
 
@@ -188,8 +279,12 @@ fn chosen_agent(agent: &Agent, name: Option<&str>) -> Option<String> {
     let name = name?;
     match agent.agents().get(name) {
         Some(info) if info.mode != "subagent" => return Some(name.to_owned()),
-        Some(_) => err(&format!("! agent \"{name}\" is a subagent, not a primary agent. Falling back to default agent\n")),
-        None => err(&format!("! agent \"{name}\" not found. Falling back to default agent\n")),
+        Some(_) => err(&format!(
+            "! agent \"{name}\" is a subagent, not a primary agent. Falling back to default agent\n"
+        )),
+        None => err(&format!(
+            "! agent \"{name}\" not found. Falling back to default agent\n"
+        )),
     }
     None
 }
@@ -202,21 +297,43 @@ async fn session(agent: &Agent, args: &RunArgs, message: &str) -> Result<(Sessio
         None => None,
     };
     if let Some(session) = found {
-        return Ok(if args.fork { (agent.fork_session(&session.id).await?, false) } else { (session, true) });
+        return Ok(if args.fork {
+            (agent.fork_session(&session.id).await?, false)
+        } else {
+            (session, true)
+        });
     }
     // What needs a person in front of it is out of reach here.
-    let deny = |permission: &str| Rule { permission: permission.into(), pattern: "*".into(), action: Action::Deny };
+    let deny = |permission: &str| Rule {
+        permission: permission.into(),
+        pattern: "*".into(),
+        action: Action::Deny,
+    };
     let title = match args.title.as_deref() {
         Some("") => Some(shortened(message)),
         other => other.map(str::to_owned),
     };
     let permission = Some(["question", "plan_enter", "plan_exit"].map(deny).to_vec());
-    Ok((agent.create_session(NewSession { parent: None, title, permission }).await?, false))
+    Ok((
+        agent
+            .create_session(NewSession {
+                parent: None,
+                title,
+                permission,
+            })
+            .await?,
+        false,
+    ))
 }
 
 /// The session of this folder that was used last.
 pub(crate) fn last_session(agent: &Agent) -> Result<Option<Session>, Failure> {
     let directory = agent.place().directory.to_string_lossy().into_owned();
-    let filter = outrigger_store::SessionFilter { directory: Some(directory), roots_only: true, limit: Some(1), project: None };
+    let filter = outrigger_store::SessionFilter {
+        directory: Some(directory),
+        roots_only: true,
+        limit: Some(1),
+        project: None,
+    };
     Ok(agent.store().sessions(&filter)?.into_iter().next())
 }

@@ -33,11 +33,15 @@ pub(crate) async fn session(global: &Global, command: SessionCommand) -> Result<
         SessionCommand::Export { id } => {
             let session = find(&store, &place, id)?;
             let messages = store.messages(&session.id)?;
-            let text = serde_json::to_string_pretty(&json!({ "info": session, "messages": messages })).unwrap_or_default();
+            let text =
+                serde_json::to_string_pretty(&json!({ "info": session, "messages": messages }))
+                    .unwrap_or_default();
             out(&format!("{text}\n"));
             Ok(0)
         }
-        SessionCommand::Delete { id } => delete(&store, &boot.folders.data, &find(&store, &place, Some(id))?).await,
+        SessionCommand::Delete { id } => {
+            delete(&store, &boot.folders.data, &find(&store, &place, Some(id))?).await
+        }
         SessionCommand::Verify { id, all } => verify(&store, &place, id, all),
         SessionCommand::Salvage { .. } => Ok(0),
     }
@@ -46,14 +50,23 @@ pub(crate) async fn session(global: &Global, command: SessionCommand) -> Result<
 fn open(boot: &Boot) -> Result<Store, Failure> {
     let path = boot.folders.store();
     if !path.exists() {
-        return Err(Failure::new("store.none", format!("there is no store at {} yet", path.display()), Some("the first `outrigger run` makes it".into())));
+        return Err(Failure::new(
+            "store.none",
+            format!("there is no store at {} yet", path.display()),
+            Some("the first `outrigger run` makes it".into()),
+        ));
     }
     Ok(Store::open(&path)?.0)
 }
 
 fn of_place(store: &Store, place: &Place, limit: Option<usize>) -> Result<Vec<Session>, Failure> {
     let directory = Some(place.directory.to_string_lossy().into_owned());
-    Ok(store.sessions(&SessionFilter { project: None, directory, roots_only: true, limit })?)
+    Ok(store.sessions(&SessionFilter {
+        project: None,
+        directory,
+        roots_only: true,
+        limit,
+    })?)
 }
 
 fn find(store: &Store, place: &Place, id: Option<String>) -> Result<Session, Failure> {
@@ -63,32 +76,61 @@ fn find(store: &Store, place: &Place, id: Option<String>) -> Result<Session, Fai
     };
     found.ok_or_else(|| match id {
         Some(id) => outrigger_agent::AgentError::NoSession(id).into(),
-        None => Failure::new("agent.no_session", format!("there is no session in {} yet", place.directory.display()), None),
+        None => Failure::new(
+            "agent.no_session",
+            format!("there is no session in {} yet", place.directory.display()),
+            None,
+        ),
     })
 }
 
 fn date(ms: u64) -> String {
-    let time = jiff::Timestamp::from_millisecond(i64::try_from(ms).unwrap_or(0)).unwrap_or_default();
-    time.to_zoned(jiff::tz::TimeZone::system()).strftime("%Y-%m-%d %H:%M").to_string()
+    let time =
+        jiff::Timestamp::from_millisecond(i64::try_from(ms).unwrap_or(0)).unwrap_or_default();
+    time.to_zoned(jiff::tz::TimeZone::system())
+        .strftime("%Y-%m-%d %H:%M")
+        .to_string()
 }
 
 fn list(store: &Store, place: &Place, all: bool, as_json: bool) -> Result<u8, Failure> {
-    let sessions =
-        if all { store.sessions(&SessionFilter { roots_only: true, ..SessionFilter::default() })? } else { of_place(store, place, None)? };
+    let sessions = if all {
+        store.sessions(&SessionFilter {
+            roots_only: true,
+            ..SessionFilter::default()
+        })?
+    } else {
+        of_place(store, place, None)?
+    };
     if as_json {
-        out(&format!("{}\n", serde_json::to_string_pretty(&sessions).unwrap_or_default()));
+        out(&format!(
+            "{}\n",
+            serde_json::to_string_pretty(&sessions).unwrap_or_default()
+        ));
         return Ok(0);
     }
     for session in sessions {
-        let folder = if all { format!("  {}", session.directory) } else { String::new() };
-        out(&format!("{}  {}  {}{folder}\n", session.id, date(session.time.updated), session.title));
+        let folder = if all {
+            format!("  {}", session.directory)
+        } else {
+            String::new()
+        };
+        out(&format!(
+            "{}  {}  {}{folder}\n",
+            session.id,
+            date(session.time.updated),
+            session.title
+        ));
     }
     Ok(0)
 }
 
 /// The stored events of a session, in the order of the log.
 fn events(store: &Store, id: &SessionId) -> Result<Vec<Event>, Failure> {
-    let query = RecordQuery { scope: Some(Scope::Session(id)), kind: Some("event"), ..RecordQuery::default() };
+    let query = RecordQuery {
+        scope: Some(Scope::Session(id)),
+        kind: Some("event"),
+        ..RecordQuery::default()
+    };
     let records = store.records(&query)?;
     Ok(records
         .into_iter()
@@ -101,16 +143,28 @@ fn events(store: &Store, id: &SessionId) -> Result<Vec<Event>, Failure> {
 
 fn show(store: &Store, session: &Session) -> Result<u8, Failure> {
     let paint = Paint::for_stdout();
-    out(&format!("{}  {}\n{}\n\n", session.id, session.title, paint.dim(&session.directory)));
+    out(&format!(
+        "{}  {}\n{}\n\n",
+        session.id,
+        session.title,
+        paint.dim(&session.directory)
+    ));
     out(&conversation(store, session, paint)?);
     Ok(0)
 }
 
 /// A session's conversation, made again from its stored events.
-pub(crate) fn conversation(store: &Store, session: &Session, paint: Paint) -> Result<String, Failure> {
+pub(crate) fn conversation(
+    store: &Store,
+    session: &Session,
+    paint: Paint,
+) -> Result<String, Failure> {
     let mut text = String::new();
     let mut conversation = Conversation::default();
-    let messages: Vec<_> = events(store, &session.id)?.iter().flat_map(|event| conversation.on(event)).collect();
+    let messages: Vec<_> = events(store, &session.id)?
+        .iter()
+        .flat_map(|event| conversation.on(event))
+        .collect();
     let mut merged = merge_all(messages);
     // The log has what became final first; identifiers are in the order in which the model said it.
     merged.sort_by(|a, b| a.id.cmp(&b.id));
@@ -143,7 +197,10 @@ async fn delete(store: &Store, data: &Path, session: &Session) -> Result<u8, Fai
 fn verify(store: &Store, place: &Place, id: Option<String>, all: bool) -> Result<u8, Failure> {
     let sessions = match id {
         Some(id) => vec![find(store, place, Some(id))?],
-        None if all => store.sessions(&SessionFilter { roots_only: true, ..SessionFilter::default() })?,
+        None if all => store.sessions(&SessionFilter {
+            roots_only: true,
+            ..SessionFilter::default()
+        })?,
         None => of_place(store, place, None)?,
     };
     let (mut turns, mut steps) = (0, 0);
@@ -157,8 +214,15 @@ fn verify(store: &Store, place: &Place, id: Option<String>, all: bool) -> Result
     }
     let chain = store.verify_chain()?;
     if let Some((seq, fault)) = chain.faults.first() {
-        return Err(Failure::new("store.chain", format!("record {seq} of the log is not what was written: {fault:?}"), None));
+        return Err(Failure::new(
+            "store.chain",
+            format!("record {seq} of the log is not what was written: {fault:?}"),
+            None,
+        ));
     }
-    out(&format!("{turns} turns, {steps} steps replay to the recorded effects; {} records, hash chain intact\n", chain.rows));
+    out(&format!(
+        "{turns} turns, {steps} steps replay to the recorded effects; {} records, hash chain intact\n",
+        chain.rows
+    ));
     Ok(0)
 }

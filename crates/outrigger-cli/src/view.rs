@@ -89,7 +89,11 @@ impl View {
 
     /// Prints what an event says, once, however often it comes.
     pub(crate) fn on(&mut self, event: &BusEvent) {
-        if event.event.session_id().is_some_and(|id| *id != self.session) {
+        if event
+            .event
+            .session_id()
+            .is_some_and(|id| *id != self.session)
+        {
             return;
         }
         if !event.event.is_transient() && !self.seen.insert(event.id.clone()) {
@@ -119,7 +123,9 @@ impl View {
         self.say(&left);
         match outcome {
             TurnOutcome::Failed { error } if !self.failed => self.error(error),
-            TurnOutcome::Done { message_id: Some(id) } if !self.failed && self.answer.as_ref() != Some(id) => {
+            TurnOutcome::Done {
+                message_id: Some(id),
+            } if !self.failed && self.answer.as_ref() != Some(id) => {
                 let mark = self.paint.bad("!");
                 self.err(&format!("{mark} the model gave no answer\n"));
             }
@@ -130,11 +136,15 @@ impl View {
     /// What the turn waits for after an event, if that changed.
     pub(crate) fn waits_for<'e>(&self, event: &'e Event) -> Option<Option<&'e str>> {
         match event {
-            Event::SessionStatus { session_id, status } if *session_id == self.session => match status {
-                SessionStatus::Idle => Some(None),
-                _ => Some(Some("model")),
-            },
-            Event::PartUpdated { session_id, part, .. } if *session_id == self.session => match &part.kind {
+            Event::SessionStatus { session_id, status } if *session_id == self.session => {
+                match status {
+                    SessionStatus::Idle => Some(None),
+                    _ => Some(Some("model")),
+                }
+            }
+            Event::PartUpdated {
+                session_id, part, ..
+            } if *session_id == self.session => match &part.kind {
                 PartKind::Tool(call) if call.state.is_final() => Some(Some("model")),
                 PartKind::Tool(call) => Some(Some(&call.tool)),
                 _ => None,
@@ -146,7 +156,9 @@ impl View {
     fn json(&mut self, event: &Event) {
         match event {
             Event::PartUpdated { part, .. } => match kind_of(part) {
-                Some(kind) if kind != "reasoning" || self.thinking => self.json_line(kind, json!({ "part": part })),
+                Some(kind) if kind != "reasoning" || self.thinking => {
+                    self.json_line(kind, json!({ "part": part }))
+                }
                 _ => {}
             },
             Event::SessionError { error, .. } => self.error(error),
@@ -177,19 +189,31 @@ impl View {
                 if let MessageInfo::Assistant(message) = info.as_ref()
                     && !std::mem::replace(&mut self.begun, true)
                 {
-                    let title = self.paint.bold(&format!("> {} · {}", message.agent, message.model_id));
+                    let title = self
+                        .paint
+                        .bold(&format!("> {} · {}", message.agent, message.model_id));
                     self.err(&format!("\n{title}\n\n"));
                 }
             }
             Event::PartUpdated { part, .. } => self.part(part),
             Event::SessionError { error, .. } => self.error(error),
-            Event::SessionStatus { status: SessionStatus::Retry { attempt, message, .. }, .. } => {
+            Event::SessionStatus {
+                status:
+                    SessionStatus::Retry {
+                        attempt, message, ..
+                    },
+                ..
+            } => {
                 let told = self.paint.dim(&format!("~ try {attempt}: {message}\n"));
                 self.err(&told);
             }
             Event::PermissionAsked(request) if !crate::question::person_is_there() => {
                 let mark = self.paint.bad("!");
-                self.err(&format!("{mark} permission requested: {} ({})\n", request.permission, request.patterns.join(", ")));
+                self.err(&format!(
+                    "{mark} permission requested: {} ({})\n",
+                    request.permission,
+                    request.patterns.join(", ")
+                ));
             }
             _ => {}
         }
@@ -204,12 +228,20 @@ impl View {
                     self.out(&format!("{text}\n"));
                 }
             }
-            PartKind::Reasoning(thought) if self.thinking && thought.time.end.is_some() && !thought.text.trim().is_empty() => {
-                let told = self.paint.dim(&format!("Thinking: {}\n", thought.text.trim()));
+            PartKind::Reasoning(thought)
+                if self.thinking
+                    && thought.time.end.is_some()
+                    && !thought.text.trim().is_empty() =>
+            {
+                let told = self
+                    .paint
+                    .dim(&format!("Thinking: {}\n", thought.text.trim()));
                 self.err(&told);
             }
             PartKind::Tool(call) => {
-                if let ToolState::Running { title: Some(title), .. } = &call.state
+                if let ToolState::Running {
+                    title: Some(title), ..
+                } = &call.state
                     && call.tool == "task"
                 {
                     let told = self.paint.dim(&format!("• {title}\n"));
@@ -225,7 +257,10 @@ impl View {
         let said = self.conversation.on(event);
         let ready = match &mut self.merger {
             Some(merger) => {
-                let mut ready: Vec<_> = said.into_iter().flat_map(|message| merger.push(message)).collect();
+                let mut ready: Vec<_> = said
+                    .into_iter()
+                    .flat_map(|message| merger.push(message))
+                    .collect();
                 ready.extend(merger.expire(outrigger_agent::ids::now()));
                 ready
             }
@@ -301,26 +336,41 @@ mod tests {
     fn part(id: &str, mut part: Value) -> BusEvent {
         part["sessionID"] = json!("ses_1");
         part["messageID"] = json!("msg_1");
-        event(id, "message.part.updated", json!({ "sessionID": "ses_1", "part": part, "time": 5 }))
+        event(
+            id,
+            "message.part.updated",
+            json!({ "sessionID": "ses_1", "part": part, "time": 5 }),
+        )
     }
 
     fn running(id: &str, began: u64) -> BusEvent {
         let state = json!({ "status": "running", "input": { "command": "ls" }, "time": { "start": began } });
-        part(id, json!({ "id": "prt_1", "type": "tool", "callID": "c1", "tool": "bash", "state": state }))
+        part(
+            id,
+            json!({ "id": "prt_1", "type": "tool", "callID": "c1", "tool": "bash", "state": state }),
+        )
     }
 
     fn completed(id: &str, began: u64) -> BusEvent {
         let state = json!({ "status": "completed", "input": { "command": "ls" }, "output": "a\n", "title": "ls",
             "metadata": { "output": "a\n", "exit": 0 }, "time": { "start": began, "end": began + 7 } });
-        part(id, json!({ "id": "prt_1", "type": "tool", "callID": "c1", "tool": "bash", "state": state }))
+        part(
+            id,
+            json!({ "id": "prt_1", "type": "tool", "callID": "c1", "tool": "bash", "state": state }),
+        )
     }
 
     fn said(id: &str, text: &str) -> BusEvent {
-        part(id, json!({ "id": "prt_2", "type": "text", "text": text, "time": { "start": 1, "end": 2 } }))
+        part(
+            id,
+            json!({ "id": "prt_2", "type": "text", "text": text, "time": { "start": 1, "end": 2 } }),
+        )
     }
 
     fn over(id: Option<&str>) -> TurnOutcome {
-        TurnOutcome::Done { message_id: id.map(|id| MessageId(id.into())) }
+        TurnOutcome::Done {
+            message_id: id.map(|id| MessageId(id.into())),
+        }
     }
 
     fn shown(args: &RunArgs, events: &[BusEvent], outcome: &TurnOutcome) -> String {
@@ -329,8 +379,7 @@ mod tests {
             view.on(event);
         }
         view.finish(outcome);
-        let shown = shown.lock().unwrap().clone();
-        shown
+        std::mem::take(&mut *shown.lock().unwrap())
     }
 
     #[test]
@@ -342,7 +391,10 @@ mod tests {
         a
         > done
         ");
-        let apart = RunArgs { no_merge: true, ..RunArgs::default() };
+        let apart = RunArgs {
+            no_merge: true,
+            ..RunArgs::default()
+        };
         insta::assert_snapshot!(shown(&apart, &events, &over(Some("msg_1"))), @r#"
         ▸ bash {"command":"ls"}
         ◂ bash
@@ -355,25 +407,48 @@ mod tests {
     fn nothing_stays_unseen() {
         let now = outrigger_agent::ids::now();
         // The turn ends with a call under way.
-        let left = shown(&RunArgs::default(), &[running("e1", now)], &TurnOutcome::Cancelled);
+        let left = shown(
+            &RunArgs::default(),
+            &[running("e1", now)],
+            &TurnOutcome::Cancelled,
+        );
         assert_eq!(left, "▸ bash {\"command\":\"ls\"}\n");
         // A call that takes longer than starts are kept is shown with the next event, its result when it comes.
         let (mut view, text) = view(&RunArgs::default());
         view.on(&running("e1", now - 3_600_000));
         assert_eq!(*text.lock().unwrap(), "▸ bash {\"command\":\"ls\"}\n");
         view.on(&completed("e2", now - 3_600_000));
-        assert_eq!(*text.lock().unwrap(), "▸ bash {\"command\":\"ls\"}\n◂ bash\na\n");
+        assert_eq!(
+            *text.lock().unwrap(),
+            "▸ bash {\"command\":\"ls\"}\n◂ bash\na\n"
+        );
     }
 
     #[test]
     fn a_stored_event_is_shown_once_however_often_it_comes() {
         for format in [Format::Default, Format::Json] {
-            let args = RunArgs { format, ..RunArgs::default() };
+            let args = RunArgs {
+                format,
+                ..RunArgs::default()
+            };
             let once = [said("e1", "one"), said("e2", "two")];
-            let again = [said("e1", "one"), said("e1", "one"), said("e2", "two"), said("e1", "one")];
-            let text = |events: &[BusEvent]| shown(&args, events, &over(Some("msg_1"))).matches("two").count();
+            let again = [
+                said("e1", "one"),
+                said("e1", "one"),
+                said("e2", "two"),
+                said("e1", "one"),
+            ];
+            let text = |events: &[BusEvent]| {
+                shown(&args, events, &over(Some("msg_1")))
+                    .matches("two")
+                    .count()
+            };
             assert_eq!(text(&once), 1);
-            assert_eq!(shown(&args, &again, &over(None)).lines().count(), 2, "{format:?}");
+            assert_eq!(
+                shown(&args, &again, &over(None)).lines().count(),
+                2,
+                "{format:?}"
+            );
         }
     }
 
@@ -385,10 +460,20 @@ mod tests {
             (vec![said("e1", " \n")], over(Some("msg_1")), no_answer),
             (vec![said("e1", "yes")], over(Some("msg_1")), "> yes\n"),
             // The text belongs to an earlier step.
-            (vec![said("e1", "yes")], over(Some("msg_2")), "> yes\n! the model gave no answer\n"),
+            (
+                vec![said("e1", "yes")],
+                over(Some("msg_2")),
+                "> yes\n! the model gave no answer\n",
+            ),
             (vec![], over(None), ""),
             (vec![], TurnOutcome::Cancelled, ""),
-            (vec![], TurnOutcome::Failed { error: NamedError::new("E", "it broke") }, "Error: it broke\n"),
+            (
+                vec![],
+                TurnOutcome::Failed {
+                    error: NamedError::new("E", "it broke"),
+                },
+                "Error: it broke\n",
+            ),
         ] {
             assert_eq!(shown(&RunArgs::default(), &events, &outcome), want);
         }
@@ -397,7 +482,10 @@ mod tests {
     #[test]
     fn what_is_printed_beside_a_question_begins_a_new_line() {
         let (mut view, text) = view(&RunArgs::default());
-        assert!(!view.on_beside_question(&part("e1", json!({ "id": "prt_3", "type": "text", "text": "begun" }))));
+        assert!(!view.on_beside_question(&part(
+            "e1",
+            json!({ "id": "prt_3", "type": "text", "text": "begun" })
+        )));
         assert!(view.on_beside_question(&said("e2", "done")));
         assert_eq!(*text.lock().unwrap(), "\n> done\n");
     }

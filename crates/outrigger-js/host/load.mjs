@@ -99,6 +99,7 @@ async function describeTools(tools, entry, modules, problems) {
 
 async function start(entry, { found }, input, init, problems) {
   const instances = [];
+  const others = [];
   for (const { name, start } of found) {
     let hooks;
     try {
@@ -112,7 +113,7 @@ async function start(entry, { found }, input, init, problems) {
     if (hooks === input) continue;
     if (!isRecord(hooks)) {
       const got = Array.isArray(hooks) ? "an array" : hooks === null ? "null" : typeof hooks;
-      problems.push({ stage: "hooks", message: `export \`${name}\` answered with ${got}, not with hooks; it was dropped` });
+      others.push(`export \`${name}\` answered with ${got}, not with hooks; it was dropped`);
       continue;
     }
     try {
@@ -123,6 +124,9 @@ async function start(entry, { found }, input, init, problems) {
       problems.push({ stage: "hooks", message: `export \`${name}\`: ${errorText(error)}` });
     }
   }
+  // A helper that is exported beside the plugin is nothing wrong; where there is no plugin, it is what is wrong.
+  const stage = instances.length > 0 ? "note" : "hooks";
+  problems.push(...others.map((message) => ({ stage, message })));
   return instances;
 }
 

@@ -6,7 +6,8 @@ use std::path::PathBuf;
 use outrigger_protocol::rpc::{Enter, HandlerRef, PROTOCOL_VERSION};
 use outrigger_sandbox::SandboxError;
 
-const SETUP: &str = "run `outrigger plugin setup` to install Bun (it fetches it from npm into the data folder)";
+const SETUP: &str =
+    "run `outrigger plugin setup` to install Bun (it fetches it from npm into the data folder)";
 
 /// How a channel ended, as far as it is known.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

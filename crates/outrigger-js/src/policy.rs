@@ -79,7 +79,8 @@ fn modules_of(place: &Path) -> Vec<PathBuf> {
 
 fn homes_of_modules(place: &Path) -> impl Iterator<Item = PathBuf> {
     // The root and its children are no package's home, and the names below them are everybody's.
-    let home = |folder: &&Path| folder.components().count() > 2 && folder.join("node_modules").is_dir();
+    let home =
+        |folder: &&Path| folder.components().count() > 2 && folder.join("node_modules").is_dir();
     place.ancestors().filter(home).map(Path::to_path_buf)
 }
 

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use outrigger_kernel::hooks;
-use outrigger_protocol::rpc::{HandlerRef, Instance, LoadedPlugin, PluginTool};
+use outrigger_protocol::rpc::{HandlerRef, Instance, LoadedPlugin, PluginTool, Problem};
 
 use crate::error::PluginError;
 use crate::resolve::ResolvedPlugin;
@@ -42,6 +42,7 @@ pub(crate) struct Plugin {
     stage: Stage,
     cause: Option<Cause>,
     warnings: Vec<String>,
+    notes: Vec<String>,
     instances: Vec<Instance>,
     load_ms: f64,
 }
@@ -58,6 +59,7 @@ impl Plugin {
             stage: Stage::Found,
             cause: None,
             warnings: Vec::new(),
+            notes: Vec::new(),
             instances: Vec::new(),
             load_ms: 0.0,
         }
@@ -263,16 +265,18 @@ impl Registry {
             self.not_loaded(index, error, problem.needs_bun);
             return false;
         }
-        let mut warnings: Vec<String> = loaded
+        let (notes, warnings): (Vec<Problem>, Vec<Problem>) = loaded
             .problems
-            .iter()
-            .map(|problem| format!("{}: {}", problem.stage, problem.message))
-            .collect();
+            .into_iter()
+            .partition(|problem| problem.stage == "note");
+        let notes = notes.into_iter().map(|note| note.message).collect();
+        let mut warnings: Vec<String> = warnings.into_iter().map(warning).collect();
         if loaded.instances.is_empty() {
             warnings.push("it has no hooks and no tools".to_owned());
         }
         self.change(index, |plugin| {
             plugin.warnings = warnings;
+            plugin.notes = notes;
             plugin.instances = loaded.instances;
             plugin.load_ms = loaded.ms;
             plugin.stage = Stage::Initialised;
@@ -363,12 +367,21 @@ impl Plugin {
             stage: self.stage,
             cause: self.cause.clone(),
             warnings: self.warnings.clone(),
+            notes: self.notes.clone(),
             hooks: each_once(hooks),
             tools: each_once(tools.map(|tool| &tool.name)),
             pid: None,
             generation: 0,
             load_ms: self.load_ms,
         }
+    }
+}
+
+// A sentence behind the plugin's name. Most problems say by themselves what they are about.
+fn warning(problem: Problem) -> String {
+    match problem.stage.as_str() {
+        "server" => format!("one of its functions failed: {}", problem.message),
+        _ => problem.message,
     }
 }
 
@@ -391,12 +404,13 @@ impl Inner {
                     };
                     // A4: the option moves the plugin's `chat.message` to the completed messages of the assistant.
                     let point = match (point.hook, plugin.rules.completed_messages) {
-                        ("chat.message", true) => hooks::by_hook("message.completed").unwrap_or(point),
+                        ("chat.message", true) => {
+                            hooks::by_hook("message.completed").unwrap_or(point)
+                        }
                         _ => point,
                     };
                     // Both spellings on one object are one handler, under the reference's name.
-                    if hook != point.hook
-                        && instance.hooks.iter().any(|other| other == point.hook)
+                    if hook != point.hook && instance.hooks.iter().any(|other| other == point.hook)
                     {
                         continue;
                     }
@@ -431,7 +445,6 @@ impl Inner {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use outrigger_protocol::rpc::Problem;
 
     fn registry(rules: &[PluginRules]) -> Registry {
         let plugins = rules

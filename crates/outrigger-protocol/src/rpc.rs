@@ -166,7 +166,7 @@ pub struct LoadedPlugin {
 /// What went wrong while a plugin loaded.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Problem {
-    /// `import`, `export`, `server`, `hooks`, `tool`.
+    /// `import`, `export`, `server`, `hooks`, `tool`; `note` for what is worth knowing and nothing wrong.
     pub stage: String,
     /// What happened.
     pub message: String,

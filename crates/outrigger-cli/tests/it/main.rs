@@ -4,6 +4,7 @@
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "helpers of tests are tests; clippy.toml only knows the functions")]
 
+mod attach;
 mod bad_config;
 mod bad_model;
 mod bad_plugins;
@@ -14,8 +15,12 @@ mod demo;
 mod files;
 mod hooks;
 mod hooks_bad;
+mod interrupt;
 mod npm;
+mod output;
 mod permission;
+mod question;
+mod resumed;
 mod run_options;
 mod store;
 mod support;

@@ -87,7 +87,7 @@ impl SettingsLoaded {
         for (variable, text) in options
             .env
             .iter()
-            .filter(|(name, _)| name.starts_with("OUTRIGGER_"))
+            .filter(|(name, text)| name.starts_with("OUTRIGGER_") && !text.is_empty())
         {
             let (name, plugin, kind) = match self.named(variable) {
                 Named::Key(name, kind) => (name.to_owned(), None, kind),

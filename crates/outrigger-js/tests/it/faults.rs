@@ -165,6 +165,26 @@ async fn shutdown_disposes_in_order_and_ignores_failures() {
 }
 
 #[tokio::test]
+async fn what_an_event_hook_has_begun_is_finished_at_the_end_but_not_forever() {
+    let writes = "import fs from 'node:fs/promises'; export const A = async ({ directory }) => ({ event: async () => {
+        for (const part of ['a', 'b', 'c']) {
+          await new Promise((go) => setTimeout(go, 20)); await fs.appendFile(directory + '/written', part) } } });";
+    let stuck = "export const B = async () => ({ event: () => new Promise(() => {}) });";
+    let event = json!({"id": "evt_1", "type": "acme.tick", "properties": {}});
+    let batch = EventBatch {
+        events: vec![serde_json::from_value(event).unwrap()],
+    };
+    for runtime in runtimes() {
+        let room = Room::new(&runtime);
+        let (process, _) = room.load(&[("a", writes), ("b", stuck)]).await;
+        process.event_batch(&batch).unwrap();
+        process.shutdown(LONG).await.unwrap();
+        let written = fs::read_to_string(room.root.join("project/written")).unwrap();
+        assert_eq!(written, "abc");
+    }
+}
+
+#[tokio::test]
 async fn the_box_keeps_plugins_in() {
     let plugin = "import fs from 'node:fs'; export const P = async () => ({ h: async (_, o) => {
         const attempt = (action) => { try { action(); return 'done' } catch (error) { return error.code } };

@@ -67,8 +67,8 @@ async fn export_shapes() {
         ("export {}", "export: the module exports nothing"),
         (
             "export const A = async () => undefined; export const B = () => [1]; export const C = () => ({ c() {} })",
-            "C(c) hooks: export `A` answered with undefined, not with hooks; it was dropped; \
-          hooks: export `B` answered with an array, not with hooks; it was dropped",
+            "C(c) note: export `A` answered with undefined, not with hooks; it was dropped; \
+          note: export `B` answered with an array, not with hooks; it was dropped",
         ),
         (
             "export const helper = (input) => input; export const P = async () => ({ a() {} })",
@@ -230,5 +230,45 @@ async fn typescript_under_bun_and_a_way_out_under_node() {
             "{text} under {:?}",
             runtime.kind
         );
+    }
+}
+
+#[tokio::test]
+async fn what_only_bun_imports_is_told_apart() {
+    for (name, source, needs_bun) in [
+        ("a.mjs", "import { Glob } from 'bun'", true),
+        ("b.mjs", "import { dlopen } from 'bun:ffi'", true),
+        ("c.mjs", "import './part'", true),
+        ("d.mjs", "import './folder'", true),
+        (
+            "e.mjs",
+            "const r = import.meta.require; const __require = r; __require('fs')",
+            true,
+        ),
+        (
+            "f.mjs",
+            "export const P = async () => ({ x: Bun.file('x') })",
+            true,
+        ),
+        ("g.mjs", "import './missing'", false),
+        ("h.mjs", "import 'no-such-package'", false),
+        ("i.mjs", "throw new Error('no')", false),
+    ] {
+        for runtime in runtimes() {
+            let room = Room::new(&runtime);
+            room.file("project/.opencode/plugin/part.ts", "export {}");
+            room.file("project/.opencode/plugin/folder/index.js", "export {}");
+            let (_process, loaded) = room.load(&[(name, source)]).await;
+            let told = loaded.plugins[0]
+                .problems
+                .iter()
+                .any(|problem| problem.needs_bun);
+            let expected = needs_bun && runtime.kind == outrigger_js::RuntimeKind::Node;
+            assert_eq!(
+                told, expected,
+                "{name} under {:?}: {:?}",
+                runtime.kind, loaded.plugins[0].problems
+            );
+        }
     }
 }

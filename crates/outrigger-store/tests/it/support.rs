@@ -122,6 +122,7 @@ pub(crate) fn step(session: &str, turn: &str, n: u64, last: bool) -> LogRecord {
         intents: Vec::new(),
         digest: "d".into(),
         last,
+        abandoned: None,
     }))
 }
 

@@ -4,4 +4,4 @@ mod mock;
 mod world;
 
 pub(crate) use mock::{Mock, call, done, text, turn};
-pub(crate) use world::{Done, World, alive, bun, wait_until};
+pub(crate) use world::{Done, Running, World, alive, bun, wait_until};

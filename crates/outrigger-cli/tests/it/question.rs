@@ -1,0 +1,241 @@
+//! Permission questions at a real terminal.
+
+use std::collections::BTreeSet;
+use std::fs::File;
+use std::io::{Read as _, Write as _};
+use std::process::{Child, Stdio};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use rustix::process::Signal;
+use serde_json::{Value, json};
+
+use crate::support::*;
+
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// A run with a person at its standard input and standard error.
+struct Person {
+    child: Child,
+    keyboard: File,
+    screen: Arc<Mutex<String>>,
+}
+
+impl Person {
+    fn at(world: &World, args: &[&str]) -> Self {
+        use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+        let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
+        grantpt(&master).unwrap();
+        unlockpt(&master).unwrap();
+        let name = ptsname(&master, Vec::new()).unwrap().into_string().unwrap();
+        let slave = File::options().read(true).write(true).open(name).unwrap();
+        let mut command = world.command(&[&["run"], args].concat());
+        command
+            .stdin(slave.try_clone().unwrap())
+            .stderr(slave)
+            .stdout(Stdio::null());
+        command.env("NO_COLOR", "1");
+        let child = command.spawn().unwrap();
+        let keyboard = File::from(master);
+        let screen = Arc::new(Mutex::new(String::new()));
+        let (mut from, shown) = (keyboard.try_clone().unwrap(), Arc::clone(&screen));
+        std::thread::spawn(move || {
+            let mut bytes = [0; 4096];
+            // The terminal gives an error when nobody has it open any more.
+            while let Ok(n @ 1..) = from.read(&mut bytes) {
+                shown
+                    .lock()
+                    .unwrap()
+                    .push_str(&String::from_utf8_lossy(&bytes[..n]));
+            }
+        });
+        Self {
+            child,
+            keyboard,
+            screen,
+        }
+    }
+
+    fn screen(&self) -> String {
+        self.screen.lock().unwrap().replace('\r', "")
+    }
+
+    /// Questions shown so far; one that is shown again, below what came in between, is the same.
+    fn questions(&self) -> usize {
+        let screen = self.screen();
+        let texts = screen
+            .split("? allow ")
+            .skip(1)
+            .filter_map(|text| text.split_once(")?"));
+        texts.map(|(what, _)| what).collect::<BTreeSet<_>>().len()
+    }
+
+    #[track_caller]
+    fn sees(&self, what: &str) {
+        assert!(
+            wait_until(PATIENCE, || self.screen().contains(what)),
+            "{what} is not in:\n{}",
+            self.screen()
+        );
+    }
+
+    fn types(&mut self, text: &str) {
+        self.keyboard.write_all(text.as_bytes()).unwrap();
+    }
+
+    fn interrupts(&self) {
+        let pid = rustix::process::Pid::from_raw(i32::try_from(self.child.id()).unwrap()).unwrap();
+        rustix::process::kill_process(pid, Signal::INT).unwrap();
+    }
+
+    #[track_caller]
+    fn ends(&mut self, code: i32) {
+        let mut status = None;
+        wait_until(PATIENCE, || {
+            status = self.child.try_wait().unwrap();
+            status.is_some()
+        });
+        if status.is_none() {
+            let _ = self.child.kill();
+        }
+        assert_eq!(
+            status.and_then(|s| s.code()),
+            Some(code),
+            "{}",
+            self.screen()
+        );
+    }
+}
+
+fn bash(command: &str) -> Value {
+    call("bash", json!({ "command": command, "description": "x" }))
+}
+
+fn asking(calls: impl IntoIterator<Item = Value>) -> World {
+    let world = World::new([turn(calls), done()]);
+    world.config(json!({ "permission": { "bash": "ask" } }));
+    world
+}
+
+#[test]
+fn questions_asked_at_the_same_time_are_put_one_after_the_other() {
+    let world = asking((1..=3).map(|n| bash(&format!("touch {n}.txt"))));
+    let mut person = Person::at(&world, &["do it"]);
+    for n in 1..=3 {
+        assert!(
+            wait_until(PATIENCE, || person.questions() == n),
+            "{}",
+            person.screen()
+        );
+        // Time for one more question to come where none may come.
+        std::thread::sleep(Duration::from_millis(200));
+        assert_eq!(person.questions(), n, "one at a time:\n{}", person.screen());
+        let ran = (1..=3)
+            .filter(|n| world.path(&format!("{n}.txt")).exists())
+            .count();
+        assert!(ran < n, "what was not answered is not done");
+        person.types("y\n");
+    }
+    person.ends(0);
+    assert!(
+        (1..=3).all(|n| world.path(&format!("{n}.txt")).exists()),
+        "{}",
+        person.screen()
+    );
+    world.verify();
+}
+
+/// "Always" for the first answers the second, which is not put any more; the line that is typed then is the third's.
+#[test]
+fn a_question_that_needs_no_answer_any_more_is_passed_over() {
+    let world = asking([
+        bash("touch 1.txt"),
+        bash("touch 2.txt"),
+        call(
+            "edit",
+            json!({ "filePath": "hello.txt", "oldString": "hi", "newString": "ho" }),
+        ),
+    ]);
+    world.config(json!({ "permission": { "edit": "ask" } }));
+    let mut person = Person::at(&world, &["do it"]);
+    // The order in which tools ask is theirs.
+    let mut answered = 0;
+    for _ in 0..2 {
+        assert!(
+            wait_until(PATIENCE, || person.questions() > answered),
+            "{}",
+            person.screen()
+        );
+        answered = person.questions();
+        let is_bash = person
+            .screen()
+            .rsplit("? allow ")
+            .next()
+            .unwrap_or_default()
+            .starts_with("bash");
+        person.types(if is_bash { "a\n" } else { "y\n" });
+    }
+    person.ends(0);
+    assert_eq!(person.questions(), 2, "{}", person.screen());
+    assert!(
+        world.path("1.txt").exists() && world.path("2.txt").exists(),
+        "{}",
+        person.screen()
+    );
+    assert_eq!(world.read("hello.txt"), "ho there\n");
+}
+
+#[test]
+fn a_refusal_is_told_to_the_model() {
+    let world = asking([bash("touch ran.txt")]);
+    let mut person = Person::at(&world, &["do it"]);
+    person.sees("? allow bash (touch ran.txt)? [y]es, [n]o");
+    person.types("nope\n");
+    person.ends(0);
+    assert!(!world.path("ran.txt").exists());
+    assert!(
+        world.parts("tool")[0]["state"]["error"]
+            .as_str()
+            .unwrap()
+            .contains("The user refused")
+    );
+}
+
+#[test]
+fn what_is_typed_before_the_question_is_no_answer_to_it() {
+    let world = asking([bash("sleep 0.3; touch ran.txt")]);
+    world.plugin("slow", "export const S = async () => ({ 'chat.params': () => new Promise((r) => setTimeout(r, 500)) })\n");
+    let mut person = Person::at(&world, &["do it"]);
+    person.types("y\n");
+    person.sees("? allow bash");
+    person.types("n\n");
+    person.ends(0);
+    assert!(!world.path("ran.txt").exists(), "{}", person.screen());
+}
+
+#[test]
+fn ctrl_c_at_a_question_cancels_the_turn() {
+    let world = asking([bash("touch 1.txt"), bash("touch 2.txt")]);
+    let mut person = Person::at(&world, &["do it"]);
+    person.sees("? allow bash");
+    person.interrupts();
+    person.ends(130);
+    assert!(!world.path("1.txt").exists() && !world.path("2.txt").exists());
+    world.verify();
+}
+
+/// The terminal is gone: nobody can say yes any more.
+#[test]
+fn the_end_of_the_input_is_no() {
+    let world = asking([bash("touch 1.txt"), bash("touch 2.txt")]);
+    let mut person = Person::at(&world, &["do it"]);
+    person.sees("? allow bash");
+    // Ctrl-D at the beginning of a line.
+    person.types("\u{4}");
+    person.ends(0);
+    assert!(
+        !world.path("1.txt").exists() && !world.path("2.txt").exists(),
+        "{}",
+        person.screen()
+    );
+}
