@@ -63,7 +63,11 @@ fn hooks() -> String {
     }
     out.push_str("\n## What each is for\n\n");
     for point in POINTS {
-        let _ = writeln!(out, "- `{}` (`{}`): {}", point.name, point.hook, point.about);
+        let _ = writeln!(
+            out,
+            "- `{}` (`{}`): {}",
+            point.name, point.hook, point.about
+        );
     }
     out.push_str(
         "\nA field marked `?` may be absent. What is not listed is refused: it is recorded and has no effect, and the rest of\n\
@@ -101,8 +105,19 @@ fn patch(fields: &[Field]) -> String {
             Kind::Array => ": list",
             Kind::Object => ": object",
         };
-        let name = if field.key == "*" { "any key" } else { field.key };
-        format!("{name}{}{kind}", if field.required || field.key == "*" { "" } else { "?" })
+        let name = if field.key == "*" {
+            "any key"
+        } else {
+            field.key
+        };
+        format!(
+            "{name}{}{kind}",
+            if field.required || field.key == "*" {
+                ""
+            } else {
+                "?"
+            }
+        )
     };
     fields.iter().map(field).collect::<Vec<_>>().join(", ")
 }
@@ -116,7 +131,11 @@ fn throw(point: &Point) -> &'static str {
 }
 
 fn seconds(ms: u64) -> String {
-    if ms.is_multiple_of(1000) { format!("{} s", ms / 1000) } else { format!("{ms} ms") }
+    if ms.is_multiple_of(1000) {
+        format!("{} s", ms / 1000)
+    } else {
+        format!("{ms} ms")
+    }
 }
 
 #[cfg(test)]

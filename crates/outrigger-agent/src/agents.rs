@@ -70,7 +70,12 @@ impl AgentInfo {
             ("color", json!(self.color)),
         ];
         if let Some(fields) = out.as_object_mut() {
-            fields.extend(optional.into_iter().filter(|(_, v)| !v.is_null()).map(|(k, v)| (k.to_owned(), v)));
+            fields.extend(
+                optional
+                    .into_iter()
+                    .filter(|(_, v)| !v.is_null())
+                    .map(|(k, v)| (k.to_owned(), v)),
+            );
             if self.hidden {
                 fields.insert("hidden".into(), json!(true));
             }
@@ -80,7 +85,11 @@ impl AgentInfo {
 }
 
 fn rule(permission: &str, pattern: &str, action: Action) -> Rule {
-    Rule { permission: permission.into(), pattern: pattern.into(), action }
+    Rule {
+        permission: permission.into(),
+        pattern: pattern.into(),
+        action,
+    }
 }
 
 /// What holds where nothing else is said, as in the reference. `allowed_folders` may be read and written outside the
@@ -91,7 +100,13 @@ fn defaults(allowed_folders: &[&Path]) -> Vec<Rule> {
         rule("doom_loop", "*", Action::Ask),
         rule("external_directory", "*", Action::Ask),
     ];
-    rules.extend(allowed_folders.iter().map(|dir| rule("external_directory", &format!("{}/*", dir.display()), Action::Allow)));
+    rules.extend(allowed_folders.iter().map(|dir| {
+        rule(
+            "external_directory",
+            &format!("{}/*", dir.display()),
+            Action::Allow,
+        )
+    }));
     rules.extend([
         rule("question", "*", Action::Deny),
         rule("plan_enter", "*", Action::Deny),
@@ -106,14 +121,23 @@ fn defaults(allowed_folders: &[&Path]) -> Vec<Rule> {
 
 /// All agents by name. `entries` is `agent` of the merged configuration, `global` its `permission`.
 #[must_use]
-pub fn all(entries: &[AgentEntry], global: &[Rule], allowed_folders: &[&Path]) -> BTreeMap<String, AgentInfo> {
+pub fn all(
+    entries: &[AgentEntry],
+    global: &[Rule],
+    allowed_folders: &[&Path],
+) -> BTreeMap<String, AgentInfo> {
     let base = defaults(allowed_folders);
     let native = |name: &str, mode: &str, description: Option<&str>, own: Vec<Rule>| AgentInfo {
         name: name.into(),
         mode: mode.into(),
         description: description.map(Into::into),
         native: true,
-        permission: base.iter().cloned().chain(own).chain(global.iter().cloned()).collect(),
+        permission: base
+            .iter()
+            .cloned()
+            .chain(own)
+            .chain(global.iter().cloned())
+            .collect(),
         ..AgentInfo::default()
     };
     let hidden = |name: &str, prompt: &str| AgentInfo {
@@ -122,7 +146,18 @@ pub fn all(entries: &[AgentEntry], global: &[Rule], allowed_folders: &[&Path]) -
         ..native(name, "primary", None, vec![rule("*", "*", Action::Deny)])
     };
     let explore: Vec<Rule> = std::iter::once(rule("*", "*", Action::Deny))
-        .chain(["grep", "glob", "list", "bash", "webfetch", "websearch", "read"].map(|tool| rule(tool, "*", Action::Allow)))
+        .chain(
+            [
+                "grep",
+                "glob",
+                "list",
+                "bash",
+                "webfetch",
+                "websearch",
+                "read",
+            ]
+            .map(|tool| rule(tool, "*", Action::Allow)),
+        )
         .collect();
     let mut agents: BTreeMap<String, AgentInfo> = [
         native("build", "primary", Some("The default agent: works with all tools that the permissions allow."), vec![
@@ -157,7 +192,10 @@ pub fn all(entries: &[AgentEntry], global: &[Rule], allowed_folders: &[&Path]) -
         }
         let agent = agents
             .entry(entry.name.clone())
-            .or_insert_with(|| AgentInfo { native: false, ..native(&entry.name, "all", None, Vec::new()) });
+            .or_insert_with(|| AgentInfo {
+                native: false,
+                ..native(&entry.name, "all", None, Vec::new())
+            });
         apply(agent, entry);
     }
     agents
@@ -169,7 +207,10 @@ fn apply(agent: &mut AgentInfo, entry: &AgentEntry) {
             *place = Some(value.clone());
         }
     }
-    replace(&mut agent.model, entry.model.as_deref().and_then(ModelRef::parse).as_ref());
+    replace(
+        &mut agent.model,
+        entry.model.as_deref().and_then(ModelRef::parse).as_ref(),
+    );
     replace(&mut agent.variant, entry.variant.as_ref());
     replace(&mut agent.prompt, entry.prompt.as_ref());
     replace(&mut agent.description, entry.description.as_ref());
@@ -177,7 +218,10 @@ fn apply(agent: &mut AgentInfo, entry: &AgentEntry) {
     replace(&mut agent.top_p, entry.top_p.as_ref());
     replace(&mut agent.color, entry.color.as_ref());
     replace(&mut agent.order, entry.order.as_ref());
-    replace(&mut agent.steps, entry.steps.and_then(|n| u32::try_from(n).ok()).as_ref());
+    replace(
+        &mut agent.steps,
+        entry.steps.and_then(|n| u32::try_from(n).ok()).as_ref(),
+    );
     if let Some(mode) = entry.mode {
         agent.mode = match mode {
             AgentMode::Primary => "primary",
@@ -191,7 +235,11 @@ fn apply(agent: &mut AgentInfo, entry: &AgentEntry) {
     // The older way to switch tools off.
     for (tool, on) in &entry.tools {
         let action = if *on { Action::Allow } else { Action::Deny };
-        let permission = if matches!(tool.as_str(), "write" | "edit" | "patch" | "multiedit") { "edit" } else { tool };
+        let permission = if matches!(tool.as_str(), "write" | "edit" | "patch" | "multiedit") {
+            "edit"
+        } else {
+            tool
+        };
         agent.permission.push(rule(permission, "*", action));
     }
     agent.permission.extend(entry.permission.iter().cloned());
@@ -199,13 +247,21 @@ fn apply(agent: &mut AgentInfo, entry: &AgentEntry) {
 
 /// The agent for a prompt that names none: the configured default, else `build`, else the first primary one.
 #[must_use]
-pub fn default_name(agents: &BTreeMap<String, AgentInfo>, configured: Option<&str>) -> Option<String> {
+pub fn default_name(
+    agents: &BTreeMap<String, AgentInfo>,
+    configured: Option<&str>,
+) -> Option<String> {
     let usable = |name: &str| agents.get(name).is_some_and(AgentInfo::is_primary);
     configured
         .filter(|name| usable(name))
         .or_else(|| usable("build").then_some("build"))
         .map(str::to_owned)
-        .or_else(|| agents.values().find(|agent| agent.is_primary()).map(|agent| agent.name.clone()))
+        .or_else(|| {
+            agents
+                .values()
+                .find(|agent| agent.is_primary())
+                .map(|agent| agent.name.clone())
+        })
 }
 
 #[cfg(test)]
@@ -215,34 +271,73 @@ mod tests {
     use outrigger_kernel::permission::{evaluate, is_disabled};
 
     fn agents(config: Value) -> BTreeMap<String, AgentInfo> {
-        let config = OpenCodeConfig::from_value(json!({ "agent": config }), Path::new("/home/u")).unwrap();
-        all(&config.agent, &[rule("bash", "*", Action::Ask)], &[Path::new("/tmp/out")])
+        let config =
+            OpenCodeConfig::from_value(json!({ "agent": config }), Path::new("/home/u")).unwrap();
+        all(
+            &config.agent,
+            &[rule("bash", "*", Action::Ask)],
+            &[Path::new("/tmp/out")],
+        )
     }
 
     #[test]
     fn the_reference_names_are_there() {
         let names: Vec<String> = agents(json!({})).into_keys().collect();
-        assert_eq!(names, ["build", "compaction", "explore", "general", "plan", "summary", "title"]);
+        assert_eq!(
+            names,
+            [
+                "build",
+                "compaction",
+                "explore",
+                "general",
+                "plan",
+                "summary",
+                "title"
+            ]
+        );
     }
 
     #[test]
     fn rules_come_from_defaults_agent_and_configuration() {
-        let agents = agents(json!({"review": {"mode":"subagent","tools":{"write":false},"prompt":"R","steps":3},"build":{"disable":true}}));
+        let agents = agents(
+            json!({"review": {"mode":"subagent","tools":{"write":false},"prompt":"R","steps":3},"build":{"disable":true}}),
+        );
         assert!(!agents.contains_key("build"));
         let review = agents.get("review").unwrap();
-        assert_eq!((review.steps, review.prompt.as_deref(), review.native), (Some(3), Some("R"), false));
+        assert_eq!(
+            (review.steps, review.prompt.as_deref(), review.native),
+            (Some(3), Some("R"), false)
+        );
         assert!(is_disabled("edit", &[&review.permission]));
         assert_eq!(evaluate("bash", "ls", &[&review.permission]), Action::Ask);
-        assert_eq!(evaluate("read", "a/.env", &[&review.permission]), Action::Ask);
-        assert_eq!(evaluate("external_directory", "/tmp/out/x", &[&review.permission]), Action::Allow);
-        assert_eq!(evaluate("external_directory", "/etc/x", &[&review.permission]), Action::Ask);
-        assert!(is_disabled("write", &[&agents.get("plan").unwrap().permission]) || evaluate("edit", "a.rs", &[&agents.get("plan").unwrap().permission]) == Action::Deny);
+        assert_eq!(
+            evaluate("read", "a/.env", &[&review.permission]),
+            Action::Ask
+        );
+        assert_eq!(
+            evaluate("external_directory", "/tmp/out/x", &[&review.permission]),
+            Action::Allow
+        );
+        assert_eq!(
+            evaluate("external_directory", "/etc/x", &[&review.permission]),
+            Action::Ask
+        );
+        assert!(
+            is_disabled("write", &[&agents.get("plan").unwrap().permission])
+                || evaluate("edit", "a.rs", &[&agents.get("plan").unwrap().permission])
+                    == Action::Deny
+        );
     }
 
     #[test]
     fn the_default_agent() {
         let all = agents(json!({"mine": {"mode":"primary"}, "sub": {"mode":"subagent"}}));
-        for (configured, want) in [(None, "build"), (Some("mine"), "mine"), (Some("sub"), "build"), (Some("nope"), "build")] {
+        for (configured, want) in [
+            (None, "build"),
+            (Some("mine"), "mine"),
+            (Some("sub"), "build"),
+            (Some("nope"), "build"),
+        ] {
             assert_eq!(default_name(&all, configured).as_deref(), Some(want));
         }
     }

@@ -60,12 +60,23 @@ pub(crate) struct Asker<'a> {
 
 impl Inner {
     /// Decides a question; the text is for the audit.
-    pub(crate) async fn decide(&self, asker: &Asker<'_>, ask: PermissionAsk) -> Result<String, Refusal> {
+    pub(crate) async fn decide(
+        &self,
+        asker: &Asker<'_>,
+        ask: PermissionAsk,
+    ) -> Result<String, Refusal> {
         let approvals = lock(&self.approvals).clone();
         let mut layers: Vec<&[Rule]> = asker.rules.to_vec();
         layers.push(&approvals);
-        let patterns = if ask.patterns.is_empty() { vec!["*".to_owned()] } else { ask.patterns.clone() };
-        let actions: Vec<Action> = patterns.iter().map(|p| evaluate(&ask.permission, p, &layers)).collect();
+        let patterns = if ask.patterns.is_empty() {
+            vec!["*".to_owned()]
+        } else {
+            ask.patterns.clone()
+        };
+        let actions: Vec<Action> = patterns
+            .iter()
+            .map(|p| evaluate(&ask.permission, p, &layers))
+            .collect();
         if actions.contains(&Action::Deny) {
             let what = patterns.join(", ");
             return Err(Refusal::Rule(format!(
@@ -88,7 +99,11 @@ impl Inner {
         match self.ask_plugins(&request).await.as_deref() {
             Some("allow") => return Ok("allow (plugin)".into()),
             Some("deny") => {
-                return Err(Refusal::Rule(format!("A plugin denies {} for {}.", request.permission, request.patterns.join(", "))));
+                return Err(Refusal::Rule(format!(
+                    "A plugin denies {} for {}.",
+                    request.permission,
+                    request.patterns.join(", ")
+                )));
             }
             _ => {}
         }
@@ -97,17 +112,39 @@ impl Inner {
 
     /// `permission.ask`, which the reference declares and never calls (B3).
     async fn ask_plugins(&self, request: &PermissionRequest) -> Option<String> {
-        let payload = HookPayload { input: json!(request), output: json!({ "status": "ask" }) };
-        let result = self.run_hooks("tool.before_permission", vec![payload], Some(&request.session_id), None, None).await;
-        result.outputs.first()?.get("status")?.as_str().map(str::to_owned)
+        let payload = HookPayload {
+            input: json!(request),
+            output: json!({ "status": "ask" }),
+        };
+        let result = self
+            .run_hooks(
+                "tool.before_permission",
+                vec![payload],
+                Some(&request.session_id),
+                None,
+                None,
+            )
+            .await;
+        result
+            .outputs
+            .first()?
+            .get("status")?
+            .as_str()
+            .map(str::to_owned)
     }
 
     async fn ask_user(&self, request: PermissionRequest) -> Result<String, Refusal> {
         let (sender, receiver) = oneshot::channel();
         let text = format!("{} ({})", request.permission, request.patterns.join(", "));
         lock(&self.questions.open).insert(request.id.clone(), (request.clone(), sender));
-        let mut open = OpenQuestion { inner: self, request: Some(request.clone()) };
-        if let Err(error) = self.commit(Vec::new(), vec![Event::PermissionAsked(request.clone())]).await {
+        let mut open = OpenQuestion {
+            inner: self,
+            request: Some(request.clone()),
+        };
+        if let Err(error) = self
+            .commit(Vec::new(), vec![Event::PermissionAsked(request.clone())])
+            .await
+        {
             tracing::error!("{error}");
         }
         let reply = match self.answering {
@@ -117,7 +154,10 @@ impl Inner {
         };
         open.request = None;
         lock(&self.questions.open).remove(&request.id);
-        if let Err(error) = self.commit(Vec::new(), vec![replied(&request, reply)]).await {
+        if let Err(error) = self
+            .commit(Vec::new(), vec![replied(&request, reply)])
+            .await
+        {
             tracing::error!("{error}");
         }
         match reply {
@@ -147,26 +187,38 @@ impl Inner {
             Reply::Once => false,
             Reply::Reject => true,
             Reply::Always => {
-                let allowed = |pattern: &String| evaluate(&request.permission, pattern, &[&approvals]) == Action::Allow;
+                let allowed = |pattern: &String| {
+                    evaluate(&request.permission, pattern, &[&approvals]) == Action::Allow
+                };
                 request.patterns.iter().all(allowed)
             }
         };
         let mut open = lock(&self.questions.open);
         let others: Vec<PermissionId> = open
             .iter()
-            .filter(|(_, (request, _))| request.session_id == answered.session_id && covered(request))
+            .filter(|(_, (request, _))| {
+                request.session_id == answered.session_id && covered(request)
+            })
             .map(|(id, _)| id.clone())
             .collect();
         for id in others {
             if let Some((_, sender)) = open.remove(&id) {
-                let _ = sender.send(if reply == Reply::Always { Reply::Once } else { reply });
+                let _ = sender.send(if reply == Reply::Always {
+                    Reply::Once
+                } else {
+                    reply
+                });
             }
         }
     }
 }
 
 fn replied(request: &PermissionRequest, reply: Reply) -> Event {
-    Event::PermissionReplied { session_id: request.session_id.clone(), request_id: request.id.clone(), reply }
+    Event::PermissionReplied {
+        session_id: request.session_id.clone(),
+        request_id: request.id.clone(),
+        reply,
+    }
 }
 
 /// A question whose call was cancelled is taken back, and whoever shows it is told.
@@ -177,10 +229,13 @@ struct OpenQuestion<'a> {
 
 impl Drop for OpenQuestion<'_> {
     fn drop(&mut self) {
-        let Some(request) = self.request.take() else { return };
+        let Some(request) = self.request.take() else {
+            return;
+        };
         lock(&self.inner.questions.open).remove(&request.id);
         let event = numbered(replied(&request, Reply::Reject));
-        self.inner.note(vec![LogRecord::Event(Box::new(event.clone()))]);
+        self.inner
+            .note(vec![LogRecord::Event(Box::new(event.clone()))]);
         self.inner.tell(vec![event]);
     }
 }
@@ -195,13 +250,18 @@ impl Agent {
     /// Questions that wait for an answer.
     #[must_use]
     pub fn questions(&self) -> Vec<PermissionRequest> {
-        lock(&self.inner.questions.open).values().map(|(request, _)| request.clone()).collect()
+        lock(&self.inner.questions.open)
+            .values()
+            .map(|(request, _)| request.clone())
+            .collect()
     }
 
     /// Answers a question; false when there is none of that identifier any more.
     #[must_use]
     pub fn answer(&self, id: &PermissionId, reply: Reply) -> bool {
-        let Some((request, sender)) = lock(&self.inner.questions.open).remove(id) else { return false };
+        let Some((request, sender)) = lock(&self.inner.questions.open).remove(id) else {
+            return false;
+        };
         self.inner.answer_others(&request, reply);
         sender.send(reply).is_ok()
     }

@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use outrigger_config::Loaded;
 use outrigger_config::settings::Install;
-use outrigger_models::Models;
 use outrigger_js::{JsRuntime, Lookup};
+use outrigger_models::Models;
 use outrigger_plugins::{Installer, PluginError, PluginSettings, Plugins, Progress};
 use outrigger_sandbox::Spawner;
 use outrigger_sandbox::ledger::Ledger;
@@ -44,9 +44,14 @@ impl Folders {
     /// The XDG folders of this environment.
     #[must_use]
     pub fn from_env(env: &BTreeMap<String, String>) -> Self {
-        let absolute = |name: &str| env.get(name).filter(|v| v.starts_with('/')).map(PathBuf::from);
+        let absolute = |name: &str| {
+            env.get(name)
+                .filter(|v| v.starts_with('/'))
+                .map(PathBuf::from)
+        };
         let home = absolute("HOME").unwrap_or_else(|| PathBuf::from("/"));
-        let xdg = |name: &str, fallback: &str| absolute(name).unwrap_or_else(|| home.join(fallback));
+        let xdg =
+            |name: &str, fallback: &str| absolute(name).unwrap_or_else(|| home.join(fallback));
         Self {
             config: xdg("XDG_CONFIG_HOME", ".config"),
             data: xdg("XDG_DATA_HOME", ".local/share").join("outrigger"),
@@ -103,7 +108,12 @@ impl Boot {
 
     /// Where JavaScript runtimes are looked for.
     fn runtimes(&self) -> Lookup {
-        let path = |name: &str| self.env.get(name).filter(|v| !v.is_empty()).map(PathBuf::from);
+        let path = |name: &str| {
+            self.env
+                .get(name)
+                .filter(|v| !v.is_empty())
+                .map(PathBuf::from)
+        };
         Lookup {
             configured: None,
             bun: path("OUTRIGGER_BUN"),
@@ -118,7 +128,9 @@ impl Boot {
     /// # Errors
     /// What to do when there is none.
     pub fn js_runtime(&self) -> Result<String, String> {
-        JsRuntime::find(&self.runtimes()).map(|r| describe(&r)).map_err(|e| e.to_string())
+        JsRuntime::find(&self.runtimes())
+            .map(|r| describe(&r))
+            .map_err(|e| e.to_string())
     }
 
     /// Reads the configuration only.
@@ -140,8 +152,10 @@ impl Boot {
 
 /// Opens the store in its folder.
 pub(crate) fn open_store(folders: &Folders) -> Result<(Store, OpenReport), AgentError> {
-    std::fs::create_dir_all(&folders.data)
-        .map_err(|e| AgentError::Folder { path: folders.data.display().to_string(), reason: e.to_string() })?;
+    std::fs::create_dir_all(&folders.data).map_err(|e| AgentError::Folder {
+        path: folders.data.display().to_string(),
+        reason: e.to_string(),
+    })?;
     Ok(Store::open(&folders.store())?)
 }
 
@@ -149,7 +163,11 @@ pub(crate) fn open_store(folders: &Folders) -> Result<(Store, OpenReport), Agent
 fn spawner(folders: &Folders) -> Result<Spawner, AgentError> {
     let ledger = Ledger::open(folders.data.join("processes"))?;
     for swept in ledger.sweep()? {
-        tracing::warn!("[sandbox] ended {} processes of {} that a dead host had left", swept.killed, swept.what);
+        tracing::warn!(
+            "[sandbox] ended {} processes of {} that a dead host had left",
+            swept.killed,
+            swept.what
+        );
     }
     Ok(Spawner::new()?.with_ledger(ledger))
 }
@@ -174,7 +192,10 @@ impl Agent {
         let bridge = Arc::new(Bridge::default());
         let project = place.project(&spawner, &store, now()).await;
         let mcp = crate::mcp::start(&boot, &config, &place, &spawner);
-        let plugins = Plugins::load(plugin_options(&boot, &config, &place, &project, &spawner, &bridge)).await;
+        let plugins = Plugins::load(plugin_options(
+            &boot, &config, &place, &project, &spawner, &bridge,
+        ))
+        .await;
         // Plugins change the configuration without seeing the keys in it (invariant 10).
         let mut value = plugins.configure(config.redacted()).await;
         outrigger_config::restore(&mut value, &config.value);
@@ -189,7 +210,8 @@ impl Agent {
         }
         let models = Models::new(model_options(&boot, &config));
         let artifacts = boot.folders.data.join("tool-output");
-        let (skills, problems) = outrigger_config::skills::discover(&config.skill_search(&config.config));
+        let (skills, problems) =
+            outrigger_config::skills::discover(&config.skill_search(&config.config));
         for problem in problems {
             tracing::debug!("[skills] {problem}");
         }
@@ -200,7 +222,8 @@ impl Agent {
             shell_timeout: Duration::from_millis(tools.bash_timeout_ms),
             ..Default::default()
         };
-        outrigger_tools::builtin::register_all(&runtime, &options).map_err(|e| AgentError::Tools(e.to_string()))?;
+        outrigger_tools::builtin::register_all(&runtime, &options)
+            .map_err(|e| AgentError::Tools(e.to_string()))?;
         let inner = Inner {
             agents: all_agents(&config, &artifacts, &skills),
             commands: all_commands(&config),
@@ -247,7 +270,11 @@ fn plugin_options(
         plugins: config.plugins.clone(),
         settings: PluginSettings::from(&config.settings),
         directory: place.directory.clone(),
-        worktree: if place.git { place.worktree.clone() } else { PathBuf::from("/") },
+        worktree: if place.git {
+            place.worktree.clone()
+        } else {
+            PathBuf::from("/")
+        },
         project: json!(project),
         server_url: outrigger_plugins::SERVER_URL.to_owned(),
         spawner: spawner.clone(),
@@ -266,7 +293,11 @@ fn model_options(boot: &Boot, config: &Loaded) -> outrigger_models::ModelsOption
     outrigger_models::ModelsOptions {
         providers: config.config.provider.clone(),
         env: boot.env.clone(),
-        cache_file: boot.folders.cache.parent().map(|cache| cache.join("opencode/models.json")),
+        cache_file: boot
+            .folders
+            .cache
+            .parent()
+            .map(|cache| cache.join("opencode/models.json")),
         model: config.config.model.clone(),
         small_model: config.config.small_model.clone(),
         disabled: config.config.disabled_providers.clone(),
@@ -287,13 +318,15 @@ fn all_agents(
 }
 
 fn all_commands(config: &Loaded) -> BTreeMap<String, CommandInfo> {
-    let bundled = BUNDLED.iter().map(|(name, description, template)| CommandInfo {
-        name: (*name).to_owned(),
-        description: Some((*description).to_owned()),
-        template: (*template).to_owned(),
-        agent: None,
-        model: None,
-    });
+    let bundled = BUNDLED
+        .iter()
+        .map(|(name, description, template)| CommandInfo {
+            name: (*name).to_owned(),
+            description: Some((*description).to_owned()),
+            template: (*template).to_owned(),
+            agent: None,
+            model: None,
+        });
     let configured = config.config.command.iter().map(|entry| CommandInfo {
         name: entry.name.clone(),
         description: entry.description.clone(),
@@ -301,7 +334,10 @@ fn all_commands(config: &Loaded) -> BTreeMap<String, CommandInfo> {
         agent: entry.agent.clone(),
         model: entry.model.clone(),
     });
-    bundled.chain(configured).map(|command| (command.name.clone(), command)).collect()
+    bundled
+        .chain(configured)
+        .map(|command| (command.name.clone(), command))
+        .collect()
 }
 
 /// Installs what plugins need of npm ahead of their first use, Bun included where there is none, and says what is there.
@@ -309,15 +345,32 @@ fn all_commands(config: &Loaded) -> BTreeMap<String, CommandInfo> {
 /// # Errors
 /// Those of the installation.
 pub async fn setup_plugins(boot: &Boot) -> Result<Vec<String>, PluginError> {
-    let spawner = Spawner::new().map_err(|e| PluginError::NoRuntime { message: e.to_string(), hint: e.hint() })?;
+    let spawner = Spawner::new().map_err(|e| PluginError::NoRuntime {
+        message: e.to_string(),
+        hint: e.hint(),
+    })?;
     let lookup = boot.runtimes();
     let installer = Installer::find_in(lookup.bun.as_deref(), &lookup.path);
-    let modules = outrigger_plugins::setup(&boot.folders.data, installer.as_ref(), &spawner).await?;
+    let modules =
+        outrigger_plugins::setup(&boot.folders.data, installer.as_ref(), &spawner).await?;
     // A project whose configuration cannot be read is no reason against preparing the machine.
-    let settings = boot.load(&Place::find(&boot.directory)).map(|config| config.settings).unwrap_or_default();
+    let settings = boot
+        .load(&Place::find(&boot.directory))
+        .map(|config| config.settings)
+        .unwrap_or_default();
     let settings = PluginSettings::from(&settings);
-    let runtime = outrigger_plugins::setup_runtime(&settings, &lookup, &boot.folders.data, &spawner, &boot.progress).await?;
-    Ok(vec![format!("SDK in {}", modules.root.display()), describe(&runtime)])
+    let runtime = outrigger_plugins::setup_runtime(
+        &settings,
+        &lookup,
+        &boot.folders.data,
+        &spawner,
+        &boot.progress,
+    )
+    .await?;
+    Ok(vec![
+        format!("SDK in {}", modules.root.display()),
+        describe(&runtime),
+    ])
 }
 
 pub(crate) fn describe(runtime: &JsRuntime) -> String {

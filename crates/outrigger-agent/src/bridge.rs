@@ -26,7 +26,10 @@ impl Bridge {
     /// Remembers a tool call under its number until the guard is dropped.
     pub(crate) fn enter(self: &Arc<Self>, call: u64, ctx: ToolContext) -> Entered {
         lock(&self.calls).insert(call, ctx);
-        Entered { bridge: Arc::clone(self), call }
+        Entered {
+            bridge: Arc::clone(self),
+            call,
+        }
     }
 
     fn call(&self, number: u64) -> Option<ToolContext> {
@@ -51,7 +54,11 @@ const NOT_READY: &str = r#"{"name":"UnknownError","data":{"message":"the agent i
 impl HostHandler for Bridge {
     fn sdk(&self, request: SdkRequest) -> BoxFuture<'_, SdkResponse> {
         Box::pin(async move {
-            let service = self.agent.get().and_then(Weak::upgrade).and_then(|inner| lock(&inner.sdk).clone());
+            let service = self
+                .agent
+                .get()
+                .and_then(Weak::upgrade)
+                .and_then(|inner| lock(&inner.sdk).clone());
             match service {
                 Some(service) => service.call(request).await,
                 None => SdkResponse {
@@ -66,7 +73,9 @@ impl HostHandler for Bridge {
     /// The same questions, through the same door, as those of a bundled tool.
     fn ask(&self, ask: ToolAsk) -> BoxFuture<'_, Result<(), String>> {
         Box::pin(async move {
-            let Some(ctx) = self.call(ask.call) else { return Err("this tool call is over".to_owned()) };
+            let Some(ctx) = self.call(ask.call) else {
+                return Err("this tool call is over".to_owned());
+            };
             let question = PermissionAsk {
                 permission: ask.permission,
                 patterns: ask.patterns,

@@ -16,7 +16,9 @@ pub struct Bus {
 
 impl Default for Bus {
     fn default() -> Self {
-        Self { sender: broadcast::channel(CAPACITY).0 }
+        Self {
+            sender: broadcast::channel(CAPACITY).0,
+        }
     }
 }
 
@@ -36,5 +38,8 @@ impl Bus {
 
 /// A new identifier for an event.
 pub(crate) fn numbered(event: Event) -> BusEvent {
-    BusEvent { id: crate::ids::event(), event }
+    BusEvent {
+        id: crate::ids::event(),
+        event,
+    }
 }

@@ -40,7 +40,9 @@ impl Changes {
 
     /// Adds what a tool reported under `filediff`; other tools report nothing.
     pub(crate) fn add(&mut self, metadata: &Value) {
-        let Some(diff) = metadata.get("filediff") else { return };
+        let Some(diff) = metadata.get("filediff") else {
+            return;
+        };
         let text = |key: &str| diff.get(key).and_then(Value::as_str).map(str::to_owned);
         let number = |key: &str| diff.get(key).and_then(Value::as_u64).unwrap_or(0);
         let Some(file) = text("file") else { return };
@@ -54,8 +56,13 @@ impl Changes {
         if let (Some(before), Some(after)) = (&change.before, &change.after) {
             let whole = TextDiff::from_lines(before.as_str(), after.as_str());
             let count = |tag| whole.iter_all_changes().filter(|c| c.tag() == tag).count() as u64;
-            (change.additions, change.deletions) = (count(ChangeTag::Insert), count(ChangeTag::Delete));
-            change.patch = whole.unified_diff().context_radius(3).header(&file, &file).to_string();
+            (change.additions, change.deletions) =
+                (count(ChangeTag::Insert), count(ChangeTag::Delete));
+            change.patch = whole
+                .unified_diff()
+                .context_radius(3)
+                .header(&file, &file)
+                .to_string();
         } else {
             // A file too large to be reported whole: the sum of its changes is the best there is.
             change.additions += number("additions");
@@ -99,11 +106,28 @@ mod tests {
         changes.add(&report("one\ntwo\n", "1\ntwo\n"));
         changes.add(&report("1\ntwo\n", "1\n2\n"));
         changes.add(&json!({ "exit": 0 }));
-        assert_eq!(changes.summary(), SessionSummary { additions: 2, deletions: 2, files: 1 });
+        assert_eq!(
+            changes.summary(),
+            SessionSummary {
+                additions: 2,
+                deletions: 2,
+                files: 1
+            }
+        );
         changes.add(&report("1\n2\n", "one\ntwo\n"));
-        assert_eq!(changes.summary(), SessionSummary { additions: 0, deletions: 0, files: 1 });
+        assert_eq!(
+            changes.summary(),
+            SessionSummary {
+                additions: 0,
+                deletions: 0,
+                files: 1
+            }
+        );
         let list = changes.list();
-        assert_eq!(list.first().and_then(|d| d.get("status")), Some(&json!("modified")));
+        assert_eq!(
+            list.first().and_then(|d| d.get("status")),
+            Some(&json!("modified"))
+        );
     }
 
     #[test]
@@ -112,7 +136,17 @@ mod tests {
         let diff = json!({ "exists": false, "filediff": { "file": "/p/b", "additions": 3, "deletions": 1, "patch": "p" } });
         changes.add(&diff);
         changes.add(&diff);
-        assert_eq!(changes.summary(), SessionSummary { additions: 6, deletions: 2, files: 1 });
-        assert_eq!(changes.list().first().and_then(|d| d.get("status")), Some(&json!("added")));
+        assert_eq!(
+            changes.summary(),
+            SessionSummary {
+                additions: 6,
+                deletions: 2,
+                files: 1
+            }
+        );
+        assert_eq!(
+            changes.list().first().and_then(|d| d.get("status")),
+            Some(&json!("added"))
+        );
     }
 }

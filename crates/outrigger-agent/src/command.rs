@@ -35,10 +35,19 @@ pub(crate) fn expand(template: &str, arguments: &str) -> String {
 pub(crate) fn shell_places(text: &str) -> Vec<(std::ops::Range<usize>, String)> {
     let mut places = Vec::new();
     let mut from = 0;
-    while let Some(start) = text.get(from..).and_then(|rest| rest.find("!`")).map(|at| from + at) {
-        let Some(len) = text.get(start + 2..).and_then(|rest| rest.find('`')) else { break };
+    while let Some(start) = text
+        .get(from..)
+        .and_then(|rest| rest.find("!`"))
+        .map(|at| from + at)
+    {
+        let Some(len) = text.get(start + 2..).and_then(|rest| rest.find('`')) else {
+            break;
+        };
         let end = start + 2 + len;
-        places.push((start..end + 1, text.get(start + 2..end).unwrap_or_default().to_owned()));
+        places.push((
+            start..end + 1,
+            text.get(start + 2..end).unwrap_or_default().to_owned(),
+        ));
         from = end + 1;
     }
     places
@@ -47,7 +56,11 @@ pub(crate) fn shell_places(text: &str) -> Vec<(std::ops::Range<usize>, String)> 
 /// `(start, end, number)` of every `$N`.
 fn placeholders(template: &str) -> impl Iterator<Item = (usize, usize, usize)> + '_ {
     template.match_indices('$').filter_map(|(start, _)| {
-        let digits: String = template.get(start + 1..)?.chars().take_while(char::is_ascii_digit).collect();
+        let digits: String = template
+            .get(start + 1..)?
+            .chars()
+            .take_while(char::is_ascii_digit)
+            .collect();
         let number = digits.parse().ok().filter(|n| *n > 0)?;
         Some((start, start + 1 + digits.len(), number))
     })
@@ -74,23 +87,24 @@ fn words(line: &str) -> Vec<String> {
 }
 
 /// The bundled commands: name, description, template.
-pub(crate) static BUNDLED: LazyLock<Vec<(&'static str, &'static str, &'static str)>> = LazyLock::new(|| {
-    vec![
-        (
-            "init",
-            "write an AGENTS.md for this project",
-            "Look at this project and write an AGENTS.md in its root (or improve the one that is there): how to build, lint and run \
+pub(crate) static BUNDLED: LazyLock<Vec<(&'static str, &'static str, &'static str)>> =
+    LazyLock::new(|| {
+        vec![
+            (
+                "init",
+                "write an AGENTS.md for this project",
+                "Look at this project and write an AGENTS.md in its root (or improve the one that is there): how to build, lint and run \
              one test, and the conventions that an agent would otherwise get wrong. At most 30 lines, only what is true of this \
              project. $ARGUMENTS",
-        ),
-        (
-            "review",
-            "review the current changes",
-            "Review the changes of this project: the commit, branch or pull request named here, else what is not committed yet \
+            ),
+            (
+                "review",
+                "review the current changes",
+                "Review the changes of this project: the commit, branch or pull request named here, else what is not committed yet \
              (git diff, git status). Report defects with file and line and say how sure you are; do not change anything. $ARGUMENTS",
-        ),
-    ]
-});
+            ),
+        ]
+    });
 
 #[cfg(test)]
 mod tests {
@@ -108,7 +122,11 @@ mod tests {
             ("cost $5x", "a b c d e f", "cost e fx"),
             ("price $ 3", "", "price $ 3"),
         ] {
-            assert_eq!(expand(template, arguments), want, "{template} | {arguments}");
+            assert_eq!(
+                expand(template, arguments),
+                want,
+                "{template} | {arguments}"
+            );
         }
     }
 
@@ -116,8 +134,14 @@ mod tests {
     fn shell_commands_are_found() {
         let text = "A !`git diff` and !`ls -l`.";
         let found = shell_places(text);
-        assert_eq!(found.iter().map(|(_, c)| c.as_str()).collect::<Vec<_>>(), ["git diff", "ls -l"]);
-        assert_eq!(text.get(found.first().unwrap().0.clone()), Some("!`git diff`"));
+        assert_eq!(
+            found.iter().map(|(_, c)| c.as_str()).collect::<Vec<_>>(),
+            ["git diff", "ls -l"]
+        );
+        assert_eq!(
+            text.get(found.first().unwrap().0.clone()),
+            Some("!`git diff`")
+        );
         assert!(shell_places("open !`never closed").is_empty());
     }
 }

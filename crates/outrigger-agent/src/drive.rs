@@ -13,11 +13,15 @@ use outrigger_kernel::{digest, turn};
 use outrigger_protocol::event::Event;
 use outrigger_protocol::id::{MessageId, SessionId, TurnId};
 use outrigger_protocol::log::{LogRecord, TurnStep};
-use outrigger_protocol::message::{MessageInfo, MessageWithParts, NamedError, PartKind, ToolPart, ToolState};
+use outrigger_protocol::message::{
+    MessageInfo, MessageWithParts, NamedError, PartKind, ToolPart, ToolState,
+};
 use outrigger_protocol::model::{ModelParams, ModelRequest, ToolOffer};
 use outrigger_protocol::session::{Session, SessionStatus};
 use outrigger_protocol::tool::{ToolCall, ToolOutcome};
-use outrigger_protocol::turn::{Effect, EffectId, HookPayload, Input, KnownTool, ModelSignal, SessionPatch, TurnOutcome};
+use outrigger_protocol::turn::{
+    Effect, EffectId, HookPayload, Input, KnownTool, ModelSignal, SessionPatch, TurnOutcome,
+};
 use outrigger_tools::{CancelFlag, ToolContext};
 use serde_json::{Value, json};
 use tokio::sync::{mpsc, watch};
@@ -39,15 +43,27 @@ pub(crate) enum Msg {
     /// A piece of streamed text, told and not stored.
     Delta { index: u32, text: String },
     /// A chain whose output the request is made from.
-    Hooked { effect: EffectId, point: &'static str, result: outrigger_plugins::PipelineResult },
+    Hooked {
+        effect: EffectId,
+        point: &'static str,
+        result: outrigger_plugins::PipelineResult,
+    },
     /// The tools of a step.
-    Tools { effect: EffectId, offers: Vec<ToolOffer>, known: Vec<KnownTool> },
+    Tools {
+        effect: EffectId,
+        offers: Vec<ToolOffer>,
+        known: Vec<KnownTool>,
+    },
     /// What a tool's output looks like so far, told and not stored.
     Preview { effect: EffectId, metadata: Value },
     /// Something that a tool did to the world.
     Event(Box<Event>),
     /// A model request is tried again.
-    Retry { attempt: u32, message: String, next: u64 },
+    Retry {
+        attempt: u32,
+        message: String,
+        next: u64,
+    },
 }
 
 /// The request of the current step, as far as it is made.
@@ -148,8 +164,14 @@ impl Driver {
         let _ = self.abort.0.send(true);
         let session_id = self.session_id.clone();
         self.inner.tell(vec![
-            numbered(Event::SessionError { session_id: Some(session_id.clone()), error: error.to_named() }),
-            numbered(Event::SessionStatus { session_id, status: SessionStatus::Idle }),
+            numbered(Event::SessionError {
+                session_id: Some(session_id.clone()),
+                error: error.to_named(),
+            }),
+            numbered(Event::SessionStatus {
+                session_id,
+                status: SessionStatus::Idle,
+            }),
         ]);
     }
 
@@ -160,22 +182,50 @@ impl Driver {
                 self.tell_delta(index, text);
                 Ok(())
             }
-            Msg::Hooked { effect, point, result } => {
+            Msg::Hooked {
+                effect,
+                point,
+                result,
+            } => {
                 let output = self.use_output(point, result.outputs.into_iter().next());
-                self.take(Input::HookDone { effect, output, block: result.block }).await
+                self.take(Input::HookDone {
+                    effect,
+                    output,
+                    block: result.block,
+                })
+                .await
             }
-            Msg::Tools { effect, offers, known } => {
+            Msg::Tools {
+                effect,
+                offers,
+                known,
+            } => {
                 self.draft.offers = offers;
-                self.take(Input::ToolsReady { effect, tools: known }).await
+                self.take(Input::ToolsReady {
+                    effect,
+                    tools: known,
+                })
+                .await
             }
             Msg::Preview { effect, metadata } => {
                 self.tell_preview(effect, metadata);
                 Ok(())
             }
             Msg::Event(event) => self.inner.commit(Vec::new(), vec![*event]).await,
-            Msg::Retry { attempt, message, next } => {
-                let status = SessionStatus::Retry { attempt, message, next };
-                self.inner.tell(vec![numbered(Event::SessionStatus { session_id: self.session_id.clone(), status })]);
+            Msg::Retry {
+                attempt,
+                message,
+                next,
+            } => {
+                let status = SessionStatus::Retry {
+                    attempt,
+                    message,
+                    next,
+                };
+                self.inner.tell(vec![numbered(Event::SessionStatus {
+                    session_id: self.session_id.clone(),
+                    status,
+                })]);
                 Ok(())
             }
         }
@@ -183,7 +233,9 @@ impl Driver {
 
     fn tell_delta(&self, index: u32, delta: String) {
         let Some(state) = &self.state else { return };
-        let (Some(part_id), Some(message)) = (state.part_of_block(index), state.message()) else { return };
+        let (Some(part_id), Some(message)) = (state.part_of_block(index), state.message()) else {
+            return;
+        };
         let event = Event::PartDelta {
             session_id: self.session_id.clone(),
             message_id: message.id.clone(),
@@ -196,10 +248,25 @@ impl Driver {
 
     /// The part as it would be with this much of the output. What is stored comes with the result.
     fn tell_preview(&self, effect: EffectId, preview: Value) {
-        let Some(mut part) = self.state.as_ref().and_then(|state| state.part_of_call(effect)).cloned() else { return };
-        if let PartKind::Tool(ToolPart { state: ToolState::Running { metadata, .. }, .. }) = &mut part.kind {
+        let Some(mut part) = self
+            .state
+            .as_ref()
+            .and_then(|state| state.part_of_call(effect))
+            .cloned()
+        else {
+            return;
+        };
+        if let PartKind::Tool(ToolPart {
+            state: ToolState::Running { metadata, .. },
+            ..
+        }) = &mut part.kind
+        {
             *metadata = Some(preview);
-            let event = Event::PartUpdated { session_id: self.session_id.clone(), part: Box::new(part), time: now() };
+            let event = Event::PartUpdated {
+                session_id: self.session_id.clone(),
+                part: Box::new(part),
+                time: now(),
+            };
             self.inner.tell(vec![numbered(event)]);
         }
     }
@@ -207,7 +274,11 @@ impl Driver {
     /// One step: the kernel decides, the step and its events are stored in one transaction, then the rest is begun.
     async fn take(&mut self, input: Input) -> Result<(), AgentError> {
         let at = now();
-        if let Input::ToolDone { outcome: ToolOutcome::Completed { output, .. }, .. } = &input {
+        if let Input::ToolDone {
+            outcome: ToolOutcome::Completed { output, .. },
+            ..
+        } = &input
+        {
             self.changes.add(&output.metadata);
         }
         let call = self.call_of(&input);
@@ -234,12 +305,17 @@ impl Driver {
             .await?;
         outrigger_store::fault::point("turn.after_step");
         if let Some(state) = &self.state {
-            let observer =
-                Observer { inner: &self.inner, session_id: &self.session_id, turn: &self.turn_id, begin: state.begin() };
+            let observer = Observer {
+                inner: &self.inner,
+                session_id: &self.session_id,
+                turn: &self.turn_id,
+                begin: state.begin(),
+            };
             observer.input(&input, call.as_ref());
             observer.effects(&effects);
         }
-        self.speaking.send_if_modified(|was| std::mem::replace(was, speaking) != speaking);
+        self.speaking
+            .send_if_modified(|was| std::mem::replace(was, speaking) != speaking);
         for effect in effects {
             self.begin(effect);
         }
@@ -248,7 +324,9 @@ impl Driver {
 
     /// The call that an input is about; asked before the step, which closes it.
     fn call_of(&self, input: &Input) -> Option<ToolPart> {
-        let Input::ToolDone { effect, .. } = input else { return None };
+        let Input::ToolDone { effect, .. } = input else {
+            return None;
+        };
         match &self.state.as_ref()?.part_of_call(*effect)?.kind {
             PartKind::Tool(call) => Some(call.clone()),
             _ => None,
@@ -258,7 +336,11 @@ impl Driver {
     fn begin(&mut self, effect: Effect) {
         match effect {
             Effect::Publish { .. } | Effect::PatchSession { .. } => {}
-            Effect::Hooks { effect, point, payload } => self.begin_hooks(effect, &point, payload),
+            Effect::Hooks {
+                effect,
+                point,
+                payload,
+            } => self.begin_hooks(effect, &point, payload),
             Effect::PrepareTools { effect, .. } => self.begin_tools(effect),
             Effect::CallModel { effect, .. } => self.begin_model(effect),
             Effect::RunTool { effect, call } => self.begin_tool(effect, call),
@@ -274,7 +356,11 @@ impl Driver {
 
     fn begin_hooks(&mut self, effect: EffectId, point: &str, payload: Option<HookPayload>) {
         let Some(point) = outrigger_kernel::hooks::point(point).map(|p| p.name) else {
-            let _ = self.sender.send(Msg::Input(Input::HookDone { effect, output: None, block: None }));
+            let _ = self.sender.send(Msg::Input(Input::HookDone {
+                effect,
+                output: None,
+                block: None,
+            }));
             return;
         };
         let payload = match payload {
@@ -287,40 +373,77 @@ impl Driver {
                         message: error.to_string(),
                         details: Value::Null,
                     };
-                    let _ = self.sender.send(Msg::Input(Input::HookDone { effect, output: None, block: Some(block) }));
+                    let _ = self.sender.send(Msg::Input(Input::HookDone {
+                        effect,
+                        output: None,
+                        block: Some(block),
+                    }));
                     return;
                 }
             },
         };
         let (inner, sender) = (Arc::clone(&self.inner), self.sender.clone());
-        let (session, turn, cancel) = (self.session_id.clone(), self.turn_id.clone(), self.abort.1.clone());
-        let lost = Msg::Input(Input::HookDone { effect, output: None, block: None });
+        let (session, turn, cancel) = (
+            self.session_id.clone(),
+            self.turn_id.clone(),
+            self.abort.1.clone(),
+        );
+        let lost = Msg::Input(Input::HookDone {
+            effect,
+            output: None,
+            block: None,
+        });
         spawn_effect(sender, lost, async move {
-            let result = inner.run_hooks(point, vec![payload], Some(&session), Some(&turn), Some(cancel)).await;
-            Msg::Hooked { effect, point, result }
+            let result = inner
+                .run_hooks(
+                    point,
+                    vec![payload],
+                    Some(&session),
+                    Some(&turn),
+                    Some(cancel),
+                )
+                .await;
+            Msg::Hooked {
+                effect,
+                point,
+                result,
+            }
         });
     }
 
     /// The payload of a point whose contents the agent holds.
     fn payload(&mut self, point: &str) -> Result<HookPayload, AgentError> {
-        let Some(state) = &self.state else { return Ok(HookPayload::default()) };
+        let Some(state) = &self.state else {
+            return Ok(HookPayload::default());
+        };
         let begin = state.begin();
-        let agent = self.inner.agents.get(&begin.agent).cloned().unwrap_or_default();
+        let agent = self
+            .inner
+            .agents
+            .get(&begin.agent)
+            .cloned()
+            .unwrap_or_default();
         Ok(match point {
             "llm.before_messages" => {
                 let current = state.message().map(|m| m.id.clone());
                 let mut history = self.inner.store.messages(&self.session_id)?;
                 history.retain(|m| Some(m.info.id()) != current.as_ref());
-                HookPayload { input: json!({}), output: json!({ "messages": history }) }
+                HookPayload {
+                    input: json!({}),
+                    output: json!({ "messages": history }),
+                }
             }
             "llm.before_system" => {
                 let resolved = self.inner.models.resolve(&begin.model)?;
-                let skills = !outrigger_kernel::permission::is_disabled("skill", &[&agent.permission]);
+                let skills =
+                    !outrigger_kernel::permission::is_disabled("skill", &[&agent.permission]);
                 let mut extra: Vec<&str> = state.user().system.as_deref().into_iter().collect();
                 if is_last_step(state) {
                     extra.push(LAST_STEP);
                 }
-                let text = self.inner.system_text(&agent, &resolved.model, skills, &extra);
+                let text = self
+                    .inner
+                    .system_text(&agent, &resolved.model, skills, &extra);
                 HookPayload {
                     input: json!({ "sessionID": self.session_id, "model": resolved.model }),
                     output: json!({ "system": [text] }),
@@ -354,11 +477,18 @@ impl Driver {
                     _ => Vec::new(),
                 };
                 // What a plugin made unreadable is left out; the rest of the history stands.
-                self.draft.history = items.into_iter().filter_map(|item| serde_json::from_value(item).ok()).collect();
+                self.draft.history = items
+                    .into_iter()
+                    .filter_map(|item| serde_json::from_value(item).ok())
+                    .collect();
             }
             "llm.before_system" => {
                 let items = field("system");
-                let texts = items.as_array().into_iter().flatten().filter_map(|t| t.as_str().map(str::to_owned));
+                let texts = items
+                    .as_array()
+                    .into_iter()
+                    .flatten()
+                    .filter_map(|t| t.as_str().map(str::to_owned));
                 self.draft.system = texts.filter(|t| !t.is_empty()).collect();
             }
             "llm.before_params" => {
@@ -367,7 +497,9 @@ impl Driver {
             "llm.before_headers" => {
                 let headers = field("headers");
                 let pairs = headers.as_object().into_iter().flatten();
-                self.draft.headers = pairs.filter_map(|(k, v)| Some((k.clone(), v.as_str()?.to_owned()))).collect();
+                self.draft.headers = pairs
+                    .filter_map(|(k, v)| Some((k.clone(), v.as_str()?.to_owned())))
+                    .collect();
             }
             _ => return Some(output),
         }
@@ -379,16 +511,34 @@ impl Driver {
     fn begin_tools(&mut self, effect: EffectId) {
         let Some(state) = &self.state else { return };
         let (inner, sender) = (Arc::clone(&self.inner), self.sender.clone());
-        let (session, turn, cancel) = (self.session_id.clone(), self.turn_id.clone(), self.abort.1.clone());
+        let (session, turn, cancel) = (
+            self.session_id.clone(),
+            self.turn_id.clone(),
+            self.abort.1.clone(),
+        );
         let (agent, switches) = (state.begin().agent.clone(), state.user().tools.clone());
         if is_last_step(state) {
-            let _ = sender.send(Msg::Tools { effect, offers: Vec::new(), known: Vec::new() });
+            let _ = sender.send(Msg::Tools {
+                effect,
+                offers: Vec::new(),
+                known: Vec::new(),
+            });
             return;
         }
-        let lost = Msg::Tools { effect, offers: Vec::new(), known: Vec::new() };
+        let lost = Msg::Tools {
+            effect,
+            offers: Vec::new(),
+            known: Vec::new(),
+        };
         spawn_effect(sender, lost, async move {
-            let (offers, known) = inner.offer_tools(&agent, switches.as_ref(), &session, &turn, cancel).await;
-            Msg::Tools { effect, offers, known }
+            let (offers, known) = inner
+                .offer_tools(&agent, switches.as_ref(), &session, &turn, cancel)
+                .await;
+            Msg::Tools {
+                effect,
+                offers,
+                known,
+            }
         });
     }
 
@@ -421,8 +571,14 @@ impl Driver {
             cancel: self.abort.1.clone(),
         };
         outrigger_store::fault::point("model.before_call");
-        let error = NamedError::new("UnknownError", "the model request ended in a panic; this is a defect of Outrigger");
-        let lost = Msg::Input(Input::Model { effect, signal: ModelSignal::Failed { error } });
+        let error = NamedError::new(
+            "UnknownError",
+            "the model request ended in a panic; this is a defect of Outrigger",
+        );
+        let lost = Msg::Input(Input::Model {
+            effect,
+            signal: ModelSignal::Failed { error },
+        });
         spawn_effect(self.sender.clone(), lost, async move {
             let signal = task.run(model, request).await;
             Msg::Input(Input::Model { effect, signal })
@@ -434,7 +590,11 @@ impl Driver {
     fn begin_tool(&mut self, effect: EffectId, call: ToolCall) {
         let Some(state) = &self.state else { return };
         let inner = Arc::clone(&self.inner);
-        let agent = inner.agents.get(&state.begin().agent).cloned().unwrap_or_default();
+        let agent = inner
+            .agents
+            .get(&state.begin().agent)
+            .cloned()
+            .unwrap_or_default();
         let host = Arc::new(CallHost::new(
             Arc::clone(&inner),
             self.turn_id.clone(),
@@ -486,7 +646,11 @@ impl Driver {
     fn begin_title(&self, message_id: MessageId) {
         let inner = Arc::clone(&self.inner);
         let session_id = self.session_id.clone();
-        let model = self.state.as_ref().map(|s| s.begin().model.clone()).unwrap_or_default();
+        let model = self
+            .state
+            .as_ref()
+            .map(|s| s.begin().model.clone())
+            .unwrap_or_default();
         let mut tasks = crate::inner::lock(&self.inner.background);
         tasks.spawn(async move { inner.make_title(session_id, message_id, model).await });
     }
@@ -508,7 +672,11 @@ pub(crate) async fn is_raised(switch: &mut watch::Receiver<bool>) -> bool {
 
 /// Runs an effect beside the loop. Every effect reports exactly once, a panic included: a turn that waits for an effect that
 /// is gone would wait for ever.
-fn spawn_effect(sender: mpsc::UnboundedSender<Msg>, lost: Msg, work: impl Future<Output = Msg> + Send + 'static) {
+fn spawn_effect(
+    sender: mpsc::UnboundedSender<Msg>,
+    lost: Msg,
+    work: impl Future<Output = Msg> + Send + 'static,
+) {
     tokio::spawn(async move {
         let message = AssertUnwindSafe(work).catch_unwind().await.unwrap_or(lost);
         let _ = sender.send(message);
@@ -516,7 +684,12 @@ fn spawn_effect(sender: mpsc::UnboundedSender<Msg>, lost: Msg, work: impl Future
 }
 
 /// The bus events of a step's effects, in order. Patches of the session build on each other.
-fn events_of(inner: &Inner, id: &SessionId, effects: &[Effect], changes: &Changes) -> Result<Vec<Event>, AgentError> {
+fn events_of(
+    inner: &Inner,
+    id: &SessionId,
+    effects: &[Effect],
+    changes: &Changes,
+) -> Result<Vec<Event>, AgentError> {
     let mut session: Option<Session> = None;
     let mut events = Vec::new();
     for effect in effects {
@@ -525,16 +698,25 @@ fn events_of(inner: &Inner, id: &SessionId, effects: &[Effect], changes: &Change
             Effect::PatchSession { patch } => {
                 let before = match session.take() {
                     Some(session) => session,
-                    None => inner.store.session(id)?.ok_or_else(|| AgentError::NoSession(id.to_string()))?,
+                    None => inner
+                        .store
+                        .session(id)?
+                        .ok_or_else(|| AgentError::NoSession(id.to_string()))?,
                 };
                 let mut patched = Inner::patch(before, patch);
                 let SessionPatch { summarize, .. } = patch;
                 if *summarize {
                     patched.summary = Some(changes.summary());
                 }
-                events.push(Event::SessionUpdated { session_id: id.clone(), info: Box::new(patched.clone()) });
+                events.push(Event::SessionUpdated {
+                    session_id: id.clone(),
+                    info: Box::new(patched.clone()),
+                });
                 if *summarize {
-                    events.push(Event::SessionDiff { session_id: id.clone(), diff: changes.list() });
+                    events.push(Event::SessionDiff {
+                        session_id: id.clone(),
+                        diff: changes.list(),
+                    });
                 }
                 session = Some(patched);
             }

@@ -40,7 +40,9 @@ pub enum AgentError {
     #[error("session `{0}` is at work in another process")]
     Busy(String),
     /// A plugin's prompt waited for the turn that it is part of.
-    #[error("session `{0}` is at work, and a prompt that waits for its answer would wait for itself")]
+    #[error(
+        "session `{0}` is at work, and a prompt that waits for its answer would wait for itself"
+    )]
     WaitsForItself(String),
     /// The task of a turn ended without an outcome.
     #[error("the turn was lost: {0}")]
@@ -65,7 +67,9 @@ pub enum AgentError {
     #[error("the bundled tools cannot be used: {0}")]
     Tools(String),
     /// The stored run of a turn does not yield the effects that were recorded.
-    #[error("turn `{turn}` replays differently at step {n}: the log has effects {recorded}, the replay {replayed}")]
+    #[error(
+        "turn `{turn}` replays differently at step {n}: the log has effects {recorded}, the replay {replayed}"
+    )]
     Replay {
         /// Turn.
         turn: String,
@@ -108,7 +112,9 @@ impl AgentError {
             Self::Store(e) => e.hint(),
             Self::Sandbox(e) => e.hint(),
             Self::Model(e) => e.hint(),
-            Self::NoSession(_) => Some("`outrigger session list` shows the sessions of this project".into()),
+            Self::NoSession(_) => {
+                Some("`outrigger session list` shows the sessions of this project".into())
+            }
             Self::Busy(_) => Some("wait for it, or start a new session without -c and -s".into()),
             Self::WaitsForItself(_) => Some("send it with prompt_async, or with noReply".into()),
             _ => None,

@@ -13,8 +13,8 @@ use outrigger_protocol::session::{PartInput, PromptInput, Session, Todo};
 use outrigger_protocol::tool::ToolCall;
 use outrigger_protocol::turn::{EffectId, HookPayload, Input, TurnOutcome};
 use outrigger_tools::{
-    AgentEntry, CancelFlag, HookVerdict, NearbyInstruction, PermissionAsk, SkillEntry, SubagentAnswer, SubagentRequest, ToolError,
-    ToolHost, nearby_instruction_files,
+    AgentEntry, CancelFlag, HookVerdict, NearbyInstruction, PermissionAsk, SkillEntry,
+    SubagentAnswer, SubagentRequest, ToolError, ToolHost, nearby_instruction_files,
 };
 use serde_json::Value;
 use tokio::sync::{mpsc, watch};
@@ -41,7 +41,10 @@ pub(crate) struct CallHost {
 }
 
 impl CallHost {
-    #[expect(clippy::too_many_arguments, reason = "made in one place, from what the driver holds")]
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "made in one place, from what the driver holds"
+    )]
     pub(crate) fn new(
         inner: Arc<Inner>,
         turn: TurnId,
@@ -53,7 +56,10 @@ impl CallHost {
         cancel: CancelFlag,
         speaking: watch::Receiver<bool>,
     ) -> Self {
-        let tool = ToolRef { message_id: call.message_id.clone(), call_id: call.call_id.clone() };
+        let tool = ToolRef {
+            message_id: call.message_id.clone(),
+            call_id: call.call_id.clone(),
+        };
         Self {
             inner,
             turn,
@@ -85,10 +91,20 @@ impl CallHost {
     }
 
     async fn run_subagent(&self, request: SubagentRequest) -> Result<SubagentAnswer, ToolError> {
-        let agent = Agent { inner: Arc::clone(&self.inner) };
-        let info = self.inner.agents.get(&request.agent).cloned().ok_or_else(|| {
-            ToolError::failed(format!("Unknown agent type: {} is not a valid agent type", request.agent))
-        })?;
+        let agent = Agent {
+            inner: Arc::clone(&self.inner),
+        };
+        let info = self
+            .inner
+            .agents
+            .get(&request.agent)
+            .cloned()
+            .ok_or_else(|| {
+                ToolError::failed(format!(
+                    "Unknown agent type: {} is not a valid agent type",
+                    request.agent
+                ))
+            })?;
         let failed = |error: crate::AgentError| ToolError::failed(error.to_string());
         let known = match &request.task_id {
             Some(id) => Some(self.own_child(id)?),
@@ -114,7 +130,13 @@ impl CallHost {
             agent: Some(info.name.clone()),
             model: Some(model.clone()),
             message_id: Some(crate::ids::message()),
-            parts: vec![PartInput { id: None, kind: PartKind::Text(TextPart { text: request.prompt, ..TextPart::default() }) }],
+            parts: vec![PartInput {
+                id: None,
+                kind: PartKind::Text(TextPart {
+                    text: request.prompt,
+                    ..TextPart::default()
+                }),
+            }],
             ..PromptInput::default()
         };
         // Dropping this cancels the child's turn, which then ends by itself.
@@ -123,7 +145,11 @@ impl CallHost {
             () = self.cancel.cancelled() => return Err(ToolError::Cancelled),
         };
         match outcome {
-            TurnOutcome::Done { .. } => Ok(SubagentAnswer { text: agent.last_text(&session.id), session_id: session.id, model }),
+            TurnOutcome::Done { .. } => Ok(SubagentAnswer {
+                text: agent.last_text(&session.id),
+                session_id: session.id,
+                model,
+            }),
             TurnOutcome::Failed { error } => Err(ToolError::failed(error.message().to_owned())),
             TurnOutcome::Cancelled => Err(ToolError::Cancelled),
         }
@@ -131,24 +157,56 @@ impl CallHost {
 
     /// A task can only be gone on with where it was begun.
     fn own_child(&self, id: &str) -> Result<Session, ToolError> {
-        let session = self.inner.store.session(&SessionId(id.to_owned())).map_err(|e| ToolError::failed(e.to_string()))?;
+        let session = self
+            .inner
+            .store
+            .session(&SessionId(id.to_owned()))
+            .map_err(|e| ToolError::failed(e.to_string()))?;
         session
             .filter(|session| session.parent_id.as_ref() == Some(&self.session_id))
-            .ok_or_else(|| ToolError::failed(format!("Unknown task: {id} was not started in this session; leave task_id out")))
+            .ok_or_else(|| {
+                ToolError::failed(format!(
+                    "Unknown task: {id} was not started in this session; leave task_id out"
+                ))
+            })
     }
 
     /// What holds in a subagent's session: whatever its parent is denied, and no planning or delegating unless its own
     /// rules say so.
     fn child_rules(&self, child: &AgentInfo) -> Vec<Rule> {
-        let own = self.inner.store.session(&self.session_id).ok().flatten().and_then(|s| s.permission).unwrap_or_default();
-        let mut rules: Vec<Rule> =
-            own.into_iter().filter(|r| r.action == Action::Deny || r.permission == "external_directory").collect();
-        if self.agent.permission.iter().any(|r| r.permission == "edit" && r.action == Action::Deny) {
-            rules.extend(self.agent.permission.iter().filter(|r| r.permission == "edit").cloned());
+        let own = self
+            .inner
+            .store
+            .session(&self.session_id)
+            .ok()
+            .flatten()
+            .and_then(|s| s.permission)
+            .unwrap_or_default();
+        let mut rules: Vec<Rule> = own
+            .into_iter()
+            .filter(|r| r.action == Action::Deny || r.permission == "external_directory")
+            .collect();
+        if self
+            .agent
+            .permission
+            .iter()
+            .any(|r| r.permission == "edit" && r.action == Action::Deny)
+        {
+            rules.extend(
+                self.agent
+                    .permission
+                    .iter()
+                    .filter(|r| r.permission == "edit")
+                    .cloned(),
+            );
         }
         let says = |name: &str| child.permission.iter().any(|rule| rule.permission == name);
         let quiet = ["todowrite", "task"].into_iter().filter(|name| !says(name));
-        rules.extend(quiet.map(|name| Rule { permission: name.into(), pattern: "*".into(), action: Action::Deny }));
+        rules.extend(quiet.map(|name| Rule {
+            permission: name.into(),
+            pattern: "*".into(),
+            action: Action::Deny,
+        }));
         rules
     }
 
@@ -159,7 +217,11 @@ impl CallHost {
 }
 
 impl ToolHost for CallHost {
-    fn hooks<'a>(&'a self, point: &'static str, payload: HookPayload) -> BoxFuture<'a, HookVerdict> {
+    fn hooks<'a>(
+        &'a self,
+        point: &'static str,
+        payload: HookPayload,
+    ) -> BoxFuture<'a, HookVerdict> {
         Box::pin(async move {
             if point == "tool.after_result" {
                 self.after_the_model().await;
@@ -167,9 +229,18 @@ impl ToolHost for CallHost {
             let fallback = payload.output.clone();
             let result = self
                 .inner
-                .run_hooks(point, vec![payload], Some(&self.session_id), Some(&self.turn), Some(self.cancel.clone()))
+                .run_hooks(
+                    point,
+                    vec![payload],
+                    Some(&self.session_id),
+                    Some(&self.turn),
+                    Some(self.cancel.clone()),
+                )
                 .await;
-            HookVerdict { output: result.outputs.into_iter().next().unwrap_or(fallback), block: result.block }
+            HookVerdict {
+                output: result.outputs.into_iter().next().unwrap_or(fallback),
+                block: result.block,
+            }
         })
     }
 
@@ -194,15 +265,25 @@ impl ToolHost for CallHost {
     }
 
     fn started(&self, input: &Value) {
-        let _ = self.sender.send(Msg::Input(Input::ToolStarted { effect: self.effect, input: input.clone() }));
+        let _ = self.sender.send(Msg::Input(Input::ToolStarted {
+            effect: self.effect,
+            input: input.clone(),
+        }));
     }
 
     fn progress(&self, title: Option<String>, metadata: Value) {
         // A tool that says what it is at is a fact of the turn; one that shows what came out so far does so many times,
         // and all of it is in its result.
         let _ = self.sender.send(match title {
-            Some(_) => Msg::Input(Input::ToolProgress { effect: self.effect, title, metadata }),
-            None => Msg::Preview { effect: self.effect, metadata },
+            Some(_) => Msg::Input(Input::ToolProgress {
+                effect: self.effect,
+                title,
+                metadata,
+            }),
+            None => Msg::Preview {
+                effect: self.effect,
+                metadata,
+            },
         });
     }
 
@@ -210,7 +291,10 @@ impl ToolHost for CallHost {
         let _ = self.sender.send(Msg::Event(Box::new(event)));
     }
 
-    fn subagent<'a>(&'a self, request: SubagentRequest) -> BoxFuture<'a, Result<SubagentAnswer, ToolError>> {
+    fn subagent<'a>(
+        &'a self,
+        request: SubagentRequest,
+    ) -> BoxFuture<'a, Result<SubagentAnswer, ToolError>> {
         Box::pin(self.run_subagent(request))
     }
 
@@ -228,14 +312,24 @@ impl ToolHost for CallHost {
         nearby_instruction_files(file, &self.inner.place.directory)
             .into_iter()
             .filter(|path| told.insert((self.session_id.clone(), path.clone())))
-            .filter_map(|path| std::fs::read_to_string(&path).ok().map(|text| NearbyInstruction { path, text }))
+            .filter_map(|path| {
+                std::fs::read_to_string(&path)
+                    .ok()
+                    .map(|text| NearbyInstruction { path, text })
+            })
             .collect()
     }
 
     fn set_todos<'a>(&'a self, todos: Vec<Todo>) -> BoxFuture<'a, Result<(), ToolError>> {
         Box::pin(async move {
-            let event = Event::TodoUpdated { session_id: self.session_id.clone(), todos };
-            self.inner.commit(Vec::new(), vec![event]).await.map_err(|error| ToolError::failed(error.to_string()))
+            let event = Event::TodoUpdated {
+                session_id: self.session_id.clone(),
+                todos,
+            };
+            self.inner
+                .commit(Vec::new(), vec![event])
+                .await
+                .map_err(|error| ToolError::failed(error.to_string()))
         })
     }
 }

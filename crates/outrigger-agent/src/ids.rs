@@ -8,7 +8,9 @@ use outrigger_protocol::id::{EventId, IdMaker, MessageId, PermissionId, SessionI
 /// Milliseconds since the Unix epoch.
 #[must_use]
 pub fn now() -> u64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| u64::try_from(d.as_millis()).unwrap_or(u64::MAX))
+    SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .map_or(0, |d| u64::try_from(d.as_millis()).unwrap_or(u64::MAX))
 }
 
 static MAKER: LazyLock<Mutex<IdMaker>> = LazyLock::new(|| {
@@ -19,7 +21,10 @@ static MAKER: LazyLock<Mutex<IdMaker>> = LazyLock::new(|| {
 });
 
 fn make<T>(with: impl FnOnce(&mut IdMaker, u64) -> T) -> T {
-    with(&mut MAKER.lock().unwrap_or_else(PoisonError::into_inner), now())
+    with(
+        &mut MAKER.lock().unwrap_or_else(PoisonError::into_inner),
+        now(),
+    )
 }
 
 /// A new event identifier.

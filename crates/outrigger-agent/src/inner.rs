@@ -96,7 +96,11 @@ pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 impl Inner {
     /// Stores records and events in one transaction, then tells the events in order (invariant 6).
-    pub(crate) async fn commit(&self, records: Vec<LogRecord>, events: Vec<Event>) -> Result<(), AgentError> {
+    pub(crate) async fn commit(
+        &self,
+        records: Vec<LogRecord>,
+        events: Vec<Event>,
+    ) -> Result<(), AgentError> {
         self.commit_with(records, || Ok(events)).await
     }
 
@@ -109,7 +113,10 @@ impl Inner {
         let _order = self.telling.lock().await;
         let events: Vec<BusEvent> = events()?.into_iter().map(numbered).collect();
         records.extend(
-            events.iter().filter(|e| !e.event.is_transient()).map(|e| LogRecord::Event(Box::new(e.clone()))),
+            events
+                .iter()
+                .filter(|e| !e.event.is_transient())
+                .map(|e| LogRecord::Event(Box::new(e.clone()))),
         );
         if !records.is_empty() {
             self.store.append(now(), records).await?;
@@ -189,7 +196,12 @@ impl Agent {
     /// Names of all tools.
     #[must_use]
     pub fn tool_names(&self) -> Vec<String> {
-        self.inner.runtime.specs().into_iter().map(|spec| spec.name).collect()
+        self.inner
+            .runtime
+            .specs()
+            .into_iter()
+            .map(|spec| spec.name)
+            .collect()
     }
     /// Listens to every event from now on.
     #[must_use]
@@ -211,7 +223,10 @@ impl Agent {
     /// Ends: work beside the turns gets a moment, plugins are disposed, everything is on disk.
     pub async fn shutdown(&self) {
         self.finish_background(Duration::from_secs(5)).await;
-        tokio::join!(self.inner.plugins.dispose(Duration::from_secs(5)), crate::mcp::shutdown(&self.inner));
+        tokio::join!(
+            self.inner.plugins.dispose(Duration::from_secs(5)),
+            crate::mcp::shutdown(&self.inner)
+        );
         lock(&self.inner.sdk).take();
         if let Err(error) = self.inner.store.flush(true).await {
             tracing::error!("[store] {error}");
@@ -232,6 +247,9 @@ impl Agent {
     /// # Errors
     /// [`AgentError::NoSession`] and those of the store.
     pub fn session(&self, id: &SessionId) -> Result<Session, AgentError> {
-        self.inner.store.session(id)?.ok_or_else(|| AgentError::NoSession(id.to_string()))
+        self.inner
+            .store
+            .session(id)?
+            .ok_or_else(|| AgentError::NoSession(id.to_string()))
     }
 }

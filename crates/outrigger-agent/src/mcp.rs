@@ -35,8 +35,15 @@ impl Agent {
 
 /// Starts the configured servers in the background, while plugins load.
 pub(crate) fn start(boot: &Boot, config: &Loaded, place: &Place, spawner: &Spawner) -> McpServers {
-    let env = boot.env.iter().map(|(name, value)| (OsString::from(name), OsString::from(value)));
-    let timeout = config.config.experimental.get("mcp_timeout").and_then(Value::as_u64);
+    let env = boot
+        .env
+        .iter()
+        .map(|(name, value)| (OsString::from(name), OsString::from(value)));
+    let timeout = config
+        .config
+        .experimental
+        .get("mcp_timeout")
+        .and_then(Value::as_u64);
     McpServers::start(
         &config.config.mcp,
         outrigger_mcp::Options {
@@ -84,18 +91,28 @@ pub(crate) fn offer(spec: &ToolSpec) -> ToolOffer {
 fn register(inner: &Inner) {
     let tools: Vec<McpTool> = inner.mcp.tools().into_iter().map(McpTool::new).collect();
     for old in inner.runtime.specs().iter().filter(|spec| is_mcp(spec)) {
-        if !tools.iter().any(|tool| tool.spec.name == old.name && tool.spec.source == old.source) {
+        if !tools
+            .iter()
+            .any(|tool| tool.spec.name == old.name && tool.spec.source == old.source)
+        {
             inner.runtime.remove_source(&old.source);
         }
     }
     for tool in tools {
         let source = inner.runtime.spec(&tool.spec.name).map(|spec| spec.source);
         if let Some(other) = source.filter(|source| *source != tool.spec.source) {
-            tracing::warn!("[{}] its tool {} takes the place of that of {other}", tool.spec.source, tool.spec.name);
+            tracing::warn!(
+                "[{}] its tool {} takes the place of that of {other}",
+                tool.spec.source,
+                tool.spec.name
+            );
         }
         let lax = tool.lax();
         if let Err(error) = inner.runtime.register(Arc::new(tool)) {
-            tracing::warn!("[{}] {error}; its arguments are not checked", lax.spec.source);
+            tracing::warn!(
+                "[{}] {error}; its arguments are not checked",
+                lax.spec.source
+            );
             if let Err(error) = inner.runtime.register(Arc::new(lax)) {
                 tracing::warn!("[mcp] {error}");
             }
@@ -134,12 +151,19 @@ impl McpTool {
             hidden: false,
             source: format!("{SOURCE}{}", tool.server),
         };
-        Self { spec, arguments, tool }
+        Self {
+            spec,
+            arguments,
+            tool,
+        }
     }
 
     /// For a schema that is none.
     fn lax(&self) -> Self {
-        Self { arguments: json!({"type": "object"}), ..self.clone() }
+        Self {
+            arguments: json!({"type": "object"}),
+            ..self.clone()
+        }
     }
 
     fn error(&self, error: McpError) -> ToolError {
@@ -162,7 +186,11 @@ impl Tool for McpTool {
         &self.arguments
     }
 
-    fn permissions(&self, _input: &Value, _ctx: &ToolContext) -> Result<Vec<PermissionAsk>, ToolError> {
+    fn permissions(
+        &self,
+        _input: &Value,
+        _ctx: &ToolContext,
+    ) -> Result<Vec<PermissionAsk>, ToolError> {
         let all = || vec!["*".to_owned()];
         Ok(vec![PermissionAsk {
             permission: self.spec.name.clone(),
@@ -195,9 +223,17 @@ impl Tool for McpTool {
         })
     }
 
-    fn run<'a>(&'a self, input: Value, ctx: &'a ToolContext) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
+    fn run<'a>(
+        &'a self,
+        input: Value,
+        ctx: &'a ToolContext,
+    ) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
         Box::pin(async move {
-            let answer = self.tool.call(&input).await.map_err(|error| self.error(error))?;
+            let answer = self
+                .tool
+                .call(&input)
+                .await
+                .map_err(|error| self.error(error))?;
             if answer["isError"] == true {
                 return Err(ToolError::failed(content::failure(&answer)));
             }
@@ -215,12 +251,18 @@ mod tests {
     #[test]
     fn the_model_is_told_the_references_form() {
         let cases = [
-            (json!({"type": "object"}), r#"{"type":"object","properties":{},"additionalProperties":false}"#),
+            (
+                json!({"type": "object"}),
+                r#"{"type":"object","properties":{},"additionalProperties":false}"#,
+            ),
             (
                 json!({"additionalProperties": true, "properties": {"a": {}}, "required": ["a"], "type": "object"}),
                 r#"{"additionalProperties":false,"properties":{"a":{}},"required":["a"],"type":"object"}"#,
             ),
-            (json!({"type": "object", "properties": null}), r#"{"type":"object","properties":{},"additionalProperties":false}"#),
+            (
+                json!({"type": "object", "properties": null}),
+                r#"{"type":"object","properties":{},"additionalProperties":false}"#,
+            ),
         ];
         for (arguments, expected) in cases {
             assert_eq!(told(&arguments).to_string(), expected);

@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use futures_util::StreamExt as _;
+use outrigger_models::StreamItem;
 use outrigger_protocol::id::{SessionId, TurnId};
 use outrigger_protocol::message::{ModelRef, NamedError};
 use outrigger_protocol::model::{ModelRequest, StreamEvent};
 use outrigger_protocol::turn::{EffectId, HookPayload, Input, ModelSignal};
-use serde_json::{Value, json};
-use outrigger_models::StreamItem;
 use outrigger_tools::CancelFlag;
+use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
 use crate::drive::Msg;
@@ -34,7 +34,10 @@ pub(crate) struct ModelTask {
 
 impl ModelTask {
     fn signal(&self, signal: ModelSignal) {
-        let _ = self.sender.send(Msg::Input(Input::Model { effect: self.effect, signal }));
+        let _ = self.sender.send(Msg::Input(Input::Model {
+            effect: self.effect,
+            signal,
+        }));
     }
 
     /// Runs to the end and answers the last signal. What had streamed by then is complete as it stands: clients saw it.
@@ -46,7 +49,11 @@ impl ModelTask {
         };
         for (index, (reasoning, text)) in texts {
             self.signal(if reasoning {
-                ModelSignal::ReasoningEnd { index, text, metadata: None }
+                ModelSignal::ReasoningEnd {
+                    index,
+                    text,
+                    metadata: None,
+                }
             } else {
                 ModelSignal::TextEnd { index, text }
             });
@@ -54,9 +61,18 @@ impl ModelTask {
         last
     }
 
-    async fn stream(&self, model: ModelRef, request: ModelRequest, texts: &mut Texts) -> Result<ModelSignal, NamedError> {
+    async fn stream(
+        &self,
+        model: ModelRef,
+        request: ModelRequest,
+        texts: &mut Texts,
+    ) -> Result<ModelSignal, NamedError> {
         self.may_be_sent().await?;
-        let resolved = self.inner.models.resolve(&model).map_err(|error| error.to_named())?;
+        let resolved = self
+            .inner
+            .models
+            .resolve(&model)
+            .map_err(|error| error.to_named())?;
         let mut stream = resolved.stream(&request, &self.inner.stream_options(&self.session_id));
         loop {
             let item = tokio::select! {
@@ -67,7 +83,12 @@ impl ModelTask {
                 item = stream.next() => item,
             };
             match item {
-                None => return Err(NamedError::new("UnknownError", "the model's stream ended without an end")),
+                None => {
+                    return Err(NamedError::new(
+                        "UnknownError",
+                        "the model's stream ended without an end",
+                    ));
+                }
                 Some(Err(error)) => return Err(error.to_named()),
                 Some(Ok(StreamItem::Retry(notice))) => {
                     let _ = self.sender.send(Msg::Retry {
@@ -90,9 +111,21 @@ impl ModelTask {
         if !self.inner.plugins.pipeline().has(POINT) {
             return Ok(());
         }
-        let payload = HookPayload { input: self.about.clone(), output: json!({}) };
+        let payload = HookPayload {
+            input: self.about.clone(),
+            output: json!({}),
+        };
         let cancel = Some(self.cancel.clone());
-        let result = self.inner.run_hooks(POINT, vec![payload], Some(&self.session_id), Some(&self.turn), cancel).await;
+        let result = self
+            .inner
+            .run_hooks(
+                POINT,
+                vec![payload],
+                Some(&self.session_id),
+                Some(&self.turn),
+                cancel,
+            )
+            .await;
         match result.block {
             None => Ok(()),
             Some(block) => Err(NamedError {
@@ -113,7 +146,8 @@ impl ModelTask {
                 texts.insert(index, (true, String::new()));
                 self.signal(ModelSignal::ReasoningStart { index });
             }
-            StreamEvent::TextDelta { index, text } | StreamEvent::ReasoningDelta { index, text } => {
+            StreamEvent::TextDelta { index, text }
+            | StreamEvent::ReasoningDelta { index, text } => {
                 if let Some((_, whole)) = texts.get_mut(&index) {
                     whole.push_str(&text);
                 }
@@ -125,10 +159,18 @@ impl ModelTask {
             }
             StreamEvent::ReasoningEnd { index, metadata } => {
                 let text = texts.remove(&index).unwrap_or_default().1;
-                self.signal(ModelSignal::ReasoningEnd { index, text, metadata });
+                self.signal(ModelSignal::ReasoningEnd {
+                    index,
+                    text,
+                    metadata,
+                });
             }
-            StreamEvent::ToolStart { call_id, tool } => self.signal(ModelSignal::ToolStart { call_id, tool }),
-            StreamEvent::ToolEnd { call_id, tool, raw } => self.signal(ModelSignal::ToolEnd { call_id, tool, raw }),
+            StreamEvent::ToolStart { call_id, tool } => {
+                self.signal(ModelSignal::ToolStart { call_id, tool })
+            }
+            StreamEvent::ToolEnd { call_id, tool, raw } => {
+                self.signal(ModelSignal::ToolEnd { call_id, tool, raw })
+            }
             StreamEvent::Finished { .. } => {}
         }
     }

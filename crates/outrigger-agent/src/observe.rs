@@ -21,13 +21,29 @@ pub(crate) struct Observer<'a> {
 
 impl Observer<'_> {
     /// Tells what an input means, beside what the machine makes of it.
-    pub(crate) fn input(&self, input: &Input, call: Option<&outrigger_protocol::message::ToolPart>) {
+    pub(crate) fn input(
+        &self,
+        input: &Input,
+        call: Option<&outrigger_protocol::message::ToolPart>,
+    ) {
         match input {
-            Input::Model { signal: ModelSignal::Failed { error }, .. } => {
+            Input::Model {
+                signal: ModelSignal::Failed { error },
+                ..
+            } => {
                 let about = json!({ "sessionID": self.session_id, "agent": self.begin.agent, "model": self.begin.model, "error": error });
                 self.tell("llm.on_error", about, json!({}));
             }
-            Input::ToolDone { outcome: ToolOutcome::Failed { input, code, message, .. }, .. } => {
+            Input::ToolDone {
+                outcome:
+                    ToolOutcome::Failed {
+                        input,
+                        code,
+                        message,
+                        ..
+                    },
+                ..
+            } => {
                 let (tool, call_id) = call.map(|call| (&call.tool, &call.call_id)).unzip();
                 let about = json!({
                     "tool": tool, "sessionID": self.session_id, "callID": call_id, "args": input, "code": code, "message": message,
@@ -42,15 +58,23 @@ impl Observer<'_> {
     pub(crate) fn effects(&self, effects: &[Effect]) {
         for effect in effects {
             match effect {
-                Effect::Publish { event: Event::MessageUpdated { info, .. } } => {
+                Effect::Publish {
+                    event: Event::MessageUpdated { info, .. },
+                } => {
                     if let MessageInfo::Assistant(message) = info.as_ref()
                         && message.time.completed.is_some()
                     {
                         self.completed(message);
                     }
                 }
-                Effect::Finish { outcome: TurnOutcome::Failed { error } } => {
-                    self.tell("run.on_error", json!({ "sessionID": self.session_id, "error": error }), json!({}));
+                Effect::Finish {
+                    outcome: TurnOutcome::Failed { error },
+                } => {
+                    self.tell(
+                        "run.on_error",
+                        json!({ "sessionID": self.session_id, "error": error }),
+                        json!({}),
+                    );
                 }
                 _ => {}
             }
@@ -59,10 +83,17 @@ impl Observer<'_> {
 
     /// The machine completes a message once, with every part of it in its final state (A4).
     fn completed(&self, message: &AssistantMessage) {
-        if !self.inner.plugins.pipeline().has("session.after_append_entry") {
+        if !self
+            .inner
+            .plugins
+            .pipeline()
+            .has("session.after_append_entry")
+        {
             return;
         }
-        let Ok(Some(stored)) = self.inner.store.message(self.session_id, &message.id) else { return };
+        let Ok(Some(stored)) = self.inner.store.message(self.session_id, &message.id) else {
+            return;
+        };
         let mut about = json!({
             "sessionID": self.session_id, "agent": message.agent, "messageID": message.id,
             "model": { "providerID": message.provider_id, "modelID": message.model_id },
@@ -70,16 +101,32 @@ impl Observer<'_> {
         if let (Some(variant), Some(fields)) = (&message.variant, about.as_object_mut()) {
             fields.insert("variant".into(), json!(variant));
         }
-        self.tell("session.after_append_entry", about, json!({ "message": stored.info, "parts": stored.parts }));
+        self.tell(
+            "session.after_append_entry",
+            about,
+            json!({ "message": stored.info, "parts": stored.parts }),
+        );
     }
 
     fn tell(&self, point: &'static str, input: Value, output: Value) {
         if !self.inner.plugins.pipeline().has(point) {
             return;
         }
-        let (inner, session, turn) = (Arc::clone(self.inner), self.session_id.clone(), self.turn.clone());
+        let (inner, session, turn) = (
+            Arc::clone(self.inner),
+            self.session_id.clone(),
+            self.turn.clone(),
+        );
         lock(&self.inner.background).spawn(async move {
-            inner.run_hooks(point, vec![HookPayload { input, output }], Some(&session), Some(&turn), None).await;
+            inner
+                .run_hooks(
+                    point,
+                    vec![HookPayload { input, output }],
+                    Some(&session),
+                    Some(&turn),
+                    None,
+                )
+                .await;
         });
     }
 }

@@ -34,10 +34,20 @@ impl Inner {
         cancel: Option<CancelFlag>,
     ) -> PipelineResult {
         let cancel = cancel.map(|flag| flag.receiver());
-        let context = PipelineContext { session: session.cloned(), turn: turn.cloned(), cancel };
+        let context = PipelineContext {
+            session: session.cloned(),
+            turn: turn.cloned(),
+            cancel,
+        };
         let result = self.plugins.pipeline().run(point, items, context).await;
         if !result.records.is_empty() {
-            self.note(result.records.iter().map(|r| LogRecord::Hook(Box::new(r.clone()))).collect());
+            self.note(
+                result
+                    .records
+                    .iter()
+                    .map(|r| LogRecord::Hook(Box::new(r.clone())))
+                    .collect(),
+            );
             if point != HOOK_ERROR {
                 self.tell_hook_errors(&result, session, turn).await;
             }
@@ -46,16 +56,28 @@ impl Inner {
     }
 
     /// `hook.on_error` (C5). A failure there is recorded and goes no further.
-    async fn tell_hook_errors(&self, result: &PipelineResult, session: Option<&SessionId>, turn: Option<&TurnId>) {
+    async fn tell_hook_errors(
+        &self,
+        result: &PipelineResult,
+        session: Option<&SessionId>,
+        turn: Option<&TurnId>,
+    ) {
         if !self.plugins.pipeline().has(HOOK_ERROR) {
             return;
         }
-        for record in result.records.iter().filter(|r| matches!(r.outcome.as_str(), "error" | "timeout" | "lost")) {
+        for record in result
+            .records
+            .iter()
+            .filter(|r| matches!(r.outcome.as_str(), "error" | "timeout" | "lost"))
+        {
             let input = json!({
                 "point": record.point, "hook": record.hook, "plugin": record.plugin, "outcome": record.outcome,
                 "message": record.message, "sessionID": session,
             });
-            let payload = HookPayload { input, output: json!({}) };
+            let payload = HookPayload {
+                input,
+                output: json!({}),
+            };
             Box::pin(self.run_hooks(HOOK_ERROR, vec![payload], session, turn, None)).await;
         }
     }
@@ -70,44 +92,109 @@ impl Inner {
         turn: &TurnId,
         cancel: CancelFlag,
     ) -> (Vec<ToolOffer>, Vec<KnownTool>) {
-        let rules = self.agents.get(agent).map(|a| a.permission.clone()).unwrap_or_default();
-        let own = self.store.session(session).ok().flatten().and_then(|s| s.permission).unwrap_or_default();
+        let rules = self
+            .agents
+            .get(agent)
+            .map(|a| a.permission.clone())
+            .unwrap_or_default();
+        let own = self
+            .store
+            .session(session)
+            .ok()
+            .flatten()
+            .and_then(|s| s.permission)
+            .unwrap_or_default();
         let off = |spec: &ToolSpec| {
-            switches.and_then(|s| s.get(&spec.name)).and_then(Value::as_bool) == Some(false)
+            switches
+                .and_then(|s| s.get(&spec.name))
+                .and_then(Value::as_bool)
+                == Some(false)
                 || is_disabled(&spec.name, &[&rules, &own])
         };
-        let specs: Vec<ToolSpec> = self.runtime.specs().into_iter().filter(|spec| spec.hidden || !off(spec)).collect();
+        let specs: Vec<ToolSpec> = self
+            .runtime
+            .specs()
+            .into_iter()
+            .filter(|spec| spec.hidden || !off(spec))
+            .collect();
         let (agents, skills) = (self.agent_entries(), self.skill_entries());
         let items = specs
             .iter()
             .filter(|spec| !is_mcp(spec))
-            .map(|spec| definition(spec, outrigger_tools::builtin::describe(spec, &agents, &skills)))
+            .map(|spec| {
+                definition(
+                    spec,
+                    outrigger_tools::builtin::describe(spec, &agents, &skills),
+                )
+            })
             .collect();
-        let result = self.run_hooks("llm.tool_definition", items, Some(session), Some(turn), Some(cancel)).await;
-        let mut offers: Vec<ToolOffer> = specs.iter().filter(|spec| is_mcp(spec)).map(crate::mcp::offer).collect();
-        for (spec, output) in specs.iter().filter(|spec| !is_mcp(spec)).zip(&result.outputs).filter(|(spec, _)| !spec.hidden) {
-            let description = output.get("description").and_then(Value::as_str).unwrap_or(&spec.description);
-            let parameters = output.get("jsonSchema").or_else(|| output.get("parameters")).cloned();
+        let result = self
+            .run_hooks(
+                "llm.tool_definition",
+                items,
+                Some(session),
+                Some(turn),
+                Some(cancel),
+            )
+            .await;
+        let mut offers: Vec<ToolOffer> = specs
+            .iter()
+            .filter(|spec| is_mcp(spec))
+            .map(crate::mcp::offer)
+            .collect();
+        for (spec, output) in specs
+            .iter()
+            .filter(|spec| !is_mcp(spec))
+            .zip(&result.outputs)
+            .filter(|(spec, _)| !spec.hidden)
+        {
+            let description = output
+                .get("description")
+                .and_then(Value::as_str)
+                .unwrap_or(&spec.description);
+            let parameters = output
+                .get("jsonSchema")
+                .or_else(|| output.get("parameters"))
+                .cloned();
             offers.push(ToolOffer {
                 name: spec.name.clone(),
                 description: description.to_owned(),
-                parameters: parameters.filter(Value::is_object).unwrap_or_else(|| spec.input_schema.clone()),
+                parameters: parameters
+                    .filter(Value::is_object)
+                    .unwrap_or_else(|| spec.input_schema.clone()),
             });
         }
         offers.sort_by(|a, b| a.name.cmp(&b.name));
         let known = specs
             .iter()
             .filter(|spec| spec.name != "question")
-            .map(|spec| KnownTool { name: spec.name.clone(), read_only: spec.read_only })
+            .map(|spec| KnownTool {
+                name: spec.name.clone(),
+                read_only: spec.read_only,
+            })
             .collect();
         (offers, known)
     }
 
     /// The system prompt for an agent, as one text.
-    pub(crate) fn system_text(&self, agent: &AgentInfo, model: &ModelInfo, skills: bool, extra: &[&str]) -> String {
-        let found = instructions(&self.place, &self.folders.home, &self.folders.config, &self.config.config.instructions);
+    pub(crate) fn system_text(
+        &self,
+        agent: &AgentInfo,
+        model: &ModelInfo,
+        skills: bool,
+        extra: &[&str],
+    ) -> String {
+        let found = instructions(
+            &self.place,
+            &self.folders.home,
+            &self.folders.config,
+            &self.config.config.instructions,
+        );
         let skills: Vec<(String, String)> = if skills {
-            self.skills.iter().filter_map(|s| Some((s.name.clone(), s.description.clone()?))).collect()
+            self.skills
+                .iter()
+                .filter_map(|s| Some((s.name.clone(), s.description.clone()?)))
+                .collect()
         } else {
             Vec::new()
         };
@@ -143,7 +230,11 @@ impl Inner {
             description: agent.description.clone().unwrap_or_default(),
             subagent: agent.mode != "primary",
         };
-        self.agents.values().filter(|agent| !agent.hidden).map(entry).collect()
+        self.agents
+            .values()
+            .filter(|agent| !agent.hidden)
+            .map(entry)
+            .collect()
     }
 
     pub(crate) fn tool_limits(&self) -> outrigger_tools::Limits {
@@ -158,10 +249,15 @@ impl Inner {
     pub(crate) fn stream_options(&self, session: &SessionId) -> outrigger_models::StreamOptions {
         let models = &self.config.settings.models;
         let set = |key: &str| {
-            self.config.settings_origins.get(key).is_some_and(|origin| *origin != Origin::Default)
+            self.config
+                .settings_origins
+                .get(key)
+                .is_some_and(|origin| *origin != Origin::Default)
         };
         // What nobody set is left to the provider's own options.
-        let deadlines = ["first_byte_ms", "idle_ms", "total_ms"].iter().any(|key| set(&format!("models.{key}")));
+        let deadlines = ["first_byte_ms", "idle_ms", "total_ms"]
+            .iter()
+            .any(|key| set(&format!("models.{key}")));
         let ms = |value| Some(Duration::from_millis(value));
         outrigger_models::StreamOptions {
             session_id: session.to_string(),
@@ -188,7 +284,10 @@ fn definition(spec: &ToolSpec, description: String) -> HookPayload {
     {
         fields.insert("jsonSchema".into(), spec.input_schema.clone());
     }
-    HookPayload { input: json!({ "toolID": spec.name }), output }
+    HookPayload {
+        input: json!({ "toolID": spec.name }),
+        output,
+    }
 }
 
 /// The parameters that hooks get: absent where neither agent nor model says anything.
@@ -196,7 +295,9 @@ pub(crate) fn parameters(agent: &AgentInfo, resolved: &Resolved) -> ModelParams 
     let mut options = resolved.default_options();
     options.extend(agent.options.clone());
     ModelParams {
-        temperature: agent.temperature.filter(|_| resolved.model.capabilities.temperature),
+        temperature: agent
+            .temperature
+            .filter(|_| resolved.model.capabilities.temperature),
         top_p: agent.top_p,
         top_k: None,
         max_output_tokens: Some(outrigger_models::max_output_tokens(&resolved.model)),
@@ -212,6 +313,10 @@ pub(crate) fn read_parameters(output: &Value) -> ModelParams {
         top_p: number("topP"),
         top_k: number("topK"),
         max_output_tokens: output.get("maxOutputTokens").and_then(Value::as_u64),
-        options: output.get("options").and_then(Value::as_object).cloned().unwrap_or_default(),
+        options: output
+            .get("options")
+            .and_then(Value::as_object)
+            .cloned()
+            .unwrap_or_default(),
     }
 }

@@ -21,7 +21,9 @@ pub(crate) fn register(inner: &Arc<Inner>, bridge: &Arc<Bridge>) {
         let run = move |input: Value, ctx: ToolContext| {
             let (owner, bridge, runner) = (owner.clone(), Arc::clone(&bridge), runner.clone());
             async move {
-                let history = owner.upgrade().and_then(|inner| inner.store.messages(&ctx.call.session_id).ok());
+                let history = owner
+                    .upgrade()
+                    .and_then(|inner| inner.store.messages(&ctx.call.session_id).ok());
                 let history = newest(history.unwrap_or_default(), MOST_HISTORY);
                 let context = json!({
                     "sessionID": ctx.call.session_id, "messageID": ctx.call.message_id, "callID": ctx.call.call_id,
@@ -31,7 +33,9 @@ pub(crate) fn register(inner: &Arc<Inner>, bridge: &Arc<Bridge>) {
                 let context = context.as_object().cloned().unwrap_or_default();
                 let mut entered = None;
                 let on_call = |number| entered = Some(bridge.enter(number, ctx.clone()));
-                let answer = runner.run(input, context, Some(ctx.cancel.receiver()), on_call).await;
+                let answer = runner
+                    .run(input, context, Some(ctx.cancel.receiver()), on_call)
+                    .await;
                 drop(entered);
                 match answer {
                     Ok(output) => Ok(output),
@@ -42,7 +46,10 @@ pub(crate) fn register(inner: &Arc<Inner>, bridge: &Arc<Bridge>) {
                 }
             }
         };
-        if let Err(error) = inner.runtime.register(Arc::new(FnTool::new(entry.spec, run))) {
+        if let Err(error) = inner
+            .runtime
+            .register(Arc::new(FnTool::new(entry.spec, run)))
+        {
             tracing::warn!("[plugin] {error}");
         }
     }
@@ -79,7 +86,9 @@ mod tests {
         let size = json!(message("msg_1")).to_string().len();
         let ids = |most| -> Vec<String> {
             let kept = newest(history.clone(), most);
-            kept.iter().filter_map(|m| Some(m.pointer("/info/id")?.as_str()?.to_owned())).collect()
+            kept.iter()
+                .filter_map(|m| Some(m.pointer("/info/id")?.as_str()?.to_owned()))
+                .collect()
         };
         assert_eq!(ids(usize::MAX), ["msg_1", "msg_2", "msg_3"]);
         assert_eq!(ids(2 * size), ["msg_2", "msg_3"]);

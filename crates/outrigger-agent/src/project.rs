@@ -21,22 +21,39 @@ impl Place {
     /// Looks upwards for a `.git` folder or file.
     #[must_use]
     pub fn find(directory: &Path) -> Self {
-        let directory = directory.canonicalize().unwrap_or_else(|_| directory.to_path_buf());
-        let root = directory.ancestors().find(|dir| dir.join(".git").exists()).map(Path::to_path_buf);
+        let directory = directory
+            .canonicalize()
+            .unwrap_or_else(|_| directory.to_path_buf());
+        let root = directory
+            .ancestors()
+            .find(|dir| dir.join(".git").exists())
+            .map(Path::to_path_buf);
         let git = root.is_some();
-        Self { worktree: root.unwrap_or_else(|| directory.clone()), directory, git }
+        Self {
+            worktree: root.unwrap_or_else(|| directory.clone()),
+            directory,
+            git,
+        }
     }
 
     /// Working folder relative to the project's root; empty when it is the root.
     #[must_use]
     pub fn relative(&self) -> String {
-        self.directory.strip_prefix(&self.worktree).unwrap_or(Path::new("")).to_string_lossy().into_owned()
+        self.directory
+            .strip_prefix(&self.worktree)
+            .unwrap_or(Path::new(""))
+            .to_string_lossy()
+            .into_owned()
     }
 
     /// The project record. Its identifier is the repository's first commit, so that clones share it, as in the
     /// reference; `global` without git or without a commit.
     pub async fn project(&self, spawner: &Spawner, store: &Store, now: u64) -> Project {
-        let id = if self.git { self.known_commit(spawner, store).await } else { None };
+        let id = if self.git {
+            self.known_commit(spawner, store).await
+        } else {
+            None
+        };
         Project {
             id: id.unwrap_or_else(|| "global".into()),
             worktree: self.worktree.to_string_lossy().into_owned(),
@@ -61,12 +78,23 @@ impl Place {
 
     async fn first_commit(&self, spawner: &Spawner) -> Option<String> {
         let env = outrigger_sandbox::env::allow_list(&[]);
-        let path = env.iter().find(|(key, _)| key == "PATH").map(|(_, value)| value.clone());
+        let path = env
+            .iter()
+            .find(|(key, _)| key == "PATH")
+            .map(|(_, value)| value.clone());
         let git = outrigger_sandbox::which("git", path?)?;
-        let spec = Spec::new(git).args(["rev-list", "--max-parents=0", "HEAD"]).cwd(&self.worktree).vars(env);
-        let output = outrigger_sandbox::run(spawner, spec, std::time::Duration::from_secs(5), 4096).await.ok()?;
+        let spec = Spec::new(git)
+            .args(["rev-list", "--max-parents=0", "HEAD"])
+            .cwd(&self.worktree)
+            .vars(env);
+        let output = outrigger_sandbox::run(spawner, spec, std::time::Duration::from_secs(5), 4096)
+            .await
+            .ok()?;
         let text = String::from_utf8_lossy(&output.stdout);
-        let mut commits: Vec<&str> = text.split_whitespace().filter(|word| word.len() == 40).collect();
+        let mut commits: Vec<&str> = text
+            .split_whitespace()
+            .filter(|word| word.len() == 40)
+            .collect();
         commits.sort_unstable();
         commits.first().map(|id| (*id).to_string())
     }

@@ -5,7 +5,9 @@ use std::path::{Path, PathBuf};
 
 use outrigger_protocol::Object;
 use outrigger_protocol::id::SessionId;
-use outrigger_protocol::message::{MessageInfo, MessageWithParts, MessagePath, ModelRef, PartKind, TextPart, UserMessage};
+use outrigger_protocol::message::{
+    MessageInfo, MessagePath, MessageWithParts, ModelRef, PartKind, TextPart, UserMessage,
+};
 use outrigger_protocol::session::{PartInput, PromptInput, Session};
 use outrigger_protocol::turn::{Begin, CommandCall, TurnOutcome};
 use outrigger_tools::PermissionAsk;
@@ -39,11 +41,21 @@ impl Attachment {
     /// # Errors
     /// [`AgentError::Attachment`] when it cannot be read, is too large or is of no kind that a model can read.
     pub fn parts(&self) -> Result<Vec<PartInput>, AgentError> {
-        let fail = |reason: String| AgentError::Attachment { path: self.path.display().to_string(), reason };
+        let fail = |reason: String| AgentError::Attachment {
+            path: self.path.display().to_string(),
+            reason,
+        };
         let path = self.path.canonicalize().map_err(|e| fail(e.to_string()))?;
-        let kind = path.metadata().map_err(|e| fail(e.to_string()))?.file_type();
+        let kind = path
+            .metadata()
+            .map_err(|e| fail(e.to_string()))?
+            .file_type();
         if kind.is_dir() {
-            return Ok(read_parts(&path, "application/x-directory", &names(&path).map_err(|e| fail(e.to_string()))?));
+            return Ok(read_parts(
+                &path,
+                "application/x-directory",
+                &names(&path).map_err(|e| fail(e.to_string()))?,
+            ));
         }
         // A pipe or a device may have no end, or nothing to read at all.
         if !kind.is_file() {
@@ -54,25 +66,40 @@ impl Attachment {
         let mut bytes = Vec::new();
         // Not as many bytes as its size says: that of files in /proc is 0, and a log grows.
         let file = std::fs::File::open(&path).map_err(|e| fail(e.to_string()))?;
-        file.take(most + 1).read_to_end(&mut bytes).map_err(|e| fail(e.to_string()))?;
+        file.take(most + 1)
+            .read_to_end(&mut bytes)
+            .map_err(|e| fail(e.to_string()))?;
         if bytes.len() as u64 > most {
-            return Err(fail(format!("it is longer than {} KiB; let the agent read what it needs of it instead", most / 1024)));
+            return Err(fail(format!(
+                "it is longer than {} KiB; let the agent read what it needs of it instead",
+                most / 1024
+            )));
         }
         if mime != "text/plain" {
             use base64::Engine as _;
-            let url = format!("data:{mime};base64,{}", base64::engine::general_purpose::STANDARD.encode(bytes));
+            let url = format!(
+                "data:{mime};base64,{}",
+                base64::engine::general_purpose::STANDARD.encode(bytes)
+            );
             return Ok(vec![file_part(&path, mime, &url)]);
         }
-        let text = String::from_utf8(bytes).map_err(|_| fail("it is neither text nor an image".into()))?;
-        let numbered: Vec<String> = text.lines().enumerate().map(|(i, line)| format!("{}: {line}", i + 1)).collect();
+        let text =
+            String::from_utf8(bytes).map_err(|_| fail("it is neither text nor an image".into()))?;
+        let numbered: Vec<String> = text
+            .lines()
+            .enumerate()
+            .map(|(i, line)| format!("{}: {line}", i + 1))
+            .collect();
         Ok(read_parts(&path, mime, &numbered.join("\n")))
     }
 }
 
 /// The names in a folder, of which a long list is cut.
 fn names(path: &Path) -> std::io::Result<String> {
-    let mut names: Vec<String> =
-        std::fs::read_dir(path)?.flatten().map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
+    let mut names: Vec<String> = std::fs::read_dir(path)?
+        .flatten()
+        .map(|entry| entry.file_name().to_string_lossy().into_owned())
+        .collect();
     names.sort();
     if names.len() > MOST_NAMES {
         let more = names.split_off(MOST_NAMES).len();
@@ -82,7 +109,12 @@ fn names(path: &Path) -> std::io::Result<String> {
 }
 
 fn mime(path: &Path) -> &'static str {
-    match path.extension().and_then(|e| e.to_str()).map(str::to_ascii_lowercase).as_deref() {
+    match path
+        .extension()
+        .and_then(|e| e.to_str())
+        .map(str::to_ascii_lowercase)
+        .as_deref()
+    {
         Some("png") => "image/png",
         Some("jpg" | "jpeg") => "image/jpeg",
         Some("gif") => "image/gif",
@@ -95,19 +127,44 @@ fn mime(path: &Path) -> &'static str {
 fn file_part(path: &Path, mime: &str, url: &str) -> PartInput {
     let mut file = Object::new();
     file.insert("mime".into(), json!(mime));
-    file.insert("filename".into(), json!(path.file_name().map(|n| n.to_string_lossy())));
+    file.insert(
+        "filename".into(),
+        json!(path.file_name().map(|n| n.to_string_lossy())),
+    );
     file.insert("url".into(), json!(url));
-    PartInput { id: None, kind: PartKind::File(file) }
+    PartInput {
+        id: None,
+        kind: PartKind::File(file),
+    }
 }
 
 fn text_part(text: String, synthetic: bool) -> PartInput {
-    PartInput { id: None, kind: PartKind::Text(TextPart { text, synthetic: synthetic.then_some(true), ..TextPart::default() }) }
+    PartInput {
+        id: None,
+        kind: PartKind::Text(TextPart {
+            text,
+            synthetic: synthetic.then_some(true),
+            ..TextPart::default()
+        }),
+    }
 }
 
 fn read_parts(path: &Path, mime: &str, text: &str) -> Vec<PartInput> {
     vec![
-        text_part(format!("Called the read tool with the following input: {}", json!({ "filePath": path })), true),
-        text_part(format!("<path>{}</path>\n<content>\n{text}\n</content>", path.display()), true),
+        text_part(
+            format!(
+                "Called the read tool with the following input: {}",
+                json!({ "filePath": path })
+            ),
+            true,
+        ),
+        text_part(
+            format!(
+                "<path>{}</path>\n<content>\n{text}\n</content>",
+                path.display()
+            ),
+            true,
+        ),
         file_part(path, mime, &format!("file://{}", path.display())),
     ]
 }
@@ -130,11 +187,21 @@ impl Agent {
     ///
     /// # Errors
     /// As [`Self::prompt`], and [`AgentError::NoCommand`].
-    pub async fn command(&self, session_id: &SessionId, name: &str, arguments: &str, mut prompt: PromptInput) -> Result<TurnOutcome, AgentError> {
-        let info = self.inner.commands.get(name).ok_or_else(|| AgentError::NoCommand {
-            name: name.to_owned(),
-            known: self.inner.commands.keys().cloned().collect(),
-        })?;
+    pub async fn command(
+        &self,
+        session_id: &SessionId,
+        name: &str,
+        arguments: &str,
+        mut prompt: PromptInput,
+    ) -> Result<TurnOutcome, AgentError> {
+        let info = self
+            .inner
+            .commands
+            .get(name)
+            .ok_or_else(|| AgentError::NoCommand {
+                name: name.to_owned(),
+                known: self.inner.commands.keys().cloned().collect(),
+            })?;
         // The places are the template's: what a person or a plugin writes behind the name is never run, and what a command
         // prints is not read for arguments.
         let agent = self.choose_agent(info.agent.as_deref().or(prompt.agent.as_deref()))?;
@@ -145,22 +212,48 @@ impl Agent {
         }
         let mut filled = command::expand(&template, &arguments.replace(STAND_IN, ""));
         for (i, (_, line)) in places.iter().enumerate() {
-            filled = filled.replace(&stand_in(i), &self.shell_output(session_id, &agent, line).await);
+            filled = filled.replace(
+                &stand_in(i),
+                &self.shell_output(session_id, &agent, line).await,
+            );
         }
-        prompt.agent = info.agent.clone().or(prompt.agent).or_else(|| self.default_agent());
-        prompt.model = info.model.as_deref().and_then(ModelRef::parse).or(prompt.model);
+        prompt.agent = info
+            .agent
+            .clone()
+            .or(prompt.agent)
+            .or_else(|| self.default_agent());
+        prompt.model = info
+            .model
+            .as_deref()
+            .and_then(ModelRef::parse)
+            .or(prompt.model);
         let mut parts = vec![text(&filled)];
         parts.append(&mut prompt.parts);
         prompt.parts = parts;
-        let call = CommandCall { name: name.to_owned(), arguments: arguments.to_owned() };
+        let call = CommandCall {
+            name: name.to_owned(),
+            arguments: arguments.to_owned(),
+        };
         self.prompt_command(session_id, prompt, call).await
     }
 
     /// Output of a shell command in a template. It is asked for as the `bash` tool would be.
     async fn shell_output(&self, session_id: &SessionId, agent: &AgentInfo, line: &str) -> String {
-        let own = self.session(session_id).ok().and_then(|s| s.permission).unwrap_or_default();
-        let asker = Asker { session_id, tool: None, rules: &[&agent.permission, &own] };
-        let ask = PermissionAsk { permission: "bash".into(), patterns: vec![line.to_owned()], ..PermissionAsk::default() };
+        let own = self
+            .session(session_id)
+            .ok()
+            .and_then(|s| s.permission)
+            .unwrap_or_default();
+        let asker = Asker {
+            session_id,
+            tool: None,
+            rules: &[&agent.permission, &own],
+        };
+        let ask = PermissionAsk {
+            permission: "bash".into(),
+            patterns: vec![line.to_owned()],
+            ..PermissionAsk::default()
+        };
         if let Err(refusal) = self.inner.decide(&asker, ask).await {
             return format!("(not run: {})", refusal.text());
         }
@@ -168,7 +261,14 @@ impl Agent {
             .args(["-c", line])
             .cwd(&self.inner.place.directory)
             .vars(outrigger_sandbox::env::allow_list(&[]));
-        match outrigger_sandbox::run(&self.inner.spawner, spec, std::time::Duration::from_secs(30), 256 * 1024).await {
+        match outrigger_sandbox::run(
+            &self.inner.spawner,
+            spec,
+            std::time::Duration::from_secs(30),
+            256 * 1024,
+        )
+        .await
+        {
             Ok(output) => String::from_utf8_lossy(&output.stdout).into_owned(),
             Err(error) => format!("(not run: {error})"),
         }
@@ -177,15 +277,25 @@ impl Agent {
     /// The agent that answers where none is named.
     #[must_use]
     pub fn default_agent(&self) -> Option<String> {
-        crate::agents::default_name(&self.inner.agents, self.inner.config.config.default_agent.as_deref())
+        crate::agents::default_name(
+            &self.inner.agents,
+            self.inner.config.config.default_agent.as_deref(),
+        )
     }
 
     /// The text of a session's last answer.
     #[must_use]
     pub fn last_text(&self, id: &SessionId) -> String {
         let messages = self.inner.store.messages(id).unwrap_or_default();
-        let last = messages.iter().rev().find(|m| matches!(m.info, MessageInfo::Assistant(_)));
-        let texts = last.map(|m| m.parts.as_slice()).unwrap_or_default().iter().rev();
+        let last = messages
+            .iter()
+            .rev()
+            .find(|m| matches!(m.info, MessageInfo::Assistant(_)));
+        let texts = last
+            .map(|m| m.parts.as_slice())
+            .unwrap_or_default()
+            .iter()
+            .rev();
         texts
             .filter_map(|part| match &part.kind {
                 PartKind::Text(text) => Some(text.text.clone()),
@@ -206,7 +316,10 @@ impl Agent {
         let agent = self.choose_agent(prompt.agent.as_deref())?;
         let model = self.choose_model(session, &agent, prompt.model.clone())?;
         let resolved = self.inner.models.resolve(&model)?;
-        let model = ModelRef { variant: prompt.variant.clone().or(model.variant), ..model };
+        let model = ModelRef {
+            variant: prompt.variant.clone().or(model.variant),
+            ..model
+        };
         let cost = resolved.model.cost;
         let used_calls = history
             .iter()
@@ -216,7 +329,13 @@ impl Agent {
                 _ => None,
             })
             .collect();
-        let settings = self.inner.config.settings.agent.max_steps.and_then(|n| u32::try_from(n).ok());
+        let settings = self
+            .inner
+            .config
+            .settings
+            .agent
+            .max_steps
+            .and_then(|n| u32::try_from(n).ok());
         let place = &self.inner.place;
         Ok(Begin {
             turn: ids::turn(),
@@ -252,14 +371,29 @@ impl Agent {
             Some(name) => name.to_owned(),
             None => self.default_agent().unwrap_or_else(|| "build".to_owned()),
         };
-        self.inner.agents.get(&name).cloned().ok_or_else(|| AgentError::NoAgent {
-            known: self.inner.agents.values().filter(|a| !a.hidden).map(|a| a.name.clone()).collect(),
-            name,
-        })
+        self.inner
+            .agents
+            .get(&name)
+            .cloned()
+            .ok_or_else(|| AgentError::NoAgent {
+                known: self
+                    .inner
+                    .agents
+                    .values()
+                    .filter(|a| !a.hidden)
+                    .map(|a| a.name.clone())
+                    .collect(),
+                name,
+            })
     }
 
     /// The prompt's model, else the agent's, else the session's last, else the configured one or the provider's best.
-    fn choose_model(&self, session: &Session, agent: &AgentInfo, asked: Option<ModelRef>) -> Result<ModelRef, AgentError> {
+    fn choose_model(
+        &self,
+        session: &Session,
+        agent: &AgentInfo,
+        asked: Option<ModelRef>,
+    ) -> Result<ModelRef, AgentError> {
         let last = || {
             session.model.as_ref().map(|m| ModelRef {
                 provider_id: m.provider_id.clone(),
@@ -275,15 +409,32 @@ impl Agent {
 }
 
 /// The hook's view of the prompt: keys that the client did not set are absent. A command always names agent and model.
-fn requested(session: &Session, prompt: &PromptInput, command: bool, agent: &str, model: &ModelRef) -> Value {
+fn requested(
+    session: &Session,
+    prompt: &PromptInput,
+    command: bool,
+    agent: &str,
+    model: &ModelRef,
+) -> Value {
     let mut out = Object::new();
     out.insert("sessionID".into(), json!(session.id));
     let optional = [
-        ("agent", json!(prompt.agent.as_deref().or(command.then_some(agent)))),
-        ("model", json!(prompt.model.as_ref().or(command.then_some(model)))),
+        (
+            "agent",
+            json!(prompt.agent.as_deref().or(command.then_some(agent))),
+        ),
+        (
+            "model",
+            json!(prompt.model.as_ref().or(command.then_some(model))),
+        ),
         ("messageID", json!(prompt.message_id)),
         ("variant", json!(prompt.variant)),
     ];
-    out.extend(optional.into_iter().filter(|(_, v)| !v.is_null()).map(|(k, v)| (k.to_owned(), v)));
+    out.extend(
+        optional
+            .into_iter()
+            .filter(|(_, v)| !v.is_null())
+            .map(|(k, v)| (k.to_owned(), v)),
+    );
     Value::Object(out)
 }

@@ -25,7 +25,10 @@ pub fn replay(store: &Store, turn: &TurnId) -> Result<Replayed, AgentError> {
     let steps = store.turn_steps(turn)?;
     let state = state_after(&steps)?;
     let abandoned = steps.last().is_some_and(|step| step.abandoned.is_some());
-    Ok(Replayed { steps: steps.len(), finished: abandoned || state.is_some_and(|s| s.is_done()) })
+    Ok(Replayed {
+        steps: steps.len(),
+        finished: abandoned || state.is_some_and(|s| s.is_done()),
+    })
 }
 
 /// The state that the steps lead to.

@@ -29,7 +29,9 @@ pub(crate) fn messages(history: &[MessageWithParts]) -> Vec<ChatMessage> {
 fn user_content(part: &Part) -> Option<Content> {
     match &part.kind {
         PartKind::Text(text) if text.ignored != Some(true) && !text.text.is_empty() => {
-            Some(Content::Text { text: text.text.clone() })
+            Some(Content::Text {
+                text: text.text.clone(),
+            })
         }
         PartKind::File(file) => {
             let text = |key: &str| file.get(key).and_then(Value::as_str).map(str::to_owned);
@@ -38,9 +40,15 @@ fn user_content(part: &Part) -> Option<Content> {
             if mime == "text/plain" || mime == "application/x-directory" {
                 return None;
             }
-            Some(Content::File { mime, url: text("url")?, filename: text("filename") })
+            Some(Content::File {
+                mime,
+                url: text("url")?,
+                filename: text("filename"),
+            })
         }
-        PartKind::Compaction(_) => Some(Content::Text { text: "What did we do so far?".into() }),
+        PartKind::Compaction(_) => Some(Content::Text {
+            text: "What did we do so far?".into(),
+        }),
         _ => None,
     }
 }
@@ -50,16 +58,30 @@ fn assistant(parts: &[Part], out: &mut Vec<ChatMessage>) {
     let mut answers = Vec::new();
     for part in parts {
         match &part.kind {
-            PartKind::Text(text) if !text.text.is_empty() => content.push(Content::Text { text: text.text.clone() }),
-            PartKind::Reasoning(thought) if !thought.text.is_empty() || thought.metadata.is_some() => {
-                content.push(Content::Reasoning { text: thought.text.clone(), metadata: thought.metadata.clone() });
+            PartKind::Text(text) if !text.text.is_empty() => content.push(Content::Text {
+                text: text.text.clone(),
+            }),
+            PartKind::Reasoning(thought)
+                if !thought.text.is_empty() || thought.metadata.is_some() =>
+            {
+                content.push(Content::Reasoning {
+                    text: thought.text.clone(),
+                    metadata: thought.metadata.clone(),
+                });
             }
             PartKind::Tool(call) => {
                 let (answer, is_error) = match &call.state {
                     ToolState::Completed { time, output, .. } => {
                         let _ = time;
                         let cleared = call.extra.get("compacted").is_some();
-                        (if cleared { CLEARED.to_owned() } else { output.clone() }, false)
+                        (
+                            if cleared {
+                                CLEARED.to_owned()
+                            } else {
+                                output.clone()
+                            },
+                            false,
+                        )
                     }
                     ToolState::Error { error, .. } => (error.clone(), true),
                     ToolState::Pending { .. } | ToolState::Running { .. } => {
@@ -72,12 +94,20 @@ fn assistant(parts: &[Part], out: &mut Vec<ChatMessage>) {
                     tool: call.tool.clone(),
                     input: call.state.input().clone(),
                 });
-                answers.push(ChatMessage::Tool { call_id, tool: call.tool.clone(), content: answer, is_error });
+                answers.push(ChatMessage::Tool {
+                    call_id,
+                    tool: call.tool.clone(),
+                    content: answer,
+                    is_error,
+                });
             }
             _ => {}
         }
     }
-    if content.iter().any(|c| !matches!(c, Content::Reasoning { .. })) {
+    if content
+        .iter()
+        .any(|c| !matches!(c, Content::Reasoning { .. }))
+    {
         out.push(ChatMessage::Assistant { content });
         out.append(&mut answers);
     }
@@ -94,7 +124,9 @@ mod tests {
 
     fn part(kind: serde_json::Value) -> serde_json::Value {
         let mut part = json!({"id":"prt_1","sessionID":"s","messageID":"m"});
-        part.as_object_mut().unwrap().extend(kind.as_object().unwrap().clone());
+        part.as_object_mut()
+            .unwrap()
+            .extend(kind.as_object().unwrap().clone());
         part
     }
 

@@ -48,16 +48,21 @@ pub(crate) fn is_placeholder(title: &str) -> bool {
 }
 
 const ADJECTIVES: [&str; 16] = [
-    "brave", "calm", "clever", "crisp", "eager", "gentle", "happy", "kind", "lucky", "mighty", "nimble", "proud", "quick", "quiet",
-    "swift", "sunny",
+    "brave", "calm", "clever", "crisp", "eager", "gentle", "happy", "kind", "lucky", "mighty",
+    "nimble", "proud", "quick", "quiet", "swift", "sunny",
 ];
 const NOUNS: [&str; 16] = [
-    "canoe", "harbor", "island", "lagoon", "mast", "oar", "otter", "paddle", "reef", "river", "sail", "shore", "tide", "wave",
-    "wind", "wolf",
+    "canoe", "harbor", "island", "lagoon", "mast", "oar", "otter", "paddle", "reef", "river",
+    "sail", "shore", "tide", "wave", "wind", "wolf",
 ];
 
 fn slug(seed: u64) -> String {
-    let pick = |words: &[&'static str; 16], n: u64| words.get(usize::try_from(n % 16).unwrap_or(0)).copied().unwrap_or("sail");
+    let pick = |words: &[&'static str; 16], n: u64| {
+        words
+            .get(usize::try_from(n % 16).unwrap_or(0))
+            .copied()
+            .unwrap_or("sail")
+    };
     format!("{}-{}", pick(&ADJECTIVES, seed), pick(&NOUNS, seed >> 8))
 }
 
@@ -71,7 +76,11 @@ impl Agent {
         let stamp = jiff::Timestamp::from_millisecond(i64::try_from(at).unwrap_or(0))
             .map(|t| t.strftime("%Y-%m-%dT%H:%M:%S%.3fZ").to_string())
             .unwrap_or_default();
-        let kind = if new.parent.is_some() { "Child session - " } else { "New session - " };
+        let kind = if new.parent.is_some() {
+            "Child session - "
+        } else {
+            "New session - "
+        };
         let place = &self.inner.place;
         let session = Session {
             id: ids::session(),
@@ -80,14 +89,24 @@ impl Agent {
             directory: place.directory.to_string_lossy().into_owned(),
             path: place.relative(),
             parent_id: new.parent,
-            title: new.title.filter(|t| !t.is_empty()).unwrap_or_else(|| format!("{kind}{stamp}")),
+            title: new
+                .title
+                .filter(|t| !t.is_empty())
+                .unwrap_or_else(|| format!("{kind}{stamp}")),
             version: env!("CARGO_PKG_VERSION").into(),
             tokens: Tokens::default(),
             permission: new.permission,
-            time: SessionTime { created: at, updated: at, ..SessionTime::default() },
+            time: SessionTime {
+                created: at,
+                updated: at,
+                ..SessionTime::default()
+            },
             ..Session::default()
         };
-        let event = Event::SessionCreated { session_id: session.id.clone(), info: Box::new(session.clone()) };
+        let event = Event::SessionCreated {
+            session_id: session.id.clone(),
+            info: Box::new(session.clone()),
+        };
         self.inner.commit(Vec::new(), vec![event]).await?;
         Ok(session)
     }
@@ -96,7 +115,11 @@ impl Agent {
     ///
     /// # Errors
     /// [`AgentError::NoSession`] and those of the store.
-    pub async fn update_session(&self, id: &SessionId, change: impl FnOnce(&mut Session) + Send) -> Result<Session, AgentError> {
+    pub async fn update_session(
+        &self,
+        id: &SessionId,
+        change: impl FnOnce(&mut Session) + Send,
+    ) -> Result<Session, AgentError> {
         let mut changed = None;
         self.inner
             .commit_with(Vec::new(), || {
@@ -104,7 +127,10 @@ impl Agent {
                 change(&mut session);
                 session.time.updated = now();
                 changed = Some(session.clone());
-                Ok(vec![Event::SessionUpdated { session_id: id.clone(), info: Box::new(session) }])
+                Ok(vec![Event::SessionUpdated {
+                    session_id: id.clone(),
+                    info: Box::new(session),
+                }])
             })
             .await?;
         changed.ok_or_else(|| AgentError::NoSession(id.to_string()))
@@ -118,7 +144,9 @@ impl Agent {
         if lock(&self.inner.running).contains_key(id) {
             return Err(AgentError::Busy(id.to_string()));
         }
-        self.inner.commit(Vec::new(), doomed(&self.inner.store, id)?).await
+        self.inner
+            .commit(Vec::new(), doomed(&self.inner.store, id)?)
+            .await
     }
 
     /// Copies a session with its messages (up to the whole of it) into a new one.
@@ -129,7 +157,13 @@ impl Agent {
         let origin = self.session(id)?;
         let messages = self.inner.store.messages(id)?;
         let title = format!("{} (fork)", origin.title);
-        let fork = self.create_session(NewSession { title: Some(title), permission: origin.permission.clone(), ..NewSession::default() }).await?;
+        let fork = self
+            .create_session(NewSession {
+                title: Some(title),
+                permission: origin.permission.clone(),
+                ..NewSession::default()
+            })
+            .await?;
         let mut maker = outrigger_protocol::id::IdMaker::new(ids::seed());
         let mut events = Vec::new();
         let mut renamed = HashMap::new();
@@ -148,12 +182,19 @@ impl Agent {
                     answer.parent_id = renamed.get(&answer.parent_id).cloned().unwrap_or_default();
                 }
             }
-            events.push(Event::MessageUpdated { session_id: fork.id.clone(), info: Box::new(message.info) });
+            events.push(Event::MessageUpdated {
+                session_id: fork.id.clone(),
+                info: Box::new(message.info),
+            });
             for mut part in message.parts {
                 part.id = maker.part(at);
                 part.session_id = fork.id.clone();
                 part.message_id = new_id.clone();
-                events.push(Event::PartUpdated { session_id: fork.id.clone(), part: Box::new(part), time: at });
+                events.push(Event::PartUpdated {
+                    session_id: fork.id.clone(),
+                    part: Box::new(part),
+                    time: at,
+                });
             }
         }
         self.inner.commit(Vec::new(), events).await?;
@@ -172,11 +213,21 @@ impl Agent {
 /// # Errors
 /// [`AgentError::NoSession`], [`AgentError::Busy`] while a living process works in any of the sessions, and those of the
 /// store.
-pub async fn delete_session(store: &Store, data: &std::path::Path, id: &SessionId) -> Result<(), AgentError> {
+pub async fn delete_session(
+    store: &Store,
+    data: &std::path::Path,
+    id: &SessionId,
+) -> Result<(), AgentError> {
     let events = doomed(store, id)?;
     // All of them are held until they are gone, so that no turn begins in between.
-    let owners = events.iter().filter_map(Event::session_id).map(|id| own(data, id)).collect::<Result<Vec<_>, _>>()?;
-    let records = events.into_iter().map(|event| LogRecord::Event(Box::new(numbered(event))));
+    let owners = events
+        .iter()
+        .filter_map(Event::session_id)
+        .map(|id| own(data, id))
+        .collect::<Result<Vec<_>, _>>()?;
+    let records = events
+        .into_iter()
+        .map(|event| LogRecord::Event(Box::new(numbered(event))));
     store.append(now(), records.collect()).await?;
     store.flush(true).await?;
     drop(owners);
@@ -185,14 +236,19 @@ pub async fn delete_session(store: &Store, data: &std::path::Path, id: &SessionI
 
 /// The deletions of a session and what hangs on it, children first.
 fn doomed(store: &Store, id: &SessionId) -> Result<Vec<Event>, AgentError> {
-    let session = store.session(id)?.ok_or_else(|| AgentError::NoSession(id.to_string()))?;
+    let session = store
+        .session(id)?
+        .ok_or_else(|| AgentError::NoSession(id.to_string()))?;
     let mut sessions = vec![session];
     let mut next = 0;
     while let Some(parent) = sessions.get(next).map(|s| s.id.clone()) {
         sessions.extend(store.children(&parent)?);
         next += 1;
     }
-    let deleted = |s: Session| Event::SessionDeleted { session_id: s.id.clone(), info: Box::new(s) };
+    let deleted = |s: Session| Event::SessionDeleted {
+        session_id: s.id.clone(),
+        info: Box::new(s),
+    };
     Ok(sessions.into_iter().rev().map(deleted).collect())
 }
 
@@ -210,7 +266,10 @@ impl Inner {
             });
         }
         if let Some(usage) = &patch.usage {
-            session.tokens.input += usage.input.saturating_sub(usage.cache_read).saturating_sub(usage.cache_write);
+            session.tokens.input += usage
+                .input
+                .saturating_sub(usage.cache_read)
+                .saturating_sub(usage.cache_write);
             session.tokens.output += usage.output.saturating_sub(usage.reasoning);
             session.tokens.reasoning += usage.reasoning;
             session.tokens.cache.read += usage.cache_read;
@@ -228,7 +287,11 @@ mod tests {
 
     #[test]
     fn placeholders_are_replaced_and_names_are_not() {
-        for (title, want) in [("New session - 2026-01-01T00:00:00.000Z", true), ("Child session - x", true), ("Fix the tests", false)] {
+        for (title, want) in [
+            ("New session - 2026-01-01T00:00:00.000Z", true),
+            ("Child session - x", true),
+            ("Fix the tests", false),
+        ] {
             assert_eq!(is_placeholder(title), want);
         }
         assert!(slug(77).contains('-'));

@@ -57,7 +57,12 @@ pub(crate) struct Instruction {
 /// configuration lists (paths relative to the working folder; patterns with `*`). A file that cannot be read is passed
 /// over.
 #[must_use]
-pub(crate) fn instructions(place: &Place, home: &Path, config_home: &Path, listed: &[String]) -> Vec<Instruction> {
+pub(crate) fn instructions(
+    place: &Place,
+    home: &Path,
+    config_home: &Path,
+    listed: &[String],
+) -> Vec<Instruction> {
     let mut paths: Vec<PathBuf> = Vec::new();
     for name in INSTRUCTION_FILES {
         let found: Vec<PathBuf> = place
@@ -72,7 +77,10 @@ pub(crate) fn instructions(place: &Place, home: &Path, config_home: &Path, liste
             break;
         }
     }
-    let own = [config_home.join("opencode/AGENTS.md"), home.join(".claude/CLAUDE.md")];
+    let own = [
+        config_home.join("opencode/AGENTS.md"),
+        home.join(".claude/CLAUDE.md"),
+    ];
     paths.extend(own.into_iter().find(|path| path.is_file()));
     for entry in listed {
         paths.extend(listed_files(place, home, entry));
@@ -81,7 +89,11 @@ pub(crate) fn instructions(place: &Place, home: &Path, config_home: &Path, liste
     paths
         .into_iter()
         .filter(|path| seen.insert(path.clone()))
-        .filter_map(|path| std::fs::read_to_string(&path).ok().map(|text| Instruction { path, text }))
+        .filter_map(|path| {
+            std::fs::read_to_string(&path)
+                .ok()
+                .map(|text| Instruction { path, text })
+        })
         .collect()
 }
 
@@ -96,16 +108,24 @@ fn listed_files(place: &Place, home: &Path, entry: &str) -> Vec<PathBuf> {
     };
     let text = path.to_string_lossy();
     if !text.contains(['*', '?', '[']) {
-        return if path.is_file() { vec![path] } else { Vec::new() };
+        return if path.is_file() {
+            vec![path]
+        } else {
+            Vec::new()
+        };
     }
     // Only the last component may hold a pattern: one folder is read, however large the tree.
-    let (Some(folder), Some(name)) = (path.parent(), path.file_name()) else { return Vec::new() };
+    let (Some(folder), Some(name)) = (path.parent(), path.file_name()) else {
+        return Vec::new();
+    };
     let pattern = name.to_string_lossy().into_owned();
     let mut found: Vec<PathBuf> = std::fs::read_dir(folder)
         .into_iter()
         .flatten()
         .flatten()
-        .filter(|file| outrigger_kernel::permission::matches(&pattern, &file.file_name().to_string_lossy()))
+        .filter(|file| {
+            outrigger_kernel::permission::matches(&pattern, &file.file_name().to_string_lossy())
+        })
         .map(|file| file.path())
         .filter(|path| path.is_file())
         .collect();
@@ -151,7 +171,12 @@ impl SystemPrompt<'_> {
             self.today,
         );
         for instruction in self.instructions {
-            let _ = write!(out, "\n\nInstructions from: {}\n{}", instruction.path.display(), instruction.text.trim_end());
+            let _ = write!(
+                out,
+                "\n\nInstructions from: {}\n{}",
+                instruction.path.display(),
+                instruction.text.trim_end()
+            );
         }
         if !self.skills.is_empty() {
             out.push_str("\n\nSkills are instructions for particular tasks. When a task fits one, load it with the skill tool first.\n<available_skills>");
@@ -178,20 +203,46 @@ mod tests {
         std::fs::create_dir_all(root.join("sub")).unwrap();
         std::fs::create_dir_all(root.join(".git")).unwrap();
         std::fs::create_dir_all(root.join("rules")).unwrap();
-        for (file, text) in [("AGENTS.md", "root rule"), ("sub/AGENTS.md", "sub rule"), ("CLAUDE.md", "not read"), ("rules/b.md", "b"), ("rules/a.md", "a")] {
+        for (file, text) in [
+            ("AGENTS.md", "root rule"),
+            ("sub/AGENTS.md", "sub rule"),
+            ("CLAUDE.md", "not read"),
+            ("rules/b.md", "b"),
+            ("rules/a.md", "a"),
+        ] {
             std::fs::write(root.join(file), text).unwrap();
         }
-        let place = Place { directory: root.join("sub"), worktree: root.clone(), git: true };
+        let place = Place {
+            directory: root.join("sub"),
+            worktree: root.clone(),
+            git: true,
+        };
         let nowhere = root.join("none");
-        let found = instructions(&place, &nowhere, &nowhere, &["../rules/*.md".into(), "missing.md".into(), "https://example.invalid/x".into()]);
+        let found = instructions(
+            &place,
+            &nowhere,
+            &nowhere,
+            &[
+                "../rules/*.md".into(),
+                "missing.md".into(),
+                "https://example.invalid/x".into(),
+            ],
+        );
         let texts: Vec<&str> = found.iter().map(|i| i.text.as_str()).collect();
         assert_eq!(texts, ["sub rule", "root rule", "a", "b"]);
     }
 
     #[test]
     fn the_prompt_names_place_rules_and_skills() {
-        let place = Place { directory: "/p/sub".into(), worktree: "/p".into(), git: true };
-        let instructions = [Instruction { path: "/p/AGENTS.md".into(), text: "Be brief.\n".into() }];
+        let place = Place {
+            directory: "/p/sub".into(),
+            worktree: "/p".into(),
+            git: true,
+        };
+        let instructions = [Instruction {
+            path: "/p/AGENTS.md".into(),
+            text: "Be brief.\n".into(),
+        }];
         let prompt = SystemPrompt {
             agent_prompt: Some("You are REVIEWER."),
             model: "m1",

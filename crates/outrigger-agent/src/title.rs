@@ -16,7 +16,12 @@ const LONGEST: usize = 100;
 
 impl Inner {
     /// Makes a title and gives it to the session. A failure costs the title only.
-    pub(crate) async fn make_title(self: std::sync::Arc<Self>, session_id: SessionId, message_id: MessageId, model: ModelRef) {
+    pub(crate) async fn make_title(
+        self: std::sync::Arc<Self>,
+        session_id: SessionId,
+        message_id: MessageId,
+        model: ModelRef,
+    ) {
         match self.title(&session_id, &message_id, &model).await {
             Ok(Some(title)) => {
                 let agent = Agent { inner: self };
@@ -37,25 +42,58 @@ impl Inner {
         }
     }
 
-    async fn title(&self, session_id: &SessionId, message_id: &MessageId, model: &ModelRef) -> Result<Option<String>, crate::AgentError> {
-        let Some(message) = self.store.message(session_id, message_id)? else { return Ok(None) };
-        let MessageInfo::User(user) = &message.info else { return Ok(None) };
+    async fn title(
+        &self,
+        session_id: &SessionId,
+        message_id: &MessageId,
+        model: &ModelRef,
+    ) -> Result<Option<String>, crate::AgentError> {
+        let Some(message) = self.store.message(session_id, message_id)? else {
+            return Ok(None);
+        };
+        let MessageInfo::User(user) = &message.info else {
+            return Ok(None);
+        };
         let agent = self.agents.get("title").cloned().unwrap_or_default();
         let resolved = match &agent.model {
             Some(model) => self.models.resolve(model)?,
-            None => self.models.resolve(&self.small_model(session_id, model).await)?,
+            None => self
+                .models
+                .resolve(&self.small_model(session_id, model).await)?,
         };
         let info = resolved.model.clone();
         let hooks = |point: &'static str, input: Value, output: Value| {
-            self.run_hooks(point, vec![HookPayload { input, output }], Some(session_id), None, None)
+            self.run_hooks(
+                point,
+                vec![HookPayload { input, output }],
+                Some(session_id),
+                None,
+                None,
+            )
         };
-        let first = |result: outrigger_plugins::PipelineResult| result.outputs.into_iter().next().unwrap_or_default();
+        let first = |result: outrigger_plugins::PipelineResult| {
+            result.outputs.into_iter().next().unwrap_or_default()
+        };
         let prompt = agent.prompt.clone().unwrap_or_default();
-        let system = first(hooks("llm.before_system", json!({ "sessionID": session_id, "model": info }), json!({ "system": [prompt] })).await);
+        let system = first(
+            hooks(
+                "llm.before_system",
+                json!({ "sessionID": session_id, "model": info }),
+                json!({ "system": [prompt] }),
+            )
+            .await,
+        );
         let input = json!({
             "sessionID": session_id, "agent": "title", "model": info, "provider": *resolved.provider_for_hooks(true), "message": MessageInfo::User(user.clone()),
         });
-        let params = first(hooks("llm.before_params", input.clone(), json!(offer::parameters(&agent, &resolved))).await);
+        let params = first(
+            hooks(
+                "llm.before_params",
+                input.clone(),
+                json!(offer::parameters(&agent, &resolved)),
+            )
+            .await,
+        );
         let headers = first(hooks("llm.before_headers", input, json!({ "headers": {} })).await);
 
         let mut messages: Vec<ChatMessage> = system
@@ -63,25 +101,44 @@ impl Inner {
             .and_then(Value::as_array)
             .into_iter()
             .flatten()
-            .filter_map(|text| Some(ChatMessage::System { content: text.as_str()?.to_owned() }))
+            .filter_map(|text| {
+                Some(ChatMessage::System {
+                    content: text.as_str()?.to_owned(),
+                })
+            })
             .collect();
-        let user_text = |text: String| ChatMessage::User { content: vec![Content::Text { text }] };
-        messages.push(user_text("Generate a title for this conversation:\n".into()));
+        let user_text = |text: String| ChatMessage::User {
+            content: vec![Content::Text { text }],
+        };
+        messages.push(user_text(
+            "Generate a title for this conversation:\n".into(),
+        ));
         messages.extend(message.parts.iter().filter_map(|part| match &part.kind {
-            PartKind::Text(text) if text.synthetic != Some(true) && text.ignored != Some(true) => Some(user_text(text.text.clone())),
+            PartKind::Text(text) if text.synthetic != Some(true) && text.ignored != Some(true) => {
+                Some(user_text(text.text.clone()))
+            }
             _ => None,
         }));
-        let pairs = headers.get("headers").and_then(Value::as_object).into_iter().flatten();
+        let pairs = headers
+            .get("headers")
+            .and_then(Value::as_object)
+            .into_iter()
+            .flatten();
         let request = ModelRequest {
             messages,
             tools: Vec::new(),
             params: offer::read_parameters(&params),
-            headers: pairs.filter_map(|(k, v)| Some((k.clone(), v.as_str()?.to_owned()))).collect(),
+            headers: pairs
+                .filter_map(|(k, v)| Some((k.clone(), v.as_str()?.to_owned())))
+                .collect(),
         };
         let mut stream = resolved.stream(&request, &self.stream_options(session_id));
         let mut text = String::new();
         while let Some(item) = stream.next().await {
-            if let outrigger_models::StreamItem::Event(StreamEvent::TextDelta { text: piece, .. }) = item? {
+            if let outrigger_models::StreamItem::Event(StreamEvent::TextDelta {
+                text: piece, ..
+            }) = item?
+            {
                 text.push_str(&piece);
             }
         }
@@ -96,14 +153,34 @@ impl Inner {
             return configured;
         }
         let provider = self.models.provider_for_hooks(&model.provider_id, true);
-        let payload = HookPayload { input: json!({ "provider": provider }), output: json!({}) };
-        let result = self.run_hooks("runtime.route.small_model", vec![payload], Some(session_id), None, None).await;
-        let chosen = result.outputs.first().and_then(|output| output.get("model"));
+        let payload = HookPayload {
+            input: json!({ "provider": provider }),
+            output: json!({}),
+        };
+        let result = self
+            .run_hooks(
+                "runtime.route.small_model",
+                vec![payload],
+                Some(session_id),
+                None,
+                None,
+            )
+            .await;
+        let chosen = result
+            .outputs
+            .first()
+            .and_then(|output| output.get("model"));
         let named = |model: &Value| {
             let text = |key: &str| model.get(key).and_then(Value::as_str).map(str::to_owned);
-            Some(ModelRef { provider_id: text("providerID")?, model_id: text("modelID").or_else(|| text("id"))?, variant: None })
+            Some(ModelRef {
+                provider_id: text("providerID")?,
+                model_id: text("modelID").or_else(|| text("id"))?,
+                variant: None,
+            })
         };
-        let chosen = chosen.and_then(named).filter(|model| self.models.resolve(model).is_ok());
+        let chosen = chosen
+            .and_then(named)
+            .filter(|model| self.models.resolve(model).is_ok());
         chosen.unwrap_or_else(|| self.models.small_model(model))
     }
 }
@@ -120,7 +197,10 @@ fn tidy(text: &str) -> Option<String> {
         return None;
     }
     Some(if line.chars().count() > LONGEST {
-        line.chars().take(LONGEST - 3).chain("...".chars()).collect()
+        line.chars()
+            .take(LONGEST - 3)
+            .chain("...".chars())
+            .collect()
     } else {
         line.to_owned()
     })
@@ -134,7 +214,10 @@ mod tests {
     fn titles_are_tidied() {
         for (text, want) in [
             ("A title", Some("A title".to_owned())),
-            ("<think>hm</think>\n\n\"Fix the bug\"\n", Some("Fix the bug".to_owned())),
+            (
+                "<think>hm</think>\n\n\"Fix the bug\"\n",
+                Some("Fix the bug".to_owned()),
+            ),
             ("  \n ", None),
             ("\"\"", None),
         ] {

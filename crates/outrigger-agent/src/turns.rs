@@ -7,7 +7,9 @@ use std::time::Duration;
 use outrigger_protocol::event::Event;
 use outrigger_protocol::id::{SessionId, TurnId};
 use outrigger_protocol::log::{LogRecord, TurnStep};
-use outrigger_protocol::message::{MessageInfo, NamedError, PartKind, PartTime, TextPart, ToolState};
+use outrigger_protocol::message::{
+    MessageInfo, NamedError, PartKind, PartTime, TextPart, ToolState,
+};
 use outrigger_protocol::session::{PromptInput, SessionStatus};
 use outrigger_protocol::turn::{CommandCall, Input, TurnOutcome};
 use tokio::sync::watch;
@@ -65,8 +67,13 @@ impl Agent {
     /// # Errors
     /// Unknown session, agent or model, another process at work in the session, and those of the store. What goes wrong
     /// within the turn is its outcome, not an error.
-    pub async fn prompt(&self, session_id: &SessionId, prompt: PromptInput) -> Result<TurnOutcome, AgentError> {
-        self.start(session_id, Start::Prompt(Box::new(prompt), None), None).await
+    pub async fn prompt(
+        &self,
+        session_id: &SessionId,
+        prompt: PromptInput,
+    ) -> Result<TurnOutcome, AgentError> {
+        self.start(session_id, Start::Prompt(Box::new(prompt), None), None)
+            .await
     }
 
     /// Like [`Self::prompt`], for a plugin that waits: where a turn runs in the session, it is waited for 30 s and no
@@ -74,12 +81,27 @@ impl Agent {
     ///
     /// # Errors
     /// As [`Self::prompt`], and [`AgentError::WaitsForItself`].
-    pub async fn prompt_impatiently(&self, session_id: &SessionId, prompt: PromptInput) -> Result<TurnOutcome, AgentError> {
-        self.start(session_id, Start::Prompt(Box::new(prompt), None), Some(PATIENCE)).await
+    pub async fn prompt_impatiently(
+        &self,
+        session_id: &SessionId,
+        prompt: PromptInput,
+    ) -> Result<TurnOutcome, AgentError> {
+        self.start(
+            session_id,
+            Start::Prompt(Box::new(prompt), None),
+            Some(PATIENCE),
+        )
+        .await
     }
 
-    pub(crate) async fn prompt_command(&self, id: &SessionId, prompt: PromptInput, call: CommandCall) -> Result<TurnOutcome, AgentError> {
-        self.start(id, Start::Prompt(Box::new(prompt), Some(call)), None).await
+    pub(crate) async fn prompt_command(
+        &self,
+        id: &SessionId,
+        prompt: PromptInput,
+        call: CommandCall,
+    ) -> Result<TurnOutcome, AgentError> {
+        self.start(id, Start::Prompt(Box::new(prompt), Some(call)), None)
+            .await
     }
 
     /// Goes on with an unfinished turn, to its end. A turn that cannot be gone on with (it was begun by a version that
@@ -91,11 +113,19 @@ impl Agent {
         self.start(id, Start::Resume(turn.clone()), None).await
     }
 
-    async fn start(&self, id: &SessionId, start: Start, patience: Option<Duration>) -> Result<TurnOutcome, AgentError> {
+    async fn start(
+        &self,
+        id: &SessionId,
+        start: Start,
+        patience: Option<Duration>,
+    ) -> Result<TurnOutcome, AgentError> {
         let (cancel, cancelled) = watch::channel(false);
         let mut guard = CancelOnDrop(Some(cancel.clone()));
         let (agent, id) = (self.clone(), id.clone());
-        let task = tokio::spawn(async move { agent.queued(&id, start, cancel, cancelled, patience).await });
+        let task =
+            tokio::spawn(
+                async move { agent.queued(&id, start, cancel, cancelled, patience).await },
+            );
         let result = task.await;
         guard.0 = None;
         result.unwrap_or_else(|lost| Err(AgentError::Lost(lost.to_string())))
@@ -127,22 +157,40 @@ impl Agent {
         let _owner = if alone { Some(self.own(id)?) } else { None };
         let _registered = alone.then(|| {
             lock(&self.inner.running).insert(id.clone(), cancel);
-            Registered { inner: &self.inner, id: id.clone() }
+            Registered {
+                inner: &self.inner,
+                id: id.clone(),
+            }
         });
         let outcome = self.drive(id, start, cancelled).await?;
         self.inner.store.flush(true).await?;
         Ok(outcome)
     }
 
-    async fn drive(&self, id: &SessionId, start: Start, cancelled: watch::Receiver<bool>) -> Result<TurnOutcome, AgentError> {
+    async fn drive(
+        &self,
+        id: &SessionId,
+        start: Start,
+        cancelled: watch::Receiver<bool>,
+    ) -> Result<TurnOutcome, AgentError> {
         let session = self.session(id)?;
         let history = self.inner.store.messages(id)?;
         let changes = Changes::of(&history);
-        let driver = |turn: TurnId| Driver::new(Arc::clone(&self.inner), turn, id.clone(), changes.clone(), cancelled.clone());
+        let driver = |turn: TurnId| {
+            Driver::new(
+                Arc::clone(&self.inner),
+                turn,
+                id.clone(),
+                changes.clone(),
+                cancelled.clone(),
+            )
+        };
         match start {
             Start::Prompt(prompt, command) => {
                 let begin = self.begin(&session, &history, *prompt, command)?;
-                driver(begin.turn.clone()).run(Input::Begin(Box::new(begin))).await
+                driver(begin.turn.clone())
+                    .run(Input::Begin(Box::new(begin)))
+                    .await
             }
             Start::Resume(turn) => {
                 self.close_children(id).await?;
@@ -152,7 +200,9 @@ impl Agent {
                     Err(error @ AgentError::Replay { .. }) => {
                         tracing::warn!("[turn] {error}; the turn is closed");
                         self.abandon(id, &turn, &error.to_string()).await?;
-                        Ok(TurnOutcome::Failed { error: error.to_named() })
+                        Ok(TurnOutcome::Failed {
+                            error: error.to_named(),
+                        })
                     }
                     Err(error) => Err(error),
                 }
@@ -166,7 +216,9 @@ impl Agent {
 
     /// Cancels the turn that runs in a session, if any. The turn ends by itself, with everything kept.
     pub fn cancel(&self, id: &SessionId) -> bool {
-        lock(&self.inner.running).get(id).is_some_and(|sender| sender.send(true).is_ok())
+        lock(&self.inner.running)
+            .get(id)
+            .is_some_and(|sender| sender.send(true).is_ok())
     }
 
     /// Sessions in which a turn runs.
@@ -181,7 +233,9 @@ impl Agent {
     /// [`AgentError::Busy`] when another process is at work on it, and those of the store.
     pub fn interrupted(&self, id: &SessionId) -> Result<Option<TurnId>, AgentError> {
         let open = self.inner.store.open_turns()?;
-        let Some((turn, _)) = open.into_iter().find(|(_, session)| session == id) else { return Ok(None) };
+        let Some((turn, _)) = open.into_iter().find(|(_, session)| session == id) else {
+            return Ok(None);
+        };
         self.own(id)?;
         Ok(Some(turn))
     }
@@ -200,7 +254,12 @@ impl Agent {
             for (turn, _) in open.into_iter().filter(|(_, session)| *session == child.id) {
                 // A session that another process works on is that process's business.
                 if let Ok(_owner) = self.own(&child.id) {
-                    self.abandon(&child.id, &turn, "the turn that started this subagent was interrupted").await?;
+                    self.abandon(
+                        &child.id,
+                        &turn,
+                        "the turn that started this subagent was interrupted",
+                    )
+                    .await?;
                 }
             }
         }
@@ -211,24 +270,44 @@ impl Agent {
     async fn abandon(&self, id: &SessionId, turn: &TurnId, why: &str) -> Result<(), AgentError> {
         let at = now();
         let mut events = Vec::new();
-        let error = NamedError::new("TurnAbandonedError", format!("This turn was interrupted and could not be gone on with: {why}"));
+        let error = NamedError::new(
+            "TurnAbandonedError",
+            format!("This turn was interrupted and could not be gone on with: {why}"),
+        );
         for message in self.inner.store.messages(id)? {
-            let MessageInfo::Assistant(mut info) = message.info else { continue };
+            let MessageInfo::Assistant(mut info) = message.info else {
+                continue;
+            };
             if info.time.completed.is_some() {
                 continue;
             }
             for mut part in message.parts {
                 if close_part(&mut part.kind, at) {
-                    events.push(Event::PartUpdated { session_id: id.clone(), part: Box::new(part), time: at });
+                    events.push(Event::PartUpdated {
+                        session_id: id.clone(),
+                        part: Box::new(part),
+                        time: at,
+                    });
                 }
             }
             info.time.completed = Some(at);
             info.error = Some(error.clone());
-            events.push(Event::MessageUpdated { session_id: id.clone(), info: Box::new(MessageInfo::Assistant(info)) });
+            events.push(Event::MessageUpdated {
+                session_id: id.clone(),
+                info: Box::new(MessageInfo::Assistant(info)),
+            });
         }
-        events.push(Event::SessionError { session_id: Some(id.clone()), error });
-        events.push(Event::SessionStatus { session_id: id.clone(), status: SessionStatus::Idle });
-        events.push(Event::SessionIdle { session_id: id.clone() });
+        events.push(Event::SessionError {
+            session_id: Some(id.clone()),
+            error,
+        });
+        events.push(Event::SessionStatus {
+            session_id: id.clone(),
+            status: SessionStatus::Idle,
+        });
+        events.push(Event::SessionIdle {
+            session_id: id.clone(),
+        });
         let steps = self.inner.store.turn_steps(turn)?;
         let step = TurnStep {
             turn: turn.clone(),
@@ -241,7 +320,9 @@ impl Agent {
             last: true,
             abandoned: Some(why.to_owned()),
         };
-        self.inner.commit(vec![LogRecord::TurnStep(Box::new(step))], events).await
+        self.inner
+            .commit(vec![LogRecord::TurnStep(Box::new(step))], events)
+            .await
     }
 }
 
@@ -252,9 +333,17 @@ impl Agent {
 pub(crate) fn own(data: &std::path::Path, id: &SessionId) -> Result<Owner, AgentError> {
     let dir = data.join("locks");
     let path = dir.join(format!("{id}.lock"));
-    let fail = |error: std::io::Error| AgentError::Folder { path: path.display().to_string(), reason: error.to_string() };
+    let fail = |error: std::io::Error| AgentError::Folder {
+        path: path.display().to_string(),
+        reason: error.to_string(),
+    };
     std::fs::create_dir_all(&dir).map_err(fail)?;
-    let file = File::options().create(true).truncate(false).write(true).open(&path).map_err(fail)?;
+    let file = File::options()
+        .create(true)
+        .truncate(false)
+        .write(true)
+        .open(&path)
+        .map_err(fail)?;
     match file.try_lock() {
         Ok(()) => Ok(Owner { _file: file }),
         Err(TryLockError::WouldBlock) => Err(AgentError::Busy(id.to_string())),
@@ -265,7 +354,9 @@ pub(crate) fn own(data: &std::path::Path, id: &SessionId) -> Result<Owner, Agent
 /// Gives an open part its end; false for one that has it.
 fn close_part(kind: &mut PartKind, at: u64) -> bool {
     match kind {
-        PartKind::Text(TextPart { time: Some(time), .. }) if time.end.is_none() => time.end = Some(at),
+        PartKind::Text(TextPart {
+            time: Some(time), ..
+        }) if time.end.is_none() => time.end = Some(at),
         PartKind::Reasoning(body) if body.time.end.is_none() => body.time.end = Some(at),
         PartKind::Tool(call) if !call.state.is_final() => {
             let start = match &call.state {
@@ -276,7 +367,10 @@ fn close_part(kind: &mut PartKind, at: u64) -> bool {
                 input: call.state.input().clone(),
                 error: outrigger_kernel::turn::INTERRUPTED.to_owned(),
                 metadata: None,
-                time: PartTime { start, end: Some(at) },
+                time: PartTime {
+                    start,
+                    end: Some(at),
+                },
             };
         }
         _ => return false,

@@ -96,7 +96,10 @@ pub fn restore(value: &mut Value, from: &Value) {
             }
         }
         (Value::Array(items), Value::Array(from)) => {
-            items.iter_mut().zip(from).for_each(|(value, from)| restore(value, from));
+            items
+                .iter_mut()
+                .zip(from)
+                .for_each(|(value, from)| restore(value, from));
         }
         (leaf, from) if leaf == REDACTED => *leaf = from.clone(),
         _ => {}
@@ -105,9 +108,14 @@ pub fn restore(value: &mut Value, from: &Value) {
 
 fn redact(value: &mut Value, pointer: &str) {
     match value {
-        Value::Object(map) => map.iter_mut().for_each(|(key, value)| redact(value, &child(pointer, key))),
+        Value::Object(map) => map
+            .iter_mut()
+            .for_each(|(key, value)| redact(value, &child(pointer, key))),
         Value::Array(items) => {
-            items.iter_mut().enumerate().for_each(|(i, value)| redact(value, &child(pointer, &i.to_string())));
+            items
+                .iter_mut()
+                .enumerate()
+                .for_each(|(i, value)| redact(value, &child(pointer, &i.to_string())));
         }
         Value::Null | Value::Bool(_) => {}
         leaf if is_secret(pointer) => *leaf = Value::from(REDACTED),

@@ -14,7 +14,10 @@ const NEEDS_BUN = new Set([
   "ERR_UNSUPPORTED_NODE_MODULES_TYPE_STRIPPING",
   "ERR_UNSUPPORTED_TYPESCRIPT_SYNTAX",
 ]);
-const BUN_ONLY = /Cannot find (?:package|module) 'bun'|Received protocol 'bun:'|\bBun is not defined|__require is not a function|needs Bun/;
+// The last is a native module that was never built, since install scripts are off; such plugins use Bun's own SQLite.
+const BUN_ONLY =
+  /Cannot find (?:package|module) 'bun'|Received protocol 'bun:'|\bBun is not defined|__require is not a function|needs Bun|Could not locate the bindings file/;
+const THE_WAY_OUT = "this plugin needs Bun: run `outrigger plugin setup`";
 const EXTENSIONS = ["ts", "tsx", "js", "mjs", "cjs", "mts", "cts", "jsx", "json"];
 
 function isRecord(value) {
@@ -55,7 +58,7 @@ function importFailure(error, init) {
   const text = errorText(error);
   const shared = text.match(/Cannot find (?:package|module) '((?:@opencode-ai\/(?:plugin|sdk)|zod)[^']*)'/);
   if (shared && !init.modules) return `${text}; run \`outrigger plugin setup\` to install ${shared[1]} for all plugins`;
-  return needsBun(error, text) ? `${text}; this plugin needs Bun: run \`outrigger plugin setup\`` : text;
+  return needsBun(error, text) ? `${text}; ${THE_WAY_OUT}` : text;
 }
 
 function needsBun(error, text) {
@@ -105,8 +108,9 @@ async function start(entry, { found }, input, init, problems) {
     try {
       hooks = await start(input, entry.options ?? undefined);
     } catch (error) {
-      const message = `export \`${name}\`: ${errorText(error)}`;
-      problems.push({ stage: "server", message, needs_bun: needsBun(error, message) });
+      const text = `export \`${name}\`: ${errorText(error)}`;
+      const needs = needsBun(error, text);
+      problems.push({ stage: "server", message: needs ? `${text}; ${THE_WAY_OUT}` : text, needs_bun: needs });
       continue;
     }
     // Exported helpers are called like plugins and answer anything; one that gives its input back has no hooks.

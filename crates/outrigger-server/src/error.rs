@@ -16,10 +16,16 @@ pub(crate) struct ApiError {
 
 impl ApiError {
     pub(crate) fn bad_request(message: impl Into<String>) -> Self {
-        Self { status: StatusCode::BAD_REQUEST, error: NamedError::new("BadRequest", message) }
+        Self {
+            status: StatusCode::BAD_REQUEST,
+            error: NamedError::new("BadRequest", message),
+        }
     }
     pub(crate) fn missing(message: impl Into<String>) -> Self {
-        Self { status: StatusCode::NOT_FOUND, error: NamedError::new("NotFoundError", message) }
+        Self {
+            status: StatusCode::NOT_FOUND,
+            error: NamedError::new("NotFoundError", message),
+        }
     }
 }
 
@@ -27,11 +33,16 @@ impl From<AgentError> for ApiError {
     fn from(error: AgentError) -> Self {
         let status = match &error {
             AgentError::NoSession(_) => return Self::missing(error.to_string()),
-            AgentError::NoAgent { .. } | AgentError::NoCommand { .. } | AgentError::Model(_) => StatusCode::BAD_REQUEST,
+            AgentError::NoAgent { .. } | AgentError::NoCommand { .. } | AgentError::Model(_) => {
+                StatusCode::BAD_REQUEST
+            }
             AgentError::Busy(_) | AgentError::WaitsForItself(_) => StatusCode::CONFLICT,
             _ => StatusCode::INTERNAL_SERVER_ERROR,
         };
-        Self { status, error: error.to_named() }
+        Self {
+            status,
+            error: error.to_named(),
+        }
     }
 }
 
@@ -49,5 +60,8 @@ impl IntoResponse for ApiError {
 
 /// The answer to every route that is not there.
 pub(crate) async fn not_found(uri: Uri) -> ApiError {
-    ApiError::missing(format!("{} is not a route of this version (see docs/compatibility.md)", uri.path()))
+    ApiError::missing(format!(
+        "{} is not a route of this version (see docs/compatibility.md)",
+        uri.path()
+    ))
 }

@@ -36,11 +36,15 @@ impl SdkService for InProcess {
 }
 
 async fn answer(router: Router, request: SdkRequest) -> Result<SdkResponse, String> {
-    let mut builder = http::Request::builder().method(request.method.as_str()).uri(&request.path);
+    let mut builder = http::Request::builder()
+        .method(request.method.as_str())
+        .uri(&request.path);
     for (name, value) in &request.headers {
         builder = builder.header(name, value);
     }
-    let request = builder.body(Body::from(request.body.unwrap_or_default())).map_err(|e| format!("not a request: {e}"))?;
+    let request = builder
+        .body(Body::from(request.body.unwrap_or_default()))
+        .map_err(|e| format!("not a request: {e}"))?;
     let response = match router.oneshot(request).await {
         Ok(response) => response,
         Err(never) => match never {},
@@ -51,13 +55,26 @@ async fn answer(router: Router, request: SdkRequest) -> Result<SdkResponse, Stri
         .iter()
         .filter_map(|(name, value)| Some((name.to_string(), value.to_str().ok()?.to_owned())))
         .collect();
-    let body = http_body_util::Limited::new(response.into_body(), MOST_BYTES).collect().await;
-    let body = body.map_err(|e| format!("the answer is larger than {MOST_BYTES} bytes or broke off: {e}"))?;
-    let body = String::from_utf8(body.to_bytes().to_vec()).map_err(|_| "the answer is not text".to_owned())?;
-    Ok(SdkResponse { status, headers, body })
+    let body = http_body_util::Limited::new(response.into_body(), MOST_BYTES)
+        .collect()
+        .await;
+    let body = body
+        .map_err(|e| format!("the answer is larger than {MOST_BYTES} bytes or broke off: {e}"))?;
+    let body = String::from_utf8(body.to_bytes().to_vec())
+        .map_err(|_| "the answer is not text".to_owned())?;
+    Ok(SdkResponse {
+        status,
+        headers,
+        body,
+    })
 }
 
 fn failure(status: u16, message: &str) -> SdkResponse {
-    let body = serde_json::json!({ "name": "UnknownError", "data": { "message": message } }).to_string();
-    SdkResponse { status, headers: vec![("content-type".into(), "application/json".into())], body }
+    let body =
+        serde_json::json!({ "name": "UnknownError", "data": { "message": message } }).to_string();
+    SdkResponse {
+        status,
+        headers: vec![("content-type".into(), "application/json".into())],
+        body,
+    }
 }

@@ -15,5 +15,8 @@ pub use in_process::serve_plugins;
 
 /// Every route, over this agent.
 pub fn router(agent: Agent) -> Router {
-    routes::general().merge(session::routes()).fallback(error::not_found).with_state(agent)
+    routes::general()
+        .merge(session::routes())
+        .fallback(error::not_found)
+        .with_state(agent)
 }

@@ -49,16 +49,33 @@ async fn config(State(agent): State<Agent>) -> Json<Value> {
 async fn agents(State(agent): State<Agent>) -> Json<Value> {
     let mut list: Vec<_> = agent.agents().values().collect();
     // Plugins that bring agents say in which order they want them shown.
-    list.sort_by(|a, b| a.order.unwrap_or(f64::MAX).total_cmp(&b.order.unwrap_or(f64::MAX)).then(a.name.cmp(&b.name)));
-    Json(list.into_iter().map(outrigger_agent::AgentInfo::to_wire).collect())
+    list.sort_by(|a, b| {
+        a.order
+            .unwrap_or(f64::MAX)
+            .total_cmp(&b.order.unwrap_or(f64::MAX))
+            .then(a.name.cmp(&b.name))
+    });
+    Json(
+        list.into_iter()
+            .map(outrigger_agent::AgentInfo::to_wire)
+            .collect(),
+    )
 }
 
 async fn commands(State(agent): State<Agent>) -> Json<Value> {
     let list = agent.commands().values().map(|command| {
         let mut out = json!({ "name": command.name, "template": command.template, "hints": [] });
-        let optional = [("description", &command.description), ("agent", &command.agent), ("model", &command.model)];
+        let optional = [
+            ("description", &command.description),
+            ("agent", &command.agent),
+            ("model", &command.model),
+        ];
         if let Some(fields) = out.as_object_mut() {
-            fields.extend(optional.into_iter().filter_map(|(k, v)| Some((k.to_owned(), json!(v.as_ref()?)))));
+            fields.extend(
+                optional
+                    .into_iter()
+                    .filter_map(|(k, v)| Some((k.to_owned(), json!(v.as_ref()?)))),
+            );
         }
         out
     });
@@ -84,7 +101,10 @@ async fn configured_providers(State(agent): State<Agent>) -> Json<Value> {
 
 fn defaults(agent: &Agent) -> BTreeMap<String, String> {
     let providers = agent.models().providers();
-    providers.iter().filter_map(|p| Some((p.id.clone(), p.models.keys().next()?.clone()))).collect()
+    providers
+        .iter()
+        .filter_map(|p| Some((p.id.clone(), p.models.keys().next()?.clone())))
+        .collect()
 }
 
 async fn project(State(agent): State<Agent>) -> Json<Value> {
@@ -114,22 +134,43 @@ struct LogLine {
 }
 
 async fn log(Json(line): Json<LogLine>) -> Result<Json<bool>, ApiError> {
-    let LogLine { service, level, message, extra } = line;
-    let extra = if extra.is_null() { String::new() } else { format!(" {extra}") };
+    let LogLine {
+        service,
+        level,
+        message,
+        extra,
+    } = line;
+    let extra = if extra.is_null() {
+        String::new()
+    } else {
+        format!(" {extra}")
+    };
     match level.as_str() {
         "error" => tracing::error!("[{service}] {message}{extra}"),
         "warn" => tracing::warn!("[{service}] {message}{extra}"),
         "info" => tracing::info!("[{service}] {message}{extra}"),
         "debug" => tracing::debug!("[{service}] {message}{extra}"),
-        other => return Err(ApiError::bad_request(format!("`{other}` is no log level: debug, info, warn or error"))),
+        other => {
+            return Err(ApiError::bad_request(format!(
+                "`{other}` is no log level: debug, info, warn or error"
+            )));
+        }
     }
     Ok(Json(true))
 }
 
 /// A toast is an event for whoever has a screen.
-async fn toast(State(agent): State<Agent>, Json(body): Json<Value>) -> Result<Json<bool>, ApiError> {
+async fn toast(
+    State(agent): State<Agent>,
+    Json(body): Json<Value>,
+) -> Result<Json<bool>, ApiError> {
     let properties = body.as_object().cloned().unwrap_or_default();
-    agent.publish(Event::Custom(CustomEvent { kind: "tui.toast.show".into(), properties })).await?;
+    agent
+        .publish(Event::Custom(CustomEvent {
+            kind: "tui.toast.show".into(),
+            properties,
+        }))
+        .await?;
     Ok(Json(true))
 }
 
@@ -146,10 +187,16 @@ struct ReplyBody {
     reply: Reply,
 }
 
-async fn reply(State(agent): State<Agent>, Path(id): Path<String>, Json(body): Json<ReplyBody>) -> Result<Json<bool>, ApiError> {
+async fn reply(
+    State(agent): State<Agent>,
+    Path(id): Path<String>,
+    Json(body): Json<ReplyBody>,
+) -> Result<Json<bool>, ApiError> {
     if agent.answer(&PermissionId(id.clone()), body.reply) {
         Ok(Json(true))
     } else {
-        Err(ApiError::missing(format!("no permission request `{id}` waits for an answer")))
+        Err(ApiError::missing(format!(
+            "no permission request `{id}` waits for an answer"
+        )))
     }
 }

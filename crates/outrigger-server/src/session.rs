@@ -36,7 +36,10 @@ pub(crate) fn routes() -> Router<Agent> {
 }
 
 async fn list(State(agent): State<Agent>) -> Answer<Vec<Session>> {
-    let filter = SessionFilter { project: Some(agent.project().id.clone()), ..SessionFilter::default() };
+    let filter = SessionFilter {
+        project: Some(agent.project().id.clone()),
+        ..SessionFilter::default()
+    };
     Ok(Json(agent.store().sessions(&filter)?))
 }
 
@@ -51,15 +54,33 @@ struct Create {
 }
 
 async fn create(State(agent): State<Agent>, body: Option<Json<Create>>) -> Answer<Session> {
-    let Create { parent_id, title, permission } = body.map(|Json(b)| b).unwrap_or_default();
+    let Create {
+        parent_id,
+        title,
+        permission,
+    } = body.map(|Json(b)| b).unwrap_or_default();
     if let Some(parent) = &parent_id {
         agent.session(parent)?;
     }
-    Ok(Json(agent.create_session(NewSession { parent: parent_id, title, permission }).await?))
+    Ok(Json(
+        agent
+            .create_session(NewSession {
+                parent: parent_id,
+                title,
+                permission,
+            })
+            .await?,
+    ))
 }
 
 async fn status(State(agent): State<Agent>) -> Json<BTreeMap<String, Value>> {
-    Json(agent.busy().into_iter().map(|id| (id.0, json!({ "type": "busy" }))).collect())
+    Json(
+        agent
+            .busy()
+            .into_iter()
+            .map(|id| (id.0, json!({ "type": "busy" })))
+            .collect(),
+    )
 }
 
 async fn one(State(agent): State<Agent>, Path(id): Path<SessionId>) -> Answer<Session> {
@@ -74,7 +95,11 @@ struct Update {
     permission: Option<Vec<Rule>>,
 }
 
-async fn update(State(agent): State<Agent>, Path(id): Path<SessionId>, Json(body): Json<Update>) -> Answer<Session> {
+async fn update(
+    State(agent): State<Agent>,
+    Path(id): Path<SessionId>,
+    Json(body): Json<Update>,
+) -> Answer<Session> {
     let changed = agent.update_session(&id, |session| {
         if let Some(title) = body.title {
             session.title = title;
@@ -106,7 +131,11 @@ struct Window {
     limit: Option<usize>,
 }
 
-async fn messages(State(agent): State<Agent>, Path(id): Path<SessionId>, Query(window): Query<Window>) -> Answer<Vec<MessageWithParts>> {
+async fn messages(
+    State(agent): State<Agent>,
+    Path(id): Path<SessionId>,
+    Query(window): Query<Window>,
+) -> Answer<Vec<MessageWithParts>> {
     agent.session(&id)?;
     let mut all = agent.store().messages(&id)?;
     if let Some(limit) = window.limit {
@@ -115,13 +144,22 @@ async fn messages(State(agent): State<Agent>, Path(id): Path<SessionId>, Query(w
     Ok(Json(all))
 }
 
-async fn message(State(agent): State<Agent>, Path((id, message)): Path<(SessionId, MessageId)>) -> Answer<MessageWithParts> {
+async fn message(
+    State(agent): State<Agent>,
+    Path((id, message)): Path<(SessionId, MessageId)>,
+) -> Answer<MessageWithParts> {
     let found = agent.store().message(&id, &message)?;
-    found.map(Json).ok_or_else(|| ApiError::missing(format!("there is no message `{message}` in session `{id}`")))
+    found.map(Json).ok_or_else(|| {
+        ApiError::missing(format!("there is no message `{message}` in session `{id}`"))
+    })
 }
 
 /// The answer to a prompt: the last message, which is the user's own when no reply was wanted.
-async fn prompt(State(agent): State<Agent>, Path(id): Path<SessionId>, Json(prompt): Json<PromptInput>) -> Answer<MessageWithParts> {
+async fn prompt(
+    State(agent): State<Agent>,
+    Path(id): Path<SessionId>,
+    Json(prompt): Json<PromptInput>,
+) -> Answer<MessageWithParts> {
     let outcome = agent.prompt_impatiently(&id, prompt).await?;
     last_message(&agent, &id, outcome)
 }
@@ -129,7 +167,9 @@ async fn prompt(State(agent): State<Agent>, Path(id): Path<SessionId>, Json(prom
 fn last_message(agent: &Agent, id: &SessionId, outcome: TurnOutcome) -> Answer<MessageWithParts> {
     let mut all = agent.store().messages(id)?;
     let wanted = match &outcome {
-        TurnOutcome::Done { message_id: Some(wanted) } => all.iter().position(|m| m.info.id() == wanted),
+        TurnOutcome::Done {
+            message_id: Some(wanted),
+        } => all.iter().position(|m| m.info.id() == wanted),
         _ => None,
     };
     let last = wanted.or(all.len().checked_sub(1));
@@ -139,12 +179,19 @@ fn last_message(agent: &Agent, id: &SessionId, outcome: TurnOutcome) -> Answer<M
     }
 }
 
-async fn prompt_async(State(agent): State<Agent>, Path(id): Path<SessionId>, Json(prompt): Json<PromptInput>) -> Result<StatusCode, ApiError> {
+async fn prompt_async(
+    State(agent): State<Agent>,
+    Path(id): Path<SessionId>,
+    Json(prompt): Json<PromptInput>,
+) -> Result<StatusCode, ApiError> {
     agent.session(&id)?;
     tokio::spawn(async move {
         if let Err(error) = agent.prompt(&id, prompt).await {
             tracing::warn!("[prompt_async] {id}: {error}");
-            let error = outrigger_protocol::event::Event::SessionError { session_id: Some(id), error: error.to_named() };
+            let error = outrigger_protocol::event::Event::SessionError {
+                session_id: Some(id),
+                error: error.to_named(),
+            };
             if let Err(error) = agent.publish(error).await {
                 tracing::error!("[prompt_async] {error}");
             }
@@ -166,14 +213,20 @@ struct CommandBody {
     variant: Option<String>,
 }
 
-async fn command(State(agent): State<Agent>, Path(id): Path<SessionId>, Json(body): Json<CommandBody>) -> Answer<MessageWithParts> {
+async fn command(
+    State(agent): State<Agent>,
+    Path(id): Path<SessionId>,
+    Json(body): Json<CommandBody>,
+) -> Answer<MessageWithParts> {
     let prompt = PromptInput {
         agent: body.agent,
         model: body.model.as_deref().and_then(ModelRef::parse),
         variant: body.variant,
         ..PromptInput::default()
     };
-    let outcome = agent.command(&id, &body.command, &body.arguments, prompt).await?;
+    let outcome = agent
+        .command(&id, &body.command, &body.arguments, prompt)
+        .await?;
     last_message(&agent, &id, outcome)
 }
 

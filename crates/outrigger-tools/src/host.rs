@@ -152,7 +152,10 @@ impl CancelFlag {
     #[must_use]
     pub fn never() -> Self {
         let (tx, raised) = watch::channel(false);
-        Self { raised, _never: Some(Arc::new(tx)) }
+        Self {
+            raised,
+            _never: Some(Arc::new(tx)),
+        }
     }
     /// The flag as a channel, for those who wait on several things.
     #[must_use]
@@ -173,7 +176,10 @@ impl CancelFlag {
 
 impl From<watch::Receiver<bool>> for CancelFlag {
     fn from(raised: watch::Receiver<bool>) -> Self {
-        Self { raised, _never: None }
+        Self {
+            raised,
+            _never: None,
+        }
     }
 }
 

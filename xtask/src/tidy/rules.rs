@@ -149,9 +149,13 @@ fn names(line: &str, folder: &str) -> bool {
 pub(super) fn chains(repo: &Repo) -> Vec<String> {
     const HOME: &str = "crates/outrigger-plugins/src/pipeline.rs";
     let made = |(path, text): (&str, &str)| {
-        let product = path.starts_with("crates/") && path.contains("/src/") && path.ends_with(".rs");
-        (product && path != HOME && !path.starts_with("crates/outrigger-kernel/") && text.contains("Chain::new("))
-            .then(|| format!("{path} makes a chain of hooks; only {HOME} does"))
+        let product =
+            path.starts_with("crates/") && path.contains("/src/") && path.ends_with(".rs");
+        (product
+            && path != HOME
+            && !path.starts_with("crates/outrigger-kernel/")
+            && text.contains("Chain::new("))
+        .then(|| format!("{path} makes a chain of hooks; only {HOME} does"))
     };
     repo.iter().filter_map(made).collect()
 }
@@ -264,7 +268,9 @@ mod tests {
         ]);
         assert_eq!(
             chains(&repo),
-            ["crates/outrigger-agent/src/offer.rs makes a chain of hooks; only crates/outrigger-plugins/src/pipeline.rs does"]
+            [
+                "crates/outrigger-agent/src/offer.rs makes a chain of hooks; only crates/outrigger-plugins/src/pipeline.rs does"
+            ]
         );
     }
 }

@@ -173,7 +173,10 @@ pub const POINTS: &[Point] = &[
 /// The point of that name, ours or OpenCode's.
 #[must_use]
 pub fn point(name: &str) -> Option<&'static Point> {
-    POINTS.iter().find(|p| p.name == name).or_else(|| by_hook(name))
+    POINTS
+        .iter()
+        .find(|p| p.name == name)
+        .or_else(|| by_hook(name))
 }
 
 /// The point that a handler under this key belongs to. Spellings without `experimental.`, and the points' own names, are

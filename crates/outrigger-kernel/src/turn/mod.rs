@@ -205,7 +205,9 @@ impl Turn {
     /// The model's answer of this step is not complete: it streams, or its text is with the hooks.
     #[must_use]
     pub fn is_speaking(&self) -> bool {
-        self.open.values().any(|open| matches!(open, Open::Model | Open::Text(_)))
+        self.open
+            .values()
+            .any(|open| matches!(open, Open::Model | Open::Text(_)))
     }
 
     /// Effects that have not reported yet.
