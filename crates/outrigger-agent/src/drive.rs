@@ -13,14 +13,12 @@ use outrigger_kernel::{digest, turn};
 use outrigger_protocol::event::Event;
 use outrigger_protocol::id::{MessageId, SessionId, TurnId};
 use outrigger_protocol::log::{LogRecord, TurnStep};
-use outrigger_protocol::message::{
-    MessageInfo, MessageWithParts, NamedError, PartKind, ToolPart, ToolState,
-};
-use outrigger_protocol::model::{ModelParams, ModelRequest, ToolOffer};
-use outrigger_protocol::session::{Session, SessionStatus};
+use outrigger_protocol::message::{NamedError, PartKind, ToolPart, ToolState};
+use outrigger_protocol::model::ToolOffer;
+use outrigger_protocol::session::SessionStatus;
 use outrigger_protocol::tool::{ToolCall, ToolOutcome};
 use outrigger_protocol::turn::{
-    Effect, EffectId, HookPayload, Input, KnownTool, ModelSignal, SessionPatch, TurnOutcome,
+    Effect, EffectId, HookPayload, Input, KnownTool, ModelSignal, TurnOutcome,
 };
 use outrigger_tools::{CancelFlag, ToolContext};
 use serde_json::{Value, json};
@@ -28,13 +26,13 @@ use tokio::sync::{mpsc, watch};
 
 use crate::bus::numbered;
 use crate::changes::Changes;
+use crate::draft::{Draft, is_last_step};
 use crate::error::AgentError;
 use crate::host::CallHost;
 use crate::ids::now;
 use crate::inner::Inner;
 use crate::model_task::ModelTask;
 use crate::observe::Observer;
-use crate::request;
 
 /// What the running effects report.
 pub(crate) enum Msg {
@@ -64,16 +62,6 @@ pub(crate) enum Msg {
         message: String,
         next: u64,
     },
-}
-
-/// The request of the current step, as far as it is made.
-#[derive(Default)]
-struct Draft {
-    offers: Vec<ToolOffer>,
-    history: Vec<MessageWithParts>,
-    system: Vec<String>,
-    params: ModelParams,
-    headers: Vec<(String, String)>,
 }
 
 pub(crate) struct Driver {
@@ -187,7 +175,11 @@ impl Driver {
                 point,
                 result,
             } => {
-                let output = self.use_output(point, result.outputs.into_iter().next());
+                let output = result
+                    .outputs
+                    .into_iter()
+                    .next()
+                    .and_then(|output| self.draft.take(point, output));
                 self.take(Input::HookDone {
                     effect,
                     output,
@@ -300,7 +292,7 @@ impl Driver {
         let inner = Arc::clone(&self.inner);
         inner
             .commit_with(vec![LogRecord::TurnStep(Box::new(step))], || {
-                events_of(&inner, &self.session_id, &effects, &self.changes)
+                crate::step_events::events_of(&inner, &self.session_id, &effects, &self.changes)
             })
             .await?;
         outrigger_store::fault::point("turn.after_step");
@@ -412,98 +404,11 @@ impl Driver {
     }
 
     /// The payload of a point whose contents the agent holds.
-    fn payload(&mut self, point: &str) -> Result<HookPayload, AgentError> {
-        let Some(state) = &self.state else {
-            return Ok(HookPayload::default());
-        };
-        let begin = state.begin();
-        let agent = self
-            .inner
-            .agents
-            .get(&begin.agent)
-            .cloned()
-            .unwrap_or_default();
-        Ok(match point {
-            "llm.before_messages" => {
-                let current = state.message().map(|m| m.id.clone());
-                let mut history = self.inner.store.messages(&self.session_id)?;
-                history.retain(|m| Some(m.info.id()) != current.as_ref());
-                HookPayload {
-                    input: json!({}),
-                    output: json!({ "messages": history }),
-                }
-            }
-            "llm.before_system" => {
-                let resolved = self.inner.models.resolve(&begin.model)?;
-                let skills =
-                    !outrigger_kernel::permission::is_disabled("skill", &[&agent.permission]);
-                let mut extra: Vec<&str> = state.user().system.as_deref().into_iter().collect();
-                if is_last_step(state) {
-                    extra.push(LAST_STEP);
-                }
-                let text = self
-                    .inner
-                    .system_text(&agent, &resolved.model, skills, &extra);
-                HookPayload {
-                    input: json!({ "sessionID": self.session_id, "model": resolved.model }),
-                    output: json!({ "system": [text] }),
-                }
-            }
-            "llm.before_params" | "llm.before_headers" => {
-                let resolved = self.inner.models.resolve(&begin.model)?;
-                let input = json!({
-                    "sessionID": self.session_id, "agent": begin.agent, "model": resolved.model,
-                    "provider": *resolved.provider_for_hooks(true), "message": MessageInfo::User(state.user().clone()),
-                });
-                let output = if point == "llm.before_headers" {
-                    json!({ "headers": {} })
-                } else {
-                    json!(crate::offer::parameters(&agent, &resolved))
-                };
-                HookPayload { input, output }
-            }
-            _ => HookPayload::default(),
-        })
-    }
-
-    /// Puts a chain's output where the request is made, or hands it to the kernel for what is stored.
-    fn use_output(&mut self, point: &str, output: Option<Value>) -> Option<Value> {
-        let mut output = output?;
-        let mut field = |key: &str| output.get_mut(key).map(Value::take).unwrap_or_default();
-        match point {
-            "llm.before_messages" => {
-                let items = match field("messages") {
-                    Value::Array(items) => items,
-                    _ => Vec::new(),
-                };
-                // What a plugin made unreadable is left out; the rest of the history stands.
-                self.draft.history = items
-                    .into_iter()
-                    .filter_map(|item| serde_json::from_value(item).ok())
-                    .collect();
-            }
-            "llm.before_system" => {
-                let items = field("system");
-                let texts = items
-                    .as_array()
-                    .into_iter()
-                    .flatten()
-                    .filter_map(|t| t.as_str().map(str::to_owned));
-                self.draft.system = texts.filter(|t| !t.is_empty()).collect();
-            }
-            "llm.before_params" => {
-                self.draft.params = crate::offer::read_parameters(&output);
-            }
-            "llm.before_headers" => {
-                let headers = field("headers");
-                let pairs = headers.as_object().into_iter().flatten();
-                self.draft.headers = pairs
-                    .filter_map(|(k, v)| Some((k.clone(), v.as_str()?.to_owned())))
-                    .collect();
-            }
-            _ => return Some(output),
+    fn payload(&self, point: &str) -> Result<HookPayload, AgentError> {
+        match &self.state {
+            Some(state) => crate::draft::payload(&self.inner, &self.session_id, state, point),
+            None => Ok(HookPayload::default()),
         }
-        None
     }
 
     // ---- tools on offer ----
@@ -547,17 +452,7 @@ impl Driver {
     fn begin_model(&mut self, effect: EffectId) {
         let Some(state) = &self.state else { return };
         let model = state.begin().model.clone();
-        let mut messages: Vec<_> = std::mem::take(&mut self.draft.system)
-            .into_iter()
-            .map(|content| outrigger_protocol::model::ChatMessage::System { content })
-            .collect();
-        messages.extend(request::messages(&std::mem::take(&mut self.draft.history)));
-        let request = ModelRequest {
-            messages,
-            tools: std::mem::take(&mut self.draft.offers),
-            params: std::mem::take(&mut self.draft.params),
-            headers: std::mem::take(&mut self.draft.headers),
-        };
+        let request = std::mem::take(&mut self.draft).into_request();
         let task = ModelTask {
             inner: Arc::clone(&self.inner),
             sender: self.sender.clone(),
@@ -656,15 +551,6 @@ impl Driver {
     }
 }
 
-/// What the model reads in the last step that its limit leaves it.
-const LAST_STEP: &str = "This is the last step of this turn, and no tools are left. Say what was done, what is not finished, and \
-    what you would do next.";
-
-/// The limit of steps leaves no further one: the model sums up instead of calling tools whose results it would never see.
-fn is_last_step(state: &Turn) -> bool {
-    state.current_step() >= state.begin().max_steps
-}
-
 /// Waits until a switch is raised; false when it is gone, since a canceller that is gone can cancel nothing any more.
 pub(crate) async fn is_raised(switch: &mut watch::Receiver<bool>) -> bool {
     switch.wait_for(|raised| *raised).await.is_ok()
@@ -681,47 +567,4 @@ fn spawn_effect(
         let message = AssertUnwindSafe(work).catch_unwind().await.unwrap_or(lost);
         let _ = sender.send(message);
     });
-}
-
-/// The bus events of a step's effects, in order. Patches of the session build on each other.
-fn events_of(
-    inner: &Inner,
-    id: &SessionId,
-    effects: &[Effect],
-    changes: &Changes,
-) -> Result<Vec<Event>, AgentError> {
-    let mut session: Option<Session> = None;
-    let mut events = Vec::new();
-    for effect in effects {
-        match effect {
-            Effect::Publish { event } => events.push(event.clone()),
-            Effect::PatchSession { patch } => {
-                let before = match session.take() {
-                    Some(session) => session,
-                    None => inner
-                        .store
-                        .session(id)?
-                        .ok_or_else(|| AgentError::NoSession(id.to_string()))?,
-                };
-                let mut patched = Inner::patch(before, patch);
-                let SessionPatch { summarize, .. } = patch;
-                if *summarize {
-                    patched.summary = Some(changes.summary());
-                }
-                events.push(Event::SessionUpdated {
-                    session_id: id.clone(),
-                    info: Box::new(patched.clone()),
-                });
-                if *summarize {
-                    events.push(Event::SessionDiff {
-                        session_id: id.clone(),
-                        diff: changes.list(),
-                    });
-                }
-                session = Some(patched);
-            }
-            _ => {}
-        }
-    }
-    Ok(events)
 }

@@ -3,10 +3,11 @@
 use futures_util::StreamExt as _;
 use outrigger_protocol::id::{MessageId, SessionId};
 use outrigger_protocol::message::{MessageInfo, ModelRef, PartKind};
-use outrigger_protocol::model::{ChatMessage, Content, ModelRequest, StreamEvent};
+use outrigger_protocol::model::{ChatMessage, Content, StreamEvent};
 use outrigger_protocol::turn::HookPayload;
 use serde_json::{Value, json};
 
+use crate::draft::Draft;
 use crate::inner::{Agent, Inner};
 use crate::offer;
 use crate::session::is_placeholder;
@@ -62,76 +63,47 @@ impl Inner {
                 .resolve(&self.small_model(session_id, model).await)?,
         };
         let info = resolved.model.clone();
-        let hooks = |point: &'static str, input: Value, output: Value| {
-            self.run_hooks(
-                point,
-                vec![HookPayload { input, output }],
-                Some(session_id),
-                None,
-                None,
-            )
-        };
-        let first = |result: outrigger_plugins::PipelineResult| {
-            result.outputs.into_iter().next().unwrap_or_default()
-        };
-        let prompt = agent.prompt.clone().unwrap_or_default();
-        let system = first(
-            hooks(
-                "llm.before_system",
-                json!({ "sessionID": session_id, "model": info }),
-                json!({ "system": [prompt] }),
-            )
-            .await,
-        );
-        let input = json!({
-            "sessionID": session_id, "agent": "title", "model": info, "provider": *resolved.provider_for_hooks(true), "message": MessageInfo::User(user.clone()),
+        let mut draft = Draft::default();
+        let about = json!({
+            "sessionID": session_id, "agent": "title", "model": info,
+            "provider": *resolved.provider_for_hooks(true), "message": MessageInfo::User(user.clone()),
         });
-        let params = first(
-            hooks(
+        let prompt = agent.prompt.clone().unwrap_or_default();
+        let system = json!({ "sessionID": session_id, "model": info });
+        for (point, input, output) in [
+            ("llm.before_system", system, json!({ "system": [prompt] })),
+            (
                 "llm.before_params",
-                input.clone(),
+                about.clone(),
                 json!(offer::parameters(&agent, &resolved)),
-            )
-            .await,
-        );
-        let headers = first(hooks("llm.before_headers", input, json!({ "headers": {} })).await);
-
-        let mut messages: Vec<ChatMessage> = system
-            .get("system")
-            .and_then(Value::as_array)
-            .into_iter()
-            .flatten()
-            .filter_map(|text| {
-                Some(ChatMessage::System {
-                    content: text.as_str()?.to_owned(),
-                })
-            })
-            .collect();
-        let user_text = |text: String| ChatMessage::User {
+            ),
+            ("llm.before_headers", about, json!({ "headers": {} })),
+        ] {
+            let payload = vec![HookPayload { input, output }];
+            let result = self
+                .run_hooks(point, payload, Some(session_id), None, None)
+                .await;
+            if let Some(output) = result.outputs.into_iter().next() {
+                draft.take(point, output);
+            }
+        }
+        let said = |text: String| ChatMessage::User {
             content: vec![Content::Text { text }],
         };
-        messages.push(user_text(
-            "Generate a title for this conversation:\n".into(),
-        ));
-        messages.extend(message.parts.iter().filter_map(|part| match &part.kind {
-            PartKind::Text(text) if text.synthetic != Some(true) && text.ignored != Some(true) => {
-                Some(user_text(text.text.clone()))
-            }
-            _ => None,
-        }));
-        let pairs = headers
-            .get("headers")
-            .and_then(Value::as_object)
-            .into_iter()
-            .flatten();
-        let request = ModelRequest {
-            messages,
-            tools: Vec::new(),
-            params: offer::read_parameters(&params),
-            headers: pairs
-                .filter_map(|(k, v)| Some((k.clone(), v.as_str()?.to_owned())))
-                .collect(),
-        };
+        draft
+            .opening
+            .push(said("Generate a title for this conversation:\n".into()));
+        draft
+            .opening
+            .extend(message.parts.iter().filter_map(|part| match &part.kind {
+                PartKind::Text(text)
+                    if text.synthetic != Some(true) && text.ignored != Some(true) =>
+                {
+                    Some(said(text.text.clone()))
+                }
+                _ => None,
+            }));
+        let request = draft.into_request();
         let mut stream = resolved.stream(&request, &self.stream_options(session_id));
         let mut text = String::new();
         while let Some(item) = stream.next().await {

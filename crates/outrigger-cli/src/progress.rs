@@ -54,7 +54,7 @@ impl Line {
             cause,
         } = progress;
         match stage {
-            Stage::Installing => self.say(&paint.dim(&format!("~ installing plugin {spec} …\n"))),
+            Stage::Installing => self.say(&paint.dim(&format!("~ installing {spec} …\n"))),
             Stage::Failed | Stage::Off => {
                 let cause = cause
                     .map(|c| format!("{} (while {})", c.message, c.at))

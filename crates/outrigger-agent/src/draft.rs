@@ -1,0 +1,143 @@
+//! A model request while it is made: what the hooks are shown of it, and what they leave.
+
+use outrigger_kernel::turn::Turn;
+use outrigger_protocol::id::SessionId;
+use outrigger_protocol::message::{MessageInfo, MessageWithParts};
+use outrigger_protocol::model::{ChatMessage, ModelParams, ModelRequest, ToolOffer};
+use outrigger_protocol::turn::HookPayload;
+use serde_json::{Value, json};
+
+use crate::error::AgentError;
+use crate::inner::Inner;
+use crate::{offer, request};
+
+/// What the model reads in the last step that its limit leaves it.
+const LAST_STEP: &str = "This is the last step of this turn, and no tools are left. Say what was done, what is not \
+    finished, and what you would do next.";
+
+/// The limit of steps leaves no further one: the model sums up instead of calling tools whose results it would never see.
+pub(crate) fn is_last_step(state: &Turn) -> bool {
+    state.current_step() >= state.begin().max_steps
+}
+
+/// The request, as far as it is made.
+#[derive(Default)]
+pub(crate) struct Draft {
+    /// Tools on offer.
+    pub(crate) offers: Vec<ToolOffer>,
+    /// Messages that stand in front of the history (the title request has one).
+    pub(crate) opening: Vec<ChatMessage>,
+    history: Vec<MessageWithParts>,
+    system: Vec<String>,
+    params: ModelParams,
+    headers: Vec<(String, String)>,
+}
+
+impl Draft {
+    /// Takes what a chain left. The output comes back from points whose result is not part of the request.
+    pub(crate) fn take(&mut self, point: &str, mut output: Value) -> Option<Value> {
+        let mut list = |key: &str| match output.get_mut(key).map(Value::take) {
+            Some(Value::Array(items)) => items,
+            _ => Vec::new(),
+        };
+        match point {
+            "llm.before_messages" => {
+                self.history = list("messages").into_iter().filter_map(readable).collect()
+            }
+            "llm.before_system" => {
+                let texts = list("system")
+                    .into_iter()
+                    .filter_map(|text| text.as_str().map(str::to_owned));
+                self.system = texts.filter(|text| !text.is_empty()).collect();
+            }
+            "llm.before_params" => self.params = offer::read_parameters(&output),
+            "llm.before_headers" => {
+                let pairs = output
+                    .get("headers")
+                    .and_then(Value::as_object)
+                    .into_iter()
+                    .flatten();
+                self.headers = pairs
+                    .filter_map(|(k, v)| Some((k.clone(), v.as_str()?.to_owned())))
+                    .collect();
+            }
+            _ => return Some(output),
+        }
+        None
+    }
+
+    /// The request.
+    pub(crate) fn into_request(self) -> ModelRequest {
+        let system = self
+            .system
+            .into_iter()
+            .map(|content| ChatMessage::System { content });
+        let history = request::messages(&self.history);
+        ModelRequest {
+            messages: system.chain(self.opening).chain(history).collect(),
+            tools: self.offers,
+            params: self.params,
+            headers: self.headers,
+        }
+    }
+}
+
+/// What a plugin made unreadable is left out, with a word; the rest of the history stands.
+fn readable(item: Value) -> Option<MessageWithParts> {
+    serde_json::from_value(item)
+        .inspect_err(|error| {
+            tracing::warn!(
+                "[hook] a message of experimental.chat.messages.transform is left out: {error}"
+            )
+        })
+        .ok()
+}
+
+/// The payload of a point of the request.
+pub(crate) fn payload(
+    inner: &Inner,
+    session_id: &SessionId,
+    state: &Turn,
+    point: &str,
+) -> Result<HookPayload, AgentError> {
+    let begin = state.begin();
+    let agent = inner.agents.get(&begin.agent).cloned().unwrap_or_default();
+    Ok(match point {
+        "llm.before_messages" => {
+            let current = state.message().map(|m| m.id.clone());
+            let mut history = inner.store.messages(session_id)?;
+            history.retain(|m| Some(m.info.id()) != current.as_ref());
+            HookPayload {
+                input: json!({}),
+                output: json!({ "messages": history }),
+            }
+        }
+        "llm.before_system" => {
+            let resolved = inner.models.resolve(&begin.model)?;
+            let skills = !outrigger_kernel::permission::is_disabled("skill", &[&agent.permission]);
+            let mut extra: Vec<&str> = state.user().system.as_deref().into_iter().collect();
+            if is_last_step(state) {
+                extra.push(LAST_STEP);
+            }
+            let text = inner.system_text(&agent, &resolved.model, skills, &extra);
+            HookPayload {
+                input: json!({ "sessionID": session_id, "model": resolved.model }),
+                output: json!({ "system": [text] }),
+            }
+        }
+        "llm.before_params" | "llm.before_headers" => {
+            let resolved = inner.models.resolve(&begin.model)?;
+            let input = json!({
+                "sessionID": session_id, "agent": begin.agent, "model": resolved.model,
+                "provider": *resolved.provider_for_hooks(true), "message": MessageInfo::User(state.user().clone()),
+            });
+            let output = if point == "llm.before_headers" {
+                json!({ "headers": {} })
+            } else {
+                json!(offer::parameters(&agent, &resolved))
+            };
+            HookPayload { input, output }
+        }
+        _ => HookPayload::default(),
+    })
+}
