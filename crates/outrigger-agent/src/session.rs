@@ -17,7 +17,7 @@ use crate::bus::numbered;
 use crate::error::AgentError;
 use crate::ids::{self, now};
 use crate::inner::{Agent, Inner, lock};
-use crate::turns::own;
+use crate::turns::{Owner, own};
 
 /// One lock per session: prompts queue up behind each other.
 #[derive(Debug, Default)]
@@ -139,14 +139,11 @@ impl Agent {
     /// Deletes a session with its child sessions. The log keeps what happened.
     ///
     /// # Errors
-    /// [`AgentError::NoSession`], [`AgentError::Busy`] while a turn runs in it, and those of the store.
+    /// [`AgentError::NoSession`], [`AgentError::Busy`] while a turn runs in any of them, and those of the store.
     pub async fn delete_session(&self, id: &SessionId) -> Result<(), AgentError> {
-        if lock(&self.inner.running).contains_key(id) {
-            return Err(AgentError::Busy(id.to_string()));
-        }
-        self.inner
-            .commit(Vec::new(), doomed(&self.inner.store, id)?)
-            .await
+        let events = doomed(&self.inner.store, id)?;
+        let _owners = hold(&self.inner.folders.data, &events)?;
+        self.inner.commit(Vec::new(), events).await
     }
 
     /// Copies a session with its messages (up to the whole of it) into a new one.
@@ -219,12 +216,7 @@ pub async fn delete_session(
     id: &SessionId,
 ) -> Result<(), AgentError> {
     let events = doomed(store, id)?;
-    // All of them are held until they are gone, so that no turn begins in between.
-    let owners = events
-        .iter()
-        .filter_map(Event::session_id)
-        .map(|id| own(data, id))
-        .collect::<Result<Vec<_>, _>>()?;
+    let owners = hold(data, &events)?;
     let records = events
         .into_iter()
         .map(|event| LogRecord::Event(Box::new(numbered(event))));
@@ -232,6 +224,15 @@ pub async fn delete_session(
     store.flush(true).await?;
     drop(owners);
     Ok(())
+}
+
+/// Takes the sessions that are to be deleted until they are gone, so that no turn begins in between.
+fn hold(data: &std::path::Path, events: &[Event]) -> Result<Vec<Owner>, AgentError> {
+    events
+        .iter()
+        .filter_map(Event::session_id)
+        .map(|id| own(data, id))
+        .collect()
 }
 
 /// The deletions of a session and what hangs on it, children first.

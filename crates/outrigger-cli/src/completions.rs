@@ -5,5 +5,10 @@ use clap_complete::Shell;
 
 /// Prints the script.
 pub(crate) fn print(shell: Shell) {
-    clap_complete::generate(shell, &mut crate::args::Cli::command(), "outrigger", &mut std::io::stdout());
+    clap_complete::generate(
+        shell,
+        &mut crate::args::Cli::command(),
+        "outrigger",
+        &mut std::io::stdout(),
+    );
 }

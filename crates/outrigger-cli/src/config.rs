@@ -18,7 +18,10 @@ pub(crate) fn config(global: &Global, command: ConfigCommand) -> Result<u8, Fail
         return Ok(0);
     }
     for shown in loaded.show().into_iter().chain(loaded.show_settings()) {
-        out(&format!("{} = {}  ({})\n", shown.name, shown.value, shown.origin));
+        out(&format!(
+            "{} = {}  ({})\n",
+            shown.name, shown.value, shown.origin
+        ));
     }
     for problem in &loaded.problems {
         out(&format!("! {problem}\n"));

@@ -164,7 +164,12 @@ impl Demo {
             quiet: true,
             ..RunArgs::default()
         };
-        let code = run::with_agent(Front::new(agent, &args, line, signals), PROMPT.to_owned(), None).await?;
+        let code = run::with_agent(
+            Front::new(agent, &args, line, signals),
+            PROMPT.to_owned(),
+            None,
+        )
+        .await?;
         let Some(session) = run::last_session(agent)? else {
             return Ok(code);
         };

@@ -32,15 +32,36 @@ impl Lines {
 
 /// Runs the command; it fails when something is wrong that keeps a turn from running.
 pub(crate) async fn doctor(global: &Global) -> Result<u8, Failure> {
-    let mut lines = Lines { paint: Paint::for_stdout(), bad: false };
+    let mut lines = Lines {
+        paint: Paint::for_stdout(),
+        bad: false,
+    };
     let boot = crate::run::boot(global, &Line::new())?;
     lines.good("version", env!("CARGO_PKG_VERSION"));
     let place = Place::find(&boot.directory);
-    lines.good("folder", format!("{} (project {})", place.directory.display(), place.worktree.display()));
+    lines.good(
+        "folder",
+        format!(
+            "{} (project {})",
+            place.directory.display(),
+            place.worktree.display()
+        ),
+    );
     match boot.load(&place) {
         Ok(config) => {
-            let files: Vec<String> = config.files.iter().map(|f| f.display().to_string()).collect();
-            lines.good("config", if files.is_empty() { "no files, defaults only".to_owned() } else { files.join(", ") });
+            let files: Vec<String> = config
+                .files
+                .iter()
+                .map(|f| f.display().to_string())
+                .collect();
+            lines.good(
+                "config",
+                if files.is_empty() {
+                    "no files, defaults only".to_owned()
+                } else {
+                    files.join(", ")
+                },
+            );
             for problem in &config.problems {
                 lines.note("config", problem);
             }
@@ -49,7 +70,14 @@ pub(crate) async fn doctor(global: &Global) -> Result<u8, Failure> {
     }
     store(&mut lines, &boot.folders.store());
     match outrigger_sandbox::Spawner::new() {
-        Ok(spawner) => lines.good("sandbox", format!("Landlock {} (ABI {})", format!("{:?}", spawner.level()).to_lowercase(), spawner.landlock_abi())),
+        Ok(spawner) => lines.good(
+            "sandbox",
+            format!(
+                "Landlock {} (ABI {})",
+                format!("{:?}", spawner.level()).to_lowercase(),
+                spawner.landlock_abi()
+            ),
+        ),
         Err(error) => lines.wrong("sandbox", &error, error.hint().as_deref()),
     }
     if lines.bad {
@@ -68,11 +96,21 @@ pub(crate) async fn doctor(global: &Global) -> Result<u8, Failure> {
 
 fn store(lines: &mut Lines, path: &std::path::Path) {
     if !path.exists() {
-        return lines.note("store", format!("{} will be made by the first run", path.display()));
+        return lines.note(
+            "store",
+            format!("{} will be made by the first run", path.display()),
+        );
     }
     match Store::open(path).and_then(|(store, _)| store.verify_chain()) {
-        Ok(report) if report.faults.is_empty() => lines.good("store", format!("{} ({} records, chain intact)", path.display(), report.rows)),
-        Ok(report) => lines.wrong("store", format!("{} records are not what was written", report.faults.len()), Some("outrigger session verify names the first")),
+        Ok(report) if report.faults.is_empty() => lines.good(
+            "store",
+            format!("{} ({} records, chain intact)", path.display(), report.rows),
+        ),
+        Ok(report) => lines.wrong(
+            "store",
+            format!("{} records are not what was written", report.faults.len()),
+            Some("outrigger session verify names the first"),
+        ),
         Err(error) => lines.wrong("store", &error, error.hint().as_deref()),
     }
 }
@@ -81,8 +119,15 @@ fn plugins(lines: &mut Lines, agent: &Agent) {
     for plugin in agent.plugins() {
         let what = format!("{} {}", plugin.id, plugin.stage);
         match &plugin.cause {
-            Some(cause) => lines.wrong("plugin", format!("{what}: {}", cause.message), cause.hint.as_deref()),
-            None => lines.good("plugin", format!("{what}, {:.0} ms to load", plugin.load_ms)),
+            Some(cause) => lines.wrong(
+                "plugin",
+                format!("{what}: {}", cause.message),
+                cause.hint.as_deref(),
+            ),
+            None => lines.good(
+                "plugin",
+                format!("{what}, {:.0} ms to load", plugin.load_ms),
+            ),
         }
     }
 }

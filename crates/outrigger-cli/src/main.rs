@@ -45,11 +45,21 @@ fn main() -> ExitCode {
         _ => Format::Default,
     };
     // A turn waits for the network, processes and the disk: two threads are plenty, and each costs memory.
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build();
     let runtime = match runtime {
         Ok(runtime) => runtime,
         Err(error) => {
-            return report::fail(&Failure::new("cli.runtime", format!("cannot start the async runtime: {error}"), None), format);
+            return report::fail(
+                &Failure::new(
+                    "cli.runtime",
+                    format!("cannot start the async runtime: {error}"),
+                    None,
+                ),
+                format,
+            );
         }
     };
     let outcome = runtime.block_on(dispatch(cli));
@@ -65,7 +75,9 @@ async fn dispatch(cli: Cli) -> Result<u8, Failure> {
     let global = cli.global;
     match cli.command {
         Command::Run(args) => interrupt::guarded(|signals| run::run(&global, args, signals)).await,
-        Command::Demo(args) => interrupt::guarded(|signals| demo::demo(&global, args, signals)).await,
+        Command::Demo(args) => {
+            interrupt::guarded(|signals| demo::demo(&global, args, signals)).await
+        }
         Command::Session(command) => session::session(&global, command).await,
         Command::Plugin(command) => plugin::plugin(&global, command).await,
         Command::Config(command) => config::config(&global, command),

@@ -32,7 +32,11 @@ pub(crate) async fn plugin(global: &Global, command: PluginCommand) -> Result<u8
                     }
                     Ok(0)
                 }
-                Err(failure) => Err(Failure::new(failure.code(), failure.to_string(), failure.hint())),
+                Err(failure) => Err(Failure::new(
+                    failure.code(),
+                    failure.to_string(),
+                    failure.hint(),
+                )),
             }
         }
     }
@@ -45,8 +49,16 @@ pub(crate) fn table(plugins: &[PluginStatus]) -> String {
     }
     let mut text = String::new();
     for plugin in plugins {
-        let version = plugin.version.as_deref().map(|v| format!(" {v}")).unwrap_or_default();
-        text.push_str(&format!("{:<12} {}{version}", plugin.stage.to_string(), plugin.id));
+        let version = plugin
+            .version
+            .as_deref()
+            .map(|v| format!(" {v}"))
+            .unwrap_or_default();
+        text.push_str(&format!(
+            "{:<12} {}{version}",
+            plugin.stage.to_string(),
+            plugin.id
+        ));
         if plugin.load_ms > 0.0 {
             text.push_str(&format!("  {:.0} ms", plugin.load_ms));
         }
@@ -65,7 +77,10 @@ pub(crate) fn table(plugins: &[PluginStatus]) -> String {
             }
         }
         if let Some(cause) = &plugin.cause {
-            text.push_str(&format!("             cause  {} (while {}) [{}]\n", cause.message, cause.at, cause.code));
+            text.push_str(&format!(
+                "             cause  {} (while {}) [{}]\n",
+                cause.message, cause.at, cause.code
+            ));
             if let Some(hint) = &cause.hint {
                 text.push_str(&format!("             hint   {hint}\n"));
             }

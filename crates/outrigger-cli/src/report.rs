@@ -106,14 +106,19 @@ pub(crate) fn logging(global: &Global) {
     // What keeps a plugin from running is shown by whoever loads it (`progress`).
     let registry = if level == "warn" { "error" } else { level };
     let fallback = format!(
-        "warn,outrigger_plugins::registry={registry},outrigger={level},outrigger_agent={level},outrigger_config={level},outrigger_js={level},outrigger_models={level},outrigger_plugins={level},outrigger_sandbox={level},outrigger_server={level},outrigger_store={level},outrigger_tools={level}"
+        "warn,outrigger_plugins::registry={registry},outrigger={level},outrigger_agent={level},outrigger_config={level},outrigger_js={level},outrigger_mcp={level},outrigger_models={level},outrigger_plugins={level},outrigger_sandbox={level},outrigger_server={level},outrigger_store={level},outrigger_tools={level}"
     );
     let filter =
         EnvFilter::try_from_env("OUTRIGGER_LOG").unwrap_or_else(|_| EnvFilter::new(fallback));
-    tracing_subscriber::fmt()
+    let log = tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_writer(std::io::stderr)
         .with_target(false)
-        .with_ansi(false)
-        .init();
+        .with_ansi(false);
+    if global.print_logs || global.log_level.is_some() {
+        log.init();
+    } else {
+        // A warning between the lines of an answer is for the person who reads them, not for a log file.
+        log.without_time().init();
+    }
 }

@@ -224,10 +224,7 @@ async fn in_session(
             return resumed;
         }
     } else if silent {
-        return Err(Failure::usage(
-            "there is nothing to say, and no interrupted turn to go on with",
-            None,
-        ));
+        return said_already(agent, session);
     }
     if let Some(command) = &args.command {
         return front
@@ -287,6 +284,21 @@ fn chosen_agent(agent: &Agent, name: Option<&str>) -> Option<String> {
         )),
     }
     None
+}
+
+/// `-c` with nothing to say and nothing to go on with: a kill behind the last step leaves a finished turn, so whoever goes
+/// on after a kill gets the answer again instead of an error.
+fn said_already(agent: &Agent, session: &Session) -> Result<u8, Failure> {
+    let text = agent.last_text(&session.id);
+    if text.trim().is_empty() {
+        return Err(Failure::usage(
+            "there is nothing to say, and no interrupted turn to go on with",
+            None,
+        ));
+    }
+    err(&Paint::for_stderr().dim("~ no turn was interrupted; the last answer was:\n"));
+    crate::paint::out(&format!("{}\n", text.trim()));
+    Ok(0)
 }
 
 /// The session to work in, and whether it was there before.

@@ -47,20 +47,11 @@ fn costs_nothing(world: &World) -> String {
     without_turn(&done.stderr)
 }
 
-/// Lines of standard error that are not about the turn itself, without times.
+/// Lines of standard error that are not about the turn itself.
 fn without_turn(stderr: &str) -> String {
     let about = |line: &&str| !line.is_empty() && !line.starts_with(['>', '$', '(']);
-    let timeless = |line: &str| {
-        line.split_once("Z ")
-            .filter(|(time, _)| time.len() > 18 && time.starts_with("20"))
-            .map_or(line.to_owned(), |(_, rest)| rest.trim_start().to_owned())
-    };
-    stderr
-        .lines()
-        .filter(about)
-        .map(timeless)
-        .collect::<Vec<_>>()
-        .join("\n")
+    let lines: Vec<&str> = stderr.lines().map(str::trim_start).filter(about).collect();
+    lines.join("\n")
 }
 
 #[test]

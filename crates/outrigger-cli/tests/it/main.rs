@@ -2,7 +2,11 @@
 //!
 //! Needs a JavaScript runtime (`OUTRIGGER_BUN`, the Bun of `.work/tools`, or Bun or Node on `PATH`) for the tests with plugins.
 
-#![expect(clippy::unwrap_used, clippy::panic, reason = "helpers of tests are tests; clippy.toml only knows the functions")]
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "helpers of tests are tests; clippy.toml only knows the functions"
+)]
 
 mod attach;
 mod bad_config;

@@ -20,7 +20,10 @@ const NO_REGISTRY: &str = "http://127.0.0.1:9/";
 
 /// Where installed things are kept between runs of the tests.
 fn kept(name: &str) -> PathBuf {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).unwrap();
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .ancestors()
+        .nth(2)
+        .unwrap();
     let folder = root.join(".work/plugin-cache").join(name);
     fs::create_dir_all(&folder).unwrap();
     folder
@@ -28,23 +31,43 @@ fn kept(name: &str) -> PathBuf {
 
 /// The user's own way to the registry, and the kept folders.
 fn reaching_npm(command: &mut Command) {
-    for name in ["NODE_EXTRA_CA_CERTS", "HTTPS_PROXY", "HTTP_PROXY", "NO_PROXY", "https_proxy", "http_proxy", "no_proxy"] {
+    for name in [
+        "NODE_EXTRA_CA_CERTS",
+        "HTTPS_PROXY",
+        "HTTP_PROXY",
+        "NO_PROXY",
+        "https_proxy",
+        "http_proxy",
+        "no_proxy",
+    ] {
         if let Some(value) = std::env::var_os(name) {
             command.env(name, value);
         }
     }
-    for (name, value) in std::env::vars_os().filter(|(name, _)| name.to_string_lossy().to_lowercase().starts_with("npm_config_")) {
+    for (name, value) in std::env::vars_os().filter(|(name, _)| {
+        name.to_string_lossy()
+            .to_lowercase()
+            .starts_with("npm_config_")
+    }) {
         command.env(name, value);
     }
     if let Some(home) = std::env::var_os("HOME") {
         command.env("npm_config_userconfig", Path::new(&home).join(".npmrc"));
     }
-    command.env("npm_config_cache", kept("npm")).env("BUN_INSTALL_CACHE_DIR", kept("bun")).env("XDG_CACHE_HOME", kept("xdg"));
+    command
+        .env("npm_config_cache", kept("npm"))
+        .env("BUN_INSTALL_CACHE_DIR", kept("bun"))
+        .env("XDG_CACHE_HOME", kept("xdg"));
 }
 
 fn without_npm(command: &mut Command) {
-    command.env("npm_config_registry", NO_REGISTRY).env("BUN_CONFIG_REGISTRY", NO_REGISTRY).env("XDG_CACHE_HOME", kept("xdg"));
-    command.env("npm_config_cache", "/nowhere").env("BUN_INSTALL_CACHE_DIR", "/nowhere");
+    command
+        .env("npm_config_registry", NO_REGISTRY)
+        .env("BUN_CONFIG_REGISTRY", NO_REGISTRY)
+        .env("XDG_CACHE_HOME", kept("xdg"));
+    command
+        .env("npm_config_cache", "/nowhere")
+        .env("BUN_INSTALL_CACHE_DIR", "/nowhere");
 }
 
 /// A project with this plugin, whose model speaks these turns. The SDK for plugins is a kept one.
@@ -71,7 +94,10 @@ fn installed(world: &World, prepare: impl Fn(&mut Command)) -> Option<Value> {
         Ok(()) => panic!("npm answers, and yet: {plugin}\n{}", done.stderr),
         Err(why) => why,
     };
-    eprintln!("skipped: {} is not in .work/plugin-cache and cannot be fetched: {why}", plugin["spec"]);
+    eprintln!(
+        "skipped: {} is not in .work/plugin-cache and cannot be fetched: {why}",
+        plugin["spec"]
+    );
     None
 }
 
@@ -80,11 +106,29 @@ fn installed(world: &World, prepare: impl Fn(&mut Command)) -> Option<Value> {
 fn registry(world: &World) -> Result<(), String> {
     let mut npm = Command::new("npm");
     reaching_npm(&mut npm);
-    npm.args(["view", RECORDER, "version", "--prefer-online", "--fetch-retries=0", "--fetch-timeout=20000"]).current_dir(world.root());
-    let output = npm.output().map_err(|error| format!("npm cannot be run ({error})"))?;
+    npm.args([
+        "view",
+        RECORDER,
+        "version",
+        "--prefer-online",
+        "--fetch-retries=0",
+        "--fetch-timeout=20000",
+    ])
+    .current_dir(world.root());
+    let output = npm
+        .output()
+        .map_err(|error| format!("npm cannot be run ({error})"))?;
     let last = String::from_utf8_lossy(&output.stderr);
-    let code = last.lines().find(|line| line.contains("npm error code")).unwrap_or("npm view failed").to_owned();
-    if output.status.success() { Ok(()) } else { Err(code) }
+    let code = last
+        .lines()
+        .find(|line| line.contains("npm error code"))
+        .unwrap_or("npm view failed")
+        .to_owned();
+    if output.status.success() {
+        Ok(())
+    } else {
+        Err(code)
+    }
 }
 
 /// `outrigger run` with what is installed and no registry in reach.
@@ -98,7 +142,12 @@ fn run_offline(world: &World, args: &[&str]) -> Done {
 }
 
 fn names(value: &Value) -> Vec<&str> {
-    value.as_array().unwrap().iter().filter_map(Value::as_str).collect()
+    value
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter_map(Value::as_str)
+        .collect()
 }
 
 /// Files below a folder of the project, with their text.
@@ -118,54 +167,126 @@ fn texts(folder: &Path) -> Vec<(PathBuf, String)> {
 #[test]
 fn the_prompt_recorder_writes_prompts_and_answers_into_the_project() {
     // The plugin writes a prompt and its answer each on its own, into one file: an answer within milliseconds gets in the way.
-    let think = || turn([call("bash", json!({ "command": "sleep 1", "description": "Thinks" }))]);
-    let world = world(RECORDER, [think(), text("The milk is noted."), think(), text("The bread too.")]);
-    let Some(plugin) = installed(&world, |_| ()) else { return };
-    assert_eq!((plugin["version"].as_str(), names(&plugin["hooks"])), (Some("1.9.9"), vec!["event"]));
-    for (args, told) in [(&["Remember the milk"][..], "milk"), (&["-c", "And the bread"], "bread")] {
+    let think = || {
+        turn([call(
+            "bash",
+            json!({ "command": "sleep 1", "description": "Thinks" }),
+        )])
+    };
+    let world = world(
+        RECORDER,
+        [
+            think(),
+            text("The milk is noted."),
+            think(),
+            text("The bread too."),
+        ],
+    );
+    let Some(plugin) = installed(&world, |_| ()) else {
+        return;
+    };
+    assert_eq!(
+        (plugin["version"].as_str(), names(&plugin["hooks"])),
+        (Some("1.9.9"), vec!["event"])
+    );
+    for (args, told) in [
+        (&["Remember the milk"][..], "milk"),
+        (&["-c", "And the bread"], "bread"),
+    ] {
         run_offline(&world, args).ok();
         let texts = texts(&world.path(".prompts"));
-        assert!(texts.iter().any(|(_, text)| text.contains(&format!("the {told}"))), "{texts:#?}");
+        assert!(
+            texts
+                .iter()
+                .any(|(_, text)| text.contains(&format!("the {told}"))),
+            "{texts:#?}"
+        );
     }
-    let session = world.export()["info"]["id"].as_str().unwrap_or_default().to_owned();
+    let session = world.export()["info"]["id"]
+        .as_str()
+        .unwrap_or_default()
+        .to_owned();
     let texts = texts(&world.path(".prompts"));
     // One file for the session, named by day and title, with both prompts in it.
-    assert!(texts.iter().any(|(path, text)| {
-        path.extension().is_some_and(|extension| extension == "txt") && text.contains(&format!("SessionID: {session}"))
-    }), "{session}: {texts:#?}");
+    assert!(
+        texts.iter().any(|(path, text)| {
+            path.extension().is_some_and(|extension| extension == "txt")
+                && text.contains(&format!("SessionID: {session}"))
+        }),
+        "{session}: {texts:#?}"
+    );
     assert!(texts.iter().any(|(_, text)| text.contains("Model: mock/m1") && text.contains("The milk is noted.")), "{texts:#?}");
 }
 
 #[test]
 fn the_destructive_check_sees_the_command_before_it_is_allowed_and_tells_the_model() {
-    let reset = || call("bash", json!({ "command": "git reset --hard", "description": "Throws changes away" }));
+    let reset = || {
+        call(
+            "bash",
+            json!({ "command": "git reset --hard", "description": "Throws changes away" }),
+        )
+    };
     let status = call("destructive-check-status", json!({}));
     let world = world(CHECK, [turn([reset()]), turn([status]), done()]);
     world.config(json!({ "permission": { "bash": "ask" } }));
     // TypeScript in `node_modules`: only Bun runs it, and where Node and npm are and no Bun, it is fetched.
-    let Some(plugin) = installed(&world, |_| ()) else { return };
+    let Some(plugin) = installed(&world, |_| ()) else {
+        return;
+    };
     assert_eq!(names(&plugin["tools"]), ["destructive-check-status"]);
-    assert_eq!(names(&plugin["hooks"]), ["tool.execute.before", "permission.ask", "tool.execute.after"]);
+    assert_eq!(
+        names(&plugin["hooks"]),
+        [
+            "tool.execute.before",
+            "permission.ask",
+            "tool.execute.after"
+        ]
+    );
 
     let run = run_offline(&world, &["--auto", "start over"]).ok();
-    assert!(run.stderr.contains("[destructive-check] PERMISSION REQUIRED: HIGH destructive command detected"), "{}", run.stderr);
+    assert!(
+        run.stderr
+            .contains("[destructive-check] PERMISSION REQUIRED: HIGH destructive command detected"),
+        "{}",
+        run.stderr
+    );
     let results = world.mock.last().texts("tool");
     let report: Value = serde_json::from_str(results.last().unwrap()).unwrap();
     assert_eq!(report["session"]["permissionsRequested"], 1, "{report}");
-    assert_eq!(report["session"]["lastMatch"]["category"], "git", "{report}");
-    assert_eq!(report["session"]["lastMatch"]["command"], "git reset --hard", "{report}");
+    assert_eq!(
+        report["session"]["lastMatch"]["category"], "git",
+        "{report}"
+    );
+    assert_eq!(
+        report["session"]["lastMatch"]["command"], "git reset --hard",
+        "{report}"
+    );
     assert_eq!(report["session"]["checked"], 2, "{report}");
 }
 
 #[test]
 fn a_destructive_command_that_nobody_allows_does_not_run() {
-    let world = world(CHECK, [turn([call("bash", json!({ "command": "rm -rf .git; touch ran", "description": "x" }))]), done()]);
+    let world = world(
+        CHECK,
+        [
+            turn([call(
+                "bash",
+                json!({ "command": "rm -rf .git; touch ran", "description": "x" }),
+            )]),
+            done(),
+        ],
+    );
     world.config(json!({ "permission": { "bash": "ask" } }));
     if installed(&world, |_| ()).is_none() {
         return;
     }
     let run = run_offline(&world, &["start over"]);
-    assert!(run.stderr.contains("PERMISSION REQUIRED: CRITICAL destructive command detected"), "{}", run.stderr);
+    assert!(
+        run.stderr
+            .contains("PERMISSION REQUIRED: CRITICAL destructive command detected"),
+        "{}",
+        run.stderr
+    );
     assert!(!world.path("ran").exists());
     let part = world.parts("tool").remove(0);
     assert_eq!(part["state"]["status"], "error", "{part}");
@@ -178,17 +299,29 @@ fn skills_become_tools_and_their_text_reaches_the_model() {
         ".opencode/skills/greeting/SKILL.md",
         "---\nname: greeting\ndescription: How people are greeted in this house\n---\n\n# Greeting\n\nSay AHOY first.\n",
     );
-    let Some(plugin) = installed(&world, |_| ()) else { return };
+    let Some(plugin) = installed(&world, |_| ()) else {
+        return;
+    };
     assert_eq!(names(&plugin["tools"]), ["skills_greeting"]);
 
     run_offline(&world, &["greet me"]).ok();
-    assert!(world.mock.requests()[0].tools().contains(&"skills_greeting".to_owned()));
+    assert!(
+        world.mock.requests()[0]
+            .tools()
+            .contains(&"skills_greeting".to_owned())
+    );
     let last = world.mock.last();
     assert_eq!(last.texts("tool"), ["Launching skill: greeting"]);
     // Sent with `session.prompt` and `noReply` from within the tool.
     let told = last.texts("user").join("\n");
     assert!(told.contains("# Greeting\n\nSay AHOY first."), "{told}");
-    assert!(told.contains(&format!("Base directory for this skill: {}", world.path(".opencode/skills/greeting").display())), "{told}");
+    assert!(
+        told.contains(&format!(
+            "Base directory for this skill: {}",
+            world.path(".opencode/skills/greeting").display()
+        )),
+        "{told}"
+    );
 }
 
 #[test]
@@ -198,13 +331,20 @@ fn bun_comes_from_npm_where_a_plugin_needs_it_and_by_the_command() {
         fs::create_dir_all(&folder).unwrap();
         for program in ["node", "npm", "git", "sh", "env"] {
             let path = std::env::var_os("PATH").unwrap();
-            let found = std::env::split_paths(&path).map(|folder| folder.join(program)).find(|path| path.is_file())?;
+            let found = std::env::split_paths(&path)
+                .map(|folder| folder.join(program))
+                .find(|path| path.is_file())?;
             let _ = std::os::unix::fs::symlink(found, folder.join(program));
         }
         Some(folder)
     };
-    let world = world(CHECK, [turn([call("destructive-check-status", json!({}))]), done()]);
-    let Some(programs) = only_node(&world) else { return eprintln!("skipped: there is no node or no npm") };
+    let world = world(
+        CHECK,
+        [turn([call("destructive-check-status", json!({}))]), done()],
+    );
+    let Some(programs) = only_node(&world) else {
+        return eprintln!("skipped: there is no node or no npm");
+    };
     let no_bun = |command: &mut Command| {
         command.env("PATH", &programs).env_remove("OUTRIGGER_BUN");
     };
@@ -225,6 +365,9 @@ fn bun_comes_from_npm_where_a_plugin_needs_it_and_by_the_command() {
     reaching_npm(&mut setup);
     no_bun(&mut setup);
     let said = world.plain(&world.start(setup).end().ok().stdout);
-    assert!(said.contains("Bun at HOME/.local/share/outrigger/bun/bin/bun"), "{said}");
+    assert!(
+        said.contains("Bun at HOME/.local/share/outrigger/bun/bin/bun"),
+        "{said}"
+    );
     assert!(bun.is_file());
 }
