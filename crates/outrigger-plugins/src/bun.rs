@@ -202,7 +202,10 @@ fn not_fetched(error: PluginError) -> PluginError {
     let message = match error {
         PluginError::Install {
             installer, lines, ..
-        } => format!("{installer} failed: {}", lines.replace('\n', "; ")),
+        } => format!(
+            "{installer} failed: {}",
+            lines.replace("npm error ", "").replace('\n', "; ")
+        ),
         other => other.to_string(),
     };
     PluginError::Bun { message }

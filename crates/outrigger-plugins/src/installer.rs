@@ -19,6 +19,10 @@ const OUTPUT: usize = 64 * 1024;
 /// How many of its last lines go into an error.
 const LINES: usize = 12;
 
+/// How npm begins a line about a failure, and how many of them go into an error.
+const NPM: &str = "npm error";
+const NPM_LINES: usize = 4;
+
 /// Variables that installers read beyond the usual ones: where the registry is and how to reach it.
 const VARIABLES: &[&str] = &[
     "npm_config_*",
@@ -146,14 +150,13 @@ impl Installer {
     }
 }
 
-// A start waits for this. By itself npm tries for more than a minute to reach a registry that cannot be reached; two more
-// attempts within three seconds are enough for one that stumbles.
+// A start waits for this. By itself npm tries for more than a minute to reach a registry that cannot be reached; one more
+// attempt a second later is enough for one that stumbles.
 fn npm_install(npm: &Path) -> Spec {
     Spec::new(npm).args([
         "install",
-        "--fetch-retries=2",
+        "--fetch-retries=1",
         "--fetch-retry-mintimeout=1000",
-        "--fetch-retry-factor=2",
         "--ignore-scripts",
         "--no-audit",
         "--no-fund",
@@ -174,16 +177,25 @@ fn last_lines(stdout: &[u8], stderr: &[u8]) -> String {
     let lines: Vec<&str> = text
         .lines()
         .map(str::trim_end)
-        .filter(|line| {
-            !line.is_empty()
-                && !line.starts_with("npm warn")
-                && !line.contains("A complete log of this run")
-        })
+        .filter(|line| !line.is_empty() && !line.starts_with("npm warn"))
         .collect();
+    if lines.iter().any(|line| line.starts_with(NPM)) {
+        let causes = lines.iter().filter(|line| says_why(line)).take(NPM_LINES);
+        return causes.copied().collect::<Vec<_>>().join("\n");
+    }
     lines
         .get(lines.len().saturating_sub(LINES)..)
         .unwrap_or_default()
         .join("\n")
+}
+
+// npm says what happened first; then come a stack, a dump of the error and advice.
+fn says_why(line: &str) -> bool {
+    let Some(rest) = line.strip_prefix(NPM) else {
+        return false;
+    };
+    let noise = ["   ", " }", " syscall ", " errno ", " A complete log"];
+    !rest.is_empty() && !noise.iter().any(|start| rest.starts_with(start))
 }
 
 #[cfg(test)]
@@ -199,10 +211,13 @@ mod tests {
             "{tail}"
         );
         assert_eq!(last_lines(b"only out\n", b" \n"), "only out");
-        assert_eq!(
-            last_lines(b"", b"npm warn old\nnpm error code E404\n"),
-            "npm error code E404"
-        );
+        let npm = b"npm warn old\nnpm error code ECONNREFUSED\nnpm error syscall connect\nnpm error errno ECONNREFUSED\n\
+            npm error FetchError: request to http://x/zod failed\nnpm error     at f (x.js:1:1) {\n\
+            npm error   code: 'ECONNREFUSED',\nnpm error }\nnpm error\nnpm error A complete log of this run is there\n";
+        insta::assert_snapshot!(last_lines(b"", npm), @r"
+        npm error code ECONNREFUSED
+        npm error FetchError: request to http://x/zod failed
+        ");
     }
 
     #[test]

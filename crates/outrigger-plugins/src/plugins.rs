@@ -279,7 +279,7 @@ async fn start(options: &LoadOptions, registry: &Arc<Registry>) -> Option<Starte
         worktree: options.worktree.clone(),
         project: options.project.clone(),
         server_url: options.server_url.clone(),
-        modules: modules(options, installer.as_ref()).await,
+        modules: modules(options, registry, installer.as_ref()).await,
         homes: options
             .data
             .join("plugin-homes")
@@ -431,12 +431,28 @@ fn divide(registry: &Registry, members: &[usize]) -> Divided {
     own
 }
 
-async fn modules(options: &LoadOptions, installer: Option<&Installer>) -> Option<Modules> {
+async fn modules(
+    options: &LoadOptions,
+    registry: &Registry,
+    installer: Option<&Installer>,
+) -> Option<Modules> {
     if !options.install_modules {
         return setup::modules(&options.data);
     }
     if let Some(modules) = setup::modules(&options.data) {
         return Some(modules);
+    }
+    let used = |index: usize| {
+        registry.with(index, |plugin| {
+            plugin.resolved.as_ref().is_some_and(setup::is_used_by)
+        })
+    };
+    if !(0..registry.len()).any(|index| used(index) == Some(true)) {
+        return None;
+    }
+    if setup::failed_lately(&options.data) {
+        tracing::debug!("plugins run without the SDK: it could not be fetched a short time ago");
+        return None;
     }
     let tell = |stage, cause| {
         (options.progress)(Progress {
@@ -454,6 +470,7 @@ async fn modules(options: &LoadOptions, installer: Option<&Installer>) -> Option
         }
         Err(error) => {
             tracing::warn!("plugins run without the SDK: {error}");
+            setup::note_failure(&options.data);
             tell(Stage::Skipped, Some(Cause::new(Stage::Installing, &error)));
             None
         }

@@ -6,6 +6,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use outrigger_sandbox::Spawner;
 use sha2::{Digest as _, Sha256};
@@ -14,6 +15,7 @@ use crate::error::PluginError;
 use crate::install::Staging;
 use crate::installer::Installer;
 use crate::lock::hold;
+use crate::resolve::ResolvedPlugin;
 
 const MANIFEST: &str = include_str!("../setup/package.json");
 const LOCK: &str = include_str!("../setup/package-lock.json");
@@ -56,6 +58,27 @@ pub fn modules(data: &Path) -> Option<Modules> {
     whole.then_some(Modules { root, sdk })
 }
 
+/// How long a start does not try again to install what could not be installed: without a network every run would wait
+/// for it. `outrigger plugin setup` always tries.
+const PAUSE: Duration = Duration::from_secs(600);
+
+fn failure(data: &Path) -> PathBuf {
+    data.join("modules/.failed")
+}
+
+/// Whether an installation failed within [`PAUSE`].
+pub(crate) fn failed_lately(data: &Path) -> bool {
+    let at = fs::metadata(failure(data)).and_then(|meta| meta.modified());
+    // A clock that was set back makes it the future: then it is tried.
+    at.is_ok_and(|at| at.elapsed().is_ok_and(|ago| ago < PAUSE))
+}
+
+/// Remembers that an installation failed just now.
+pub(crate) fn note_failure(data: &Path) {
+    // Where nothing can be written, the next start tries again.
+    let _ = fs::write(failure(data), "");
+}
+
 /// Installs the packages unless they are there.
 ///
 /// # Errors
@@ -95,6 +118,30 @@ pub async fn setup(
     })
 }
 
+/// Sources larger than this are not searched, in bytes.
+const MOST_SOURCE: u64 = 4 * 1024 * 1024;
+
+/// Whether a plugin may want the SDK or what comes with it. A single file of the user's own that speaks of none of it does
+/// without, so that its first start needs no network; of anything larger it is assumed.
+pub(crate) fn is_used_by(plugin: &ResolvedPlugin) -> bool {
+    let small = plugin
+        .file
+        .metadata()
+        .is_ok_and(|meta| meta.is_file() && meta.len() <= MOST_SOURCE);
+    if !plugin.from_path || !small {
+        return true;
+    }
+    let Ok(source) = std::fs::read_to_string(&plugin.file) else {
+        return true;
+    };
+    let speaks_of = ["client", "@opencode-ai/", "zod", "fetch", "serverUrl"];
+    let goes_on_in = ["\"./", "'./", "`./", "\"../", "'../", "`../"];
+    speaks_of
+        .iter()
+        .chain(&goes_on_in)
+        .any(|word| source.contains(word))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -128,5 +175,39 @@ mod tests {
             .await
             .unwrap_err();
         assert_eq!(error.code(), "plugin.no_installer");
+        assert!(!failed_lately(dir.path()));
+        fs::create_dir_all(dir.path().join("modules")).unwrap();
+        note_failure(dir.path());
+        assert!(failed_lately(dir.path()));
+    }
+
+    #[test]
+    fn a_file_of_its_own_that_speaks_of_no_client_needs_nothing() {
+        let dir = tempfile::tempdir().unwrap();
+        for (source, from_path, want) in [
+            (
+                "export const A = async () => ({ event: async () => {} })",
+                true,
+                false,
+            ),
+            ("export const A = async ({ client }) => ({})", true, true),
+            ("import { tool } from '@opencode-ai/plugin'", true, true),
+            ("import { help } from './help.js'", true, true),
+            ("export const A = async () => ({})", false, true),
+        ] {
+            let file = dir.path().join("plugin.js");
+            fs::write(&file, source).unwrap();
+            let plugin = ResolvedPlugin {
+                id: "p".into(),
+                spec: "p".into(),
+                entry: String::new(),
+                file,
+                version: None,
+                dir: dir.path().into(),
+                from_path,
+                options: None,
+            };
+            assert_eq!(is_used_by(&plugin), want, "{source}");
+        }
     }
 }

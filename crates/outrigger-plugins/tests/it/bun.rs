@@ -160,7 +160,7 @@ async fn offline_the_others_run_and_the_cause_says_why() {
             assert!(
                 text.contains("needs Bun")
                     && text.ends_with(
-                        "; Bun 1.4.5 could not be installed: npm failed: npm error code ENOTFOUND"
+                        "; Bun 1.4.5 could not be installed: npm failed: code ENOTFOUND"
                     ),
                 "{text}"
             );
