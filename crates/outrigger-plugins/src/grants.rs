@@ -51,6 +51,23 @@ const SYSTEM: [&str; 8] = [
     "/proc", "/sys", "/dev", "/etc", "/boot", "/run", "/var/run", "/usr",
 ];
 
+/// Folders in which programs keep keys and settings, wherever they stand.
+const PRIVATE: &[&str] = &[
+    ".ssh",
+    ".gnupg",
+    ".aws",
+    ".azure",
+    ".config",
+    ".kube",
+    ".docker",
+    ".local",
+    ".git",
+    ".cargo",
+    ".npm",
+    ".mozilla",
+    ".password-store",
+];
+
 /// Variables and files for plugin processes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Grants {
@@ -81,7 +98,7 @@ impl Grants {
     }
 
     fn add(&mut self, path: &Path, home: Option<&Path>) {
-        if !path.is_absolute() || !is_open_place(path) {
+        if !path.is_absolute() || !is_open_place(path, home) {
             return;
         }
         let in_package = path
@@ -133,14 +150,23 @@ fn names_a_file(name: &OsStr) -> bool {
     !PLACES.iter().any(|place| name == *place) && !STEERING.iter().any(|part| upper.contains(part))
 }
 
-/// Nothing hidden on the way, nothing of the system's, no way around.
-fn is_open_place(path: &Path) -> bool {
-    let plain = path.components().all(|part| match part {
-        Component::Normal(name) => !name.as_encoded_bytes().starts_with(b"."),
-        Component::ParentDir => false,
-        _ => true,
+/// Nothing that programs keep for themselves, nothing of the system's, no way around.
+fn is_open_place(path: &Path, home: Option<&Path>) -> bool {
+    let hidden = |name: &OsStr| name.as_encoded_bytes().starts_with(b".");
+    let private = path.components().any(|part| match part {
+        Component::Normal(name) => PRIVATE.iter().any(|folder| name == *folder),
+        Component::ParentDir => true,
+        _ => false,
     });
-    plain && !SYSTEM.iter().any(|root| path.starts_with(root))
+    // What hides in the home folder is some program's, whatever its name.
+    let of_home = home
+        .and_then(|home| path.strip_prefix(home).ok())
+        .and_then(|rest| rest.components().next())
+        .is_some_and(|first| hidden(first.as_os_str()));
+    !private
+        && !of_home
+        && !path.file_name().is_some_and(hidden)
+        && !SYSTEM.iter().any(|root| path.starts_with(root))
 }
 
 /// A folder that many things share is too much for one file's sake.
@@ -181,44 +207,52 @@ mod tests {
     #[test]
     fn named_files_are_granted_and_folders_are_not() {
         let root = tempfile::tempdir().unwrap();
-        // A hidden component would be refused, and temporary folders are named with one by default.
-        let root = std::fs::canonicalize(root.path()).unwrap();
-        let base = root
-            .parent()
-            .unwrap()
-            .join(format!("grants-{}", std::process::id()));
-        for dir in ["out", "pkg/node_modules/acme/dist", ".secret"] {
+        let base = std::fs::canonicalize(root.path()).unwrap();
+        for dir in [
+            "out",
+            "pkg/node_modules/acme/dist",
+            ".ssh",
+            ".work",
+            "home/.acme",
+            "home/notes",
+        ] {
             std::fs::create_dir_all(base.join(dir)).unwrap();
         }
         for file in [
             "out/there.txt",
             "pkg/node_modules/acme/dist/index.js",
-            ".secret/key",
+            ".ssh/key",
+            "home/.acme/state",
+            "out/tool",
         ] {
             std::fs::write(base.join(file), "").unwrap();
         }
-        std::fs::write(base.join("out/tool"), "").unwrap();
-        std::fs::set_permissions(
-            base.join("out/tool"),
-            std::fs::Permissions::from_mode(0o755),
-        )
-        .unwrap();
+        let runs = std::fs::Permissions::from_mode(0o755);
+        std::fs::set_permissions(base.join("out/tool"), runs).unwrap();
         let var = |name: &str, path: &str| (OsString::from(name), base.join(path).into_os_string());
         let grants = Grants::of([
+            var("HOME", "home"),
             var("A", "out/there.txt"),
             var("B", "out/new.txt"),
             var("C", "pkg/node_modules/acme/dist/index.js"),
-            var("D", ".secret/key"),
-            var("E", "out"),
-            ("F".into(), "/etc/passwd".into()),
-            ("G".into(), "/new-at-the-root".into()),
+            var("D", ".work/new.txt"),
+            var("E", "home/notes/new.txt"),
+            // None of these: keys, what hides in the home folder, folders, programs, what steers another program, the
+            // system's own, folders that everybody shares.
+            var("F", ".ssh/key"),
+            var("G", "home/.acme/state"),
+            var("H", "out"),
+            var("I", "out/tool"),
+            var("GIT_CONFIG_GLOBAL", "out/there.txt"),
+            ("J".into(), "/etc/passwd".into()),
+            ("K".into(), "/new-at-the-root".into()),
             (
-                "H".into(),
+                "L".into(),
                 std::env::temp_dir().join("new-in-tmp").into_os_string(),
             ),
         ]);
-        std::fs::remove_dir_all(&base).unwrap();
-        assert_eq!(grants.write, [base.join("out/there.txt"), base.join("out")]);
+        let written = ["out/there.txt", "out", ".work", "home/notes"].map(|path| base.join(path));
+        assert_eq!(grants.write, written);
         assert_eq!(grants.packages, [base.join("pkg/node_modules/acme/dist")]);
     }
 }
