@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -198,7 +199,11 @@ impl Agent {
         .await;
         // Plugins change the configuration without seeing the keys in it (invariant 10).
         let mut value = plugins.configure(config.redacted()).await;
-        outrigger_config::restore(&mut value, &config.value);
+        for pointer in outrigger_config::restore(&mut value, &config.value) {
+            tracing::warn!(
+                "[config] a plugin changed where {pointer} is sent, or copied it: the key is left out"
+            );
+        }
         if value != config.value {
             let (read, problems) = config.reread(value.clone());
             for problem in problems {
@@ -243,6 +248,9 @@ impl Agent {
             told_instructions: Mutex::default(),
             sessions: Sessions::default(),
             running: Mutex::default(),
+            closing: AtomicBool::new(false),
+            hurry: AtomicBool::new(false),
+            with_plugins: Mutex::default(),
             background: Mutex::default(),
             sdk: Mutex::default(),
             telling: tokio::sync::Mutex::new(()),

@@ -115,6 +115,11 @@ impl Driver {
         Ok(())
     }
 
+    /// The turn that was taken over has come to its end already, or never began: nothing is left to run.
+    pub(crate) fn is_over(&self) -> bool {
+        self.state.as_ref().is_none_or(Turn::is_done)
+    }
+
     /// Runs from this input to the end of the turn.
     pub(crate) async fn run(mut self, first: Input) -> Result<TurnOutcome, AgentError> {
         let result = self.follow(first).await;

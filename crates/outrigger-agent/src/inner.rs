@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -82,6 +83,12 @@ pub(crate) struct Inner {
     pub(crate) sessions: Sessions,
     /// Turns under way, with what cancels them.
     pub(crate) running: Mutex<HashMap<SessionId, watch::Sender<bool>>>,
+    /// Nothing new begins any more.
+    pub(crate) closing: AtomicBool,
+    /// A turn was cancelled: whoever did that does not want to wait for titles.
+    pub(crate) hurry: AtomicBool,
+    /// How many calls of plugins are open for a session.
+    pub(crate) with_plugins: Mutex<HashMap<SessionId, usize>>,
     /// Work beside the turns (titles).
     pub(crate) background: Mutex<JoinSet<()>>,
     /// Taken away at the end: the service holds the agent that holds it.
@@ -94,7 +101,39 @@ pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// A call of a plugin that is open for a session.
+pub(crate) struct WithPlugins<'a> {
+    inner: &'a Inner,
+    id: SessionId,
+}
+
+impl Drop for WithPlugins<'_> {
+    fn drop(&mut self) {
+        let mut open = lock(&self.inner.with_plugins);
+        if let Some(count) = open.get_mut(&self.id) {
+            *count -= 1;
+            if *count == 0 {
+                open.remove(&self.id);
+            }
+        }
+    }
+}
+
 impl Inner {
+    /// Remembers that a plugin is at work for a session until the guard is dropped.
+    pub(crate) fn enter_plugins(&self, id: &SessionId) -> WithPlugins<'_> {
+        *lock(&self.with_plugins).entry(id.clone()).or_default() += 1;
+        WithPlugins {
+            inner: self,
+            id: id.clone(),
+        }
+    }
+
+    /// A plugin is at work for the session.
+    pub(crate) fn is_with_plugins(&self, id: &SessionId) -> bool {
+        lock(&self.with_plugins).contains_key(id)
+    }
+
     /// Stores records and events in one transaction, then tells the events in order (invariant 6).
     pub(crate) async fn commit(
         &self,
@@ -222,7 +261,14 @@ impl Agent {
 
     /// Ends: work beside the turns gets a moment, plugins are disposed, everything is on disk.
     pub async fn shutdown(&self) {
-        self.finish_background(Duration::from_secs(5)).await;
+        self.finish_turns(Duration::from_secs(3)).await;
+        let patience = if self.inner.hurry.load(Ordering::SeqCst) {
+            200
+        } else {
+            5_000
+        };
+        self.finish_background(Duration::from_millis(patience))
+            .await;
         tokio::join!(
             self.inner.plugins.dispose(Duration::from_secs(5)),
             crate::mcp::shutdown(&self.inner)

@@ -117,7 +117,10 @@ impl Observer<'_> {
             self.session_id.clone(),
             self.turn.clone(),
         );
-        lock(&self.inner.background).spawn(async move {
+        let mut background = lock(&self.inner.background);
+        // What is done is taken off, or a long-lived agent would keep an entry of each.
+        while background.try_join_next().is_some() {}
+        background.spawn(async move {
             inner
                 .run_hooks(
                     point,

@@ -39,7 +39,11 @@ impl Inner {
             turn: turn.cloned(),
             cancel,
         };
-        let result = self.plugins.pipeline().run(point, items, context).await;
+        let pipeline = self.plugins.pipeline();
+        let _open = session
+            .filter(|_| pipeline.has(point))
+            .map(|id| self.enter_plugins(id));
+        let result = pipeline.run(point, items, context).await;
         if !result.records.is_empty() {
             self.note(
                 result

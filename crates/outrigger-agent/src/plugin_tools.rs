@@ -31,6 +31,10 @@ pub(crate) fn register(inner: &Arc<Inner>, bridge: &Arc<Bridge>) {
                     "extra": {}, "messages": history,
                 });
                 let context = context.as_object().cloned().unwrap_or_default();
+                let host = owner.upgrade();
+                let _open = host
+                    .as_deref()
+                    .map(|inner| inner.enter_plugins(&ctx.call.session_id));
                 let mut entered = None;
                 let on_call = |number| entered = Some(bridge.enter(number, ctx.clone()));
                 let answer = runner

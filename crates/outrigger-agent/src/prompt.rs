@@ -192,7 +192,34 @@ impl Agent {
         session_id: &SessionId,
         name: &str,
         arguments: &str,
+        prompt: PromptInput,
+    ) -> Result<TurnOutcome, AgentError> {
+        self.run_command(session_id, name, arguments, prompt, false)
+            .await
+    }
+
+    /// Like [`Self::command`], for a plugin that waits (see [`Self::prompt_impatiently`]).
+    ///
+    /// # Errors
+    /// As [`Self::command`], and [`AgentError::WaitsForItself`].
+    pub async fn command_impatiently(
+        &self,
+        session_id: &SessionId,
+        name: &str,
+        arguments: &str,
+        prompt: PromptInput,
+    ) -> Result<TurnOutcome, AgentError> {
+        self.run_command(session_id, name, arguments, prompt, true)
+            .await
+    }
+
+    async fn run_command(
+        &self,
+        session_id: &SessionId,
+        name: &str,
+        arguments: &str,
         mut prompt: PromptInput,
+        plugin_waits: bool,
     ) -> Result<TurnOutcome, AgentError> {
         let info = self
             .inner
@@ -234,7 +261,8 @@ impl Agent {
             name: name.to_owned(),
             arguments: arguments.to_owned(),
         };
-        self.prompt_command(session_id, prompt, call).await
+        self.prompt_command(session_id, prompt, call, plugin_waits)
+            .await
     }
 
     /// Output of a shell command in a template. It is asked for as the `bash` tool would be.

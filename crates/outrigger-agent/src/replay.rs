@@ -23,11 +23,17 @@ pub struct Replayed {
 /// [`AgentError::Replay`] at the first step that differs, and those of the store.
 pub fn replay(store: &Store, turn: &TurnId) -> Result<Replayed, AgentError> {
     let steps = store.turn_steps(turn)?;
+    // One that was given up may be one that cannot be replayed: that is why it was given up.
+    if steps.last().is_some_and(|step| step.abandoned.is_some()) {
+        return Ok(Replayed {
+            steps: steps.len(),
+            finished: true,
+        });
+    }
     let state = state_after(&steps)?;
-    let abandoned = steps.last().is_some_and(|step| step.abandoned.is_some());
     Ok(Replayed {
         steps: steps.len(),
-        finished: abandoned || state.is_some_and(|s| s.is_done()),
+        finished: state.is_some_and(|s| s.is_done()),
     })
 }
 

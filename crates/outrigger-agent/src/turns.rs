@@ -2,6 +2,7 @@
 
 use std::fs::{File, TryLockError};
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use outrigger_protocol::event::Event;
@@ -20,9 +21,9 @@ use crate::error::AgentError;
 use crate::ids::now;
 use crate::inner::{Agent, Inner, lock};
 
-/// How long a plugin's prompt waits for the turn that runs in the session. A tool that waits for its own session would
-/// wait for ever.
-const PATIENCE: Duration = Duration::from_secs(30);
+/// How long a plugin's prompt waits for a turn that itself waits for a plugin: it may be the very call that sent the prompt,
+/// and would then wait for ever. Shorter than a hook's deadline, so that the plugin reads why instead of being ended.
+const PATIENCE: Duration = Duration::from_secs(3);
 
 /// Held while this process runs a turn in a session. The system lets go of it when the process dies, however it dies, so a
 /// turn whose lock can be taken has nobody who works on it.
@@ -72,12 +73,12 @@ impl Agent {
         session_id: &SessionId,
         prompt: PromptInput,
     ) -> Result<TurnOutcome, AgentError> {
-        self.start(session_id, Start::Prompt(Box::new(prompt), None), None)
+        self.start(session_id, Start::Prompt(Box::new(prompt), None), false)
             .await
     }
 
-    /// Like [`Self::prompt`], for a plugin that waits: where a turn runs in the session, it is waited for 30 s and no
-    /// longer, since it may be the very one that the plugin is part of.
+    /// Like [`Self::prompt`], for a plugin that waits: it is refused where the session's turn waits for a plugin in its
+    /// turn, since that may be this one.
     ///
     /// # Errors
     /// As [`Self::prompt`], and [`AgentError::WaitsForItself`].
@@ -86,12 +87,8 @@ impl Agent {
         session_id: &SessionId,
         prompt: PromptInput,
     ) -> Result<TurnOutcome, AgentError> {
-        self.start(
-            session_id,
-            Start::Prompt(Box::new(prompt), None),
-            Some(PATIENCE),
-        )
-        .await
+        self.start(session_id, Start::Prompt(Box::new(prompt), None), true)
+            .await
     }
 
     pub(crate) async fn prompt_command(
@@ -99,9 +96,14 @@ impl Agent {
         id: &SessionId,
         prompt: PromptInput,
         call: CommandCall,
+        plugin_waits: bool,
     ) -> Result<TurnOutcome, AgentError> {
-        self.start(id, Start::Prompt(Box::new(prompt), Some(call)), None)
-            .await
+        self.start(
+            id,
+            Start::Prompt(Box::new(prompt), Some(call)),
+            plugin_waits,
+        )
+        .await
     }
 
     /// Goes on with an unfinished turn, to its end. A turn that cannot be gone on with (it was begun by a version that
@@ -110,22 +112,26 @@ impl Agent {
     /// # Errors
     /// [`AgentError::Busy`] when another process works on it, and those of the store.
     pub async fn resume(&self, id: &SessionId, turn: &TurnId) -> Result<TurnOutcome, AgentError> {
-        self.start(id, Start::Resume(turn.clone()), None).await
+        self.start(id, Start::Resume(turn.clone()), false).await
     }
 
     async fn start(
         &self,
         id: &SessionId,
         start: Start,
-        patience: Option<Duration>,
+        plugin_waits: bool,
     ) -> Result<TurnOutcome, AgentError> {
+        if self.inner.closing.load(Ordering::SeqCst) {
+            return Err(AgentError::Lost("the program is ending".to_owned()));
+        }
         let (cancel, cancelled) = watch::channel(false);
         let mut guard = CancelOnDrop(Some(cancel.clone()));
         let (agent, id) = (self.clone(), id.clone());
-        let task =
-            tokio::spawn(
-                async move { agent.queued(&id, start, cancel, cancelled, patience).await },
-            );
+        let task = tokio::spawn(async move {
+            agent
+                .queued(&id, start, cancel, cancelled, plugin_waits)
+                .await
+        });
         let result = task.await;
         guard.0 = None;
         result.unwrap_or_else(|lost| Err(AgentError::Lost(lost.to_string())))
@@ -137,7 +143,7 @@ impl Agent {
         start: Start,
         cancel: watch::Sender<bool>,
         mut cancelled: watch::Receiver<bool>,
-        patience: Option<Duration>,
+        plugin_waits: bool,
     ) -> Result<TurnOutcome, AgentError> {
         // A message that wants no reply does not have to wait for one.
         let beside = matches!(&start, Start::Prompt(prompt, _) if prompt.no_reply == Some(true));
@@ -148,7 +154,7 @@ impl Agent {
             tokio::select! {
                 place = queue.lock() => Some(place),
                 true = is_raised(&mut cancelled) => return Ok(TurnOutcome::Cancelled),
-                () = tokio::time::sleep(patience.unwrap_or(Duration::MAX)), if patience.is_some() => {
+                () = self.waits_for_plugins(id), if plugin_waits => {
                     return Err(AgentError::WaitsForItself(id.to_string()));
                 }
             }
@@ -162,6 +168,11 @@ impl Agent {
                 id: id.clone(),
             }
         });
+        if alone && matches!(start, Start::Prompt(..)) {
+            // What a dead process left open here, and nobody went on with, is over now.
+            self.close_open(id, "another prompt came instead").await?;
+            self.close_children(id).await?;
+        }
         let outcome = self.drive(id, start, cancelled).await?;
         self.inner.store.flush(true).await?;
         Ok(outcome)
@@ -196,6 +207,8 @@ impl Agent {
                 self.close_children(id).await?;
                 let mut driver = driver(turn.clone());
                 match driver.restore(&self.inner.store.turn_steps(&turn)?) {
+                    // Another process came to its end in between.
+                    Ok(()) if driver.is_over() => Ok(TurnOutcome::Done { message_id: None }),
                     Ok(()) => driver.run(Input::Resumed).await,
                     Err(error @ AgentError::Replay { .. }) => {
                         tracing::warn!("[turn] {error}; the turn is closed");
@@ -210,12 +223,47 @@ impl Agent {
         }
     }
 
+    /// Ends when the session's turn has waited for plugins for a while, without a break.
+    async fn waits_for_plugins(&self, id: &SessionId) {
+        const LOOK: Duration = Duration::from_millis(100);
+        let mut waited = Duration::ZERO;
+        while waited < PATIENCE {
+            tokio::time::sleep(LOOK).await;
+            waited = if self.inner.is_with_plugins(id) {
+                waited + LOOK
+            } else {
+                Duration::ZERO
+            };
+        }
+    }
+
+    /// Cancels what still runs and waits for it, at most `limit`; nothing new begins.
+    pub(crate) async fn finish_turns(&self, limit: Duration) {
+        self.inner.closing.store(true, Ordering::SeqCst);
+        let all_over = async {
+            loop {
+                let running: Vec<_> = lock(&self.inner.running).values().cloned().collect();
+                if running.is_empty() {
+                    return;
+                }
+                for cancel in running {
+                    let _ = cancel.send(true);
+                }
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            }
+        };
+        if tokio::time::timeout(limit, all_over).await.is_err() {
+            tracing::warn!("[turn] a turn did not end in time; the next start goes on with it");
+        }
+    }
+
     fn is_running(&self, id: &SessionId) -> bool {
         lock(&self.inner.running).contains_key(id)
     }
 
     /// Cancels the turn that runs in a session, if any. The turn ends by itself, with everything kept.
     pub fn cancel(&self, id: &SessionId) -> bool {
+        self.inner.hurry.store(true, Ordering::SeqCst);
         lock(&self.inner.running)
             .get(id)
             .is_some_and(|sender| sender.send(true).is_ok())
@@ -232,12 +280,13 @@ impl Agent {
     /// # Errors
     /// [`AgentError::Busy`] when another process is at work on it, and those of the store.
     pub fn interrupted(&self, id: &SessionId) -> Result<Option<TurnId>, AgentError> {
+        // The lock first: a turn that ends while the list is read is not an interrupted one.
+        let _owner = self.own(id)?;
         let open = self.inner.store.open_turns()?;
-        let Some((turn, _)) = open.into_iter().find(|(_, session)| session == id) else {
-            return Ok(None);
-        };
-        self.own(id)?;
-        Ok(Some(turn))
+        Ok(open
+            .into_iter()
+            .find(|(_, session)| session == id)
+            .map(|(turn, _)| turn))
     }
 
     /// Takes a session for this process.
@@ -250,18 +299,28 @@ impl Agent {
         let mut waiting = self.inner.store.children(id)?;
         while let Some(child) = waiting.pop() {
             waiting.extend(self.inner.store.children(&child.id)?);
-            let open = self.inner.store.open_turns()?;
-            for (turn, _) in open.into_iter().filter(|(_, session)| *session == child.id) {
-                // A session that another process works on is that process's business.
-                if let Ok(_owner) = self.own(&child.id) {
-                    self.abandon(
-                        &child.id,
-                        &turn,
-                        "the turn that started this subagent was interrupted",
-                    )
-                    .await?;
-                }
+            // A session that another process works on is that process's business.
+            if let Ok(_owner) = self.own(&child.id) {
+                self.close_open(
+                    &child.id,
+                    "the turn that started this subagent was interrupted",
+                )
+                .await?;
             }
+        }
+        Ok(())
+    }
+
+    /// Closes the open turns of a session that this process has taken.
+    async fn close_open(&self, id: &SessionId, why: &str) -> Result<(), AgentError> {
+        for (turn, _) in self
+            .inner
+            .store
+            .open_turns()?
+            .into_iter()
+            .filter(|(_, session)| session == id)
+        {
+            self.abandon(id, &turn, why).await?;
         }
         Ok(())
     }

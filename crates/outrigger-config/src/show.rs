@@ -84,26 +84,108 @@ impl Loaded {
     }
 }
 
-/// Puts back what [`Loaded::redacted`] took out of a document that came from it: every secret whose place still holds the
-/// stand-in. What was changed on purpose stays changed.
-pub fn restore(value: &mut Value, from: &Value) {
-    match (value, from) {
-        (Value::Object(map), Value::Object(from)) => {
-            for (key, value) in map.iter_mut() {
-                if let Some(from) = from.get(key) {
-                    restore(value, from);
+/// Puts back what [`Loaded::redacted`] took out of a document that came from it, and answers the places where it did not.
+///
+/// A secret goes back only where it came from: under the same provider or server, with nothing changed of where that sends
+/// it (a plugin could have it sent to itself otherwise). A stand-in that is left is taken out, since nobody knows it as a
+/// key.
+pub fn restore(value: &mut Value, from: &Value) -> Vec<String> {
+    let mut lost = Vec::new();
+    let Value::Object(sections) = value else {
+        return lost;
+    };
+    for (name, section) in sections.iter_mut() {
+        let original = from.get(name);
+        let pointer = child("", name);
+        match (section, name.as_str()) {
+            (Value::Object(entries), "provider" | "mcp") => {
+                for (name, entry) in entries.iter_mut() {
+                    let original = original.and_then(|section| section.get(name));
+                    let same = original
+                        .is_some_and(|original| destinations(original) == destinations(entry));
+                    put_back(
+                        entry,
+                        original.filter(|_| same),
+                        &child(&pointer, name),
+                        &mut lost,
+                    );
                 }
             }
+            (section, _) => {
+                put_back(section, original, &pointer, &mut lost);
+            }
         }
-        (Value::Array(items), Value::Array(from)) => {
-            items
-                .iter_mut()
-                .zip(from)
-                .for_each(|(value, from)| restore(value, from));
+    }
+    lost
+}
+
+/// Whatever of an entry says where its secrets go.
+fn destinations(entry: &Value) -> Vec<Value> {
+    const KEYS: [&str; 7] = [
+        "baseURL",
+        "npm",
+        "api",
+        "url",
+        "command",
+        "type",
+        "enterpriseUrl",
+    ];
+    let mut found = Vec::new();
+    let mut waiting = vec![entry];
+    while let Some(Value::Object(fields)) = waiting.pop() {
+        found.extend(KEYS.iter().filter_map(|key| fields.get(*key)).cloned());
+        waiting.extend(fields.values().filter(|value| value.is_object()));
+    }
+    found
+}
+
+/// False for a stand-in that nothing can be put in the place of; its holder takes it out.
+fn put_back(
+    value: &mut Value,
+    from: Option<&Value>,
+    pointer: &str,
+    lost: &mut Vec<String>,
+) -> bool {
+    match value {
+        Value::Object(map) => {
+            let mut gone = Vec::new();
+            for (key, value) in map.iter_mut() {
+                if !put_back(
+                    value,
+                    from.and_then(|from| from.get(key)),
+                    &child(pointer, key),
+                    lost,
+                ) {
+                    gone.push(key.clone());
+                }
+            }
+            for key in gone {
+                map.shift_remove(&key);
+            }
         }
-        (leaf, from) if leaf == REDACTED => *leaf = from.clone(),
+        // An item that was not touched is the original; of any other nobody knows which one it was.
+        Value::Array(items) => {
+            let originals = from.and_then(Value::as_array);
+            for (index, item) in items.iter_mut().enumerate() {
+                let pointer = child(pointer, &index.to_string());
+                let original = originals.into_iter().flatten().find(|original| {
+                    let mut shown = (*original).clone();
+                    redact(&mut shown, &pointer);
+                    shown == *item
+                });
+                put_back(item, original, &pointer, lost);
+            }
+        }
+        leaf if leaf == REDACTED => match from {
+            Some(original) if original != REDACTED => *leaf = original.clone(),
+            _ => {
+                lost.push(pointer.to_owned());
+                return false;
+            }
+        },
         _ => {}
     }
+    true
 }
 
 fn redact(value: &mut Value, pointer: &str) {
@@ -151,16 +233,32 @@ mod tests {
 
     #[test]
     fn what_was_redacted_comes_back_unless_it_was_changed() {
-        let original = json!({"provider": {"p": {"options": {"apiKey": "k1", "baseURL": "u"}}, "q": {"options": {"apiKey": "k2"}}}});
+        let provider =
+            |url: &str, key: &str| json!({"npm": "n", "options": {"apiKey": key, "baseURL": url}});
+        let original = json!({"provider": {"p": provider("u", "k1"), "q": provider("u", "k2"), "r": provider("u", "k3")},
+            "plugin": [["a", {"apiKey": "ka"}], ["b", {"apiKey": "kb"}]]});
         let mut shown = original.clone();
         redact(&mut shown, "");
-        assert!(!shown.to_string().contains("k1"), "{shown}");
+        assert!(!shown.to_string().contains("\"k"), "{shown}");
         shown["provider"]["q"]["options"]["apiKey"] = json!("new");
-        shown["agent"] = json!({"apiKey": "(redacted)"});
-        restore(&mut shown, &original);
-        let want = json!({"provider": {"p": {"options": {"apiKey": "k1", "baseURL": "u"}}, "q": {"options": {"apiKey": "new"}}},
-            "agent": {"apiKey": "(redacted)"}});
-        assert_eq!(shown, want);
+        // Sent elsewhere, copied, reordered.
+        shown["provider"]["r"]["options"]["baseURL"] = json!("http://elsewhere");
+        shown["provider"]["copy"] = shown["provider"]["p"].clone();
+        shown["plugin"].as_array_mut().unwrap().reverse();
+        let lost = restore(&mut shown, &original);
+        let want = json!({"p": provider("u", "k1"), "q": provider("u", "new"),
+            "r": {"npm": "n", "options": {"baseURL": "http://elsewhere"}}, "copy": {"npm": "n", "options": {"baseURL": "u"}}});
+        assert_eq!(
+            lost.iter().filter(|p| p.starts_with("/provider")).count(),
+            2,
+            "{lost:?}"
+        );
+        assert_eq!(shown["provider"], want);
+        assert_eq!(
+            shown["plugin"],
+            json!([["b", {"apiKey": "kb"}], ["a", {"apiKey": "ka"}]])
+        );
+        assert!(!shown.to_string().contains("(redacted)"), "{shown}");
     }
 
     #[test]

@@ -7,7 +7,9 @@
 //! system's own are never granted this way.
 
 use std::ffi::{OsStr, OsString};
-use std::os::unix::fs::PermissionsExt as _;
+use std::fs::OpenOptions;
+use std::io::ErrorKind;
+use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Component, Path, PathBuf};
 
 use outrigger_sandbox::env::is_forbidden;
@@ -18,7 +20,7 @@ const SECRET: &[&str] = &[
     "TOKEN",
     "SECRET",
     "PASS",
-    "PWD_",
+    "PWD",
     "CREDENTIAL",
     "AUTH",
     "COOKIE",
@@ -33,6 +35,11 @@ const SECRET: &[&str] = &[
     "JWT",
     "OTP",
     "SIGN",
+    "CONNECTION",
+    "CONNSTR",
+    "BEARER",
+    "_PAT",
+    "_PW",
 ];
 /// Parts of names whose files steer other programs; the variable may pass, its file is not granted.
 const STEERING: &[&str] = &[
@@ -74,8 +81,10 @@ pub(crate) struct Grants {
     pub(crate) variables: Vec<(OsString, OsString)>,
     /// Folders of packages; they are read with the modules around them, like a plugin's own.
     pub(crate) packages: Vec<PathBuf>,
-    /// Files, and folders of files that are not there yet.
+    /// Files that can be read and written.
     pub(crate) write: Vec<PathBuf>,
+    /// Files that are not there yet; they are made, empty, since a rule needs something to stand on.
+    pub(crate) make: Vec<PathBuf>,
 }
 
 impl Grants {
@@ -101,21 +110,50 @@ impl Grants {
         if !path.is_absolute() || !is_open_place(path, home) {
             return;
         }
+        // A plugin may have put a link where a file was: only what is there by its own name counts.
+        let Some(folder) = path
+            .parent()
+            .filter(|folder| folder.canonicalize().is_ok_and(|real| real == *folder))
+        else {
+            return;
+        };
         let in_package = path
             .ancestors()
             .any(|dir| dir.file_name() == Some(OsStr::new("node_modules")));
-        match (path.metadata(), path.parent()) {
-            (Ok(meta), Some(folder)) if meta.is_file() && in_package => {
-                self.packages.push(folder.to_path_buf())
-            }
+        match path.symlink_metadata() {
+            Ok(meta) if meta.is_file() && in_package => self.packages.push(folder.to_path_buf()),
             // What can be executed must not be rewritten: that would be a way out of the box.
-            (Ok(meta), _) if meta.is_file() && meta.permissions().mode() & 0o111 == 0 => {
+            Ok(meta) if meta.is_file() && meta.permissions().mode() & 0o111 == 0 => {
                 self.write.push(path.to_path_buf())
             }
-            (Err(_), Some(folder)) if !in_package && folder.is_dir() && is_narrow(folder, home) => {
-                self.write.push(folder.to_path_buf());
+            // A name without an ending is more likely that of a folder (`M2_HOME`, `GRADLE_HOME`).
+            Err(error)
+                if error.kind() == ErrorKind::NotFound
+                    && !in_package
+                    && path.extension().is_some() =>
+            {
+                self.make.push(path.to_path_buf());
             }
             _ => {}
+        }
+    }
+
+    /// Makes the files that are not there yet, each for this user alone, and grants them.
+    pub(crate) fn make(&mut self) {
+        for path in std::mem::take(&mut self.make) {
+            // `create_new` follows no link and takes no file that came in between.
+            let made = OpenOptions::new()
+                .write(true)
+                .create_new(true)
+                .mode(0o600)
+                .open(&path);
+            match made {
+                Ok(_) => self.write.push(path),
+                Err(error) => tracing::info!(
+                    "[plugin] {} is not granted: it cannot be made: {error}",
+                    path.display()
+                ),
+            }
         }
     }
 }
@@ -135,14 +173,26 @@ fn passes(name: &OsStr, value: &OsStr) -> bool {
         && !looks_like_a_key(value)
 }
 
-/// Long, of letters and digits without a break: nobody types that, and few settings look so.
+/// A login or a key inside a value, or one that is nothing else: long, of letters and digits, without a break. Nobody types
+/// that, and few settings look so.
 fn looks_like_a_key(value: &str) -> bool {
-    value.len() >= 20
+    let lower = value.to_ascii_lowercase();
+    let named = ["key=", "password=", "pwd=", "token=", "secret="]
+        .iter()
+        .any(|word| lower.contains(word));
+    let login = value.split_once(':').is_some_and(|(_, rest)| {
+        rest.split(['/', ' '])
+            .next()
+            .is_some_and(|host| host.contains('@'))
+    });
+    let blob = value.len() >= 20
+        && !value.starts_with('/')
         && value
             .bytes()
-            .all(|b| b.is_ascii_alphanumeric() || b"-_+=.".contains(&b))
+            .all(|b| b.is_ascii_alphanumeric() || b"-_+=./".contains(&b))
         && value.bytes().any(|b| b.is_ascii_digit())
-        && value.bytes().any(|b| b.is_ascii_alphabetic())
+        && value.bytes().any(|b| b.is_ascii_alphabetic());
+    named || login || blob
 }
 
 fn names_a_file(name: &OsStr) -> bool {
@@ -167,11 +217,6 @@ fn is_open_place(path: &Path, home: Option<&Path>) -> bool {
         && !of_home
         && !path.file_name().is_some_and(hidden)
         && !SYSTEM.iter().any(|root| path.starts_with(root))
-}
-
-/// A folder that many things share is too much for one file's sake.
-fn is_narrow(folder: &Path, home: Option<&Path>) -> bool {
-    folder.components().count() > 2 && Some(folder) != home && folder != std::env::temp_dir()
 }
 
 #[cfg(test)]
@@ -227,6 +272,8 @@ mod tests {
         ] {
             std::fs::write(base.join(file), "").unwrap();
         }
+        std::os::unix::fs::symlink(base.join(".ssh/key"), base.join("out/link.txt")).unwrap();
+        std::os::unix::fs::symlink(base.join(".ssh"), base.join("linked")).unwrap();
         let runs = std::fs::Permissions::from_mode(0o755);
         std::fs::set_permissions(base.join("out/tool"), runs).unwrap();
         let var = |name: &str, path: &str| (OsString::from(name), base.join(path).into_os_string());
@@ -238,21 +285,28 @@ mod tests {
             var("D", ".work/new.txt"),
             var("E", "home/notes/new.txt"),
             // None of these: keys, what hides in the home folder, folders, programs, what steers another program, the
-            // system's own, folders that everybody shares.
+            // system's own, links, and folders on which links lie.
             var("F", ".ssh/key"),
             var("G", "home/.acme/state"),
             var("H", "out"),
             var("I", "out/tool"),
             var("GIT_CONFIG_GLOBAL", "out/there.txt"),
             ("J".into(), "/etc/passwd".into()),
-            ("K".into(), "/new-at-the-root".into()),
-            (
-                "L".into(),
-                std::env::temp_dir().join("new-in-tmp").into_os_string(),
-            ),
+            var("K", "out/missing-folder"),
+            var("L", "out/link.txt"),
+            var("M", "linked/new.txt"),
         ]);
-        let written = ["out/there.txt", "out", ".work", "home/notes"].map(|path| base.join(path));
-        assert_eq!(grants.write, written);
+        assert_eq!(grants.write, [base.join("out/there.txt")]);
+        let made =
+            ["out/new.txt", ".work/new.txt", "home/notes/new.txt"].map(|path| base.join(path));
+        assert_eq!(grants.make, made);
+        let mut grants = grants;
+        grants.make();
+        assert!(
+            made.iter()
+                .all(|path| path.is_file() && grants.write.contains(path)),
+            "{grants:?}"
+        );
         assert_eq!(grants.packages, [base.join("pkg/node_modules/acme/dist")]);
     }
 }

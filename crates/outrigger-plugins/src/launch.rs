@@ -132,11 +132,16 @@ impl Launch {
             ))
         })?;
         let extra: Vec<&str> = self.settings.env.iter().map(String::as_str).collect();
+        let mut grants = self.grants();
+        if self.settings.sandbox {
+            grants.make();
+        }
         let Grants {
             variables,
             packages,
             write,
-        } = self.grants();
+            ..
+        } = grants;
         let mut env = env::allow_list(&extra);
         env.retain(|(name, _)| !name.as_encoded_bytes().starts_with(b"XDG_"));
         // Of two variables of one name the later one counts: what leads into the private folder comes last.

@@ -134,12 +134,59 @@ pub(crate) fn is_used_by(plugin: &ResolvedPlugin) -> bool {
     let Ok(source) = std::fs::read_to_string(&plugin.file) else {
         return true;
     };
-    let speaks_of = ["client", "@opencode-ai/", "zod", "fetch", "serverUrl"];
-    let goes_on_in = ["\"./", "'./", "`./", "\"../", "'../", "`../"];
-    speaks_of
-        .iter()
-        .chain(&goes_on_in)
-        .any(|word| source.contains(word))
+    let speaks_of = ["client", "zod", "fetch", "serverUrl"];
+    speaks_of.iter().any(|word| source.contains(word))
+        || imports(&source).any(|name| !is_builtin(name))
+}
+
+/// The modules that a source names, as far as that can be seen without parsing it.
+fn imports(source: &str) -> impl Iterator<Item = &str> {
+    let starts = ["from", "import", "import(", "require("];
+    starts.into_iter().flat_map(move |start| {
+        source.match_indices(start).filter_map(move |(at, _)| {
+            let rest = source.get(at + start.len()..)?.trim_start();
+            let quote = rest
+                .chars()
+                .next()
+                .filter(|c| matches!(c, '"' | '\'' | '`'))?;
+            rest.get(1..)?.split(quote).next()
+        })
+    })
+}
+
+/// Modules that come with the runtime.
+fn is_builtin(name: &str) -> bool {
+    const NAMES: [&str; 26] = [
+        "assert",
+        "async_hooks",
+        "buffer",
+        "bun",
+        "child_process",
+        "crypto",
+        "dns",
+        "events",
+        "fs",
+        "http",
+        "https",
+        "module",
+        "net",
+        "os",
+        "path",
+        "perf_hooks",
+        "process",
+        "querystring",
+        "readline",
+        "stream",
+        "string_decoder",
+        "timers",
+        "tls",
+        "url",
+        "util",
+        "zlib",
+    ];
+    name.starts_with("node:")
+        || name.starts_with("bun:")
+        || NAMES.contains(&name.split('/').next().unwrap_or(name))
 }
 
 #[cfg(test)]
@@ -193,6 +240,13 @@ mod tests {
             ("export const A = async ({ client }) => ({})", true, true),
             ("import { tool } from '@opencode-ai/plugin'", true, true),
             ("import { help } from './help.js'", true, true),
+            ("export { A } from \"acme-plug\"", true, true),
+            ("const a = require('/abs/a.js')", true, true),
+            (
+                "import fs from 'node:fs'\nimport path from \"path\"\nimport 'fs/promises'\nexport const A = async () => ({})",
+                true,
+                false,
+            ),
             ("export const A = async () => ({})", false, true),
         ] {
             let file = dir.path().join("plugin.js");

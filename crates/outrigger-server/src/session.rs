@@ -225,7 +225,7 @@ async fn command(
         ..PromptInput::default()
     };
     let outcome = agent
-        .command(&id, &body.command, &body.arguments, prompt)
+        .command_impatiently(&id, &body.command, &body.arguments, prompt)
         .await?;
     last_message(&agent, &id, outcome)
 }
