@@ -99,32 +99,6 @@ impl ToolRuntime {
         self.find(name).map(|e| e.tool.spec().clone())
     }
 
-    /// Where a call goes that the model made: a name in the wrong case is put right, and one that is not on offer becomes a call of
-    /// `invalid`, which tells the model so (as in the reference). `offered` are the names on offer.
-    #[must_use]
-    pub fn route(&self, mut call: ToolCall, offered: &[String]) -> ToolCall {
-        if offered.contains(&call.tool) || call.tool == "invalid" {
-            return call;
-        }
-        let lower = call.tool.to_lowercase();
-        if offered.contains(&lower) {
-            call.tool = lower;
-            return call;
-        }
-        let mut available = offered.to_vec();
-        if !available.iter().any(|name| name == "invalid") {
-            available.push("invalid".to_owned());
-        }
-        available.sort();
-        let error = ToolError::NotFound {
-            tool: call.tool.clone(),
-            available,
-        };
-        call.input = json!({"tool": call.tool, "error": error.to_string()});
-        call.tool = "invalid".to_owned();
-        call
-    }
-
     /// Runs a call: look up, validate, hooks `tool.before_call`, validate again, permission questions, started, run under deadline
     /// and cancellation, output limits, hooks `tool.after_result`. The context is that of this call; its `call` is replaced.
     pub async fn execute(&self, call: ToolCall, ctx: ToolContext) -> Executed {

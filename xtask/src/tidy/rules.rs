@@ -137,7 +137,7 @@ pub(super) fn machine_paths(repo: &Repo) -> Vec<String> {
     found
 }
 
-/// Whether the line has the folder as an absolute path, not as the end of another one (`{root}/work/main`).
+/// Whether the line has the folder as an absolute path, not as the end of another one (as in `{root}/work/sub`).
 fn names(line: &str, folder: &str) -> bool {
     line.match_indices(folder).any(|(at, _)| {
         let before = line.get(..at).and_then(|text| text.chars().next_back());

@@ -501,15 +501,11 @@ async fn a_plugins_tool_takes_the_place_of_ours() {
 }
 
 #[tokio::test]
-async fn calls_that_name_no_tool_go_to_invalid() {
+async fn invalid_tells_the_model_what_was_wrong_with_its_call() {
     let room = Room::new();
-    let offered: Vec<String> = ["bash", "read"].map(String::from).to_vec();
-    let call = room.runtime.route(room.call("READ", json!({})), &offered);
-    assert_eq!(call.tool, "read");
-    let call = room
-        .runtime
-        .route(room.call("nosuch", json!({"a": 1})), &offered);
-    assert_eq!(call.tool, "invalid");
+    let error =
+        "Model tried to call unavailable tool 'nosuch'. Available tools: bash, invalid, read.";
+    let call = room.call("invalid", json!({"tool": "nosuch", "error": error}));
     let ctx = room.context(&call);
     let done = room.runtime.execute(call, ctx).await;
     let ToolOutcome::Completed { output, .. } = done.outcome else {
