@@ -307,6 +307,7 @@ impl Driver {
                 session_id: &self.session_id,
                 turn: &self.turn_id,
                 begin: state.begin(),
+                user: &state.user().id,
             };
             observer.input(&input, call.as_ref());
             observer.effects(&effects);

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use outrigger_protocol::event::Event;
-use outrigger_protocol::id::{SessionId, TurnId};
+use outrigger_protocol::id::{MessageId, SessionId, TurnId};
 use outrigger_protocol::message::{AssistantMessage, MessageInfo};
 use outrigger_protocol::tool::ToolOutcome;
 use outrigger_protocol::turn::{Begin, Effect, HookPayload, Input, ModelSignal, TurnOutcome};
@@ -17,6 +17,8 @@ pub(crate) struct Observer<'a> {
     pub(crate) session_id: &'a SessionId,
     pub(crate) turn: &'a TurnId,
     pub(crate) begin: &'a Begin,
+    /// The message that began the turn.
+    pub(crate) user: &'a MessageId,
 }
 
 impl Observer<'_> {
@@ -27,6 +29,15 @@ impl Observer<'_> {
         call: Option<&outrigger_protocol::message::ToolPart>,
     ) {
         match input {
+            Input::Model {
+                signal: ModelSignal::Finished { reason, usage },
+                ..
+            } => {
+                let about = json!({
+                    "sessionID": self.session_id, "agent": self.begin.agent, "model": self.begin.model, "reason": reason, "usage": usage,
+                });
+                self.tell("llm.after_response", about, json!({}));
+            }
             Input::Model {
                 signal: ModelSignal::Failed { error },
                 ..
@@ -67,6 +78,13 @@ impl Observer<'_> {
                         self.completed(message);
                     }
                 }
+                Effect::Publish {
+                    event: Event::SessionError { error, .. },
+                } => {
+                    let about = json!({ "sessionID": self.session_id, "error": error });
+                    self.tell("session.on_error", about, json!({}));
+                }
+                Effect::PrepareTools { step, .. } => self.step_begins(*step),
                 Effect::Finish {
                     outcome: TurnOutcome::Failed { error },
                 } => {
@@ -81,8 +99,28 @@ impl Observer<'_> {
         }
     }
 
+    fn step_begins(&self, step: u32) {
+        let mut about = json!({ "sessionID": self.session_id, "agent": self.begin.agent, "model": self.begin.model });
+        if step == 1 {
+            let mut about = about.clone();
+            if let Some(fields) = about.as_object_mut() {
+                fields.insert("messageID".into(), json!(self.user));
+            }
+            self.tell("run.after_start", about, json!({}));
+        }
+        if let Some(fields) = about.as_object_mut() {
+            fields.insert("step".into(), json!(step));
+        }
+        self.tell("execute.before_step", about, json!({}));
+    }
+
     /// The machine completes a message once, with every part of it in its final state (A4).
     fn completed(&self, message: &AssistantMessage) {
+        let step = json!({
+            "sessionID": self.session_id, "agent": message.agent, "model": self.begin.model, "messageID": message.id,
+            "finish": message.finish,
+        });
+        self.tell("execute.after_step", step, json!({}));
         if !self
             .inner
             .plugins

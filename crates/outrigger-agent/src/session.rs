@@ -8,7 +8,8 @@ use outrigger_protocol::id::SessionId;
 use outrigger_protocol::message::Tokens;
 use outrigger_protocol::permission::Rule;
 use outrigger_protocol::session::{Session, SessionModel, SessionTime};
-use outrigger_protocol::turn::SessionPatch;
+use outrigger_protocol::turn::{HookPayload, SessionPatch};
+use serde_json::{Value, json};
 
 use outrigger_protocol::log::LogRecord;
 use outrigger_store::Store;
@@ -72,6 +73,8 @@ impl Agent {
     /// # Errors
     /// Those of the store.
     pub async fn create_session(&self, new: NewSession) -> Result<Session, AgentError> {
+        let about = json!({ "parentID": new.parent, "title": new.title });
+        self.tell_before("session.before_create", about).await;
         let at = now();
         let stamp = jiff::Timestamp::from_millisecond(i64::try_from(at).unwrap_or(0))
             .map(|t| t.strftime("%Y-%m-%dT%H:%M:%S%.3fZ").to_string())
@@ -146,12 +149,27 @@ impl Agent {
         self.inner.commit(Vec::new(), events).await
     }
 
+    /// Tells plugins of what is about to happen; they cannot change it.
+    async fn tell_before(&self, point: &'static str, input: Value) {
+        if self.inner.plugins.pipeline().has(point) {
+            let payload = HookPayload {
+                input,
+                output: json!({}),
+            };
+            self.inner
+                .run_hooks(point, vec![payload], None, None, None)
+                .await;
+        }
+    }
+
     /// Copies a session with its messages (up to the whole of it) into a new one.
     ///
     /// # Errors
     /// [`AgentError::NoSession`] and those of the store.
     pub async fn fork_session(&self, id: &SessionId) -> Result<Session, AgentError> {
         let origin = self.session(id)?;
+        self.tell_before("session.before_fork", json!({ "sessionID": id }))
+            .await;
         let messages = self.inner.store.messages(id)?;
         let title = format!("{} (fork)", origin.title);
         let fork = self

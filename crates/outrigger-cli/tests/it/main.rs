@@ -23,6 +23,7 @@ mod interrupt;
 mod npm;
 mod output;
 mod permission;
+mod points;
 mod question;
 mod resumed;
 mod run_options;
