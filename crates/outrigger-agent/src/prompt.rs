@@ -16,6 +16,7 @@ use serde_json::{Value, json};
 use crate::agents::AgentInfo;
 use crate::ask::Asker;
 use crate::command;
+use crate::compact::ask::Compact;
 use crate::error::AgentError;
 use crate::ids;
 use crate::inner::Agent;
@@ -221,6 +222,12 @@ impl Agent {
         mut prompt: PromptInput,
         plugin_waits: bool,
     ) -> Result<TurnOutcome, AgentError> {
+        if self.is_compact(name) {
+            let model = prompt.model;
+            return self
+                .compact(session_id, Compact { model, auto: false })
+                .await;
+        }
         let info = self
             .inner
             .commands
@@ -391,6 +398,8 @@ impl Agent {
             max_steps: agent.steps.or(settings).unwrap_or(MOST_STEPS),
             used_calls,
             prices: [cost.input, cost.output, cost.cache.read, cost.cache.write],
+            compact: None,
+            auto_compact: self.inner.auto_compact(&resolved.model, history),
         })
     }
 

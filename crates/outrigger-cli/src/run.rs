@@ -154,6 +154,7 @@ fn check(
     model: Option<&ModelRef>,
 ) -> Result<(), AgentError> {
     let command = match &args.command {
+        Some(name) if agent.is_compact(name) => None,
         Some(name) => Some(
             agent
                 .commands()

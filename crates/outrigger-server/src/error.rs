@@ -33,9 +33,10 @@ impl From<AgentError> for ApiError {
     fn from(error: AgentError) -> Self {
         let status = match &error {
             AgentError::NoSession(_) => return Self::missing(error.to_string()),
-            AgentError::NoAgent { .. } | AgentError::NoCommand { .. } | AgentError::Model(_) => {
-                StatusCode::BAD_REQUEST
-            }
+            AgentError::NoAgent { .. }
+            | AgentError::NoCommand { .. }
+            | AgentError::NothingToCompact(_)
+            | AgentError::Model(_) => StatusCode::BAD_REQUEST,
             AgentError::Busy(_) | AgentError::WaitsForItself(_) => StatusCode::CONFLICT,
             _ => StatusCode::INTERNAL_SERVER_ERROR,
         };

@@ -14,6 +14,7 @@ mod bad_model;
 mod bad_plugins;
 mod cancel;
 mod commands;
+mod compact;
 mod crash;
 mod demo;
 mod files;
