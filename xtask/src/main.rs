@@ -3,6 +3,7 @@
 
 mod bench;
 mod ci;
+mod clients;
 mod generate;
 mod parity;
 mod setup;
@@ -24,6 +25,10 @@ cargo xtask NAME [options]
                              runs the scenarios of tests/parity with the release binary and holds them against the
                              committed recordings; --reference: against a fresh run of the reference program, with
                              both hook sequences side by side; --side-by-side NAMES prints them for some scenarios
+  clients [--reference] [--record] [--bin PATH] [-v]
+                             calls every method of OpenCode's published client against our server and holds the answers
+                             against the committed recording; --reference: against a fresh run of the reference;
+                             --record: makes the recording anew
   bench turn [--runs N] [--home prepared|empty] [--bin PATH] [--check] [--json FILE]
                              one turn with one tool call, ours and the reference: time, CPU, memory
 
@@ -76,6 +81,7 @@ fn run(arguments: &[String]) -> Result {
         "tidy" => tidy::run(rest),
         "parity" => parity::run(rest),
         "bench" => bench::run(rest),
+        "clients" => clients::run(rest),
         "help" | "--help" | "-h" => {
             print!("{HELP}");
             Ok(())
