@@ -6,6 +6,7 @@
 
 pub mod agents;
 mod ask;
+mod auth;
 mod boot;
 mod bridge;
 mod bus;

@@ -1,7 +1,5 @@
 //! Routes that belong to no session.
 
-use std::collections::BTreeMap;
-
 use axum::extract::{Path, State};
 use axum::routing::{get, post};
 use axum::{Json, Router};
@@ -21,8 +19,6 @@ pub(crate) fn general() -> Router<Agent> {
         .route("/agent", get(agents))
         .route("/command", get(commands))
         .route("/skill", get(skills))
-        .route("/provider", get(providers))
-        .route("/config/providers", get(configured_providers))
         .route("/project", get(projects))
         .route("/project/current", get(project))
         .route("/path", get(path))
@@ -87,24 +83,6 @@ async fn skills(State(agent): State<Agent>) -> Json<Value> {
         json!({ "name": skill.name, "description": skill.description, "location": skill.location, "content": skill.content })
     });
     Json(list.collect())
-}
-
-async fn providers(State(agent): State<Agent>) -> Json<Value> {
-    let all = agent.models().providers();
-    let connected: Vec<&str> = all.iter().map(|p| p.id.as_str()).collect();
-    Json(json!({ "all": all, "default": defaults(&agent), "connected": connected }))
-}
-
-async fn configured_providers(State(agent): State<Agent>) -> Json<Value> {
-    Json(json!({ "providers": agent.models().providers(), "default": defaults(&agent) }))
-}
-
-fn defaults(agent: &Agent) -> BTreeMap<String, String> {
-    let providers = agent.models().providers();
-    providers
-        .iter()
-        .filter_map(|p| Some((p.id.clone(), p.models.keys().next()?.clone())))
-        .collect()
 }
 
 async fn project(State(agent): State<Agent>) -> Json<Value> {

@@ -9,6 +9,7 @@
 )]
 
 mod attach;
+mod auth;
 mod bad_config;
 mod bad_model;
 mod bad_plugins;
