@@ -244,6 +244,7 @@ impl Agent {
             artifacts,
             answering: boot.answering,
             questions: Questions::default(),
+            user_questions: crate::question::UserQuestions::default(),
             approvals: Mutex::default(),
             told_instructions: Mutex::default(),
             sessions: Sessions::default(),

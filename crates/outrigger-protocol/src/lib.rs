@@ -16,6 +16,7 @@ pub mod merged;
 pub mod message;
 pub mod model;
 pub mod permission;
+pub mod question;
 pub mod rpc;
 pub mod session;
 pub mod tool;

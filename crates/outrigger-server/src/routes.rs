@@ -1,12 +1,12 @@
 //! Routes that belong to no session.
 
-use axum::extract::{Path, State};
+use std::collections::BTreeMap;
+
+use axum::extract::State;
 use axum::routing::{get, post};
 use axum::{Json, Router};
 use outrigger_agent::Agent;
 use outrigger_protocol::event::{CustomEvent, Event};
-use outrigger_protocol::id::PermissionId;
-use outrigger_protocol::permission::Reply;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -25,8 +25,6 @@ pub(crate) fn general() -> Router<Agent> {
         .route("/log", post(log))
         .route("/tui/show-toast", post(toast))
         .route("/experimental/tool/ids", get(tool_ids))
-        .route("/permission", get(questions))
-        .route("/permission/{id}/reply", post(reply))
 }
 
 async fn health() -> Json<Value> {
@@ -154,27 +152,4 @@ async fn toast(
 
 async fn tool_ids(State(agent): State<Agent>) -> Json<Vec<String>> {
     Json(agent.tool_names())
-}
-
-async fn questions(State(agent): State<Agent>) -> Json<Value> {
-    Json(json!(agent.questions()))
-}
-
-#[derive(Deserialize)]
-struct ReplyBody {
-    reply: Reply,
-}
-
-async fn reply(
-    State(agent): State<Agent>,
-    Path(id): Path<String>,
-    Json(body): Json<ReplyBody>,
-) -> Result<Json<bool>, ApiError> {
-    if agent.answer(&PermissionId(id.clone()), body.reply) {
-        Ok(Json(true))
-    } else {
-        Err(ApiError::missing(format!(
-            "no permission request `{id}` waits for an answer"
-        )))
-    }
 }
