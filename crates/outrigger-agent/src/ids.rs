@@ -47,6 +47,11 @@ pub(crate) fn message() -> MessageId {
 pub(crate) fn permission() -> PermissionId {
     make(IdMaker::permission)
 }
+/// A name of two words for what has none.
+#[must_use]
+pub fn name() -> String {
+    crate::session::slug(seed())
+}
 /// A seed for a turn's own identifiers.
 pub(crate) fn seed() -> u64 {
     make(|ids, _| ids.seed())
