@@ -184,6 +184,18 @@ pub(crate) enum SessionCommand {
 /// `outrigger plugin`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum PluginCommand {
+    /// Show which plugin uses which hook, tool, event and client method
+    Matrix {
+        /// As comma-separated values
+        #[arg(long, conflicts_with = "json")]
+        csv: bool,
+        /// As JSON
+        #[arg(long)]
+        json: bool,
+        /// Only what the plugins declare and name, not what they did here
+        #[arg(long)]
+        declared: bool,
+    },
     /// Load the plugins and say how far each came, and why not further
     List {
         /// As JSON
