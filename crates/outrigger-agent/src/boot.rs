@@ -192,6 +192,7 @@ impl Agent {
         let spawner = spawner(&boot.folders)?;
         let bridge = Arc::new(Bridge::default());
         let project = place.project(&spawner, &store, now()).await;
+        let project = crate::projects::remember(&store, project).await;
         let mcp = crate::mcp::start(&boot, &config, &place, &spawner);
         let plugins = Plugins::load(plugin_options(
             &boot, &config, &place, &project, &spawner, &bridge,

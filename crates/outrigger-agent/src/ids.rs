@@ -57,6 +57,11 @@ pub(crate) fn question() -> QuestionId {
 pub(crate) fn part() -> PartId {
     make(IdMaker::part)
 }
+/// A name of two words for what has none.
+#[must_use]
+pub fn name() -> String {
+    crate::session::slug(seed())
+}
 /// A seed for a turn's own identifiers.
 pub(crate) fn seed() -> u64 {
     make(|ids, _| ids.seed())

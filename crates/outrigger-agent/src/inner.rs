@@ -223,6 +223,11 @@ impl Agent {
     pub fn store(&self) -> &Store {
         &self.inner.store
     }
+    /// What a tool says to models: name, description, schema of its parameters.
+    #[must_use]
+    pub fn tool_specs(&self) -> Vec<outrigger_protocol::tool::ToolSpec> {
+        self.inner.runtime.specs()
+    }
     /// Models and providers.
     #[must_use]
     pub fn models(&self) -> &Models {

@@ -34,9 +34,38 @@ pub(crate) fn routes() -> Router<Agent> {
         .route("/session/{id}/abort", post(abort))
 }
 
-async fn list(State(agent): State<Agent>) -> Answer<Vec<Session>> {
+/// Which sessions of the project are wanted. `directory` says which agent is asked, and that only its folder counts.
+#[derive(Deserialize)]
+struct Wanted {
+    directory: Option<String>,
+    scope: Option<ListScope>,
+    path: Option<String>,
+    roots: Option<bool>,
+    start: Option<f64>,
+    search: Option<String>,
+    limit: Option<usize>,
+}
+
+#[derive(Clone, Copy, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum ListScope {
+    Project,
+}
+
+/// Sessions that are listed where nothing is said.
+const PAGE: usize = 100;
+
+async fn list(State(agent): State<Agent>, Query(wanted): Query<Wanted>) -> Answer<Vec<Session>> {
+    let path = wanted.path;
+    let own_folder = wanted.directory.is_some() && wanted.scope.is_none() && path.is_none();
     let filter = SessionFilter {
         project: Some(agent.project().id.clone()),
+        directory: own_folder.then(|| agent.place().directory.to_string_lossy().into_owned()),
+        path: path.filter(|path| !path.is_empty()),
+        roots_only: wanted.roots == Some(true),
+        since: crate::experimental::millis(wanted.start),
+        search: wanted.search,
+        limit: Some(wanted.limit.unwrap_or(PAGE)),
         ..SessionFilter::default()
     };
     Ok(Json(agent.store().sessions(&filter)?))

@@ -9,6 +9,13 @@
 #[expect(dead_code, reason = "shared with the tests of the command")]
 mod mock;
 
+mod experimental;
+mod file;
 mod harness;
+mod lists;
+mod project;
 mod question;
 mod session_edit;
+mod support;
+mod tui;
+mod vcs;
