@@ -7,6 +7,7 @@ mod error;
 mod in_process;
 mod routes;
 mod session;
+mod v2;
 
 use axum::Router;
 use outrigger_agent::Agent;
@@ -17,6 +18,7 @@ pub use in_process::serve_plugins;
 pub fn router(agent: Agent) -> Router {
     routes::general()
         .merge(session::routes())
+        .merge(v2::routes())
         .fallback(error::not_found)
         .with_state(agent)
 }
