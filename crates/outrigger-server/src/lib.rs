@@ -18,6 +18,7 @@ mod session_edit;
 mod sync;
 mod tui;
 mod vcs;
+mod v2;
 
 use axum::Router;
 use outrigger_agent::Agent;
@@ -38,6 +39,7 @@ pub fn router(agent: Agent) -> Router {
         .merge(tui::routes())
         .merge(experimental::routes())
         .merge(sync::routes())
+        .merge(v2::routes())
         .fallback(error::not_found)
         .method_not_allowed_fallback(error::not_found)
         .layer(axum::middleware::map_response(reject::typed))
