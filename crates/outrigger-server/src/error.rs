@@ -27,6 +27,12 @@ impl ApiError {
             error: NamedError::new("NotFoundError", message),
         }
     }
+    pub(crate) fn unsupported(message: impl Into<String>) -> Self {
+        Self {
+            status: StatusCode::NOT_IMPLEMENTED,
+            error: NamedError::new("NotSupportedError", message),
+        }
+    }
 }
 
 impl From<AgentError> for ApiError {

@@ -33,7 +33,7 @@ pub(crate) fn general() -> Router<Agent> {
         .route("/permission/{id}/reply", post(reply))
 }
 
-async fn health() -> Json<Value> {
+pub(crate) async fn health() -> Json<Value> {
     Json(json!({ "healthy": true, "version": env!("CARGO_PKG_VERSION") }))
 }
 
