@@ -6,12 +6,24 @@
 
 mod dispatch;
 mod error;
+mod experimental;
+mod file;
 mod hub;
 mod in_process;
 mod listen;
+mod permission;
+mod project;
+mod provider;
+mod question;
+mod reject;
 mod routes;
 mod session;
+mod session_edit;
 mod stream;
+mod sync;
+mod tui;
+mod v2;
+mod vcs;
 
 use axum::Router;
 use axum::extract::DefaultBodyLimit;
@@ -19,14 +31,27 @@ use outrigger_agent::Agent;
 
 pub use dispatch::serve_router;
 pub use hub::{Hub, MakeBoot};
-pub use listen::{Listening, USUAL_PORT, listen};
 pub use in_process::serve_plugins;
+pub use listen::{Listening, USUAL_PORT, listen};
 
 /// Every route, over this agent.
 pub fn router(agent: Agent) -> Router {
     routes::general()
         .merge(session::routes())
+        .merge(provider::routes())
+        .merge(session_edit::routes())
+        .merge(permission::routes())
+        .merge(question::routes())
+        .merge(file::routes())
+        .merge(vcs::routes())
+        .merge(project::routes())
+        .merge(tui::routes())
+        .merge(experimental::routes())
+        .merge(sync::routes())
+        .merge(v2::routes())
         .fallback(error::not_found)
+        .method_not_allowed_fallback(error::not_found)
+        .layer(axum::middleware::map_response(reject::typed))
         .layer(DefaultBodyLimit::max(dispatch::MOST_BYTES))
         .with_state(agent)
 }
