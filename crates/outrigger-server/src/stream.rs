@@ -168,7 +168,7 @@ fn stream(feed: Feed) -> impl Stream<Item = Result<Bytes, Infallible>> {
         let value = feed.next().await?;
         // A JSON text has no line breaks.
         Some((
-            Ok(Bytes::from(format!("event: message\ndata: {value}\n\n"))),
+            Ok(Bytes::from(format!("data: {value}\n\n"))),
             feed,
         ))
     })

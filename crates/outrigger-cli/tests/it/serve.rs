@@ -100,6 +100,8 @@ fn a_bad_configuration_is_an_answer_and_can_be_mended() {
             .contains("opencode.json"),
         "{refused}"
     );
+    let health = server.get("/global/health");
+    assert_eq!(health.header("content-type"), Some("application/json"));
     assert_eq!(server.get("/global/health").json(200)["healthy"], true);
     world.file("opencode.json", &good);
     assert_eq!(server.get("/config").json(200)["model"], "mock/m1");

@@ -88,10 +88,6 @@ pub(crate) fn free_port() -> String {
 }
 
 impl Server {
-    pub(crate) fn url(&self) -> String {
-        format!("http://{}", self.address)
-    }
-
     #[track_caller]
     pub(crate) fn get(&self, path: &str) -> Answer {
         self.send("GET", path, &[], None)
