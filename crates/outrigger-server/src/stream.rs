@@ -167,9 +167,6 @@ fn stream(feed: Feed) -> impl Stream<Item = Result<Bytes, Infallible>> {
     futures_util::stream::unfold(feed, |mut feed| async move {
         let value = feed.next().await?;
         // A JSON text has no line breaks.
-        Some((
-            Ok(Bytes::from(format!("data: {value}\n\n"))),
-            feed,
-        ))
+        Some((Ok(Bytes::from(format!("data: {value}\n\n"))), feed))
     })
 }
