@@ -29,5 +29,6 @@ mod points;
 mod question;
 mod resumed;
 mod run_options;
+mod serve;
 mod store;
 mod support;
