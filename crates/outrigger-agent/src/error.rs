@@ -17,6 +17,9 @@ pub enum AgentError {
     /// The model cannot be used.
     #[error(transparent)]
     Model(#[from] outrigger_models::ModelError),
+    /// An MCP server.
+    #[error(transparent)]
+    Mcp(#[from] outrigger_mcp::McpError),
     /// There is no such session.
     #[error("there is no session `{0}`")]
     NoSession(String),
@@ -91,6 +94,7 @@ impl AgentError {
             Self::Store(e) => e.code(),
             Self::Sandbox(e) => e.code(),
             Self::Model(e) => e.code(),
+            Self::Mcp(e) => e.code(),
             Self::NoSession(_) => "agent.no_session",
             Self::NoAgent { .. } => "agent.no_agent",
             Self::NoCommand { .. } => "agent.no_command",
@@ -112,6 +116,7 @@ impl AgentError {
             Self::Store(e) => e.hint(),
             Self::Sandbox(e) => e.hint(),
             Self::Model(e) => e.hint(),
+            Self::Mcp(e) => e.hint(),
             Self::NoSession(_) => {
                 Some("`outrigger session list` shows the sessions of this project".into())
             }

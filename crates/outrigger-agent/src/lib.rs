@@ -38,7 +38,10 @@ pub use boot::{Adjust, Boot, Folders, setup_plugins};
 pub use bus::Bus;
 pub use error::AgentError;
 pub use inner::{Agent, CommandInfo, SdkService};
-pub use mcp::McpStatus;
+pub use mcp::{
+    AuthStart, AuthState, McpError, McpPrompt, McpState, McpStatus, TokenStore,
+    tokens as mcp_tokens,
+};
 pub use project::Place;
 pub use prompt::Attachment;
 pub use replay::{Replayed, replay};

@@ -8,6 +8,7 @@ mod doctor;
 mod follow;
 mod input;
 mod interrupt;
+mod mcp;
 mod paint;
 mod plugin;
 mod progress;
@@ -80,6 +81,7 @@ async fn dispatch(cli: Cli) -> Result<u8, Failure> {
         }
         Command::Session(command) => session::session(&global, command).await,
         Command::Plugin(command) => plugin::plugin(&global, command).await,
+        Command::Mcp(command) => mcp::mcp(&global, command).await,
         Command::Config(command) => config::config(&global, command),
         Command::Doctor => doctor::doctor(&global).await,
         Command::Completions { shell } => {

@@ -5,6 +5,7 @@
 
 mod error;
 mod in_process;
+mod mcp;
 mod routes;
 mod session;
 
@@ -17,6 +18,7 @@ pub use in_process::serve_plugins;
 pub fn router(agent: Agent) -> Router {
     routes::general()
         .merge(session::routes())
+        .merge(mcp::routes())
         .fallback(error::not_found)
         .with_state(agent)
 }

@@ -63,23 +63,37 @@ async fn agents(State(agent): State<Agent>) -> Json<Value> {
 }
 
 async fn commands(State(agent): State<Agent>) -> Json<Value> {
-    let list = agent.commands().values().map(|command| {
-        let mut out = json!({ "name": command.name, "template": command.template, "hints": [] });
-        let optional = [
-            ("description", &command.description),
-            ("agent", &command.agent),
-            ("model", &command.model),
-        ];
-        if let Some(fields) = out.as_object_mut() {
-            fields.extend(
-                optional
-                    .into_iter()
-                    .filter_map(|(k, v)| Some((k.to_owned(), json!(v.as_ref()?)))),
-            );
+    let mut list: Vec<Value> = agent.commands().values().map(configured_command).collect();
+    list.extend(agent.mcp_prompts().await.iter().map(|prompt| {
+        let hints: Vec<String> = (1..=prompt.arguments.len())
+            .map(|n| format!("${n}"))
+            .collect();
+        // Its text is asked for when it is used.
+        let mut out =
+            json!({ "name": prompt.name, "source": "mcp", "template": "", "hints": hints });
+        if let Some(description) = &prompt.description {
+            out["description"] = json!(description);
         }
         out
-    });
-    Json(list.collect())
+    }));
+    Json(Value::Array(list))
+}
+
+fn configured_command(command: &outrigger_agent::CommandInfo) -> Value {
+    let mut out = json!({ "name": command.name, "source": "command", "template": command.template, "hints": [] });
+    let optional = [
+        ("description", &command.description),
+        ("agent", &command.agent),
+        ("model", &command.model),
+    ];
+    if let Some(fields) = out.as_object_mut() {
+        fields.extend(
+            optional
+                .into_iter()
+                .filter_map(|(k, v)| Some((k.to_owned(), json!(v.as_ref()?)))),
+        );
+    }
+    out
 }
 
 async fn skills(State(agent): State<Agent>) -> Json<Value> {

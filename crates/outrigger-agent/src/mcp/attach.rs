@@ -16,7 +16,9 @@ impl Agent {
         let mut parts = Vec::with_capacity(prompt.parts.len());
         for part in std::mem::take(&mut prompt.parts) {
             match resource(&part) {
-                Some((server, uri, name)) => parts.extend(self.attached(&server, &uri, &name).await),
+                Some((server, uri, name)) => {
+                    parts.extend(self.attached(&server, &uri, &name).await)
+                }
                 None => parts.push(part),
             }
         }
@@ -37,7 +39,9 @@ impl Agent {
                 Piece::Text { text, .. } => parts.push(told(text)),
                 Piece::Left(note) => parts.push(told(note)),
                 Piece::File { uri, mime, url } => {
-                    parts.push(told(format!("[Binary MCP resource attached: {uri} ({mime})]")));
+                    parts.push(told(format!(
+                        "[Binary MCP resource attached: {uri} ({mime})]"
+                    )));
                     let file = json!({"mime": mime, "filename": uri, "url": url});
                     parts.push(PartInput {
                         id: None,

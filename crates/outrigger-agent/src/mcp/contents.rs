@@ -46,7 +46,9 @@ pub(super) fn pieces(answer: &Value, asked: &str) -> Vec<Piece> {
 fn piece(content: &Value, asked: &str) -> Piece {
     let text = |key: &str| content[key].as_str();
     let uri = text("uri").unwrap_or(asked).to_owned();
-    let mime = text("mimeType").unwrap_or("application/octet-stream").to_owned();
+    let mime = text("mimeType")
+        .unwrap_or("application/octet-stream")
+        .to_owned();
     if let Some(text) = text("text") {
         return Piece::Text {
             uri,
@@ -55,7 +57,9 @@ fn piece(content: &Value, asked: &str) -> Piece {
         };
     }
     let Some(blob) = text("blob") else {
-        return Piece::Left(format!("[MCP resource content without text or blob: {uri}]"));
+        return Piece::Left(format!(
+            "[MCP resource content without text or blob: {uri}]"
+        ));
     };
     let blob: String = blob.chars().filter(|c| !c.is_whitespace()).collect();
     let size = (blob.len() * 3 / 4).saturating_sub(blob.len() - blob.trim_end_matches('=').len());

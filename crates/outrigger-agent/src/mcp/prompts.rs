@@ -48,6 +48,36 @@ impl Agent {
         listed.iter().map(McpPrompt::new).collect()
     }
 
+    /// The command of that name: configured, or a prompt of an MCP server, whose text is not fetched yet.
+    ///
+    /// # Errors
+    /// [`AgentError::NoCommand`].
+    pub async fn find_command(&self, name: &str) -> Result<CommandInfo, AgentError> {
+        if let Some(info) = self.inner.commands.get(name) {
+            return Ok(info.clone());
+        }
+        let mut prompts = match name.contains(':') {
+            true => self.mcp_prompts().await,
+            false => Vec::new(),
+        };
+        prompts.retain(|prompt| prompt.name == name);
+        match prompts.pop() {
+            Some(prompt) => Ok(CommandInfo {
+                name: prompt.name,
+                description: prompt.description,
+                ..CommandInfo::default()
+            }),
+            None => Err(self.no_command(name)),
+        }
+    }
+
+    pub(crate) fn no_command(&self, name: &str) -> AgentError {
+        AgentError::NoCommand {
+            name: name.to_owned(),
+            known: self.inner.commands.keys().cloned().collect(),
+        }
+    }
+
     /// A prompt as a command, its text fetched from the server with `$1` and so on in the place of its arguments. Of
     /// several servers whose names are the same after cleaning, the last counts, as in the reference.
     pub(crate) async fn mcp_command(&self, name: &str) -> Result<Option<CommandInfo>, AgentError> {

@@ -131,10 +131,7 @@ fn servers(mcp: &McpServers, asked: Option<&str>) -> Result<Vec<String>, ToolErr
     };
     let mut message = format!("MCP server \"{asked}\" does not support resources");
     if !all.is_empty() {
-        message.push_str(&format!(
-            ". Available resource servers: {}",
-            all.join(", ")
-        ));
+        message.push_str(&format!(". Available resource servers: {}", all.join(", ")));
     }
     Err(ToolError::failed(message))
 }
@@ -190,7 +187,9 @@ impl ResourceTool {
             .read_resource(server, uri)
             .await
             .map_err(|error| {
-                ToolError::failed(format!("Failed to read MCP resource: {server}/{uri}: {error}"))
+                ToolError::failed(format!(
+                    "Failed to read MCP resource: {server}/{uri}: {error}"
+                ))
             })?;
         let all = pieces(&answer, uri);
         let (mut texts, mut attachments) = (Vec::new(), Vec::new());
@@ -202,7 +201,8 @@ impl ResourceTool {
                 }
                 Piece::File { uri, mime, url } => {
                     texts.push(format!("[Binary MCP resource attached: {uri} ({mime})]"));
-                    attachments.push(json!({"type": "file", "mime": mime, "url": url, "filename": uri}));
+                    attachments
+                        .push(json!({"type": "file", "mime": mime, "url": url, "filename": uri}));
                 }
                 Piece::Left(note) => texts.push(note),
             }

@@ -20,6 +20,7 @@ mod files;
 mod hooks;
 mod hooks_bad;
 mod interrupt;
+mod mcp;
 mod npm;
 mod output;
 mod permission;
