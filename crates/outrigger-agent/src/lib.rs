@@ -6,6 +6,7 @@
 
 pub mod agents;
 mod ask;
+mod auth;
 mod boot;
 mod bridge;
 mod bus;
@@ -13,17 +14,22 @@ mod changes;
 mod command;
 mod draft;
 mod drive;
+mod edit;
 mod error;
+mod fork;
 mod host;
 pub mod ids;
 mod inner;
+mod listing;
 mod mcp;
 mod model_task;
 mod observe;
 mod offer;
 mod plugin_tools;
 mod project;
+mod projects;
 mod prompt;
+mod question;
 mod replay;
 mod request;
 mod session;
@@ -31,6 +37,7 @@ mod step_events;
 mod system;
 mod title;
 mod turns;
+pub mod vcs;
 
 pub use agents::AgentInfo;
 pub use ask::Answering;
@@ -43,6 +50,7 @@ pub use mcp::{
     tokens as mcp_tokens,
 };
 pub use project::Place;
+pub use projects::ProjectPatch;
 pub use prompt::Attachment;
 pub use replay::{Replayed, replay};
 pub use session::{NewSession, delete_session};

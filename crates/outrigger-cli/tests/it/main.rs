@@ -9,6 +9,7 @@
 )]
 
 mod attach;
+mod auth;
 mod bad_config;
 mod bad_model;
 mod bad_plugins;
@@ -21,6 +22,7 @@ mod hooks;
 mod hooks_bad;
 mod interrupt;
 mod mcp;
+mod matrix;
 mod npm;
 mod output;
 mod permission;
