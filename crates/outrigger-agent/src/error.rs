@@ -17,6 +17,9 @@ pub enum AgentError {
     /// The model cannot be used.
     #[error(transparent)]
     Model(#[from] outrigger_models::ModelError),
+    /// An MCP server.
+    #[error(transparent)]
+    Mcp(#[from] outrigger_mcp::McpError),
     /// The credentials cannot be used.
     #[error(transparent)]
     Credential(#[from] outrigger_models::CredentialError),
@@ -108,6 +111,7 @@ impl AgentError {
             Self::Store(e) => e.code(),
             Self::Sandbox(e) => e.code(),
             Self::Model(e) => e.code(),
+            Self::Mcp(e) => e.code(),
             Self::Credential(e) => e.code(),
             Self::NoSession(_) => "agent.no_session",
             Self::NoAgent { .. } => "agent.no_agent",
@@ -133,6 +137,7 @@ impl AgentError {
             Self::Store(e) => e.hint(),
             Self::Sandbox(e) => e.hint(),
             Self::Model(e) => e.hint(),
+            Self::Mcp(e) => e.hint(),
             Self::Credential(e) => e.hint(),
             Self::NoSession(_) => {
                 Some("`outrigger session list` shows the sessions of this project".into())

@@ -39,7 +39,7 @@ pub trait SdkService: Send + Sync {
 }
 
 /// A slash command.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CommandInfo {
     /// Name without the slash.
     pub name: String,

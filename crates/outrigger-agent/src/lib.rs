@@ -45,7 +45,10 @@ pub use boot::{Adjust, Boot, Folders, Shared, setup_plugins};
 pub use bus::{Bus, Sink};
 pub use error::AgentError;
 pub use inner::{Agent, CommandInfo, SdkService};
-pub use mcp::McpStatus;
+pub use mcp::{
+    AuthStart, AuthState, McpError, McpPrompt, McpState, McpStatus, TokenStore,
+    tokens as mcp_tokens,
+};
 pub use project::Place;
 pub use projects::ProjectPatch;
 pub use prompt::Attachment;

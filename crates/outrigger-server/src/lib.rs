@@ -11,6 +11,7 @@ mod file;
 mod hub;
 mod in_process;
 mod listen;
+mod mcp;
 mod permission;
 mod project;
 mod provider;
@@ -38,6 +39,7 @@ pub use listen::{Listening, USUAL_PORT, listen};
 pub fn router(agent: Agent) -> Router {
     routes::general()
         .merge(session::routes())
+        .merge(mcp::routes())
         .merge(provider::routes())
         .merge(session_edit::routes())
         .merge(permission::routes())

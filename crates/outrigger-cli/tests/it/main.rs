@@ -21,6 +21,7 @@ mod files;
 mod hooks;
 mod hooks_bad;
 mod interrupt;
+mod mcp;
 mod matrix;
 mod npm;
 mod output;
