@@ -29,10 +29,13 @@ mod prompt;
 mod question;
 mod replay;
 mod request;
+mod revert;
 mod session;
+mod snapshot;
 mod step_events;
 mod system;
 mod title;
+mod track;
 mod turns;
 
 pub use agents::AgentInfo;
@@ -46,3 +49,4 @@ pub use project::Place;
 pub use prompt::Attachment;
 pub use replay::{Replayed, replay};
 pub use session::{NewSession, delete_session};
+pub use snapshot::SnapshotError;

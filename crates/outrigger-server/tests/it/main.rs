@@ -9,6 +9,8 @@
 #[expect(dead_code, reason = "shared with the tests of the command")]
 mod mock;
 
+mod doom;
 mod harness;
 mod question;
+mod revert;
 mod session_edit;
