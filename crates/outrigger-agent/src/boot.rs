@@ -265,7 +265,15 @@ impl Agent {
         };
         outrigger_tools::builtin::register_all(&runtime, &options)
             .map_err(|e| AgentError::Tools(e.to_string()))?;
+        let snapshots = crate::snapshot::Snapshots::new(
+            &place,
+            &project.id,
+            &boot.folders.data,
+            &spawner,
+            config.value.get("snapshot") != Some(&json!(false)),
+        );
         let inner = Inner {
+            snapshots,
             agents: all_agents(&config, &artifacts, &skills),
             commands: all_commands(&config),
             place,

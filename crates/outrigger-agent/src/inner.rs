@@ -75,6 +75,7 @@ pub(crate) struct Inner {
     pub(crate) mcp: outrigger_mcp::McpServers,
     pub(crate) runtime: ToolRuntime,
     pub(crate) artifacts: PathBuf,
+    pub(crate) snapshots: crate::snapshot::Snapshots,
     pub(crate) answering: Answering,
     pub(crate) questions: Questions,
     pub(crate) user_questions: crate::question::UserQuestions,

@@ -32,10 +32,13 @@ mod prompt;
 mod question;
 mod replay;
 mod request;
+mod revert;
 mod session;
+mod snapshot;
 mod step_events;
 mod system;
 mod title;
+mod track;
 mod turns;
 pub mod vcs;
 
@@ -54,3 +57,4 @@ pub use projects::ProjectPatch;
 pub use prompt::Attachment;
 pub use replay::{Replayed, replay};
 pub use session::{NewSession, delete_session};
+pub use snapshot::SnapshotError;

@@ -390,6 +390,8 @@ impl Agent {
             wants_title: session.parent_id.is_none() && is_placeholder(&session.title),
             max_steps: agent.steps.or(settings).unwrap_or(MOST_STEPS),
             used_calls,
+            snapshots: self.inner.snapshots.is_on(),
+            asks_loops: true,
             prices: [cost.input, cost.output, cost.cache.read, cost.cache.write],
         })
     }

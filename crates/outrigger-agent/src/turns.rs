@@ -187,9 +187,13 @@ impl Agent {
         start: Start,
         cancelled: watch::Receiver<bool>,
     ) -> Result<TurnOutcome, AgentError> {
-        let session = self.session(id)?;
+        let mut session = self.session(id)?;
+        if matches!(start, Start::Prompt(..)) && session.revert.is_some() {
+            self.clean_up_revert(&session).await?;
+            session = self.session(id)?;
+        }
         let history = self.inner.store.messages(id)?;
-        let changes = Changes::of(&history);
+        let changes = Changes::of(&history, &self.inner.place.worktree);
         let driver = |turn: TurnId| {
             Driver::new(
                 Arc::clone(&self.inner),

@@ -12,10 +12,12 @@ mod mock;
 
 mod experimental;
 mod file;
+mod doom;
 mod harness;
 mod lists;
 mod project;
 mod question;
+mod revert;
 mod session_edit;
 mod support;
 mod tui;
