@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
+use outrigger_config::{PluginSource, PluginSpec};
 use outrigger_kernel::hooks;
 use outrigger_protocol::rpc::{HandlerRef, Instance, LoadedPlugin, PluginTool, Problem};
 
@@ -38,6 +39,8 @@ pub(crate) struct Plugin {
     pub(crate) resolved: Option<ResolvedPlugin>,
     pub(crate) rules: PluginRules,
     pub(crate) group: Option<u64>,
+    source: PathBuf,
+    kind: PluginSource,
     version: Option<String>,
     stage: Stage,
     cause: Option<Cause>,
@@ -48,10 +51,12 @@ pub(crate) struct Plugin {
 }
 
 impl Plugin {
-    pub(crate) fn found(id: String, spec: String) -> Self {
+    pub(crate) fn found(id: String, declared: &PluginSpec) -> Self {
         Self {
             id,
-            spec,
+            spec: declared.spec.clone(),
+            source: declared.declared_in.clone(),
+            kind: declared.source,
             resolved: None,
             rules: PluginRules::default(),
             group: None,
@@ -235,10 +240,12 @@ impl Registry {
     }
 
     fn end(&self, index: usize, stage: Stage, error: &PluginError) {
-        tracing::warn!(
-            "plugin {}: {stage}: {error}",
-            self.with(index, |p| p.id.clone()).unwrap_or_default()
-        );
+        let id = self.with(index, |p| p.id.clone()).unwrap_or_default();
+        if error.is_expected() {
+            tracing::debug!("plugin {id}: {stage}: {error}");
+        } else {
+            tracing::warn!("plugin {id}: {stage}: {error}");
+        }
         self.change(index, |plugin| {
             plugin.cause = Some(Cause::new(plugin.stage, error));
             plugin.stage = stage;
@@ -363,6 +370,9 @@ impl Plugin {
         PluginStatus {
             id: self.id.clone(),
             spec: self.spec.clone(),
+            source: self.source.clone(),
+            kind: self.kind,
+            entry: self.resolved.as_ref().map(|r| r.file.clone()),
             version: self.version.clone(),
             stage: self.stage,
             cause: self.cause.clone(),

@@ -29,3 +29,4 @@ mod resumed;
 mod run_options;
 mod store;
 mod support;
+mod tool_files;
