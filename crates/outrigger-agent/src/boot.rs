@@ -247,6 +247,7 @@ impl Agent {
             artifacts,
             answering: boot.answering,
             questions: Questions::default(),
+            user_questions: crate::question::UserQuestions::default(),
             approvals: Mutex::default(),
             told_instructions: Mutex::default(),
             sessions: Sessions::default(),
@@ -302,7 +303,7 @@ fn plugin_options(
     }
 }
 
-fn model_options(boot: &Boot, config: &Loaded) -> outrigger_models::ModelsOptions {
+pub(crate) fn model_options(boot: &Boot, config: &Loaded) -> outrigger_models::ModelsOptions {
     outrigger_models::ModelsOptions {
         providers: config.config.provider.clone(),
         env: boot.env.clone(),
@@ -315,6 +316,7 @@ fn model_options(boot: &Boot, config: &Loaded) -> outrigger_models::ModelsOption
         small_model: config.config.small_model.clone(),
         disabled: config.config.disabled_providers.clone(),
         enabled: config.config.enabled_providers.clone(),
+        credentials: boot.credentials(),
         ..outrigger_models::ModelsOptions::default()
     }
 }

@@ -77,6 +77,7 @@ pub(crate) struct Inner {
     pub(crate) artifacts: PathBuf,
     pub(crate) answering: Answering,
     pub(crate) questions: Questions,
+    pub(crate) user_questions: crate::question::UserQuestions,
     pub(crate) approvals: Mutex<Vec<Rule>>,
     /// Instruction files of subfolders that a session has read already.
     pub(crate) told_instructions: Mutex<HashSet<(SessionId, PathBuf)>>,

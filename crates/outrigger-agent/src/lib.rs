@@ -6,6 +6,7 @@
 
 pub mod agents;
 mod ask;
+mod auth;
 mod boot;
 mod bridge;
 mod bus;
@@ -13,7 +14,9 @@ mod changes;
 mod command;
 mod draft;
 mod drive;
+mod edit;
 mod error;
+mod fork;
 mod host;
 pub mod ids;
 mod inner;
@@ -24,6 +27,7 @@ mod offer;
 mod plugin_tools;
 mod project;
 mod prompt;
+mod question;
 mod replay;
 mod request;
 mod session;

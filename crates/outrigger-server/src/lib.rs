@@ -5,8 +5,12 @@
 
 mod error;
 mod in_process;
+mod provider;
+mod permission;
+mod question;
 mod routes;
 mod session;
+mod session_edit;
 
 use axum::Router;
 use outrigger_agent::Agent;
@@ -17,6 +21,10 @@ pub use in_process::serve_plugins;
 pub fn router(agent: Agent) -> Router {
     routes::general()
         .merge(session::routes())
+        .merge(provider::routes())
+        .merge(session_edit::routes())
+        .merge(permission::routes())
+        .merge(question::routes())
         .fallback(error::not_found)
         .with_state(agent)
 }

@@ -2,13 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use axum::extract::{Path, State};
+use axum::extract::State;
 use axum::routing::{get, post};
 use axum::{Json, Router};
 use outrigger_agent::Agent;
 use outrigger_protocol::event::{CustomEvent, Event};
-use outrigger_protocol::id::PermissionId;
-use outrigger_protocol::permission::Reply;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -21,16 +19,12 @@ pub(crate) fn general() -> Router<Agent> {
         .route("/agent", get(agents))
         .route("/command", get(commands))
         .route("/skill", get(skills))
-        .route("/provider", get(providers))
-        .route("/config/providers", get(configured_providers))
         .route("/project", get(projects))
         .route("/project/current", get(project))
         .route("/path", get(path))
         .route("/log", post(log))
         .route("/tui/show-toast", post(toast))
         .route("/experimental/tool/ids", get(tool_ids))
-        .route("/permission", get(questions))
-        .route("/permission/{id}/reply", post(reply))
 }
 
 async fn health() -> Json<Value> {
@@ -87,24 +81,6 @@ async fn skills(State(agent): State<Agent>) -> Json<Value> {
         json!({ "name": skill.name, "description": skill.description, "location": skill.location, "content": skill.content })
     });
     Json(list.collect())
-}
-
-async fn providers(State(agent): State<Agent>) -> Json<Value> {
-    let all = agent.models().providers();
-    let connected: Vec<&str> = all.iter().map(|p| p.id.as_str()).collect();
-    Json(json!({ "all": all, "default": defaults(&agent), "connected": connected }))
-}
-
-async fn configured_providers(State(agent): State<Agent>) -> Json<Value> {
-    Json(json!({ "providers": agent.models().providers(), "default": defaults(&agent) }))
-}
-
-fn defaults(agent: &Agent) -> BTreeMap<String, String> {
-    let providers = agent.models().providers();
-    providers
-        .iter()
-        .filter_map(|p| Some((p.id.clone(), p.models.keys().next()?.clone())))
-        .collect()
 }
 
 async fn project(State(agent): State<Agent>) -> Json<Value> {
@@ -176,27 +152,4 @@ async fn toast(
 
 async fn tool_ids(State(agent): State<Agent>) -> Json<Vec<String>> {
     Json(agent.tool_names())
-}
-
-async fn questions(State(agent): State<Agent>) -> Json<Value> {
-    Json(json!(agent.questions()))
-}
-
-#[derive(Deserialize)]
-struct ReplyBody {
-    reply: Reply,
-}
-
-async fn reply(
-    State(agent): State<Agent>,
-    Path(id): Path<String>,
-    Json(body): Json<ReplyBody>,
-) -> Result<Json<bool>, ApiError> {
-    if agent.answer(&PermissionId(id.clone()), body.reply) {
-        Ok(Json(true))
-    } else {
-        Err(ApiError::missing(format!(
-            "no permission request `{id}` waits for an answer"
-        )))
-    }
 }

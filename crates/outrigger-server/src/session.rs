@@ -24,7 +24,7 @@ pub(crate) fn routes() -> Router<Agent> {
     Router::new()
         .route("/session", get(list).post(create))
         .route("/session/status", get(status))
-        .route("/session/{id}", get(one).patch(update).delete(delete))
+        .route("/session/{id}", get(one).delete(delete))
         .route("/session/{id}/children", get(children))
         .route("/session/{id}/todo", get(todo))
         .route("/session/{id}/message", get(messages).post(prompt))
@@ -32,7 +32,6 @@ pub(crate) fn routes() -> Router<Agent> {
         .route("/session/{id}/prompt_async", post(prompt_async))
         .route("/session/{id}/command", post(command))
         .route("/session/{id}/abort", post(abort))
-        .route("/session/{id}/fork", post(fork))
 }
 
 async fn list(State(agent): State<Agent>) -> Answer<Vec<Session>> {
@@ -85,30 +84,6 @@ async fn status(State(agent): State<Agent>) -> Json<BTreeMap<String, Value>> {
 
 async fn one(State(agent): State<Agent>, Path(id): Path<SessionId>) -> Answer<Session> {
     Ok(Json(agent.session(&id)?))
-}
-
-#[derive(Deserialize)]
-struct Update {
-    #[serde(default)]
-    title: Option<String>,
-    #[serde(default)]
-    permission: Option<Vec<Rule>>,
-}
-
-async fn update(
-    State(agent): State<Agent>,
-    Path(id): Path<SessionId>,
-    Json(body): Json<Update>,
-) -> Answer<Session> {
-    let changed = agent.update_session(&id, |session| {
-        if let Some(title) = body.title {
-            session.title = title;
-        }
-        if body.permission.is_some() {
-            session.permission = body.permission;
-        }
-    });
-    Ok(Json(changed.await?))
 }
 
 async fn delete(State(agent): State<Agent>, Path(id): Path<SessionId>) -> Answer<bool> {
@@ -234,8 +209,4 @@ async fn abort(State(agent): State<Agent>, Path(id): Path<SessionId>) -> Answer<
     agent.session(&id)?;
     agent.cancel(&id);
     Ok(Json(true))
-}
-
-async fn fork(State(agent): State<Agent>, Path(id): Path<SessionId>) -> Answer<Session> {
-    Ok(Json(agent.fork_session(&id).await?))
 }

@@ -52,6 +52,19 @@ pub struct RecordQuery<'a> {
     pub limit: Option<usize>,
 }
 
+/// How often a plugin did something, as the log has it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PluginUse {
+    /// `hook`, `tool` or `client`.
+    pub kind: String,
+    /// Whose hook was called or whose client asked; absent for tools, and where a request does not say.
+    pub plugin: Option<String>,
+    /// OpenCode's name of the hook, the tool's name, or `METHOD path` of the request.
+    pub name: String,
+    /// How often.
+    pub count: u64,
+}
+
 /// A record with its place in the log.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StoredRecord {
@@ -341,6 +354,32 @@ impl Reader<'_> {
                 })
             })
             .collect()
+    }
+
+    pub(crate) fn plugin_use(&self) -> Result<Vec<PluginUse>, StoreError> {
+        const COUNTS: &str = "
+            SELECT kind, json_extract(body, '$.plugin') AS plugin, json_extract(body, '$.hook') AS name, count(*)
+                FROM log WHERE kind = 'hook' AND json_extract(body, '$.outcome') <> 'skipped' GROUP BY plugin, name
+            UNION ALL
+            SELECT kind, NULL, json_extract(body, '$.call.tool') AS name, count(*)
+                FROM log WHERE kind = 'tool' GROUP BY name
+            UNION ALL
+            SELECT kind, json_extract(body, '$.plugin') AS plugin,
+                    json_extract(body, '$.method') || ' ' || json_extract(body, '$.path') AS name, count(*)
+                FROM log WHERE kind = 'client' GROUP BY plugin, name
+            ORDER BY 1, 2, 3";
+        self.sql(|conn| {
+            conn.prepare_cached(COUNTS)?
+                .query_map([], |row| {
+                    Ok(PluginUse {
+                        kind: row.get(0)?,
+                        plugin: row.get(1)?,
+                        name: row.get(2)?,
+                        count: row.get::<_, i64>(3)?.unsigned_abs(),
+                    })
+                })?
+                .collect()
+        })
     }
 
     pub(crate) fn hash_at(&self, seq: i64) -> Result<Option<crate::chain::Hash>, StoreError> {
