@@ -115,7 +115,7 @@ pub(crate) fn table(plugins: &[PluginStatus]) -> String {
         text.push_str(&format!(
             "             from   {} in {}\n",
             plugin.spec,
-            plugin.source.display()
+            plugin.declared_in.display()
         ));
         // A file that is named is its own entry.
         let named = plugin

@@ -40,7 +40,7 @@ pub(crate) struct Plugin {
     pub(crate) resolved: Option<ResolvedPlugin>,
     pub(crate) rules: PluginRules,
     pub(crate) group: Option<u64>,
-    source: PathBuf,
+    declared_in: PathBuf,
     kind: PluginSource,
     version: Option<String>,
     stage: Stage,
@@ -56,7 +56,7 @@ impl Plugin {
         Self {
             id,
             spec: declared.spec.clone(),
-            source: declared.declared_in.clone(),
+            declared_in: declared.declared_in.clone(),
             kind: declared.source,
             resolved: None,
             rules: PluginRules::default(),
@@ -371,7 +371,7 @@ impl Plugin {
         PluginStatus {
             id: self.id.clone(),
             spec: self.spec.clone(),
-            source: self.source.clone(),
+            declared_in: self.declared_in.clone(),
             kind: self.kind,
             entry: self.resolved.as_ref().map(|r| r.file.clone()),
             version: self.version.clone(),

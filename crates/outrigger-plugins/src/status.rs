@@ -96,7 +96,7 @@ pub struct PluginStatus {
     /// As declared.
     pub spec: String,
     /// The file that names it, or the config folder that it was found in.
-    pub source: PathBuf,
+    pub declared_in: PathBuf,
     /// `config`, `auto` (found in a `plugin` folder) or `tool` (a tool file).
     pub kind: PluginSource,
     /// The module that is imported, once it is known.

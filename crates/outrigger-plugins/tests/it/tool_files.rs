@@ -89,7 +89,7 @@ async fn they_come_before_the_tools_of_plugins_and_a_bad_one_costs_nothing_else(
     let listed = status(&plugins, "tool:greet#2");
     assert_eq!(listed.kind, PluginSource::Tool);
     assert_eq!(listed.entry, Some(project.path("own/tools/greet.js")));
-    assert_eq!(listed.source, project.path("own/tools"));
+    assert_eq!(listed.declared_in, project.path("own/tools"));
     assert_eq!(listed.tools, ["greet", "greet_twice"]);
 }
 
