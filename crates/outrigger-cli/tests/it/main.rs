@@ -33,3 +33,4 @@ mod run_options;
 mod serve;
 mod store;
 mod support;
+mod tool_files;
