@@ -18,8 +18,8 @@ mod session;
 mod session_edit;
 mod sync;
 mod tui;
-mod vcs;
 mod v2;
+mod vcs;
 
 use axum::Router;
 use outrigger_agent::Agent;
