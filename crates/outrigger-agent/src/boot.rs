@@ -245,6 +245,7 @@ impl Agent {
             artifacts,
             answering: boot.answering,
             questions: Questions::default(),
+            ptys: crate::pty::Ptys::default(),
             approvals: Mutex::default(),
             told_instructions: Mutex::default(),
             sessions: Sessions::default(),

@@ -26,6 +26,7 @@ mod plugin_tools;
 mod project;
 mod projects;
 mod prompt;
+pub mod pty;
 mod replay;
 mod request;
 mod session;

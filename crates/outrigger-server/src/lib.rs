@@ -8,6 +8,7 @@ mod experimental;
 mod file;
 mod in_process;
 mod project;
+mod pty;
 mod reject;
 mod routes;
 mod session;
@@ -19,6 +20,7 @@ use axum::Router;
 use outrigger_agent::Agent;
 
 pub use in_process::serve_plugins;
+pub use pty::brings_ticket;
 
 /// Every route, over this agent.
 pub fn router(agent: Agent) -> Router {
@@ -27,6 +29,7 @@ pub fn router(agent: Agent) -> Router {
         .merge(file::routes())
         .merge(vcs::routes())
         .merge(project::routes())
+        .merge(pty::routes())
         .merge(tui::routes())
         .merge(experimental::routes())
         .merge(sync::routes())

@@ -9,6 +9,8 @@ mod lists;
 #[cfg(test)]
 mod project;
 #[cfg(test)]
+mod pty;
+#[cfg(test)]
 mod support;
 #[cfg(test)]
 mod tui;
