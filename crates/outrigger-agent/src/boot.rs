@@ -292,6 +292,7 @@ impl Agent {
             answering: boot.answering,
             questions: Questions::default(),
             user_questions: crate::question::UserQuestions::default(),
+            ptys: crate::pty::Ptys::default(),
             approvals: Mutex::default(),
             told_instructions: Mutex::default(),
             sessions: Sessions::default(),

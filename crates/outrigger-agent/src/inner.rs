@@ -79,6 +79,8 @@ pub(crate) struct Inner {
     pub(crate) answering: Answering,
     pub(crate) questions: Questions,
     pub(crate) user_questions: crate::question::UserQuestions,
+    /// Terminals of clients.
+    pub(crate) ptys: crate::pty::Ptys,
     pub(crate) approvals: Mutex<Vec<Rule>>,
     /// Instruction files of subfolders that a session has read already.
     pub(crate) told_instructions: Mutex<HashSet<(SessionId, PathBuf)>>,
@@ -268,6 +270,7 @@ impl Agent {
 
     /// Ends: work beside the turns gets a moment, plugins are disposed, everything is on disk.
     pub async fn shutdown(&self) {
+        self.inner.ptys.close();
         self.finish_turns(Duration::from_secs(3)).await;
         let patience = if self.inner.hurry.load(Ordering::SeqCst) {
             200

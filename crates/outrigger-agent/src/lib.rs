@@ -30,6 +30,7 @@ mod project;
 mod projects;
 mod prompt;
 mod question;
+pub mod pty;
 mod replay;
 mod request;
 mod revert;

@@ -16,6 +16,7 @@ mod permission;
 mod project;
 mod provider;
 mod question;
+mod pty;
 mod reject;
 mod routes;
 mod session;
@@ -34,6 +35,7 @@ pub use dispatch::serve_router;
 pub use hub::{Hub, MakeBoot};
 pub use in_process::serve_plugins;
 pub use listen::{Listening, USUAL_PORT, listen};
+pub use pty::brings_ticket;
 
 /// Every route, over this agent.
 pub fn router(agent: Agent) -> Router {
@@ -47,6 +49,7 @@ pub fn router(agent: Agent) -> Router {
         .merge(file::routes())
         .merge(vcs::routes())
         .merge(project::routes())
+        .merge(pty::routes())
         .merge(tui::routes())
         .merge(experimental::routes())
         .merge(sync::routes())

@@ -19,6 +19,9 @@ mod project;
 mod question;
 mod revert;
 mod session_edit;
+#[cfg(test)]
+mod pty;
+#[cfg(test)]
 mod support;
 mod tui;
 mod vcs;
