@@ -73,8 +73,9 @@ impl Agent {
     pub async fn prompt(
         &self,
         session_id: &SessionId,
-        prompt: PromptInput,
+        mut prompt: PromptInput,
     ) -> Result<TurnOutcome, AgentError> {
+        self.read_attached(&mut prompt).await;
         self.start(session_id, Start::Prompt(Box::new(prompt), None), false)
             .await
     }
@@ -87,8 +88,9 @@ impl Agent {
     pub async fn prompt_impatiently(
         &self,
         session_id: &SessionId,
-        prompt: PromptInput,
+        mut prompt: PromptInput,
     ) -> Result<TurnOutcome, AgentError> {
+        self.read_attached(&mut prompt).await;
         self.start(session_id, Start::Prompt(Box::new(prompt), None), true)
             .await
     }
@@ -96,10 +98,11 @@ impl Agent {
     pub(crate) async fn prompt_command(
         &self,
         id: &SessionId,
-        prompt: PromptInput,
+        mut prompt: PromptInput,
         call: CommandCall,
         plugin_waits: bool,
     ) -> Result<TurnOutcome, AgentError> {
+        self.read_attached(&mut prompt).await;
         self.start(
             id,
             Start::Prompt(Box::new(prompt), Some(call)),
@@ -189,9 +192,13 @@ impl Agent {
         start: Start,
         cancelled: watch::Receiver<bool>,
     ) -> Result<TurnOutcome, AgentError> {
-        let session = self.session(id)?;
+        let mut session = self.session(id)?;
+        if matches!(start, Start::Prompt(..)) && session.revert.is_some() {
+            self.clean_up_revert(&session).await?;
+            session = self.session(id)?;
+        }
         let history = self.inner.store.messages(id)?;
-        let changes = Changes::of(&history);
+        let changes = Changes::of(&history, &self.inner.place.worktree);
         let driver = |turn: TurnId| {
             Driver::new(
                 Arc::clone(&self.inner),

@@ -9,18 +9,22 @@
 )]
 
 mod attach;
+mod auth;
 mod bad_config;
 mod bad_model;
 mod bad_plugins;
 mod cancel;
 mod commands;
 mod compact;
+mod compact_asked;
 mod crash;
 mod demo;
 mod files;
 mod hooks;
 mod hooks_bad;
 mod interrupt;
+mod matrix;
+mod mcp;
 mod npm;
 mod output;
 mod permission;
@@ -28,5 +32,7 @@ mod points;
 mod question;
 mod resumed;
 mod run_options;
+mod serve;
 mod store;
 mod support;
+mod tool_files;

@@ -45,6 +45,8 @@ pub(crate) fn begin() -> Begin {
         wants_title: false,
         max_steps: 20,
         used_calls: vec![],
+        snapshots: false,
+        asks_loops: false,
         prices: [1.0, 2.0, 0.5, 0.25],
         compact: None,
         auto_compact: None,
@@ -143,6 +145,8 @@ impl Drive {
             | Input::ToolsReady { effect, .. }
             | Input::CompactionPlanned { effect, .. }
             | Input::CompactionRefused { effect, .. }
+            | Input::FilesTracked { effect, .. }
+            | Input::LoopAnswered { effect, .. }
             | Input::ToolDone { effect, .. } => {
                 self.open.remove(&effect.0);
             }
@@ -163,6 +167,8 @@ impl Drive {
                 | Effect::PrepareTools { effect: id, .. }
                 | Effect::PrepareCompaction { effect: id, .. }
                 | Effect::CallModel { effect: id, .. }
+                | Effect::TrackFiles { effect: id, .. }
+                | Effect::AskLoop { effect: id, .. }
                 | Effect::RunTool { effect: id, .. } => {
                     self.open.insert(id.0, effect.clone());
                 }

@@ -138,6 +138,8 @@ fn ours(effect: &Effect) -> Vec<String> {
         Effect::PrepareCompaction { .. }
         | Effect::CallModel { .. }
         | Effect::RunTool { .. }
+        | Effect::TrackFiles { .. }
+        | Effect::AskLoop { .. }
         | Effect::MakeTitle { .. }
         | Effect::Abort
         | Effect::Finish { .. } => vec![],

@@ -155,6 +155,8 @@ fn effect_of(input: &Input) -> Option<EffectId> {
         | Input::Model { effect, .. }
         | Input::ToolStarted { effect, .. }
         | Input::ToolProgress { effect, .. }
+        | Input::FilesTracked { effect, .. }
+        | Input::LoopAnswered { effect, .. }
         | Input::ToolDone { effect, .. } => Some(*effect),
         Input::Begin(_) | Input::Compact { .. } | Input::Cancel | Input::Resumed => None,
     }

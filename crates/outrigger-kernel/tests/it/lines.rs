@@ -153,6 +153,15 @@ pub(crate) fn line(effect: &Effect) -> String {
                 call.input
             )
         }
+        Effect::TrackFiles { effect, since, .. } => format!(
+            "#{} track files{}",
+            effect.0,
+            since
+                .as_ref()
+                .map(|since| format!(" since {since}"))
+                .unwrap_or_default()
+        ),
+        Effect::AskLoop { effect, call } => format!("#{} ask about {}", effect.0, call.tool),
         Effect::MakeTitle { .. } => "title".to_owned(),
         Effect::Abort => "abort".to_owned(),
         Effect::Finish { outcome } => match outcome {
@@ -189,6 +198,18 @@ pub(crate) fn input_line(input: &Input) -> String {
         Input::Compact { auto, .. } => format!("compact auto={auto}"),
         Input::CompactionPlanned { effect, .. } => format!("#{} planned", effect.0),
         Input::CompactionRefused { effect, error } => format!("#{} {}", effect.0, error.message()),
+        Input::FilesTracked { effect, tree, .. } => {
+            format!("#{} {}", effect.0, tree.as_deref().unwrap_or("no tree"))
+        }
+        Input::LoopAnswered { effect, refusal } => format!(
+            "#{} {}",
+            effect.0,
+            if refusal.is_some() {
+                "refused"
+            } else {
+                "allowed"
+            }
+        ),
         Input::Cancel => "cancel".to_owned(),
         Input::Resumed => "resumed".to_owned(),
     }

@@ -183,6 +183,23 @@ impl World {
                 });
                 inputs
             }
+            Effect::TrackFiles { effect, since, .. } => {
+                let changed = since.iter().map(|_| "/p/a.txt".to_owned());
+                vec![Input::FilesTracked {
+                    effect: *effect,
+                    // Not by the effect's number: a killed turn counts otherwise.
+                    tree: (self.script.begin.seed % 5 != 0).then(|| "tree".to_owned()),
+                    changed: changed.collect(),
+                    diffs: since.as_ref().map(|_| vec![json!({ "file": "a.txt" })]),
+                }]
+            }
+            Effect::AskLoop { effect, call } => {
+                let hash = digest::fnv1a(format!("{}{}", call.tool, call.input).as_bytes());
+                vec![Input::LoopAnswered {
+                    effect: *effect,
+                    refusal: (hash % 2 == 0).then(|| "no".to_owned()),
+                }]
+            }
             Effect::Abort if self.script.obeys => return self.abort(),
             _ => return,
         };
@@ -191,6 +208,8 @@ impl World {
             | Effect::PrepareTools { effect, .. }
             | Effect::PrepareCompaction { effect, .. }
             | Effect::CallModel { effect, .. }
+            | Effect::TrackFiles { effect, .. }
+            | Effect::AskLoop { effect, .. }
             | Effect::RunTool { effect, .. } => effect.0,
             _ => return,
         };
