@@ -77,7 +77,7 @@ def filled(turn):
 
 scenario("compactauto", "read hello.txt", [filled(READ), DONE])
 scenario("compactcontext", "read hello.txt", [filled(READ), DONE], mode="compact")
-scenario("compactprompt", "read hello.txt", [filled(READ), DONE], mode="compact,compact-prompt")
+scenario("compactprompt", "say hi", [filled({"text": "one"}), DONE], mode="compact,compact-prompt")
 scenario("compactstop", "read hello.txt", [filled(READ), DONE], mode="compact-stop")
 scenario("compactanswered", "say hi", [filled({"text": "one"}), DONE])
 scenario("compacttwice", "read hello.txt", [filled(READ), READ, filled(READ), DONE])

@@ -467,6 +467,8 @@ impl Turn {
         });
         self.compacted = Some(self.step);
         self.compacting = None;
+        // What the model read before is gone: reading it again is no loop.
+        self.loops = super::loops::Loops::default();
         if self.compact_if_needed(at, 0, out) {
             return;
         }

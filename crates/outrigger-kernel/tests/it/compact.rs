@@ -614,3 +614,31 @@ fn the_summary_is_paid_for_at_its_own_price() {
         .collect();
     assert_eq!(compaction, [json!({ "auto": false })]);
 }
+
+/// What the model read before a summary is gone, so that it reads it again is no loop.
+#[test]
+fn calls_before_a_summary_are_no_part_of_a_loop() {
+    let mut drive = Drive::asked(Begin {
+        asks_loops: true,
+        ..auto(100, 0)
+    });
+    let read = |drive: &mut Drive, id: &str, sent: u64| {
+        drive.started();
+        drive.call(id, "read", "{}");
+        drive.tool_started("read");
+        drive.tool_completed("read", "x");
+        drive.finished_with("tool-calls", sent);
+    };
+    read(&mut drive, "a", 10);
+    drive.prepare();
+    read(&mut drive, "b", 98);
+    summarise(&mut drive);
+    drive.prepare();
+    read(&mut drive, "c", 10);
+    assert!(
+        !drive
+            .effects
+            .iter()
+            .any(|e| matches!(e, Effect::AskLoop { .. }))
+    );
+}
