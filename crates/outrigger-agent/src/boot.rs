@@ -297,6 +297,7 @@ impl Agent {
             told_instructions: Mutex::default(),
             sessions: Sessions::default(),
             running: Mutex::default(),
+            steering: Mutex::default(),
             closing: AtomicBool::new(false),
             hurry: AtomicBool::new(false),
             with_plugins: Mutex::default(),

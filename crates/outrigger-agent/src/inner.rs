@@ -87,6 +87,8 @@ pub(crate) struct Inner {
     pub(crate) sessions: Sessions,
     /// Turns under way, with what cancels them.
     pub(crate) running: Mutex<HashMap<SessionId, watch::Sender<bool>>>,
+    /// How to reach the turns under way.
+    pub(crate) steering: Mutex<HashMap<SessionId, crate::compact::ask::Steering>>,
     /// Nothing new begins any more.
     pub(crate) closing: AtomicBool,
     /// A turn was cancelled: whoever did that does not want to wait for titles.

@@ -16,6 +16,7 @@ use serde_json::{Value, json};
 use crate::agents::AgentInfo;
 use crate::ask::Asker;
 use crate::command;
+use crate::compact::ask::Compact;
 use crate::error::AgentError;
 use crate::ids;
 use crate::inner::Agent;
@@ -221,6 +222,12 @@ impl Agent {
         mut prompt: PromptInput,
         plugin_waits: bool,
     ) -> Result<TurnOutcome, AgentError> {
+        if self.is_compact(name) {
+            let model = prompt.model;
+            return self
+                .compact(session_id, Compact { model, auto: false })
+                .await;
+        }
         // What the text of a server says is never run.
         let (info, places) = match self.inner.commands.get(name) {
             Some(info) => (info.clone(), command::shell_places(&info.template)),
@@ -393,6 +400,8 @@ impl Agent {
             snapshots: self.inner.snapshots.is_on(),
             asks_loops: true,
             prices: [cost.input, cost.output, cost.cache.read, cost.cache.write],
+            compact: None,
+            auto_compact: self.inner.auto_compact(&resolved.model, history),
         })
     }
 

@@ -160,6 +160,7 @@ async fn check(
     model: Option<&ModelRef>,
 ) -> Result<(), AgentError> {
     let command = match &args.command {
+        Some(name) if agent.is_compact(name) => None,
         Some(name) => Some(agent.find_command(name).await?),
         None => None,
     };

@@ -15,13 +15,14 @@ mod mcp;
 mod permission;
 mod project;
 mod provider;
-mod question;
 mod pty;
+mod question;
 mod reject;
 mod routes;
 mod session;
 mod session_edit;
 mod stream;
+mod summarize;
 mod sync;
 mod tui;
 mod v2;
@@ -54,6 +55,7 @@ pub fn router(agent: Agent) -> Router {
         .merge(experimental::routes())
         .merge(sync::routes())
         .merge(v2::routes())
+        .merge(summarize::routes())
         .fallback(error::not_found)
         .method_not_allowed_fallback(error::not_found)
         .layer(axum::middleware::map_response(reject::typed))

@@ -15,6 +15,7 @@ mod bad_model;
 mod bad_plugins;
 mod cancel;
 mod commands;
+mod compact;
 mod crash;
 mod demo;
 mod files;
