@@ -73,6 +73,8 @@ pub(crate) struct Inner {
     pub(crate) models: Models,
     pub(crate) plugins: Plugins,
     pub(crate) mcp: outrigger_mcp::McpServers,
+    /// Servers of `.mcp.json` that are not started, and what to do about each.
+    pub(crate) mcp_waiting: BTreeMap<String, String>,
     pub(crate) runtime: ToolRuntime,
     pub(crate) artifacts: PathBuf,
     pub(crate) snapshots: crate::snapshot::Snapshots,

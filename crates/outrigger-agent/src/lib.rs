@@ -23,6 +23,7 @@ pub mod ids;
 mod inner;
 mod listing;
 mod mcp;
+mod mentions;
 mod model_task;
 mod observe;
 mod offer;
@@ -52,7 +53,7 @@ pub use compact::ask::Compact;
 pub use error::AgentError;
 pub use inner::{Agent, CommandInfo, SdkService};
 pub use mcp::{
-    AuthStart, AuthState, McpError, McpPrompt, McpState, McpStatus, TokenStore,
+    AllowedServers, AuthStart, AuthState, McpError, McpPrompt, McpState, McpStatus, TokenStore,
     tokens as mcp_tokens,
 };
 pub use project::Place;

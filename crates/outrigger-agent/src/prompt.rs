@@ -229,6 +229,8 @@ impl Agent {
                 .await;
         }
         // What the text of a server says is never run.
+        // What the text of a server says is never run, nor are the files read that it names.
+        let own = self.inner.commands.contains_key(name);
         let (info, places) = match self.inner.commands.get(name) {
             Some(info) => (info.clone(), command::shell_places(&info.template)),
             None => {
@@ -245,6 +247,7 @@ impl Agent {
             template.replace_range(place.clone(), &stand_in(i));
         }
         let mut filled = command::expand(&template, &arguments.replace(STAND_IN, ""));
+        let named = filled.clone();
         for (i, (_, line)) in places.iter().enumerate() {
             filled = filled.replace(
                 &stand_in(i),
@@ -262,6 +265,10 @@ impl Agent {
             .and_then(ModelRef::parse)
             .or(prompt.model);
         let mut parts = vec![text(&filled)];
+        if own {
+            // Before what a shell command printed is put in: that names nothing.
+            parts.extend(self.mentioned(session_id, &agent, &named).await);
+        }
         parts.append(&mut prompt.parts);
         prompt.parts = parts;
         let call = CommandCall {

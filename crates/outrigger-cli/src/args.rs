@@ -252,6 +252,14 @@ pub(crate) enum McpCommand {
         /// Which
         name: String,
     },
+    /// Let servers of the project's .mcp.json be started; without a name, say which there are
+    Allow {
+        /// Which
+        name: Option<String>,
+        /// Take it back
+        #[arg(long, requires = "name")]
+        revoke: bool,
+    },
     /// Say all that is known of a server, and where one would log in
     Debug {
         /// Which
