@@ -6,6 +6,7 @@
 
 pub mod agents;
 mod ask;
+mod auth;
 mod boot;
 mod bridge;
 mod bus;
@@ -13,7 +14,9 @@ mod changes;
 mod command;
 mod draft;
 mod drive;
+mod edit;
 mod error;
+mod fork;
 mod host;
 pub mod ids;
 mod inner;
@@ -27,24 +30,32 @@ mod project;
 mod projects;
 mod prompt;
 pub mod pty;
+mod question;
 mod replay;
 mod request;
+mod revert;
 mod session;
+mod snapshot;
 mod step_events;
 mod system;
 mod title;
+mod track;
 mod turns;
 pub mod vcs;
 
 pub use agents::AgentInfo;
 pub use ask::Answering;
-pub use boot::{Adjust, Boot, Folders, setup_plugins};
-pub use bus::Bus;
+pub use boot::{Adjust, Boot, Folders, Shared, setup_plugins};
+pub use bus::{Bus, Sink};
 pub use error::AgentError;
 pub use inner::{Agent, CommandInfo, SdkService};
-pub use mcp::McpStatus;
+pub use mcp::{
+    AuthStart, AuthState, McpError, McpPrompt, McpState, McpStatus, TokenStore,
+    tokens as mcp_tokens,
+};
 pub use project::Place;
 pub use projects::ProjectPatch;
 pub use prompt::Attachment;
 pub use replay::{Replayed, replay};
 pub use session::{NewSession, delete_session};
+pub use snapshot::SnapshotError;

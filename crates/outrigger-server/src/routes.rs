@@ -1,13 +1,11 @@
 //! Routes that belong to no session.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
-use axum::extract::{Path, State};
+use axum::extract::State;
 use axum::routing::{get, post};
 use axum::{Json, Router};
 use outrigger_agent::Agent;
-use outrigger_protocol::id::PermissionId;
-use outrigger_protocol::permission::Reply;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -20,15 +18,11 @@ pub(crate) fn general() -> Router<Agent> {
         .route("/agent", get(agents))
         .route("/command", get(commands))
         .route("/skill", get(skills))
-        .route("/provider", get(providers))
-        .route("/config/providers", get(configured_providers))
         .route("/path", get(path))
         .route("/log", post(log))
-        .route("/permission", get(questions))
-        .route("/permission/{id}/reply", post(reply))
 }
 
-async fn health() -> Json<Value> {
+pub(crate) async fn health() -> Json<Value> {
     Json(json!({ "healthy": true, "version": env!("CARGO_PKG_VERSION") }))
 }
 
@@ -84,7 +78,20 @@ async fn commands(State(agent): State<Agent>) -> Json<Value> {
         }
         out
     });
-    Json(list.collect())
+    let prompts = agent.mcp_prompts().await;
+    let prompts = prompts.iter().map(|prompt| {
+        let hints: Vec<String> = (1..=prompt.arguments.len())
+            .map(|n| format!("${n}"))
+            .collect();
+        // Its text is asked for when it is used.
+        let mut out =
+            json!({ "name": prompt.name, "source": "mcp", "template": "", "hints": hints });
+        if let Some(description) = &prompt.description {
+            out["description"] = json!(description);
+        }
+        out
+    });
+    Json(list.chain(prompts).collect())
 }
 
 /// The places of a template, for clients that show what to type: `$1` … in their order, then `$ARGUMENTS`.
@@ -111,24 +118,6 @@ async fn skills(State(agent): State<Agent>) -> Json<Value> {
         out
     });
     Json(list.collect())
-}
-
-async fn providers(State(agent): State<Agent>) -> Json<Value> {
-    let all = agent.models().providers();
-    let connected: Vec<&str> = all.iter().map(|p| p.id.as_str()).collect();
-    Json(json!({ "all": all, "default": defaults(&agent), "connected": connected }))
-}
-
-async fn configured_providers(State(agent): State<Agent>) -> Json<Value> {
-    Json(json!({ "providers": agent.models().providers(), "default": defaults(&agent) }))
-}
-
-fn defaults(agent: &Agent) -> BTreeMap<String, String> {
-    let providers = agent.models().providers();
-    providers
-        .iter()
-        .filter_map(|p| Some((p.id.clone(), p.models.keys().next()?.clone())))
-        .collect()
 }
 
 async fn path(State(agent): State<Agent>) -> Json<Value> {
@@ -173,27 +162,4 @@ async fn log(Json(line): Json<LogLine>) -> Result<Json<bool>, ApiError> {
         }
     }
     Ok(Json(true))
-}
-
-async fn questions(State(agent): State<Agent>) -> Json<Value> {
-    Json(json!(agent.questions()))
-}
-
-#[derive(Deserialize)]
-struct ReplyBody {
-    reply: Reply,
-}
-
-async fn reply(
-    State(agent): State<Agent>,
-    Path(id): Path<String>,
-    Json(body): Json<ReplyBody>,
-) -> Result<Json<bool>, ApiError> {
-    if agent.answer(&PermissionId(id.clone()), body.reply) {
-        Ok(Json(true))
-    } else {
-        Err(ApiError::missing(format!(
-            "no permission request `{id}` waits for an answer"
-        )))
-    }
 }

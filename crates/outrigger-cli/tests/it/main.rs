@@ -9,6 +9,7 @@
 )]
 
 mod attach;
+mod auth;
 mod bad_config;
 mod bad_model;
 mod bad_plugins;
@@ -20,6 +21,7 @@ mod files;
 mod hooks;
 mod hooks_bad;
 mod interrupt;
+mod mcp;
 mod matrix;
 mod npm;
 mod output;
@@ -28,5 +30,7 @@ mod points;
 mod question;
 mod resumed;
 mod run_options;
+mod serve;
 mod store;
 mod support;
+mod tool_files;

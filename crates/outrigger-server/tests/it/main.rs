@@ -1,18 +1,25 @@
-//! The router in process, over a real agent in folders of its own.
+//! The router over a real agent: fresh folders for each test, a scripted model on loopback, no port of our own.
 
-#[cfg(test)]
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "helpers of tests are tests; clippy.toml only knows the functions"
+)]
+
+#[path = "../../../outrigger-cli/tests/it/support/mock.rs"]
+#[expect(dead_code, reason = "shared with the tests of the command")]
+mod mock;
+
+mod doom;
 mod experimental;
-#[cfg(test)]
 mod file;
-#[cfg(test)]
+mod harness;
 mod lists;
-#[cfg(test)]
 mod project;
-#[cfg(test)]
 mod pty;
-#[cfg(test)]
+mod question;
+mod revert;
+mod session_edit;
 mod support;
-#[cfg(test)]
 mod tui;
-#[cfg(test)]
 mod vcs;
