@@ -334,6 +334,30 @@ async fn show(socket: WebSocket, mut attached: Attached) {
 mod tests {
     use super::*;
 
+    #[tokio::test]
+    async fn plugins_have_no_terminals() {
+        use axum::body::Body;
+        use axum::http::Request;
+        use tower::ServiceExt as _;
+
+        let dir = tempfile::tempdir().unwrap();
+        let home = dir.path().display().to_string();
+        let env = [("HOME".to_owned(), home)].into_iter().collect();
+        let boot = outrigger_agent::Boot::new(dir.path().to_path_buf(), env);
+        let agent = Agent::boot(boot).await.unwrap();
+        for path in ["/pty", "/pty/pty_1/connect-token"] {
+            let request = Request::post(path)
+                .extension(FromPlugin)
+                .header("content-type", "application/json")
+                .header(TICKET_HEADER, "1")
+                .body(Body::from("{}"))
+                .unwrap();
+            let answer = crate::router(agent.clone()).oneshot(request).await.unwrap();
+            assert_eq!(answer.status(), StatusCode::FORBIDDEN, "{path}");
+        }
+        assert_eq!(agent.ptys(), []);
+    }
+
     #[test]
     fn origins_that_may_open_a_terminal() {
         let cases = [
