@@ -249,7 +249,10 @@ fn servers_are_listed_added_and_looked_at() {
       hint: `outrigger mcp auth` shows where one is logged in
     ");
     let doctor = world.cli(&["doctor"]).ok().stdout;
-    let lines: Vec<&str> = doctor.lines().filter(|line| line.contains("mcp")).collect();
+    let lines: Vec<&str> = doctor
+        .lines()
+        .filter(|line| line.split_whitespace().nth(1) == Some("mcp") || line.contains("mcp.bad"))
+        .collect();
     insta::assert_snapshot!(world.plain(&lines.join("\n")), @r"
     ok   mcp          notes connected, 1 tools
     note mcp          bad failed: MCP server bad could not be started: program /nonexistent not found (searched: PROJECT)
