@@ -80,9 +80,9 @@ pub(crate) struct Inner {
     pub(crate) snapshots: crate::snapshot::Snapshots,
     pub(crate) answering: Answering,
     pub(crate) questions: Questions,
-    pub(crate) user_questions: crate::question::UserQuestions,
     /// Terminals of clients.
     pub(crate) ptys: crate::pty::Ptys,
+    pub(crate) user_questions: crate::question::UserQuestions,
     pub(crate) approvals: Mutex<Vec<Rule>>,
     /// Instruction files of subfolders that a session has read already.
     pub(crate) told_instructions: Mutex<HashSet<(SessionId, PathBuf)>>,
