@@ -16,12 +16,10 @@ mod file;
 mod harness;
 mod lists;
 mod project;
-#[cfg(test)]
 mod pty;
 mod question;
 mod revert;
 mod session_edit;
-#[cfg(test)]
 mod support;
 mod tui;
 mod vcs;
