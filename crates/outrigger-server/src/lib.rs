@@ -8,10 +8,12 @@ mod dispatch;
 mod error;
 mod experimental;
 mod file;
+mod guard;
 mod hub;
 mod in_process;
 mod listen;
 mod mcp;
+mod password;
 mod permission;
 mod project;
 mod provider;
@@ -33,10 +35,12 @@ use axum::extract::DefaultBodyLimit;
 use outrigger_agent::Agent;
 
 pub use dispatch::serve_router;
+pub use guard::{Guard, Login};
 pub use hub::{Hub, MakeBoot};
 pub use in_process::serve_plugins;
 pub use listen::{Listening, USUAL_PORT, listen};
 pub use pty::brings_ticket;
+pub use password::{keep_password, kept_password, password_file};
 
 /// Every route, over this agent.
 pub fn router(agent: Agent) -> Router {

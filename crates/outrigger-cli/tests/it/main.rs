@@ -29,6 +29,7 @@ mod output;
 mod permission;
 mod points;
 mod question;
+mod remote;
 mod resumed;
 mod run_options;
 mod serve;
