@@ -29,6 +29,8 @@ pub(crate) async fn may_fetch(line: Line, what: String) -> bool {
         let _ = sender.send(read > 0 && matches!(text.trim(), "y" | "Y" | "yes"));
     });
     receiver.await.unwrap_or(false)
+}
+
 /// Whoever has the questions and waits for their answers: an agent here, or a server.
 pub(crate) trait Asker {
     /// Questions that wait for an answer.

@@ -39,8 +39,8 @@ pub use guard::{Guard, Login};
 pub use hub::{Hub, MakeBoot};
 pub use in_process::serve_plugins;
 pub use listen::{Listening, USUAL_PORT, listen};
-pub use pty::brings_ticket;
 pub use password::{keep_password, kept_password, password_file};
+pub use pty::brings_ticket;
 
 /// Every route, over this agent.
 pub fn router(agent: Agent) -> Router {
