@@ -75,6 +75,24 @@ scenario("mcpresource", "read the note", [
 scenario("mcpprompt", "world", [DONE], args=["--command", "notes:greet"],
     files={"mcp.mjs": "MCP-NOTES"}, config={"mcp": {"notes": {"type": "local", "command": ["node", P + "/mcp.mjs"], "enabled": True}}})
 
+# Compaction: by itself at the limit, with what its hooks change, on demand in the middle of a turn, after a refusal.
+def filled(turn):
+    """A turn that fills the model's context."""
+    return {**turn, "usage": [97000, 10]}
+
+
+scenario("compactauto", "read hello.txt", [filled(READ), DONE])
+scenario("compactcontext", "read hello.txt", [filled(READ), DONE], mode="compact")
+scenario("compactprompt", "read hello.txt", [filled(READ), DONE], mode="compact,compact-prompt")
+scenario("compactstop", "read hello.txt", [filled(READ), DONE], mode="compact-stop")
+scenario("compactanswered", "say hi", [filled({"text": "one"}), DONE])
+scenario("compacttwice", "read hello.txt", [filled(READ), READ, filled(READ), DONE])
+scenario("compactoff", "read hello.txt", [filled(READ), DONE], config={"compaction": {"auto": False}})
+scenario("compactbefore", "first", [{"text": "one"}, filled({"text": "two"}), {"text": "three"}], config={"compaction": {"tail_turns": 1}}, follow=["-c", "second"])
+scenario("compacttool", "compact", [{"tools": [call("rec_compact", auto=False)]}, DONE], mode="tool,compact-tool")
+scenario("compacttoolauto", "compact", [{"tools": [call("rec_compact", auto=True)]}, DONE], mode="tool,compact-tool")
+scenario("compactoverflow", "first", [{"text": "one"}, {"status": 400, "error": "This model's maximum context length is 100 tokens."}, {"text": "two"}], follow=["-c", "second"])
+
 # What the project's files say.
 scenario("command", "world", [DONE], mode="cfg-agent", args=["--command", "hello"])
 scenario("permdeny", "run it", [bash("echo hi"), DONE], config={"permission": {"bash": "deny"}})

@@ -16,6 +16,7 @@ use serde_json::{Value, json};
 use crate::agents::AgentInfo;
 use crate::ask::Asker;
 use crate::command;
+use crate::compact::ask::Compact;
 use crate::error::AgentError;
 use crate::ids;
 use crate::inner::Agent;
@@ -221,6 +222,13 @@ impl Agent {
         mut prompt: PromptInput,
         plugin_waits: bool,
     ) -> Result<TurnOutcome, AgentError> {
+        if self.is_compact(name) {
+            let model = prompt.model;
+            return self
+                .compact(session_id, Compact { model, auto: false })
+                .await;
+        }
+        // What the text of a server says is never run.
         // What the text of a server says is never run, nor are the files read that it names.
         let own = self.inner.commands.contains_key(name);
         let (info, places) = match self.inner.commands.get(name) {
@@ -396,7 +404,11 @@ impl Agent {
             wants_title: session.parent_id.is_none() && is_placeholder(&session.title),
             max_steps: agent.steps.or(settings).unwrap_or(MOST_STEPS),
             used_calls,
+            snapshots: self.inner.snapshots.is_on(),
+            asks_loops: true,
             prices: [cost.input, cost.output, cost.cache.read, cost.cache.write],
+            compact: None,
+            auto_compact: self.inner.auto_compact(&resolved.model, history),
         })
     }
 

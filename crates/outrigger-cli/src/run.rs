@@ -43,6 +43,12 @@ pub(crate) fn boot(global: &Global, line: &Line) -> Result<Boot, Failure> {
     let mut boot = Boot::new(directory(global)?, environment());
     boot.pure = global.pure;
     let line = line.clone();
+    if question::person_is_there() {
+        let asking = line.clone();
+        boot.consent = Some(Arc::new(move |what| {
+            Box::pin(question::may_fetch(asking.clone(), what.to_owned()))
+        }));
+    }
     boot.progress = Arc::new(move |progress| line.plugin(progress));
     Ok(boot)
 }
@@ -154,6 +160,7 @@ async fn check(
     model: Option<&ModelRef>,
 ) -> Result<(), AgentError> {
     let command = match &args.command {
+        Some(name) if agent.is_compact(name) => None,
         Some(name) => Some(agent.find_command(name).await?),
         None => None,
     };
