@@ -25,6 +25,8 @@ mod interrupt;
 mod matrix;
 mod mcp;
 mod npm;
+mod omo;
+mod omo_server;
 mod output;
 mod permission;
 mod points;
