@@ -134,7 +134,7 @@ pub(crate) async fn with_agent(
         );
     }
     let chosen = chosen_agent(agent, args.agent.as_deref());
-    check(agent, args, chosen.as_deref(), model.as_ref())?;
+    check(agent, args, chosen.as_deref(), model.as_ref()).await?;
     let (session, known) = session(agent, args, &message).await?;
     let prompt = PromptInput {
         agent: chosen,
@@ -153,25 +153,18 @@ pub(crate) async fn with_agent(
 
 /// Command, agent and model are there. Asked before a session is made for them, so that a mistyped name leaves nothing
 /// behind; the agent checks again, and has the last word.
-fn check(
+async fn check(
     agent: &Agent,
     args: &RunArgs,
     chosen: Option<&str>,
     model: Option<&ModelRef>,
 ) -> Result<(), AgentError> {
     let command = match &args.command {
-        Some(name) => Some(
-            agent
-                .commands()
-                .get(name)
-                .ok_or_else(|| AgentError::NoCommand {
-                    name: name.clone(),
-                    known: agent.commands().keys().cloned().collect(),
-                })?,
-        ),
+        Some(name) => Some(agent.find_command(name).await?),
         None => None,
     };
     let name = command
+        .as_ref()
         .and_then(|c| c.agent.clone())
         .or(chosen.map(str::to_owned))
         .or_else(|| agent.default_agent());
@@ -190,6 +183,7 @@ fn check(
             })
     });
     let of_command = command
+        .as_ref()
         .and_then(|c| c.model.as_deref())
         .and_then(ModelRef::parse);
     let asked = of_command
@@ -351,7 +345,7 @@ pub(crate) fn last_session(agent: &Agent) -> Result<Option<Session>, Failure> {
         directory: Some(directory),
         roots_only: true,
         limit: Some(1),
-        project: None,
+        ..outrigger_store::SessionFilter::default()
     };
     Ok(agent.store().sessions(&filter)?.into_iter().next())
 }

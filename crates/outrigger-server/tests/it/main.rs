@@ -2,6 +2,7 @@
 
 #![expect(
     clippy::unwrap_used,
+    clippy::panic,
     reason = "helpers of tests are tests; clippy.toml only knows the functions"
 )]
 
@@ -9,6 +10,18 @@
 #[expect(dead_code, reason = "shared with the tests of the command")]
 mod mock;
 
+mod experimental;
+mod file;
+mod doom;
 mod harness;
+mod lists;
+mod project;
 mod question;
+mod revert;
 mod session_edit;
+#[cfg(test)]
+mod pty;
+#[cfg(test)]
+mod support;
+mod tui;
+mod vcs;

@@ -88,7 +88,7 @@ async fn the_older_form_of_the_answer_and_what_always_answers() {
     .await;
     h.sees("session.idle", 1).await;
     assert!(h.path("1.txt").exists() && h.path("2.txt").exists());
-    assert_eq!(h.told("permission.replied").len(), 2);
+    h.sees("permission.replied", 2).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -111,10 +111,8 @@ async fn a_question_is_answered() {
     h.ok("POST", &format!("/question/{id}/reply"), body.clone())
         .await;
     h.sees("session.idle", 1).await;
-    assert_eq!(
-        h.told("question.replied")[0]["properties"]["answers"],
-        json!([["Blue"]])
-    );
+    let replied = h.sees("question.replied", 1).await;
+    assert_eq!(replied["properties"]["answers"], json!([["Blue"]]));
     let results = h.mock.last().texts("tool");
     assert!(
         results[0].contains("\"Which color?\"=\"Blue\""),
@@ -139,7 +137,7 @@ async fn a_question_is_put_away() {
         .await;
     h.sees("session.idle", 1).await;
     assert_eq!(h.mock.requests().len(), 1);
-    assert_eq!(h.told("question.rejected").len(), 1);
+    h.sees("question.rejected", 1).await;
     let tools = h.parts(&session, "tool").await;
     assert_eq!(
         tools[0]["state"]["error"],

@@ -34,7 +34,7 @@ async fn a_session_is_changed() {
         let session = h.ok("PATCH", &path, body).await;
         assert_eq!(session.pointer(pointer), Some(&want));
     }
-    assert_eq!(h.told("session.updated").len(), 6);
+    h.sees("session.updated", 6).await;
     let (status, error) = h.call("PATCH", "/session/ses_none", json!({})).await;
     assert_eq!((status, &error["name"]), (404, &json!("NotFoundError")));
 }
@@ -83,6 +83,7 @@ async fn messages_and_parts_are_taken_out_and_rewritten() {
         "it is gone already"
     );
     assert_eq!(h.messages(&id).await.len(), 3);
+    h.sees("message.removed", 1).await;
     assert_eq!(h.told("message.removed").len(), 1);
 }
 
@@ -162,5 +163,6 @@ async fn sharing_is_refused_and_init_runs_its_command() {
     );
     assert!(h.mock.last().texts("user")[0].contains("AGENTS.md"));
     assert_eq!(h.messages(&id).await[0]["info"]["id"], "msg_0000000000001");
-    assert_eq!(h.told("command.executed")[0]["properties"]["name"], "init");
+    let executed = h.sees("command.executed", 1).await;
+    assert_eq!(executed["properties"]["name"], "init");
 }
