@@ -17,10 +17,13 @@ mod drive;
 mod edit;
 mod error;
 mod fork;
+mod formatter_list;
+mod formatters;
 mod host;
 pub mod ids;
 mod inner;
 mod listing;
+mod lsp;
 mod mcp;
 mod model_task;
 mod observe;
@@ -29,8 +32,8 @@ mod plugin_tools;
 mod project;
 mod projects;
 mod prompt;
-mod question;
 pub mod pty;
+mod question;
 mod replay;
 mod request;
 mod revert;
@@ -48,7 +51,9 @@ pub use ask::Answering;
 pub use boot::{Adjust, Boot, Folders, Shared, setup_plugins};
 pub use bus::{Bus, Sink};
 pub use error::AgentError;
+pub use formatters::FormatterStatus;
 pub use inner::{Agent, CommandInfo, SdkService};
+pub use lsp::LspStatus;
 pub use mcp::{
     AuthStart, AuthState, McpError, McpPrompt, McpState, McpStatus, TokenStore,
     tokens as mcp_tokens,

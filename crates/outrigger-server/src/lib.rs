@@ -11,12 +11,13 @@ mod file;
 mod hub;
 mod in_process;
 mod listen;
+mod lsp;
 mod mcp;
 mod permission;
 mod project;
 mod provider;
-mod question;
 mod pty;
+mod question;
 mod reject;
 mod routes;
 mod session;
@@ -42,6 +43,7 @@ pub fn router(agent: Agent) -> Router {
     routes::general()
         .merge(session::routes())
         .merge(mcp::routes())
+        .merge(lsp::routes())
         .merge(provider::routes())
         .merge(session_edit::routes())
         .merge(permission::routes())
