@@ -12,6 +12,7 @@ mod bridge;
 mod bus;
 mod changes;
 mod command;
+mod compact;
 mod draft;
 mod drive;
 mod edit;
@@ -25,6 +26,7 @@ mod inner;
 mod listing;
 mod lsp;
 mod mcp;
+mod mentions;
 mod model_task;
 mod observe;
 mod offer;
@@ -50,12 +52,13 @@ pub use agents::AgentInfo;
 pub use ask::Answering;
 pub use boot::{Adjust, Boot, Folders, Shared, setup_plugins};
 pub use bus::{Bus, Sink};
+pub use compact::ask::Compact;
 pub use error::AgentError;
 pub use formatters::FormatterStatus;
 pub use inner::{Agent, CommandInfo, SdkService};
 pub use lsp::LspStatus;
 pub use mcp::{
-    AuthStart, AuthState, McpError, McpPrompt, McpState, McpStatus, TokenStore,
+    AllowedServers, AuthStart, AuthState, McpError, McpPrompt, McpState, McpStatus, TokenStore,
     tokens as mcp_tokens,
 };
 pub use project::Place;

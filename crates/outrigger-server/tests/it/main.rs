@@ -17,12 +17,10 @@ mod harness;
 mod language;
 mod lists;
 mod project;
-#[cfg(test)]
 mod pty;
 mod question;
 mod revert;
 mod session_edit;
-#[cfg(test)]
 mod support;
 mod tui;
 mod vcs;
