@@ -279,7 +279,15 @@ impl Agent {
             &spawner,
             config.value.get("snapshot") != Some(&json!(false)),
         );
+        let env = crate::lsp::environment(&boot);
         let inner = Inner {
+            lsp: crate::lsp::new(&config, &place, &spawner, &env),
+            formatters: crate::formatters::Formatters::new(
+                config.config.formatter.as_ref(),
+                &place,
+                &spawner,
+                env,
+            ),
             snapshots,
             agents: all_agents(&config, &artifacts, &skills),
             commands: all_commands(&config),
@@ -317,6 +325,7 @@ impl Agent {
         bridge.connect(&inner);
         crate::plugin_tools::register(&inner, &bridge);
         crate::mcp::bind(&inner).await;
+        crate::lsp::bind(&inner);
         Ok(Self { inner })
     }
 }

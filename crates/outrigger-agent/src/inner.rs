@@ -73,6 +73,8 @@ pub(crate) struct Inner {
     pub(crate) models: Models,
     pub(crate) plugins: Plugins,
     pub(crate) mcp: outrigger_mcp::McpServers,
+    pub(crate) lsp: outrigger_lsp::Lsp,
+    pub(crate) formatters: crate::formatters::Formatters,
     /// Servers of `.mcp.json` that are not started, and what to do about each.
     pub(crate) mcp_waiting: BTreeMap<String, String>,
     pub(crate) runtime: ToolRuntime,
@@ -285,7 +287,8 @@ impl Agent {
             .await;
         tokio::join!(
             self.inner.plugins.dispose(Duration::from_secs(5)),
-            crate::mcp::shutdown(&self.inner)
+            crate::mcp::shutdown(&self.inner),
+            crate::lsp::shutdown(&self.inner)
         );
         lock(&self.inner.sdk).take();
         if let Err(error) = self.inner.store.flush(true).await {

@@ -22,6 +22,7 @@ mod files;
 mod hooks;
 mod hooks_bad;
 mod interrupt;
+mod language;
 mod matrix;
 mod mcp;
 mod npm;

@@ -14,6 +14,7 @@ mod doom;
 mod experimental;
 mod file;
 mod harness;
+mod language;
 mod lists;
 mod project;
 mod pty;
