@@ -19,6 +19,7 @@ cargo xtask NAME [options]
   test [STAGE..]             everything CI runs: setup fmt clippy tidy tests release parity (only STAGE.. when named)
   ci                         the same as test
   generate                   writes the files that are made from the code (docs/hooks.md)
+  matrix                     writes docs/plugin-matrix.csv anew: what published plugins use (needs npm)
   tidy                       the checks of the repository's own rules
   parity [--reference] [--only A,B] [--bin PATH] [-v]
                              runs the scenarios of tests/parity with the release binary and holds them against the
@@ -76,6 +77,7 @@ fn run(arguments: &[String]) -> Result {
         "setup" => setup::run(rest),
         "test" | "ci" => ci::run(rest),
         "generate" => generate::run(rest),
+        "matrix" => matrix(rest),
         "tidy" => tidy::run(rest),
         "parity" => parity::run(rest),
         "bench" => bench::run(rest),
@@ -86,4 +88,19 @@ fn run(arguments: &[String]) -> Result {
         }
         other => usage(format!("there is no task `{other}`")),
     }
+}
+
+/// Lets the test that checks the matrix write it instead.
+fn matrix(arguments: &[String]) -> Result {
+    if let Some(word) = arguments.first() {
+        return usage(format!("matrix takes no `{word}`"));
+    }
+    let mut test = sh::cargo(&[
+        "nextest",
+        "run",
+        "--package",
+        "outrigger-cli",
+        "every_published_plugin",
+    ]);
+    sh::check(test.env("OUTRIGGER_WRITE_MATRIX", "1"))
 }

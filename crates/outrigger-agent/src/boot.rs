@@ -192,6 +192,7 @@ impl Agent {
         let spawner = spawner(&boot.folders)?;
         let bridge = Arc::new(Bridge::default());
         let project = place.project(&spawner, &store, now()).await;
+        let project = crate::projects::remember(&store, project).await;
         let mcp = crate::mcp::start(&boot, &config, &place, &spawner);
         let plugins = Plugins::load(plugin_options(
             &boot, &config, &place, &project, &spawner, &bridge,
@@ -244,6 +245,7 @@ impl Agent {
             artifacts,
             answering: boot.answering,
             questions: Questions::default(),
+            user_questions: crate::question::UserQuestions::default(),
             approvals: Mutex::default(),
             told_instructions: Mutex::default(),
             sessions: Sessions::default(),
@@ -297,7 +299,7 @@ fn plugin_options(
     }
 }
 
-fn model_options(boot: &Boot, config: &Loaded) -> outrigger_models::ModelsOptions {
+pub(crate) fn model_options(boot: &Boot, config: &Loaded) -> outrigger_models::ModelsOptions {
     outrigger_models::ModelsOptions {
         providers: config.config.provider.clone(),
         env: boot.env.clone(),
@@ -310,6 +312,7 @@ fn model_options(boot: &Boot, config: &Loaded) -> outrigger_models::ModelsOption
         small_model: config.config.small_model.clone(),
         disabled: config.config.disabled_providers.clone(),
         enabled: config.config.enabled_providers.clone(),
+        credentials: boot.credentials(),
         ..outrigger_models::ModelsOptions::default()
     }
 }

@@ -17,6 +17,9 @@ pub enum AgentError {
     /// The model cannot be used.
     #[error(transparent)]
     Model(#[from] outrigger_models::ModelError),
+    /// The credentials cannot be used.
+    #[error(transparent)]
+    Credential(#[from] outrigger_models::CredentialError),
     /// There is no such session.
     #[error("there is no session `{0}`")]
     NoSession(String),
@@ -39,6 +42,20 @@ pub enum AgentError {
     /// Another process runs a turn in this session.
     #[error("session `{0}` is at work in another process")]
     Busy(String),
+    /// A turn of this process runs in this session, and what was asked for needs it to be at rest.
+    #[error("session `{0}` is at work; wait for it or abort it first")]
+    Working(String),
+    /// There is no such message, or no such part of it.
+    #[error("there is no `{what}` in session `{session}`")]
+    NoMessage {
+        /// Message or part.
+        what: String,
+        /// Session.
+        session: String,
+    },
+    /// A part that was sent does not belong where it was sent.
+    #[error("the part in the request is not the one that its address names: {0}")]
+    Part(String),
     /// A plugin's prompt waited for the turn that it is part of.
     #[error(
         "session `{0}` is at work, and a prompt that waits for its answer would wait for itself"
@@ -91,10 +108,14 @@ impl AgentError {
             Self::Store(e) => e.code(),
             Self::Sandbox(e) => e.code(),
             Self::Model(e) => e.code(),
+            Self::Credential(e) => e.code(),
             Self::NoSession(_) => "agent.no_session",
             Self::NoAgent { .. } => "agent.no_agent",
             Self::NoCommand { .. } => "agent.no_command",
             Self::Busy(_) => "agent.busy",
+            Self::Working(_) => "agent.working",
+            Self::NoMessage { .. } => "agent.no_message",
+            Self::Part(_) => "agent.part",
             Self::WaitsForItself(_) => "agent.waits_for_itself",
             Self::Lost(_) => "agent.lost",
             Self::Attachment { .. } => "agent.attachment",
@@ -112,6 +133,7 @@ impl AgentError {
             Self::Store(e) => e.hint(),
             Self::Sandbox(e) => e.hint(),
             Self::Model(e) => e.hint(),
+            Self::Credential(e) => e.hint(),
             Self::NoSession(_) => {
                 Some("`outrigger session list` shows the sessions of this project".into())
             }

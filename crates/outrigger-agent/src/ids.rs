@@ -3,7 +3,9 @@
 use std::sync::{LazyLock, Mutex, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use outrigger_protocol::id::{EventId, IdMaker, MessageId, PermissionId, SessionId, TurnId};
+use outrigger_protocol::id::{
+    EventId, IdMaker, MessageId, PartId, PermissionId, QuestionId, SessionId, TurnId,
+};
 
 /// Milliseconds since the Unix epoch.
 #[must_use]
@@ -46,6 +48,19 @@ pub(crate) fn message() -> MessageId {
 /// A new permission request identifier.
 pub(crate) fn permission() -> PermissionId {
     make(IdMaker::permission)
+}
+/// A new identifier of a question to the user.
+pub(crate) fn question() -> QuestionId {
+    make(IdMaker::question)
+}
+/// A new part identifier.
+pub(crate) fn part() -> PartId {
+    make(IdMaker::part)
+}
+/// A name of two words for what has none.
+#[must_use]
+pub fn name() -> String {
+    crate::session::slug(seed())
 }
 /// A seed for a turn's own identifiers.
 pub(crate) fn seed() -> u64 {

@@ -77,6 +77,7 @@ pub(crate) struct Inner {
     pub(crate) artifacts: PathBuf,
     pub(crate) answering: Answering,
     pub(crate) questions: Questions,
+    pub(crate) user_questions: crate::question::UserQuestions,
     pub(crate) approvals: Mutex<Vec<Rule>>,
     /// Instruction files of subfolders that a session has read already.
     pub(crate) told_instructions: Mutex<HashSet<(SessionId, PathBuf)>>,
@@ -221,6 +222,11 @@ impl Agent {
     #[must_use]
     pub fn store(&self) -> &Store {
         &self.inner.store
+    }
+    /// What a tool says to models: name, description, schema of its parameters.
+    #[must_use]
+    pub fn tool_specs(&self) -> Vec<outrigger_protocol::tool::ToolSpec> {
+        self.inner.runtime.specs()
     }
     /// Models and providers.
     #[must_use]

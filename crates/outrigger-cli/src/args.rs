@@ -56,6 +56,11 @@ pub(crate) enum Command {
     /// Look at and manage sessions
     #[command(subcommand)]
     Session(SessionCommand),
+    /// Log in to providers, and see where keys come from
+    #[command(subcommand, visible_alias = "providers")]
+    Auth(AuthCommand),
+    /// List the models that can be used
+    Models(ModelsArgs),
     /// Look at and set up plugins
     #[command(subcommand)]
     Plugin(PluginCommand),
@@ -184,6 +189,18 @@ pub(crate) enum SessionCommand {
 /// `outrigger plugin`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum PluginCommand {
+    /// Show which plugin uses which hook, tool, event and client method
+    Matrix {
+        /// As comma-separated values
+        #[arg(long, conflicts_with = "json")]
+        csv: bool,
+        /// As JSON
+        #[arg(long)]
+        json: bool,
+        /// Only what the plugins declare and name, not what they did here
+        #[arg(long)]
+        declared: bool,
+    },
     /// Load the plugins and say how far each came, and why not further
     List {
         /// As JSON
@@ -192,6 +209,42 @@ pub(crate) enum PluginCommand {
     },
     /// Install what plugins need from npm (the SDK), ahead of their first use
     Setup,
+}
+
+/// `outrigger auth`.
+#[derive(Debug, Subcommand)]
+pub(crate) enum AuthCommand {
+    /// Store a key, or log in with what a plugin offers
+    Login {
+        /// Provider, by id or name; without it there is a list to choose from
+        #[arg(short, long, value_name = "ID")]
+        provider: Option<String>,
+        /// Way to log in, by its label
+        #[arg(short, long, value_name = "LABEL")]
+        method: Option<String>,
+    },
+    /// List credentials with the place that each comes from
+    #[command(visible_alias = "ls")]
+    List {
+        /// As JSON, without the secrets
+        #[arg(long)]
+        json: bool,
+    },
+    /// Forget a credential
+    Logout {
+        /// Provider, by id or name; without it there is a list to choose from
+        provider: Option<String>,
+    },
+}
+
+/// `outrigger models`.
+#[derive(Args, Debug)]
+pub(crate) struct ModelsArgs {
+    /// Of this provider only
+    pub(crate) provider: Option<String>,
+    /// With limits, prices and the rest, as JSON
+    #[arg(long)]
+    pub(crate) verbose: bool,
 }
 
 /// `outrigger config`.

@@ -1,6 +1,8 @@
 //! The `outrigger` command.
 
 mod args;
+mod ask;
+mod auth;
 mod completions;
 mod config;
 mod demo;
@@ -8,6 +10,7 @@ mod doctor;
 mod follow;
 mod input;
 mod interrupt;
+mod models;
 mod paint;
 mod plugin;
 mod progress;
@@ -79,6 +82,8 @@ async fn dispatch(cli: Cli) -> Result<u8, Failure> {
             interrupt::guarded(|signals| demo::demo(&global, args, signals)).await
         }
         Command::Session(command) => session::session(&global, command).await,
+        Command::Auth(command) => auth::auth(&global, command).await,
+        Command::Models(args) => models::models(&global, args).await,
         Command::Plugin(command) => plugin::plugin(&global, command).await,
         Command::Config(command) => config::config(&global, command),
         Command::Doctor => doctor::doctor(&global).await,

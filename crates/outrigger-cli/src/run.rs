@@ -345,7 +345,7 @@ pub(crate) fn last_session(agent: &Agent) -> Result<Option<Session>, Failure> {
         directory: Some(directory),
         roots_only: true,
         limit: Some(1),
-        project: None,
+        ..outrigger_store::SessionFilter::default()
     };
     Ok(agent.store().sessions(&filter)?.into_iter().next())
 }

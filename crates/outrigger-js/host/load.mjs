@@ -135,7 +135,7 @@ async function start(entry, { found }, input, init, problems) {
 }
 
 // Imports all modules at once, then calls their functions one after another in load order, as the reference does.
-export async function load(init, input, call) {
+export async function load(init, inputOf, call) {
   const imports = init.plugins.map(async (entry) => {
     const began = performance.now();
     notify("plugin.stage", { plugin: entry.id, stage: "importing" });
@@ -161,7 +161,7 @@ export async function load(init, input, call) {
       problems.push(...candidates.problems.map((message) => ({ stage: "export", message })));
       notify("plugin.stage", { plugin: entry.id, stage: "starting" });
       notifyNow("plugin.enter", { plugin: entry.id, what: "server", call });
-      instances = await start(entry, candidates, input, init, problems);
+      instances = await start(entry, candidates, inputOf(entry.id), init, problems);
     }
     const stage = instances.length > 0 ? "ready" : "failed";
     notify("plugin.stage", { plugin: entry.id, stage });

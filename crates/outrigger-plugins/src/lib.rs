@@ -20,6 +20,7 @@ mod install;
 mod installer;
 mod launch;
 mod lock;
+pub mod matrix;
 mod pipeline;
 mod plugins;
 mod registry;

@@ -8,6 +8,7 @@ use outrigger_kernel::hooks;
 use outrigger_protocol::rpc::{HandlerRef, Instance, LoadedPlugin, PluginTool, Problem};
 
 use crate::error::PluginError;
+use crate::matrix::SourceOf;
 use crate::resolve::ResolvedPlugin;
 use crate::settings::PluginRules;
 use crate::status::{Cause, PluginStatus, Progress, Stage};
@@ -373,6 +374,10 @@ impl Plugin {
             pid: None,
             generation: 0,
             load_ms: self.load_ms,
+            source: self
+                .resolved
+                .as_ref()
+                .map(|found| SourceOf::new(&found.file, &found.dir)),
         }
     }
 }

@@ -112,4 +112,7 @@ pub struct PluginStatus {
     pub generation: u64,
     /// Milliseconds for import and start.
     pub load_ms: f64,
+    /// Where its sources are, once they are there.
+    #[serde(skip)]
+    pub source: Option<crate::matrix::SourceOf>,
 }

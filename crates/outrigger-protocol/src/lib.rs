@@ -7,6 +7,7 @@
 //! (`opencode` 1.18.33) key by key, including camel case with a capital `ID`, because published plugins read them.
 //! Types that plugins may extend carry an `extra` map, so a key that the host does not know survives a round trip.
 
+pub mod auth;
 pub mod event;
 pub mod hook;
 pub mod id;
@@ -15,6 +16,7 @@ pub mod merged;
 pub mod message;
 pub mod model;
 pub mod permission;
+pub mod question;
 pub mod rpc;
 pub mod session;
 pub mod tool;

@@ -282,6 +282,9 @@ pub struct EventBatch {
 /// A request of the SDK client, or of `fetch` to the host's own origin.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SdkRequest {
+    /// Whose client it is, where that is known. Plugins that share a process can claim each other's names.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub plugin: Option<String>,
     /// HTTP method.
     pub method: String,
     /// Path with query.

@@ -4,9 +4,20 @@
 //! are not here answer 404 with a typed body, never with silence. Listening on TCP is not here yet.
 
 mod error;
+mod experimental;
+mod file;
 mod in_process;
+mod permission;
+mod project;
+mod provider;
+mod question;
+mod reject;
 mod routes;
 mod session;
+mod session_edit;
+mod sync;
+mod tui;
+mod vcs;
 mod v2;
 
 use axum::Router;
@@ -18,7 +29,19 @@ pub use in_process::serve_plugins;
 pub fn router(agent: Agent) -> Router {
     routes::general()
         .merge(session::routes())
+        .merge(provider::routes())
+        .merge(session_edit::routes())
+        .merge(permission::routes())
+        .merge(question::routes())
+        .merge(file::routes())
+        .merge(vcs::routes())
+        .merge(project::routes())
+        .merge(tui::routes())
+        .merge(experimental::routes())
+        .merge(sync::routes())
         .merge(v2::routes())
         .fallback(error::not_found)
+        .method_not_allowed_fallback(error::not_found)
+        .layer(axum::middleware::map_response(reject::typed))
         .with_state(agent)
 }

@@ -9,6 +9,7 @@
 )]
 
 mod attach;
+mod auth;
 mod bad_config;
 mod bad_model;
 mod bad_plugins;
@@ -20,6 +21,7 @@ mod files;
 mod hooks;
 mod hooks_bad;
 mod interrupt;
+mod matrix;
 mod npm;
 mod output;
 mod permission;

@@ -19,7 +19,7 @@ const SKILLS: &str = "opencode-skills@0.1.7";
 const NO_REGISTRY: &str = "http://127.0.0.1:9/";
 
 /// Where installed things are kept between runs of the tests.
-fn kept(name: &str) -> PathBuf {
+pub(crate) fn kept(name: &str) -> PathBuf {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"))
         .ancestors()
         .nth(2)
@@ -30,7 +30,7 @@ fn kept(name: &str) -> PathBuf {
 }
 
 /// The user's own way to the registry, and the kept folders.
-fn reaching_npm(command: &mut Command) {
+pub(crate) fn reaching_npm(command: &mut Command) {
     for name in [
         "NODE_EXTRA_CA_CERTS",
         "HTTPS_PROXY",
@@ -60,7 +60,7 @@ fn reaching_npm(command: &mut Command) {
         .env("XDG_CACHE_HOME", kept("xdg"));
 }
 
-fn without_npm(command: &mut Command) {
+pub(crate) fn without_npm(command: &mut Command) {
     command
         .env("npm_config_registry", NO_REGISTRY)
         .env("BUN_CONFIG_REGISTRY", NO_REGISTRY)
@@ -71,7 +71,7 @@ fn without_npm(command: &mut Command) {
 }
 
 /// A project with this plugin, whose model speaks these turns. The SDK for plugins is a kept one.
-fn world(plugin: &str, turns: impl IntoIterator<Item = Value>) -> World {
+pub(crate) fn world(plugin: &str, turns: impl IntoIterator<Item = Value>) -> World {
     let world = World::new(turns);
     world.config(json!({ "plugin": [plugin] }));
     let data = world.home().join(".local/share/outrigger");
@@ -81,7 +81,7 @@ fn world(plugin: &str, turns: impl IntoIterator<Item = Value>) -> World {
 }
 
 /// The plugin as `plugin list` has it after it was installed, or `None`, with a word, where that cannot be done here.
-fn installed(world: &World, prepare: impl Fn(&mut Command)) -> Option<Value> {
+pub(crate) fn installed(world: &World, prepare: impl Fn(&mut Command)) -> Option<Value> {
     let mut list = world.command(&["plugin", "list", "--json"]);
     reaching_npm(&mut list);
     prepare(&mut list);
@@ -103,7 +103,7 @@ fn installed(world: &World, prepare: impl Fn(&mut Command)) -> Option<Value> {
 
 /// Whether npm is there and reaches its registry.
 #[expect(clippy::disallowed_methods, reason = "a test asks npm itself")]
-fn registry(world: &World) -> Result<(), String> {
+pub(crate) fn registry(world: &World) -> Result<(), String> {
     let mut npm = Command::new("npm");
     reaching_npm(&mut npm);
     npm.args([
@@ -133,7 +133,7 @@ fn registry(world: &World) -> Result<(), String> {
 
 /// `outrigger run` with what is installed and no registry in reach.
 #[track_caller]
-fn run_offline(world: &World, args: &[&str]) -> Done {
+pub(crate) fn run_offline(world: &World, args: &[&str]) -> Done {
     let mut run = world.command(&[&["run"], args].concat());
     without_npm(&mut run);
     let done = world.start(run).end();
@@ -141,7 +141,7 @@ fn run_offline(world: &World, args: &[&str]) -> Done {
     done
 }
 
-fn names(value: &Value) -> Vec<&str> {
+pub(crate) fn names(value: &Value) -> Vec<&str> {
     value
         .as_array()
         .unwrap()

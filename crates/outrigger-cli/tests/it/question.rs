@@ -197,7 +197,7 @@ fn a_refusal_is_told_to_the_model() {
         world.parts("tool")[0]["state"]["error"]
             .as_str()
             .unwrap()
-            .contains("The user refused")
+            .contains("The user rejected permission")
     );
 }
 

@@ -183,6 +183,10 @@ impl World {
             .with_file_name("modules")
             .join(digest)
             .join("node_modules");
+        // Some worlds have the real ones, kept between runs.
+        if modules.join("zod/LICENSE").exists() {
+            return;
+        }
         for (name, text) in [
             (
                 "@opencode-ai/sdk/dist/index.js",

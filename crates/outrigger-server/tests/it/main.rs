@@ -1,0 +1,21 @@
+//! The router over a real agent: fresh folders for each test, a scripted model on loopback, no port of our own.
+
+#![expect(
+    clippy::unwrap_used,
+    reason = "helpers of tests are tests; clippy.toml only knows the functions"
+)]
+
+#[path = "../../../outrigger-cli/tests/it/support/mock.rs"]
+#[expect(dead_code, reason = "shared with the tests of the command")]
+mod mock;
+
+mod experimental;
+mod file;
+mod harness;
+mod lists;
+mod project;
+mod question;
+mod session_edit;
+mod support;
+mod tui;
+mod vcs;
