@@ -25,7 +25,7 @@ const server = http.createServer((request, response) => {
       rest += part.toString()
       const events = rest.split('\n\n')
       rest = events.pop()
-      for (const event of events) write({ id, event: event.startsWith('data: ') ? json(event.slice(6)) : event })
+      for (const event of events) write({ id, event: json((/^data: (.*)$/m.exec(event) ?? ["", event])[1]) })
     })
     answer.on('end', () => {
       if (!stream) write({ ...row(), answer: json(Buffer.concat(got).toString()) })

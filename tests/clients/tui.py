@@ -161,6 +161,8 @@ def undo(s):
     s.type("/undo")
     s.keys("Enter")
     s.keep("undo", s.wait("message reverted"))
+    # What was said is back in the field: it is cleared.
+    s.keys("C-c")
     s.type("/redo")
     s.keys("Enter")
     s.wait("┃  say more", gone=("message reverted",))

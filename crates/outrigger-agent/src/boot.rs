@@ -20,7 +20,7 @@ use serde_json::json;
 use crate::agents;
 use crate::ask::{Answering, Questions};
 use crate::bridge::Bridge;
-use crate::bus::Bus;
+use crate::bus::{Bus, Sink};
 use crate::command::BUNDLED;
 use crate::error::AgentError;
 use crate::ids::now;
@@ -89,6 +89,38 @@ pub struct Boot {
     pub progress: Arc<dyn Fn(Progress) + Send + Sync>,
     /// Changes the loaded configuration before anything is made from it (the demo puts its provider in).
     pub adjust: Option<Adjust>,
+    /// What several agents of one process have in common; without it the agent opens its own.
+    pub shared: Option<Shared>,
+    /// Is told every event in order, before any listener is.
+    pub sink: Option<Sink>,
+}
+
+/// What the agents of one process have in common: a store has one writer, a process one ledger.
+#[derive(Clone)]
+pub struct Shared {
+    pub(crate) store: Store,
+    pub(crate) spawner: Spawner,
+}
+
+impl Shared {
+    /// Opens the store and starts the spawner.
+    ///
+    /// # Errors
+    /// A store that cannot be used, a process that cannot start others.
+    pub fn open(folders: &Folders) -> Result<Self, AgentError> {
+        let (store, report) = open_store(folders)?;
+        tracing::debug!("[store] {report:?}");
+        Ok(Self {
+            store,
+            spawner: spawner(folders)?,
+        })
+    }
+
+    /// The store.
+    #[must_use]
+    pub fn store(&self) -> &Store {
+        &self.store
+    }
 }
 
 impl Boot {
@@ -104,6 +136,8 @@ impl Boot {
             answering: Answering::default(),
             progress: Arc::new(|_| {}),
             adjust: None,
+            shared: None,
+            sink: None,
         }
     }
 
@@ -187,9 +221,10 @@ impl Agent {
         for problem in &config.problems {
             tracing::warn!("[config] {problem}");
         }
-        let (store, report) = open_store(&boot.folders)?;
-        tracing::debug!("[store] {report:?}");
-        let spawner = spawner(&boot.folders)?;
+        let Shared { store, spawner } = match boot.shared.take() {
+            Some(shared) => shared,
+            None => Shared::open(&boot.folders)?,
+        };
         let bridge = Arc::new(Bridge::default());
         let project = place.project(&spawner, &store, now()).await;
         let project = crate::projects::remember(&store, project).await;
@@ -238,7 +273,7 @@ impl Agent {
             folders: boot.folders,
             skills,
             store,
-            bus: Bus::default(),
+            bus: Bus::new(boot.sink.take()),
             spawner,
             models,
             runtime,

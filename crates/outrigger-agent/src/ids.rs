@@ -30,7 +30,8 @@ fn make<T>(with: impl FnOnce(&mut IdMaker, u64) -> T) -> T {
 }
 
 /// A new event identifier.
-pub(crate) fn event() -> EventId {
+#[must_use]
+pub fn event() -> EventId {
     make(IdMaker::event)
 }
 /// A new session identifier.

@@ -41,8 +41,8 @@ pub mod vcs;
 
 pub use agents::AgentInfo;
 pub use ask::Answering;
-pub use boot::{Adjust, Boot, Folders, setup_plugins};
-pub use bus::Bus;
+pub use boot::{Adjust, Boot, Folders, Shared, setup_plugins};
+pub use bus::{Bus, Sink};
 pub use error::AgentError;
 pub use inner::{Agent, CommandInfo, SdkService};
 pub use mcp::McpStatus;

@@ -53,6 +53,8 @@ pub(crate) enum Command {
     Run(RunArgs),
     /// See a whole turn with plugins: no key, no network, no npm
     Demo(DemoArgs),
+    /// Answer clients over HTTP
+    Serve(ServeArgs),
     /// Look at and manage sessions
     #[command(subcommand)]
     Session(SessionCommand),
@@ -142,6 +144,17 @@ pub(crate) struct DemoArgs {
     /// Keep the demo's project here instead of in a temporary folder
     #[arg(long, value_name = "PATH")]
     pub(crate) keep: Option<PathBuf>,
+}
+
+/// `outrigger serve`.
+#[derive(Args, Debug)]
+pub(crate) struct ServeArgs {
+    /// Port; without it 4096 if that is free, else any
+    #[arg(long, value_name = "N")]
+    pub(crate) port: Option<u16>,
+    /// Name or address to listen on
+    #[arg(long, value_name = "NAME", default_value = "127.0.0.1")]
+    pub(crate) hostname: String,
 }
 
 /// `outrigger session`.

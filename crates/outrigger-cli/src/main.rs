@@ -17,6 +17,7 @@ mod progress;
 mod question;
 mod report;
 mod run;
+mod serve;
 mod session;
 mod told;
 mod view;
@@ -80,6 +81,9 @@ async fn dispatch(cli: Cli) -> Result<u8, Failure> {
         Command::Run(args) => interrupt::guarded(|signals| run::run(&global, args, signals)).await,
         Command::Demo(args) => {
             interrupt::guarded(|signals| demo::demo(&global, args, signals)).await
+        }
+        Command::Serve(args) => {
+            interrupt::guarded(|signals| serve::serve(&global, args, signals)).await
         }
         Command::Session(command) => session::session(&global, command).await,
         Command::Auth(command) => auth::auth(&global, command).await,

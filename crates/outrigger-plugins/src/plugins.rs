@@ -346,7 +346,8 @@ fn fail_all(options: &LoadOptions, registry: &Registry, error: &PluginError) {
 }
 
 async fn resolve_all(options: &LoadOptions, registry: &Registry, cache: &Cache) {
-    let work = options
+    // Collected: a lazy iterator with this closure, held over an await, keeps the whole start from being spawned as a task.
+    let work: Vec<_> = options
         .plugins
         .iter()
         .enumerate()
@@ -355,7 +356,8 @@ async fn resolve_all(options: &LoadOptions, registry: &Registry, cache: &Cache) 
                 index,
                 resolve(plugin, cache, || registry.stage(index, Stage::Installing)).await,
             )
-        });
+        })
+        .collect();
     let mut done: Vec<_> = stream::iter(work).buffered(INSTALLING).collect().await;
     let mut taken: Vec<String> = Vec::new();
     for (index, result) in done.drain(..) {

@@ -22,7 +22,7 @@ pub(crate) fn general() -> Router<Agent> {
         .route("/log", post(log))
 }
 
-async fn health() -> Json<Value> {
+pub(crate) async fn health() -> Json<Value> {
     Json(json!({ "healthy": true, "version": env!("CARGO_PKG_VERSION") }))
 }
 

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use axum::extract::{Path, Query, State};
 use axum::http::StatusCode;
 use axum::routing::{get, post};
-use axum::{Json, Router};
+use axum::{Extension, Json, Router};
 use outrigger_agent::{Agent, NewSession};
 use outrigger_protocol::id::{MessageId, SessionId};
 use outrigger_protocol::message::{MessageWithParts, ModelRef};
@@ -16,6 +16,7 @@ use outrigger_store::SessionFilter;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use crate::dispatch::FromPlugin;
 use crate::error::ApiError;
 
 type Answer<T> = Result<Json<T>, ApiError>;
@@ -162,9 +163,14 @@ async fn message(
 async fn prompt(
     State(agent): State<Agent>,
     Path(id): Path<SessionId>,
+    from_plugin: Option<Extension<FromPlugin>>,
     Json(prompt): Json<PromptInput>,
 ) -> Answer<MessageWithParts> {
-    let outcome = agent.prompt_impatiently(&id, prompt).await?;
+    let outcome = if from_plugin.is_some() {
+        agent.prompt_impatiently(&id, prompt).await?
+    } else {
+        agent.prompt(&id, prompt).await?
+    };
     last_message(&agent, &id, outcome)
 }
 
@@ -220,6 +226,7 @@ struct CommandBody {
 async fn command(
     State(agent): State<Agent>,
     Path(id): Path<SessionId>,
+    from_plugin: Option<Extension<FromPlugin>>,
     Json(body): Json<CommandBody>,
 ) -> Answer<MessageWithParts> {
     let prompt = PromptInput {
@@ -228,9 +235,14 @@ async fn command(
         variant: body.variant,
         ..PromptInput::default()
     };
-    let outcome = agent
-        .command_impatiently(&id, &body.command, &body.arguments, prompt)
-        .await?;
+    let (name, arguments) = (&body.command, &body.arguments);
+    let outcome = if from_plugin.is_some() {
+        agent
+            .command_impatiently(&id, name, arguments, prompt)
+            .await?
+    } else {
+        agent.command(&id, name, arguments, prompt).await?
+    };
     last_message(&agent, &id, outcome)
 }
 
