@@ -35,7 +35,7 @@ const server = http.createServer((request, response) => {
   })
   onward.on('error', (error) => { write({ id, method: request.method, url: request.url, error: String(error) }); response.destroy() })
   request.on('data', (part) => { sent.push(part); onward.write(part) })
-  request.on('end', () => onward.end())
+  request.on('end', () => { if (request.method !== 'GET') write({ id, sent: request.method + ' ' + request.url }); onward.end() })
 })
 server.on('upgrade', (request, socket) => { write({ method: 'UPGRADE', url: request.url, headers: request.headers }); socket.destroy() })
 server.listen(0, '127.0.0.1', () => console.log('proxy on', server.address().port))

@@ -171,7 +171,8 @@ def undo(s):
 def command(s):
     s.type("/own")
     s.keep("commands", s.wait("/own", "a command of the project"))
-    s.type(" now")
+    s.keys("Enter")
+    s.type("now")
     s.keys("Enter")
     s.wait("say hi now", "All done.", gone=(BUSY,))
 

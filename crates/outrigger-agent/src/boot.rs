@@ -87,6 +87,8 @@ pub struct Boot {
     pub answering: Answering,
     /// Told how far each plugin is, from whatever thread is at it.
     pub progress: Arc<dyn Fn(Progress) + Send + Sync>,
+    /// Asks whether a program may be fetched from npm (`js.install = "ask"`); `None`: nobody is there to be asked.
+    pub consent: Option<outrigger_plugins::ConsentFn>,
     /// Changes the loaded configuration before anything is made from it (the demo puts its provider in).
     pub adjust: Option<Adjust>,
     /// What several agents of one process have in common; without it the agent opens its own.
@@ -135,6 +137,7 @@ impl Boot {
             install_modules: true,
             answering: Answering::default(),
             progress: Arc::new(|_| {}),
+            consent: None,
             adjust: None,
             shared: None,
             sink: None,
@@ -265,7 +268,15 @@ impl Agent {
         };
         outrigger_tools::builtin::register_all(&runtime, &options)
             .map_err(|e| AgentError::Tools(e.to_string()))?;
+        let snapshots = crate::snapshot::Snapshots::new(
+            &place,
+            &project.id,
+            &boot.folders.data,
+            &spawner,
+            config.value.get("snapshot") != Some(&json!(false)),
+        );
         let inner = Inner {
+            snapshots,
             agents: all_agents(&config, &artifacts, &skills),
             commands: all_commands(&config),
             place,
@@ -281,6 +292,7 @@ impl Agent {
             answering: boot.answering,
             questions: Questions::default(),
             user_questions: crate::question::UserQuestions::default(),
+            ptys: crate::pty::Ptys::default(),
             approvals: Mutex::default(),
             told_instructions: Mutex::default(),
             sessions: Sessions::default(),
@@ -312,7 +324,8 @@ fn plugin_options(
     bridge: &Arc<Bridge>,
 ) -> outrigger_plugins::LoadOptions {
     outrigger_plugins::LoadOptions {
-        plugins: config.plugins.clone(),
+        plugins: [config.tool_files.as_slice(), config.plugins.as_slice()].concat(),
+        skipped: config.skipped.clone(),
         settings: PluginSettings::from(&config.settings),
         directory: place.directory.clone(),
         worktree: if place.git {
@@ -328,6 +341,7 @@ fn plugin_options(
         cache: boot.folders.cache.clone(),
         user_config: Some(boot.folders.config.join("opencode")),
         install_modules: boot.install_modules && config.settings.js.install != Install::Never,
+        consent: boot.consent.clone(),
         handler: Arc::clone(bridge) as Arc<dyn outrigger_js::HostHandler>,
         progress: Arc::clone(&boot.progress),
         now,

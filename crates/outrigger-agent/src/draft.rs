@@ -115,7 +115,10 @@ pub(crate) fn payload(
         "llm.before_system" => {
             let resolved = inner.models.resolve(&begin.model)?;
             let skills = !outrigger_kernel::permission::is_disabled("skill", &[&agent.permission]);
-            let mut extra: Vec<&str> = state.user().system.as_deref().into_iter().collect();
+            let own = inner.store.session(session_id)?.and_then(|s| s.permission);
+            let mcp = inner.mcp_instructions(&[&agent.permission, &own.unwrap_or_default()]);
+            let mut extra: Vec<&str> = mcp.as_deref().into_iter().collect();
+            extra.extend(state.user().system.as_deref());
             if is_last_step(state) {
                 extra.push(LAST_STEP);
             }

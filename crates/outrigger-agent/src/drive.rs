@@ -278,6 +278,12 @@ impl Driver {
         {
             self.changes.add(&output.metadata);
         }
+        if let Input::FilesTracked {
+            diffs: Some(diffs), ..
+        } = &input
+        {
+            self.changes.adopt(diffs, &self.inner.place.worktree);
+        }
         let call = self.call_of(&input);
         let effects = turn::step(&mut self.state, at, input.clone());
         let speaking = self.state.as_ref().is_some_and(Turn::is_speaking);
@@ -342,6 +348,12 @@ impl Driver {
             Effect::PrepareTools { effect, .. } => self.begin_tools(effect),
             Effect::CallModel { effect, .. } => self.begin_model(effect),
             Effect::RunTool { effect, call } => self.begin_tool(effect, call),
+            Effect::TrackFiles {
+                effect,
+                since,
+                first,
+            } => self.begin_files(effect, since, first),
+            Effect::AskLoop { effect, call } => self.begin_loop_question(effect, &call),
             Effect::MakeTitle { message_id } => self.begin_title(message_id),
             Effect::Abort => {
                 let _ = self.abort.0.send(true);
@@ -541,6 +553,39 @@ impl Driver {
             record.turn = Some(turn);
             inner.note(vec![LogRecord::Tool(Box::new(record))]);
             Msg::Input(Input::ToolDone { effect, outcome })
+        });
+    }
+
+    // ---- the project's files ----
+
+    /// Not cancelled with the turn: what a tool did until then is what someone may want back.
+    fn begin_files(&self, effect: EffectId, since: Option<String>, first: Option<String>) {
+        let inner = Arc::clone(&self.inner);
+        let lost = Input::FilesTracked {
+            effect,
+            tree: None,
+            changed: Vec::new(),
+            diffs: None,
+        };
+        spawn_effect(self.sender.clone(), Msg::Input(lost), async move {
+            Msg::Input(inner.track_files(effect, since, first).await)
+        });
+    }
+
+    fn begin_loop_question(&self, effect: EffectId, call: &ToolCall) {
+        let Some(state) = &self.state else { return };
+        let inner = Arc::clone(&self.inner);
+        let agent = inner.agents.get(&state.begin().agent).cloned();
+        let (call, cancel) = (call.clone(), self.abort.1.clone());
+        let answered =
+            move |refusal: Option<String>| Msg::Input(Input::LoopAnswered { effect, refusal });
+        let lost = answered(Some("It could not be asked about.".into()));
+        spawn_effect(self.sender.clone(), lost, async move {
+            let rules = agent.unwrap_or_default().permission;
+            tokio::select! {
+                answer = inner.ask_about_loop(&call, &rules) => answered(answer.err()),
+                () = cancel.cancelled() => answered(Some("The turn was cancelled.".into())),
+            }
         });
     }
 

@@ -39,7 +39,7 @@ pub trait SdkService: Send + Sync {
 }
 
 /// A slash command.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CommandInfo {
     /// Name without the slash.
     pub name: String,
@@ -75,9 +75,12 @@ pub(crate) struct Inner {
     pub(crate) mcp: outrigger_mcp::McpServers,
     pub(crate) runtime: ToolRuntime,
     pub(crate) artifacts: PathBuf,
+    pub(crate) snapshots: crate::snapshot::Snapshots,
     pub(crate) answering: Answering,
     pub(crate) questions: Questions,
     pub(crate) user_questions: crate::question::UserQuestions,
+    /// Terminals of clients.
+    pub(crate) ptys: crate::pty::Ptys,
     pub(crate) approvals: Mutex<Vec<Rule>>,
     /// Instruction files of subfolders that a session has read already.
     pub(crate) told_instructions: Mutex<HashSet<(SessionId, PathBuf)>>,
@@ -267,6 +270,7 @@ impl Agent {
 
     /// Ends: work beside the turns gets a moment, plugins are disposed, everything is on disk.
     pub async fn shutdown(&self) {
+        self.inner.ptys.close();
         self.finish_turns(Duration::from_secs(3)).await;
         let patience = if self.inner.hurry.load(Ordering::SeqCst) {
             200

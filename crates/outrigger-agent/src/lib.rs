@@ -30,12 +30,16 @@ mod project;
 mod projects;
 mod prompt;
 mod question;
+pub mod pty;
 mod replay;
 mod request;
+mod revert;
 mod session;
+mod snapshot;
 mod step_events;
 mod system;
 mod title;
+mod track;
 mod turns;
 pub mod vcs;
 
@@ -45,9 +49,13 @@ pub use boot::{Adjust, Boot, Folders, Shared, setup_plugins};
 pub use bus::{Bus, Sink};
 pub use error::AgentError;
 pub use inner::{Agent, CommandInfo, SdkService};
-pub use mcp::McpStatus;
+pub use mcp::{
+    AuthStart, AuthState, McpError, McpPrompt, McpState, McpStatus, TokenStore,
+    tokens as mcp_tokens,
+};
 pub use project::Place;
 pub use projects::ProjectPatch;
 pub use prompt::Attachment;
 pub use replay::{Replayed, replay};
 pub use session::{NewSession, delete_session};
+pub use snapshot::SnapshotError;

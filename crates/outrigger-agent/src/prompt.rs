@@ -221,19 +221,19 @@ impl Agent {
         mut prompt: PromptInput,
         plugin_waits: bool,
     ) -> Result<TurnOutcome, AgentError> {
-        let info = self
-            .inner
-            .commands
-            .get(name)
-            .ok_or_else(|| AgentError::NoCommand {
-                name: name.to_owned(),
-                known: self.inner.commands.keys().cloned().collect(),
-            })?;
+        // What the text of a server says is never run.
+        let (info, places) = match self.inner.commands.get(name) {
+            Some(info) => (info.clone(), command::shell_places(&info.template)),
+            None => {
+                let info = self.mcp_command(name).await?;
+                let info = info.ok_or_else(|| self.no_command(name))?;
+                (info, Vec::new())
+            }
+        };
         // The places are the template's: what a person or a plugin writes behind the name is never run, and what a command
         // prints is not read for arguments.
         let agent = self.choose_agent(info.agent.as_deref().or(prompt.agent.as_deref()))?;
         let mut template = info.template.clone();
-        let places = command::shell_places(&info.template);
         for (i, (place, _)) in places.iter().enumerate().rev() {
             template.replace_range(place.clone(), &stand_in(i));
         }
@@ -390,6 +390,8 @@ impl Agent {
             wants_title: session.parent_id.is_none() && is_placeholder(&session.title),
             max_steps: agent.steps.or(settings).unwrap_or(MOST_STEPS),
             used_calls,
+            snapshots: self.inner.snapshots.is_on(),
+            asks_loops: true,
             prices: [cost.input, cost.output, cost.cache.read, cost.cache.write],
         })
     }

@@ -71,8 +71,9 @@ impl Agent {
     pub async fn prompt(
         &self,
         session_id: &SessionId,
-        prompt: PromptInput,
+        mut prompt: PromptInput,
     ) -> Result<TurnOutcome, AgentError> {
+        self.read_attached(&mut prompt).await;
         self.start(session_id, Start::Prompt(Box::new(prompt), None), false)
             .await
     }
@@ -85,8 +86,9 @@ impl Agent {
     pub async fn prompt_impatiently(
         &self,
         session_id: &SessionId,
-        prompt: PromptInput,
+        mut prompt: PromptInput,
     ) -> Result<TurnOutcome, AgentError> {
+        self.read_attached(&mut prompt).await;
         self.start(session_id, Start::Prompt(Box::new(prompt), None), true)
             .await
     }
@@ -94,10 +96,11 @@ impl Agent {
     pub(crate) async fn prompt_command(
         &self,
         id: &SessionId,
-        prompt: PromptInput,
+        mut prompt: PromptInput,
         call: CommandCall,
         plugin_waits: bool,
     ) -> Result<TurnOutcome, AgentError> {
+        self.read_attached(&mut prompt).await;
         self.start(
             id,
             Start::Prompt(Box::new(prompt), Some(call)),
@@ -184,9 +187,13 @@ impl Agent {
         start: Start,
         cancelled: watch::Receiver<bool>,
     ) -> Result<TurnOutcome, AgentError> {
-        let session = self.session(id)?;
+        let mut session = self.session(id)?;
+        if matches!(start, Start::Prompt(..)) && session.revert.is_some() {
+            self.clean_up_revert(&session).await?;
+            session = self.session(id)?;
+        }
         let history = self.inner.store.messages(id)?;
-        let changes = Changes::of(&history);
+        let changes = Changes::of(&history, &self.inner.place.worktree);
         let driver = |turn: TurnId| {
             Driver::new(
                 Arc::clone(&self.inner),

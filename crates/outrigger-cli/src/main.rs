@@ -10,6 +10,7 @@ mod doctor;
 mod follow;
 mod input;
 mod interrupt;
+mod mcp;
 mod models;
 mod paint;
 mod plugin;
@@ -89,6 +90,7 @@ async fn dispatch(cli: Cli) -> Result<u8, Failure> {
         Command::Auth(command) => auth::auth(&global, command).await,
         Command::Models(args) => models::models(&global, args).await,
         Command::Plugin(command) => plugin::plugin(&global, command).await,
+        Command::Mcp(command) => mcp::mcp(&global, command).await,
         Command::Config(command) => config::config(&global, command),
         Command::Doctor => doctor::doctor(&global).await,
         Command::Completions { shell } => {

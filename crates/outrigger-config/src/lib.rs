@@ -36,7 +36,9 @@ pub use error::{ConfigError, ConfigProblem};
 pub use load::{LoadOptions, Loaded, load};
 pub use merge::merge;
 pub use origin::Origin;
-pub use plugin_list::{PluginScope, PluginSource, PluginSpec, package_name};
+pub use plugin_list::{
+    PluginScope, PluginSource, PluginSpec, SkipReason, SkippedPlugin, package_name,
+};
 pub use settings::Settings;
 pub use show::{Shown, restore};
 pub use typed::{AgentEntry, AgentMode, CommandEntry, Compaction, OpenCodeConfig};

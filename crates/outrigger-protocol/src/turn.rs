@@ -52,6 +52,12 @@ pub struct Begin {
     /// Call identifiers that stand in the session's history already; a new call never gets one of them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub used_calls: Vec<String>,
+    /// Trees of the project's files are made around steps that may change them.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub snapshots: bool,
+    /// Calls that repeat themselves are asked about.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub asks_loops: bool,
     /// US dollars for a million tokens: input, output, cache read, cache write.
     pub prices: [f64; 4],
 }
@@ -129,6 +135,28 @@ pub enum Input {
         effect: EffectId,
         /// How.
         outcome: ToolOutcome,
+    },
+    /// A tree of the project's files was made, or could not be.
+    FilesTracked {
+        /// Which.
+        effect: EffectId,
+        /// The tree.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        tree: Option<String>,
+        /// Files that changed since the step began, absolute.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        changed: Vec<String>,
+        /// What the turn changed so far, file by file.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        diffs: Option<Vec<Value>>,
+    },
+    /// The question about a call that repeats itself was answered.
+    LoopAnswered {
+        /// Which.
+        effect: EffectId,
+        /// Why it may not be made; it may when absent.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        refusal: Option<String>,
     },
     /// The user, a client or a parent wants the turn to end.
     Cancel,
@@ -241,6 +269,24 @@ pub enum Effect {
     },
     /// Run a tool.
     RunTool {
+        /// Number.
+        effect: EffectId,
+        /// The call.
+        call: ToolCall,
+    },
+    /// Make a tree of the project's files.
+    TrackFiles {
+        /// Number.
+        effect: EffectId,
+        /// The tree before the step, behind a step: also say what changed since.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        since: Option<String>,
+        /// The first tree of the turn, to compare all of it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        first: Option<String>,
+    },
+    /// Ask whether a call may be made that repeats itself (permission `doom_loop`).
+    AskLoop {
         /// Number.
         effect: EffectId,
         /// The call.

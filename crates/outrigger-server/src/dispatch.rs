@@ -36,7 +36,9 @@ pub(crate) fn directory_of(request: &Request) -> Option<String> {
     let query = Query::<Vec<(String, String)>>::try_from_uri(request.uri()).ok();
     let named = query.and_then(|Query(pairs)| {
         let of = |name: &str| {
-            let found = pairs.iter().find(|(key, value)| key == name && !value.is_empty());
+            let found = pairs
+                .iter()
+                .find(|(key, value)| key == name && !value.is_empty());
             found.map(|(_, value)| value.clone())
         };
         of("directory").or_else(|| of("location[directory]"))

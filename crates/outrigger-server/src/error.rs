@@ -103,6 +103,7 @@ impl From<AgentError> for ApiError {
                 );
             }
             AgentError::Part(_) => StatusCode::BAD_REQUEST,
+            AgentError::Conflict { .. } => StatusCode::CONFLICT,
             AgentError::WaitsForItself(_) => StatusCode::CONFLICT,
             _ => StatusCode::INTERNAL_SERVER_ERROR,
         };

@@ -175,16 +175,6 @@ impl Hub {
         Ok(opened)
     }
 
-    /// Agents that run.
-    pub(crate) async fn running(&self) -> Vec<Instance> {
-        let slots: Vec<Slot> = lock(&self.inner.slots).values().cloned().collect();
-        let mut running = Vec::new();
-        for slot in slots {
-            running.extend(slot.lock().await.clone());
-        }
-        running
-    }
-
     /// Disposes of a folder's agent: its turns are cancelled, its plugins disposed, and everyone is told. Goes on when the
     /// caller goes away.
     pub(crate) async fn dispose(&self, directory: &Path) {

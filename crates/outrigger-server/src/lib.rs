@@ -11,10 +11,12 @@ mod file;
 mod hub;
 mod in_process;
 mod listen;
+mod mcp;
 mod permission;
 mod project;
 mod provider;
 mod question;
+mod pty;
 mod reject;
 mod routes;
 mod session;
@@ -31,13 +33,15 @@ use outrigger_agent::Agent;
 
 pub use dispatch::serve_router;
 pub use hub::{Hub, MakeBoot};
-pub use listen::{Listening, USUAL_PORT, listen};
 pub use in_process::serve_plugins;
+pub use listen::{Listening, USUAL_PORT, listen};
+pub use pty::brings_ticket;
 
 /// Every route, over this agent.
 pub fn router(agent: Agent) -> Router {
     routes::general()
         .merge(session::routes())
+        .merge(mcp::routes())
         .merge(provider::routes())
         .merge(session_edit::routes())
         .merge(permission::routes())
@@ -45,6 +49,7 @@ pub fn router(agent: Agent) -> Router {
         .merge(file::routes())
         .merge(vcs::routes())
         .merge(project::routes())
+        .merge(pty::routes())
         .merge(tui::routes())
         .merge(experimental::routes())
         .merge(sync::routes())

@@ -48,7 +48,7 @@ pub(crate) async fn of_all(State(hub): State<Hub>, request: Request) -> Result<R
 fn refuse_plugins(request: &Request) -> Result<(), ApiError> {
     match request.extensions().get::<FromPlugin>() {
         Some(_) => Err(ApiError::unsupported(
-            "streams of events cannot be had over `client`; use the `event` hook",
+            "a stream of events over a plugin's `client` (use its `event` hook)",
         )),
         None => Ok(()),
     }
@@ -138,7 +138,9 @@ impl Feed {
             };
             match told {
                 Ok(told) => {
-                    let Some(value) = self.form(&told) else { continue };
+                    let Some(value) = self.form(&told) else {
+                        continue;
+                    };
                     // As in the reference, this stream ends with the agent that it told of.
                     if self.directory.is_some() && told.event.event.kind() == DISPOSED {
                         self.phase = Phase::Over;
@@ -165,9 +167,6 @@ fn stream(feed: Feed) -> impl Stream<Item = Result<Bytes, Infallible>> {
     futures_util::stream::unfold(feed, |mut feed| async move {
         let value = feed.next().await?;
         // A JSON text has no line breaks.
-        Some((
-            Ok(Bytes::from(format!("event: message\ndata: {value}\n\n"))),
-            feed,
-        ))
+        Some((Ok(Bytes::from(format!("data: {value}\n\n"))), feed))
     })
 }

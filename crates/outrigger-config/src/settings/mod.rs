@@ -71,8 +71,11 @@ pub struct Js {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Install {
-    /// Once, when a plugin needs Bun and there is none.
+    /// Once, when a plugin needs Bun and there is none, and the person at the terminal says yes. Without a terminal not at
+    /// all (issue 3: only with the user's consent).
     #[default]
+    Ask,
+    /// Once, when a plugin needs Bun and there is none.
     Auto,
     /// Only by `outrigger plugin setup`.
     Never,

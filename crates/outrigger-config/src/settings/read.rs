@@ -312,7 +312,7 @@ mod tests {
         js.bun = null
         js.node = null
         js.environment = "user"
-        js.install = "auto"
+        js.install = "ask"
         deadlines.fast_ms = 500
         deadlines.normal_ms = 5000
         deadlines.load_ms = 10000

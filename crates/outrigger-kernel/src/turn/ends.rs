@@ -3,7 +3,9 @@
 use alloc::vec::Vec;
 use outrigger_protocol::Millis;
 use outrigger_protocol::event::Event;
-use outrigger_protocol::message::{CacheTokens, NamedError, PartKind, StepFinishPart, Tokens};
+use outrigger_protocol::message::{
+    AssistantMessage, CacheTokens, NamedError, PartKind, StepFinishPart, Tokens,
+};
 use outrigger_protocol::model::Usage;
 use outrigger_protocol::session::SessionStatus;
 use outrigger_protocol::turn::{Effect, SessionPatch, TurnOutcome};
@@ -15,6 +17,7 @@ impl Turn {
     pub(super) fn settle(&mut self, at: Millis, out: &mut Vec<Effect>) {
         self.close_leftovers(at, out);
         if self.step > 1 {
+            self.files.unpublished = false;
             out.push(self.publish_user());
         }
         let Some((reason, cost, tokens)) = self.account() else {
@@ -22,7 +25,7 @@ impl Turn {
         };
         let finish = StepFinishPart {
             reason: reason.clone(),
-            snapshot: None,
+            snapshot: self.files.after.clone(),
             tokens,
             cost,
         };
@@ -32,6 +35,7 @@ impl Turn {
             message.finish = Some(reason);
         }
         self.publish_message(out);
+        self.publish_patch(at, out);
         if let Some(message) = &mut self.message {
             message.time.completed = Some(at);
         }
@@ -45,6 +49,14 @@ impl Turn {
             self.next_step(at, out);
         } else {
             self.end(at, out);
+        }
+    }
+
+    /// What the step changed in the files.
+    fn publish_patch(&mut self, at: Millis, out: &mut Vec<Effect>) {
+        if let Some(kind) = self.files.patch() {
+            let part = self.new_part(at, kind);
+            out.push(self.keep_part(at, part));
         }
     }
 
@@ -94,6 +106,9 @@ impl Turn {
                 message_id: self.message.as_ref().map(|m| m.id.clone()),
             }
         };
+        if core::mem::take(&mut self.files.unpublished) {
+            out.push(self.publish_user());
+        }
         let session_id = self.begin.session_id.clone();
         out.push(self.status(SessionStatus::Idle));
         out.push(Effect::Publish {
@@ -133,6 +148,11 @@ impl Turn {
             },
         });
         self.close_leftovers(at, out);
+        // A step that was settled has told its files already: its message is complete.
+        let is_open = |message: &AssistantMessage| message.time.completed.is_none();
+        if self.message.as_ref().is_some_and(is_open) {
+            self.publish_patch(at, out);
+        }
         // The model had spoken to its end, only its tools had not: that has to be paid for.
         let _ = self.account();
         if let Some(message) = &mut self.message {

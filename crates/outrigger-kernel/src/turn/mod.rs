@@ -8,6 +8,8 @@
 //! The order of hooks and events is the reference's, as recorded (`tests/parity/gold`).
 
 mod ends;
+mod files;
+mod loops;
 mod parts;
 mod prompt;
 mod resume;
@@ -47,6 +49,12 @@ pub(crate) enum Open {
     Tools,
     /// The model.
     Model,
+    /// The tree before the first call of a step that may write.
+    FilesBefore,
+    /// The tree behind a step.
+    FilesAfter,
+    /// Whether a call that repeats itself may be made.
+    Loop(PartId, Box<ToolCall>),
     /// A tool call, by its part; the call as the model made it, to be made again if it may be.
     Tool(PartId, Box<ToolCall>),
 }
@@ -88,6 +96,8 @@ pub struct Turn {
     /// Used and not yet in the session record.
     unbilled: Option<(Usage, f64)>,
     calls_in_step: u32,
+    files: files::Files,
+    loops: loops::Loops,
     /// A tool call was refused by the user, so the turn stops behind this step, as in the reference.
     refused: bool,
     cancelled: bool,
@@ -146,6 +156,8 @@ impl Turn {
             finished: None,
             unbilled: None,
             calls_in_step: 0,
+            files: files::Files::default(),
+            loops: loops::Loops::default(),
             refused: false,
             cancelled: false,
             failed: None,
@@ -271,6 +283,7 @@ impl Turn {
         self.writing.clear();
         self.finished = None;
         self.calls_in_step = 0;
+        self.files.next_step();
         self.publish_message(out);
         if first && self.begin.wants_title {
             out.push(Effect::MakeTitle {
@@ -374,8 +387,21 @@ impl Turn {
                 metadata,
             } => self.tool_progress(at, effect, title, metadata, out),
             Input::ToolDone { effect, outcome } => self.tool_done(at, effect, outcome, out),
+            Input::FilesTracked {
+                effect,
+                tree,
+                changed,
+                diffs,
+            } => self.files_tracked(at, effect, tree, changed, diffs, out),
+            Input::LoopAnswered { effect, refusal } => {
+                self.loop_answered(at, effect, refusal, out);
+            }
         }
         if self.done || !self.open.is_empty() {
+            return;
+        }
+        let step_is_over = self.stopping() || self.finished.is_some();
+        if step_is_over && self.after_files(out) {
             return;
         }
         if self.stopping() {

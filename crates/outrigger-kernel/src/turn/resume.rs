@@ -52,6 +52,11 @@ impl Turn {
                         self.finished = Some(("unknown".to_string(), Usage::default()));
                     }
                 }
+                Open::FilesBefore | Open::FilesAfter => self.resume_files(effect, out),
+                Open::Loop(_, call) => out.push(Effect::AskLoop {
+                    effect,
+                    call: *call,
+                }),
                 Open::Tool(_, call) => self.resume_call(at, effect, *call, out),
             }
         }

@@ -44,6 +44,8 @@ pub(crate) fn begin() -> Begin {
         wants_title: false,
         max_steps: 20,
         used_calls: vec![],
+        snapshots: false,
+        asks_loops: false,
         prices: [1.0, 2.0, 0.5, 0.25],
     }
 }
@@ -138,6 +140,8 @@ impl Drive {
         match &input {
             Input::HookDone { effect, .. }
             | Input::ToolsReady { effect, .. }
+            | Input::FilesTracked { effect, .. }
+            | Input::LoopAnswered { effect, .. }
             | Input::ToolDone { effect, .. } => {
                 self.open.remove(&effect.0);
             }
@@ -157,6 +161,8 @@ impl Drive {
                 Effect::Hooks { effect: id, .. }
                 | Effect::PrepareTools { effect: id, .. }
                 | Effect::CallModel { effect: id, .. }
+                | Effect::TrackFiles { effect: id, .. }
+                | Effect::AskLoop { effect: id, .. }
                 | Effect::RunTool { effect: id, .. } => {
                     self.open.insert(id.0, effect.clone());
                 }

@@ -137,6 +137,8 @@ fn ours(effect: &Effect) -> Vec<String> {
         }],
         Effect::CallModel { .. }
         | Effect::RunTool { .. }
+        | Effect::TrackFiles { .. }
+        | Effect::AskLoop { .. }
         | Effect::MakeTitle { .. }
         | Effect::Abort
         | Effect::Finish { .. } => vec![],

@@ -150,6 +150,8 @@ fn effect_of(input: &Input) -> Option<EffectId> {
         | Input::Model { effect, .. }
         | Input::ToolStarted { effect, .. }
         | Input::ToolProgress { effect, .. }
+        | Input::FilesTracked { effect, .. }
+        | Input::LoopAnswered { effect, .. }
         | Input::ToolDone { effect, .. } => Some(*effect),
         Input::Begin(_) | Input::Cancel | Input::Resumed => None,
     }

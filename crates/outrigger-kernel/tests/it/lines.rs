@@ -138,6 +138,15 @@ pub(crate) fn line(effect: &Effect) -> String {
                 call.input
             )
         }
+        Effect::TrackFiles { effect, since, .. } => format!(
+            "#{} track files{}",
+            effect.0,
+            since
+                .as_ref()
+                .map(|since| format!(" since {since}"))
+                .unwrap_or_default()
+        ),
+        Effect::AskLoop { effect, call } => format!("#{} ask about {}", effect.0, call.tool),
         Effect::MakeTitle { .. } => "title".to_owned(),
         Effect::Abort => "abort".to_owned(),
         Effect::Finish { outcome } => match outcome {
@@ -171,6 +180,18 @@ pub(crate) fn input_line(input: &Input) -> String {
             ToolOutcome::Completed { .. } => format!("#{} completed", effect.0),
             ToolOutcome::Failed { code, .. } => format!("#{} failed {code}", effect.0),
         },
+        Input::FilesTracked { effect, tree, .. } => {
+            format!("#{} {}", effect.0, tree.as_deref().unwrap_or("no tree"))
+        }
+        Input::LoopAnswered { effect, refusal } => format!(
+            "#{} {}",
+            effect.0,
+            if refusal.is_some() {
+                "refused"
+            } else {
+                "allowed"
+            }
+        ),
         Input::Cancel => "cancel".to_owned(),
         Input::Resumed => "resumed".to_owned(),
     }

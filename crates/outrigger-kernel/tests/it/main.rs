@@ -17,6 +17,7 @@ mod lines;
 mod merge;
 mod merge_laws;
 mod merge_pass;
+mod repeats;
 mod resume;
 mod script;
 mod turn;

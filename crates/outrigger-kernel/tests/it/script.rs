@@ -100,6 +100,8 @@ pub(crate) fn script() -> impl Strategy<Value = Script> {
                 command,
                 max_steps,
                 used_calls,
+                snapshots: seed % 2 == 0,
+                asks_loops: seed % 3 == 0,
                 ..begin()
             };
             Script {

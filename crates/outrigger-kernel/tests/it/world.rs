@@ -158,6 +158,19 @@ impl World {
                 });
                 inputs
             }
+            Effect::TrackFiles { effect, since, .. } => {
+                let changed = since.iter().map(|_| "/p/a.txt".to_owned());
+                vec![Input::FilesTracked {
+                    effect: *effect,
+                    tree: (effect.0 % 5 != 0).then(|| "tree".to_owned()),
+                    changed: changed.collect(),
+                    diffs: since.as_ref().map(|_| vec![json!({ "file": "a.txt" })]),
+                }]
+            }
+            Effect::AskLoop { effect, .. } => vec![Input::LoopAnswered {
+                effect: *effect,
+                refusal: (effect.0 % 2 == 0).then(|| "no".to_owned()),
+            }],
             Effect::Abort if self.script.obeys => return self.abort(),
             _ => return,
         };
@@ -165,6 +178,8 @@ impl World {
             Effect::Hooks { effect, .. }
             | Effect::PrepareTools { effect, .. }
             | Effect::CallModel { effect, .. }
+            | Effect::TrackFiles { effect, .. }
+            | Effect::AskLoop { effect, .. }
             | Effect::RunTool { effect, .. } => effect.0,
             _ => return,
         };

@@ -2,6 +2,7 @@
 
 #![expect(
     clippy::unwrap_used,
+    clippy::panic,
     reason = "helpers of tests are tests; clippy.toml only knows the functions"
 )]
 
@@ -11,11 +12,16 @@ mod mock;
 
 mod experimental;
 mod file;
+mod doom;
 mod harness;
 mod lists;
 mod project;
 mod question;
+mod revert;
 mod session_edit;
+#[cfg(test)]
+mod pty;
+#[cfg(test)]
 mod support;
 mod tui;
 mod vcs;
