@@ -250,7 +250,11 @@ impl Agent {
             }
             config.config = read;
             config.value = value;
-            mcp.configure(&config.config.mcp);
+        }
+        let (servers, mcp_waiting) = crate::mcp::with_claude(&config, &boot.folders);
+        mcp.configure(&servers);
+        for (name, why) in &mcp_waiting {
+            tracing::warn!("[mcp:{name}] is not started: {why}");
         }
         let models = Models::new(model_options(&boot, &config));
         let artifacts = boot.folders.data.join("tool-output");
@@ -291,12 +295,13 @@ impl Agent {
             artifacts,
             answering: boot.answering,
             questions: Questions::default(),
-            user_questions: crate::question::UserQuestions::default(),
             ptys: crate::pty::Ptys::default(),
+            user_questions: crate::question::UserQuestions::default(),
             approvals: Mutex::default(),
             told_instructions: Mutex::default(),
             sessions: Sessions::default(),
             running: Mutex::default(),
+            steering: Mutex::default(),
             closing: AtomicBool::new(false),
             hurry: AtomicBool::new(false),
             with_plugins: Mutex::default(),
@@ -305,6 +310,7 @@ impl Agent {
             telling: tokio::sync::Mutex::new(()),
             plugins,
             mcp,
+            mcp_waiting,
             config,
         };
         let inner = Arc::new(inner);
@@ -387,14 +393,20 @@ fn all_commands(config: &Loaded) -> BTreeMap<String, CommandInfo> {
             agent: None,
             model: None,
         });
-    let configured = config.config.command.iter().map(|entry| CommandInfo {
+    let info = |entry: &outrigger_config::CommandEntry| CommandInfo {
         name: entry.name.clone(),
         description: entry.description.clone(),
         template: entry.template.clone(),
         agent: entry.agent.clone(),
         model: entry.model.clone(),
-    });
+    };
+    let (of_claude, problems) = config.claude_commands();
+    for problem in problems {
+        tracing::warn!("[config] {problem}");
+    }
+    let configured = config.config.command.iter().map(info);
     bundled
+        .chain(of_claude.iter().map(info))
         .chain(configured)
         .map(|command| (command.name.clone(), command))
         .collect()

@@ -76,6 +76,11 @@ pub enum AgentError {
         "session `{0}` is at work, and a prompt that waits for its answer would wait for itself"
     )]
     WaitsForItself(String),
+    /// A compaction was asked for and there is nothing that it could summarise.
+    #[error(
+        "session `{0}` has nothing to compact: there is no message since its beginning or its last summary"
+    )]
+    NothingToCompact(String),
     /// The task of a turn ended without an outcome.
     #[error("the turn was lost: {0}")]
     Lost(String),
@@ -135,6 +140,7 @@ impl AgentError {
             Self::NoMessage { .. } => "agent.no_message",
             Self::Part(_) => "agent.part",
             Self::WaitsForItself(_) => "agent.waits_for_itself",
+            Self::NothingToCompact(_) => "agent.nothing_to_compact",
             Self::Lost(_) => "agent.lost",
             Self::Attachment { .. } => "agent.attachment",
             Self::Folder { .. } => "agent.folder",
@@ -162,6 +168,7 @@ impl AgentError {
                     .into(),
             ),
             Self::WaitsForItself(_) => Some("send it with prompt_async, or with noReply".into()),
+            Self::NothingToCompact(_) => Some("send a prompt first".into()),
             _ => None,
         }
     }

@@ -12,6 +12,7 @@ mod bridge;
 mod bus;
 mod changes;
 mod command;
+mod compact;
 mod draft;
 mod drive;
 mod edit;
@@ -22,6 +23,7 @@ pub mod ids;
 mod inner;
 mod listing;
 mod mcp;
+mod mentions;
 mod model_task;
 mod observe;
 mod offer;
@@ -29,8 +31,8 @@ mod plugin_tools;
 mod project;
 mod projects;
 mod prompt;
-mod question;
 pub mod pty;
+mod question;
 mod replay;
 mod request;
 mod revert;
@@ -47,10 +49,11 @@ pub use agents::AgentInfo;
 pub use ask::Answering;
 pub use boot::{Adjust, Boot, Folders, Shared, setup_plugins};
 pub use bus::{Bus, Sink};
+pub use compact::ask::Compact;
 pub use error::AgentError;
 pub use inner::{Agent, CommandInfo, SdkService};
 pub use mcp::{
-    AuthStart, AuthState, McpError, McpPrompt, McpState, McpStatus, TokenStore,
+    AllowedServers, AuthStart, AuthState, McpError, McpPrompt, McpState, McpStatus, TokenStore,
     tokens as mcp_tokens,
 };
 pub use project::Place;

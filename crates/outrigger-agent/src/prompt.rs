@@ -16,6 +16,7 @@ use serde_json::{Value, json};
 use crate::agents::AgentInfo;
 use crate::ask::Asker;
 use crate::command;
+use crate::compact::ask::Compact;
 use crate::error::AgentError;
 use crate::ids;
 use crate::inner::Agent;
@@ -221,7 +222,15 @@ impl Agent {
         mut prompt: PromptInput,
         plugin_waits: bool,
     ) -> Result<TurnOutcome, AgentError> {
+        if self.is_compact(name) {
+            let model = prompt.model;
+            return self
+                .compact(session_id, Compact { model, auto: false })
+                .await;
+        }
         // What the text of a server says is never run.
+        // What the text of a server says is never run, nor are the files read that it names.
+        let own = self.inner.commands.contains_key(name);
         let (info, places) = match self.inner.commands.get(name) {
             Some(info) => (info.clone(), command::shell_places(&info.template)),
             None => {
@@ -238,6 +247,7 @@ impl Agent {
             template.replace_range(place.clone(), &stand_in(i));
         }
         let mut filled = command::expand(&template, &arguments.replace(STAND_IN, ""));
+        let named = filled.clone();
         for (i, (_, line)) in places.iter().enumerate() {
             filled = filled.replace(
                 &stand_in(i),
@@ -255,6 +265,10 @@ impl Agent {
             .and_then(ModelRef::parse)
             .or(prompt.model);
         let mut parts = vec![text(&filled)];
+        if own {
+            // Before what a shell command printed is put in: that names nothing.
+            parts.extend(self.mentioned(session_id, &agent, &named).await);
+        }
         parts.append(&mut prompt.parts);
         prompt.parts = parts;
         let call = CommandCall {
@@ -393,6 +407,8 @@ impl Agent {
             snapshots: self.inner.snapshots.is_on(),
             asks_loops: true,
             prices: [cost.input, cost.output, cost.cache.read, cost.cache.write],
+            compact: None,
+            auto_compact: self.inner.auto_compact(&resolved.model, history),
         })
     }
 

@@ -16,6 +16,7 @@ use outrigger_protocol::turn::{CommandCall, Input, TurnOutcome};
 use tokio::sync::watch;
 
 use crate::changes::Changes;
+use crate::compact::ask::Compact;
 use crate::drive::{Driver, is_raised};
 use crate::error::AgentError;
 use crate::ids::now;
@@ -33,8 +34,9 @@ pub(crate) struct Owner {
 }
 
 /// What a turn starts from.
-enum Start {
+pub(crate) enum Start {
     Prompt(Box<PromptInput>, Option<CommandCall>),
+    Compact(Compact),
     Resume(TurnId),
 }
 
@@ -118,7 +120,7 @@ impl Agent {
         self.start(id, Start::Resume(turn.clone()), false).await
     }
 
-    async fn start(
+    pub(crate) async fn start(
         &self,
         id: &SessionId,
         start: Start,
@@ -171,12 +173,15 @@ impl Agent {
                 id: id.clone(),
             }
         });
-        if alone && matches!(start, Start::Prompt(..)) {
+        if alone && !matches!(start, Start::Resume(_)) {
             // What a dead process left open here, and nobody went on with, is over now.
             self.close_open(id, "another prompt came instead").await?;
             self.close_children(id).await?;
         }
         let outcome = self.drive(id, start, cancelled).await?;
+        if alone {
+            self.inner.prune(id).await?;
+        }
         self.inner.store.flush(true).await?;
         Ok(outcome)
     }
@@ -210,6 +215,12 @@ impl Agent {
                     .run(Input::Begin(Box::new(begin)))
                     .await
             }
+            Start::Compact(compact) => {
+                let begin = self.begin_compaction(&session, &history, compact)?;
+                driver(begin.turn.clone())
+                    .run(Input::Begin(Box::new(begin)))
+                    .await
+            }
             Start::Resume(turn) => {
                 self.close_children(id).await?;
                 let mut driver = driver(turn.clone());
@@ -231,7 +242,7 @@ impl Agent {
     }
 
     /// Ends when the session's turn has waited for plugins for a while, without a break.
-    async fn waits_for_plugins(&self, id: &SessionId) {
+    pub(crate) async fn waits_for_plugins(&self, id: &SessionId) {
         const LOOK: Duration = Duration::from_millis(100);
         let mut waited = Duration::ZERO;
         while waited < PATIENCE {
@@ -436,6 +447,7 @@ fn close_part(kind: &mut PartKind, at: u64) -> bool {
                 time: PartTime {
                     start,
                     end: Some(at),
+                    ..PartTime::default()
                 },
             };
         }

@@ -34,6 +34,7 @@ mod stream;
 mod testing;
 mod wire;
 
+pub use client::http_client;
 pub use credentials::{CredentialError, Credentials, Origin, Stored};
 pub use error::ModelError;
 pub use fetch::{FetchRequest, FetchResponse, Overlay, ProviderFetch};

@@ -8,20 +8,23 @@ mod dispatch;
 mod error;
 mod experimental;
 mod file;
+mod guard;
 mod hub;
 mod in_process;
 mod listen;
 mod mcp;
+mod password;
 mod permission;
 mod project;
 mod provider;
-mod question;
 mod pty;
+mod question;
 mod reject;
 mod routes;
 mod session;
 mod session_edit;
 mod stream;
+mod summarize;
 mod sync;
 mod tui;
 mod v2;
@@ -32,9 +35,11 @@ use axum::extract::DefaultBodyLimit;
 use outrigger_agent::Agent;
 
 pub use dispatch::serve_router;
+pub use guard::{Guard, Login};
 pub use hub::{Hub, MakeBoot};
 pub use in_process::serve_plugins;
 pub use listen::{Listening, USUAL_PORT, listen};
+pub use password::{keep_password, kept_password, password_file};
 pub use pty::brings_ticket;
 
 /// Every route, over this agent.
@@ -54,6 +59,7 @@ pub fn router(agent: Agent) -> Router {
         .merge(experimental::routes())
         .merge(sync::routes())
         .merge(v2::routes())
+        .merge(summarize::routes())
         .fallback(error::not_found)
         .method_not_allowed_fallback(error::not_found)
         .layer(axum::middleware::map_response(reject::typed))

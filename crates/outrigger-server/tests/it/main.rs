@@ -10,18 +10,16 @@
 #[expect(dead_code, reason = "shared with the tests of the command")]
 mod mock;
 
+mod doom;
 mod experimental;
 mod file;
-mod doom;
 mod harness;
 mod lists;
 mod project;
+mod pty;
 mod question;
 mod revert;
 mod session_edit;
-#[cfg(test)]
-mod pty;
-#[cfg(test)]
 mod support;
 mod tui;
 mod vcs;

@@ -94,6 +94,11 @@ impl Running {
         read(&self.stderr)
     }
 
+    /// The other end of its standard input.
+    pub(crate) fn stdin(&mut self) -> std::process::ChildStdin {
+        self.child.stdin.take().unwrap()
+    }
+
     pub(crate) fn stdout(&self) -> String {
         read(&self.stdout)
     }
