@@ -35,6 +35,7 @@ mod turns;
 
 pub use agents::AgentInfo;
 pub use ask::Answering;
+pub use auth::LoginError;
 pub use boot::{Adjust, Boot, Folders, setup_plugins};
 pub use bus::Bus;
 pub use error::AgentError;

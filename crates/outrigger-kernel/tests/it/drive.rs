@@ -266,6 +266,7 @@ impl Drive {
             call_id: call_id.into(),
             tool: tool.into(),
             raw: raw.into(),
+            metadata: None,
         });
     }
 

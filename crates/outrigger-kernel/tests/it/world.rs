@@ -209,6 +209,7 @@ impl World {
                         call_id: id,
                         tool,
                         raw,
+                        metadata: None,
                     }));
                 }
             }
