@@ -347,7 +347,9 @@ impl Registry {
 
     /// Whether a plugin brings authentication.
     pub(crate) fn brings_auth(&self, index: usize) -> bool {
-        self.with(index, |plugin| plugin.instances.iter().any(|i| i.auth.is_some())) == Some(true)
+        self.with(index, |plugin| {
+            plugin.instances.iter().any(|i| i.auth.is_some())
+        }) == Some(true)
     }
 
     /// A plugin is to have a process of its own.

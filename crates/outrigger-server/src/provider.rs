@@ -113,7 +113,8 @@ async fn callback(
 }
 
 fn login_error(provider: &str, error: &LoginError) -> ApiError {
-    let mut data = json!({ "providerID": provider, "message": error.to_string(), "code": error.code() });
+    let mut data =
+        json!({ "providerID": provider, "message": error.to_string(), "code": error.code() });
     if let (LoginError::Answer { field, .. }, Some(map)) = (error, data.as_object_mut()) {
         map.insert("field".into(), json!(field));
     }

@@ -166,9 +166,7 @@ fn find(known: &[Named], wanted: &str) -> Result<String, Failure> {
         Some(found) => Ok(found.id.clone()),
         None => Err(Failure::usage(
             format!("there is no provider `{wanted}`"),
-            Some(
-                "without -p there is a list to choose from; its last entry takes any name".into(),
-            ),
+            Some("without -p there is a list to choose from; its last entry takes any name".into()),
         )),
     }
 }

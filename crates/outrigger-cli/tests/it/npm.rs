@@ -60,7 +60,7 @@ fn reaching_npm(command: &mut Command) {
         .env("XDG_CACHE_HOME", kept("xdg"));
 }
 
-fn without_npm(command: &mut Command) {
+pub(crate) fn without_npm(command: &mut Command) {
     command
         .env("npm_config_registry", NO_REGISTRY)
         .env("BUN_CONFIG_REGISTRY", NO_REGISTRY)
@@ -71,7 +71,7 @@ fn without_npm(command: &mut Command) {
 }
 
 /// A project with this plugin, whose model speaks these turns. The SDK for plugins is a kept one.
-fn world(plugin: &str, turns: impl IntoIterator<Item = Value>) -> World {
+pub(crate) fn world_with(plugin: &str, turns: impl IntoIterator<Item = Value>) -> World {
     let world = World::new(turns);
     world.config(json!({ "plugin": [plugin] }));
     let data = world.home().join(".local/share/outrigger");
@@ -81,7 +81,7 @@ fn world(plugin: &str, turns: impl IntoIterator<Item = Value>) -> World {
 }
 
 /// The plugin as `plugin list` has it after it was installed, or `None`, with a word, where that cannot be done here.
-fn installed(world: &World, prepare: impl Fn(&mut Command)) -> Option<Value> {
+pub(crate) fn installed(world: &World, prepare: impl Fn(&mut Command)) -> Option<Value> {
     let mut list = world.command(&["plugin", "list", "--json"]);
     reaching_npm(&mut list);
     prepare(&mut list);
@@ -173,7 +173,7 @@ fn the_prompt_recorder_writes_prompts_and_answers_into_the_project() {
             json!({ "command": "sleep 1", "description": "Thinks" }),
         )])
     };
-    let world = world(
+    let world = world_with(
         RECORDER,
         [
             think(),
@@ -227,7 +227,7 @@ fn the_destructive_check_sees_the_command_before_it_is_allowed_and_tells_the_mod
         )
     };
     let status = call("destructive-check-status", json!({}));
-    let world = world(CHECK, [turn([reset()]), turn([status]), done()]);
+    let world = world_with(CHECK, [turn([reset()]), turn([status]), done()]);
     world.config(json!({ "permission": { "bash": "ask" } }));
     // TypeScript in `node_modules`: only Bun runs it, and where Node and npm are and no Bun, it is fetched.
     let Some(plugin) = installed(&world, |_| ()) else {
@@ -266,7 +266,7 @@ fn the_destructive_check_sees_the_command_before_it_is_allowed_and_tells_the_mod
 
 #[test]
 fn a_destructive_command_that_nobody_allows_does_not_run() {
-    let world = world(
+    let world = world_with(
         CHECK,
         [
             turn([call(
@@ -294,7 +294,7 @@ fn a_destructive_command_that_nobody_allows_does_not_run() {
 
 #[test]
 fn skills_become_tools_and_their_text_reaches_the_model() {
-    let world = world(SKILLS, [turn([call("skills_greeting", json!({}))]), done()]);
+    let world = world_with(SKILLS, [turn([call("skills_greeting", json!({}))]), done()]);
     world.file(
         ".opencode/skills/greeting/SKILL.md",
         "---\nname: greeting\ndescription: How people are greeted in this house\n---\n\n# Greeting\n\nSay AHOY first.\n",
@@ -338,7 +338,7 @@ fn bun_comes_from_npm_where_a_plugin_needs_it_and_by_the_command() {
         }
         Some(folder)
     };
-    let world = world(
+    let world = world_with(
         CHECK,
         [turn([call("destructive-check-status", json!({}))]), done()],
     );
