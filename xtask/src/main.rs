@@ -3,6 +3,7 @@
 
 mod bench;
 mod ci;
+mod clients;
 mod generate;
 mod parity;
 mod setup;
@@ -18,11 +19,16 @@ cargo xtask NAME [options]
   test [STAGE..]             everything CI runs: setup fmt clippy tidy tests release parity (only STAGE.. when named)
   ci                         the same as test
   generate                   writes the files that are made from the code (docs/hooks.md)
+  matrix                     writes docs/plugin-matrix.csv anew: what published plugins use (needs npm)
   tidy                       the checks of the repository's own rules
   parity [--reference] [--only A,B] [--bin PATH] [-v]
                              runs the scenarios of tests/parity with the release binary and holds them against the
                              committed recordings; --reference: against a fresh run of the reference program, with
                              both hook sequences side by side; --side-by-side NAMES prints them for some scenarios
+  clients [--reference] [--record] [--bin PATH] [-v]
+                             calls every method of OpenCode's published client against our server and holds the answers
+                             against the committed recording; --reference: against a fresh run of the reference;
+                             --record: makes the recording anew
   bench turn [--runs N] [--home prepared|empty] [--bin PATH] [--check] [--json FILE]
                              one turn with one tool call, ours and the reference: time, CPU, memory
 
@@ -71,13 +77,30 @@ fn run(arguments: &[String]) -> Result {
         "setup" => setup::run(rest),
         "test" | "ci" => ci::run(rest),
         "generate" => generate::run(rest),
+        "matrix" => matrix(rest),
         "tidy" => tidy::run(rest),
         "parity" => parity::run(rest),
         "bench" => bench::run(rest),
+        "clients" => clients::run(rest),
         "help" | "--help" | "-h" => {
             print!("{HELP}");
             Ok(())
         }
         other => usage(format!("there is no task `{other}`")),
     }
+}
+
+/// Lets the test that checks the matrix write it instead.
+fn matrix(arguments: &[String]) -> Result {
+    if let Some(word) = arguments.first() {
+        return usage(format!("matrix takes no `{word}`"));
+    }
+    let mut test = sh::cargo(&[
+        "nextest",
+        "run",
+        "--package",
+        "outrigger-cli",
+        "every_published_plugin",
+    ]);
+    sh::check(test.env("OUTRIGGER_WRITE_MATRIX", "1"))
 }

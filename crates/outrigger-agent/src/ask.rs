@@ -1,19 +1,17 @@
 //! Permission questions: rules first, then plugins, then the user.
 
 use std::collections::HashMap;
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 
 use outrigger_kernel::permission::evaluate;
 use outrigger_protocol::event::Event;
 use outrigger_protocol::id::{PermissionId, SessionId};
-use outrigger_protocol::log::LogRecord;
 use outrigger_protocol::permission::{Action, PermissionRequest, Reply, Rule, ToolRef};
 use outrigger_protocol::turn::HookPayload;
 use outrigger_tools::PermissionAsk;
 use serde_json::json;
 use tokio::sync::oneshot;
 
-use crate::bus::numbered;
 use crate::ids;
 use crate::inner::{Agent, Inner, lock};
 
@@ -29,15 +27,18 @@ pub enum Answering {
     Ask,
 }
 
+/// An answer, with what the user wants done instead.
+type Answered = (Reply, Option<String>);
+
 #[derive(Debug, Default)]
 pub(crate) struct Questions {
-    open: Mutex<HashMap<PermissionId, (PermissionRequest, oneshot::Sender<Reply>)>>,
+    open: Mutex<HashMap<PermissionId, (PermissionRequest, oneshot::Sender<Answered>)>>,
 }
 
 /// Why a tool may not do what it wants.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Refusal {
-    /// A rule says so; the turn goes on.
+    /// A rule says so, or the user does and says what to do instead; the turn goes on.
     Rule(String),
     /// The user says so, or nobody is there to say otherwise; the turn ends behind this step, as in the reference.
     User(String),
@@ -61,7 +62,7 @@ pub(crate) struct Asker<'a> {
 impl Inner {
     /// Decides a question; the text is for the audit.
     pub(crate) async fn decide(
-        &self,
+        self: &Arc<Self>,
         asker: &Asker<'_>,
         ask: PermissionAsk,
     ) -> Result<String, Refusal> {
@@ -80,7 +81,7 @@ impl Inner {
         if actions.contains(&Action::Deny) {
             let what = patterns.join(", ");
             return Err(Refusal::Rule(format!(
-                "A rule of the configuration denies {} for {what}. Do not try to do the same by other means.",
+                "The user has specified a rule that denies {} for {what}. Do not try to do the same by other means.",
                 ask.permission
             )));
         }
@@ -133,7 +134,7 @@ impl Inner {
             .map(str::to_owned)
     }
 
-    async fn ask_user(&self, request: PermissionRequest) -> Result<String, Refusal> {
+    async fn ask_user(self: &Arc<Self>, request: PermissionRequest) -> Result<String, Refusal> {
         let (sender, receiver) = oneshot::channel();
         let text = format!("{} ({})", request.permission, request.patterns.join(", "));
         lock(&self.questions.open).insert(request.id.clone(), (request.clone(), sender));
@@ -141,33 +142,43 @@ impl Inner {
             inner: self,
             request: Some(request.clone()),
         };
-        if let Err(error) = self
-            .commit(Vec::new(), vec![Event::PermissionAsked(request.clone())])
-            .await
-        {
-            tracing::error!("{error}");
-        }
-        let reply = match self.answering {
-            Answering::Refuse => Reply::Reject,
-            Answering::Allow => Reply::Once,
-            Answering::Ask => receiver.await.unwrap_or(Reply::Reject),
+        self.commit_whole(vec![Event::PermissionAsked(request.clone())])
+            .await;
+        let (reply, message) = match self.answering {
+            Answering::Refuse => (Reply::Reject, None),
+            Answering::Allow => (Reply::Once, None),
+            Answering::Ask => receiver.await.unwrap_or((Reply::Reject, None)),
         };
         open.request = None;
         lock(&self.questions.open).remove(&request.id);
-        if let Err(error) = self
-            .commit(Vec::new(), vec![replied(&request, reply)])
-            .await
-        {
-            tracing::error!("{error}");
-        }
-        match reply {
-            Reply::Once => Ok("ask -> once".into()),
-            Reply::Always => Ok("ask -> always".into()),
-            Reply::Reject if self.answering == Answering::Refuse => Err(Refusal::User(format!(
-                "Permission was not given: {text} has to be asked for, and there is nobody to ask. \
-                 (Allow it under `permission` in opencode.json, or run with --auto.)"
+        self.commit_whole(vec![replied(&request, reply)]).await;
+        match (reply, message) {
+            (Reply::Once, _) => Ok("ask -> once".into()),
+            (Reply::Always, _) => Ok("ask -> always".into()),
+            (Reply::Reject, _) if self.answering == Answering::Refuse => {
+                Err(Refusal::User(format!(
+                    "Permission was not given: {text} has to be asked for, and there is nobody to ask. \
+                     (Allow it under `permission` in opencode.json, or run with --auto.)"
+                )))
+            }
+            (Reply::Reject, Some(message)) => Err(Refusal::Rule(format!(
+                "The user rejected permission for this tool call ({text}) with the following feedback: {message}"
             ))),
-            Reply::Reject => Err(Refusal::User(format!("The user refused: {text}."))),
+            (Reply::Reject, None) => Err(Refusal::User(format!(
+                "The user rejected permission for this tool call: {text}."
+            ))),
+        }
+    }
+
+    /// Stores and tells events to the end, even when whoever waits for it is cancelled: an event that is in the store
+    /// and was not told would be missed by every client.
+    pub(crate) async fn commit_whole(self: &Arc<Self>, events: Vec<Event>) {
+        let inner = Arc::clone(self);
+        let task = tokio::spawn(async move { inner.commit(Vec::new(), events).await });
+        match task.await {
+            Ok(Ok(())) => {}
+            Ok(Err(error)) => tracing::error!("{error}"),
+            Err(error) => tracing::error!("[events] {error}"),
         }
     }
 
@@ -203,13 +214,21 @@ impl Inner {
             .collect();
         for id in others {
             if let Some((_, sender)) = open.remove(&id) {
-                let _ = sender.send(if reply == Reply::Always {
-                    Reply::Once
-                } else {
-                    reply
-                });
+                let _ = sender.send((reply, None));
             }
         }
+    }
+}
+
+impl Inner {
+    /// Stores and tells events without anybody waiting, from where nobody can wait; the end of the program waits for it.
+    pub(crate) fn commit_beside(self: &Arc<Self>, events: Vec<Event>) {
+        // Without a runtime the process is ending, and the log is closed.
+        if tokio::runtime::Handle::try_current().is_err() {
+            return;
+        }
+        let inner = Arc::clone(self);
+        lock(&self.background).spawn(async move { inner.commit_whole(events).await });
     }
 }
 
@@ -221,9 +240,10 @@ fn replied(request: &PermissionRequest, reply: Reply) -> Event {
     }
 }
 
-/// A question whose call was cancelled is taken back, and whoever shows it is told.
+/// A question whose call was cancelled is taken back, and whoever shows it is told: behind the question itself, since
+/// storing and telling are done one after the other.
 struct OpenQuestion<'a> {
-    inner: &'a Inner,
+    inner: &'a Arc<Inner>,
     request: Option<PermissionRequest>,
 }
 
@@ -233,10 +253,8 @@ impl Drop for OpenQuestion<'_> {
             return;
         };
         lock(&self.inner.questions.open).remove(&request.id);
-        let event = numbered(replied(&request, Reply::Reject));
         self.inner
-            .note(vec![LogRecord::Event(Box::new(event.clone()))]);
-        self.inner.tell(vec![event]);
+            .commit_beside(vec![replied(&request, Reply::Reject)]);
     }
 }
 
@@ -259,10 +277,19 @@ impl Agent {
     /// Answers a question; false when there is none of that identifier any more.
     #[must_use]
     pub fn answer(&self, id: &PermissionId, reply: Reply) -> bool {
+        self.answer_with(id, reply, None)
+    }
+
+    /// Like [`Self::answer`]. A refusal with a message does not end the turn: the model reads what to do instead.
+    #[must_use]
+    pub fn answer_with(&self, id: &PermissionId, reply: Reply, message: Option<String>) -> bool {
         let Some((request, sender)) = lock(&self.inner.questions.open).remove(id) else {
             return false;
         };
+        let told = sender
+            .send((reply, message.filter(|m| !m.is_empty())))
+            .is_ok();
         self.inner.answer_others(&request, reply);
-        sender.send(reply).is_ok()
+        told
     }
 }

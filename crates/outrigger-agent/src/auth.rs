@@ -49,8 +49,13 @@ pub enum LoginError {
         message: String,
     },
     /// The plugin says that it came to nothing.
-    #[error("the login to provider `{0}` came to nothing")]
-    Failed(String),
+    #[error("the login to provider `{provider}` came to nothing{}", reason.as_ref().map(|r| format!(": {r}")).unwrap_or_default())]
+    Failed {
+        /// Provider.
+        provider: String,
+        /// What the plugin says of it.
+        reason: Option<String>,
+    },
     /// The plugin threw, hung or died.
     #[error(transparent)]
     Plugin(#[from] PluginError),
@@ -68,7 +73,7 @@ impl LoginError {
             Self::NotBegun(_) => "auth.not_begun",
             Self::NoCode(_) => "auth.no_code",
             Self::Answer { .. } => "auth.answer",
-            Self::Failed(_) => "auth.failed",
+            Self::Failed { .. } => "auth.failed",
             Self::Plugin(e) => e.code(),
             Self::Store(e) => e.code(),
         }
@@ -80,7 +85,7 @@ impl LoginError {
         match self {
             Self::NotBegun(_) => "ProviderAuthOauthMissing",
             Self::NoCode(_) => "ProviderAuthOauthCodeMissing",
-            Self::Failed(_) | Self::Plugin(_) => "ProviderAuthOauthCallbackFailed",
+            Self::Failed { .. } | Self::Plugin(_) => "ProviderAuthOauthCallbackFailed",
             Self::Answer { .. } => "ProviderAuthValidationFailed",
             Self::NoMethod { .. } | Self::Store(_) => "BadRequest",
         }
@@ -397,8 +402,11 @@ impl Agent {
         result: &Value,
         typed: Option<(&str, BTreeMap<String, String>)>,
     ) -> Result<(), LoginError> {
-        let failed = || LoginError::Failed(provider.to_owned());
         let text = |key: &str| result.get(key).and_then(Value::as_str);
+        let failed = || LoginError::Failed {
+            provider: provider.to_owned(),
+            reason: text("error").map(str::to_owned),
+        };
         if text("type") != Some("success") {
             return Err(failed());
         }

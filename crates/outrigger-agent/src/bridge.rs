@@ -2,15 +2,19 @@
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, OnceLock, Weak};
+use std::time::Instant;
 
 use futures_util::future::BoxFuture;
 use outrigger_js::HostHandler;
+use outrigger_protocol::id::{PluginId, SessionId};
+use outrigger_protocol::log::{ClientRecord, LogRecord};
 use outrigger_protocol::login::AuthGet;
 use outrigger_protocol::rpc::{Log, SdkRequest, SdkResponse, Stage, ToolAsk, ToolMetadata};
 use outrigger_tools::{PermissionAsk, ToolContext};
 use serde_json::{Value, json};
 
-use crate::inner::{Inner, lock};
+use crate::ids::now;
+use crate::inner::{Inner, SdkService, lock};
 
 /// Passes requests of plugins on to the agent, which does not exist yet when the plugins are loaded, and the questions of
 /// their tools to the calls that they belong to.
@@ -32,6 +36,32 @@ impl Bridge {
             bridge: Arc::clone(self),
             call,
         }
+    }
+
+    /// Answers a request and writes down who asked for what (C13), without what was said.
+    async fn recorded(&self, request: SdkRequest, service: &Arc<dyn SdkService>) -> SdkResponse {
+        let (at, began) = (now(), Instant::now());
+        let path = request.path.split('?').next().unwrap_or_default();
+        let mut record = ClientRecord {
+            plugin: request.plugin.clone().map(PluginId),
+            method: request.method.clone(),
+            session: path
+                .strip_prefix("/session/")
+                .and_then(|rest| rest.split('/').next())
+                .filter(|id| id.starts_with("ses_"))
+                .map(|id| SessionId(id.to_owned())),
+            path: path.to_owned(),
+            status: 0,
+            duration_ms: 0.0,
+            at,
+        };
+        let response = service.call(request).await;
+        record.status = response.status;
+        record.duration_ms = began.elapsed().as_secs_f64() * 1000.0;
+        if let Some(inner) = self.agent.get().and_then(Weak::upgrade) {
+            inner.note(vec![LogRecord::Client(Box::new(record))]);
+        }
+        response
     }
 
     fn call(&self, number: u64) -> Option<ToolContext> {
@@ -62,7 +92,7 @@ impl HostHandler for Bridge {
                 .and_then(Weak::upgrade)
                 .and_then(|inner| lock(&inner.sdk).clone());
             match service {
-                Some(service) => service.call(request).await,
+                Some(service) => self.recorded(request, &service).await,
                 None => SdkResponse {
                     status: 503,
                     headers: vec![("content-type".into(), "application/json".into())],

@@ -9,6 +9,7 @@ use outrigger_protocol::event::Event;
 use outrigger_protocol::id::{SessionId, TurnId};
 use outrigger_protocol::message::{ModelRef, PartKind, TextPart};
 use outrigger_protocol::permission::{Action, Rule, ToolRef};
+use outrigger_protocol::question::{Answer, Question};
 use outrigger_protocol::session::{PartInput, PromptInput, Session, Todo};
 use outrigger_protocol::tool::ToolCall;
 use outrigger_protocol::turn::{EffectId, HookPayload, Input, TurnOutcome};
@@ -296,6 +297,20 @@ impl ToolHost for CallHost {
         request: SubagentRequest,
     ) -> BoxFuture<'a, Result<SubagentAnswer, ToolError>> {
         Box::pin(self.run_subagent(request))
+    }
+
+    fn question<'a>(&'a self, questions: Vec<Question>) -> BoxFuture<'a, Option<Vec<Answer>>> {
+        Box::pin(async move {
+            let answers = self
+                .inner
+                .ask_questions(&self.session_id, Some(self.tool.clone()), questions)
+                .await;
+            // Who puts a question away wants to say something else first: the turn ends behind this step.
+            if answers.is_none() {
+                self.rejected.store(true, Ordering::SeqCst);
+            }
+            answers
+        })
     }
 
     fn skills(&self) -> Vec<SkillEntry> {

@@ -3,7 +3,9 @@
 use std::sync::{LazyLock, Mutex, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use outrigger_protocol::id::{EventId, IdMaker, MessageId, PermissionId, SessionId, TurnId};
+use outrigger_protocol::id::{
+    EventId, IdMaker, MessageId, PartId, PermissionId, QuestionId, SessionId, TurnId,
+};
 
 /// Milliseconds since the Unix epoch.
 #[must_use]
@@ -28,7 +30,8 @@ fn make<T>(with: impl FnOnce(&mut IdMaker, u64) -> T) -> T {
 }
 
 /// A new event identifier.
-pub(crate) fn event() -> EventId {
+#[must_use]
+pub fn event() -> EventId {
     make(IdMaker::event)
 }
 /// A new session identifier.
@@ -46,6 +49,23 @@ pub(crate) fn message() -> MessageId {
 /// A new permission request identifier.
 pub(crate) fn permission() -> PermissionId {
     make(IdMaker::permission)
+}
+/// A new identifier of a question to the user.
+pub(crate) fn question() -> QuestionId {
+    make(IdMaker::question)
+}
+/// A new part identifier.
+pub(crate) fn part() -> PartId {
+    make(IdMaker::part)
+}
+/// A name of two words for what has none.
+#[must_use]
+pub fn name() -> String {
+    crate::session::slug(seed())
+}
+/// A new terminal identifier: they sort by their age, as all others do.
+pub(crate) fn pty() -> String {
+    event().0.replacen("evt_", "pty_", 1)
 }
 /// A seed for a turn's own identifiers.
 pub(crate) fn seed() -> u64 {

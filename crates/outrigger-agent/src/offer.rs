@@ -115,6 +115,13 @@ impl Inner {
                 == Some(false)
                 || is_disabled(&spec.name, &[&rules, &own])
         };
+        // The one hidden tool that is shown where somebody can answer it.
+        let asks = |spec: &ToolSpec| {
+            spec.name == "question"
+                && spec.source == "builtin"
+                && self.can_ask_questions()
+                && !off(spec)
+        };
         let specs: Vec<ToolSpec> = self
             .runtime
             .specs()
@@ -150,7 +157,7 @@ impl Inner {
             .iter()
             .filter(|spec| !is_mcp(spec))
             .zip(&result.outputs)
-            .filter(|(spec, _)| !spec.hidden)
+            .filter(|(spec, _)| !spec.hidden || asks(spec))
         {
             let description = output
                 .get("description")
@@ -171,7 +178,7 @@ impl Inner {
         offers.sort_by(|a, b| a.name.cmp(&b.name));
         let known = specs
             .iter()
-            .filter(|spec| spec.name != "question")
+            .filter(|spec| spec.name != "question" || spec.source != "builtin" || asks(spec))
             .map(|spec| KnownTool {
                 name: spec.name.clone(),
                 read_only: spec.read_only,
@@ -281,7 +288,7 @@ impl Inner {
 }
 
 /// The payload of `tool.definition`. Tools of plugins carry their schema under `jsonSchema` as well, as in the reference.
-fn definition(spec: &ToolSpec, description: String) -> HookPayload {
+pub(crate) fn definition(spec: &ToolSpec, description: String) -> HookPayload {
     let mut output = json!({ "description": description, "parameters": spec.input_schema });
     if (spec.source != "builtin" || spec.name == "task")
         && let Some(fields) = output.as_object_mut()

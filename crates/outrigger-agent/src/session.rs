@@ -57,7 +57,7 @@ const NOUNS: [&str; 16] = [
     "sail", "shore", "tide", "wave", "wind", "wolf",
 ];
 
-fn slug(seed: u64) -> String {
+pub(crate) fn slug(seed: u64) -> String {
     let pick = |words: &[&'static str; 16], n: u64| {
         words
             .get(usize::try_from(n % 16).unwrap_or(0))
@@ -150,7 +150,7 @@ impl Agent {
     }
 
     /// Tells plugins of what is about to happen; they cannot change it.
-    async fn tell_before(&self, point: &'static str, input: Value) {
+    pub(crate) async fn tell_before(&self, point: &'static str, input: Value) {
         if self.inner.plugins.pipeline().has(point) {
             let payload = HookPayload {
                 input,
@@ -160,65 +160,6 @@ impl Agent {
                 .run_hooks(point, vec![payload], None, None, None)
                 .await;
         }
-    }
-
-    /// Copies a session with its messages (up to the whole of it) into a new one.
-    ///
-    /// # Errors
-    /// [`AgentError::NoSession`] and those of the store.
-    pub async fn fork_session(&self, id: &SessionId) -> Result<Session, AgentError> {
-        let origin = self.session(id)?;
-        self.tell_before("session.before_fork", json!({ "sessionID": id }))
-            .await;
-        let messages = self.inner.store.messages(id)?;
-        let title = format!("{} (fork)", origin.title);
-        let fork = self
-            .create_session(NewSession {
-                title: Some(title),
-                permission: origin.permission.clone(),
-                ..NewSession::default()
-            })
-            .await?;
-        let mut maker = outrigger_protocol::id::IdMaker::new(ids::seed());
-        let mut events = Vec::new();
-        let mut renamed = HashMap::new();
-        for mut message in messages {
-            let at = now();
-            let new_id = maker.message(at);
-            renamed.insert(message.info.id().clone(), new_id.clone());
-            match &mut message.info {
-                outrigger_protocol::message::MessageInfo::User(user) => {
-                    user.id = new_id.clone();
-                    user.session_id = fork.id.clone();
-                }
-                outrigger_protocol::message::MessageInfo::Assistant(answer) => {
-                    answer.id = new_id.clone();
-                    answer.session_id = fork.id.clone();
-                    answer.parent_id = renamed.get(&answer.parent_id).cloned().unwrap_or_default();
-                }
-            }
-            events.push(Event::MessageUpdated {
-                session_id: fork.id.clone(),
-                info: Box::new(message.info),
-            });
-            for mut part in message.parts {
-                part.id = maker.part(at);
-                part.session_id = fork.id.clone();
-                part.message_id = new_id.clone();
-                events.push(Event::PartUpdated {
-                    session_id: fork.id.clone(),
-                    part: Box::new(part),
-                    time: at,
-                });
-            }
-        }
-        self.inner.commit(Vec::new(), events).await?;
-        // What the session worked with last, it goes on with.
-        self.update_session(&fork.id, |session| {
-            session.agent = origin.agent;
-            session.model = origin.model;
-        })
-        .await
     }
 }
 

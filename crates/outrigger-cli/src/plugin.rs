@@ -1,7 +1,8 @@
 //! `outrigger plugin`.
 
-use outrigger_agent::Agent;
+use outrigger_agent::{Agent, AgentError};
 use outrigger_plugins::PluginStatus;
+use outrigger_plugins::matrix::{Feature, Matrix, Use};
 
 use crate::args::{Global, PluginCommand};
 use crate::progress::Line;
@@ -23,6 +24,27 @@ pub(crate) async fn plugin(global: &Global, command: PluginCommand) -> Result<u8
             }
             Ok(0)
         }
+        PluginCommand::Matrix {
+            csv,
+            json,
+            declared,
+        } => {
+            let agent = Agent::boot(crate::run::boot(global, &Line::new())?).await?;
+            let matrix = matrix(&agent, declared);
+            agent.shutdown().await;
+            let matrix = matrix?;
+            out(&if json {
+                format!(
+                    "{}\n",
+                    serde_json::to_string_pretty(&matrix).unwrap_or_default()
+                )
+            } else if csv {
+                matrix.csv(!declared)
+            } else {
+                matrix.table()
+            });
+            Ok(0)
+        }
         PluginCommand::Setup => {
             let boot = crate::run::boot(global, &Line::new())?;
             match outrigger_agent::setup_plugins(&boot).await {
@@ -40,6 +62,33 @@ pub(crate) async fn plugin(global: &Global, command: PluginCommand) -> Result<u8
             }
         }
     }
+}
+
+/// What the plugins declare and name, and, unless only that is `declared`, what the log says they did.
+fn matrix(agent: &Agent, declared: bool) -> Result<Matrix, Failure> {
+    let feature = |kind: &str| match kind {
+        "hook" => Some(Feature::Hook),
+        "tool" => Some(Feature::Tool),
+        "client" => Some(Feature::Client),
+        _ => None,
+    };
+    let uses = if declared {
+        Vec::new()
+    } else {
+        agent.store().plugin_use().map_err(AgentError::from)?
+    };
+    let uses: Vec<Use> = uses
+        .into_iter()
+        .filter_map(|found| {
+            Some(Use {
+                feature: feature(&found.kind)?,
+                plugin: found.plugin,
+                name: found.name,
+                count: found.count,
+            })
+        })
+        .collect();
+    Ok(Matrix::of(&agent.plugins(), &uses))
 }
 
 /// One block per plugin: state, stage and cause.
@@ -63,8 +112,18 @@ pub(crate) fn table(plugins: &[PluginStatus]) -> String {
             text.push_str(&format!("  {:.0} ms", plugin.load_ms));
         }
         text.push('\n');
-        if plugin.spec != plugin.id {
-            text.push_str(&format!("             from   {}\n", plugin.spec));
+        text.push_str(&format!(
+            "             from   {} in {}\n",
+            plugin.spec,
+            plugin.declared_in.display()
+        ));
+        // A file that is named is its own entry.
+        let named = plugin
+            .spec
+            .strip_prefix("file://")
+            .map(std::path::Path::new);
+        if let Some(entry) = plugin.entry.as_deref().filter(|e| named != Some(e)) {
+            text.push_str(&format!("             entry  {}\n", entry.display()));
         }
         for (name, values) in [("hooks", &plugin.hooks), ("tools", &plugin.tools)] {
             if !values.is_empty() {

@@ -55,7 +55,7 @@ async function initialize(init, call) {
     init.plugins.map((plugin) => plugin.entry),
   );
   const client = sdk.clientMaker(init, serverUrl, await sdk.preloadSdk(init.sdk));
-  const loaded = await load(init, pluginInput(init, serverUrl, client), call);
+  const loaded = await load(init, (plugin) => pluginInput(init, serverUrl, () => client(plugin)), call);
   adopt(loaded);
   return {
     plugins: loaded.map(({ instances, ...rest }) => ({ ...rest, instances: instances.map((instance) => instance.report) })),

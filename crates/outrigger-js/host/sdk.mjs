@@ -8,14 +8,14 @@ const realFetch = globalThis.fetch;
 const BODILESS = new Set([101, 204, 205, 304]);
 const MISSING = "@opencode-ai/sdk is not installed, so `client` cannot be used: run `outrigger plugin setup`";
 
-// Answers a request to the host's origin.
-export async function hostFetch(input, init) {
+// Answers a request to the host's origin; `plugin` is whose client asks, where that is known.
+export async function hostFetch(input, init, plugin) {
   const call = new Request(input, init);
   const url = new URL(call.url);
   const body = call.method === "GET" || call.method === "HEAD" ? "" : await call.text();
   const answer = await request(
     "sdk.request",
-    { method: call.method, path: url.pathname + url.search, headers: [...call.headers], body: body || undefined },
+    { plugin, method: call.method, path: url.pathname + url.search, headers: [...call.headers], body: body || undefined },
     call.signal,
   );
   const empty = BODILESS.has(answer.status) || call.method === "HEAD";
@@ -51,19 +51,22 @@ function standIn(reason) {
   });
 }
 
-// Makes the real client when it is first touched; a plugin that needs none runs without the SDK.
+// Makes a plugin's real client when it is first touched; a plugin that needs none runs without the SDK.
 export function clientMaker(init, serverUrl, preloaded) {
-  let client;
-  return () => {
-    if (client) return client;
-    if (!init.sdk) return (client = standIn(MISSING));
+  const clients = new Map();
+  const make = (plugin) => {
+    if (!init.sdk) return standIn(MISSING);
     try {
       const sdk = preloaded ?? createRequire(init.sdk)(init.sdk);
       const baseUrl = serverUrl.href.replace(/\/$/, "");
-      client = sdk.createOpencodeClient({ baseUrl, directory: init.directory, fetch: hostFetch });
+      const fetch = (input, options) => hostFetch(input, options, plugin);
+      return sdk.createOpencodeClient({ baseUrl, directory: init.directory, fetch });
     } catch (error) {
-      client = standIn(`${MISSING} (${error?.message ?? error})`);
+      return standIn(`${MISSING} (${error?.message ?? error})`);
     }
-    return client;
+  };
+  return (plugin) => {
+    if (!clients.has(plugin)) clients.set(plugin, make(plugin));
+    return clients.get(plugin);
   };
 }

@@ -244,6 +244,7 @@ impl Launch {
                     entry: resolved.entry.clone(),
                     from_path: resolved.from_path,
                     options: resolved.options.clone(),
+                    tools: resolved.tools.clone(),
                 })
             })?
         };

@@ -22,6 +22,7 @@ mod install;
 mod installer;
 mod launch;
 mod lock;
+pub mod matrix;
 mod pipeline;
 mod plugins;
 mod registry;
@@ -36,7 +37,7 @@ mod tools;
 
 pub use auth::{AuthHook, Begun, FetchStream, Flow, LoadedAuth, PluginFetch, ProviderHook};
 pub use bun::{BUN_SPEC, BUN_VERSION, bun_path, setup_bun};
-pub use choose::setup_runtime;
+pub use choose::{ConsentFn, setup_runtime};
 pub use error::PluginError;
 pub use install::{Cache, InstalledPackage};
 pub use installer::Installer;

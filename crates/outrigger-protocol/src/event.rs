@@ -3,9 +3,10 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::id::{EventId, MessageId, PartId, PermissionId, SessionId};
+use crate::id::{EventId, MessageId, PartId, PermissionId, QuestionId, SessionId};
 use crate::message::{MessageInfo, NamedError, Part};
 use crate::permission::{PermissionRequest, Reply};
+use crate::question::{Answer, QuestionRequest};
 use crate::session::{Session, SessionStatus, Todo};
 use crate::{Millis, Object};
 
@@ -130,6 +131,23 @@ pub enum Event {
         request_id: PermissionId,
         reply: Reply,
     },
+    #[serde(rename = "question.asked")]
+    QuestionAsked(QuestionRequest),
+    #[serde(rename = "question.replied")]
+    QuestionReplied {
+        #[serde(rename = "sessionID")]
+        session_id: SessionId,
+        #[serde(rename = "requestID")]
+        request_id: QuestionId,
+        answers: Vec<Answer>,
+    },
+    #[serde(rename = "question.rejected")]
+    QuestionRejected {
+        #[serde(rename = "sessionID")]
+        session_id: SessionId,
+        #[serde(rename = "requestID")]
+        request_id: QuestionId,
+    },
     #[serde(rename = "command.executed")]
     CommandExecuted {
         name: String,
@@ -178,8 +196,11 @@ impl Event {
             | Self::PartRemoved { session_id, .. }
             | Self::TodoUpdated { session_id, .. }
             | Self::PermissionReplied { session_id, .. }
+            | Self::QuestionReplied { session_id, .. }
+            | Self::QuestionRejected { session_id, .. }
             | Self::CommandExecuted { session_id, .. } => Some(session_id),
             Self::PermissionAsked(request) => Some(&request.session_id),
+            Self::QuestionAsked(request) => Some(&request.session_id),
             Self::SessionError { session_id, .. } => session_id.as_ref(),
             Self::FileEdited { .. } | Self::FileWatcherUpdated { .. } | Self::Custom(_) => None,
         }
@@ -205,6 +226,9 @@ impl Event {
             Self::TodoUpdated { .. } => "todo.updated",
             Self::PermissionAsked(_) => "permission.asked",
             Self::PermissionReplied { .. } => "permission.replied",
+            Self::QuestionAsked(_) => "question.asked",
+            Self::QuestionReplied { .. } => "question.replied",
+            Self::QuestionRejected { .. } => "question.rejected",
             Self::CommandExecuted { .. } => "command.executed",
             Self::FileEdited { .. } => "file.edited",
             Self::FileWatcherUpdated { .. } => "file.watcher.updated",

@@ -37,6 +37,8 @@ ids! {
     EventId = "evt",
     /// A question put to the user before something is done.
     PermissionId = "per",
+    /// A question that the model puts to the user.
+    QuestionId = "que",
     /// One run of the turn machine: from a prompt to idle.
     TurnId = "trn",
     /// A tool call, as the model named it.
@@ -115,6 +117,10 @@ impl IdMaker {
     /// A permission request identifier.
     pub fn permission(&mut self, now: u64) -> PermissionId {
         PermissionId(self.make(PermissionId::PREFIX, now, false))
+    }
+    /// An identifier of a question to the user.
+    pub fn question(&mut self, now: u64) -> QuestionId {
+        QuestionId(self.make(QuestionId::PREFIX, now, false))
     }
     /// A turn identifier.
     pub fn turn(&mut self, now: u64) -> TurnId {

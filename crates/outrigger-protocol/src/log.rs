@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::Millis;
 use crate::event::BusEvent;
 use crate::hook::HookRecord;
-use crate::id::{SessionId, TurnId};
+use crate::id::{PluginId, SessionId, TurnId};
 use crate::tool::ToolCall;
 use crate::turn::{EffectId, Input};
 
@@ -21,6 +21,8 @@ pub enum LogRecord {
     Hook(Box<HookRecord>),
     /// How a tool call went through the runtime (C13).
     Tool(Box<ToolRecord>),
+    /// A request that a plugin's client made.
+    Client(Box<ClientRecord>),
 }
 
 impl LogRecord {
@@ -32,6 +34,7 @@ impl LogRecord {
             Self::TurnStep(_) => "turn_step",
             Self::Hook(_) => "hook",
             Self::Tool(_) => "tool",
+            Self::Client(_) => "client",
         }
     }
     /// Session that it belongs to.
@@ -42,6 +45,7 @@ impl LogRecord {
             Self::TurnStep(s) => Some(&s.session_id),
             Self::Hook(h) => h.session.as_ref(),
             Self::Tool(t) => Some(&t.call.session_id),
+            Self::Client(c) => c.session.as_ref(),
         }
     }
     /// Turn that it belongs to.
@@ -52,6 +56,7 @@ impl LogRecord {
             Self::TurnStep(s) => Some(&s.turn),
             Self::Hook(h) => h.turn.as_ref(),
             Self::Tool(t) => t.turn.as_ref(),
+            Self::Client(_) => None,
         }
     }
 }
@@ -96,5 +101,26 @@ pub struct ToolRecord {
     /// How long it took, in milliseconds.
     pub duration_ms: f64,
     /// Begun.
+    pub at: Millis,
+}
+
+/// A request that a plugin made of the API (C13), without what it said and was told.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ClientRecord {
+    /// Whose client it was; absent where a process fetched an address of ours itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub plugin: Option<PluginId>,
+    /// HTTP method.
+    pub method: String,
+    /// Path, without its query.
+    pub path: String,
+    /// Session that the path names.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session: Option<SessionId>,
+    /// HTTP status of the answer.
+    pub status: u16,
+    /// How long it took, in milliseconds.
+    pub duration_ms: f64,
+    /// When it was made.
     pub at: Millis,
 }

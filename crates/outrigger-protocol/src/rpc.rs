@@ -159,6 +159,10 @@ pub struct PluginEntry {
     /// Second argument of the plugin function.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub options: Option<Value>,
+    /// It is a tool file (`{tool,tools}/*.{js,ts}`, B5): its default export is the tool of this name, each other export
+    /// the tool `NAME_EXPORT`, as in the reference. Nothing in it is called before a tool is run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tools: Option<String>,
 }
 
 /// What became of the plugins.
@@ -307,6 +311,9 @@ pub struct EventBatch {
 /// A request of the SDK client, or of `fetch` to the host's own origin.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SdkRequest {
+    /// Whose client it is, where that is known. Plugins that share a process can claim each other's names.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub plugin: Option<String>,
     /// HTTP method.
     pub method: String,
     /// Path with query.

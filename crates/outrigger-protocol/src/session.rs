@@ -45,6 +45,12 @@ pub struct Session {
     /// Rules that hold in this session, after those of the agent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub permission: Option<Vec<Rule>>,
+    /// What clients keep with it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub metadata: Option<Object>,
+    /// Messages from here on are taken back, until the next prompt removes them or they are brought back.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub revert: Option<SessionRevert>,
     /// When it was made and last used.
     pub time: SessionTime,
     /// Keys that this version does not know.
@@ -74,6 +80,23 @@ pub struct SessionSummary {
     pub deletions: u64,
     /// Files touched.
     pub files: u64,
+}
+
+/// What was taken back of a session.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SessionRevert {
+    /// The first message that is taken back; with a part, it stays up to that part.
+    #[serde(rename = "messageID")]
+    pub message_id: MessageId,
+    /// The first part that is taken back.
+    #[serde(default, rename = "partID", skip_serializing_if = "Option::is_none")]
+    pub part_id: Option<PartId>,
+    /// Tree of the files as they were before, to bring them back.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub snapshot: Option<String>,
+    /// What taking back changed in the files, as a unified diff.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub diff: Option<String>,
 }
 
 /// Times of a session.
@@ -120,6 +143,15 @@ pub struct Project {
     /// `git` or absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub vcs: Option<String>,
+    /// Name that a client gave it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// Icon that a client gave it: `{url?, override?, color?}`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub icon: Option<Object>,
+    /// Commands that a client gave it: `{start?}`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub commands: Option<Object>,
     /// When it was first and last seen.
     pub time: Value,
     /// Sandboxes of the project; none here.

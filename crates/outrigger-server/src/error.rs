@@ -4,6 +4,7 @@ use axum::Json;
 use axum::http::{StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
 use outrigger_agent::AgentError;
+use outrigger_protocol::Object;
 use outrigger_protocol::message::NamedError;
 use serde_json::json;
 
@@ -12,6 +13,8 @@ use serde_json::json;
 pub(crate) struct ApiError {
     status: StatusCode,
     error: NamedError,
+    /// Beside name and data: the keys that clients of the reference switch on (`_tag` and its fields).
+    fields: Option<Box<Object>>,
 }
 
 impl ApiError {
@@ -19,6 +22,41 @@ impl ApiError {
         Self {
             status: StatusCode::BAD_REQUEST,
             error: NamedError::new("BadRequest", message),
+            fields: None,
+        }
+    }
+    /// What the reference has and this program has not, on purpose or not yet (docs/compatibility.md says which).
+    pub(crate) fn unsupported(what: &str) -> Self {
+        Self {
+            status: StatusCode::NOT_IMPLEMENTED,
+            error: NamedError::new(
+                "NotSupportedError",
+                format!("{what} is not supported (see docs/compatibility.md)"),
+            ),
+            fields: None,
+        }
+    }
+    /// An error with a name of its own, as the reference names it.
+    pub(crate) fn named(status: StatusCode, error: NamedError) -> Self {
+        Self {
+            status,
+            error,
+            fields: None,
+        }
+    }
+    pub(crate) fn forbidden(message: impl Into<String>) -> Self {
+        Self {
+            status: StatusCode::FORBIDDEN,
+            error: NamedError::new("Forbidden", message),
+            fields: None,
+        }
+    }
+    /// Our own failure, with its cause: the reference only names a line of its log.
+    pub(crate) fn internal(message: impl Into<String>) -> Self {
+        Self {
+            status: StatusCode::INTERNAL_SERVER_ERROR,
+            error: NamedError::new("UnknownError", message),
+            fields: None,
         }
     }
     /// A refusal under the reference's name, with what it says.
@@ -35,6 +73,25 @@ impl ApiError {
         Self {
             status: StatusCode::NOT_FOUND,
             error: NamedError::new("NotFoundError", message),
+            fields: None,
+        }
+    }
+    /// An error with a tag and a field that says what it is about, as the reference's newer errors have them.
+    pub(crate) fn tagged(
+        status: StatusCode,
+        tag: &str,
+        about: (&str, &str),
+        message: impl Into<String>,
+    ) -> Self {
+        let message = message.into();
+        let mut fields = Object::new();
+        fields.insert("_tag".into(), json!(tag));
+        fields.insert(about.0.into(), json!(about.1));
+        fields.insert("message".into(), json!(message));
+        Self {
+            status,
+            error: NamedError::new(tag, message),
+            fields: Some(Box::new(fields)),
         }
     }
 }
@@ -43,15 +100,28 @@ impl From<AgentError> for ApiError {
     fn from(error: AgentError) -> Self {
         let status = match &error {
             AgentError::NoSession(_) => return Self::missing(error.to_string()),
-            AgentError::NoAgent { .. } | AgentError::NoCommand { .. } | AgentError::Model(_) => {
-                StatusCode::BAD_REQUEST
+            AgentError::NoAgent { .. }
+            | AgentError::NoCommand { .. }
+            | AgentError::NothingToCompact(_)
+            | AgentError::Model(_) => StatusCode::BAD_REQUEST,
+            AgentError::NoMessage { .. } => return Self::missing(error.to_string()),
+            AgentError::Busy(id) | AgentError::Working(id) => {
+                return Self::tagged(
+                    StatusCode::CONFLICT,
+                    "SessionBusyError",
+                    ("sessionID", id),
+                    error.to_string(),
+                );
             }
-            AgentError::Busy(_) | AgentError::WaitsForItself(_) => StatusCode::CONFLICT,
+            AgentError::Part(_) => StatusCode::BAD_REQUEST,
+            AgentError::Conflict { .. } => StatusCode::CONFLICT,
+            AgentError::WaitsForItself(_) => StatusCode::CONFLICT,
             _ => StatusCode::INTERNAL_SERVER_ERROR,
         };
         Self {
             status,
             error: error.to_named(),
+            fields: None,
         }
     }
 }
@@ -64,7 +134,11 @@ impl From<outrigger_store::StoreError> for ApiError {
 
 impl IntoResponse for ApiError {
     fn into_response(self) -> Response {
-        (self.status, Json(json!(self.error))).into_response()
+        let mut body = json!(self.error);
+        if let (Some(body), Some(fields)) = (body.as_object_mut(), self.fields) {
+            body.extend(*fields);
+        }
+        (self.status, Json(body)).into_response()
     }
 }
 

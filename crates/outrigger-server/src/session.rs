@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use axum::extract::{Path, Query, State};
 use axum::http::StatusCode;
 use axum::routing::{get, post};
-use axum::{Json, Router};
+use axum::{Extension, Json, Router};
 use outrigger_agent::{Agent, NewSession};
 use outrigger_protocol::id::{MessageId, SessionId};
 use outrigger_protocol::message::{MessageWithParts, ModelRef};
@@ -16,6 +16,7 @@ use outrigger_store::SessionFilter;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use crate::dispatch::FromPlugin;
 use crate::error::ApiError;
 
 type Answer<T> = Result<Json<T>, ApiError>;
@@ -24,7 +25,7 @@ pub(crate) fn routes() -> Router<Agent> {
     Router::new()
         .route("/session", get(list).post(create))
         .route("/session/status", get(status))
-        .route("/session/{id}", get(one).patch(update).delete(delete))
+        .route("/session/{id}", get(one).delete(delete))
         .route("/session/{id}/children", get(children))
         .route("/session/{id}/todo", get(todo))
         .route("/session/{id}/message", get(messages).post(prompt))
@@ -32,12 +33,40 @@ pub(crate) fn routes() -> Router<Agent> {
         .route("/session/{id}/prompt_async", post(prompt_async))
         .route("/session/{id}/command", post(command))
         .route("/session/{id}/abort", post(abort))
-        .route("/session/{id}/fork", post(fork))
 }
 
-async fn list(State(agent): State<Agent>) -> Answer<Vec<Session>> {
+/// Which sessions of the project are wanted. `directory` says which agent is asked, and that only its folder counts.
+#[derive(Deserialize)]
+struct Wanted {
+    directory: Option<String>,
+    scope: Option<ListScope>,
+    path: Option<String>,
+    roots: Option<bool>,
+    start: Option<f64>,
+    search: Option<String>,
+    limit: Option<usize>,
+}
+
+#[derive(Clone, Copy, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum ListScope {
+    Project,
+}
+
+/// Sessions that are listed where nothing is said.
+const PAGE: usize = 100;
+
+async fn list(State(agent): State<Agent>, Query(wanted): Query<Wanted>) -> Answer<Vec<Session>> {
+    let path = wanted.path;
+    let own_folder = wanted.directory.is_some() && wanted.scope.is_none() && path.is_none();
     let filter = SessionFilter {
         project: Some(agent.project().id.clone()),
+        directory: own_folder.then(|| agent.place().directory.to_string_lossy().into_owned()),
+        path: path.filter(|path| !path.is_empty()),
+        roots_only: wanted.roots == Some(true),
+        since: crate::experimental::millis(wanted.start),
+        search: wanted.search,
+        limit: Some(wanted.limit.unwrap_or(PAGE)),
         ..SessionFilter::default()
     };
     Ok(Json(agent.store().sessions(&filter)?))
@@ -87,30 +116,6 @@ async fn one(State(agent): State<Agent>, Path(id): Path<SessionId>) -> Answer<Se
     Ok(Json(agent.session(&id)?))
 }
 
-#[derive(Deserialize)]
-struct Update {
-    #[serde(default)]
-    title: Option<String>,
-    #[serde(default)]
-    permission: Option<Vec<Rule>>,
-}
-
-async fn update(
-    State(agent): State<Agent>,
-    Path(id): Path<SessionId>,
-    Json(body): Json<Update>,
-) -> Answer<Session> {
-    let changed = agent.update_session(&id, |session| {
-        if let Some(title) = body.title {
-            session.title = title;
-        }
-        if body.permission.is_some() {
-            session.permission = body.permission;
-        }
-    });
-    Ok(Json(changed.await?))
-}
-
 async fn delete(State(agent): State<Agent>, Path(id): Path<SessionId>) -> Answer<bool> {
     agent.delete_session(&id).await?;
     Ok(Json(true))
@@ -158,9 +163,14 @@ async fn message(
 async fn prompt(
     State(agent): State<Agent>,
     Path(id): Path<SessionId>,
+    from_plugin: Option<Extension<FromPlugin>>,
     Json(prompt): Json<PromptInput>,
 ) -> Answer<MessageWithParts> {
-    let outcome = agent.prompt_impatiently(&id, prompt).await?;
+    let outcome = if from_plugin.is_some() {
+        agent.prompt_impatiently(&id, prompt).await?
+    } else {
+        agent.prompt(&id, prompt).await?
+    };
     last_message(&agent, &id, outcome)
 }
 
@@ -216,6 +226,7 @@ struct CommandBody {
 async fn command(
     State(agent): State<Agent>,
     Path(id): Path<SessionId>,
+    from_plugin: Option<Extension<FromPlugin>>,
     Json(body): Json<CommandBody>,
 ) -> Answer<MessageWithParts> {
     let prompt = PromptInput {
@@ -224,9 +235,14 @@ async fn command(
         variant: body.variant,
         ..PromptInput::default()
     };
-    let outcome = agent
-        .command_impatiently(&id, &body.command, &body.arguments, prompt)
-        .await?;
+    let (name, arguments) = (&body.command, &body.arguments);
+    let outcome = if from_plugin.is_some() {
+        agent
+            .command_impatiently(&id, name, arguments, prompt)
+            .await?
+    } else {
+        agent.command(&id, name, arguments, prompt).await?
+    };
     last_message(&agent, &id, outcome)
 }
 
@@ -234,8 +250,4 @@ async fn abort(State(agent): State<Agent>, Path(id): Path<SessionId>) -> Answer<
     agent.session(&id)?;
     agent.cancel(&id);
     Ok(Json(true))
-}
-
-async fn fork(State(agent): State<Agent>, Path(id): Path<SessionId>) -> Answer<Session> {
-    Ok(Json(agent.fork_session(&id).await?))
 }

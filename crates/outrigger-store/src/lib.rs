@@ -22,6 +22,6 @@ mod writer;
 pub use chain::{ChainFault, ChainReport, Hash, Head};
 pub use error::StoreError;
 pub use open::{OpenOptions, OpenReport};
-pub use read::{RecordQuery, Scope, SessionFilter, StoredRecord, TurnInfo};
+pub use read::{PluginUse, RecordQuery, Scope, SessionFilter, StoredRecord, TurnInfo};
 pub use salvage::{SalvageReport, salvage};
 pub use store::Store;

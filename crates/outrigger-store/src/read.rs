@@ -26,6 +26,16 @@ pub struct SessionFilter {
     pub directory: Option<String>,
     /// Without those that an agent started (subagents).
     pub roots_only: bool,
+    /// In this folder of the project or below it, relative to the project's root.
+    pub path: Option<String>,
+    /// Used at this time or later.
+    pub since: Option<Millis>,
+    /// Used before this time: the next page of a listing.
+    pub before: Option<Millis>,
+    /// With this in the title; upper and lower case of ASCII letters are the same.
+    pub search: Option<String>,
+    /// Without those that were archived.
+    pub not_archived: bool,
     /// At most so many.
     pub limit: Option<usize>,
 }
@@ -50,6 +60,19 @@ pub struct RecordQuery<'a> {
     pub after: i64,
     /// At most so many.
     pub limit: Option<usize>,
+}
+
+/// How often a plugin did something, as the log has it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PluginUse {
+    /// `hook`, `tool` or `client`.
+    pub kind: String,
+    /// Whose hook was called or whose client asked; absent for tools, and where a request does not say.
+    pub plugin: Option<String>,
+    /// OpenCode's name of the hook, the tool's name, or `METHOD path` of the request.
+    pub name: String,
+    /// How often.
+    pub count: u64,
 }
 
 /// A record with its place in the log.
@@ -200,8 +223,22 @@ impl Reader<'_> {
             "session",
             "SELECT id, body FROM sessions
              WHERE (?1 IS NULL OR project = ?1) AND (?2 IS NULL OR directory = ?2) AND (?3 = 0 OR parent IS NULL)
+               AND (?5 IS NULL OR updated >= ?5) AND (?6 IS NULL OR updated < ?6)
+               AND (?7 IS NULL OR instr(lower(body ->> '$.title'), lower(?7)) > 0)
+               AND (?8 = 0 OR body ->> '$.time.archived' IS NULL)
+               AND (?9 IS NULL OR body ->> '$.path' = ?9 OR substr(body ->> '$.path', 1, length(?9) + 1) = ?9 || '/')
              ORDER BY updated DESC, id LIMIT ?4",
-            params![filter.project, filter.directory, filter.roots_only, limit(filter.limit)],
+            params![
+                filter.project,
+                filter.directory,
+                filter.roots_only,
+                limit(filter.limit),
+                time(filter.since),
+                time(filter.before),
+                filter.search,
+                filter.not_archived,
+                filter.path,
+            ],
         )
     }
 
@@ -343,6 +380,32 @@ impl Reader<'_> {
             .collect()
     }
 
+    pub(crate) fn plugin_use(&self) -> Result<Vec<PluginUse>, StoreError> {
+        const COUNTS: &str = "
+            SELECT kind, json_extract(body, '$.plugin') AS plugin, json_extract(body, '$.hook') AS name, count(*)
+                FROM log WHERE kind = 'hook' AND json_extract(body, '$.outcome') <> 'skipped' GROUP BY plugin, name
+            UNION ALL
+            SELECT kind, NULL, json_extract(body, '$.call.tool') AS name, count(*)
+                FROM log WHERE kind = 'tool' GROUP BY name
+            UNION ALL
+            SELECT kind, json_extract(body, '$.plugin') AS plugin,
+                    json_extract(body, '$.method') || ' ' || json_extract(body, '$.path') AS name, count(*)
+                FROM log WHERE kind = 'client' GROUP BY plugin, name
+            ORDER BY 1, 2, 3";
+        self.sql(|conn| {
+            conn.prepare_cached(COUNTS)?
+                .query_map([], |row| {
+                    Ok(PluginUse {
+                        kind: row.get(0)?,
+                        plugin: row.get(1)?,
+                        name: row.get(2)?,
+                        count: row.get::<_, i64>(3)?.unsigned_abs(),
+                    })
+                })?
+                .collect()
+        })
+    }
+
     pub(crate) fn hash_at(&self, seq: i64) -> Result<Option<crate::chain::Hash>, StoreError> {
         self.sql(|conn| {
             conn.prepare_cached("SELECT hash FROM log WHERE seq = ?")?
@@ -359,6 +422,11 @@ pub(crate) enum Turns<'a> {
     /// The newest first, at most so many.
     Last(&'a SessionId, usize),
     One(&'a TurnId),
+}
+
+/// A time beyond what SQLite holds is later than every session.
+fn time(at: Option<Millis>) -> Option<i64> {
+    at.map(|ms| i64::try_from(ms).unwrap_or(i64::MAX))
 }
 
 /// SQLite takes a negative limit for none.

@@ -16,7 +16,9 @@ use crate::chain::{self, ChainReport, Hash, Head, Row};
 use crate::error::StoreError;
 use crate::open::{self, OpenOptions, OpenReport};
 use crate::project;
-use crate::read::{Readers, RecordQuery, Scope, SessionFilter, StoredRecord, TurnInfo, Turns};
+use crate::read::{
+    PluginUse, Readers, RecordQuery, Scope, SessionFilter, StoredRecord, TurnInfo, Turns,
+};
 use crate::writer::{self, Job, Write, Writer};
 
 /// An open store. Clones share it; when the last one is dropped, what is queued is written and the file closed.
@@ -191,6 +193,16 @@ impl Store {
             .read(|r| r.sql(|conn| writer::meta(conn, key)))
     }
 
+    /// All values whose key begins with `prefix`, by key.
+    ///
+    /// # Errors
+    /// When the file cannot be read.
+    pub fn meta_list(&self, prefix: &str) -> Result<Vec<(String, String)>, StoreError> {
+        self.inner
+            .readers
+            .read(|r| r.sql(|conn| writer::meta_list(conn, prefix)))
+    }
+
     /// A session.
     ///
     /// # Errors
@@ -315,6 +327,14 @@ impl Store {
     /// As [`Store::session`].
     pub fn records(&self, query: &RecordQuery<'_>) -> Result<Vec<StoredRecord>, StoreError> {
         self.inner.readers.read(|r| r.records(query))
+    }
+
+    /// How often plugins' hooks, tools and clients did what, over the whole log (B11). Calls that were skipped do not count.
+    ///
+    /// # Errors
+    /// As [`Store::session`].
+    pub fn plugin_use(&self) -> Result<Vec<PluginUse>, StoreError> {
+        self.inner.readers.read(|r| r.plugin_use())
     }
 
     /// The end of the log.

@@ -6,11 +6,14 @@ mod edit;
 mod find;
 mod html;
 mod invalid;
+mod question;
 mod read;
 mod session;
 mod skill;
 mod webfetch;
 mod write;
+
+pub use bash::shell_environment;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -51,7 +54,7 @@ impl Default for Options {
 pub fn register_all(runtime: &ToolRuntime, options: &Options) -> Result<(), ToolError> {
     let tools: [Arc<dyn Tool>; 12] = [
         Arc::new(invalid::invalid()),
-        Arc::new(invalid::question()),
+        Arc::new(question::Question::new()),
         Arc::new(bash::Bash::new(options.clone())),
         Arc::new(read::Read::new()),
         Arc::new(find::Glob::new()),

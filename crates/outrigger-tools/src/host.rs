@@ -10,6 +10,7 @@ use outrigger_protocol::event::Event;
 use outrigger_protocol::hook::Block;
 use outrigger_protocol::id::SessionId;
 use outrigger_protocol::message::ModelRef;
+use outrigger_protocol::question::{Answer, Question};
 use outrigger_protocol::session::Todo;
 use outrigger_protocol::tool::ToolCall;
 use outrigger_protocol::turn::HookPayload;
@@ -119,6 +120,11 @@ pub trait ToolHost: Send + Sync {
         &'a self,
         request: SubagentRequest,
     ) -> BoxFuture<'a, Result<SubagentAnswer, ToolError>>;
+    /// Puts questions to the user and waits. `None` when the user puts them away, or nobody can be asked.
+    fn question<'a>(&'a self, questions: Vec<Question>) -> BoxFuture<'a, Option<Vec<Answer>>> {
+        let _ = questions;
+        Box::pin(async { None })
+    }
     /// Skills that this agent may load.
     fn skills(&self) -> Vec<SkillEntry>;
     /// Agents that there are.

@@ -19,7 +19,7 @@ const SKILLS: &str = "opencode-skills@0.1.7";
 const NO_REGISTRY: &str = "http://127.0.0.1:9/";
 
 /// Where installed things are kept between runs of the tests.
-fn kept(name: &str) -> PathBuf {
+pub(crate) fn kept(name: &str) -> PathBuf {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"))
         .ancestors()
         .nth(2)
@@ -30,7 +30,7 @@ fn kept(name: &str) -> PathBuf {
 }
 
 /// The user's own way to the registry, and the kept folders.
-fn reaching_npm(command: &mut Command) {
+pub(crate) fn reaching_npm(command: &mut Command) {
     for name in [
         "NODE_EXTRA_CA_CERTS",
         "HTTPS_PROXY",
@@ -71,7 +71,7 @@ pub(crate) fn without_npm(command: &mut Command) {
 }
 
 /// A project with this plugin, whose model speaks these turns. The SDK for plugins is a kept one.
-pub(crate) fn world_with(plugin: &str, turns: impl IntoIterator<Item = Value>) -> World {
+pub(crate) fn world(plugin: &str, turns: impl IntoIterator<Item = Value>) -> World {
     let world = World::new(turns);
     world.config(json!({ "plugin": [plugin] }));
     let data = world.home().join(".local/share/outrigger");
@@ -103,7 +103,7 @@ pub(crate) fn installed(world: &World, prepare: impl Fn(&mut Command)) -> Option
 
 /// Whether npm is there and reaches its registry.
 #[expect(clippy::disallowed_methods, reason = "a test asks npm itself")]
-fn registry(world: &World) -> Result<(), String> {
+pub(crate) fn registry(world: &World) -> Result<(), String> {
     let mut npm = Command::new("npm");
     reaching_npm(&mut npm);
     npm.args([
@@ -133,7 +133,7 @@ fn registry(world: &World) -> Result<(), String> {
 
 /// `outrigger run` with what is installed and no registry in reach.
 #[track_caller]
-fn run_offline(world: &World, args: &[&str]) -> Done {
+pub(crate) fn run_offline(world: &World, args: &[&str]) -> Done {
     let mut run = world.command(&[&["run"], args].concat());
     without_npm(&mut run);
     let done = world.start(run).end();
@@ -141,7 +141,7 @@ fn run_offline(world: &World, args: &[&str]) -> Done {
     done
 }
 
-fn names(value: &Value) -> Vec<&str> {
+pub(crate) fn names(value: &Value) -> Vec<&str> {
     value
         .as_array()
         .unwrap()
@@ -173,7 +173,7 @@ fn the_prompt_recorder_writes_prompts_and_answers_into_the_project() {
             json!({ "command": "sleep 1", "description": "Thinks" }),
         )])
     };
-    let world = world_with(
+    let world = world(
         RECORDER,
         [
             think(),
@@ -227,7 +227,7 @@ fn the_destructive_check_sees_the_command_before_it_is_allowed_and_tells_the_mod
         )
     };
     let status = call("destructive-check-status", json!({}));
-    let world = world_with(CHECK, [turn([reset()]), turn([status]), done()]);
+    let world = world(CHECK, [turn([reset()]), turn([status]), done()]);
     world.config(json!({ "permission": { "bash": "ask" } }));
     // TypeScript in `node_modules`: only Bun runs it, and where Node and npm are and no Bun, it is fetched.
     let Some(plugin) = installed(&world, |_| ()) else {
@@ -266,7 +266,7 @@ fn the_destructive_check_sees_the_command_before_it_is_allowed_and_tells_the_mod
 
 #[test]
 fn a_destructive_command_that_nobody_allows_does_not_run() {
-    let world = world_with(
+    let world = world(
         CHECK,
         [
             turn([call(
@@ -294,7 +294,7 @@ fn a_destructive_command_that_nobody_allows_does_not_run() {
 
 #[test]
 fn skills_become_tools_and_their_text_reaches_the_model() {
-    let world = world_with(SKILLS, [turn([call("skills_greeting", json!({}))]), done()]);
+    let world = world(SKILLS, [turn([call("skills_greeting", json!({}))]), done()]);
     world.file(
         ".opencode/skills/greeting/SKILL.md",
         "---\nname: greeting\ndescription: How people are greeted in this house\n---\n\n# Greeting\n\nSay AHOY first.\n",
@@ -338,7 +338,7 @@ fn bun_comes_from_npm_where_a_plugin_needs_it_and_by_the_command() {
         }
         Some(folder)
     };
-    let world = world_with(
+    let world = world(
         CHECK,
         [turn([call("destructive-check-status", json!({}))]), done()],
     );

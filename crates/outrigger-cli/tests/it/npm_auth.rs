@@ -8,7 +8,7 @@ use std::process::{Child, Command, Stdio};
 
 use serde_json::{Value, json};
 
-use crate::npm::{installed, world_with};
+use crate::npm::{installed, world as world_with};
 use crate::support::*;
 
 const CODEX: &str = "opencode-openai-codex-auth@4.4.0";

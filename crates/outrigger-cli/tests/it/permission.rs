@@ -53,7 +53,7 @@ fn auto_allows_what_no_rule_denies() {
     assert_eq!(world.read("ran.txt"), "ran\n");
     let told = world.mock.last().texts("tool").remove(1);
     insta::assert_snapshot!(told, @r"
-    A rule of the configuration denies bash for rm ran.txt. Do not try to do the same by other means.
+    The user has specified a rule that denies bash for rm ran.txt. Do not try to do the same by other means.
     ");
 }
 

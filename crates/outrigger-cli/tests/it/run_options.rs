@@ -42,7 +42,7 @@ fn a_fork_leaves_its_origin_alone() {
             .iter()
             .map(|(title, _)| title.as_str())
             .collect::<Vec<_>>(),
-        ["A (fork)", "A"]
+        ["A (fork #1)", "A"]
     );
     world.run(&["-s", &known[1].1, "third"]).ok();
     assert_eq!(world.mock.last().texts("user"), ["first", "third"]);

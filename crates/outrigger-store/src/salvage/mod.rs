@@ -173,7 +173,7 @@ fn indexed(payload: &[u8]) -> Option<i64> {
     match pages::record(payload)?.as_slice() {
         [
             Value::Text(_),
-            Value::Text("event" | "turn_step" | "hook" | "tool"),
+            Value::Text("event" | "turn_step" | "hook" | "tool" | "client"),
             Value::Int(seq),
         ] => Some(*seq),
         _ => None,

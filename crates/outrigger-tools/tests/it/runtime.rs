@@ -128,7 +128,7 @@ async fn bad_input_is_refused_before_anyone_is_asked() {
             "question",
             json!({"questions": []}),
             "tool.failed",
-            "No user is there",
+            "There is no question in this call",
         ),
     ] {
         let (got, message) = room.failure(tool, input).await;

@@ -94,6 +94,10 @@ impl Running {
         read(&self.stderr)
     }
 
+    pub(crate) fn stdout(&self) -> String {
+        read(&self.stdout)
+    }
+
     /// Waits for the end.
     #[track_caller]
     pub(crate) fn end(mut self) -> Done {
@@ -183,6 +187,10 @@ impl World {
             .with_file_name("modules")
             .join(digest)
             .join("node_modules");
+        // Some worlds have the real ones, kept between runs.
+        if modules.join("zod/LICENSE").exists() {
+            return;
+        }
         for (name, text) in [
             (
                 "@opencode-ai/sdk/dist/index.js",

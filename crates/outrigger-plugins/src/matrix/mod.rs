@@ -1,0 +1,255 @@
+//! Which plugin uses what: hooks, tools, kinds of events and methods of the client (requirement B11).
+//!
+//! Three sources, told apart: what the plugin declared when it was loaded, what its sources name, and what the log says it
+//! did. Nothing is looked up anywhere else, so the matrix of a project is the same on every machine that has its plugins.
+
+mod routes;
+mod scan;
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use serde::Serialize;
+
+use crate::status::PluginStatus;
+
+/// What kind of thing is used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Feature {
+    /// A hook.
+    Hook,
+    /// A tool that it brings.
+    Tool,
+    /// A kind of event that it listens to.
+    Event,
+    /// A method of the client.
+    Client,
+}
+
+impl Feature {
+    const ALL: [Self; 4] = [Self::Hook, Self::Tool, Self::Event, Self::Client];
+
+    /// The word for it.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Hook => "hook",
+            Self::Tool => "tool",
+            Self::Event => "event",
+            Self::Client => "client",
+        }
+    }
+}
+
+/// How often something was done, by plugin, as the log has it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Use {
+    /// Who; `None` where the log cannot tell.
+    pub plugin: Option<String>,
+    /// What kind.
+    pub feature: Feature,
+    /// OpenCode's name of the hook, the tool's name, or method and path of the request.
+    pub name: String,
+    /// How often.
+    pub count: u64,
+}
+
+/// One cell of the matrix.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Cell {
+    /// Plugin.
+    pub plugin: String,
+    /// Its version.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub version: Option<String>,
+    /// What kind of thing.
+    pub feature: Feature,
+    /// Which.
+    pub name: String,
+    /// It said so when it was loaded.
+    pub declared: bool,
+    /// Its sources name it.
+    pub named: bool,
+    /// How often it did so here.
+    pub used: u64,
+}
+
+/// Plugin by plugin in load order, then by kind and name.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(transparent)]
+pub struct Matrix {
+    /// The cells that are not empty.
+    pub cells: Vec<Cell>,
+}
+
+impl Matrix {
+    /// Makes the matrix of these plugins.
+    #[must_use]
+    pub fn of(plugins: &[PluginStatus], uses: &[Use]) -> Self {
+        let mut cells = Vec::new();
+        for plugin in plugins {
+            let mut own: BTreeMap<(Feature, String), Cell> = BTreeMap::new();
+            let mut cell = |feature: Feature, name: &str, change: &dyn Fn(&mut Cell)| {
+                let cell = own
+                    .entry((feature, name.to_owned()))
+                    .or_insert_with(|| Cell {
+                        plugin: plugin.id.clone(),
+                        version: plugin.version.clone(),
+                        feature,
+                        name: name.to_owned(),
+                        declared: false,
+                        named: false,
+                        used: 0,
+                    });
+                change(cell);
+            };
+            for hook in &plugin.hooks {
+                cell(Feature::Hook, hook, &|cell| cell.declared = true);
+            }
+            for tool in &plugin.tools {
+                cell(Feature::Tool, tool, &|cell| cell.declared = true);
+            }
+            if let Some(source) = &plugin.source {
+                let named = scan::scan(&source.file, &source.dir);
+                // Without an `event` hook a name of an event is only a word.
+                if plugin.hooks.iter().any(|hook| hook == "event") {
+                    for kind in named.events {
+                        cell(Feature::Event, kind, &|cell| cell.named = true);
+                    }
+                }
+                for method in named.methods {
+                    cell(Feature::Client, method, &|cell| cell.named = true);
+                }
+            }
+            for use_ in uses {
+                let here = match use_.feature {
+                    // The log knows a tool by its name; who has it now is who is shown.
+                    Feature::Tool => plugin.tools.contains(&use_.name),
+                    _ => use_.plugin.as_deref() == Some(plugin.id.as_str()),
+                };
+                if !here {
+                    continue;
+                }
+                let name = match (use_.feature, use_.name.split_once(' ')) {
+                    (Feature::Client, Some((method, path))) => routes::operation(method, path),
+                    _ => use_.name.clone(),
+                };
+                cell(use_.feature, &name, &|cell| cell.used += use_.count);
+            }
+            cells.extend(own.into_values());
+        }
+        Self { cells }
+    }
+
+    /// Comma-separated values with a head line; what depends on what ran here is left out unless `with_use`.
+    #[must_use]
+    pub fn csv(&self, with_use: bool) -> String {
+        let mut text = String::from("plugin,version,feature,name,declared,named");
+        text.push_str(if with_use { ",used\n" } else { "\n" });
+        for cell in self
+            .cells
+            .iter()
+            .filter(|cell| with_use || cell.declared || cell.named)
+        {
+            let version = cell.version.as_deref().unwrap_or_default();
+            let fields = [&cell.plugin, version, cell.feature.name(), &cell.name].map(quoted);
+            text.push_str(&fields.join(","));
+            text.push_str(&format!(",{},{}", cell.declared, cell.named));
+            if with_use {
+                text.push_str(&format!(",{}", cell.used));
+            }
+            text.push('\n');
+        }
+        text
+    }
+
+    /// A table for people: a row for each thing, a column for each plugin.
+    #[must_use]
+    pub fn table(&self) -> String {
+        let mut plugins: Vec<(&str, Option<&str>)> = Vec::new();
+        for cell in &self.cells {
+            let plugin = (cell.plugin.as_str(), cell.version.as_deref());
+            if !plugins.contains(&plugin) {
+                plugins.push(plugin);
+            }
+        }
+        if plugins.is_empty() {
+            return "no plugins, or none that uses anything\n".to_owned();
+        }
+        let mut text = String::new();
+        for (index, (name, version)) in plugins.iter().enumerate() {
+            let version = version.map(|v| format!(" {v}")).unwrap_or_default();
+            text.push_str(&format!("{:>3}  {name}{version}\n", index + 1));
+        }
+        text.push_str("\nD declared, S named in its sources, U used here\n");
+        let width = self
+            .cells
+            .iter()
+            .map(|cell| cell.name.chars().count())
+            .max()
+            .unwrap_or(0);
+        for feature in Feature::ALL {
+            let mut rows: BTreeMap<&str, BTreeMap<&str, String>> = BTreeMap::new();
+            for cell in self.cells.iter().filter(|cell| cell.feature == feature) {
+                rows.entry(&cell.name)
+                    .or_default()
+                    .insert(&cell.plugin, mark(cell));
+            }
+            if rows.is_empty() {
+                continue;
+            }
+            let heads: String = (1..=plugins.len()).map(|n| format!("{n:>4}")).collect();
+            text.push_str(&format!("\n{:<width$}{heads}\n", feature.name()));
+            for (name, row) in rows {
+                let line: String = plugins
+                    .iter()
+                    .map(|(plugin, _)| {
+                        format!("{:>4}", row.get(plugin).map_or(".", String::as_str))
+                    })
+                    .collect();
+                text.push_str(&format!("{name:<width$}{line}\n"));
+            }
+        }
+        text
+    }
+}
+
+fn mark(cell: &Cell) -> String {
+    let letters = [
+        (cell.declared, 'D'),
+        (cell.named, 'S'),
+        (cell.used > 0, 'U'),
+    ];
+    letters
+        .iter()
+        .filter(|(on, _)| *on)
+        .map(|(_, letter)| *letter)
+        .collect()
+}
+
+fn quoted(field: &str) -> String {
+    if field.contains([',', '"', '\n']) {
+        format!("\"{}\"", field.replace('"', "\"\""))
+    } else {
+        field.to_owned()
+    }
+}
+
+/// Where the sources of a plugin are.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SourceOf {
+    /// Its entry.
+    pub file: std::path::PathBuf,
+    /// Its package's folder, or the folder of its file.
+    pub dir: std::path::PathBuf,
+}
+
+impl SourceOf {
+    pub(crate) fn new(file: &Path, dir: &Path) -> Self {
+        Self {
+            file: file.to_owned(),
+            dir: dir.to_owned(),
+        }
+    }
+}

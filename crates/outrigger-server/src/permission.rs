@@ -1,0 +1,69 @@
+//! Permission questions: what is open, and the user's answers, in both forms that clients use.
+
+use axum::extract::{Path, State};
+use axum::http::StatusCode;
+use axum::routing::{get, post};
+use axum::{Json, Router};
+use outrigger_agent::Agent;
+use outrigger_protocol::id::{PermissionId, SessionId};
+use outrigger_protocol::permission::{PermissionRequest, Reply};
+use serde::Deserialize;
+
+use crate::error::ApiError;
+
+pub(crate) fn routes() -> Router<Agent> {
+    Router::new()
+        .route("/permission", get(list))
+        .route("/permission/{id}/reply", post(reply))
+        .route("/session/{id}/permissions/{request}", post(respond))
+}
+
+async fn list(State(agent): State<Agent>) -> Json<Vec<PermissionRequest>> {
+    Json(agent.questions())
+}
+
+#[derive(Deserialize)]
+struct ReplyBody {
+    reply: Reply,
+    #[serde(default)]
+    message: Option<String>,
+}
+
+async fn reply(
+    State(agent): State<Agent>,
+    Path(id): Path<PermissionId>,
+    Json(body): Json<ReplyBody>,
+) -> Result<Json<bool>, ApiError> {
+    answer(&agent, &id, body)
+}
+
+/// The older form.
+#[derive(Deserialize)]
+struct Response {
+    response: Reply,
+}
+
+async fn respond(
+    State(agent): State<Agent>,
+    Path((session, id)): Path<(SessionId, PermissionId)>,
+    Json(body): Json<Response>,
+) -> Result<Json<bool>, ApiError> {
+    agent.session(&session)?;
+    let body = ReplyBody {
+        reply: body.response,
+        message: None,
+    };
+    answer(&agent, &id, body)
+}
+
+fn answer(agent: &Agent, id: &PermissionId, body: ReplyBody) -> Result<Json<bool>, ApiError> {
+    if agent.answer_with(id, body.reply, body.message) {
+        return Ok(Json(true));
+    }
+    Err(ApiError::tagged(
+        StatusCode::NOT_FOUND,
+        "PermissionNotFoundError",
+        ("requestID", id.as_str()),
+        format!("no permission request `{id}` waits for an answer"),
+    ))
+}

@@ -1,0 +1,214 @@
+//! An agent in a fresh project, with the router before it.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use axum::Router;
+use axum::body::Body;
+use http_body_util::BodyExt as _;
+use outrigger_agent::{Agent, Answering, Boot};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use tower::ServiceExt as _;
+
+use crate::mock::Mock;
+
+/// Nothing here takes so long.
+const STUCK: Duration = Duration::from_secs(60);
+
+pub(crate) struct Harness {
+    root: TempDir,
+    pub(crate) mock: Mock,
+    router: Router,
+    /// Every event since the start, as clients get it.
+    events: Arc<Mutex<Vec<Value>>>,
+}
+
+impl Harness {
+    pub(crate) async fn new(turns: impl IntoIterator<Item = Value>, config: Value) -> Self {
+        Self::in_folder(turns, config, |_| {}).await
+    }
+
+    /// The same in a project that `prepare` has put files into.
+    pub(crate) async fn in_folder(
+        turns: impl IntoIterator<Item = Value>,
+        config: Value,
+        prepare: impl FnOnce(&std::path::Path),
+    ) -> Self {
+        let mock = Mock::new(turns);
+        let root = tempfile::Builder::new()
+            .prefix("outrigger-it-")
+            .tempdir()
+            .unwrap();
+        let base = root.path().canonicalize().unwrap();
+        let project = base.join("project");
+        for folder in [&project, &base.join("home"), &base.join("tmp")] {
+            std::fs::create_dir_all(folder).unwrap();
+        }
+        let model = json!({ "name": "M1", "tool_call": true, "limit": { "context": 100_000, "output": 4000 } });
+        let mut whole = json!({
+            "model": "mock/m1",
+            "provider": { "mock": {
+                "npm": "@ai-sdk/openai-compatible", "name": "Mock",
+                "options": { "baseURL": mock.url(), "apiKey": "x" }, "models": { "m1": model },
+            }},
+        });
+        if let (Some(whole), Value::Object(more)) = (whole.as_object_mut(), config) {
+            whole.extend(more);
+        }
+        std::fs::write(project.join("opencode.json"), whole.to_string()).unwrap();
+        std::fs::write(project.join("hello.txt"), "hi there\n").unwrap();
+        prepare(&project);
+        let env: BTreeMap<String, String> = [
+            ("HOME", base.join("home").display().to_string()),
+            ("PATH", std::env::var("PATH").unwrap_or_default()),
+            ("TMPDIR", base.join("tmp").display().to_string()),
+        ]
+        .map(|(name, value)| (name.to_owned(), value))
+        .into();
+        let mut boot = Boot::new(project, env);
+        boot.pure = true;
+        boot.answering = Answering::Ask;
+        let agent = Agent::boot(boot).await.unwrap();
+        let events = Arc::new(Mutex::new(Vec::new()));
+        let (mut listener, kept) = (agent.listen(), Arc::clone(&events));
+        tokio::spawn(async move {
+            while let Ok(event) = listener.recv().await {
+                kept.lock().unwrap().push(json!(*event));
+            }
+        });
+        Self {
+            router: outrigger_server::router(agent.clone()),
+            root,
+            mock,
+            events,
+        }
+    }
+
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.root
+            .path()
+            .canonicalize()
+            .unwrap()
+            .join("project")
+            .join(name)
+    }
+
+    pub(crate) fn read(&self, name: &str) -> String {
+        std::fs::read_to_string(self.path(name)).unwrap_or_default()
+    }
+
+    /// One request: status and body.
+    pub(crate) async fn call(&self, method: &str, path: &str, body: Value) -> (u16, Value) {
+        let body = if body.is_null() {
+            Body::empty()
+        } else {
+            Body::from(body.to_string())
+        };
+        let request = http::Request::builder()
+            .method(method)
+            .uri(path)
+            .header("content-type", "application/json")
+            .body(body)
+            .unwrap();
+        let response = self.router.clone().oneshot(request).await.unwrap();
+        let status = response.status().as_u16();
+        let bytes = response.into_body().collect().await.unwrap().to_bytes();
+        (status, serde_json::from_slice(&bytes).unwrap_or_default())
+    }
+
+    /// A request that has to succeed.
+    #[track_caller]
+    pub(crate) fn ok(
+        &self,
+        method: &str,
+        path: &str,
+        body: Value,
+    ) -> impl Future<Output = Value> + '_ {
+        let (method, path) = (method.to_owned(), path.to_owned());
+        async move {
+            let (status, answer) = self.call(&method, &path, body).await;
+            assert!(
+                (200..300).contains(&status),
+                "{method} {path}: {status} {answer}"
+            );
+            answer
+        }
+    }
+
+    /// A new session.
+    pub(crate) async fn session(&self) -> String {
+        let session = self.ok("POST", "/session", json!({})).await;
+        session["id"].as_str().unwrap().to_owned()
+    }
+
+    /// A prompt run to its end; the answer.
+    pub(crate) async fn prompt(&self, session: &str, text: &str) -> Value {
+        self.ok(
+            "POST",
+            &format!("/session/{session}/message"),
+            json!({ "parts": [{ "type": "text", "text": text }] }),
+        )
+        .await
+    }
+
+    /// A prompt that nobody waits for.
+    pub(crate) async fn prompt_async(&self, session: &str, text: &str) {
+        self.ok(
+            "POST",
+            &format!("/session/{session}/prompt_async"),
+            json!({ "parts": [{ "type": "text", "text": text }] }),
+        )
+        .await;
+    }
+
+    pub(crate) async fn messages(&self, session: &str) -> Vec<Value> {
+        let all = self
+            .ok("GET", &format!("/session/{session}/message"), Value::Null)
+            .await;
+        all.as_array().unwrap().clone()
+    }
+
+    /// Every part of the session of this kind.
+    pub(crate) async fn parts(&self, session: &str, kind: &str) -> Vec<Value> {
+        let messages = self.messages(session).await;
+        let parts = messages
+            .iter()
+            .filter_map(|m| m["parts"].as_array())
+            .flatten();
+        parts.filter(|p| p["type"] == kind).cloned().collect()
+    }
+
+    /// Events of a kind so far.
+    pub(crate) fn told(&self, kind: &str) -> Vec<Value> {
+        let events = self.events.lock().unwrap();
+        events
+            .iter()
+            .filter(|e| e["type"] == kind)
+            .cloned()
+            .collect()
+    }
+
+    /// Kinds of all events so far, in order.
+    pub(crate) fn kinds(&self) -> Vec<String> {
+        let events = self.events.lock().unwrap();
+        events
+            .iter()
+            .filter_map(|e| e["type"].as_str().map(str::to_owned))
+            .collect()
+    }
+
+    /// Waits for the n-th event of a kind (from 1).
+    pub(crate) async fn sees(&self, kind: &str, n: usize) -> Value {
+        let end = Instant::now() + STUCK;
+        loop {
+            if let Some(event) = self.told(kind).get(n - 1) {
+                return event.clone();
+            }
+            assert!(Instant::now() < end, "no {n}. {kind} in {:?}", self.kinds());
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    }
+}

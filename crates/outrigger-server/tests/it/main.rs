@@ -1,0 +1,27 @@
+//! The router over a real agent: fresh folders for each test, a scripted model on loopback, no port of our own.
+
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "helpers of tests are tests; clippy.toml only knows the functions"
+)]
+
+#[path = "../../../outrigger-cli/tests/it/support/mock.rs"]
+#[expect(dead_code, reason = "shared with the tests of the command")]
+mod mock;
+
+mod doom;
+mod experimental;
+mod file;
+mod harness;
+mod lists;
+mod project;
+#[cfg(test)]
+mod pty;
+mod question;
+mod revert;
+mod session_edit;
+#[cfg(test)]
+mod support;
+mod tui;
+mod vcs;

@@ -1,0 +1,62 @@
+//! `cargo xtask clients`: OpenCode's published client against our server, held against a recording of the reference.
+
+use std::path::{Path, PathBuf};
+
+use crate::sh::{self, Arguments, check, command, work};
+use crate::{Result, parity, setup, usage};
+
+/// Runs of the reference that a recording is made of: it does not tell every event each time.
+const RECORDING_RUNS: &str = "--runs=3";
+
+/// See tests/clients/README.md.
+pub(crate) fn run(arguments: &[String]) -> Result {
+    let mut arguments = Arguments::new(arguments);
+    let mut binary: Option<PathBuf> = None;
+    let (mut reference, mut record, mut verbose) = (false, false, false);
+    while let Some(argument) = arguments.next() {
+        match argument {
+            "--reference" => reference = true,
+            "--record" => record = true,
+            "--bin" => binary = Some(parity::absolute(arguments.value(argument)?)?),
+            "-v" | "--verbose" => verbose = true,
+            other => return usage(format!("clients takes no `{other}`")),
+        }
+    }
+    let tools = setup::tools()?;
+    let committed = sh::root().join("tests/clients/gold.json");
+    if record {
+        return call_all(&setup::reference()?, &committed, &[RECORDING_RUNS]);
+    }
+    let gold = if reference {
+        let fresh = work("clients").join("reference.json");
+        call_all(&setup::reference()?, &fresh, &[])?;
+        fresh
+    } else {
+        committed
+    };
+    let ours = work("clients").join("ours.json");
+    let bun = format!("--bun={}", setup::bun(&tools)?.display());
+    call_all(
+        &binary.map_or_else(parity::release_binary, Ok)?,
+        &ours,
+        &[&bun],
+    )?;
+    let mut python = command("python3");
+    python
+        .arg("tests/clients/compare.py")
+        .args([&gold, &ours])
+        .args(verbose.then_some("--verbose"));
+    check(&mut python)
+}
+
+fn call_all(binary: &Path, out: &Path, more: &[&str]) -> Result {
+    let mut python = command("python3");
+    python
+        .arg("tests/clients/run.py")
+        .arg("--bin")
+        .arg(binary)
+        .arg("--out")
+        .arg(out)
+        .args(more);
+    check(&mut python)
+}
