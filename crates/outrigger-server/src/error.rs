@@ -59,16 +59,6 @@ impl ApiError {
             fields: None,
         }
     }
-    /// A refusal under the reference's name, with what it says.
-    pub(crate) fn named(name: &str, data: serde_json::Value) -> Self {
-        Self {
-            status: StatusCode::BAD_REQUEST,
-            error: NamedError {
-                name: name.to_owned(),
-                data,
-            },
-        }
-    }
     pub(crate) fn missing(message: impl Into<String>) -> Self {
         Self {
             status: StatusCode::NOT_FOUND,

@@ -3,10 +3,12 @@
 use std::collections::BTreeMap;
 
 use axum::extract::{Path, State};
+use axum::http::StatusCode;
 use axum::routing::{get, post, put};
 use axum::{Json, Router};
 use outrigger_agent::{Agent, AgentError, LoginError};
 use outrigger_protocol::auth::Credential;
+use outrigger_protocol::message::NamedError;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -118,5 +120,6 @@ fn login_error(provider: &str, error: &LoginError) -> ApiError {
     if let (LoginError::Answer { field, .. }, Some(map)) = (error, data.as_object_mut()) {
         map.insert("field".into(), json!(field));
     }
-    ApiError::named(error.name(), data)
+    let name = error.name().to_owned();
+    ApiError::named(StatusCode::BAD_REQUEST, NamedError { name, data })
 }
