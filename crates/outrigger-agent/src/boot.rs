@@ -316,6 +316,8 @@ impl Agent {
             background: Mutex::default(),
             sdk: Mutex::default(),
             telling: tokio::sync::Mutex::new(()),
+            providers: tokio::sync::OnceCell::new(),
+            logins: Mutex::default(),
             plugins,
             mcp,
             mcp_waiting,

@@ -154,7 +154,7 @@ pub(crate) fn payload(
             let output = if point == "llm.before_headers" {
                 json!({ "headers": {} })
             } else {
-                json!(offer::parameters(&agent, &resolved))
+                json!(offer::parameters(&agent, &resolved, session_id, false))
             };
             HookPayload { input, output }
         }

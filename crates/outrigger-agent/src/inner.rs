@@ -63,6 +63,10 @@ pub(crate) struct Inner {
     pub(crate) place: Place,
     pub(crate) project: Project,
     pub(crate) folders: Folders,
+    /// Set when plugins have prepared the providers that they bring.
+    pub(crate) providers: tokio::sync::OnceCell<()>,
+    /// Logins that wait for their user, by provider.
+    pub(crate) logins: Mutex<BTreeMap<String, Arc<outrigger_plugins::Flow>>>,
     pub(crate) config: Loaded,
     pub(crate) agents: BTreeMap<String, AgentInfo>,
     pub(crate) commands: BTreeMap<String, CommandInfo>,

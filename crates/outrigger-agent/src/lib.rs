@@ -50,6 +50,7 @@ pub mod vcs;
 
 pub use agents::AgentInfo;
 pub use ask::Answering;
+pub use auth::LoginError;
 pub use boot::{Adjust, Boot, Folders, Shared, setup_plugins};
 pub use bus::{Bus, Sink};
 pub use compact::ask::Compact;

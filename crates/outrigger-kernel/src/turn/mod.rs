@@ -514,9 +514,12 @@ impl Turn {
                 self.refuse_call(&tool, out);
             }
             ModelSignal::ToolStart { call_id, tool } => self.tool_written(at, call_id, &tool, out),
-            ModelSignal::ToolEnd { call_id, tool, raw } => {
-                self.tool_called(at, &call_id, &tool, &raw, out)
-            }
+            ModelSignal::ToolEnd {
+                call_id,
+                tool,
+                raw,
+                metadata,
+            } => self.tool_called(at, &call_id, &tool, (&raw, metadata), out),
             ModelSignal::Finished { reason, usage } => {
                 self.open.remove(&effect);
                 self.finished = Some((reason, usage));
