@@ -238,6 +238,8 @@ impl Agent {
         );
         let inner = Inner {
             snapshots,
+            shell: options,
+            waiting: crate::queue::Waiting::default(),
             agents: all_agents(&config, &artifacts, &skills),
             commands: all_commands(&config),
             place,

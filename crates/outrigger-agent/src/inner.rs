@@ -75,6 +75,10 @@ pub(crate) struct Inner {
     pub(crate) mcp: outrigger_mcp::McpServers,
     pub(crate) runtime: ToolRuntime,
     pub(crate) artifacts: PathBuf,
+    /// Prompts that wait for the turn before them.
+    pub(crate) waiting: crate::queue::Waiting,
+    /// How shell commands are run.
+    pub(crate) shell: outrigger_tools::builtin::Options,
     pub(crate) snapshots: crate::snapshot::Snapshots,
     pub(crate) answering: Answering,
     pub(crate) questions: Questions,

@@ -390,13 +390,14 @@ impl Agent {
             wants_title: session.parent_id.is_none() && is_placeholder(&session.title),
             max_steps: agent.steps.or(settings).unwrap_or(MOST_STEPS),
             used_calls,
+            stored: false,
             snapshots: self.inner.snapshots.is_on(),
             asks_loops: true,
             prices: [cost.input, cost.output, cost.cache.read, cost.cache.write],
         })
     }
 
-    fn choose_agent(&self, name: Option<&str>) -> Result<AgentInfo, AgentError> {
+    pub(crate) fn choose_agent(&self, name: Option<&str>) -> Result<AgentInfo, AgentError> {
         let name = match name {
             Some(name) => name.to_owned(),
             None => self.default_agent().unwrap_or_else(|| "build".to_owned()),
@@ -418,7 +419,7 @@ impl Agent {
     }
 
     /// The prompt's model, else the agent's, else the session's last, else the configured one or the provider's best.
-    fn choose_model(
+    pub(crate) fn choose_model(
         &self,
         session: &Session,
         agent: &AgentInfo,

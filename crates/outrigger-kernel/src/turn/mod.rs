@@ -114,7 +114,7 @@ pub fn step(turn: &mut Option<Turn>, at: Millis, input: Input) -> Vec<Effect> {
     match (turn.as_mut(), input) {
         (None, Input::Begin(begin)) => {
             let mut fresh = Turn::new(begin, at);
-            fresh.start(&mut out);
+            fresh.start(at, &mut out);
             *turn = Some(fresh);
         }
         (Some(turn), input) if !turn.done => turn.take(at, input, &mut out),
@@ -131,10 +131,12 @@ impl Turn {
             user.id = ids.message(at);
         }
         user.session_id = begin.session_id.clone();
-        user.time = MessageTime {
-            created: at,
-            completed: None,
-        };
+        if !begin.stored {
+            user.time = MessageTime {
+                created: at,
+                completed: None,
+            };
+        }
         let used_calls = begin
             .used_calls
             .iter()

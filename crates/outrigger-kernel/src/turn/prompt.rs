@@ -12,8 +12,11 @@ use serde_json::{Value, json};
 use super::Turn;
 
 impl Turn {
-    pub(super) fn start(&mut self, out: &mut Vec<Effect>) {
-        if let Some(command) = self.begin.command.clone() {
+    pub(super) fn start(&mut self, at: Millis, out: &mut Vec<Effect>) {
+        if self.begin.stored {
+            out.push(self.status(SessionStatus::Busy));
+            self.next_step(at, out);
+        } else if let Some(command) = self.begin.command.clone() {
             let payload = HookPayload {
                 input: json!({ "command": command.name, "sessionID": self.begin.session_id, "arguments": command.arguments }),
                 output: json!({ "parts": self.begin.parts }),

@@ -14,3 +14,5 @@ mod harness;
 mod question;
 mod revert;
 mod session_edit;
+mod shell;
+mod turns;

@@ -135,20 +135,6 @@ impl Bash {
         number(input, "timeout").map_or(self.options.shell_timeout, Duration::from_millis)
     }
 
-    fn shell(&self) -> PathBuf {
-        if let Some(shell) = &self.options.shell {
-            return shell.clone();
-        }
-        let named = std::env::var_os("SHELL").map(PathBuf::from).filter(|path| {
-            let name = path.file_name().and_then(|name| name.to_str());
-            name.is_some_and(|name| SHELLS.contains(&name)) && path.is_file()
-        });
-        let path = std::env::var_os("PATH").unwrap_or_default();
-        named
-            .or_else(|| which("bash", &path))
-            .unwrap_or_else(|| PathBuf::from("/bin/sh"))
-    }
-
     // What the command sees: harmless variables, what says that an agent runs it, what plugins add.
     async fn environment(
         &self,
@@ -168,36 +154,62 @@ impl Bash {
         if let Some(block) = verdict.block {
             return Err(ToolError::Blocked(block.message));
         }
-        let mut extra: Vec<&str> = VARIABLES.to_vec();
-        extra.extend(self.options.shell_env.iter().map(String::as_str));
-        let mut vars = env::allow_list(&extra);
-        // A proxy is needed for most that builds fetch, but one with a password in it is a secret.
-        vars.extend(PROXIES.iter().filter_map(|name| {
-            let value = std::env::var(name)
-                .ok()
-                .filter(|value| !value.contains('@'))?;
-            Some((OsString::from(name), OsString::from(value)))
-        }));
-        // `OPENCODE` is what scripts already look for.
-        for name in ["AGENT", "OPENCODE", "OUTRIGGER"] {
-            vars.push((name.into(), "1".into()));
-        }
         let added = verdict.output.get("env").and_then(Value::as_object);
-        for (name, value) in added.into_iter().flatten() {
-            let value = match value {
-                Value::String(text) => text.clone(),
-                Value::Null => continue,
-                other => other.to_string(),
-            };
-            let unfit = name.is_empty() || name.contains(['=', '\0']) || value.contains('\0');
-            if unfit || env::is_forbidden(name) {
-                tracing::warn!(%name, "a plugin's variable is not passed to the shell");
-                continue;
-            }
-            vars.push((name.into(), value.into()));
-        }
-        Ok(vars)
+        Ok(shell_variables(&self.options, added))
     }
+}
+
+/// The shell that runs commands.
+#[must_use]
+pub fn shell_program(options: &Options) -> PathBuf {
+    if let Some(shell) = &options.shell {
+        return shell.clone();
+    }
+    let named = std::env::var_os("SHELL").map(PathBuf::from).filter(|path| {
+        let name = path.file_name().and_then(|name| name.to_str());
+        name.is_some_and(|name| SHELLS.contains(&name)) && path.is_file()
+    });
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    named
+        .or_else(|| which("bash", &path))
+        .unwrap_or_else(|| PathBuf::from("/bin/sh"))
+}
+
+/// What shell commands see: harmless variables of the environment, what says that an agent runs them, and what plugins
+/// add (`env` of the hook `shell.env`), but for names that load code.
+#[must_use]
+pub fn shell_variables(
+    options: &Options,
+    added: Option<&outrigger_protocol::Object>,
+) -> Vec<(OsString, OsString)> {
+    let mut extra: Vec<&str> = VARIABLES.to_vec();
+    extra.extend(options.shell_env.iter().map(String::as_str));
+    let mut vars = env::allow_list(&extra);
+    // A proxy is needed for most that builds fetch, but one with a password in it is a secret.
+    vars.extend(PROXIES.iter().filter_map(|name| {
+        let value = std::env::var(name)
+            .ok()
+            .filter(|value| !value.contains('@'))?;
+        Some((OsString::from(name), OsString::from(value)))
+    }));
+    // `OPENCODE` is what scripts already look for.
+    for name in ["AGENT", "OPENCODE", "OUTRIGGER"] {
+        vars.push((name.into(), "1".into()));
+    }
+    for (name, value) in added.into_iter().flatten() {
+        let value = match value {
+            Value::String(text) => text.clone(),
+            Value::Null => continue,
+            other => other.to_string(),
+        };
+        let unfit = name.is_empty() || name.contains(['=', '\0']) || value.contains('\0');
+        if unfit || env::is_forbidden(name) {
+            tracing::warn!(%name, "a plugin's variable is not passed to the shell");
+            continue;
+        }
+        vars.push((name.into(), value.into()));
+    }
+    vars
 }
 
 impl Tool for Bash {
@@ -234,7 +246,7 @@ impl Tool for Bash {
                     cwd.shown.display()
                 )));
             }
-            let start = Spec::new(self.shell())
+            let start = Spec::new(shell_program(&self.options))
                 .arg("-c")
                 .arg(command)
                 .cwd(cwd.shown)
