@@ -345,6 +345,7 @@ fn all_commands(config: &Loaded) -> BTreeMap<String, CommandInfo> {
             template: (*template).to_owned(),
             agent: None,
             model: None,
+            subtask: None,
         });
     let configured = config.config.command.iter().map(|entry| CommandInfo {
         name: entry.name.clone(),
@@ -352,6 +353,7 @@ fn all_commands(config: &Loaded) -> BTreeMap<String, CommandInfo> {
         template: entry.template.clone(),
         agent: entry.agent.clone(),
         model: entry.model.clone(),
+        subtask: entry.subtask,
     });
     bundled
         .chain(configured)

@@ -23,6 +23,7 @@ mod mcp;
 mod model_task;
 mod observe;
 mod offer;
+mod parts;
 mod plugin_tools;
 mod project;
 mod prompt;

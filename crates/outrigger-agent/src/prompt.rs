@@ -18,7 +18,7 @@ use crate::ask::Asker;
 use crate::command;
 use crate::error::AgentError;
 use crate::ids;
-use crate::inner::Agent;
+use crate::inner::{Agent, CommandInfo};
 use crate::session::is_placeholder;
 
 /// Steps of a turn where neither the agent nor the settings say anything. A turn without end is never right (C16).
@@ -244,17 +244,22 @@ impl Agent {
                 &self.shell_output(session_id, &agent, line).await,
             );
         }
-        prompt.agent = info
-            .agent
-            .clone()
-            .or(prompt.agent)
-            .or_else(|| self.default_agent());
-        prompt.model = info
-            .model
-            .as_deref()
-            .and_then(ModelRef::parse)
-            .or(prompt.model);
-        let mut parts = vec![text(&filled)];
+        let model = info.model.as_deref().and_then(ModelRef::parse);
+        let by_agent = info.agent.as_ref().and(agent.model.clone());
+        let is_subtask = info.subtask.unwrap_or(agent.mode == "subagent");
+        let mut parts = if is_subtask {
+            let chosen = model.or(by_agent).or(prompt.model.clone());
+            let chosen = match chosen {
+                Some(model) => model,
+                None => self.choose_model(&self.session(session_id)?, &agent, None)?,
+            };
+            prompt.agent = prompt.agent.or_else(|| self.default_agent());
+            vec![subtask(info, &agent, &chosen, filled)]
+        } else {
+            prompt.agent = Some(agent.name.clone());
+            prompt.model = model.or(by_agent).or(prompt.model);
+            self.template_parts(&filled, &agent)
+        };
         parts.append(&mut prompt.parts);
         prompt.parts = parts;
         let call = CommandCall {
@@ -436,6 +441,27 @@ impl Agent {
             Some(model) => Ok(model),
             None => Ok(self.inner.models.default_model()?),
         }
+    }
+}
+
+/// A command that a subagent runs: what it shall do goes with the user's message.
+fn subtask(
+    command: &CommandInfo,
+    agent: &AgentInfo,
+    model: &ModelRef,
+    prompt: String,
+) -> PartInput {
+    let task = json!({
+        "agent": agent.name, "description": command.description.clone().unwrap_or_default(), "command": command.name,
+        "model": { "providerID": model.provider_id, "modelID": model.model_id }, "prompt": prompt,
+    });
+    let fields = match task {
+        Value::Object(fields) => fields,
+        _ => Object::new(),
+    };
+    PartInput {
+        id: None,
+        kind: PartKind::Subtask(fields),
     }
 }
 

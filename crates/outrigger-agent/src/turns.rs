@@ -11,7 +11,7 @@ use outrigger_protocol::log::{LogRecord, TurnStep};
 use outrigger_protocol::message::{
     MessageInfo, MessageWithParts, NamedError, PartKind, PartTime, TextPart, ToolState,
 };
-use outrigger_protocol::session::{PromptInput, SessionStatus};
+use outrigger_protocol::session::{PartInput, PromptInput, SessionStatus};
 use outrigger_protocol::turn::{CommandCall, Input, TurnOutcome};
 use tokio::sync::watch;
 
@@ -243,15 +243,26 @@ impl Agent {
                 let message = prompt.message_id.clone();
                 let mut begin = self.begin(&session, &history, *prompt, command)?;
                 let stored = history.into_iter().find_map(|m| match m.info {
-                    MessageInfo::User(user) if Some(&user.id) == message.as_ref() => Some(user),
+                    MessageInfo::User(user) if Some(&user.id) == message.as_ref() => {
+                        Some((user, m.parts))
+                    }
                     _ => None,
                 });
                 // Someone took the message back while it waited.
-                let Some(stored) = stored else {
+                let Some((stored, parts)) = stored else {
                     return Ok(TurnOutcome::Cancelled);
                 };
                 begin.message = stored;
-                begin.parts = Vec::new();
+                // What of the parts decides how the turn goes on.
+                let tasks = parts
+                    .into_iter()
+                    .filter(|part| matches!(part.kind, PartKind::Subtask(_)));
+                begin.parts = tasks
+                    .map(|part| PartInput {
+                        id: Some(part.id),
+                        kind: part.kind,
+                    })
+                    .collect();
                 begin.stored = true;
                 driver(begin.turn.clone())
                     .run(Input::Begin(Box::new(begin)))

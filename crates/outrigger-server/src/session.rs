@@ -133,8 +133,9 @@ async fn message(
 async fn prompt(
     State(agent): State<Agent>,
     Path(id): Path<SessionId>,
-    Json(prompt): Json<PromptInput>,
+    Json(mut prompt): Json<PromptInput>,
 ) -> Answer<MessageWithParts> {
+    prompt.parts = agent.resolve_parts(prompt.parts, prompt.agent.as_deref());
     let outcome = agent.prompt_impatiently(&id, prompt).await?;
     last_message(&agent, &id, outcome)
 }
@@ -157,9 +158,10 @@ fn last_message(agent: &Agent, id: &SessionId, outcome: TurnOutcome) -> Answer<M
 async fn prompt_async(
     State(agent): State<Agent>,
     Path(id): Path<SessionId>,
-    Json(prompt): Json<PromptInput>,
+    Json(mut prompt): Json<PromptInput>,
 ) -> Result<StatusCode, ApiError> {
     agent.session(&id)?;
+    prompt.parts = agent.resolve_parts(prompt.parts, prompt.agent.as_deref());
     tokio::spawn(async move {
         if let Err(error) = agent.prompt(&id, prompt).await {
             tracing::warn!("[prompt_async] {id}: {error}");

@@ -13,6 +13,7 @@ mod loops;
 mod parts;
 mod prompt;
 mod resume;
+mod subtask;
 mod tools;
 
 pub use resume::INTERRUPTED;
@@ -98,6 +99,8 @@ pub struct Turn {
     calls_in_step: u32,
     files: files::Files,
     loops: loops::Loops,
+    /// A subtask of the user runs; the command that it comes from.
+    subtask: Option<Option<String>>,
     /// A tool call was refused by the user, so the turn stops behind this step, as in the reference.
     refused: bool,
     cancelled: bool,
@@ -160,6 +163,7 @@ impl Turn {
             calls_in_step: 0,
             files: files::Files::default(),
             loops: loops::Loops::default(),
+            subtask: None,
             refused: false,
             cancelled: false,
             failed: None,
@@ -408,6 +412,8 @@ impl Turn {
         }
         if self.stopping() {
             self.end(at, out);
+        } else if let Some(command) = self.subtask.take() {
+            self.settle_subtask(at, command, out);
         } else if self.finished.is_some() {
             self.settle(at, out);
         }

@@ -15,4 +15,5 @@ mod question;
 mod revert;
 mod session_edit;
 mod shell;
+mod subtask;
 mod turns;
