@@ -20,7 +20,7 @@ use serde_json::json;
 use crate::agents;
 use crate::ask::{Answering, Questions};
 use crate::bridge::Bridge;
-use crate::bus::Bus;
+use crate::bus::{Bus, Sink};
 use crate::command::BUNDLED;
 use crate::error::AgentError;
 use crate::ids::now;
@@ -87,8 +87,42 @@ pub struct Boot {
     pub answering: Answering,
     /// Told how far each plugin is, from whatever thread is at it.
     pub progress: Arc<dyn Fn(Progress) + Send + Sync>,
+    /// Asks whether a program may be fetched from npm (`js.install = "ask"`); `None`: nobody is there to be asked.
+    pub consent: Option<outrigger_plugins::ConsentFn>,
     /// Changes the loaded configuration before anything is made from it (the demo puts its provider in).
     pub adjust: Option<Adjust>,
+    /// What several agents of one process have in common; without it the agent opens its own.
+    pub shared: Option<Shared>,
+    /// Is told every event in order, before any listener is.
+    pub sink: Option<Sink>,
+}
+
+/// What the agents of one process have in common: a store has one writer, a process one ledger.
+#[derive(Clone)]
+pub struct Shared {
+    pub(crate) store: Store,
+    pub(crate) spawner: Spawner,
+}
+
+impl Shared {
+    /// Opens the store and starts the spawner.
+    ///
+    /// # Errors
+    /// A store that cannot be used, a process that cannot start others.
+    pub fn open(folders: &Folders) -> Result<Self, AgentError> {
+        let (store, report) = open_store(folders)?;
+        tracing::debug!("[store] {report:?}");
+        Ok(Self {
+            store,
+            spawner: spawner(folders)?,
+        })
+    }
+
+    /// The store.
+    #[must_use]
+    pub fn store(&self) -> &Store {
+        &self.store
+    }
 }
 
 impl Boot {
@@ -103,7 +137,10 @@ impl Boot {
             install_modules: true,
             answering: Answering::default(),
             progress: Arc::new(|_| {}),
+            consent: None,
             adjust: None,
+            shared: None,
+            sink: None,
         }
     }
 
@@ -187,11 +224,13 @@ impl Agent {
         for problem in &config.problems {
             tracing::warn!("[config] {problem}");
         }
-        let (store, report) = open_store(&boot.folders)?;
-        tracing::debug!("[store] {report:?}");
-        let spawner = spawner(&boot.folders)?;
+        let Shared { store, spawner } = match boot.shared.take() {
+            Some(shared) => shared,
+            None => Shared::open(&boot.folders)?,
+        };
         let bridge = Arc::new(Bridge::default());
         let project = place.project(&spawner, &store, now()).await;
+        let project = crate::projects::remember(&store, project).await;
         let mcp = crate::mcp::start(&boot, &config, &place, &spawner);
         let plugins = Plugins::load(plugin_options(
             &boot, &config, &place, &project, &spawner, &bridge,
@@ -211,7 +250,11 @@ impl Agent {
             }
             config.config = read;
             config.value = value;
-            mcp.configure(&config.config.mcp);
+        }
+        let (servers, mcp_waiting) = crate::mcp::with_claude(&config, &boot.folders);
+        mcp.configure(&servers);
+        for (name, why) in &mcp_waiting {
+            tracing::warn!("[mcp:{name}] is not started: {why}");
         }
         let models = Models::new(model_options(&boot, &config));
         let artifacts = boot.folders.data.join("tool-output");
@@ -247,7 +290,7 @@ impl Agent {
             folders: boot.folders,
             skills,
             store,
-            bus: Bus::default(),
+            bus: Bus::new(boot.sink.take()),
             spawner,
             models,
             runtime,
@@ -255,10 +298,12 @@ impl Agent {
             answering: boot.answering,
             questions: Questions::default(),
             user_questions: crate::question::UserQuestions::default(),
+            ptys: crate::pty::Ptys::default(),
             approvals: Mutex::default(),
             told_instructions: Mutex::default(),
             sessions: Sessions::default(),
             running: Mutex::default(),
+            steering: Mutex::default(),
             closing: AtomicBool::new(false),
             hurry: AtomicBool::new(false),
             with_plugins: Mutex::default(),
@@ -267,6 +312,7 @@ impl Agent {
             telling: tokio::sync::Mutex::new(()),
             plugins,
             mcp,
+            mcp_waiting,
             config,
         };
         let inner = Arc::new(inner);
@@ -286,7 +332,8 @@ fn plugin_options(
     bridge: &Arc<Bridge>,
 ) -> outrigger_plugins::LoadOptions {
     outrigger_plugins::LoadOptions {
-        plugins: config.plugins.clone(),
+        plugins: [config.tool_files.as_slice(), config.plugins.as_slice()].concat(),
+        skipped: config.skipped.clone(),
         settings: PluginSettings::from(&config.settings),
         directory: place.directory.clone(),
         worktree: if place.git {
@@ -302,13 +349,14 @@ fn plugin_options(
         cache: boot.folders.cache.clone(),
         user_config: Some(boot.folders.config.join("opencode")),
         install_modules: boot.install_modules && config.settings.js.install != Install::Never,
+        consent: boot.consent.clone(),
         handler: Arc::clone(bridge) as Arc<dyn outrigger_js::HostHandler>,
         progress: Arc::clone(&boot.progress),
         now,
     }
 }
 
-fn model_options(boot: &Boot, config: &Loaded) -> outrigger_models::ModelsOptions {
+pub(crate) fn model_options(boot: &Boot, config: &Loaded) -> outrigger_models::ModelsOptions {
     outrigger_models::ModelsOptions {
         providers: config.config.provider.clone(),
         env: boot.env.clone(),
@@ -321,6 +369,7 @@ fn model_options(boot: &Boot, config: &Loaded) -> outrigger_models::ModelsOption
         small_model: config.config.small_model.clone(),
         disabled: config.config.disabled_providers.clone(),
         enabled: config.config.enabled_providers.clone(),
+        credentials: boot.credentials(),
         ..outrigger_models::ModelsOptions::default()
     }
 }
@@ -347,15 +396,21 @@ fn all_commands(config: &Loaded) -> BTreeMap<String, CommandInfo> {
             model: None,
             subtask: None,
         });
-    let configured = config.config.command.iter().map(|entry| CommandInfo {
+    let info = |entry: &outrigger_config::CommandEntry| CommandInfo {
         name: entry.name.clone(),
         description: entry.description.clone(),
         template: entry.template.clone(),
         agent: entry.agent.clone(),
         model: entry.model.clone(),
         subtask: entry.subtask,
-    });
+    };
+    let (of_claude, problems) = config.claude_commands();
+    for problem in problems {
+        tracing::warn!("[config] {problem}");
+    }
+    let configured = config.config.command.iter().map(info);
     bundled
+        .chain(of_claude.iter().map(info))
         .chain(configured)
         .map(|command| (command.name.clone(), command))
         .collect()

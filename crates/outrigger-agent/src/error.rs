@@ -17,6 +17,12 @@ pub enum AgentError {
     /// The model cannot be used.
     #[error(transparent)]
     Model(#[from] outrigger_models::ModelError),
+    /// An MCP server.
+    #[error(transparent)]
+    Mcp(#[from] outrigger_mcp::McpError),
+    /// The credentials cannot be used.
+    #[error(transparent)]
+    Credential(#[from] outrigger_models::CredentialError),
     /// There is no such session.
     #[error("there is no session `{0}`")]
     NoSession(String),
@@ -70,6 +76,11 @@ pub enum AgentError {
         "session `{0}` is at work, and a prompt that waits for its answer would wait for itself"
     )]
     WaitsForItself(String),
+    /// A compaction was asked for and there is nothing that it could summarise.
+    #[error(
+        "session `{0}` has nothing to compact: there is no message since its beginning or its last summary"
+    )]
+    NothingToCompact(String),
     /// The task of a turn ended without an outcome.
     #[error("the turn was lost: {0}")]
     Lost(String),
@@ -117,6 +128,8 @@ impl AgentError {
             Self::Store(e) => e.code(),
             Self::Sandbox(e) => e.code(),
             Self::Model(e) => e.code(),
+            Self::Mcp(e) => e.code(),
+            Self::Credential(e) => e.code(),
             Self::NoSession(_) => "agent.no_session",
             Self::NoAgent { .. } => "agent.no_agent",
             Self::NoCommand { .. } => "agent.no_command",
@@ -127,6 +140,7 @@ impl AgentError {
             Self::NoMessage { .. } => "agent.no_message",
             Self::Part(_) => "agent.part",
             Self::WaitsForItself(_) => "agent.waits_for_itself",
+            Self::NothingToCompact(_) => "agent.nothing_to_compact",
             Self::Lost(_) => "agent.lost",
             Self::Attachment { .. } => "agent.attachment",
             Self::Folder { .. } => "agent.folder",
@@ -143,6 +157,8 @@ impl AgentError {
             Self::Store(e) => e.hint(),
             Self::Sandbox(e) => e.hint(),
             Self::Model(e) => e.hint(),
+            Self::Mcp(e) => e.hint(),
+            Self::Credential(e) => e.hint(),
             Self::NoSession(_) => {
                 Some("`outrigger session list` shows the sessions of this project".into())
             }
@@ -152,6 +168,7 @@ impl AgentError {
                     .into(),
             ),
             Self::WaitsForItself(_) => Some("send it with prompt_async, or with noReply".into()),
+            Self::NothingToCompact(_) => Some("send a prompt first".into()),
             _ => None,
         }
     }

@@ -30,7 +30,8 @@ fn make<T>(with: impl FnOnce(&mut IdMaker, u64) -> T) -> T {
 }
 
 /// A new event identifier.
-pub(crate) fn event() -> EventId {
+#[must_use]
+pub fn event() -> EventId {
     make(IdMaker::event)
 }
 /// A new session identifier.
@@ -56,6 +57,15 @@ pub(crate) fn question() -> QuestionId {
 /// A new part identifier.
 pub(crate) fn part() -> PartId {
     make(IdMaker::part)
+}
+/// A name of two words for what has none.
+#[must_use]
+pub fn name() -> String {
+    crate::session::slug(seed())
+}
+/// A new terminal identifier: they sort by their age, as all others do.
+pub(crate) fn pty() -> String {
+    event().0.replacen("evt_", "pty_", 1)
 }
 /// A seed for a turn's own identifiers.
 pub(crate) fn seed() -> u64 {

@@ -6,11 +6,13 @@
 
 pub mod agents;
 mod ask;
+mod auth;
 mod boot;
 mod bridge;
 mod bus;
 mod changes;
 mod command;
+mod compact;
 mod draft;
 mod drive;
 mod edit;
@@ -19,14 +21,18 @@ mod fork;
 mod host;
 pub mod ids;
 mod inner;
+mod listing;
 mod mcp;
+mod mentions;
 mod model_task;
 mod observe;
 mod offer;
 mod parts;
 mod plugin_tools;
 mod project;
+mod projects;
 mod prompt;
+pub mod pty;
 mod question;
 mod queue;
 mod replay;
@@ -40,15 +46,21 @@ mod system;
 mod title;
 mod track;
 mod turns;
+pub mod vcs;
 
 pub use agents::AgentInfo;
 pub use ask::Answering;
-pub use boot::{Adjust, Boot, Folders, setup_plugins};
-pub use bus::Bus;
+pub use boot::{Adjust, Boot, Folders, Shared, setup_plugins};
+pub use bus::{Bus, Sink};
+pub use compact::ask::Compact;
 pub use error::AgentError;
 pub use inner::{Agent, CommandInfo, SdkService};
-pub use mcp::McpStatus;
+pub use mcp::{
+    AllowedServers, AuthStart, AuthState, McpError, McpPrompt, McpState, McpStatus, TokenStore,
+    tokens as mcp_tokens,
+};
 pub use project::Place;
+pub use projects::ProjectPatch;
 pub use prompt::Attachment;
 pub use replay::{Replayed, replay};
 pub use session::{NewSession, delete_session};

@@ -288,7 +288,7 @@ impl Inner {
 }
 
 /// The payload of `tool.definition`. Tools of plugins carry their schema under `jsonSchema` as well, as in the reference.
-fn definition(spec: &ToolSpec, description: String) -> HookPayload {
+pub(crate) fn definition(spec: &ToolSpec, description: String) -> HookPayload {
     let mut output = json!({ "description": description, "parameters": spec.input_schema });
     if (spec.source != "builtin" || spec.name == "task")
         && let Some(fields) = output.as_object_mut()

@@ -33,7 +33,7 @@ impl Agent {
         };
         match &part.kind {
             PartKind::File(fields) => match text(fields, "url").as_deref().and_then(local) {
-                Some(path) => self.file(path),
+                Some(path) => self.file(path, agent),
                 None => vec![part],
             },
             PartKind::Agent(fields) => {
@@ -51,12 +51,20 @@ impl Agent {
         }
     }
 
-    /// A file or folder of the project; nothing beyond it is read for a client (invariant 11).
-    fn file(&self, path: PathBuf) -> Vec<PartInput> {
+    /// A file or folder of the project that the agent may read without asking; nothing beyond it is read for a client
+    /// (invariant 11).
+    fn file(&self, path: PathBuf, agent: &AgentInfo) -> Vec<PartInput> {
         let place = &self.inner.place;
         let roots = Roots::new([&place.worktree, &place.directory]);
         let read = match roots.contains(&path) {
-            Ok(path) => Attachment { path }.parts().map_err(|e| e.to_string()),
+            Ok(path) => {
+                let relative = path.strip_prefix(&place.worktree).unwrap_or(&path);
+                let name = relative.display().to_string();
+                match evaluate("read", &name, &[&agent.permission]) {
+                    Action::Allow => Attachment { path }.parts().map_err(|e| e.to_string()),
+                    _ => Err("the rules for `read` do not allow it without asking".to_owned()),
+                }
+            }
             Err(error) => Err(error.to_string()),
         };
         read.unwrap_or_else(|reason| {
@@ -67,32 +75,25 @@ impl Agent {
         })
     }
 
-    /// A template's text with the files and agents that it mentions as `@name`.
-    pub(crate) fn template_parts(&self, text: &str, agent: &AgentInfo) -> Vec<PartInput> {
-        let mut parts = vec![crate::prompt::text(text)];
-        let mut seen = Vec::new();
-        for name in mentions(text) {
-            if seen.contains(&name) {
-                continue;
-            }
-            seen.push(name);
-            let path = match name.strip_prefix("~/") {
-                Some(rest) => self.inner.folders.home.join(rest),
-                None => self.inner.place.worktree.join(name),
-            };
-            if path.exists() {
-                parts.extend(self.file(path));
-            } else if self.inner.agents.contains_key(name) {
+    /// The agents that a command's template mentions as `@name`.
+    pub(crate) fn mentioned_agents(&self, text: &str, agent: &AgentInfo) -> Vec<PartInput> {
+        let mut names = mentions(text);
+        names.sort_unstable();
+        names.dedup();
+        let known = names
+            .into_iter()
+            .filter(|name| self.inner.agents.contains_key(*name));
+        known
+            .flat_map(|name| {
                 let mut fields = Object::new();
                 fields.insert("name".into(), json!(name));
                 let mention = PartInput {
                     id: None,
                     kind: PartKind::Agent(fields),
                 };
-                parts.extend(self.resolve(mention, agent));
-            }
-        }
-        parts
+                self.resolve(mention, agent)
+            })
+            .collect()
     }
 }
 

@@ -59,7 +59,7 @@ impl Place {
             worktree: self.worktree.to_string_lossy().into_owned(),
             vcs: self.git.then(|| "git".into()),
             time: serde_json::json!({ "created": now, "updated": now }),
-            sandboxes: Vec::new(),
+            ..Project::default()
         }
     }
 

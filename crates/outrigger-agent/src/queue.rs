@@ -108,7 +108,10 @@ impl Agent {
         cancelled: watch::Receiver<bool>,
     ) -> Result<PromptInput, AgentError> {
         let id = &place.id;
-        let message = prompt.message_id.get_or_insert_with(crate::ids::message).clone();
+        let message = prompt
+            .message_id
+            .get_or_insert_with(crate::ids::message)
+            .clone();
         // Before it is stored, so that the running turn never reads it.
         place.holds(&message);
         let session = self.session(id)?;
@@ -128,7 +131,11 @@ impl Agent {
     }
 
     /// Takes a message back whose prompt is refused after all.
-    pub(crate) async fn retract(&self, id: &SessionId, message: &MessageId) -> Result<(), AgentError> {
+    pub(crate) async fn retract(
+        &self,
+        id: &SessionId,
+        message: &MessageId,
+    ) -> Result<(), AgentError> {
         let event = Event::MessageRemoved {
             session_id: id.clone(),
             message_id: message.clone(),

@@ -57,7 +57,7 @@ const NOUNS: [&str; 16] = [
     "sail", "shore", "tide", "wave", "wind", "wolf",
 ];
 
-fn slug(seed: u64) -> String {
+pub(crate) fn slug(seed: u64) -> String {
     let pick = |words: &[&'static str; 16], n: u64| {
         words
             .get(usize::try_from(n % 16).unwrap_or(0))

@@ -113,9 +113,7 @@ impl Agent {
                 title: String::new(),
                 metadata: json!({ "output": text }),
                 time: PartTime {
-                    start,
-                    end: Some(at),
-                },
+                    start, end: Some(at), ..PartTime::default() },
                 attachments: None,
             };
         }
@@ -194,9 +192,7 @@ impl Agent {
                     title: None,
                     metadata: None,
                     time: PartTime {
-                        start: at,
-                        end: None,
-                    },
+                        start: at, end: None, ..PartTime::default() },
                 },
                 metadata: None,
                 extra: serde_json::Map::new(),
@@ -275,7 +271,10 @@ impl Agent {
             .arg("-c")
             .arg(command)
             .cwd(cwd)
-            .vars(outrigger_tools::builtin::shell_variables(options, added))
+            .vars(outrigger_tools::builtin::shell_environment(
+                &options.shell_env,
+                added,
+            ))
             .var("TERM", "dumb")
             .stdout(Stdio::Pipe)
             .stderr(Stdio::Pipe)

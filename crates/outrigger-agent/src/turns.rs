@@ -16,6 +16,7 @@ use outrigger_protocol::turn::{CommandCall, Input, TurnOutcome};
 use tokio::sync::watch;
 
 use crate::changes::Changes;
+use crate::compact::ask::Compact;
 use crate::drive::{Driver, is_raised};
 use crate::error::AgentError;
 use crate::ids::now;
@@ -34,10 +35,11 @@ pub(crate) struct Owner {
 }
 
 /// What a turn starts from.
-enum Start {
+pub(crate) enum Start {
     Prompt(Box<PromptInput>, Option<CommandCall>),
     /// The prompt's message is stored already.
     Announced(Box<PromptInput>, Option<CommandCall>),
+    Compact(Compact),
     Resume(TurnId),
 }
 
@@ -74,8 +76,9 @@ impl Agent {
     pub async fn prompt(
         &self,
         session_id: &SessionId,
-        prompt: PromptInput,
+        mut prompt: PromptInput,
     ) -> Result<TurnOutcome, AgentError> {
+        self.read_attached(&mut prompt).await;
         self.start(session_id, Start::Prompt(Box::new(prompt), None), false)
             .await
     }
@@ -88,8 +91,9 @@ impl Agent {
     pub async fn prompt_impatiently(
         &self,
         session_id: &SessionId,
-        prompt: PromptInput,
+        mut prompt: PromptInput,
     ) -> Result<TurnOutcome, AgentError> {
+        self.read_attached(&mut prompt).await;
         self.start(session_id, Start::Prompt(Box::new(prompt), None), true)
             .await
     }
@@ -97,10 +101,11 @@ impl Agent {
     pub(crate) async fn prompt_command(
         &self,
         id: &SessionId,
-        prompt: PromptInput,
+        mut prompt: PromptInput,
         call: CommandCall,
         plugin_waits: bool,
     ) -> Result<TurnOutcome, AgentError> {
+        self.read_attached(&mut prompt).await;
         self.start(
             id,
             Start::Prompt(Box::new(prompt), Some(call)),
@@ -118,7 +123,7 @@ impl Agent {
         self.start(id, Start::Resume(turn.clone()), false).await
     }
 
-    async fn start(
+    pub(crate) async fn start(
         &self,
         id: &SessionId,
         start: Start,
@@ -169,7 +174,8 @@ impl Agent {
                 };
                 drop(ready);
                 start = if self.is_running(id) {
-                    let announced = self.announce(&waiting, *prompt, command.clone(), cancelled.clone());
+                    let announced =
+                        self.announce(&waiting, *prompt, command.clone(), cancelled.clone());
                     Start::Announced(Box::new(announced.await?), command)
                 } else {
                     Start::Prompt(prompt, command)
@@ -203,6 +209,9 @@ impl Agent {
             self.close_children(id).await?;
         }
         let outcome = self.drive(id, start, cancelled).await?;
+        if alone {
+            self.inner.prune(id).await?;
+        }
         self.inner.store.flush(true).await?;
         Ok(outcome)
     }
@@ -268,6 +277,12 @@ impl Agent {
                     .run(Input::Begin(Box::new(begin)))
                     .await
             }
+            Start::Compact(compact) => {
+                let begin = self.begin_compaction(&session, &history, compact)?;
+                driver(begin.turn.clone())
+                    .run(Input::Begin(Box::new(begin)))
+                    .await
+            }
             Start::Resume(turn) => {
                 self.close_children(id).await?;
                 let mut driver = driver(turn.clone());
@@ -289,7 +304,7 @@ impl Agent {
     }
 
     /// Ends when the session's turn has waited for plugins for a while, without a break.
-    async fn waits_for_plugins(&self, id: &SessionId) {
+    pub(crate) async fn waits_for_plugins(&self, id: &SessionId) {
         const LOOK: Duration = Duration::from_millis(100);
         let mut waited = Duration::ZERO;
         while waited < PATIENCE {
@@ -387,7 +402,13 @@ impl Agent {
         history: &[MessageWithParts],
     ) -> Result<bool, AgentError> {
         // The message of a prompt that is stored beside a running turn changes nothing of that turn.
-        if self.inner.store.open_turns()?.iter().any(|(_, session)| session == id) {
+        if self
+            .inner
+            .store
+            .open_turns()?
+            .iter()
+            .any(|(_, session)| session == id)
+        {
             return Ok(false);
         }
         let error = NamedError::new(
@@ -531,6 +552,7 @@ fn close_part(kind: &mut PartKind, at: u64) -> bool {
                 time: PartTime {
                     start,
                     end: Some(at),
+                    ..PartTime::default()
                 },
             };
         }

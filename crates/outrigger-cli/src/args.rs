@@ -53,12 +53,22 @@ pub(crate) enum Command {
     Run(RunArgs),
     /// See a whole turn with plugins: no key, no network, no npm
     Demo(DemoArgs),
+    /// Answer clients over HTTP
+    Serve(ServeArgs),
     /// Look at and manage sessions
     #[command(subcommand)]
     Session(SessionCommand),
+    /// Log in to providers, and see where keys come from
+    #[command(subcommand, visible_alias = "providers")]
+    Auth(AuthCommand),
+    /// List the models that can be used
+    Models(ModelsArgs),
     /// Look at and set up plugins
     #[command(subcommand)]
     Plugin(PluginCommand),
+    /// Look at, add and log in at MCP servers
+    #[command(subcommand)]
+    Mcp(McpCommand),
     /// Look at the configuration
     #[command(subcommand)]
     Config(ConfigCommand),
@@ -139,6 +149,20 @@ pub(crate) struct DemoArgs {
     pub(crate) keep: Option<PathBuf>,
 }
 
+/// `outrigger serve`.
+#[derive(Args, Debug)]
+pub(crate) struct ServeArgs {
+    /// Port; without it 4096 if that is free, else any
+    #[arg(long, value_name = "N")]
+    pub(crate) port: Option<u16>,
+    /// Name or address to listen on
+    #[arg(long, value_name = "NAME", default_value = "127.0.0.1")]
+    pub(crate) hostname: String,
+    /// Ask nobody for a password (on this machine only)
+    #[arg(long)]
+    pub(crate) no_auth: bool,
+}
+
 /// `outrigger session`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum SessionCommand {
@@ -204,6 +228,104 @@ pub(crate) enum PluginCommand {
     },
     /// Install what plugins need from npm (the SDK), ahead of their first use
     Setup,
+}
+
+/// `outrigger mcp`.
+#[derive(Debug, Subcommand)]
+pub(crate) enum McpCommand {
+    /// Start the MCP servers and say how each is
+    #[command(visible_alias = "ls")]
+    List {
+        /// As JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Write a server into the project's opencode.json
+    Add(McpAdd),
+    /// Log in at a remote server; without a name, say where one is logged in
+    Auth {
+        /// Which
+        name: Option<String>,
+    },
+    /// Forget the login at a server
+    Logout {
+        /// Which
+        name: String,
+    },
+    /// Let servers of the project's .mcp.json be started; without a name, say which there are
+    Allow {
+        /// Which
+        name: Option<String>,
+        /// Take it back
+        #[arg(long, requires = "name")]
+        revoke: bool,
+    },
+    /// Say all that is known of a server, and where one would log in
+    Debug {
+        /// Which
+        name: String,
+    },
+}
+
+/// `outrigger mcp add`.
+#[derive(Args, Debug)]
+pub(crate) struct McpAdd {
+    /// Its name
+    pub(crate) name: String,
+    /// Address of a remote server
+    #[arg(long, value_name = "URL")]
+    pub(crate) url: Option<String>,
+    /// Header for a remote server; can be given more than once
+    #[arg(long, value_name = "NAME=VALUE")]
+    pub(crate) header: Vec<String>,
+    /// Variable for a local server; can be given more than once
+    #[arg(long, value_name = "NAME=VALUE")]
+    pub(crate) env: Vec<String>,
+    /// Into the user's opencode.json instead
+    #[arg(long)]
+    pub(crate) global: bool,
+    /// Replace a server of that name
+    #[arg(long)]
+    pub(crate) force: bool,
+    /// Command of a local server, behind `--`
+    #[arg(last = true, value_name = "COMMAND")]
+    pub(crate) command: Vec<String>,
+}
+
+/// `outrigger auth`.
+#[derive(Debug, Subcommand)]
+pub(crate) enum AuthCommand {
+    /// Store a key, or log in with what a plugin offers
+    Login {
+        /// Provider, by id or name; without it there is a list to choose from
+        #[arg(short, long, value_name = "ID")]
+        provider: Option<String>,
+        /// Way to log in, by its label
+        #[arg(short, long, value_name = "LABEL")]
+        method: Option<String>,
+    },
+    /// List credentials with the place that each comes from
+    #[command(visible_alias = "ls")]
+    List {
+        /// As JSON, without the secrets
+        #[arg(long)]
+        json: bool,
+    },
+    /// Forget a credential
+    Logout {
+        /// Provider, by id or name; without it there is a list to choose from
+        provider: Option<String>,
+    },
+}
+
+/// `outrigger models`.
+#[derive(Args, Debug)]
+pub(crate) struct ModelsArgs {
+    /// Of this provider only
+    pub(crate) provider: Option<String>,
+    /// With limits, prices and the rest, as JSON
+    #[arg(long)]
+    pub(crate) verbose: bool,
 }
 
 /// `outrigger config`.

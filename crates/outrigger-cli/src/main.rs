@@ -1,6 +1,8 @@
 //! The `outrigger` command.
 
 mod args;
+mod ask;
+mod auth;
 mod completions;
 mod config;
 mod demo;
@@ -8,12 +10,15 @@ mod doctor;
 mod follow;
 mod input;
 mod interrupt;
+mod mcp;
+mod models;
 mod paint;
 mod plugin;
 mod progress;
 mod question;
 mod report;
 mod run;
+mod serve;
 mod session;
 mod told;
 mod view;
@@ -78,8 +83,14 @@ async fn dispatch(cli: Cli) -> Result<u8, Failure> {
         Command::Demo(args) => {
             interrupt::guarded(|signals| demo::demo(&global, args, signals)).await
         }
+        Command::Serve(args) => {
+            interrupt::guarded(|signals| serve::serve(&global, args, signals)).await
+        }
         Command::Session(command) => session::session(&global, command).await,
+        Command::Auth(command) => auth::auth(&global, command).await,
+        Command::Models(args) => models::models(&global, args).await,
         Command::Plugin(command) => plugin::plugin(&global, command).await,
+        Command::Mcp(command) => mcp::mcp(&global, command).await,
         Command::Config(command) => config::config(&global, command),
         Command::Doctor => doctor::doctor(&global).await,
         Command::Completions { shell } => {

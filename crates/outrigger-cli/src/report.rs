@@ -69,6 +69,12 @@ impl From<AgentError> for Failure {
     }
 }
 
+impl From<outrigger_models::CredentialError> for Failure {
+    fn from(error: outrigger_models::CredentialError) -> Self {
+        AgentError::from(error).into()
+    }
+}
+
 impl From<outrigger_store::StoreError> for Failure {
     fn from(error: outrigger_store::StoreError) -> Self {
         AgentError::from(error).into()

@@ -62,10 +62,10 @@ fn open(boot: &Boot) -> Result<Store, Failure> {
 fn of_place(store: &Store, place: &Place, limit: Option<usize>) -> Result<Vec<Session>, Failure> {
     let directory = Some(place.directory.to_string_lossy().into_owned());
     Ok(store.sessions(&SessionFilter {
-        project: None,
         directory,
         roots_only: true,
         limit,
+        ..SessionFilter::default()
     })?)
 }
 

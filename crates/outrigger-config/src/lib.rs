@@ -12,6 +12,7 @@
 //! plugins, `OPENCODE_CONFIG_CONTENT`, the administrator's folder.
 
 mod check;
+pub mod claude;
 mod entries;
 mod error;
 mod finish;
@@ -36,7 +37,9 @@ pub use error::{ConfigError, ConfigProblem};
 pub use load::{LoadOptions, Loaded, load};
 pub use merge::merge;
 pub use origin::Origin;
-pub use plugin_list::{PluginScope, PluginSource, PluginSpec, package_name};
+pub use plugin_list::{
+    PluginScope, PluginSource, PluginSpec, SkipReason, SkippedPlugin, package_name,
+};
 pub use settings::Settings;
 pub use show::{Shown, restore};
 pub use typed::{AgentEntry, AgentMode, CommandEntry, Compaction, OpenCodeConfig};

@@ -253,10 +253,10 @@ impl ModelError {
             ),
             Self::NoModel => "set `model` in opencode.json or use `-m provider/model`, and set the provider's key, for example ANTHROPIC_API_KEY".into(),
             Self::NoKey { provider, env } if env.is_empty() => {
-                format!("set `provider.{provider}.options.apiKey` in opencode.json")
+                format!("`outrigger auth login -p {provider}` stores one, or set `provider.{provider}.options.apiKey` in opencode.json")
             }
             Self::NoKey { provider, env } => format!(
-                "set {} or `provider.{provider}.options.apiKey` in opencode.json",
+                "`outrigger auth login -p {provider}` stores one, or set {} or `provider.{provider}.options.apiKey` in opencode.json",
                 env.join(" or ")
             ),
             Self::Unsupported { .. } => "if the service has an OpenAI-compatible endpoint, set `npm` to \"@ai-sdk/openai-compatible\" and `options.baseURL` to it".into(),

@@ -3,8 +3,9 @@
 //! This crate turns a provider-neutral request into HTTP and the answer's bytes into events. It is not for sessions,
 //! tools or hooks: what goes into a request and what is done with an answer is decided elsewhere.
 //!
-//! - [`Models`] joins `provider` entries of `opencode.json`, built-in providers, keys from the environment and the
-//!   catalog, and finds a model in them ([`Models::resolve`]).
+//! - [`Models`] joins `provider` entries of `opencode.json`, built-in providers, keys from the environment, stored
+//!   credentials ([`Credentials`]), what plugins add ([`Overlay`]) and the catalog, and finds a model in them
+//!   ([`Models::resolve`]).
 //! - [`Resolved::stream`] asks a model. Deadlines, retries and decoding happen inside the stream.
 //! - `npm: "cassette"` replays a recorded conversation (`options.file`); `options.record` records one.
 //!
@@ -15,7 +16,9 @@ mod cassette;
 mod catalog;
 mod client;
 mod content;
+mod credentials;
 mod error;
+mod fetch;
 mod json_scan;
 mod models;
 mod near;
@@ -31,7 +34,9 @@ mod stream;
 mod testing;
 mod wire;
 
+pub use credentials::{CredentialError, Credentials, Origin, Stored};
 pub use error::ModelError;
+pub use fetch::{FetchRequest, FetchResponse, Overlay, ProviderFetch};
 pub use models::{Models, ModelsOptions, cost, max_output_tokens};
 pub use resolved::{Resolved, StreamOptions};
 pub use retry::{Deadlines, RetryPolicy};

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use outrigger_protocol::Object;
 use outrigger_protocol::message::ModelRef;
@@ -12,7 +12,9 @@ use serde_json::Value;
 use crate::cassette::Recorder;
 use crate::catalog::Catalog;
 use crate::client::Http;
+use crate::credentials::Credentials;
 use crate::error::ModelError;
+use crate::fetch::Overlay;
 use crate::near::near;
 use crate::presets::PRESETS;
 use crate::provider::{Provider, Sources, adapter, build, catalog_model, needs_catalog};
@@ -36,6 +38,8 @@ pub struct ModelsOptions {
     pub disabled: Vec<String>,
     /// `enabled_providers` of the configuration: if set, no other is used.
     pub enabled: Option<Vec<String>>,
+    /// Stored credentials: a key here goes before one in the environment, as in the reference.
+    pub credentials: Credentials,
     /// Record every conversation into this cassette. A provider's `options.record` does the same for that provider.
     pub record: Option<PathBuf>,
 }
@@ -62,6 +66,7 @@ struct Inner {
     catalog: Catalog,
     http: Arc<Http>,
     built: Mutex<BTreeMap<String, Arc<Provider>>>,
+    overlays: Mutex<BTreeMap<String, Overlay>>,
     recorder: OnceLock<Option<Arc<Recorder>>>,
 }
 
@@ -87,6 +92,7 @@ impl Models {
                 options,
                 http: Arc::new(Http::default()),
                 built: Mutex::default(),
+                overlays: Mutex::default(),
                 recorder: OnceLock::new(),
             }),
         }
@@ -105,18 +111,17 @@ impl Models {
         if !self.is_enabled(id) {
             return Ok(None);
         }
-        let mut built = self
-            .inner
-            .built
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let mut built = lock(&self.inner.built);
         if let Some(found) = built.get(id) {
             return Ok(Some(Arc::clone(found)));
         }
+        let overlay = lock(&self.inner.overlays).get(id).cloned();
         let sources = Sources {
             configured: self.inner.options.providers.get(id),
             catalog: &self.inner.catalog,
             env: &self.inner.options.env,
+            credential: self.inner.options.credentials.get(id),
+            overlay: overlay.unwrap_or_default(),
         };
         let provider = build(id, &sources)?.map(Arc::new);
         if let Some(provider) = &provider {
@@ -125,8 +130,25 @@ impl Models {
         Ok(provider)
     }
 
+    /// The stored credentials.
+    #[must_use]
+    pub fn credentials(&self) -> &Credentials {
+        &self.inner.options.credentials
+    }
+
+    /// Something about this provider has changed (its credential, say): it is put together anew when next asked for.
+    pub fn forget(&self, id: &str) {
+        lock(&self.inner.built).remove(id);
+    }
+
+    /// Changes what a plugin adds to a provider.
+    pub fn overlay(&self, id: &str, change: impl FnOnce(&mut Overlay)) {
+        change(lock(&self.inner.overlays).entry(id.to_owned()).or_default());
+        self.forget(id);
+    }
+
     /// Names of the providers that can be used: those configured, in the order of the configuration, then built-in
-    /// and catalogued ones whose key is in the environment.
+    /// and catalogued ones with a key or with a plugin that has one.
     fn available_ids(&self) -> Vec<String> {
         let mut ids: Vec<String> = self.inner.options.providers.keys().cloned().collect();
         let presets = PRESETS.iter().map(|p| p.id.to_owned());
@@ -134,7 +156,7 @@ impl Models {
             if !ids.contains(&id)
                 && self
                     .provider(&id)
-                    .is_ok_and(|p| p.is_some_and(|p| p.key.is_some()))
+                    .is_ok_and(|p| p.is_some_and(|p| p.can_be_used()))
             {
                 ids.push(id);
             }
@@ -149,6 +171,34 @@ impl Models {
         let ids = self.available_ids();
         ids.iter()
             .filter_map(|id| self.provider_for_hooks(id, true))
+            .collect()
+    }
+
+    /// Every provider that is known, whether it can be used or not, with keys removed: those that can be used, then the
+    /// rest by name.
+    #[must_use]
+    pub fn known(&self) -> Vec<Arc<ProviderInfo>> {
+        let mut ids = self.available_ids();
+        let presets = PRESETS.iter().map(|p| p.id.to_owned());
+        let mut rest: Vec<String> = presets.chain(self.inner.catalog.provider_ids()).collect();
+        rest.sort();
+        rest.dedup();
+        rest.retain(|id| !ids.contains(id) && self.is_enabled(id));
+        ids.extend(rest);
+        ids.iter()
+            .filter_map(|id| self.provider_for_hooks(id, true))
+            .collect()
+    }
+
+    /// The model that stands for each of these providers when none is named.
+    #[must_use]
+    pub fn preferred(&self, ids: &[&str]) -> BTreeMap<String, String> {
+        let of = |id: &str| {
+            let provider = self.provider(id).ok()??;
+            Some(preferred(provider.models.values())?.id.clone())
+        };
+        ids.iter()
+            .filter_map(|id| Some(((*id).to_owned(), of(id)?)))
             .collect()
     }
 
@@ -184,7 +234,8 @@ impl Models {
         // A service whose address is not configured is a public one and wants a key; a configured address may be a
         // local server that wants none.
         let has_address = provider.options.get("baseURL").is_some();
-        if provider.key.is_none() && !has_address && info.api.npm != "cassette" {
+        let has_way = provider.fetch.is_some() || has_address || info.api.npm == "cassette";
+        if provider.key.is_none() && !has_way {
             return Err(ModelError::NoKey {
                 provider: id.to_owned(),
                 env: provider.env.clone(),
@@ -300,22 +351,8 @@ impl Models {
             if !provider.is_supported() {
                 continue;
             }
-            let rank = |name: &str| {
-                PREFERRED
-                    .iter()
-                    .position(|p| name.contains(p))
-                    .map_or(0, |p| p + 1)
-            };
-            let best = provider
-                .models
-                .values()
-                .filter(|m| m.capabilities.toolcall)
-                .max_by(|a, b| {
-                    rank(&a.id)
-                        .cmp(&rank(&b.id))
-                        .then_with(|| a.id.contains("latest").cmp(&b.id.contains("latest")))
-                        .then_with(|| a.id.cmp(&b.id))
-                });
+            let models = provider.models.values();
+            let best = preferred(models.filter(|m| m.capabilities.toolcall));
             if let Some(model) = best {
                 return Ok(reference(model));
             }
@@ -351,6 +388,26 @@ impl Models {
                 ..current.clone()
             })
     }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The model that stands for its provider when none is named, by the reference's order.
+fn preferred<'a>(models: impl Iterator<Item = &'a ModelInfo>) -> Option<&'a ModelInfo> {
+    let rank = |name: &str| {
+        PREFERRED
+            .iter()
+            .position(|p| name.contains(p))
+            .map_or(0, |p| p + 1)
+    };
+    models.max_by(|a, b| {
+        rank(&a.id)
+            .cmp(&rank(&b.id))
+            .then_with(|| a.id.contains("latest").cmp(&b.id.contains("latest")))
+            .then_with(|| a.id.cmp(&b.id))
+    })
 }
 
 fn reference(model: &ModelInfo) -> ModelRef {

@@ -143,6 +143,15 @@ pub struct Project {
     /// `git` or absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub vcs: Option<String>,
+    /// Name that a client gave it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// Icon that a client gave it: `{url?, override?, color?}`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub icon: Option<Object>,
+    /// Commands that a client gave it: `{start?}`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub commands: Option<Object>,
     /// When it was first and last seen.
     pub time: Value,
     /// Sandboxes of the project; none here.

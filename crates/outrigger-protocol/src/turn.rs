@@ -4,6 +4,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::compaction::{AutoCompact, CompactRequest, CompactionPlan};
 use crate::event::Event;
 use crate::hook::Block;
 use crate::id::{MessageId, SessionId, TurnId};
@@ -63,6 +64,12 @@ pub struct Begin {
     pub asks_loops: bool,
     /// US dollars for a million tokens: input, output, cache read, cache write.
     pub prices: [f64; 4],
+    /// The turn is a compaction that was asked for; `message` and `parts` are not used.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub compact: Option<CompactRequest>,
+    /// When the turn compacts by itself. Absent: never.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub auto_compact: Option<AutoCompact>,
 }
 
 /// A slash command as the user gave it.
@@ -160,6 +167,28 @@ pub enum Input {
         /// Why it may not be made; it may when absent.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         refusal: Option<String>,
+    },
+    /// A client wants the history summarised behind this step.
+    Compact {
+        /// The session goes on by itself afterwards.
+        auto: bool,
+        /// Model that it is asked for; absent: that of the conversation.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        model: Option<ModelRef>,
+    },
+    /// What a compaction works with is known.
+    CompactionPlanned {
+        /// Which.
+        effect: EffectId,
+        /// What.
+        plan: Box<CompactionPlan>,
+    },
+    /// A compaction cannot begin.
+    CompactionRefused {
+        /// Which.
+        effect: EffectId,
+        /// Why.
+        error: NamedError,
     },
     /// The user, a client or a parent wants the turn to end.
     Cancel,
@@ -294,6 +323,15 @@ pub enum Effect {
         effect: EffectId,
         /// The call.
         call: ToolCall,
+    },
+    /// Choose what a compaction summarises and what stays.
+    PrepareCompaction {
+        /// Number.
+        effect: EffectId,
+        /// The user message that stands for the compaction; the history before it is summarised.
+        message_id: MessageId,
+        /// The history did not fit into a request.
+        overflow: bool,
     },
     /// Ask the small model for a title, beside the turn.
     MakeTitle {

@@ -25,6 +25,40 @@ impl ApiError {
             fields: None,
         }
     }
+    /// What the reference has and this program has not, on purpose or not yet (docs/compatibility.md says which).
+    pub(crate) fn unsupported(what: &str) -> Self {
+        Self {
+            status: StatusCode::NOT_IMPLEMENTED,
+            error: NamedError::new(
+                "NotSupportedError",
+                format!("{what} is not supported (see docs/compatibility.md)"),
+            ),
+            fields: None,
+        }
+    }
+    /// An error with a name of its own, as the reference names it.
+    pub(crate) fn named(status: StatusCode, error: NamedError) -> Self {
+        Self {
+            status,
+            error,
+            fields: None,
+        }
+    }
+    pub(crate) fn forbidden(message: impl Into<String>) -> Self {
+        Self {
+            status: StatusCode::FORBIDDEN,
+            error: NamedError::new("Forbidden", message),
+            fields: None,
+        }
+    }
+    /// Our own failure, with its cause: the reference only names a line of its log.
+    pub(crate) fn internal(message: impl Into<String>) -> Self {
+        Self {
+            status: StatusCode::INTERNAL_SERVER_ERROR,
+            error: NamedError::new("UnknownError", message),
+            fields: None,
+        }
+    }
     pub(crate) fn missing(message: impl Into<String>) -> Self {
         Self {
             status: StatusCode::NOT_FOUND,
@@ -56,9 +90,10 @@ impl From<AgentError> for ApiError {
     fn from(error: AgentError) -> Self {
         let status = match &error {
             AgentError::NoSession(_) => return Self::missing(error.to_string()),
-            AgentError::NoAgent { .. } | AgentError::NoCommand { .. } | AgentError::Model(_) => {
-                StatusCode::BAD_REQUEST
-            }
+            AgentError::NoAgent { .. }
+            | AgentError::NoCommand { .. }
+            | AgentError::NothingToCompact(_)
+            | AgentError::Model(_) => StatusCode::BAD_REQUEST,
             AgentError::NoMessage { .. } => return Self::missing(error.to_string()),
             AgentError::Busy(id) | AgentError::Working(id) => {
                 return Self::tagged(

@@ -1,28 +1,64 @@
 //! The HTTP API over the agent, in the form of OpenCode's v1 API.
 //!
-//! One router serves everyone: plugins reach it in process ([`serve_plugins`]), without a port being open (A11). Routes that
-//! are not here answer 404 with a typed body, never with silence. Listening on TCP is not here yet.
+//! One router serves everyone: plugins reach it in process ([`serve_plugins`]), without a port being open (A11), clients over
+//! TCP ([`listen`]). A server holds one agent for each folder ([`Hub`]). Routes that are not here answer 404 with a typed
+//! body, never with silence.
 
+mod dispatch;
 mod error;
+mod experimental;
+mod file;
+mod hub;
 mod in_process;
+mod listen;
+mod mcp;
 mod permission;
+mod project;
+mod provider;
+mod pty;
 mod question;
+mod reject;
 mod routes;
 mod session;
 mod session_edit;
+mod stream;
+mod summarize;
+mod sync;
+mod tui;
+mod v2;
+mod vcs;
 
 use axum::Router;
+use axum::extract::DefaultBodyLimit;
 use outrigger_agent::Agent;
 
+pub use dispatch::serve_router;
+pub use hub::{Hub, MakeBoot};
 pub use in_process::serve_plugins;
+pub use listen::{Listening, USUAL_PORT, listen};
+pub use pty::brings_ticket;
 
 /// Every route, over this agent.
 pub fn router(agent: Agent) -> Router {
     routes::general()
         .merge(session::routes())
+        .merge(mcp::routes())
+        .merge(provider::routes())
         .merge(session_edit::routes())
         .merge(permission::routes())
         .merge(question::routes())
+        .merge(file::routes())
+        .merge(vcs::routes())
+        .merge(project::routes())
+        .merge(pty::routes())
+        .merge(tui::routes())
+        .merge(experimental::routes())
+        .merge(sync::routes())
+        .merge(v2::routes())
+        .merge(summarize::routes())
         .fallback(error::not_found)
+        .method_not_allowed_fallback(error::not_found)
+        .layer(axum::middleware::map_response(reject::typed))
+        .layer(DefaultBodyLimit::max(dispatch::MOST_BYTES))
         .with_state(agent)
 }

@@ -1,12 +1,11 @@
 //! Routes that belong to no session.
 
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 
 use axum::extract::State;
 use axum::routing::{get, post};
 use axum::{Json, Router};
 use outrigger_agent::Agent;
-use outrigger_protocol::event::{CustomEvent, Event};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -19,17 +18,11 @@ pub(crate) fn general() -> Router<Agent> {
         .route("/agent", get(agents))
         .route("/command", get(commands))
         .route("/skill", get(skills))
-        .route("/provider", get(providers))
-        .route("/config/providers", get(configured_providers))
-        .route("/project", get(projects))
-        .route("/project/current", get(project))
         .route("/path", get(path))
         .route("/log", post(log))
-        .route("/tui/show-toast", post(toast))
-        .route("/experimental/tool/ids", get(tool_ids))
 }
 
-async fn health() -> Json<Value> {
+pub(crate) async fn health() -> Json<Value> {
     Json(json!({ "healthy": true, "version": env!("CARGO_PKG_VERSION") }))
 }
 
@@ -44,12 +37,15 @@ async fn config(State(agent): State<Agent>) -> Json<Value> {
 
 async fn agents(State(agent): State<Agent>) -> Json<Value> {
     let mut list: Vec<_> = agent.agents().values().collect();
-    // Plugins that bring agents say in which order they want them shown.
+    let default = agent.default_agent();
+    let is_default = |info: &outrigger_agent::AgentInfo| Some(&info.name) == default.as_ref();
+    // Plugins that bring agents say in which order they want them shown; the default one stands first.
     list.sort_by(|a, b| {
         a.order
             .unwrap_or(f64::MAX)
             .total_cmp(&b.order.unwrap_or(f64::MAX))
-            .then(a.name.cmp(&b.name))
+            .then_with(|| is_default(b).cmp(&is_default(a)))
+            .then_with(|| a.name.cmp(&b.name))
     });
     Json(
         list.into_iter()
@@ -59,8 +55,14 @@ async fn agents(State(agent): State<Agent>) -> Json<Value> {
 }
 
 async fn commands(State(agent): State<Agent>) -> Json<Value> {
+    let subtask = |name: &str| {
+        let entries = &agent.config().config.command;
+        entries.iter().find(|c| c.name == name)?.subtask
+    };
     let list = agent.commands().values().map(|command| {
-        let mut out = json!({ "name": command.name, "template": command.template, "hints": [] });
+        let mut out = json!({
+            "name": command.name, "source": "command", "template": command.template, "hints": hints(&command.template),
+        });
         let optional = [
             ("description", &command.description),
             ("agent", &command.agent),
@@ -72,43 +74,50 @@ async fn commands(State(agent): State<Agent>) -> Json<Value> {
                     .into_iter()
                     .filter_map(|(k, v)| Some((k.to_owned(), json!(v.as_ref()?)))),
             );
+            fields.extend(subtask(&command.name).map(|on| ("subtask".to_owned(), json!(on))));
         }
         out
     });
-    Json(list.collect())
+    let prompts = agent.mcp_prompts().await;
+    let prompts = prompts.iter().map(|prompt| {
+        let hints: Vec<String> = (1..=prompt.arguments.len())
+            .map(|n| format!("${n}"))
+            .collect();
+        // Its text is asked for when it is used.
+        let mut out =
+            json!({ "name": prompt.name, "source": "mcp", "template": "", "hints": hints });
+        if let Some(description) = &prompt.description {
+            out["description"] = json!(description);
+        }
+        out
+    });
+    Json(list.chain(prompts).collect())
+}
+
+/// The places of a template, for clients that show what to type: `$1` … in their order, then `$ARGUMENTS`.
+fn hints(template: &str) -> Vec<String> {
+    let numbers = template.split('$').skip(1).filter_map(|rest| {
+        let digits: String = rest.chars().take_while(char::is_ascii_digit).collect();
+        digits.parse::<u32>().ok()
+    });
+    let numbers: BTreeSet<u32> = numbers.collect();
+    let mut hints: Vec<String> = numbers.into_iter().map(|n| format!("${n}")).collect();
+    if template.contains("$ARGUMENTS") {
+        hints.push("$ARGUMENTS".to_owned());
+    }
+    hints
 }
 
 async fn skills(State(agent): State<Agent>) -> Json<Value> {
     let list = agent.skills().iter().map(|skill| {
-        json!({ "name": skill.name, "description": skill.description, "location": skill.location, "content": skill.content })
+        let mut out =
+            json!({ "name": skill.name, "location": skill.location, "content": skill.content });
+        if let (Some(fields), Some(text)) = (out.as_object_mut(), &skill.description) {
+            fields.insert("description".into(), json!(text));
+        }
+        out
     });
     Json(list.collect())
-}
-
-async fn providers(State(agent): State<Agent>) -> Json<Value> {
-    let all = agent.models().providers();
-    let connected: Vec<&str> = all.iter().map(|p| p.id.as_str()).collect();
-    Json(json!({ "all": all, "default": defaults(&agent), "connected": connected }))
-}
-
-async fn configured_providers(State(agent): State<Agent>) -> Json<Value> {
-    Json(json!({ "providers": agent.models().providers(), "default": defaults(&agent) }))
-}
-
-fn defaults(agent: &Agent) -> BTreeMap<String, String> {
-    let providers = agent.models().providers();
-    providers
-        .iter()
-        .filter_map(|p| Some((p.id.clone(), p.models.keys().next()?.clone())))
-        .collect()
-}
-
-async fn project(State(agent): State<Agent>) -> Json<Value> {
-    Json(json!(agent.project()))
-}
-
-async fn projects(State(agent): State<Agent>) -> Json<Value> {
-    Json(json!([agent.project()]))
 }
 
 async fn path(State(agent): State<Agent>) -> Json<Value> {
@@ -153,23 +162,4 @@ async fn log(Json(line): Json<LogLine>) -> Result<Json<bool>, ApiError> {
         }
     }
     Ok(Json(true))
-}
-
-/// A toast is an event for whoever has a screen.
-async fn toast(
-    State(agent): State<Agent>,
-    Json(body): Json<Value>,
-) -> Result<Json<bool>, ApiError> {
-    let properties = body.as_object().cloned().unwrap_or_default();
-    agent
-        .publish(Event::Custom(CustomEvent {
-            kind: "tui.toast.show".into(),
-            properties,
-        }))
-        .await?;
-    Ok(Json(true))
-}
-
-async fn tool_ids(State(agent): State<Agent>) -> Json<Vec<String>> {
-    Json(agent.tool_names())
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use axum::extract::{Path, Query, State};
 use axum::http::StatusCode;
 use axum::routing::{get, post};
-use axum::{Json, Router};
+use axum::{Extension, Json, Router};
 use outrigger_agent::{Agent, NewSession};
 use outrigger_protocol::id::{MessageId, SessionId};
 use outrigger_protocol::message::{MessageWithParts, ModelRef};
@@ -16,6 +16,7 @@ use outrigger_store::SessionFilter;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use crate::dispatch::FromPlugin;
 use crate::error::ApiError;
 
 type Answer<T> = Result<Json<T>, ApiError>;
@@ -34,9 +35,38 @@ pub(crate) fn routes() -> Router<Agent> {
         .route("/session/{id}/abort", post(abort))
 }
 
-async fn list(State(agent): State<Agent>) -> Answer<Vec<Session>> {
+/// Which sessions of the project are wanted. `directory` says which agent is asked, and that only its folder counts.
+#[derive(Deserialize)]
+struct Wanted {
+    directory: Option<String>,
+    scope: Option<ListScope>,
+    path: Option<String>,
+    roots: Option<bool>,
+    start: Option<f64>,
+    search: Option<String>,
+    limit: Option<usize>,
+}
+
+#[derive(Clone, Copy, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum ListScope {
+    Project,
+}
+
+/// Sessions that are listed where nothing is said.
+const PAGE: usize = 100;
+
+async fn list(State(agent): State<Agent>, Query(wanted): Query<Wanted>) -> Answer<Vec<Session>> {
+    let path = wanted.path;
+    let own_folder = wanted.directory.is_some() && wanted.scope.is_none() && path.is_none();
     let filter = SessionFilter {
         project: Some(agent.project().id.clone()),
+        directory: own_folder.then(|| agent.place().directory.to_string_lossy().into_owned()),
+        path: path.filter(|path| !path.is_empty()),
+        roots_only: wanted.roots == Some(true),
+        since: crate::experimental::millis(wanted.start),
+        search: wanted.search,
+        limit: Some(wanted.limit.unwrap_or(PAGE)),
         ..SessionFilter::default()
     };
     Ok(Json(agent.store().sessions(&filter)?))
@@ -133,10 +163,15 @@ async fn message(
 async fn prompt(
     State(agent): State<Agent>,
     Path(id): Path<SessionId>,
+    from_plugin: Option<Extension<FromPlugin>>,
     Json(mut prompt): Json<PromptInput>,
 ) -> Answer<MessageWithParts> {
     prompt.parts = agent.resolve_parts(prompt.parts, prompt.agent.as_deref());
-    let outcome = agent.prompt_impatiently(&id, prompt).await?;
+    let outcome = if from_plugin.is_some() {
+        agent.prompt_impatiently(&id, prompt).await?
+    } else {
+        agent.prompt(&id, prompt).await?
+    };
     last_message(&agent, &id, outcome)
 }
 
@@ -193,6 +228,7 @@ struct CommandBody {
 async fn command(
     State(agent): State<Agent>,
     Path(id): Path<SessionId>,
+    from_plugin: Option<Extension<FromPlugin>>,
     Json(body): Json<CommandBody>,
 ) -> Answer<MessageWithParts> {
     let prompt = PromptInput {
@@ -201,9 +237,14 @@ async fn command(
         variant: body.variant,
         ..PromptInput::default()
     };
-    let outcome = agent
-        .command_impatiently(&id, &body.command, &body.arguments, prompt)
-        .await?;
+    let (name, arguments) = (&body.command, &body.arguments);
+    let outcome = if from_plugin.is_some() {
+        agent
+            .command_impatiently(&id, name, arguments, prompt)
+            .await?
+    } else {
+        agent.command(&id, name, arguments, prompt).await?
+    };
     last_message(&agent, &id, outcome)
 }
 

@@ -26,6 +26,16 @@ pub struct SessionFilter {
     pub directory: Option<String>,
     /// Without those that an agent started (subagents).
     pub roots_only: bool,
+    /// In this folder of the project or below it, relative to the project's root.
+    pub path: Option<String>,
+    /// Used at this time or later.
+    pub since: Option<Millis>,
+    /// Used before this time: the next page of a listing.
+    pub before: Option<Millis>,
+    /// With this in the title; upper and lower case of ASCII letters are the same.
+    pub search: Option<String>,
+    /// Without those that were archived.
+    pub not_archived: bool,
     /// At most so many.
     pub limit: Option<usize>,
 }
@@ -213,8 +223,22 @@ impl Reader<'_> {
             "session",
             "SELECT id, body FROM sessions
              WHERE (?1 IS NULL OR project = ?1) AND (?2 IS NULL OR directory = ?2) AND (?3 = 0 OR parent IS NULL)
+               AND (?5 IS NULL OR updated >= ?5) AND (?6 IS NULL OR updated < ?6)
+               AND (?7 IS NULL OR instr(lower(body ->> '$.title'), lower(?7)) > 0)
+               AND (?8 = 0 OR body ->> '$.time.archived' IS NULL)
+               AND (?9 IS NULL OR body ->> '$.path' = ?9 OR substr(body ->> '$.path', 1, length(?9) + 1) = ?9 || '/')
              ORDER BY updated DESC, id LIMIT ?4",
-            params![filter.project, filter.directory, filter.roots_only, limit(filter.limit)],
+            params![
+                filter.project,
+                filter.directory,
+                filter.roots_only,
+                limit(filter.limit),
+                time(filter.since),
+                time(filter.before),
+                filter.search,
+                filter.not_archived,
+                filter.path,
+            ],
         )
     }
 
@@ -398,6 +422,11 @@ pub(crate) enum Turns<'a> {
     /// The newest first, at most so many.
     Last(&'a SessionId, usize),
     One(&'a TurnId),
+}
+
+/// A time beyond what SQLite holds is later than every session.
+fn time(at: Option<Millis>) -> Option<i64> {
+    at.map(|ms| i64::try_from(ms).unwrap_or(i64::MAX))
 }
 
 /// SQLite takes a negative limit for none.

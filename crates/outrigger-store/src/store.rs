@@ -193,6 +193,16 @@ impl Store {
             .read(|r| r.sql(|conn| writer::meta(conn, key)))
     }
 
+    /// All values whose key begins with `prefix`, by key.
+    ///
+    /// # Errors
+    /// When the file cannot be read.
+    pub fn meta_list(&self, prefix: &str) -> Result<Vec<(String, String)>, StoreError> {
+        self.inner
+            .readers
+            .read(|r| r.sql(|conn| writer::meta_list(conn, prefix)))
+    }
+
     /// A session.
     ///
     /// # Errors

@@ -361,6 +361,18 @@ pub(crate) fn meta(conn: &Connection, key: &str) -> rusqlite::Result<Option<Stri
         .optional()
 }
 
+/// Values whose key begins with `prefix`, by key.
+pub(crate) fn meta_list(
+    conn: &Connection,
+    prefix: &str,
+) -> rusqlite::Result<Vec<(String, String)>> {
+    conn.prepare_cached(
+        "SELECT key, value FROM meta WHERE substr(key, 1, length(?1)) = ?1 ORDER BY key",
+    )?
+    .query_map([prefix], |row| Ok((row.get(0)?, row.get(1)?)))?
+    .collect()
+}
+
 #[cfg(test)]
 mod tests {
     use std::path::Path;

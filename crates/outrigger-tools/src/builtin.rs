@@ -13,7 +13,7 @@ mod skill;
 mod webfetch;
 mod write;
 
-pub use bash::{shell_program, shell_variables};
+pub use bash::{shell_environment, shell_program};
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -17,6 +17,7 @@ mod matching;
 mod output;
 mod runtime;
 mod schema;
+pub mod search;
 mod shell;
 mod tool;
 

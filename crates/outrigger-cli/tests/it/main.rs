@@ -9,11 +9,13 @@
 )]
 
 mod attach;
+mod auth;
 mod bad_config;
 mod bad_model;
 mod bad_plugins;
 mod cancel;
 mod commands;
+mod compact;
 mod crash;
 mod demo;
 mod files;
@@ -21,6 +23,7 @@ mod hooks;
 mod hooks_bad;
 mod interrupt;
 mod matrix;
+mod mcp;
 mod npm;
 mod output;
 mod permission;
@@ -28,5 +31,7 @@ mod points;
 mod question;
 mod resumed;
 mod run_options;
+mod serve;
 mod store;
 mod support;
+mod tool_files;

@@ -23,6 +23,7 @@ impl Turn {
         let Some((reason, cost, tokens)) = self.account() else {
             return;
         };
+        let used = tokens.total.unwrap_or(0);
         let finish = StepFinishPart {
             reason: reason.clone(),
             snapshot: self.files.after.clone(),
@@ -40,8 +41,15 @@ impl Turn {
             message.time.completed = Some(at);
         }
         self.publish_message(out);
+        if self.compacting.is_some() {
+            self.settle_summary(at, out);
+            return;
+        }
         if self.refused {
             self.end(at, out);
+            return;
+        }
+        if self.compact_if_needed(at, used, out) {
             return;
         }
         out.push(self.status(SessionStatus::Busy));
@@ -64,7 +72,7 @@ impl Turn {
     /// session with its next patch, since the reference has no event of its own for them.
     fn account(&mut self) -> Option<(alloc::string::String, f64, Tokens)> {
         let (reason, usage) = self.finished.take()?;
-        let (cost, tokens) = (price(&usage, &self.begin.prices), tokens(&usage));
+        let (cost, tokens) = (price(&usage, &self.step_prices()), tokens(&usage));
         self.unbilled = Some((usage, cost));
         if let Some(message) = &mut self.message {
             message.cost += cost;

@@ -13,7 +13,9 @@ use super::Turn;
 
 impl Turn {
     pub(super) fn start(&mut self, at: Millis, out: &mut Vec<Effect>) {
-        if self.begin.stored {
+        if let Some(asked) = self.begin.compact.clone() {
+            self.start_compaction(asked.auto, out);
+        } else if self.begin.stored {
             let kinds = self.begin.parts.iter().map(|part| &part.kind);
             let task = kinds.filter_map(subtask).next();
             self.answer(at, task, out);
@@ -86,9 +88,13 @@ impl Turn {
     /// The message is stored: a subtask runs, or the model is asked.
     fn answer(&mut self, at: Millis, task: Option<Object>, out: &mut Vec<Effect>) {
         out.push(self.status(SessionStatus::Busy));
-        match task {
-            Some(task) => self.begin_subtask(at, &task, out),
-            None => self.next_step(at, out),
+        if let Some(task) = task {
+            self.begin_subtask(at, &task, out);
+            return;
+        }
+        let used = self.begin.auto_compact.as_ref().map_or(0, |auto| auto.used);
+        if !self.compact_if_needed(at, used, out) {
+            self.next_step(at, out);
         }
     }
 

@@ -71,9 +71,7 @@ impl Turn {
                     title: None,
                     metadata: None,
                     time: PartTime {
-                        start: at,
-                        end: None,
-                    },
+                        start: at, end: None, ..PartTime::default() },
                 },
                 metadata: None,
                 extra: Object::new(),

@@ -152,6 +152,7 @@ impl Turn {
                 time: PartTime {
                     start: at,
                     end: None,
+                    ..PartTime::default()
                 },
             };
         }
@@ -205,6 +206,7 @@ impl Turn {
             let time = PartTime {
                 start,
                 end: Some(at),
+                ..PartTime::default()
             };
             body.state = match outcome {
                 ToolOutcome::Completed { input, output } => ToolState::Completed {

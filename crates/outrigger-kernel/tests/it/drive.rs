@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use outrigger_kernel::turn::{Turn, step};
+use outrigger_protocol::compaction::CompactionPlan;
 use outrigger_protocol::hook::Block;
 use outrigger_protocol::message::{
     MessagePath, ModelRef, NamedError, PartKind, TextPart, UserMessage,
@@ -48,6 +49,8 @@ pub(crate) fn begin() -> Begin {
         snapshots: false,
         asks_loops: false,
         prices: [1.0, 2.0, 0.5, 0.25],
+        compact: None,
+        auto_compact: None,
     }
 }
 
@@ -143,6 +146,8 @@ impl Drive {
             | Input::ToolsReady { effect, .. }
             | Input::FilesTracked { effect, .. }
             | Input::LoopAnswered { effect, .. }
+            | Input::CompactionPlanned { effect, .. }
+            | Input::CompactionRefused { effect, .. }
             | Input::ToolDone { effect, .. } => {
                 self.open.remove(&effect.0);
             }
@@ -161,6 +166,7 @@ impl Drive {
             match &effect {
                 Effect::Hooks { effect: id, .. }
                 | Effect::PrepareTools { effect: id, .. }
+                | Effect::PrepareCompaction { effect: id, .. }
                 | Effect::CallModel { effect: id, .. }
                 | Effect::TrackFiles { effect: id, .. }
                 | Effect::AskLoop { effect: id, .. }
@@ -231,6 +237,18 @@ impl Drive {
         true
     }
 
+    /// The compaction that is waited for.
+    pub(crate) fn planning(&self) -> EffectId {
+        self.find(|e| matches!(e, Effect::PrepareCompaction { .. }))
+            .unwrap()
+    }
+
+    pub(crate) fn planned(&mut self, plan: CompactionPlan) {
+        let effect = self.planning();
+        let plan = Box::new(plan);
+        self.take(Input::CompactionPlanned { effect, plan });
+    }
+
     /// Hooks change nothing and the tools are ready, until something else is waited for.
     pub(crate) fn prepare(&mut self) {
         while self.hook() || self.tools() {}
@@ -277,9 +295,13 @@ impl Drive {
     }
 
     pub(crate) fn finished(&mut self, reason: &str) {
+        self.finished_with(reason, 10);
+    }
+
+    pub(crate) fn finished_with(&mut self, reason: &str, sent: u64) {
         self.model(ModelSignal::Finished {
             reason: reason.into(),
-            usage: usage(10, 2),
+            usage: usage(sent, 2),
         });
     }
 

@@ -135,7 +135,8 @@ fn ours(effect: &Effect) -> Vec<String> {
             },
             other => other.kind().to_owned(),
         }],
-        Effect::CallModel { .. }
+        Effect::PrepareCompaction { .. }
+        | Effect::CallModel { .. }
         | Effect::RunTool { .. }
         | Effect::TrackFiles { .. }
         | Effect::AskLoop { .. }

@@ -62,6 +62,9 @@ fn part_line(part: &Part) -> String {
                 call_id(call.call_id.as_str())
             )
         }
+        PartKind::Compaction(body) => {
+            format!("compaction {}", serde_json::to_string(body).unwrap())
+        }
         other => other.name().to_owned(),
     }
 }
@@ -90,7 +93,12 @@ fn message_line(info: &MessageInfo) -> String {
             } else {
                 ""
             };
-            format!("assistant{finish}{error}{done}")
+            let kind = if message.summary == Some(true) {
+                "summary"
+            } else {
+                "assistant"
+            };
+            format!("{kind}{finish}{error}{done}")
         }
     }
 }
@@ -128,6 +136,13 @@ pub(crate) fn line(effect: &Effect) -> String {
         }
         Effect::Hooks { effect, point, .. } => format!("#{} hooks {point}", effect.0),
         Effect::PrepareTools { effect, step } => format!("#{} tools of step {step}", effect.0),
+        Effect::PrepareCompaction {
+            effect, overflow, ..
+        } => format!(
+            "#{} plan{}",
+            effect.0,
+            if *overflow { " overflow" } else { "" }
+        ),
         Effect::CallModel { effect, step, .. } => format!("#{} model, step {step}", effect.0),
         Effect::RunTool { effect, call } => {
             format!(
@@ -192,6 +207,9 @@ pub(crate) fn input_line(input: &Input) -> String {
                 "allowed"
             }
         ),
+        Input::Compact { auto, .. } => format!("compact auto={auto}"),
+        Input::CompactionPlanned { effect, .. } => format!("#{} planned", effect.0),
+        Input::CompactionRefused { effect, error } => format!("#{} {}", effect.0, error.message()),
         Input::Cancel => "cancel".to_owned(),
         Input::Resumed => "resumed".to_owned(),
     }

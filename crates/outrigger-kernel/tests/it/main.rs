@@ -8,6 +8,7 @@
 
 mod chain;
 mod chain_laws;
+mod compact;
 mod drive;
 mod gold;
 mod guard;

@@ -5,11 +5,13 @@ use std::collections::BTreeMap;
 use std::sync::OnceLock;
 
 use outrigger_protocol::Object;
+use outrigger_protocol::auth::Credential;
 use serde_json::Value;
 
 use super::{Key, Provider, adapter, deadlines, model};
 use crate::catalog::{Catalog, CatalogProvider};
 use crate::error::ModelError;
+use crate::fetch::Overlay;
 use crate::presets::{Preset, preset};
 use crate::secret::{Secret, Secrets, is_secret_name};
 
@@ -18,6 +20,8 @@ pub(crate) struct Sources<'a> {
     pub(crate) configured: Option<&'a Value>,
     pub(crate) catalog: &'a Catalog,
     pub(crate) env: &'a BTreeMap<String, String>,
+    pub(crate) credential: Option<Credential>,
+    pub(crate) overlay: Overlay,
 }
 
 /// Whether the catalog has to be asked about a provider: not when its entry says everything (the catalog may be a
@@ -66,29 +70,32 @@ pub(crate) fn build(id: &str, sources: &Sources<'_>) -> Result<Option<Provider>,
             .and_then(Value::as_str)
             .map(str::to_owned)
     };
-    let options = match entry.and_then(|e| e.get("options")) {
+    let configured = match entry.and_then(|e| e.get("options")) {
         None => Object::new(),
         Some(value) => value
             .as_object()
             .cloned()
             .ok_or_else(|| bad("`options` is not an object"))?,
     };
+    let overlay = &sources.overlay;
+    let options = merged(overlay.options.clone().unwrap_or_default(), configured);
     let env = env_names(
         entry,
         known.map(|k| k.env.as_slice()),
         preset.map(|p| p.env),
     );
-    let key = find_key(&options, &env, sources.env);
+    let key = find_key(&options, sources, &env);
     let (npm, api) = package(&text, known, preset);
-    let models = model::models(
-        &model::Defaults {
-            provider: id,
-            npm: &npm,
-            api: &api,
-        },
-        entry,
-        known,
-    );
+    let defaults = model::Defaults {
+        provider: id,
+        npm: &npm,
+        api: &api,
+    };
+    let models = match &overlay.models {
+        Some(listed) => model::models(&defaults, entry, model::from_plugin(&defaults, listed)),
+        None => model::models(&defaults, entry, model::catalogued(&defaults, known)),
+    };
+    let source = source(sources, &options, key.as_ref());
     let (headers, secrets) = headers_and_secrets(&options, key.as_ref(), models.values());
     Ok(Some(Provider {
         id: id.to_owned(),
@@ -96,7 +103,8 @@ pub(crate) fn build(id: &str, sources: &Sources<'_>) -> Result<Option<Provider>,
             .or_else(|| known.and_then(|k| k.name.clone()))
             .or_else(|| preset.map(|p| p.name.to_owned()))
             .unwrap_or_else(|| id.to_owned()),
-        source: if entry.is_some() { "config" } else { "env" },
+        source,
+        fetch: overlay.fetch.clone(),
         env,
         deadlines: deadlines(&options),
         options,
@@ -150,14 +158,55 @@ fn env_names(
     }
 }
 
-fn find_key(options: &Object, names: &[String], env: &BTreeMap<String, String>) -> Option<Key> {
+// What counts most in the reference: an entry of the configuration, a plugin, a stored key, a variable.
+fn source(sources: &Sources<'_>, options: &Object, key: Option<&Key>) -> &'static str {
+    let has_api_key = options.get("apiKey").is_some();
+    if sources.configured.is_some() {
+        return "config";
+    }
+    match (&sources.credential, key) {
+        (Some(Credential::Api { .. }), _) => "api",
+        (_, Some(_)) if !has_api_key => "env",
+        _ => "custom",
+    }
+}
+
+/// `over` laid over `under`: objects are merged, everything else of `over` wins.
+pub(crate) fn merged(mut under: Object, over: Object) -> Object {
+    for (key, value) in over {
+        match (under.get_mut(&key), value) {
+            (Some(Value::Object(old)), Value::Object(new)) => {
+                *old = merged(std::mem::take(old), new);
+            }
+            (_, value) => {
+                under.insert(key, value);
+            }
+        }
+    }
+    under
+}
+
+fn find_key(options: &Object, sources: &Sources<'_>, names: &[String]) -> Option<Key> {
     let configured = options.get("apiKey").and_then(Value::as_str).map(str::trim);
     if let Some(key) = configured.filter(|k| !k.is_empty()) {
+        let owner = sources.overlay.fetch.as_ref().map(|fetch| fetch.plugin());
         return Some(Key {
             secret: Secret::new(key),
-            source: "`options.apiKey` in the configuration".into(),
+            source: match owner {
+                Some(plugin) => format!("the plugin {plugin}"),
+                None => "`options.apiKey` in the configuration".into(),
+            },
         });
     }
+    if let Some(Credential::Api { key, .. }) = &sources.credential
+        && !key.trim().is_empty()
+    {
+        return Some(Key {
+            secret: Secret::new(key.trim()),
+            source: "`outrigger auth login`".into(),
+        });
+    }
+    let env = sources.env;
     names.iter().find_map(|name| {
         let value = env.get(name).map(|v| v.trim()).filter(|v| !v.is_empty())?;
         Some(Key {
@@ -195,6 +244,11 @@ pub(crate) fn string_pairs(map: Option<&Object>) -> Vec<(String, String)> {
 }
 
 impl Provider {
+    /// Whether there is a key for it, or a plugin that speaks for it.
+    pub(crate) fn can_be_used(&self) -> bool {
+        self.key.is_some() || self.fetch.is_some()
+    }
+
     /// Whether any of its models can be spoken to.
     pub(crate) fn is_supported(&self) -> bool {
         self.models.is_empty() || self.models.values().any(|m| adapter(&m.api.npm).is_some())

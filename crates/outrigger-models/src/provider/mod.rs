@@ -15,6 +15,7 @@ pub(crate) use build::{Sources, build, needs_catalog, string_pairs};
 
 use crate::cassette::{Player, Recorder};
 use crate::error::ModelError;
+use crate::fetch::ProviderFetch;
 use crate::openai::Dialect;
 use crate::retry::Deadlines;
 use crate::secret::{Secret, Secrets, is_secret_name};
@@ -56,6 +57,8 @@ pub(crate) struct Provider {
     /// Headers from `options.headers`.
     pub(crate) headers: Vec<(String, String)>,
     pub(crate) deadlines: Deadlines,
+    /// A plugin that sends its requests.
+    pub(crate) fetch: Option<Arc<dyn ProviderFetch>>,
     /// The recording, for `npm: cassette`, and how far it has been played.
     pub(crate) player: OnceLock<Result<Arc<Player>, ModelError>>,
     /// Where its conversations are recorded, for `options.record`.

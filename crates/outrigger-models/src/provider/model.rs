@@ -17,27 +17,67 @@ pub(crate) struct Defaults<'a> {
     pub(crate) api: &'a str,
 }
 
-/// All models: the catalog's and the configured ones, without deprecated and alpha ones of the catalog and without
+/// The catalog's models, without deprecated and alpha ones (those may still be named as the base of a configured one).
+pub(crate) fn catalogued(
+    defaults: &Defaults<'_>,
+    known: Option<&CatalogProvider>,
+) -> BTreeMap<String, ModelInfo> {
+    known
+        .into_iter()
+        .flat_map(|k| &k.models)
+        .map(|(id, m)| (id.clone(), from_catalog(defaults, id, m)))
+        .collect()
+}
+
+/// The models that a plugin's `provider` hook answered. What it leaves out has its usual value; what is no model is left
+/// out with a warning.
+pub(crate) fn from_plugin(
+    defaults: &Defaults<'_>,
+    listed: &serde_json::Map<String, Value>,
+) -> BTreeMap<String, ModelInfo> {
+    let mut out = BTreeMap::new();
+    for (id, value) in listed {
+        let plain = from_catalog(defaults, id, &CatalogModel::default());
+        let (Value::Object(base), Value::Object(given)) = (json!(plain), value.clone()) else {
+            tracing::warn!(
+                "[models] {}: model {id} of a plugin is no object",
+                defaults.provider
+            );
+            continue;
+        };
+        match serde_json::from_value::<ModelInfo>(super::build::merged(base, given).into()) {
+            Ok(model) => {
+                let model = ModelInfo {
+                    id: id.clone(),
+                    provider_id: defaults.provider.to_owned(),
+                    ..model
+                };
+                out.insert(id.clone(), model);
+            }
+            Err(error) => tracing::warn!(
+                "[models] {}: model {id} of a plugin is left out: {error}",
+                defaults.provider
+            ),
+        }
+    }
+    out
+}
+
+/// All models: those given and the configured ones, without deprecated and alpha ones that are not configured and without
 /// those that `whitelist` and `blacklist` leave out.
 pub(crate) fn models(
     defaults: &Defaults<'_>,
     entry: Option<&Object>,
-    known: Option<&CatalogProvider>,
+    given: BTreeMap<String, ModelInfo>,
 ) -> BTreeMap<String, ModelInfo> {
-    let mut out: BTreeMap<String, ModelInfo> = known
-        .into_iter()
-        .flat_map(|k| &k.models)
-        .filter(|(_, m)| !matches!(m.status.as_deref(), Some("deprecated" | "alpha")))
-        .map(|(id, m)| (id.clone(), from_catalog(defaults, id, m)))
-        .collect();
+    let mut out = given.clone();
+    out.retain(|_, m| !matches!(m.status.as_str(), "deprecated" | "alpha"));
     let configured = entry
         .and_then(|e| e.get("models"))
         .and_then(Value::as_object);
     for (id, value) in configured.into_iter().flatten() {
         let base_id = value.get("id").and_then(Value::as_str).unwrap_or(id);
-        let base = known
-            .and_then(|k| k.models.get(base_id))
-            .map(|m| from_catalog(defaults, base_id, m));
+        let base = given.get(base_id).cloned();
         out.insert(id.clone(), from_config(defaults, id, value, base));
     }
     let list = |key: &str| -> Option<Vec<&str>> {
@@ -119,6 +159,7 @@ pub(crate) fn from_catalog(defaults: &Defaults<'_>, id: &str, model: &CatalogMod
         },
         limit: Limit {
             context: tokens(limit.context),
+            input: limit.input.map(|n| tokens(Some(n))),
             output: tokens(limit.output),
         },
         status: model.status.clone().unwrap_or_else(|| "active".to_owned()),
@@ -185,6 +226,7 @@ fn from_config(
         cost: configured_cost(value, base.cost),
         limit: Limit {
             context: number("/limit/context").map_or(base.limit.context, |n| tokens(Some(n))),
+            input: number("/limit/input").map_or(base.limit.input, |n| Some(tokens(Some(n)))),
             output: number("/limit/output").map_or(base.limit.output, |n| tokens(Some(n))),
         },
         status: text("/status").unwrap_or(base.status),

@@ -2,6 +2,7 @@
 
 #![expect(
     clippy::unwrap_used,
+    clippy::panic,
     reason = "helpers of tests are tests; clippy.toml only knows the functions"
 )]
 
@@ -10,10 +11,20 @@
 mod mock;
 
 mod doom;
+mod experimental;
+mod file;
 mod harness;
+mod lists;
+mod project;
+#[cfg(test)]
+mod pty;
 mod question;
 mod revert;
 mod session_edit;
 mod shell;
 mod subtask;
+#[cfg(test)]
+mod support;
+mod tui;
 mod turns;
+mod vcs;

@@ -7,6 +7,8 @@ mod crash;
 #[cfg(test)]
 mod damage;
 #[cfg(test)]
+mod filter;
+#[cfg(test)]
 mod project;
 #[cfg(test)]
 mod support;

@@ -155,7 +155,7 @@ impl Bash {
             return Err(ToolError::Blocked(block.message));
         }
         let added = verdict.output.get("env").and_then(Value::as_object);
-        Ok(shell_variables(&self.options, added))
+        Ok(shell_environment(&self.options.shell_env, added))
     }
 }
 
@@ -175,16 +175,16 @@ pub fn shell_program(options: &Options) -> PathBuf {
         .unwrap_or_else(|| PathBuf::from("/bin/sh"))
 }
 
-/// What shell commands see: harmless variables of the environment, what says that an agent runs them, and what plugins
-/// add (`env` of the hook `shell.env`), but for names that load code.
+/// What a shell sees: harmless variables of ours and those named in `extra` (a trailing `*` stands for any rest), what
+/// says that an agent runs it, and `added`, which plugins or a client wish for. Nothing that makes programs load code.
 #[must_use]
-pub fn shell_variables(
-    options: &Options,
-    added: Option<&outrigger_protocol::Object>,
+pub fn shell_environment(
+    extra: &[String],
+    added: Option<&serde_json::Map<String, Value>>,
 ) -> Vec<(OsString, OsString)> {
-    let mut extra: Vec<&str> = VARIABLES.to_vec();
-    extra.extend(options.shell_env.iter().map(String::as_str));
-    let mut vars = env::allow_list(&extra);
+    let mut names: Vec<&str> = VARIABLES.to_vec();
+    names.extend(extra.iter().map(String::as_str));
+    let mut vars = env::allow_list(&names);
     // A proxy is needed for most that builds fetch, but one with a password in it is a secret.
     vars.extend(PROXIES.iter().filter_map(|name| {
         let value = std::env::var(name)

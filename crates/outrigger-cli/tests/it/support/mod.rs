@@ -1,7 +1,9 @@
 //! What the tests stand on.
 
 mod mock;
+mod server;
 mod world;
 
 pub(crate) use mock::{Mock, call, done, text, turn};
+pub(crate) use server::Answer;
 pub(crate) use world::{Done, Running, World, alive, bun, wait_until};

@@ -94,6 +94,10 @@ impl Running {
         read(&self.stderr)
     }
 
+    pub(crate) fn stdout(&self) -> String {
+        read(&self.stdout)
+    }
+
     /// Waits for the end.
     #[track_caller]
     pub(crate) fn end(mut self) -> Done {

@@ -1,0 +1,59 @@
+//! What clients list of an agent and may see of its files.
+
+use std::path::Path;
+
+use outrigger_kernel::permission::evaluate;
+use outrigger_protocol::model::ToolOffer;
+use outrigger_protocol::permission::Action;
+use serde_json::Value;
+
+use crate::inner::Agent;
+use crate::mcp::is_mcp;
+use crate::offer::definition;
+
+impl Agent {
+    /// Every tool as models get it: described anew where its list of agents or skills changes, and as plugins word it.
+    pub async fn tool_list(&self) -> Vec<ToolOffer> {
+        let inner = &self.inner;
+        let (agents, skills) = (inner.agent_entries(), inner.skill_entries());
+        let (mcp, own): (Vec<_>, Vec<_>) = inner.runtime.specs().into_iter().partition(is_mcp);
+        let describe = |spec| outrigger_tools::builtin::describe(spec, &agents, &skills);
+        let items = own.iter().map(|spec| definition(spec, describe(spec)));
+        let result = inner
+            .run_hooks("llm.tool_definition", items.collect(), None, None, None)
+            .await;
+        let mut offers: Vec<ToolOffer> = mcp.iter().map(crate::mcp::offer).collect();
+        for (spec, output) in own.iter().zip(&result.outputs) {
+            let schema = output
+                .get("jsonSchema")
+                .or_else(|| output.get("parameters"))
+                .filter(|schema| schema.is_object());
+            offers.push(ToolOffer {
+                name: spec.name.clone(),
+                description: output
+                    .get("description")
+                    .and_then(Value::as_str)
+                    .unwrap_or(&spec.description)
+                    .to_owned(),
+                parameters: schema.unwrap_or(&spec.input_schema).clone(),
+            });
+        }
+        offers.sort_by(|a, b| a.name.cmp(&b.name));
+        offers
+    }
+
+    /// Whether a client may be shown a file: not what the rules of the default agent forbid to read. What they would ask
+    /// about is shown: the client is who would be asked.
+    #[must_use]
+    pub fn may_read(&self, path: &Path) -> bool {
+        let relative = path
+            .strip_prefix(&self.inner.place.worktree)
+            .unwrap_or(path)
+            .to_string_lossy();
+        let name = self.default_agent().unwrap_or_default();
+        match self.inner.agents.get(&name) {
+            Some(agent) => evaluate("read", &relative, &[&agent.permission]) != Action::Deny,
+            None => false,
+        }
+    }
+}

@@ -1,0 +1,275 @@
+//! `outrigger serve` and a plain HTTP client for it: what a client sends and gets is bytes here, nobody's library.
+
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::TcpStream;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+use super::{Done, Running, World, wait_until};
+
+/// Longer than anything here takes.
+const LIMIT: Duration = Duration::from_secs(20);
+
+/// A server that listens.
+pub(crate) struct Server {
+    pub(crate) running: Running,
+    /// `127.0.0.1:PORT`.
+    pub(crate) address: String,
+    /// Value of `Authorization`.
+    pub(crate) auth: Option<String>,
+}
+
+/// An answer.
+#[derive(Debug)]
+pub(crate) struct Answer {
+    pub(crate) status: u16,
+    /// Names in lower case.
+    pub(crate) headers: Vec<(String, String)>,
+    pub(crate) body: Vec<u8>,
+}
+
+impl Answer {
+    pub(crate) fn header(&self, name: &str) -> Option<&str> {
+        let found = self.headers.iter().find(|(known, _)| known == name);
+        found.map(|(_, value)| value.as_str())
+    }
+
+    pub(crate) fn text(&self) -> String {
+        String::from_utf8_lossy(&self.body).into_owned()
+    }
+
+    /// The body of an answer that has to have this status.
+    #[track_caller]
+    pub(crate) fn json(&self, status: u16) -> Value {
+        assert_eq!(self.status, status, "{}", self.text());
+        serde_json::from_slice(&self.body).unwrap_or_else(|e| panic!("{e} in {:?}", self.text()))
+    }
+}
+
+impl World {
+    /// Starts `outrigger serve` on a free port of its own.
+    #[track_caller]
+    pub(crate) fn serve(&self, args: &[&str]) -> Server {
+        self.serve_with(self.command(&[&["serve", "--port", &free_port()], args].concat()))
+    }
+
+    /// Waits until this command listens.
+    #[track_caller]
+    pub(crate) fn serve_with(&self, command: Command) -> Server {
+        let running = self.start(command);
+        let mut address = None;
+        let listens = wait_until(LIMIT, || {
+            let told = running.stdout();
+            let line = told
+                .lines()
+                .find(|line| line.contains(" server listening on http://"));
+            address = line
+                .and_then(|line| line.split("http://").nth(1))
+                .map(str::to_owned);
+            address.is_some() || running.is_over()
+        });
+        let Some(address) = address.filter(|_| listens) else {
+            panic!("no server: {}{}", running.stdout(), running.stderr());
+        };
+        Server {
+            running,
+            address,
+            auth: None,
+        }
+    }
+}
+
+/// A port that nobody has at the moment.
+pub(crate) fn free_port() -> String {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    listener.local_addr().unwrap().port().to_string()
+}
+
+impl Server {
+    #[track_caller]
+    pub(crate) fn get(&self, path: &str) -> Answer {
+        self.send("GET", path, &[], None)
+    }
+
+    #[track_caller]
+    pub(crate) fn post(&self, path: &str, body: &Value) -> Answer {
+        self.send("POST", path, &[], Some(&body.to_string()))
+    }
+
+    /// One request with these headers beside the usual ones; a `host` among them stands for ours.
+    #[track_caller]
+    pub(crate) fn send(
+        &self,
+        method: &str,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: Option<&str>,
+    ) -> Answer {
+        let mut stream = self.open(method, path, headers, body);
+        let (status, headers) = head(&mut stream);
+        let mut body = Vec::new();
+        if headers
+            .iter()
+            .any(|(name, value)| name == "transfer-encoding" && value == "chunked")
+        {
+            while let Some(piece) = chunk(&mut stream) {
+                body.extend(piece);
+            }
+        } else {
+            stream.read_to_end(&mut body).unwrap();
+        }
+        Answer {
+            status,
+            headers,
+            body,
+        }
+    }
+
+    fn open(
+        &self,
+        method: &str,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: Option<&str>,
+    ) -> BufReader<TcpStream> {
+        let stream = TcpStream::connect(&self.address).unwrap();
+        stream.set_read_timeout(Some(LIMIT)).unwrap();
+        let mut text = format!("{method} {path} HTTP/1.1\r\nconnection: close\r\n");
+        let named = |name: &str| {
+            headers
+                .iter()
+                .any(|(known, _)| known.eq_ignore_ascii_case(name))
+        };
+        if !named("host") {
+            text += &format!("host: {}\r\n", self.address);
+        }
+        if let Some(auth) = self.auth.as_deref().filter(|_| !named("authorization")) {
+            text += &format!("authorization: {auth}\r\n");
+        }
+        for (name, value) in headers {
+            text += &format!("{name}: {value}\r\n");
+        }
+        let body = body.unwrap_or_default();
+        if !body.is_empty() {
+            text += &format!(
+                "content-type: application/json\r\ncontent-length: {}\r\n",
+                body.len()
+            );
+        }
+        (&stream)
+            .write_all((text + "\r\n" + body).as_bytes())
+            .unwrap();
+        BufReader::new(stream)
+    }
+
+    /// Opens a stream of events, which has to begin with `server.connected`.
+    #[track_caller]
+    pub(crate) fn events(&self, path: &str) -> Events {
+        let mut stream = self.open("GET", path, &[], None);
+        let (status, headers) = head(&mut stream);
+        assert_eq!(status, 200);
+        assert!(
+            headers.contains(&("content-type".into(), "text/event-stream".into())),
+            "{headers:?}"
+        );
+        let mut events = Events {
+            stream,
+            buffer: String::new(),
+        };
+        let first = events.next().unwrap();
+        assert_eq!(kind(&first), "server.connected", "{first}");
+        events
+    }
+
+    /// Ends it by SIGTERM.
+    #[track_caller]
+    pub(crate) fn stop(self) -> Done {
+        self.running.signal(rustix::process::Signal::TERM);
+        self.running.end()
+    }
+}
+
+/// An event's kind, in an envelope or not.
+pub(crate) fn kind(event: &Value) -> &str {
+    event["type"]
+        .as_str()
+        .or(event["payload"]["type"].as_str())
+        .unwrap_or_default()
+}
+
+fn head(stream: &mut BufReader<TcpStream>) -> (u16, Vec<(String, String)>) {
+    let mut line = || {
+        let mut line = String::new();
+        stream.read_line(&mut line).unwrap();
+        line.trim_end().to_owned()
+    };
+    let first = line();
+    let status = first
+        .split(' ')
+        .nth(1)
+        .and_then(|status| status.parse().ok());
+    let mut headers = Vec::new();
+    loop {
+        let line = line();
+        let Some((name, value)) = line.split_once(':') else {
+            break;
+        };
+        headers.push((name.to_lowercase(), value.trim().to_owned()));
+    }
+    (
+        status.unwrap_or_else(|| panic!("no answer: {first:?}")),
+        headers,
+    )
+}
+
+fn chunk(stream: &mut BufReader<TcpStream>) -> Option<Vec<u8>> {
+    let mut line = String::new();
+    stream.read_line(&mut line).unwrap();
+    let length = usize::from_str_radix(line.trim(), 16).ok()?;
+    let mut bytes = vec![0; length + 2];
+    stream.read_exact(&mut bytes).unwrap();
+    bytes.truncate(length);
+    (length > 0).then_some(bytes)
+}
+
+/// A stream of events.
+pub(crate) struct Events {
+    stream: BufReader<TcpStream>,
+    buffer: String,
+}
+
+impl Events {
+    /// The next event; none when the stream has ended.
+    pub(crate) fn next(&mut self) -> Option<Value> {
+        loop {
+            if let Some((event, rest)) = self.buffer.split_once("\n\n") {
+                let data = event
+                    .lines()
+                    .find_map(|line| line.strip_prefix("data: "))
+                    .unwrap();
+                let event = serde_json::from_str(data).unwrap();
+                self.buffer = rest.to_owned();
+                return Some(event);
+            }
+            let piece = chunk(&mut self.stream)?;
+            self.buffer.push_str(std::str::from_utf8(&piece).unwrap());
+        }
+    }
+
+    /// The next event of this kind.
+    #[track_caller]
+    pub(crate) fn until(&mut self, wanted: &str) -> Value {
+        let end = Instant::now() + LIMIT;
+        let mut seen = Vec::new();
+        while Instant::now() < end {
+            let Some(event) = self.next() else { break };
+            if kind(&event) == wanted {
+                return event;
+            }
+            seen.push(kind(&event).to_owned());
+        }
+        panic!("no {wanted} after {seen:?}");
+    }
+}

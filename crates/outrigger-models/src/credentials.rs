@@ -1,0 +1,307 @@
+//! The credentials of this user: a file of ours that only the user can read, and what OpenCode has stored beside it.
+//!
+//! Sources, the first that knows a provider counts: what was set in this process while the environment names the
+//! credentials, `OPENCODE_AUTH_CONTENT` (instead of all files, as in the reference), our `auth.json`, OpenCode's
+//! `auth.json`. The last is only ever read: logging out of what it holds is remembered in ours.
+
+use std::collections::BTreeMap;
+use std::fs::{File, OpenOptions};
+use std::io::{ErrorKind, Write as _};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use outrigger_protocol::Object;
+use outrigger_protocol::auth::Credential;
+use serde_json::{Value, json};
+
+/// What stands for a provider that was logged out of although OpenCode's file has it.
+const REMOVED: &str = "removed";
+
+/// Where a credential was found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Origin {
+    /// Our file.
+    Own,
+    /// OpenCode's file.
+    OpenCode,
+    /// `OPENCODE_AUTH_CONTENT`.
+    Environment,
+}
+
+/// A credential and whose it is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Stored {
+    /// Provider.
+    pub provider: String,
+    /// The credential.
+    pub credential: Credential,
+    /// Where it was found.
+    pub origin: Origin,
+}
+
+/// The credential file cannot be used.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum CredentialError {
+    /// It cannot be read.
+    #[error("cannot read {}: {reason}", path.display())]
+    Read {
+        /// File.
+        path: PathBuf,
+        /// Why.
+        reason: String,
+    },
+    /// It is no JSON object. It is not overwritten, since it may hold what can be saved.
+    #[error("{} is not a JSON object: {reason}", path.display())]
+    Format {
+        /// File.
+        path: PathBuf,
+        /// Why.
+        reason: String,
+    },
+    /// It cannot be written.
+    #[error("cannot write {}: {reason}", path.display())]
+    Write {
+        /// File.
+        path: PathBuf,
+        /// Why.
+        reason: String,
+    },
+}
+
+impl CredentialError {
+    /// Stable code.
+    #[must_use]
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::Read { .. } => "auth.read",
+            Self::Format { .. } => "auth.format",
+            Self::Write { .. } => "auth.write",
+        }
+    }
+
+    /// What to do about it.
+    #[must_use]
+    pub fn hint(&self) -> Option<String> {
+        match self {
+            Self::Format { path, .. } => Some(format!(
+                "repair it, or move {} away and log in again",
+                path.display()
+            )),
+            _ => None,
+        }
+    }
+}
+
+/// Credentials by provider. Cheap to clone; the files are read when asked, so that another process's login counts.
+#[derive(Clone, Default)]
+pub struct Credentials(Arc<Inner>);
+
+#[derive(Default)]
+struct Inner {
+    own: PathBuf,
+    opencode: Option<PathBuf>,
+    content: Option<Object>,
+    /// What was set while the environment counts instead of the files; `None`: removed.
+    overlay: Mutex<BTreeMap<String, Option<Credential>>>,
+}
+
+impl std::fmt::Debug for Credentials {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Credentials")
+            .field("own", &self.0.own)
+            .field("opencode", &self.0.opencode)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Credentials {
+    /// Credentials in `own`, besides those of `opencode`, if that is there. `content` is `OPENCODE_AUTH_CONTENT`; text that
+    /// is no JSON object counts as none, as in the reference.
+    #[must_use]
+    pub fn new(own: PathBuf, opencode: Option<PathBuf>, content: Option<&str>) -> Self {
+        let content = content.filter(|text| !text.is_empty()).and_then(|text| {
+            let parsed = serde_json::from_str(text).ok();
+            if parsed.is_none() {
+                tracing::warn!("[auth] OPENCODE_AUTH_CONTENT is not a JSON object and is ignored");
+            }
+            parsed
+        });
+        Self(Arc::new(Inner {
+            own,
+            opencode,
+            content,
+            overlay: Mutex::default(),
+        }))
+    }
+
+    /// Our file.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.0.own
+    }
+
+    fn overlay(&self) -> MutexGuard<'_, BTreeMap<String, Option<Credential>>> {
+        self.0
+            .overlay
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Every credential by provider. An entry that is none is left out, as in the reference; so is a file that cannot be
+    /// read, with a warning.
+    #[must_use]
+    pub fn all(&self) -> BTreeMap<String, Stored> {
+        let mut out = BTreeMap::new();
+        if let Some(content) = &self.0.content {
+            add(&mut out, content, Origin::Environment);
+            for (provider, credential) in self.overlay().iter() {
+                out.remove(provider);
+                if let Some(credential) = credential {
+                    let stored = Stored {
+                        provider: provider.clone(),
+                        credential: credential.clone(),
+                        origin: Origin::Own,
+                    };
+                    out.insert(provider.clone(), stored);
+                }
+            }
+            return out;
+        }
+        let files = [
+            (self.0.opencode.as_deref(), Origin::OpenCode),
+            (Some(self.0.own.as_path()), Origin::Own),
+        ];
+        for (path, origin) in files {
+            match path.map_or(Ok(Object::new()), read) {
+                Ok(entries) => add(&mut out, &entries, origin),
+                Err(error) => tracing::warn!("[auth] {error}"),
+            }
+        }
+        out
+    }
+
+    /// The credential of a provider.
+    #[must_use]
+    pub fn get(&self, provider: &str) -> Option<Credential> {
+        self.all().remove(provider).map(|stored| stored.credential)
+    }
+
+    /// Stores a credential. Slashes at the end of the name are left out, as in the reference (well-known logins are named
+    /// by an address).
+    ///
+    /// # Errors
+    /// [`CredentialError`]; the file is as it was then.
+    pub fn set(&self, provider: &str, credential: &Credential) -> Result<(), CredentialError> {
+        let name = provider.trim_end_matches('/');
+        if self.0.content.is_some() {
+            self.overlay()
+                .insert(name.to_owned(), Some(credential.clone()));
+            return Ok(());
+        }
+        self.change(|entries| {
+            entries.shift_remove(provider);
+            entries.shift_remove(&format!("{name}/"));
+            let value = serde_json::to_value(credential).unwrap_or_default();
+            entries.insert(name.to_owned(), value);
+        })
+    }
+
+    /// Forgets a credential; no error when there is none.
+    ///
+    /// # Errors
+    /// [`CredentialError`]; the file is as it was then.
+    pub fn remove(&self, provider: &str) -> Result<(), CredentialError> {
+        let name = provider.trim_end_matches('/');
+        if self.0.content.is_some() {
+            self.overlay().insert(name.to_owned(), None);
+            return Ok(());
+        }
+        let theirs = self.0.opencode.as_deref().map(read);
+        let is_theirs = matches!(theirs, Some(Ok(entries)) if entries.contains_key(name));
+        self.change(|entries| {
+            entries.shift_remove(provider);
+            entries.shift_remove(name);
+            if is_theirs {
+                entries.insert(name.to_owned(), json!({ "type": REMOVED }));
+            }
+        })
+    }
+
+    /// Changes our file: under a lock, so that two processes lose nothing of each other, and by renaming a whole new file
+    /// over it, so that a kill leaves the old or the new one.
+    fn change(&self, change: impl FnOnce(&mut Object)) -> Result<(), CredentialError> {
+        let path = &self.0.own;
+        let failed = |error: std::io::Error| CredentialError::Write {
+            path: path.clone(),
+            reason: error.to_string(),
+        };
+        if let Some(folder) = path.parent() {
+            std::fs::create_dir_all(folder).map_err(failed)?;
+        }
+        let lock = private(&path.with_extension("lock"), false).map_err(failed)?;
+        lock.lock().map_err(failed)?;
+        let mut entries = read(path)?;
+        change(&mut entries);
+        let text = serde_json::to_string_pretty(&entries).unwrap_or_default();
+        let new = path.with_extension("new");
+        // What a killed process left may be readable by others.
+        match std::fs::remove_file(&new) {
+            Err(error) if error.kind() != ErrorKind::NotFound => return Err(failed(error)),
+            _ => {}
+        }
+        let mut file = private(&new, true).map_err(failed)?;
+        file.write_all(text.as_bytes())
+            .and_then(|()| file.sync_all())
+            .and_then(|()| std::fs::rename(&new, path))
+            .map_err(failed)
+    }
+}
+
+fn private(path: &Path, fresh: bool) -> std::io::Result<File> {
+    OpenOptions::new()
+        .write(true)
+        .create(!fresh)
+        .create_new(fresh)
+        .truncate(false)
+        .mode(0o600)
+        .open(path)
+}
+
+/// The entries of a file; none when there is no file.
+fn read(path: &Path) -> Result<Object, CredentialError> {
+    let text = match std::fs::read_to_string(path) {
+        Ok(text) => text,
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Object::new()),
+        Err(error) => {
+            return Err(CredentialError::Read {
+                path: path.to_owned(),
+                reason: error.to_string(),
+            });
+        }
+    };
+    // Where it stops being JSON is said, what stands there is not.
+    serde_json::from_str(&text).map_err(|error| CredentialError::Format {
+        path: path.to_owned(),
+        reason: format!("line {}, column {}", error.line(), error.column()),
+    })
+}
+
+fn add(out: &mut BTreeMap<String, Stored>, entries: &Object, origin: Origin) {
+    for (provider, value) in entries {
+        if value.get("type").and_then(Value::as_str) == Some(REMOVED) {
+            out.remove(provider);
+        } else if let Ok(credential) = serde_json::from_value(value.clone()) {
+            let stored = Stored {
+                provider: provider.clone(),
+                credential,
+                origin,
+            };
+            out.insert(provider.clone(), stored);
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "credentials_tests.rs"]
+mod tests;

@@ -1,0 +1,69 @@
+//! A provider's requests sent by someone else: the `fetch` that a plugin's `auth.loader` answers with.
+
+use std::fmt;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use futures_util::future::BoxFuture;
+use futures_util::stream::BoxStream;
+use outrigger_protocol::Object;
+use serde_json::Value;
+
+/// A request as the AI SDK's package would hand it to `fetch`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FetchRequest {
+    /// Method, `POST`.
+    pub method: String,
+    /// Whole address.
+    pub url: String,
+    /// Headers in order.
+    pub headers: Vec<(String, String)>,
+    /// Body, always text.
+    pub body: String,
+}
+
+/// The head of an answer, and its body.
+pub struct FetchResponse {
+    /// HTTP status.
+    pub status: u16,
+    /// Headers.
+    pub headers: Vec<(String, String)>,
+    /// Pieces of the body. Dropping it cancels the request. After an error nothing comes.
+    pub body: BoxStream<'static, Result<Bytes, String>>,
+}
+
+impl fmt::Debug for FetchResponse {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("FetchResponse")
+            .field("status", &self.status)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Sends requests of one provider. Dropping the future cancels the request.
+pub trait ProviderFetch: Send + Sync {
+    /// Sends a request; the error is a text without secrets.
+    fn fetch(&self, request: FetchRequest) -> BoxFuture<'static, Result<FetchResponse, String>>;
+    /// Whose code it is, for messages: the plugin's name.
+    fn plugin(&self) -> &str;
+}
+
+/// What a plugin adds to a provider.
+#[derive(Clone, Default)]
+pub struct Overlay {
+    /// What its `auth.loader` answered, `fetch` apart; the configuration's options win over these, as in the reference.
+    pub options: Option<Object>,
+    /// The `fetch` of that answer.
+    pub fetch: Option<Arc<dyn ProviderFetch>>,
+    /// The models that its `provider` hook answered, instead of the catalog's.
+    pub models: Option<serde_json::Map<String, Value>>,
+}
+
+// The options may hold keys.
+impl fmt::Debug for Overlay {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Overlay")
+            .field("fetch", &self.fetch.as_ref().map(|fetch| fetch.plugin()))
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,201 @@
+//! Credentials of providers, and how a plugin lets a user log in.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+/// A credential, in the form of the reference's `auth.json` and of `PUT /auth/{id}`. Its `Debug` shows nothing secret.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "lowercase")]
+pub enum Credential {
+    /// Tokens of an OAuth login. Only the plugin that owns the provider's authentication knows how to use them.
+    Oauth {
+        /// Token that gets new access tokens.
+        refresh: String,
+        /// Token for requests.
+        access: String,
+        /// When `access` ends, in milliseconds since the Unix epoch.
+        expires: u64,
+        /// The account, where a service has several.
+        #[serde(default, rename = "accountId", skip_serializing_if = "Option::is_none")]
+        account_id: Option<String>,
+        /// Address of a company's own installation.
+        #[serde(
+            default,
+            rename = "enterpriseUrl",
+            skip_serializing_if = "Option::is_none"
+        )]
+        enterprise_url: Option<String>,
+    },
+    /// A key.
+    Api {
+        /// The key.
+        key: String,
+        /// What the login's prompts asked for.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        metadata: Option<BTreeMap<String, String>>,
+    },
+    /// A token that a company's own server gave out, for an environment variable.
+    Wellknown {
+        /// The variable.
+        key: String,
+        /// Its value.
+        token: String,
+    },
+}
+
+impl Credential {
+    /// A key without more.
+    #[must_use]
+    pub fn key(key: impl Into<String>) -> Self {
+        Self::Api {
+            key: key.into(),
+            metadata: None,
+        }
+    }
+
+    /// `oauth`, `api` or `wellknown`.
+    #[must_use]
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::Oauth { .. } => "oauth",
+            Self::Api { .. } => "api",
+            Self::Wellknown { .. } => "wellknown",
+        }
+    }
+
+    /// Every text of it that must not be shown.
+    #[must_use]
+    pub fn secrets(&self) -> Vec<&str> {
+        match self {
+            Self::Oauth {
+                refresh, access, ..
+            } => vec![refresh, access],
+            Self::Api { key, .. } => vec![key],
+            Self::Wellknown { token, .. } => vec![token],
+        }
+    }
+}
+
+impl std::fmt::Debug for Credential {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("Credential").field(&self.kind()).finish()
+    }
+}
+
+/// One way to log in to a provider (`GET /provider/auth`).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AuthMethod {
+    /// `oauth` or `api`.
+    #[serde(rename = "type")]
+    pub kind: String,
+    /// For people.
+    pub label: String,
+    /// What is asked first.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub prompts: Option<Vec<AuthPrompt>>,
+}
+
+/// A question before a login. Functions of the plugin (`validate`, `condition`) stay in its process.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AuthPrompt {
+    /// `text` or `select`.
+    #[serde(rename = "type")]
+    pub kind: String,
+    /// Name of the answer.
+    pub key: String,
+    /// The question.
+    pub message: String,
+    /// An example (`text`).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub placeholder: Option<String>,
+    /// What there is to choose from (`select`).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub options: Option<Vec<AuthOption>>,
+    /// Asked only if an earlier answer is so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub when: Option<AuthRule>,
+}
+
+/// Something to choose.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AuthOption {
+    /// For people.
+    pub label: String,
+    /// What the answer is then.
+    pub value: String,
+    /// More for people.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hint: Option<String>,
+}
+
+/// A condition on an earlier answer.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AuthRule {
+    /// Which answer.
+    pub key: String,
+    /// `eq` or `neq`.
+    pub op: String,
+    /// Compared with this.
+    pub value: String,
+}
+
+impl AuthRule {
+    /// Whether the question is asked, as in the reference: never while the earlier one has no answer.
+    #[must_use]
+    pub fn holds(&self, answers: &BTreeMap<String, String>) -> bool {
+        answers
+            .get(&self.key)
+            .is_some_and(|answer| (*answer == self.value) == (self.op == "eq"))
+    }
+}
+
+/// A login that has begun (`POST /provider/{id}/oauth/authorize`).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Authorization {
+    /// Where the user goes.
+    pub url: String,
+    /// `auto`: the plugin hears of the end by itself; `code`: the user brings a code.
+    pub method: String,
+    /// What the user is told.
+    pub instructions: String,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn credentials_have_the_form_of_the_reference_and_show_nothing() {
+        for text in [
+            r#"{"type":"api","key":"k-1"}"#,
+            r#"{"type":"api","key":"k-1","metadata":{"region":"eu"}}"#,
+            r#"{"type":"oauth","refresh":"k-1","access":"k-2","expires":1,"accountId":"a"}"#,
+            r#"{"type":"wellknown","key":"NAME","token":"k-1"}"#,
+        ] {
+            let credential: Credential = serde_json::from_str(text).unwrap();
+            assert_eq!(serde_json::to_string(&credential).unwrap(), text);
+            assert!(!format!("{credential:?}").contains("k-"));
+            assert!(credential.secrets().iter().all(|s| s.starts_with("k-")));
+        }
+    }
+
+    #[test]
+    fn a_question_waits_for_the_one_it_depends_on() {
+        let rule = |op: &str| AuthRule {
+            key: "kind".into(),
+            op: op.into(),
+            value: "own".into(),
+        };
+        let answers = |value: &str| BTreeMap::from([("kind".to_owned(), value.to_owned())]);
+        for (op, answers, want) in [
+            ("eq", answers("own"), true),
+            ("eq", answers("other"), false),
+            ("neq", answers("other"), true),
+            ("neq", answers("own"), false),
+            ("neq", BTreeMap::new(), false),
+        ] {
+            assert_eq!(rule(op).holds(&answers), want, "{op} {answers:?}");
+        }
+    }
+}

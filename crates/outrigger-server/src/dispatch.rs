@@ -1,0 +1,133 @@
+//! The outer router: routes of no folder, and the way of all others to the agent of the folder that they name.
+
+use axum::extract::{DefaultBodyLimit, Query, Request, State};
+use axum::response::{IntoResponse as _, Response};
+use axum::routing::{get, post};
+use axum::{Json, Router};
+use tower::ServiceExt as _;
+
+use crate::error::ApiError;
+use crate::hub::Hub;
+use crate::stream;
+
+/// Most bytes of a request: a prompt may bring pictures.
+pub(crate) const MOST_BYTES: usize = 64 * 1024 * 1024;
+
+/// Marks a request that comes over a plugin's channel: its sender may be what the addressed session waits for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct FromPlugin;
+
+/// The whole API over the agents of this process.
+pub fn serve_router(hub: Hub) -> Router {
+    Router::new()
+        .route("/global/health", get(crate::routes::health))
+        .route("/global/event", get(stream::of_all))
+        .route("/global/dispose", post(dispose_all))
+        .route("/event", get(stream::of_folder))
+        .route("/instance/dispose", post(dispose))
+        .fallback(dispatch)
+        .layer(DefaultBodyLimit::max(MOST_BYTES))
+        .with_state(hub)
+}
+
+/// Folder that a request names: `directory` of the query, else the header, which the SDK sends percent-encoded; in the
+/// newer form `location[directory]`.
+pub(crate) fn directory_of(request: &Request) -> Option<String> {
+    let query = Query::<Vec<(String, String)>>::try_from_uri(request.uri()).ok();
+    let named = query.and_then(|Query(pairs)| {
+        let of = |name: &str| {
+            let found = pairs
+                .iter()
+                .find(|(key, value)| key == name && !value.is_empty());
+            found.map(|(_, value)| value.clone())
+        };
+        of("directory").or_else(|| of("location[directory]"))
+    });
+    named.or_else(|| {
+        let header = request.headers().get("x-opencode-directory")?;
+        let header = std::str::from_utf8(header.as_bytes()).ok()?;
+        (!header.is_empty()).then(|| decoded(header))
+    })
+}
+
+/// Percent-encoding undone; as it stands where it is none.
+fn decoded(text: &str) -> String {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.bytes();
+    while let Some(byte) = rest.next() {
+        if byte != b'%' {
+            bytes.push(byte);
+            continue;
+        }
+        let digit = |byte: Option<u8>| char::from(byte?).to_digit(16);
+        match (digit(rest.next()), digit(rest.next())) {
+            (Some(high), Some(low)) => {
+                bytes.push(u8::try_from(high * 16 + low).unwrap_or_default());
+            }
+            _ => return text.to_owned(),
+        }
+    }
+    String::from_utf8(bytes).unwrap_or_else(|_| text.to_owned())
+}
+
+async fn dispatch(State(hub): State<Hub>, request: Request) -> Response {
+    let directory = hub.resolve(directory_of(&request).as_deref());
+    let instance = match hub.instance(&directory).await {
+        Ok(instance) => instance,
+        Err(error) => return ApiError::from(error).into_response(),
+    };
+    match instance.router.oneshot(request).await {
+        Ok(response) => response,
+        Err(never) => match never {},
+    }
+}
+
+async fn dispose(State(hub): State<Hub>, request: Request) -> Json<bool> {
+    let directory = hub.resolve(directory_of(&request).as_deref());
+    let from_plugin = request.extensions().get::<FromPlugin>().is_some();
+    let work = async move { hub.dispose(&directory).await };
+    finish(work, from_plugin).await
+}
+
+async fn dispose_all(State(hub): State<Hub>, request: Request) -> Json<bool> {
+    let from_plugin = request.extensions().get::<FromPlugin>().is_some();
+    finish(async move { hub.dispose_all().await }, from_plugin).await
+}
+
+/// A plugin does not wait for its own end.
+async fn finish(work: impl Future<Output = ()> + Send + 'static, from_plugin: bool) -> Json<bool> {
+    if from_plugin {
+        tokio::spawn(work);
+    } else {
+        work.await;
+    }
+    Json(true)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use axum::body::Body;
+
+    #[test]
+    fn the_folder_that_a_request_names() {
+        for (uri, header, named) in [
+            ("/session", None, None),
+            ("/session?directory=%2Fa%20b", None, Some("/a b")),
+            ("/session?directory=/q", Some("%2Fh"), Some("/q")),
+            ("/session?directory=", Some("%2Fh%2Fx%20y"), Some("/h/x y")),
+            ("/api/x?location[directory]=/l", Some("/h"), Some("/l")),
+            ("/session", Some("/plain"), Some("/plain")),
+            ("/session", Some("/100%"), Some("/100%")),
+            ("/session", Some("/%zz"), Some("/%zz")),
+            ("/session", Some(""), None),
+        ] {
+            let mut request = Request::builder().uri(uri);
+            if let Some(header) = header {
+                request = request.header("x-opencode-directory", header);
+            }
+            let request = request.body(Body::empty()).unwrap();
+            assert_eq!(directory_of(&request).as_deref(), named, "{uri} {header:?}");
+        }
+    }
+}

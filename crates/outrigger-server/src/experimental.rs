@@ -1,0 +1,165 @@
+//! `/experimental`: tools and sessions across projects, and what of the rest clients ask for at their start.
+
+use axum::extract::{Path, Query, State};
+use axum::http::{HeaderName, HeaderValue};
+use axum::response::{IntoResponse, Response};
+use axum::routing::{get, post};
+use axum::{Json, Router};
+use outrigger_agent::Agent;
+use outrigger_protocol::Object;
+use outrigger_protocol::id::SessionId;
+use outrigger_store::SessionFilter;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use crate::error::ApiError;
+
+pub(crate) fn routes() -> Router<Agent> {
+    Router::new()
+        .route("/experimental/tool", get(tools))
+        .route("/experimental/tool/ids", get(tool_ids))
+        .route("/experimental/session", get(sessions))
+        .route("/experimental/session/{id}/background", post(background))
+        .route("/experimental/capabilities", get(capabilities))
+        .route("/experimental/console", get(console))
+        .route("/experimental/console/orgs", get(orgs))
+        .route("/experimental/console/switch", post(no_console))
+        .route(
+            "/experimental/worktree",
+            get(none).post(no_worktree).delete(no_worktree),
+        )
+        .route("/experimental/worktree/reset", post(no_worktree))
+        .route("/experimental/workspace", get(none).post(no_workspace))
+        .route("/experimental/workspace/status", get(none))
+        .route("/experimental/workspace/adapter", get(none))
+}
+
+async fn tool_ids(State(agent): State<Agent>) -> Json<Vec<String>> {
+    Json(agent.tool_names())
+}
+
+/// Which model a list of tools is for. Ours offers all models the same tools.
+#[derive(Deserialize)]
+struct For {
+    #[serde(rename = "provider")]
+    _provider: String,
+    #[serde(rename = "model")]
+    _model: String,
+}
+
+async fn tools(State(agent): State<Agent>, Query(_): Query<For>) -> Json<Value> {
+    let tools = agent.tool_list().await;
+    let tools = tools.into_iter().map(|tool| {
+        json!({ "id": tool.name, "description": tool.description, "parameters": tool.parameters })
+    });
+    Json(tools.collect())
+}
+
+#[derive(Deserialize)]
+struct Wanted {
+    directory: Option<String>,
+    roots: Option<bool>,
+    start: Option<f64>,
+    cursor: Option<f64>,
+    search: Option<String>,
+    limit: Option<usize>,
+    archived: Option<bool>,
+}
+
+/// Sessions on a page where nothing is said.
+const PAGE: usize = 100;
+
+/// Milliseconds, as clients count them, in ours.
+pub(crate) fn millis(value: Option<f64>) -> Option<u64> {
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "a cast from a float stops at the ends of the range, which is what is meant"
+    )]
+    value.map(|ms| ms as u64)
+}
+
+/// Sessions of every project, the one used last first; the header `x-next-cursor` says where the next page begins.
+async fn sessions(
+    State(agent): State<Agent>,
+    Query(wanted): Query<Wanted>,
+) -> Result<Response, ApiError> {
+    let limit = wanted.limit.unwrap_or(PAGE);
+    let filter = SessionFilter {
+        directory: wanted
+            .directory
+            .map(|_| agent.place().directory.to_string_lossy().into_owned()),
+        roots_only: wanted.roots == Some(true),
+        since: millis(wanted.start),
+        before: millis(wanted.cursor),
+        search: wanted.search,
+        not_archived: wanted.archived != Some(true),
+        limit: Some(limit.saturating_add(1)),
+        ..SessionFilter::default()
+    };
+    let mut found = agent.store().sessions(&filter)?;
+    let more = found.len() > limit;
+    found.truncate(limit);
+    let projects = agent.projects()?;
+    let next = found.last().map(|s| s.time.updated).filter(|_| more);
+    let list: Vec<Value> = found
+        .into_iter()
+        .map(|session| {
+            let project = projects.iter().find(|p| p.id == session.project_id);
+            let project = project.map(|p| {
+                let mut about = Object::new();
+                about.insert("id".into(), json!(p.id));
+                about.extend(p.name.as_ref().map(|name| ("name".to_owned(), json!(name))));
+                about.insert("worktree".into(), json!(p.worktree));
+                about
+            });
+            let mut value = json!(session);
+            if let Some(fields) = value.as_object_mut() {
+                fields.insert("project".into(), json!(project));
+            }
+            value
+        })
+        .collect();
+    let mut response = Json(list).into_response();
+    if let Some(next) = next {
+        response.headers_mut().insert(
+            HeaderName::from_static("x-next-cursor"),
+            HeaderValue::from(next),
+        );
+    }
+    Ok(response)
+}
+
+/// Whether a subagent of the session was put into the background: subagents do not run there, as in the reference
+/// without its experimental flag.
+async fn background(Path(_): Path<SessionId>) -> Json<bool> {
+    Json(false)
+}
+
+async fn capabilities() -> Json<Value> {
+    Json(json!({ "backgroundSubagents": false }))
+}
+
+async fn console() -> Json<Value> {
+    Json(json!({ "consoleManagedProviders": [], "switchableOrgCount": 0 }))
+}
+
+async fn orgs() -> Json<Value> {
+    Json(json!({ "orgs": [] }))
+}
+
+async fn none() -> Json<Vec<Value>> {
+    Json(Vec::new())
+}
+
+async fn no_console() -> ApiError {
+    ApiError::unsupported("the console of the reference's maker")
+}
+
+async fn no_worktree() -> ApiError {
+    ApiError::unsupported("making and removing worktrees")
+}
+
+async fn no_workspace() -> ApiError {
+    ApiError::unsupported("workspaces")
+}

@@ -1,0 +1,287 @@
+//! Files of the project: `/find`, `/find/file`, `/file`, `/file/content`, `/file/status`.
+//!
+//! Nothing outside the project's worktree is shown, links included (invariant 11), and nothing that the configuration
+//! forbids to read.
+
+use std::io::Read as _;
+use std::os::unix::fs::FileTypeExt as _;
+use std::path::{Path, PathBuf};
+
+use axum::extract::{Query, State};
+use axum::routing::get;
+use axum::{Json, Router};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use outrigger_agent::Agent;
+use outrigger_sandbox::paths::{self, Roots};
+use outrigger_tools::search::{self, Ignored, Kind};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use crate::error::ApiError;
+
+type Answer<T> = Result<Json<T>, ApiError>;
+
+/// Lines and names that are answered, as the reference has it.
+const MOST_LINES: usize = 10;
+const MOST_NAMES: usize = 200;
+const NAMES: usize = 10;
+/// A file that is larger is not sent: it would be held in memory several times over.
+const LARGEST: u64 = 32 * 1024 * 1024;
+
+pub(crate) fn routes() -> Router<Agent> {
+    Router::new()
+        .route("/find", get(find_text))
+        .route("/find/file", get(find_file))
+        .route("/file", get(list))
+        .route("/file/content", get(content))
+        .route("/file/status", get(status))
+}
+
+/// Runs what reads files on a thread where that may take its time.
+async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, ApiError> + Send + 'static,
+) -> Result<T, ApiError> {
+    tokio::task::spawn_blocking(work)
+        .await
+        .map_err(|e| ApiError::internal(format!("the search ended: {e}")))?
+}
+
+#[derive(Deserialize)]
+struct Text {
+    pattern: String,
+}
+
+async fn find_text(State(agent): State<Agent>, Query(query): Query<Text>) -> Answer<Value> {
+    let root = agent.place().directory.clone();
+    blocking(move || {
+        let hits = search::lines(&root, &query.pattern, MOST_LINES, &|path| {
+            agent.may_read(path)
+        })
+        .map_err(|e| ApiError::bad_request(format!("the pattern cannot be used: {e}")))?;
+        let hits = hits.into_iter().map(|hit| {
+            let spans = hit.spans.iter().map(|(start, end)| {
+                let text = hit.line.get(*start..*end).unwrap_or_default();
+                json!({ "match": { "text": text }, "start": start, "end": end })
+            });
+            json!({
+                "path": { "text": hit.path }, "lines": { "text": hit.line }, "line_number": hit.number,
+                "absolute_offset": hit.offset, "submatches": spans.collect::<Value>(),
+            })
+        });
+        Ok(Json(hits.collect()))
+    })
+    .await
+}
+
+#[derive(Deserialize)]
+struct Names {
+    query: String,
+    dirs: Option<bool>,
+    #[serde(rename = "type")]
+    kind: Option<NodeKind>,
+    limit: Option<usize>,
+}
+
+#[derive(Clone, Copy, Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "lowercase")]
+enum NodeKind {
+    File,
+    Directory,
+}
+
+async fn find_file(State(agent): State<Agent>, Query(names): Query<Names>) -> Answer<Vec<String>> {
+    let limit = names.limit.unwrap_or(NAMES);
+    if !(1..=MOST_NAMES).contains(&limit) {
+        return Err(ApiError::bad_request(format!(
+            "limit is {limit} and has to be from 1 to {MOST_NAMES}"
+        )));
+    }
+    let kind = match names.kind {
+        Some(NodeKind::File) => Kind::File,
+        Some(NodeKind::Directory) => Kind::Folder,
+        None if names.dirs == Some(false) => Kind::File,
+        None => Kind::Any,
+    };
+    let root = agent.place().directory.clone();
+    blocking(move || Ok(Json(search::names(&root, &names.query, kind, limit)))).await
+}
+
+#[derive(Deserialize)]
+struct At {
+    path: String,
+}
+
+/// A path of a client: as it was meant, and as it may be opened.
+fn locate(agent: &Agent, path: &str) -> Result<(PathBuf, PathBuf), ApiError> {
+    let place = agent.place();
+    let shown = paths::resolve(&place.directory, Path::new(path));
+    let real = Roots::new([&place.worktree])
+        .contains(&shown)
+        .map_err(|e| ApiError::bad_request(e.to_string()))?;
+    for path in [&shown, &real] {
+        if !agent.may_read(path) {
+            return Err(ApiError::forbidden(format!(
+                "the configuration forbids to read {}",
+                path.display()
+            )));
+        }
+    }
+    Ok((shown, real))
+}
+
+fn unreadable(what: &Path, error: &std::io::Error) -> ApiError {
+    if error.kind() == std::io::ErrorKind::NotFound {
+        ApiError::missing(format!("there is no {}", what.display()))
+    } else {
+        ApiError::bad_request(format!("{} cannot be read: {error}", what.display()))
+    }
+}
+
+async fn list(State(agent): State<Agent>, Query(at): Query<At>) -> Answer<Vec<Value>> {
+    blocking(move || {
+        let (shown, real) = locate(&agent, &at.path)?;
+        let place = agent.place();
+        let ignored = Ignored::of(&place.worktree);
+        let entries = std::fs::read_dir(&real).map_err(|e| unreadable(&shown, &e))?;
+        let mut nodes: Vec<(bool, String)> = entries
+            .filter_map(Result::ok)
+            .filter_map(|entry| {
+                let kind = entry.file_type().ok()?;
+                // Links, sockets and the like are left out, as in the reference.
+                let plain = kind.is_file() || kind.is_dir();
+                let name = entry.file_name().into_string().ok()?;
+                plain.then_some((!kind.is_dir(), name))
+            })
+            .collect();
+        nodes.sort();
+        let nodes = nodes.into_iter().map(|(file, name)| {
+            let absolute = shown.join(&name);
+            let relative = relative(&place.directory, &absolute);
+            json!({
+                "name": name,
+                "path": if file { relative } else { format!("{relative}/") },
+                "absolute": absolute,
+                "type": if file { "file" } else { "directory" },
+                "ignored": ignored.has(&absolute, !file),
+            })
+        });
+        Ok(Json(nodes.collect()))
+    })
+    .await
+}
+
+/// A path inside the worktree, seen from the working folder.
+fn relative(from: &Path, to: &Path) -> String {
+    let common = from
+        .ancestors()
+        .find(|above| to.starts_with(above))
+        .unwrap_or(Path::new("/"));
+    let up = from
+        .strip_prefix(common)
+        .map_or(0, |rest| rest.components().count());
+    let mut path: PathBuf = std::iter::repeat_n("..", up).collect();
+    path.push(to.strip_prefix(common).unwrap_or(to));
+    path.to_string_lossy().into_owned()
+}
+
+async fn content(State(agent): State<Agent>, Query(at): Query<At>) -> Answer<Value> {
+    blocking(move || {
+        let (shown, real) = locate(&agent, &at.path)?;
+        let meta = match std::fs::metadata(&real) {
+            Ok(meta) => meta,
+            // The reference shows what is not there as empty.
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+                return Ok(Json(json!({ "type": "text", "content": "" })));
+            }
+            Err(error) => return Err(unreadable(&shown, &error)),
+        };
+        let special = meta.file_type().is_fifo() || meta.file_type().is_char_device();
+        if !meta.is_file() || special {
+            return Err(ApiError::bad_request(format!(
+                "{} is not a file",
+                shown.display()
+            )));
+        }
+        let file = paths::open_resolved(&real, false, false).map_err(|e| unreadable(&shown, &e))?;
+        let mut bytes = Vec::new();
+        file.take(LARGEST + 1)
+            .read_to_end(&mut bytes)
+            .map_err(|e| unreadable(&shown, &e))?;
+        if bytes.len() as u64 > LARGEST {
+            return Err(ApiError::bad_request(format!(
+                "{} is larger than {LARGEST} bytes",
+                shown.display()
+            )));
+        }
+        Ok(Json(shape(&shown, bytes)))
+    })
+    .await
+}
+
+/// Text without the white space around it, anything else in base64, as the reference has it.
+fn shape(path: &Path, bytes: Vec<u8>) -> Value {
+    let text = if bytes.contains(&0) {
+        Err(bytes)
+    } else {
+        String::from_utf8(bytes).map_err(std::string::FromUtf8Error::into_bytes)
+    };
+    match text {
+        Ok(text) => json!({ "type": "text", "content": text.trim() }),
+        Err(bytes) => json!({
+            "type": "binary", "content": STANDARD.encode(bytes), "encoding": "base64", "mimeType": mime(path),
+        }),
+    }
+}
+
+/// The media type that goes with a file's ending; only what clients show by themselves.
+fn mime(path: &Path) -> &'static str {
+    let ending = path
+        .extension()
+        .and_then(|e| e.to_str())
+        .unwrap_or_default();
+    match ending.to_ascii_lowercase().as_str() {
+        "png" => "image/png",
+        "jpg" | "jpeg" => "image/jpeg",
+        "gif" => "image/gif",
+        "webp" => "image/webp",
+        "bmp" => "image/bmp",
+        "ico" => "image/x-icon",
+        "avif" => "image/avif",
+        "pdf" => "application/pdf",
+        "zip" => "application/zip",
+        "gz" => "application/gzip",
+        "wasm" => "application/wasm",
+        "mp3" => "audio/mpeg",
+        "wav" => "audio/wav",
+        "ogg" => "audio/ogg",
+        "mp4" => "video/mp4",
+        "webm" => "video/webm",
+        "woff" => "font/woff",
+        "woff2" => "font/woff2",
+        "ttf" => "font/ttf",
+        _ => "application/octet-stream",
+    }
+}
+
+/// The reference has nothing here any more: `/vcs/status` took its place.
+async fn status() -> Json<Vec<Value>> {
+    Json(Vec::new())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_are_shown_from_the_working_folder() {
+        for (from, to, want) in [
+            ("/p", "/p/a/b", "a/b"),
+            ("/p/sub", "/p/a", "../a"),
+            ("/p/sub/deep", "/p/sub/x", "../x"),
+            ("/p", "/p", ""),
+        ] {
+            assert_eq!(relative(Path::new(from), Path::new(to)), want);
+        }
+    }
+}

@@ -1,0 +1,80 @@
+//! Listening on TCP.
+
+use std::io;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use axum::Router;
+use axum::serve::ListenerExt as _;
+use tokio::net::TcpListener;
+
+use crate::hub::Hub;
+
+/// The port that is tried first when none is asked for, as in the reference.
+pub const USUAL_PORT: u16 = 4096;
+
+/// How long open requests may take to end once the server is asked to.
+const LEAVING: Duration = Duration::from_secs(1);
+
+/// A port that is open; nothing is answered yet.
+#[derive(Debug)]
+pub struct Listening {
+    listener: TcpListener,
+    /// Address.
+    pub address: SocketAddr,
+}
+
+/// Opens a port. Without one, or with 0, it is [`USUAL_PORT`] if that is free and else any.
+///
+/// # Errors
+/// Those of the system: a port that is taken, a host name that is not this machine's.
+pub async fn listen(hostname: &str, port: Option<u16>) -> io::Result<Listening> {
+    let listener = match port.filter(|port| *port != 0) {
+        Some(port) => TcpListener::bind((hostname, port)).await?,
+        None => match TcpListener::bind((hostname, USUAL_PORT)).await {
+            Ok(listener) => listener,
+            Err(_) => TcpListener::bind((hostname, 0)).await?,
+        },
+    };
+    Ok(Listening {
+        address: listener.local_addr()?,
+        listener,
+    })
+}
+
+impl Listening {
+    /// Answers requests until `stop`, then ends everything: streams and turns first, then plugins and the store.
+    ///
+    /// # Errors
+    /// Those of the port.
+    pub async fn serve(
+        self,
+        router: Router,
+        hub: &Hub,
+        stop: impl Future<Output = ()>,
+    ) -> io::Result<()> {
+        let listener = self.listener.tap_io(|stream| {
+            // A piece of an answer is not to wait for the next one.
+            let _ = stream.set_nodelay(true);
+        });
+        let mut closing = hub.closing();
+        let serving = async move {
+            axum::serve(listener, router)
+                .with_graceful_shutdown(async move {
+                    let _ = closing.wait_for(|closing| *closing).await;
+                })
+                .await
+        };
+        let mut serving = tokio::spawn(serving);
+        tokio::select! {
+            ended = &mut serving => return ended.unwrap_or_else(|lost| Err(io::Error::other(lost))),
+            () = stop => {}
+        }
+        hub.close().await;
+        if tokio::time::timeout(LEAVING, &mut serving).await.is_err() {
+            tracing::debug!("[server] a request did not end in time");
+            serving.abort();
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,50 @@
+//! Requests that axum itself turns away, in the API's form.
+//!
+//! An extractor that fails answers with a line of plain text. The reference answers 400 with `BadRequest` and says which
+//! part of the request was wrong; so does this, for every route at once.
+
+use axum::Json;
+use axum::body::Body;
+use axum::http::{StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use http_body_util::{BodyExt as _, Limited};
+use serde_json::json;
+
+/// The texts of extractors are a line or two.
+const MOST: usize = 16 * 1024;
+
+/// Gives a plain refusal the API's form; every other answer is left as it is.
+pub(crate) async fn typed(response: Response) -> Response {
+    let plain = response
+        .headers()
+        .get(header::CONTENT_TYPE)
+        .is_some_and(|kind| kind.as_bytes().starts_with(b"text/plain"));
+    let status = match response.status() {
+        StatusCode::BAD_REQUEST
+        | StatusCode::UNSUPPORTED_MEDIA_TYPE
+        | StatusCode::UNPROCESSABLE_ENTITY => StatusCode::BAD_REQUEST,
+        StatusCode::PAYLOAD_TOO_LARGE => StatusCode::PAYLOAD_TOO_LARGE,
+        _ => return response,
+    };
+    if !plain {
+        return response;
+    }
+    let body: Body = response.into_body();
+    let text = match Limited::new(body, MOST).collect().await {
+        Ok(body) => String::from_utf8_lossy(&body.to_bytes()).into_owned(),
+        Err(_) => "the request cannot be read".to_owned(),
+    };
+    let error = json!({ "name": "BadRequest", "data": { "message": text, "kind": kind(&text) } });
+    (status, Json(error)).into_response()
+}
+
+/// Which part of the request was wrong, in the reference's words.
+fn kind(text: &str) -> &'static str {
+    if text.contains("query string") {
+        "Query"
+    } else if text.contains("URL") || text.contains("path") {
+        "Params"
+    } else {
+        "Payload"
+    }
+}
