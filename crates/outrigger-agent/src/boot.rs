@@ -289,6 +289,8 @@ impl Agent {
                 env,
             ),
             snapshots,
+            shell: options,
+            waiting: crate::queue::Waiting::default(),
             agents: all_agents(&config, &artifacts, &skills),
             commands: all_commands(&config),
             place,
@@ -403,6 +405,7 @@ fn all_commands(config: &Loaded) -> BTreeMap<String, CommandInfo> {
             template: (*template).to_owned(),
             agent: None,
             model: None,
+            subtask: None,
         });
     let info = |entry: &outrigger_config::CommandEntry| CommandInfo {
         name: entry.name.clone(),
@@ -410,6 +413,7 @@ fn all_commands(config: &Loaded) -> BTreeMap<String, CommandInfo> {
         template: entry.template.clone(),
         agent: entry.agent.clone(),
         model: entry.model.clone(),
+        subtask: entry.subtask,
     };
     let (of_claude, problems) = config.claude_commands();
     for problem in problems {

@@ -40,6 +40,8 @@ pub(crate) struct CallHost {
     cancel: CancelFlag,
     speaking: watch::Receiver<bool>,
     rejected: AtomicBool,
+    /// The call is the user's own: nobody is asked whether it may be made.
+    users: bool,
 }
 
 impl CallHost {
@@ -74,7 +76,13 @@ impl CallHost {
             cancel,
             speaking,
             rejected: AtomicBool::new(false),
+            users: false,
         }
+    }
+
+    /// The same for a call of the user's (a command that runs as a subtask), or not.
+    pub(crate) fn of_user(self, users: bool) -> Self {
+        Self { users, ..self }
     }
 
     /// The user said no to something in this call.
@@ -248,6 +256,9 @@ impl ToolHost for CallHost {
 
     fn ask<'a>(&'a self, ask: PermissionAsk) -> BoxFuture<'a, Result<String, String>> {
         Box::pin(async move {
+            if self.users {
+                return Ok("allow (the user's call)".to_owned());
+            }
             let own = match self.inner.store.session(&self.session_id) {
                 Ok(session) => session.and_then(|s| s.permission).unwrap_or_default(),
                 Err(error) => return Err(error.to_string()),

@@ -51,6 +51,8 @@ pub struct CommandInfo {
     pub agent: Option<String>,
     /// Model that it wants, `provider/model`.
     pub model: Option<String>,
+    /// It runs as a subtask; unset, it does where its agent is a subagent.
+    pub subtask: Option<bool>,
 }
 
 /// A running agent: one project folder, one store, one set of plugins. Cheap to clone.
@@ -83,6 +85,10 @@ pub(crate) struct Inner {
     pub(crate) mcp_waiting: BTreeMap<String, String>,
     pub(crate) runtime: ToolRuntime,
     pub(crate) artifacts: PathBuf,
+    /// Prompts that wait for the turn before them.
+    pub(crate) waiting: crate::queue::Waiting,
+    /// How shell commands are run.
+    pub(crate) shell: outrigger_tools::builtin::Options,
     pub(crate) snapshots: crate::snapshot::Snapshots,
     pub(crate) answering: Answering,
     pub(crate) questions: Questions,
@@ -300,12 +306,19 @@ impl Agent {
         }
     }
 
-    /// Waits for titles and the like, at most `limit`.
+    /// Waits for titles and the like, at most `limit`; what begins meanwhile is waited for too.
     pub async fn finish_background(&self, limit: Duration) {
-        let mut tasks = std::mem::take(&mut *lock(&self.inner.background));
-        let all = async { while tasks.join_next().await.is_some() {} };
-        if tokio::time::timeout(limit, all).await.is_err() {
-            tasks.abort_all();
+        let end = tokio::time::Instant::now() + limit;
+        loop {
+            let mut tasks = std::mem::take(&mut *lock(&self.inner.background));
+            if tasks.is_empty() {
+                return;
+            }
+            let all = async { while tasks.join_next().await.is_some() {} };
+            if tokio::time::timeout_at(end, all).await.is_err() {
+                tasks.abort_all();
+                return;
+            }
         }
     }
 
