@@ -321,6 +321,7 @@ impl Turn {
         self.writing.clear();
         self.finished = None;
         self.calls_in_step = 0;
+        self.files.next_step();
     }
 
     fn prepare(&mut self, out: &mut Vec<Effect>) {
