@@ -16,7 +16,7 @@ def call(tool, /, **args):
 def scenario(name, prompt, turns, *, mode="", files=None, config=None, args=None, follow=None, env=None):
     """Adds a scenario.
 
-    mode: switches of recorder.ts, comma separated; files: written before the run (the text "MCP" means the
+    mode: switches of recorder.ts, comma separated; files: written before the run (the texts "MCP" and "MCP-NOTES" mean the
     echo server of run.py); config: merged over opencode.json; args: placed before the prompt; follow: arguments of a
     second run in the same project; env: added to the environment.
     """
@@ -68,6 +68,12 @@ scenario("client", "client", [{"tools": [call("rec_client")]}, DONE], mode="tool
 scenario("task", "delegate", [{"tools": [call("task", description="sub job", prompt="SUBTASK: say sub", subagent_type="general")]}, {"text": "sub says done"}, DONE])
 scenario("mcp", "call mcp", [{"tools": [call("echo_say", text="pong")]}, DONE], files={"mcp.mjs": "MCP"},
          config={"mcp": {"echo": {"type": "local", "command": ["node", P + "/mcp.mjs"], "enabled": True}}})
+scenario("mcpresource", "read the note", [
+    {"tools": [call("list_mcp_resources")]}, {"tools": [call("list_mcp_resource_templates", server="notes")]},
+    {"tools": [call("read_mcp_resource", server="notes", uri="note://a")]}, {"tools": [call("read_mcp_resource", server="none", uri="note://a")]}, DONE],
+    files={"mcp.mjs": "MCP-NOTES"}, config={"mcp": {"notes": {"type": "local", "command": ["node", P + "/mcp.mjs"], "enabled": True}}})
+scenario("mcpprompt", "world", [DONE], args=["--command", "notes:greet"],
+    files={"mcp.mjs": "MCP-NOTES"}, config={"mcp": {"notes": {"type": "local", "command": ["node", P + "/mcp.mjs"], "enabled": True}}})
 
 # Compaction: by itself at the limit, with what its hooks change, on demand in the middle of a turn, after a refusal.
 def filled(turn):
@@ -105,3 +111,10 @@ scenario("todo", "plan it", [{"tools": [call("todowrite", todos=[{"content": "on
 scenario("invalidargs", "read it", [{"tools": [call("read")]}, DONE])
 scenario("unknowntool", "use it", [{"tools": [call("nosuchtool", x=1)]}, DONE])
 scenario("model401", "say hi", [{"status": 401, "error": "bad key"}])
+
+# Work that a command hands to an agent, questions that nobody answers, calls that repeat themselves.
+scenario("subtask", "world", [{"text": "sub says done"}, DONE], args=["--command", "look"],
+         config={"command": {"look": {"template": "Look at $ARGUMENTS", "description": "looks", "agent": "general", "subtask": True}}})
+scenario("question", "ask me", [{"tools": [call("question", questions=[{"question": "Which?", "header": "W", "options": [{"label": "A", "description": "a"}]}])]}, DONE])
+scenario("doomloop", "loop", [{"tools": [call("bash", command="echo a", description="x")] * 3}, DONE])
+scenario("writtenbybash", "write", [bash("echo x >> hello.txt; echo new > new.txt"), bash("ls"), DONE])

@@ -250,7 +250,11 @@ impl Agent {
             }
             config.config = read;
             config.value = value;
-            mcp.configure(&config.config.mcp);
+        }
+        let (servers, mcp_waiting) = crate::mcp::with_claude(&config, &boot.folders);
+        mcp.configure(&servers);
+        for (name, why) in &mcp_waiting {
+            tracing::warn!("[mcp:{name}] is not started: {why}");
         }
         let models = Models::new(model_options(&boot, &config));
         let artifacts = boot.folders.data.join("tool-output");
@@ -275,8 +279,18 @@ impl Agent {
             &spawner,
             config.value.get("snapshot") != Some(&json!(false)),
         );
+        let env = crate::lsp::environment(&boot);
         let inner = Inner {
+            lsp: crate::lsp::new(&config, &place, &spawner, &env),
+            formatters: crate::formatters::Formatters::new(
+                config.config.formatter.as_ref(),
+                &place,
+                &spawner,
+                env,
+            ),
             snapshots,
+            shell: options,
+            waiting: crate::queue::Waiting::default(),
             agents: all_agents(&config, &artifacts, &skills),
             commands: all_commands(&config),
             place,
@@ -291,8 +305,8 @@ impl Agent {
             artifacts,
             answering: boot.answering,
             questions: Questions::default(),
-            user_questions: crate::question::UserQuestions::default(),
             ptys: crate::pty::Ptys::default(),
+            user_questions: crate::question::UserQuestions::default(),
             approvals: Mutex::default(),
             told_instructions: Mutex::default(),
             sessions: Sessions::default(),
@@ -304,14 +318,18 @@ impl Agent {
             background: Mutex::default(),
             sdk: Mutex::default(),
             telling: tokio::sync::Mutex::new(()),
+            providers: tokio::sync::OnceCell::new(),
+            logins: Mutex::default(),
             plugins,
             mcp,
+            mcp_waiting,
             config,
         };
         let inner = Arc::new(inner);
         bridge.connect(&inner);
         crate::plugin_tools::register(&inner, &bridge);
         crate::mcp::bind(&inner).await;
+        crate::lsp::bind(&inner);
         Ok(Self { inner })
     }
 }
@@ -387,15 +405,23 @@ fn all_commands(config: &Loaded) -> BTreeMap<String, CommandInfo> {
             template: (*template).to_owned(),
             agent: None,
             model: None,
+            subtask: None,
         });
-    let configured = config.config.command.iter().map(|entry| CommandInfo {
+    let info = |entry: &outrigger_config::CommandEntry| CommandInfo {
         name: entry.name.clone(),
         description: entry.description.clone(),
         template: entry.template.clone(),
         agent: entry.agent.clone(),
         model: entry.model.clone(),
-    });
+        subtask: entry.subtask,
+    };
+    let (of_claude, problems) = config.claude_commands();
+    for problem in problems {
+        tracing::warn!("[config] {problem}");
+    }
+    let configured = config.config.command.iter().map(info);
     bundled
+        .chain(of_claude.iter().map(info))
         .chain(configured)
         .map(|command| (command.name.clone(), command))
         .collect()

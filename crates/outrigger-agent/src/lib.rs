@@ -19,24 +19,31 @@ mod edit;
 mod effect;
 mod error;
 mod fork;
+mod formatter_list;
+mod formatters;
 mod host;
 pub mod ids;
 mod inner;
 mod listing;
+mod lsp;
 mod mcp;
+mod mentions;
 mod model_task;
 mod observe;
 mod offer;
+mod parts;
 mod plugin_tools;
 mod project;
 mod projects;
 mod prompt;
 pub mod pty;
 mod question;
+mod queue;
 mod replay;
 mod request;
 mod revert;
 mod session;
+mod shell;
 mod snapshot;
 mod step_events;
 mod system;
@@ -47,13 +54,16 @@ pub mod vcs;
 
 pub use agents::AgentInfo;
 pub use ask::Answering;
+pub use auth::LoginError;
 pub use boot::{Adjust, Boot, Folders, Shared, setup_plugins};
 pub use bus::{Bus, Sink};
 pub use compact::ask::Compact;
 pub use error::AgentError;
+pub use formatters::FormatterStatus;
 pub use inner::{Agent, CommandInfo, SdkService};
+pub use lsp::LspStatus;
 pub use mcp::{
-    AuthStart, AuthState, McpError, McpPrompt, McpState, McpStatus, TokenStore,
+    AllowedServers, AuthStart, AuthState, McpError, McpPrompt, McpState, McpStatus, TokenStore,
     tokens as mcp_tokens,
 };
 pub use project::Place;
@@ -61,4 +71,5 @@ pub use projects::ProjectPatch;
 pub use prompt::Attachment;
 pub use replay::{Replayed, replay};
 pub use session::{NewSession, delete_session};
+pub use shell::ShellInput;
 pub use snapshot::SnapshotError;

@@ -16,11 +16,14 @@ use outrigger_tools::{PermissionAsk, Tool, ToolContext, ToolError};
 use serde_json::{Value, json};
 
 mod attach;
+mod claude;
 mod contents;
 mod login;
 mod prompts;
 mod resources;
 
+pub use claude::AllowedServers;
+pub(crate) use claude::with_claude;
 pub use outrigger_mcp::AuthStart;
 pub use outrigger_mcp::{AuthState, McpError, State as McpState, Status as McpStatus, TokenStore};
 pub use prompts::McpPrompt;
@@ -39,7 +42,16 @@ impl Agent {
     /// The MCP servers and how each is.
     #[must_use]
     pub fn mcp(&self) -> Vec<McpStatus> {
-        self.inner.mcp.status()
+        let mut all = self.inner.mcp.status();
+        for status in &mut all {
+            if let Some(why) = self.inner.mcp_waiting.get(&status.name)
+                && status.state == McpState::Disabled
+            {
+                status.code = Some("mcp.not_allowed");
+                status.hint = Some(why.clone());
+            }
+        }
+        all
     }
 }
 
@@ -55,7 +67,7 @@ pub(crate) fn start(boot: &Boot, config: &Loaded, place: &Place, spawner: &Spawn
         .get("mcp_timeout")
         .and_then(Value::as_u64);
     McpServers::start(
-        &config.config.mcp,
+        &with_claude(config, &boot.folders).0,
         outrigger_mcp::Options {
             spawner: spawner.clone(),
             directory: place.directory.clone(),

@@ -2,7 +2,9 @@
 
 use std::path::PathBuf;
 
-use outrigger_agent::{Agent, AgentError, AuthState, McpError, McpState, McpStatus, Place};
+use outrigger_agent::{
+    Agent, AgentError, AllowedServers, AuthState, McpError, McpState, McpStatus, Place,
+};
 use serde_json::{Map, Value, json};
 
 use crate::args::{Global, McpAdd, McpCommand};
@@ -18,6 +20,7 @@ pub(crate) async fn mcp(global: &Global, command: McpCommand) -> Result<u8, Fail
         McpCommand::Add(add) => write(global, &add),
         McpCommand::Auth { name } => auth(global, name).await,
         McpCommand::Logout { name } => logout(global, &name),
+        McpCommand::Allow { name, revoke } => allow(global, name.as_deref(), revoke),
         McpCommand::Debug { name } => debug(global, &name).await,
     }
 }
@@ -142,6 +145,49 @@ fn logout(global: &Global, name: &str) -> Result<u8, Failure> {
         format!("there is no login for `{name}`"),
         Some("`outrigger mcp auth` shows where one is logged in".to_owned()),
     ))
+}
+
+/// Allows a server of an `.mcp.json`, or takes that back. What it runs is shown, so that it is known what is allowed.
+fn allow(global: &Global, name: Option<&str>, revoke: bool) -> Result<u8, Failure> {
+    let boot = crate::run::boot(global, &Line::new())?;
+    let config = boot.load(&Place::find(&boot.directory))?;
+    let (servers, problems) = config.claude_servers();
+    if let Some(problem) = problems.first() {
+        return Err(Failure::new("mcp.allow", problem.to_string(), None));
+    }
+    let allowed = AllowedServers::new(&boot.folders);
+    let Some(name) = name else {
+        if servers.is_empty() {
+            out("no servers in a .mcp.json of this project\n");
+        }
+        for server in &servers {
+            let word = if allowed.holds(server) {
+                "allowed"
+            } else {
+                "not allowed"
+            };
+            out(&format!("{word:<12} {}  {}\n", server.name, server.written));
+        }
+        return Ok(0);
+    };
+    let Some(server) = servers.iter().find(|server| server.name == name) else {
+        return Err(Failure::new(
+            "mcp.unknown",
+            format!("no .mcp.json of this project has a server `{name}`"),
+            Some("`outrigger mcp allow` shows those that there are".to_owned()),
+        ));
+    };
+    let failed = |error: std::io::Error| {
+        Failure::new("mcp.allow", format!("it cannot be kept: {error}"), None)
+    };
+    if revoke {
+        allowed.revoke(server).map_err(failed)?;
+        out(&format!("{name} is not allowed any more\n"));
+    } else {
+        allowed.allow(server).map_err(failed)?;
+        out(&format!("{name} is allowed: {}\n", server.written));
+    }
+    Ok(0)
 }
 
 /// Shows what is known of one server, and what a login there would begin with.

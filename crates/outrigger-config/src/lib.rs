@@ -12,6 +12,7 @@
 //! plugins, `OPENCODE_CONFIG_CONTENT`, the administrator's folder.
 
 mod check;
+pub mod claude;
 mod entries;
 mod error;
 mod finish;

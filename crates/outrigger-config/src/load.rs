@@ -5,14 +5,15 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
+use crate::claude::{self, ClaudeServer};
 use crate::jsonc::Document;
 use crate::merge::{Layered, leaves};
 use crate::origin::{Positions, position_of};
 use crate::plugin_list::{self, PluginScope, PluginSource, PluginSpec, SkipReason, SkippedPlugin};
 use crate::skills::SkillSearch;
 use crate::{
-    ConfigError, ConfigProblem, OpenCodeConfig, Origin, Settings, check, entries, jsonc, layers,
-    normalize, paths, substitute,
+    CommandEntry, ConfigError, ConfigProblem, OpenCodeConfig, Origin, Settings, check, entries,
+    jsonc, layers, normalize, paths, substitute,
 };
 
 /// Where to look. All paths are absolute.
@@ -372,6 +373,37 @@ impl Loaded {
     /// [`OpenCodeConfig::from_value_leniently`]: what a plugin wrote wrongly is left out and told.
     pub fn reread(&self, value: Value) -> (OpenCodeConfig, Vec<ConfigProblem>) {
         OpenCodeConfig::from_value_leniently(value, &self.options.home)
+    }
+
+    /// The servers of the project's `.mcp.json` files, unless `claude.mcp` is off. They are no part of
+    /// [`OpenCodeConfig::mcp`]: a person has to allow each first.
+    #[must_use]
+    pub fn claude_servers(&self) -> (Vec<ClaudeServer>, Vec<ConfigProblem>) {
+        let mut problems = Vec::new();
+        let off = layers::switch(&self.options, "OPENCODE_DISABLE_CLAUDE_CODE");
+        let servers = match self.settings.claude.mcp && !off {
+            true => claude::servers(&self.options, &mut problems),
+            false => Vec::new(),
+        };
+        (servers, problems)
+    }
+
+    /// The commands of `.claude/commands`, unless `claude.commands` is off. Those of OpenCode's own places go before.
+    #[must_use]
+    pub fn claude_commands(&self) -> (Vec<CommandEntry>, Vec<ConfigProblem>) {
+        let mut problems = Vec::new();
+        let off = layers::switch(&self.options, "OPENCODE_DISABLE_CLAUDE_CODE");
+        let commands = match self.settings.claude.commands && !off {
+            true => claude::commands(&self.options, &mut problems),
+            false => Vec::new(),
+        };
+        (commands, problems)
+    }
+
+    /// The environment that the configuration was read with, for entries that are read later.
+    #[must_use]
+    pub fn env(&self) -> &BTreeMap<String, String> {
+        &self.options.env
     }
 
     /// Where to look for skills. `config` is the view in force, perhaps changed by hooks, whose `skills.paths` count.

@@ -53,6 +53,9 @@ pub struct Begin {
     /// Call identifiers that stand in the session's history already; a new call never gets one of them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub used_calls: Vec<String>,
+    /// The message is stored already, with its parts: the turn only answers it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub stored: bool,
     /// Trees of the project's files are made around steps that may change them.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub snapshots: bool,
@@ -143,28 +146,6 @@ pub enum Input {
         /// How.
         outcome: ToolOutcome,
     },
-    /// A client wants the history summarised behind this step.
-    Compact {
-        /// The session goes on by itself afterwards.
-        auto: bool,
-        /// Model that it is asked for; absent: that of the conversation.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        model: Option<ModelRef>,
-    },
-    /// What a compaction works with is known.
-    CompactionPlanned {
-        /// Which.
-        effect: EffectId,
-        /// What.
-        plan: Box<CompactionPlan>,
-    },
-    /// A compaction cannot begin.
-    CompactionRefused {
-        /// Which.
-        effect: EffectId,
-        /// Why.
-        error: NamedError,
-    },
     /// A tree of the project's files was made, or could not be.
     FilesTracked {
         /// Which.
@@ -186,6 +167,28 @@ pub enum Input {
         /// Why it may not be made; it may when absent.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         refusal: Option<String>,
+    },
+    /// A client wants the history summarised behind this step.
+    Compact {
+        /// The session goes on by itself afterwards.
+        auto: bool,
+        /// Model that it is asked for; absent: that of the conversation.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        model: Option<ModelRef>,
+    },
+    /// What a compaction works with is known.
+    CompactionPlanned {
+        /// Which.
+        effect: EffectId,
+        /// What.
+        plan: Box<CompactionPlan>,
+    },
+    /// A compaction cannot begin.
+    CompactionRefused {
+        /// Which.
+        effect: EffectId,
+        /// Why.
+        error: NamedError,
     },
     /// The user, a client or a parent wants the turn to end.
     Cancel,
@@ -241,6 +244,9 @@ pub enum ModelSignal {
         tool: String,
         /** Arguments as written. */
         raw: String,
+        /// What the provider wants back with it (a signature).
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        metadata: Option<Value>,
     },
     /// The response has ended.
     Finished {
@@ -303,15 +309,6 @@ pub enum Effect {
         /// The call.
         call: ToolCall,
     },
-    /// Choose what a compaction summarises and what stays.
-    PrepareCompaction {
-        /// Number.
-        effect: EffectId,
-        /// The user message that stands for the compaction; the history before it is summarised.
-        message_id: MessageId,
-        /// The history did not fit into a request.
-        overflow: bool,
-    },
     /// Make a tree of the project's files.
     TrackFiles {
         /// Number.
@@ -329,6 +326,15 @@ pub enum Effect {
         effect: EffectId,
         /// The call.
         call: ToolCall,
+    },
+    /// Choose what a compaction summarises and what stays.
+    PrepareCompaction {
+        /// Number.
+        effect: EffectId,
+        /// The user message that stands for the compaction; the history before it is summarised.
+        message_id: MessageId,
+        /// The history did not fit into a request.
+        overflow: bool,
     },
     /// Ask the small model for a title, beside the turn.
     MakeTitle {

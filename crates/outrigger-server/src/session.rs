@@ -6,7 +6,7 @@ use axum::extract::{Path, Query, State};
 use axum::http::StatusCode;
 use axum::routing::{get, post};
 use axum::{Extension, Json, Router};
-use outrigger_agent::{Agent, NewSession};
+use outrigger_agent::{Agent, AgentError, NewSession};
 use outrigger_protocol::id::{MessageId, SessionId};
 use outrigger_protocol::message::{MessageWithParts, ModelRef};
 use outrigger_protocol::permission::Rule;
@@ -164,14 +164,24 @@ async fn prompt(
     State(agent): State<Agent>,
     Path(id): Path<SessionId>,
     from_plugin: Option<Extension<FromPlugin>>,
-    Json(prompt): Json<PromptInput>,
+    Json(mut prompt): Json<PromptInput>,
 ) -> Answer<MessageWithParts> {
+    prompt.parts = agent.resolve_parts(prompt.parts, prompt.agent.as_deref());
     let outcome = if from_plugin.is_some() {
         agent.prompt_impatiently(&id, prompt).await?
     } else {
-        agent.prompt(&id, prompt).await?
+        let (agent, id) = (agent.clone(), id.clone());
+        whole(async move { agent.prompt(&id, prompt).await }).await?
     };
     last_message(&agent, &id, outcome)
+}
+
+/// A turn goes on when the client that began it goes away, as in the reference: others may follow it.
+async fn whole(
+    turn: impl Future<Output = Result<TurnOutcome, AgentError>> + Send + 'static,
+) -> Result<TurnOutcome, AgentError> {
+    let ended = tokio::spawn(turn).await;
+    ended.unwrap_or_else(|lost| Err(AgentError::Lost(lost.to_string())))
 }
 
 fn last_message(agent: &Agent, id: &SessionId, outcome: TurnOutcome) -> Answer<MessageWithParts> {
@@ -192,9 +202,10 @@ fn last_message(agent: &Agent, id: &SessionId, outcome: TurnOutcome) -> Answer<M
 async fn prompt_async(
     State(agent): State<Agent>,
     Path(id): Path<SessionId>,
-    Json(prompt): Json<PromptInput>,
+    Json(mut prompt): Json<PromptInput>,
 ) -> Result<StatusCode, ApiError> {
     agent.session(&id)?;
+    prompt.parts = agent.resolve_parts(prompt.parts, prompt.agent.as_deref());
     tokio::spawn(async move {
         if let Err(error) = agent.prompt(&id, prompt).await {
             tracing::warn!("[prompt_async] {id}: {error}");
@@ -235,13 +246,14 @@ async fn command(
         variant: body.variant,
         ..PromptInput::default()
     };
-    let (name, arguments) = (&body.command, &body.arguments);
+    let (name, arguments) = (body.command, body.arguments);
     let outcome = if from_plugin.is_some() {
         agent
-            .command_impatiently(&id, name, arguments, prompt)
+            .command_impatiently(&id, &name, &arguments, prompt)
             .await?
     } else {
-        agent.command(&id, name, arguments, prompt).await?
+        let (agent, id) = (agent.clone(), id.clone());
+        whole(async move { agent.command(&id, &name, &arguments, prompt).await }).await?
     };
     last_message(&agent, &id, outcome)
 }

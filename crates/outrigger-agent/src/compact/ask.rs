@@ -102,7 +102,7 @@ impl Agent {
         compact: Compact,
     ) -> Result<TurnOutcome, AgentError> {
         let session = self.session(id)?;
-        self.has_anything_to_compact(&session, &compact)?;
+        self.can_compact(&session, &compact)?;
         if self.steer(id, &session, &compact).await {
             let queue = self.inner.sessions.queue(id);
             tokio::select! {
@@ -114,11 +114,7 @@ impl Agent {
         self.start(id, Start::Compact(compact), true).await
     }
 
-    fn has_anything_to_compact(
-        &self,
-        session: &Session,
-        compact: &Compact,
-    ) -> Result<(), AgentError> {
+    fn can_compact(&self, session: &Session, compact: &Compact) -> Result<(), AgentError> {
         if let Some(model) = &compact.model {
             self.inner.models.resolve(model)?;
         }

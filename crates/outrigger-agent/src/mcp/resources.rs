@@ -240,11 +240,37 @@ impl Tool for ResourceTool {
         &self.arguments
     }
 
+    /// A server that is not there is no matter for hooks, as in the reference.
+    fn precheck(&self, input: &Value) -> Result<(), ToolError> {
+        self.asks(input).map(|_| ())
+    }
+
     fn permissions(
         &self,
         input: &Value,
         _ctx: &ToolContext,
     ) -> Result<Vec<PermissionAsk>, ToolError> {
+        self.asks(input)
+    }
+
+    fn run<'a>(
+        &'a self,
+        input: Value,
+        _ctx: &'a ToolContext,
+    ) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
+        Box::pin(async move {
+            let inner = self.inner()?;
+            match self.kind {
+                Kind::Read => self.read_one(&inner, &input).await,
+                Kind::List | Kind::Templates => self.list(&inner, &input).await,
+            }
+        })
+    }
+}
+
+impl ResourceTool {
+    /// What has to be allowed; fails where no server could answer.
+    fn asks(&self, input: &Value) -> Result<Vec<PermissionAsk>, ToolError> {
         let inner = self.inner()?;
         let (patterns, always, metadata) = if self.kind == Kind::Read {
             let (server, uri) = (required(input, "server")?, required(input, "uri")?);
@@ -283,19 +309,5 @@ impl Tool for ResourceTool {
             always,
             metadata,
         }])
-    }
-
-    fn run<'a>(
-        &'a self,
-        input: Value,
-        _ctx: &'a ToolContext,
-    ) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
-        Box::pin(async move {
-            let inner = self.inner()?;
-            match self.kind {
-                Kind::Read => self.read_one(&inner, &input).await,
-                Kind::List | Kind::Templates => self.list(&inner, &input).await,
-            }
-        })
     }
 }

@@ -307,3 +307,65 @@ fn a_server_is_added_to_the_configuration() {
     ");
     assert_eq!(world.read("opencode.json"), "{ // mine\n}");
 }
+
+/// What a project brings is not started before somebody has looked at it; a changed entry is looked at again.
+#[test]
+fn servers_of_the_project_wait_for_leave() {
+    let world = World::new([done()]);
+    let entry = |extra: &str| {
+        let servers = json!({"notes": {"command": "node", "args": ["${RICH:-x}", extra]}});
+        json!({"mcpServers": servers}).to_string()
+    };
+    world.file(".mcp.json", &entry(""));
+    let tools = || {
+        world.run_with(&[("RICH", RICH)], &["go"]).ok();
+        let tools = world.mock.last().tools();
+        tools.iter().any(|tool| tool.starts_with("notes_"))
+    };
+    let said = world.run_with(&[("RICH", RICH)], &["go"]).ok().stderr;
+    insta::assert_snapshot!(world.plain(said.lines().find(|line| line.contains("notes")).unwrap()), @" WARN [mcp:notes] is not started: PROJECT/.mcp.json wants it; look at it and allow it with `outrigger mcp allow notes`");
+    assert!(!tools());
+    insta::assert_snapshot!(world.plain(&world.cli(&["mcp", "list"]).ok().stdout), @r"
+    disabled     notes  local
+                 hint   PROJECT/.mcp.json wants it; look at it and allow it with `outrigger mcp allow notes`
+    ");
+    insta::assert_snapshot!(world.cli(&["mcp", "allow"]).ok().stdout, @r#"not allowed  notes  {"command":"node","args":["${RICH:-x}",""]}"#);
+    world.cli(&["mcp", "allow", "notes"]).ok();
+    assert!(tools());
+    world.cli(&["mcp", "allow", "other"]).exited(1);
+    world.file(".mcp.json", &entry("bare"));
+    assert!(!tools(), "it has changed");
+    world.file(".mcp.json", &entry(""));
+    assert!(tools());
+    world.cli(&["mcp", "allow", "notes", "--revoke"]).ok();
+    assert!(!tools());
+    world.cli(&["mcp", "allow", "notes"]).ok();
+    world.settings("[claude]\nmcp = false\n");
+    assert!(!tools(), "switched off");
+}
+
+#[test]
+fn commands_of_claude_code_are_commands_and_files_go_with_them() {
+    let world = World::new([done()]);
+    world.file(".claude/commands/sub/look.md", "---\ndescription: looks\nallowed-tools: Bash(*)\n---\nLook at @hello.txt and $ARGUMENTS, not at @/etc/passwd: !`echo @.env`");
+    world.file(".env", "SECRET-KEY");
+    world.file("other.txt", "OTHER-TEXT\n");
+    world
+        .run(&["--command", "look", "@other.txt", "@.env", "@missing"])
+        .ok();
+    let user = world.mock.last().texts("user").join("\n");
+    for there in [
+        "hi there",
+        "OTHER-TEXT",
+        "@.env\n",
+        ".env is left out",
+        "@missing",
+    ] {
+        assert!(user.contains(there), "{there}: {user}");
+    }
+    for left in ["SECRET-KEY", "root:x"] {
+        assert!(!user.contains(left), "{left}: {user}");
+    }
+    world.settings("[claude]\ncommands = false\n");
+    world.run(&["--command", "look", "x"]).exited(1);
+}

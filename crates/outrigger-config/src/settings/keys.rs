@@ -252,6 +252,18 @@ pub const KEYS: &[Key<Settings>] = &[
         }
     ),
     key!(
+        "claude.mcp",
+        Kind::Bool,
+        "read the project's .mcp.json",
+        |s, v| s.claude.mcp = v.bool()
+    ),
+    key!(
+        "claude.commands",
+        Kind::Bool,
+        "read .claude/commands",
+        |s, v| s.claude.commands = v.bool()
+    ),
+    key!(
         "flags.plugin_seq_hooks",
         Kind::Bool,
         "record the sequence of hook calls",

@@ -39,6 +39,8 @@ pub struct Settings {
     pub log: Log,
     /// Parts that can be switched off.
     pub flags: Flags,
+    /// Formats of Claude Code.
+    pub claude: Claude,
 }
 
 /// `sandbox`.
@@ -232,6 +234,24 @@ impl Default for Log {
         Self {
             plugin_stderr_level: "warn".into(),
             plugin_stderr_lines_per_second: 50,
+        }
+    }
+}
+
+/// `[claude]`, both on by default.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Claude {
+    /// Read the project's `.mcp.json`. Each of its servers still has to be allowed.
+    pub mcp: bool,
+    /// Read `.claude/commands`.
+    pub commands: bool,
+}
+
+impl Default for Claude {
+    fn default() -> Self {
+        Self {
+            mcp: true,
+            commands: true,
         }
     }
 }

@@ -331,6 +331,8 @@ mod tests {
         flags.plugin_timeout_self_heal = true
         flags.plugin_circuit_breaker = true
         flags.plugin_large_payload_file_ipc = true
+        claude.mcp = true
+        claude.commands = true
         "#);
     }
 

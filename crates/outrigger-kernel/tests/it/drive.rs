@@ -45,6 +45,7 @@ pub(crate) fn begin() -> Begin {
         wants_title: false,
         max_steps: 20,
         used_calls: vec![],
+        stored: false,
         snapshots: false,
         asks_loops: false,
         prices: [1.0, 2.0, 0.5, 0.25],
@@ -143,10 +144,10 @@ impl Drive {
         match &input {
             Input::HookDone { effect, .. }
             | Input::ToolsReady { effect, .. }
-            | Input::CompactionPlanned { effect, .. }
-            | Input::CompactionRefused { effect, .. }
             | Input::FilesTracked { effect, .. }
             | Input::LoopAnswered { effect, .. }
+            | Input::CompactionPlanned { effect, .. }
+            | Input::CompactionRefused { effect, .. }
             | Input::ToolDone { effect, .. } => {
                 self.open.remove(&effect.0);
             }
@@ -290,6 +291,7 @@ impl Drive {
             call_id: call_id.into(),
             tool: tool.into(),
             raw: raw.into(),
+            metadata: None,
         });
     }
 

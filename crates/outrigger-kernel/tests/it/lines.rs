@@ -195,9 +195,6 @@ pub(crate) fn input_line(input: &Input) -> String {
             ToolOutcome::Completed { .. } => format!("#{} completed", effect.0),
             ToolOutcome::Failed { code, .. } => format!("#{} failed {code}", effect.0),
         },
-        Input::Compact { auto, .. } => format!("compact auto={auto}"),
-        Input::CompactionPlanned { effect, .. } => format!("#{} planned", effect.0),
-        Input::CompactionRefused { effect, error } => format!("#{} {}", effect.0, error.message()),
         Input::FilesTracked { effect, tree, .. } => {
             format!("#{} {}", effect.0, tree.as_deref().unwrap_or("no tree"))
         }
@@ -210,6 +207,9 @@ pub(crate) fn input_line(input: &Input) -> String {
                 "allowed"
             }
         ),
+        Input::Compact { auto, .. } => format!("compact auto={auto}"),
+        Input::CompactionPlanned { effect, .. } => format!("#{} planned", effect.0),
+        Input::CompactionRefused { effect, error } => format!("#{} {}", effect.0, error.message()),
         Input::Cancel => "cancel".to_owned(),
         Input::Resumed => "resumed".to_owned(),
     }

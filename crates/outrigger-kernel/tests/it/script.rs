@@ -117,10 +117,10 @@ pub(crate) fn script() -> impl Strategy<Value = Script> {
                 command,
                 max_steps,
                 used_calls,
-                auto_compact: auto.map(|(limit, used)| AutoCompact { limit, used }),
-                compact: compact.map(|auto| CompactRequest { auto }),
                 snapshots: seed % 2 == 0,
                 asks_loops: seed % 3 == 0,
+                auto_compact: auto.map(|(limit, used)| AutoCompact { limit, used }),
+                compact: compact.map(|auto| CompactRequest { auto }),
                 ..begin()
             };
             Script {

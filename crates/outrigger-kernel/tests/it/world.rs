@@ -187,19 +187,15 @@ impl World {
                 let changed = since.iter().map(|_| "/p/a.txt".to_owned());
                 vec![Input::FilesTracked {
                     effect: *effect,
-                    // Not by the effect's number: a killed turn counts otherwise.
-                    tree: (self.script.begin.seed % 5 != 0).then(|| "tree".to_owned()),
+                    tree: Some("tree".to_owned()),
                     changed: changed.collect(),
                     diffs: since.as_ref().map(|_| vec![json!({ "file": "a.txt" })]),
                 }]
             }
-            Effect::AskLoop { effect, call } => {
-                let hash = digest::fnv1a(format!("{}{}", call.tool, call.input).as_bytes());
-                vec![Input::LoopAnswered {
-                    effect: *effect,
-                    refusal: (hash % 2 == 0).then(|| "no".to_owned()),
-                }]
-            }
+            Effect::AskLoop { effect, call } => vec![Input::LoopAnswered {
+                effect: *effect,
+                refusal: (call.tool == "bash").then(|| "no".to_owned()),
+            }],
             Effect::Abort if self.script.obeys => return self.abort(),
             _ => return,
         };
@@ -254,6 +250,7 @@ impl World {
                         call_id: id,
                         tool,
                         raw,
+                        metadata: None,
                     }));
                 }
             }
