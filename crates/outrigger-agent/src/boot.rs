@@ -279,7 +279,15 @@ impl Agent {
             &spawner,
             config.value.get("snapshot") != Some(&json!(false)),
         );
+        let env = crate::lsp::environment(&boot);
         let inner = Inner {
+            lsp: crate::lsp::new(&config, &place, &spawner, &env),
+            formatters: crate::formatters::Formatters::new(
+                config.config.formatter.as_ref(),
+                &place,
+                &spawner,
+                env,
+            ),
             snapshots,
             shell: options,
             waiting: crate::queue::Waiting::default(),
@@ -297,8 +305,8 @@ impl Agent {
             artifacts,
             answering: boot.answering,
             questions: Questions::default(),
-            user_questions: crate::question::UserQuestions::default(),
             ptys: crate::pty::Ptys::default(),
+            user_questions: crate::question::UserQuestions::default(),
             approvals: Mutex::default(),
             told_instructions: Mutex::default(),
             sessions: Sessions::default(),
@@ -310,6 +318,8 @@ impl Agent {
             background: Mutex::default(),
             sdk: Mutex::default(),
             telling: tokio::sync::Mutex::new(()),
+            providers: tokio::sync::OnceCell::new(),
+            logins: Mutex::default(),
             plugins,
             mcp,
             mcp_waiting,
@@ -319,6 +329,7 @@ impl Agent {
         bridge.connect(&inner);
         crate::plugin_tools::register(&inner, &bridge);
         crate::mcp::bind(&inner).await;
+        crate::lsp::bind(&inner);
         Ok(Self { inner })
     }
 }

@@ -1,6 +1,7 @@
 //! What a tool call may ask of its session.
 
-use std::path::Path;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -330,6 +331,21 @@ impl ToolHost for CallHost {
 
     fn agents(&self) -> Vec<AgentEntry> {
         self.inner.agent_entries()
+    }
+
+    fn format<'a>(&'a self, file: &'a Path) -> BoxFuture<'a, bool> {
+        Box::pin(self.inner.formatters.format(file))
+    }
+
+    fn diagnose<'a>(&'a self, file: &'a Path) -> BoxFuture<'a, BTreeMap<PathBuf, Vec<Value>>> {
+        Box::pin(async move {
+            self.inner.lsp.touch(file).await;
+            self.inner.lsp.diagnostics()
+        })
+    }
+
+    fn opened(&self, file: &Path) {
+        self.inner.lsp.warm(file);
     }
 
     /// Instructions of folders below the working folder, each told once in a session.

@@ -65,6 +65,10 @@ pub(crate) struct Inner {
     pub(crate) place: Place,
     pub(crate) project: Project,
     pub(crate) folders: Folders,
+    /// Set when plugins have prepared the providers that they bring.
+    pub(crate) providers: tokio::sync::OnceCell<()>,
+    /// Logins that wait for their user, by provider.
+    pub(crate) logins: Mutex<BTreeMap<String, Arc<outrigger_plugins::Flow>>>,
     pub(crate) config: Loaded,
     pub(crate) agents: BTreeMap<String, AgentInfo>,
     pub(crate) commands: BTreeMap<String, CommandInfo>,
@@ -75,6 +79,8 @@ pub(crate) struct Inner {
     pub(crate) models: Models,
     pub(crate) plugins: Plugins,
     pub(crate) mcp: outrigger_mcp::McpServers,
+    pub(crate) lsp: outrigger_lsp::Lsp,
+    pub(crate) formatters: crate::formatters::Formatters,
     /// Servers of `.mcp.json` that are not started, and what to do about each.
     pub(crate) mcp_waiting: BTreeMap<String, String>,
     pub(crate) runtime: ToolRuntime,
@@ -86,9 +92,9 @@ pub(crate) struct Inner {
     pub(crate) snapshots: crate::snapshot::Snapshots,
     pub(crate) answering: Answering,
     pub(crate) questions: Questions,
-    pub(crate) user_questions: crate::question::UserQuestions,
     /// Terminals of clients.
     pub(crate) ptys: crate::pty::Ptys,
+    pub(crate) user_questions: crate::question::UserQuestions,
     pub(crate) approvals: Mutex<Vec<Rule>>,
     /// Instruction files of subfolders that a session has read already.
     pub(crate) told_instructions: Mutex<HashSet<(SessionId, PathBuf)>>,
@@ -291,7 +297,8 @@ impl Agent {
             .await;
         tokio::join!(
             self.inner.plugins.dispose(Duration::from_secs(5)),
-            crate::mcp::shutdown(&self.inner)
+            crate::mcp::shutdown(&self.inner),
+            crate::lsp::shutdown(&self.inner)
         );
         lock(&self.inner.sdk).take();
         if let Err(error) = self.inner.store.flush(true).await {

@@ -16,12 +16,16 @@ mod compact;
 mod draft;
 mod drive;
 mod edit;
+mod effect;
 mod error;
 mod fork;
+mod formatter_list;
+mod formatters;
 mod host;
 pub mod ids;
 mod inner;
 mod listing;
+mod lsp;
 mod mcp;
 mod mentions;
 mod model_task;
@@ -50,11 +54,14 @@ pub mod vcs;
 
 pub use agents::AgentInfo;
 pub use ask::Answering;
+pub use auth::LoginError;
 pub use boot::{Adjust, Boot, Folders, Shared, setup_plugins};
 pub use bus::{Bus, Sink};
 pub use compact::ask::Compact;
 pub use error::AgentError;
+pub use formatters::FormatterStatus;
 pub use inner::{Agent, CommandInfo, SdkService};
+pub use lsp::LspStatus;
 pub use mcp::{
     AllowedServers, AuthStart, AuthState, McpError, McpPrompt, McpState, McpStatus, TokenStore,
     tokens as mcp_tokens,

@@ -129,6 +129,7 @@ impl Agent {
         start: Start,
         plugin_waits: bool,
     ) -> Result<TurnOutcome, AgentError> {
+        self.inner.providers_ready().await;
         if self.inner.closing.load(Ordering::SeqCst) {
             return Err(AgentError::Lost("the program is ending".to_owned()));
         }

@@ -55,6 +55,8 @@ pub(crate) enum Command {
     Demo(DemoArgs),
     /// Answer clients over HTTP
     Serve(ServeArgs),
+    /// Talk with a running server
+    Attach(AttachArgs),
     /// Look at and manage sessions
     #[command(subcommand)]
     Session(SessionCommand),
@@ -126,6 +128,11 @@ pub(crate) struct RunArgs {
     /// How to print
     #[arg(long, value_enum, default_value_t = Format::Default)]
     pub(crate) format: Format,
+    /// Run it on this server instead of here
+    #[arg(long, value_name = "URL")]
+    pub(crate) attach: Option<String>,
+    #[command(flatten)]
+    pub(crate) server: ServerArgs,
     /// Print errors only (set by `demo`, which tells the turn when it is over)
     #[arg(skip)]
     pub(crate) quiet: bool,
@@ -161,6 +168,44 @@ pub(crate) struct ServeArgs {
     /// Ask nobody for a password (on this machine only)
     #[arg(long)]
     pub(crate) no_auth: bool,
+    /// Further origin of pages that may ask; can be given more than once
+    #[arg(long, value_name = "ORIGIN")]
+    pub(crate) cors: Vec<String>,
+    /// Further name by which clients reach this server; can be given more than once
+    #[arg(long, value_name = "NAME")]
+    pub(crate) allow_host: Vec<String>,
+}
+
+/// How to log in to a server.
+#[derive(Args, Clone, Debug, Default)]
+pub(crate) struct ServerArgs {
+    /// Password of the server; else that of OPENCODE_SERVER_PASSWORD, else the one kept on this machine
+    #[arg(short = 'p', long, value_name = "PASSWORD")]
+    pub(crate) password: Option<String>,
+    /// User of the server; else that of OPENCODE_SERVER_USERNAME, else `opencode`
+    #[arg(short = 'u', long, value_name = "NAME")]
+    pub(crate) username: Option<String>,
+}
+
+/// `outrigger attach`.
+#[derive(Args, Debug)]
+pub(crate) struct AttachArgs {
+    /// Address of the server
+    pub(crate) url: String,
+    /// Go on with the last session of the folder
+    #[arg(short = 'c', long = "continue")]
+    pub(crate) resume: bool,
+    /// Go on with this session
+    #[arg(short = 's', long, value_name = "ID")]
+    pub(crate) session: Option<String>,
+    /// Show what the model thinks
+    #[arg(long)]
+    pub(crate) thinking: bool,
+    /// Allow what no rule denies, without asking
+    #[arg(long)]
+    pub(crate) auto: bool,
+    #[command(flatten)]
+    pub(crate) server: ServerArgs,
 }
 
 /// `outrigger session`.

@@ -2,6 +2,7 @@
 
 mod args;
 mod ask;
+mod attach;
 mod auth;
 mod completions;
 mod config;
@@ -9,6 +10,7 @@ mod demo;
 mod doctor;
 mod follow;
 mod input;
+mod inquiry;
 mod interrupt;
 mod mcp;
 mod models;
@@ -16,8 +18,10 @@ mod paint;
 mod plugin;
 mod progress;
 mod question;
+mod remote;
 mod report;
 mod run;
+mod run_attached;
 mod serve;
 mod session;
 mod told;
@@ -85,6 +89,9 @@ async fn dispatch(cli: Cli) -> Result<u8, Failure> {
         }
         Command::Serve(args) => {
             interrupt::guarded(|signals| serve::serve(&global, args, signals)).await
+        }
+        Command::Attach(args) => {
+            interrupt::guarded(|signals| attach::attach(&global, args, signals)).await
         }
         Command::Session(command) => session::session(&global, command).await,
         Command::Auth(command) => auth::auth(&global, command).await,

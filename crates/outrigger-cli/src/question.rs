@@ -31,6 +31,24 @@ pub(crate) async fn may_fetch(line: Line, what: String) -> bool {
     receiver.await.unwrap_or(false)
 }
 
+/// Whoever has the questions and waits for their answers: an agent here, or a server.
+pub(crate) trait Asker {
+    /// Questions that wait for an answer.
+    fn questions(&self) -> Vec<PermissionRequest>;
+    /// Answers a question; false when nobody waits for it any more.
+    fn answer(&self, id: &PermissionId, reply: Reply) -> bool;
+}
+
+impl Asker for Agent {
+    fn questions(&self) -> Vec<PermissionRequest> {
+        Agent::questions(self)
+    }
+
+    fn answer(&self, id: &PermissionId, reply: Reply) -> bool {
+        Agent::answer(self, id, reply)
+    }
+}
+
 /// Questions in the order in which they came; one of them is shown.
 #[derive(Debug, Default)]
 struct Queue {
@@ -134,19 +152,29 @@ impl Questions {
         }
     }
 
+    /// Wants a line for something else than a question; it comes from [`Self::typed`].
+    pub(crate) fn want(&mut self) {
+        self.reader.want();
+    }
+
+    /// The input has ended.
+    pub(crate) fn is_closed(&self) -> bool {
+        self.reader.is_closed
+    }
+
     /// A question is on the screen.
     pub(crate) fn is_shown(&self) -> bool {
         self.queue.shown.is_some()
     }
 
     /// Puts a question, now or when those before it are answered.
-    pub(crate) fn ask(&mut self, agent: &Agent, line: &Line, request: &PermissionRequest) {
+    pub(crate) fn ask(&mut self, agent: &impl Asker, line: &Line, request: &PermissionRequest) {
         self.queue.asked(request);
         self.next(agent, line);
     }
 
     /// A question was answered, by whomever.
-    pub(crate) fn gone(&mut self, agent: &Agent, line: &Line, id: &PermissionId) {
+    pub(crate) fn gone(&mut self, agent: &impl Asker, line: &Line, id: &PermissionId) {
         if self.queue.gone(id) {
             line.say(&Paint::for_stderr().dim("\n~ this needs no answer any more\n"));
         }
@@ -159,7 +187,7 @@ impl Questions {
     }
 
     /// Passes on what was typed, to the question that is shown. Without one it was meant for nobody.
-    pub(crate) fn answer(&mut self, agent: &Agent, line: &Line, typed: Option<&str>) {
+    pub(crate) fn answer(&mut self, agent: &impl Asker, line: &Line, typed: Option<&str>) {
         if let Some(shown) = self.queue.shown.take() {
             // The end of input is an answer too, and it is no.
             let _ = agent.answer(&shown.id, typed.map_or(Reply::Reject, meaning));
@@ -168,7 +196,7 @@ impl Questions {
     }
 
     /// Events were missed: asks the agent what is open.
-    pub(crate) fn catch_up(&mut self, agent: &Agent, line: &Line) {
+    pub(crate) fn catch_up(&mut self, agent: &impl Asker, line: &Line) {
         let open = agent.questions();
         for request in &open {
             self.queue.asked(request);
@@ -196,7 +224,7 @@ impl Questions {
         }
     }
 
-    fn next(&mut self, agent: &Agent, line: &Line) {
+    fn next(&mut self, agent: &impl Asker, line: &Line) {
         loop {
             let open = agent.questions();
             let Some(request) = self

@@ -45,6 +45,20 @@ impl Failure {
         Self { exit, ..self }
     }
 
+    /// Whether it has this code.
+    pub(crate) fn is(&self, code: &str) -> bool {
+        self.code == code
+    }
+
+    /// As people read it: what failed, its code, and what to do.
+    pub(crate) fn text(&self) -> String {
+        let mut text = format!("error: {} [{}]\n", self.message, self.code);
+        if let Some(hint) = &self.hint {
+            text.push_str(&format!("  hint: {hint}\n"));
+        }
+        text
+    }
+
     /// The session in which it failed.
     pub(crate) fn in_session(self, id: &SessionId) -> Self {
         Self {
@@ -66,6 +80,12 @@ impl From<AgentError> for Failure {
             exit,
             ..Self::new(code, error.to_string(), error.hint())
         }
+    }
+}
+
+impl From<outrigger_agent::LoginError> for Failure {
+    fn from(error: outrigger_agent::LoginError) -> Self {
+        Self::new(error.code(), error.to_string(), None)
     }
 }
 
@@ -91,11 +111,9 @@ pub(crate) fn fail(failure: &Failure, format: Format) -> ExitCode {
         let body = json!({ "error": { "name": "UnknownError", "data": data } });
         out(&json_line("error", failure.session.as_ref(), body));
     }
-    let mut err = std::io::stderr().lock();
-    let _ = writeln!(err, "error: {} [{}]", failure.message, failure.code);
-    if let Some(hint) = &failure.hint {
-        let _ = writeln!(err, "  hint: {hint}");
-    }
+    let _ = std::io::stderr()
+        .lock()
+        .write_all(failure.text().as_bytes());
     ExitCode::from(failure.exit)
 }
 

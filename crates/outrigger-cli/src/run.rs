@@ -77,6 +77,9 @@ pub(crate) async fn run(global: &Global, args: RunArgs, signals: Signals) -> Res
         })?),
         None => None,
     };
+    if let Some(url) = &args.attach {
+        return crate::run_attached::run(global, &args, url, message, model, &signals).await;
+    }
     let line = Line::new();
     let _ticking = line.run();
     let mut boot = boot(global, &line)?;
@@ -267,8 +270,18 @@ fn unsent(args: &RunArgs, message: &str) -> String {
     what.join(", ")
 }
 
+/// What needs a person in front of it is out of reach of a single prompt.
+pub(crate) fn out_of_reach() -> [Rule; 3] {
+    let deny = |permission: &str| Rule {
+        permission: permission.into(),
+        pattern: "*".into(),
+        action: Action::Deny,
+    };
+    ["question", "plan_enter", "plan_exit"].map(deny)
+}
+
 /// The beginning of a text, in the length of a title.
-fn shortened(text: &str) -> String {
+pub(crate) fn shortened(text: &str) -> String {
     text.chars().take(50).collect::<String>() + if text.chars().count() > 50 { "..." } else { "" }
 }
 
@@ -316,17 +329,11 @@ async fn session(agent: &Agent, args: &RunArgs, message: &str) -> Result<(Sessio
             (session, true)
         });
     }
-    // What needs a person in front of it is out of reach here.
-    let deny = |permission: &str| Rule {
-        permission: permission.into(),
-        pattern: "*".into(),
-        action: Action::Deny,
-    };
     let title = match args.title.as_deref() {
         Some("") => Some(shortened(message)),
         other => other.map(str::to_owned),
     };
-    let permission = Some(["question", "plan_enter", "plan_exit"].map(deny).to_vec());
+    let permission = Some(out_of_reach().to_vec());
     Ok((
         agent
             .create_session(NewSession {

@@ -1,15 +1,19 @@
 //! `outrigger serve`: the HTTP API on a port.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use outrigger_agent::{Answering, Boot, Folders};
-use outrigger_server::Hub;
+use outrigger_server::{Guard, Hub, Login};
 
 use crate::args::{Global, ServeArgs};
 use crate::interrupt::Signals;
 use crate::report::Failure;
-use crate::view::out;
+use crate::view::{err, out};
+
+/// The user where none is named, as in the reference.
+pub(crate) const USERNAME: &str = "opencode";
 
 /// Runs the command. No agent is started before the first request for its folder.
 pub(crate) async fn serve(
@@ -23,6 +27,18 @@ pub(crate) async fn serve(
     let listening = outrigger_server::listen(&args.hostname, args.port)
         .await
         .map_err(|error| cannot_listen(&args, &error))?;
+    if args.no_auth && !listening.address.ip().is_loopback() {
+        return Err(Failure::usage(
+            format!("--no-auth on {} would let everyone in", args.hostname),
+            Some("leave it out, or listen on 127.0.0.1".into()),
+        ));
+    }
+    let (login, made) = if args.no_auth {
+        (None, false)
+    } else {
+        let (login, made) = login(&env, &folders)?;
+        (Some(login), made)
+    };
     let pure = global.pure;
     let make = move |directory: PathBuf| {
         let mut boot = Boot::new(directory, env.clone());
@@ -31,12 +47,22 @@ pub(crate) async fn serve(
         boot
     };
     let hub = Hub::new(folders, directory, Arc::new(make));
-    let router = outrigger_server::serve_router(hub.clone());
-    out(&format!(
-        "{} server listening on http://{}\n",
-        name(),
-        listening.address
-    ));
+    let guard = Guard {
+        login: login.clone(),
+        hostname: args.hostname.clone(),
+        hosts: args.allow_host.clone(),
+        cors: args.cors.clone(),
+    };
+    let router = guard.around(outrigger_server::serve_router(hub.clone()));
+    let url = format!("http://{}", listening.address);
+    out(&format!("{} server listening on {url}\n", name()));
+    if let Some(login) = login.filter(|_| made) {
+        // Whoever can read this could read the file, too: both are the user's.
+        err(&format!(
+            "attach with: outrigger attach {url}\n         or: OPENCODE_SERVER_PASSWORD={} opencode attach {url}\n",
+            login.password
+        ));
+    }
     // A turn is not in the way of a signal here: ending is what cancels it.
     let turn = signals.turn();
     let stop = async {
@@ -48,6 +74,25 @@ pub(crate) async fn serve(
         .await
         .map_err(|error| Failure::new("serve.port", error.to_string(), None))?;
     Ok(0)
+}
+
+/// The password of the environment, else the kept one; true when it is that.
+fn login(env: &BTreeMap<String, String>, folders: &Folders) -> Result<(Login, bool), Failure> {
+    let of = |name: &str| env.get(name).filter(|value| !value.is_empty()).cloned();
+    let username = of("OPENCODE_SERVER_USERNAME").unwrap_or_else(|| USERNAME.to_owned());
+    let (password, made) = match of("OPENCODE_SERVER_PASSWORD") {
+        Some(password) => (password, false),
+        None => {
+            let kept = outrigger_server::keep_password(&folders.data).map_err(|error| {
+                let file = outrigger_server::password_file(&folders.data);
+                let message = format!("cannot keep a password in {}: {error}", file.display());
+                let hint = "set OPENCODE_SERVER_PASSWORD";
+                Failure::new("serve.password", message, Some(hint.into()))
+            })?;
+            (kept, true)
+        }
+    };
+    Ok((Login { username, password }, made))
 }
 
 fn cannot_listen(args: &ServeArgs, error: &std::io::Error) -> Failure {

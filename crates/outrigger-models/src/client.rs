@@ -63,6 +63,14 @@ fn kind(url: &str) -> Kind {
     }
 }
 
+/// A client for one address that is no model's, made like those that models are asked with.
+///
+/// # Errors
+/// A system whose certificates cannot be read.
+pub fn http_client(url: &str) -> Result<Client, String> {
+    build(kind(url))
+}
+
 fn build(kind: Kind) -> Result<Client, String> {
     // Fails only when a provider is installed already, which is as good.
     let _ = rustls::crypto::ring::default_provider().install_default();

@@ -244,6 +244,9 @@ pub enum ModelSignal {
         tool: String,
         /** Arguments as written. */
         raw: String,
+        /// What the provider wants back with it (a signature).
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        metadata: Option<Value>,
     },
     /// The response has ended.
     Finished {

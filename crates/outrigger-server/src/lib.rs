@@ -8,10 +8,13 @@ mod dispatch;
 mod error;
 mod experimental;
 mod file;
+mod guard;
 mod hub;
 mod in_process;
 mod listen;
+mod lsp;
 mod mcp;
+mod password;
 mod permission;
 mod project;
 mod provider;
@@ -33,9 +36,11 @@ use axum::extract::DefaultBodyLimit;
 use outrigger_agent::Agent;
 
 pub use dispatch::serve_router;
+pub use guard::{Guard, Login};
 pub use hub::{Hub, MakeBoot};
 pub use in_process::serve_plugins;
 pub use listen::{Listening, USUAL_PORT, listen};
+pub use password::{keep_password, kept_password, password_file};
 pub use pty::brings_ticket;
 
 /// Every route, over this agent.
@@ -43,6 +48,7 @@ pub fn router(agent: Agent) -> Router {
     routes::general()
         .merge(session::routes())
         .merge(mcp::routes())
+        .merge(lsp::routes())
         .merge(provider::routes())
         .merge(session_edit::routes())
         .merge(permission::routes())

@@ -6,7 +6,7 @@ use axum::extract::{Path, Query, State};
 use axum::http::StatusCode;
 use axum::routing::{get, post};
 use axum::{Extension, Json, Router};
-use outrigger_agent::{Agent, NewSession};
+use outrigger_agent::{Agent, AgentError, NewSession};
 use outrigger_protocol::id::{MessageId, SessionId};
 use outrigger_protocol::message::{MessageWithParts, ModelRef};
 use outrigger_protocol::permission::Rule;
@@ -170,9 +170,18 @@ async fn prompt(
     let outcome = if from_plugin.is_some() {
         agent.prompt_impatiently(&id, prompt).await?
     } else {
-        agent.prompt(&id, prompt).await?
+        let (agent, id) = (agent.clone(), id.clone());
+        whole(async move { agent.prompt(&id, prompt).await }).await?
     };
     last_message(&agent, &id, outcome)
+}
+
+/// A turn goes on when the client that began it goes away, as in the reference: others may follow it.
+async fn whole(
+    turn: impl Future<Output = Result<TurnOutcome, AgentError>> + Send + 'static,
+) -> Result<TurnOutcome, AgentError> {
+    let ended = tokio::spawn(turn).await;
+    ended.unwrap_or_else(|lost| Err(AgentError::Lost(lost.to_string())))
 }
 
 fn last_message(agent: &Agent, id: &SessionId, outcome: TurnOutcome) -> Answer<MessageWithParts> {
@@ -237,13 +246,14 @@ async fn command(
         variant: body.variant,
         ..PromptInput::default()
     };
-    let (name, arguments) = (&body.command, &body.arguments);
+    let (name, arguments) = (body.command, body.arguments);
     let outcome = if from_plugin.is_some() {
         agent
-            .command_impatiently(&id, name, arguments, prompt)
+            .command_impatiently(&id, &name, &arguments, prompt)
             .await?
     } else {
-        agent.command(&id, name, arguments, prompt).await?
+        let (agent, id) = (agent.clone(), id.clone());
+        whole(async move { agent.command(&id, &name, &arguments, prompt).await }).await?
     };
     last_message(&agent, &id, outcome)
 }

@@ -2,6 +2,7 @@
 //! these; descriptions in our own words.
 
 mod bash;
+mod changed;
 mod edit;
 mod find;
 mod html;

@@ -284,7 +284,6 @@ impl Turn {
         let (agent, model) = (self.begin.agent.clone(), self.begin.model.clone());
         self.message = Some(self.new_message(at, &agent, &model));
         self.clear_step();
-        self.files.next_step();
         self.publish_message(out);
         if first && self.begin.wants_title {
             out.push(Effect::MakeTitle {
@@ -321,6 +320,7 @@ impl Turn {
         self.writing.clear();
         self.finished = None;
         self.calls_in_step = 0;
+        self.files.next_step();
     }
 
     fn prepare(&mut self, out: &mut Vec<Effect>) {
@@ -522,9 +522,12 @@ impl Turn {
                 self.refuse_call(&tool, out);
             }
             ModelSignal::ToolStart { call_id, tool } => self.tool_written(at, call_id, &tool, out),
-            ModelSignal::ToolEnd { call_id, tool, raw } => {
-                self.tool_called(at, &call_id, &tool, &raw, out)
-            }
+            ModelSignal::ToolEnd {
+                call_id,
+                tool,
+                raw,
+                metadata,
+            } => self.tool_called(at, &call_id, &tool, (&raw, metadata), out),
             ModelSignal::Finished { reason, usage } => {
                 self.open.remove(&effect);
                 self.finished = Some((reason, usage));

@@ -291,6 +291,7 @@ impl Drive {
             call_id: call_id.into(),
             tool: tool.into(),
             raw: raw.into(),
+            metadata: None,
         });
     }
 

@@ -250,6 +250,7 @@ impl World {
                         call_id: id,
                         tool,
                         raw,
+                        metadata: None,
                     }));
                 }
             }

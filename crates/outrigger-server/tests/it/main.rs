@@ -14,16 +14,15 @@ mod doom;
 mod experimental;
 mod file;
 mod harness;
+mod language;
 mod lists;
 mod project;
-#[cfg(test)]
 mod pty;
 mod question;
 mod revert;
 mod session_edit;
 mod shell;
 mod subtask;
-#[cfg(test)]
 mod support;
 mod tui;
 mod turns;

@@ -81,6 +81,15 @@ impl World {
     }
 }
 
+/// A value of `Authorization`.
+pub(crate) fn basic(login: &str) -> String {
+    use base64::Engine as _;
+    format!(
+        "Basic {}",
+        base64::engine::general_purpose::STANDARD.encode(login)
+    )
+}
+
 /// A port that nobody has at the moment.
 pub(crate) fn free_port() -> String {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
@@ -88,6 +97,17 @@ pub(crate) fn free_port() -> String {
 }
 
 impl Server {
+    pub(crate) fn url(&self) -> String {
+        format!("http://{}", self.address)
+    }
+
+    /// Sends a request, and goes away after `meanwhile` without having read an answer.
+    pub(crate) fn leave(&self, method: &str, path: &str, body: &str, meanwhile: impl FnOnce()) {
+        let stream = self.open(method, path, &[], Some(body));
+        meanwhile();
+        drop(stream);
+    }
+
     #[track_caller]
     pub(crate) fn get(&self, path: &str) -> Answer {
         self.send("GET", path, &[], None)

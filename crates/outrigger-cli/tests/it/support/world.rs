@@ -94,6 +94,11 @@ impl Running {
         read(&self.stderr)
     }
 
+    /// The other end of its standard input.
+    pub(crate) fn stdin(&mut self) -> std::process::ChildStdin {
+        self.child.stdin.take().unwrap()
+    }
+
     pub(crate) fn stdout(&self) -> String {
         read(&self.stdout)
     }
@@ -126,6 +131,14 @@ impl Running {
             stdout: read(&self.stdout),
             stderr: read(&self.stderr),
         }
+    }
+}
+
+/// A test that fails leaves no server behind.
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
     }
 }
 

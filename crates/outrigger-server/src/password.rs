@@ -1,0 +1,104 @@
+//! The password that is made when the user gives none: random, kept in a file that only the user can read.
+
+use std::fs::{self, OpenOptions};
+use std::io::{self, Write as _};
+use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
+use std::path::{Path, PathBuf};
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+
+/// Where the password is kept.
+#[must_use]
+pub fn password_file(data: &Path) -> PathBuf {
+    data.join("server-password")
+}
+
+/// The kept password, if there is one that others could not have read.
+///
+/// # Errors
+/// A file that is there and cannot be read.
+pub fn kept_password(data: &Path) -> io::Result<Option<String>> {
+    let path = password_file(data);
+    let meta = match fs::symlink_metadata(&path) {
+        Ok(meta) => meta,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(error),
+    };
+    if !meta.is_file() || meta.permissions().mode() & 0o077 != 0 {
+        return Ok(None);
+    }
+    let text = fs::read_to_string(&path)?;
+    Ok(Some(text.trim().to_owned()).filter(|text| text.len() >= 16))
+}
+
+/// The kept password; a new one where there is none, or where it may be known.
+///
+/// # Errors
+/// A folder that cannot be written to; a system without randomness.
+pub fn keep_password(data: &Path) -> io::Result<String> {
+    if let Some(password) = kept_password(data)? {
+        return Ok(password);
+    }
+    fs::create_dir_all(data)?;
+    let mut bytes = [0_u8; 24];
+    getrandom::fill(&mut bytes).map_err(io::Error::other)?;
+    let password = URL_SAFE_NO_PAD.encode(bytes);
+    let path = password_file(data);
+    // Written beside and put in place whole: two servers that start at once end with one password.
+    let fresh = data.join(format!("server-password.{}", std::process::id()));
+    let _ = fs::remove_file(&fresh);
+    let mut file = OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .mode(0o600)
+        .open(&fresh)?;
+    writeln!(file, "{password}")?;
+    file.sync_all()?;
+    let placed = match fs::hard_link(&fresh, &path) {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => match kept_password(data)? {
+            Some(password) => {
+                fs::remove_file(&fresh)?;
+                return Ok(password);
+            }
+            None => fs::rename(&fresh, &path),
+        },
+        linked => linked.and_then(|()| fs::remove_file(&fresh)),
+    };
+    placed?;
+    Ok(password)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_is_made_once_and_again_when_others_could_read_it() {
+        let dir = tempfile::tempdir().unwrap();
+        let data = dir.path().join("data");
+        assert_eq!(kept_password(&data).unwrap(), None);
+        let first = keep_password(&data).unwrap();
+        assert!(first.len() >= 32, "{first}");
+        let path = password_file(&data);
+        assert_eq!(
+            fs::metadata(&path).unwrap().permissions().mode() & 0o777,
+            0o600
+        );
+        assert_eq!(keep_password(&data).unwrap(), first);
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).unwrap();
+        let second = keep_password(&data).unwrap();
+        assert_ne!(second, first);
+        assert_eq!(
+            fs::metadata(&path).unwrap().permissions().mode() & 0o777,
+            0o600
+        );
+        fs::write(&path, "short").unwrap();
+        assert_ne!(keep_password(&data).unwrap(), "short");
+        // A link is not followed.
+        fs::remove_file(&path).unwrap();
+        std::os::unix::fs::symlink("/dev/zero", &path).unwrap();
+        assert!(keep_password(&data).unwrap().len() >= 32);
+        assert_eq!(fs::read_dir(&data).unwrap().count(), 1);
+    }
+}
