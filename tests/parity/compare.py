@@ -111,12 +111,24 @@ def shapes(gold, ours):
     return (had / wanted if wanted else 1.0), missing
 
 
+COMPACT_MARKS = ("RECORDER-COMPACT-CONTEXT",)
+
+
 # --- model -----------------------------------------------------------------------------------------------------------
 
 def content_text(content):
     if isinstance(content, str):
         return content
     return "".join(part.get("text", "") for part in content)
+
+
+def neutral(text):
+    """The programs' own words around a compaction count as the same; gold.py takes the reference's out in the same way."""
+    if text.startswith("Go on with what is still to be done"):
+        return "<continue>"
+    if text.startswith("<conversation>"):
+        return " ".join(["<compaction prompt>", *(mark for mark in COMPACT_MARKS if mark in text)])
+    return text.replace("The conversation so far:", "<history>")
 
 
 def model_view(requests):
@@ -139,7 +151,7 @@ def model_view(requests):
             "sysmark": "RECORDER-SYSTEM-LINE" in json.dumps(messages[:2]),
             "rules": "PROJECT-RULE" in whole,
             "agentmark": [mark for mark in ("HELPER-AGENT", "REVIEWER-AGENT") if mark in whole],
-            "lastuser": content_text(user[-1]["content"])[-160:] if user else "",
+            "lastuser": neutral(content_text(user[-1]["content"]))[-160:] if user else "",
             "readdesc": any(tool["function"].get("description") == "RECORDER-READ-DESCRIPTION" for tool in tools),
         })
     return views

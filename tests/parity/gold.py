@@ -5,6 +5,10 @@ from pathlib import Path
 # Texts that scenarios put into a system prompt: they stay, so that compare.py still sees them.
 MARKERS = ("RECORDER-SYSTEM-LINE", "PROJECT-RULE", "HELPER-AGENT", "REVIEWER-AGENT", "RECORDER-COMPACT-CONTEXT")
 KEPT_DESCRIPTION = "RECORDER-READ-DESCRIPTION"
+# How the reference's own texts of a compaction begin.
+CONTINUE = "Continue if you have next steps"
+PROMPT = "Here is the conversation so far:"
+HISTORY = "The following is the conversation history:"
 # Headers of the HTTP client: they differ from run to run and are not compared.
 TRANSPORT_HEADERS = ("connection", "accept", "host", "accept-encoding", "content-length")
 
@@ -13,6 +17,8 @@ def redact_request(row):
     """The reference's system prompt and tool descriptions are not ours to ship."""
     row["headers"] = {name: value for name, value in row["headers"].items() if name not in TRANSPORT_HEADERS}
     for message in row["body"].get("messages", []):
+        if message["role"] == "user":
+            message["content"] = redact_compaction(message["content"])
         if message["role"] == "system":
             text = json.dumps(message["content"])
             message["content"] = " ".join(["<system prompt>", *(m for m in MARKERS if m in text)])
@@ -22,6 +28,17 @@ def redact_request(row):
             function["description"] = "<text removed>"
         function["parameters"] = without_descriptions(function.get("parameters"))
     return row
+
+
+def redact_compaction(content):
+    """The reference's words around a compaction; what plugins put there stays."""
+    if isinstance(content, list):
+        return [{**part, "text": redact_compaction(part["text"])} if "text" in part else part for part in content]
+    if content.startswith(CONTINUE):
+        return "<continue>"
+    if content.startswith(PROMPT):
+        return " ".join(["<compaction prompt>", *(m for m in MARKERS if m in content)])
+    return content.replace(HISTORY, "<history>")
 
 
 def without_descriptions(schema, inside_properties=False):

@@ -1,12 +1,15 @@
 // The scripted model: an OpenAI-compatible chat.completions server on loopback.
 // usage: node mock.mjs PORT SCRIPT LOG   (port 0: any free one; the line "mock on PORT" says it listens)
-// SCRIPT is {"title"?: TURN, "turns": [TURN..]}, TURN is {text?, reasoning?, tools?: [{name, args, id?}]} or {status, error}.
-// A request without tools is the title request; the others get one turn each, the last turn over and over.
+// SCRIPT is {"title"?: TURN, "summary"?: TURN, "turns": [TURN..]}, TURN is {text?, reasoning?, tools?: [{name, args, id?}], usage?: [IN, OUT]}
+// or {status, error}. A request without tools is the title request, or one for a summary of the conversation; the others get
+// one turn each, the last turn over and over.
 import fs from 'node:fs'
 import http from 'node:http'
 
 const [port, scriptFile, log] = process.argv.slice(2)
 let asked = 0
+// How the two programs ask for a summary, with their own prompt and with a plugin's.
+const SUMMARY = ['<conversation>', 'The conversation so far:', 'The following is the conversation history:']
 
 function chunks(turn, model) {
   const id = 'chatcmpl-' + asked
@@ -21,7 +24,8 @@ function chunks(turn, model) {
     delta({ tool_calls: [{ index, function: { arguments: JSON.stringify(tool.args) } }] })
   }
   delta({}, turn.tools?.length ? 'tool_calls' : 'stop')
-  frame({ choices: [], usage: { prompt_tokens: 100, completion_tokens: 10, total_tokens: 110 } })
+  const [sent, got] = turn.usage ?? [100, 10]
+  frame({ choices: [], usage: { prompt_tokens: sent, completion_tokens: got, total_tokens: sent + got } })
   frames.push('data: [DONE]\n\n')
   return frames
 }
@@ -29,13 +33,15 @@ function chunks(turn, model) {
 function answer(request, response, text) {
   const body = text ? JSON.parse(text) : {}
   const script = JSON.parse(fs.readFileSync(scriptFile, 'utf8'))
-  const isTitle = !(body.tools && body.tools.length)
+  const noTools = !(body.tools && body.tools.length)
+  const isSummary = noTools && SUMMARY.some((words) => text.includes(words))
+  const isTitle = noTools && !isSummary
   if (log) fs.appendFileSync(log, JSON.stringify({ url: request.url, headers: request.headers, body, isTitle }) + '\n')
   if (!request.url.includes('chat/completions')) {
     response.writeHead(404)
     return response.end('{}')
   }
-  const turn = isTitle ? (script.title ?? { text: 'A title' }) : script.turns[Math.min(asked++, script.turns.length - 1)]
+  const turn = isTitle ? (script.title ?? { text: 'A title' }) : isSummary ? (script.summary ?? { text: 'A summary' }) : script.turns[Math.min(asked++, script.turns.length - 1)]
   if (turn.status) {
     response.writeHead(turn.status, { 'content-type': 'application/json' })
     return response.end(JSON.stringify({ error: { message: turn.error } }))

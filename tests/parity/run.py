@@ -39,6 +39,22 @@ readline.createInterface({ input: process.stdin }).on('line', (l) => {
 })
 """
 
+NOTES_SERVER = r"""
+import readline from 'node:readline'
+const send = (id, result) => process.stdout.write(JSON.stringify({ jsonrpc: '2.0', id, result }) + '\n')
+readline.createInterface({ input: process.stdin }).on('line', (l) => {
+  const { id, method, params } = JSON.parse(l)
+  if (method === 'initialize') send(id, { protocolVersion: params.protocolVersion, capabilities: { tools: {}, resources: {}, prompts: {} }, serverInfo: { name: 'notes', version: '1' }, instructions: 'MCP-INSTRUCTIONS' })
+  else if (method === 'tools/list') send(id, { tools: [] })
+  else if (method === 'resources/list') send(id, { resources: [{ name: 'b', uri: 'note://b' }, { name: 'a', uri: 'note://a', mimeType: 'text/plain' }] })
+  else if (method === 'resources/templates/list') send(id, { resourceTemplates: [{ name: 'any', uriTemplate: 'note://{id}' }] })
+  else if (method === 'resources/read') send(id, { contents: [{ uri: params.uri, mimeType: 'text/plain', text: 'NOTE-TEXT' }] })
+  else if (method === 'prompts/list') send(id, { prompts: [{ name: 'greet', description: 'greets', arguments: [{ name: 'who' }] }] })
+  else if (method === 'prompts/get') send(id, { messages: [{ role: 'user', content: { type: 'text', text: 'Greet ' + params.arguments.who } }] })
+  else if (id !== undefined) send(id, {})
+})
+"""
+
 
 def fill(value, names):
     """Replaces {NAME} in every string of a JSON value."""
@@ -143,7 +159,8 @@ def make_project(scenario, names, url):
     for name, content in scenario["files"].items():
         path = project / name
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(MCP_SERVER if content == "MCP" else fill(content, names))
+        servers = {"MCP": MCP_SERVER, "MCP-NOTES": NOTES_SERVER}
+        path.write_text(servers[content] if content in servers else fill(content, names))
     config = configuration(url, ["file://" + names["REC"]])
     config.update(fill(scenario["config"], names))
     (project / "opencode.json").write_text(json.dumps(config, indent=1))

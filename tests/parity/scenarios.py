@@ -16,7 +16,7 @@ def call(tool, /, **args):
 def scenario(name, prompt, turns, *, mode="", files=None, config=None, args=None, follow=None, env=None):
     """Adds a scenario.
 
-    mode: switches of recorder.ts, comma separated; files: written before the run (the text "MCP" means the
+    mode: switches of recorder.ts, comma separated; files: written before the run (the texts "MCP" and "MCP-NOTES" mean the
     echo server of run.py); config: merged over opencode.json; args: placed before the prompt; follow: arguments of a
     second run in the same project; env: added to the environment.
     """
@@ -68,6 +68,30 @@ scenario("client", "client", [{"tools": [call("rec_client")]}, DONE], mode="tool
 scenario("task", "delegate", [{"tools": [call("task", description="sub job", prompt="SUBTASK: say sub", subagent_type="general")]}, {"text": "sub says done"}, DONE])
 scenario("mcp", "call mcp", [{"tools": [call("echo_say", text="pong")]}, DONE], files={"mcp.mjs": "MCP"},
          config={"mcp": {"echo": {"type": "local", "command": ["node", P + "/mcp.mjs"], "enabled": True}}})
+scenario("mcpresource", "read the note", [
+    {"tools": [call("list_mcp_resources")]}, {"tools": [call("list_mcp_resource_templates", server="notes")]},
+    {"tools": [call("read_mcp_resource", server="notes", uri="note://a")]}, {"tools": [call("read_mcp_resource", server="none", uri="note://a")]}, DONE],
+    files={"mcp.mjs": "MCP-NOTES"}, config={"mcp": {"notes": {"type": "local", "command": ["node", P + "/mcp.mjs"], "enabled": True}}})
+scenario("mcpprompt", "world", [DONE], args=["--command", "notes:greet"],
+    files={"mcp.mjs": "MCP-NOTES"}, config={"mcp": {"notes": {"type": "local", "command": ["node", P + "/mcp.mjs"], "enabled": True}}})
+
+# Compaction: by itself at the limit, with what its hooks change, on demand in the middle of a turn, after a refusal.
+def filled(turn):
+    """A turn that fills the model's context."""
+    return {**turn, "usage": [97000, 10]}
+
+
+scenario("compactauto", "read hello.txt", [filled(READ), DONE])
+scenario("compactcontext", "read hello.txt", [filled(READ), DONE], mode="compact")
+scenario("compactprompt", "read hello.txt", [filled(READ), DONE], mode="compact,compact-prompt")
+scenario("compactstop", "read hello.txt", [filled(READ), DONE], mode="compact-stop")
+scenario("compactanswered", "say hi", [filled({"text": "one"}), DONE])
+scenario("compacttwice", "read hello.txt", [filled(READ), READ, filled(READ), DONE])
+scenario("compactoff", "read hello.txt", [filled(READ), DONE], config={"compaction": {"auto": False}})
+scenario("compactbefore", "first", [{"text": "one"}, filled({"text": "two"}), {"text": "three"}], config={"compaction": {"tail_turns": 1}}, follow=["-c", "second"])
+scenario("compacttool", "compact", [{"tools": [call("rec_compact", auto=False)]}, DONE], mode="tool,compact-tool")
+scenario("compacttoolauto", "compact", [{"tools": [call("rec_compact", auto=True)]}, DONE], mode="tool,compact-tool")
+scenario("compactoverflow", "first", [{"text": "one"}, {"status": 400, "error": "This model's maximum context length is 100 tokens."}, {"text": "two"}], follow=["-c", "second"])
 
 # What the project's files say.
 scenario("command", "world", [DONE], mode="cfg-agent", args=["--command", "hello"])

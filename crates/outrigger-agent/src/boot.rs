@@ -87,6 +87,8 @@ pub struct Boot {
     pub answering: Answering,
     /// Told how far each plugin is, from whatever thread is at it.
     pub progress: Arc<dyn Fn(Progress) + Send + Sync>,
+    /// Asks whether a program may be fetched from npm (`js.install = "ask"`); `None`: nobody is there to be asked.
+    pub consent: Option<outrigger_plugins::ConsentFn>,
     /// Changes the loaded configuration before anything is made from it (the demo puts its provider in).
     pub adjust: Option<Adjust>,
     /// What several agents of one process have in common; without it the agent opens its own.
@@ -135,6 +137,7 @@ impl Boot {
             install_modules: true,
             answering: Answering::default(),
             progress: Arc::new(|_| {}),
+            consent: None,
             adjust: None,
             shared: None,
             sink: None,
@@ -166,6 +169,21 @@ impl Boot {
         JsRuntime::find(&self.runtimes())
             .map(|r| describe(&r))
             .map_err(|e| e.to_string())
+    }
+
+    /// Reads the user's own configuration files only, in the reference's form.
+    ///
+    /// # Errors
+    /// Those of the configuration.
+    pub fn load_global(&self) -> Result<serde_json::Value, AgentError> {
+        let mut options = outrigger_config::LoadOptions::new(
+            self.directory.clone(),
+            self.directory.clone(),
+            self.folders.home.clone(),
+            self.env.clone(),
+        );
+        options.xdg_config.clone_from(&self.folders.config);
+        Ok(outrigger_config::load_global(&options)?)
     }
 
     /// Reads the configuration only.
@@ -247,7 +265,11 @@ impl Agent {
             }
             config.config = read;
             config.value = value;
-            mcp.configure(&config.config.mcp);
+        }
+        let (servers, mcp_waiting) = crate::mcp::with_claude(&config, &boot.folders);
+        mcp.configure(&servers);
+        for (name, why) in &mcp_waiting {
+            tracing::warn!("[mcp:{name}] is not started: {why}");
         }
         let models = Models::new(model_options(&boot, &config));
         let artifacts = boot.folders.data.join("tool-output");
@@ -265,7 +287,15 @@ impl Agent {
         };
         outrigger_tools::builtin::register_all(&runtime, &options)
             .map_err(|e| AgentError::Tools(e.to_string()))?;
+        let snapshots = crate::snapshot::Snapshots::new(
+            &place,
+            &project.id,
+            &boot.folders.data,
+            &spawner,
+            config.value.get("snapshot") != Some(&json!(false)),
+        );
         let inner = Inner {
+            snapshots,
             agents: all_agents(&config, &artifacts, &skills),
             commands: all_commands(&config),
             place,
@@ -281,10 +311,12 @@ impl Agent {
             answering: boot.answering,
             questions: Questions::default(),
             user_questions: crate::question::UserQuestions::default(),
+            ptys: crate::pty::Ptys::default(),
             approvals: Mutex::default(),
             told_instructions: Mutex::default(),
             sessions: Sessions::default(),
             running: Mutex::default(),
+            steering: Mutex::default(),
             closing: AtomicBool::new(false),
             hurry: AtomicBool::new(false),
             with_plugins: Mutex::default(),
@@ -293,6 +325,7 @@ impl Agent {
             telling: tokio::sync::Mutex::new(()),
             plugins,
             mcp,
+            mcp_waiting,
             config,
         };
         let inner = Arc::new(inner);
@@ -312,7 +345,8 @@ fn plugin_options(
     bridge: &Arc<Bridge>,
 ) -> outrigger_plugins::LoadOptions {
     outrigger_plugins::LoadOptions {
-        plugins: config.plugins.clone(),
+        plugins: [config.tool_files.as_slice(), config.plugins.as_slice()].concat(),
+        skipped: config.skipped.clone(),
         settings: PluginSettings::from(&config.settings),
         directory: place.directory.clone(),
         worktree: if place.git {
@@ -328,6 +362,7 @@ fn plugin_options(
         cache: boot.folders.cache.clone(),
         user_config: Some(boot.folders.config.join("opencode")),
         install_modules: boot.install_modules && config.settings.js.install != Install::Never,
+        consent: boot.consent.clone(),
         handler: Arc::clone(bridge) as Arc<dyn outrigger_js::HostHandler>,
         progress: Arc::clone(&boot.progress),
         now,
@@ -373,14 +408,20 @@ fn all_commands(config: &Loaded) -> BTreeMap<String, CommandInfo> {
             agent: None,
             model: None,
         });
-    let configured = config.config.command.iter().map(|entry| CommandInfo {
+    let info = |entry: &outrigger_config::CommandEntry| CommandInfo {
         name: entry.name.clone(),
         description: entry.description.clone(),
         template: entry.template.clone(),
         agent: entry.agent.clone(),
         model: entry.model.clone(),
-    });
+    };
+    let (of_claude, problems) = config.claude_commands();
+    for problem in problems {
+        tracing::warn!("[config] {problem}");
+    }
+    let configured = config.config.command.iter().map(info);
     bundled
+        .chain(of_claude.iter().map(info))
         .chain(configured)
         .map(|command| (command.name.clone(), command))
         .collect()

@@ -1,8 +1,9 @@
 //! Files that a session changed, for its summary and its diff.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 
-use outrigger_protocol::message::{MessageWithParts, PartKind, ToolState};
+use outrigger_protocol::message::{MessageInfo, MessageWithParts, PartKind, ToolState};
 use outrigger_protocol::session::SessionSummary;
 use serde_json::{Value, json};
 use similar::{ChangeTag, TextDiff};
@@ -16,6 +17,9 @@ struct FileChange {
     deletions: u64,
     patch: String,
     created: bool,
+    deleted: bool,
+    /// Known by the files' trees only.
+    adopted: bool,
 }
 
 /// Changes by file.
@@ -26,7 +30,7 @@ pub(crate) struct Changes {
 
 impl Changes {
     /// What the stored history says.
-    pub(crate) fn of(history: &[MessageWithParts]) -> Self {
+    pub(crate) fn of(history: &[MessageWithParts], worktree: &Path) -> Self {
         let mut changes = Self::default();
         for part in history.iter().flat_map(|message| &message.parts) {
             if let PartKind::Tool(call) = &part.kind
@@ -35,7 +39,38 @@ impl Changes {
                 changes.add(metadata);
             }
         }
+        for message in history {
+            if let MessageInfo::User(user) = &message.info
+                && let Some(summary) = &user.summary
+                && let Some(diffs) = summary.get("diffs").and_then(Value::as_array)
+            {
+                changes.adopt(diffs, worktree);
+            }
+        }
         changes
+    }
+
+    /// Adds what the files themselves say, for files that no tool reported: those that a shell command wrote.
+    pub(crate) fn adopt(&mut self, diffs: &[Value], worktree: &Path) {
+        for diff in diffs {
+            let text = |key: &str| diff.get(key).and_then(Value::as_str).unwrap_or_default();
+            let number = |key: &str| diff.get(key).and_then(Value::as_u64).unwrap_or(0);
+            let file = worktree.join(text("file")).display().to_string();
+            let reported = self.files.get(&file).is_some_and(|change| !change.adopted);
+            if reported {
+                continue;
+            }
+            let change = FileChange {
+                additions: number("additions"),
+                deletions: number("deletions"),
+                patch: text("patch").to_owned(),
+                created: text("status") == "added",
+                deleted: text("status") == "deleted",
+                adopted: true,
+                ..FileChange::default()
+            };
+            self.files.insert(file, change);
+        }
     }
 
     /// Adds what a tool reported under `filediff`; other tools report nothing.
@@ -48,6 +83,7 @@ impl Changes {
         let Some(file) = text("file") else { return };
         let first = !self.files.contains_key(&file);
         let change = self.files.entry(file.clone()).or_default();
+        change.adopted = false;
         if first {
             change.before = text("before");
             change.created = metadata.get("exists").and_then(Value::as_bool) == Some(false);
@@ -76,7 +112,7 @@ impl Changes {
         let entry = |(file, change): (&String, &FileChange)| {
             json!({
                 "file": file, "patch": change.patch, "additions": change.additions, "deletions": change.deletions,
-                "status": if change.created { "added" } else { "modified" },
+                "status": if change.created { "added" } else if change.deleted { "deleted" } else { "modified" },
             })
         };
         self.files.iter().map(entry).collect()

@@ -1,12 +1,14 @@
 //! A model request while it is made: what the hooks are shown of it, and what they leave.
 
 use outrigger_kernel::turn::Turn;
+use outrigger_kernel::turn::compact::Compaction;
 use outrigger_protocol::id::SessionId;
 use outrigger_protocol::message::{MessageInfo, MessageWithParts};
 use outrigger_protocol::model::{ChatMessage, ModelParams, ModelRequest, ToolOffer};
 use outrigger_protocol::turn::HookPayload;
 use serde_json::{Value, json};
 
+use crate::compact::history::Active;
 use crate::error::AgentError;
 use crate::inner::Inner;
 use crate::{offer, request};
@@ -27,6 +29,8 @@ pub(crate) struct Draft {
     pub(crate) offers: Vec<ToolOffer>,
     /// Messages that stand in front of the history (the title request has one).
     pub(crate) opening: Vec<ChatMessage>,
+    /// What a request for a summary is made from.
+    pub(crate) planned: Option<crate::compact::Planned>,
     history: Vec<MessageWithParts>,
     system: Vec<String>,
     params: ModelParams,
@@ -64,6 +68,18 @@ impl Draft {
             _ => return Some(output),
         }
         None
+    }
+
+    /// The request for a summary: one message, which holds the history as text.
+    pub(crate) fn into_compaction(mut self, compaction: &Compaction) -> ModelRequest {
+        let previous = self.planned.take().and_then(|planned| planned.previous);
+        let history = std::mem::take(&mut self.history);
+        self.opening = vec![crate::compact::question(
+            compaction,
+            &history,
+            previous.as_deref(),
+        )];
+        self.into_request()
     }
 
     /// The request.
@@ -107,6 +123,7 @@ pub(crate) fn payload(
             let current = state.message().map(|m| m.id.clone());
             let mut history = inner.store.messages(session_id)?;
             history.retain(|m| Some(m.info.id()) != current.as_ref());
+            let history = Active::of(history).into_messages();
             HookPayload {
                 input: json!({}),
                 output: json!({ "messages": history }),
@@ -115,7 +132,10 @@ pub(crate) fn payload(
         "llm.before_system" => {
             let resolved = inner.models.resolve(&begin.model)?;
             let skills = !outrigger_kernel::permission::is_disabled("skill", &[&agent.permission]);
-            let mut extra: Vec<&str> = state.user().system.as_deref().into_iter().collect();
+            let own = inner.store.session(session_id)?.and_then(|s| s.permission);
+            let mcp = inner.mcp_instructions(&[&agent.permission, &own.unwrap_or_default()]);
+            let mut extra: Vec<&str> = mcp.as_deref().into_iter().collect();
+            extra.extend(state.user().system.as_deref());
             if is_last_step(state) {
                 extra.push(LAST_STEP);
             }

@@ -13,7 +13,7 @@ use outrigger_kernel::{digest, turn};
 use outrigger_protocol::event::Event;
 use outrigger_protocol::id::{MessageId, SessionId, TurnId};
 use outrigger_protocol::log::{LogRecord, TurnStep};
-use outrigger_protocol::message::{NamedError, PartKind, ToolPart, ToolState};
+use outrigger_protocol::message::{ModelRef, NamedError, PartKind, ToolPart, ToolState};
 use outrigger_protocol::model::ToolOffer;
 use outrigger_protocol::session::SessionStatus;
 use outrigger_protocol::tool::{ToolCall, ToolOutcome};
@@ -22,7 +22,7 @@ use outrigger_protocol::turn::{
 };
 use outrigger_tools::{CancelFlag, ToolContext};
 use serde_json::{Value, json};
-use tokio::sync::{mpsc, watch};
+use tokio::sync::{mpsc, oneshot, watch};
 
 use crate::bus::numbered;
 use crate::changes::Changes;
@@ -51,6 +51,17 @@ pub(crate) enum Msg {
         effect: EffectId,
         offers: Vec<ToolOffer>,
         known: Vec<KnownTool>,
+    },
+    /// What a compaction works with.
+    Planned {
+        effect: EffectId,
+        planned: Box<crate::compact::Planned>,
+    },
+    /// A compaction is asked for; answered with whether this turn makes it.
+    Compact {
+        auto: bool,
+        model: ModelRef,
+        accepted: oneshot::Sender<bool>,
     },
     /// What a tool's output looks like so far, told and not stored.
     Preview { effect: EffectId, metadata: Value },
@@ -122,6 +133,8 @@ impl Driver {
 
     /// Runs from this input to the end of the turn.
     pub(crate) async fn run(mut self, first: Input) -> Result<TurnOutcome, AgentError> {
+        let _steered =
+            crate::compact::ask::Steered::new(&self.inner, &self.session_id, &self.sender);
         let result = self.follow(first).await;
         if let Err(error) = &result {
             self.give_up(error);
@@ -204,6 +217,25 @@ impl Driver {
                 })
                 .await
             }
+            Msg::Planned { effect, planned } => {
+                let plan = Box::new(planned.plan.clone());
+                self.draft.planned = Some(*planned);
+                self.take(Input::CompactionPlanned { effect, plan }).await
+            }
+            Msg::Compact {
+                auto,
+                model,
+                accepted,
+            } => {
+                self.take(Input::Compact {
+                    auto,
+                    model: Some(model),
+                })
+                .await?;
+                let accepts = self.state.as_ref().is_some_and(Turn::has_asked_compaction);
+                let _ = accepted.send(accepts);
+                Ok(())
+            }
             Msg::Preview { effect, metadata } => {
                 self.tell_preview(effect, metadata);
                 Ok(())
@@ -278,6 +310,12 @@ impl Driver {
         {
             self.changes.add(&output.metadata);
         }
+        if let Input::FilesTracked {
+            diffs: Some(diffs), ..
+        } = &input
+        {
+            self.changes.adopt(diffs, &self.inner.place.worktree);
+        }
         let call = self.call_of(&input);
         let effects = turn::step(&mut self.state, at, input.clone());
         let speaking = self.state.as_ref().is_some_and(Turn::is_speaking);
@@ -340,8 +378,19 @@ impl Driver {
                 payload,
             } => self.begin_hooks(effect, &point, payload),
             Effect::PrepareTools { effect, .. } => self.begin_tools(effect),
+            Effect::PrepareCompaction {
+                effect,
+                message_id,
+                overflow,
+            } => self.begin_compaction(effect, message_id, overflow),
             Effect::CallModel { effect, .. } => self.begin_model(effect),
             Effect::RunTool { effect, call } => self.begin_tool(effect, call),
+            Effect::TrackFiles {
+                effect,
+                since,
+                first,
+            } => self.begin_files(effect, since, first),
+            Effect::AskLoop { effect, call } => self.begin_loop_question(effect, &call),
             Effect::MakeTitle { message_id } => self.begin_title(message_id),
             Effect::Abort => {
                 let _ = self.abort.0.send(true);
@@ -412,7 +461,16 @@ impl Driver {
     /// The payload of a point whose contents the agent holds.
     fn payload(&self, point: &str) -> Result<HookPayload, AgentError> {
         match &self.state {
-            Some(state) => crate::draft::payload(&self.inner, &self.session_id, state, point),
+            Some(state) => match state.compaction() {
+                Some(compaction) => self.inner.compaction_payload(
+                    &self.session_id,
+                    state,
+                    compaction,
+                    self.draft.planned.as_ref(),
+                    point,
+                ),
+                None => crate::draft::payload(&self.inner, &self.session_id, state, point),
+            },
             None => Ok(HookPayload::default()),
         }
     }
@@ -453,12 +511,44 @@ impl Driver {
         });
     }
 
+    // ---- compaction ----
+
+    fn begin_compaction(&mut self, effect: EffectId, message_id: MessageId, overflow: bool) {
+        let (inner, session) = (Arc::clone(&self.inner), self.session_id.clone());
+        let refused = move |error| Msg::Input(Input::CompactionRefused { effect, error });
+        let lost = refused(NamedError::new(
+            "UnknownError",
+            "the compaction ended in a panic; this is a defect of Outrigger",
+        ));
+        spawn_effect(self.sender.clone(), lost, async move {
+            match inner.plan_compaction(&session, &message_id, overflow) {
+                Ok(planned) => Msg::Planned {
+                    effect,
+                    planned: Box::new(planned),
+                },
+                Err(error) => refused(error.to_named()),
+            }
+        });
+    }
+
     // ---- the model ----
 
     fn begin_model(&mut self, effect: EffectId) {
         let Some(state) = &self.state else { return };
-        let model = state.begin().model.clone();
-        let request = std::mem::take(&mut self.draft).into_request();
+        let draft = std::mem::take(&mut self.draft);
+        let begin = state.begin();
+        let (agent, model, request) = match state.compaction() {
+            Some(compaction) => (
+                outrigger_kernel::turn::compact::AGENT,
+                compaction.model().unwrap_or(&begin.model).clone(),
+                draft.into_compaction(compaction),
+            ),
+            None => (
+                begin.agent.as_str(),
+                begin.model.clone(),
+                draft.into_request(),
+            ),
+        };
         let task = ModelTask {
             inner: Arc::clone(&self.inner),
             sender: self.sender.clone(),
@@ -466,7 +556,7 @@ impl Driver {
             session_id: self.session_id.clone(),
             turn: self.turn_id.clone(),
             about: json!({
-                "sessionID": self.session_id, "agent": state.begin().agent, "model": model, "step": state.current_step(),
+                "sessionID": self.session_id, "agent": agent, "model": model, "step": state.current_step(),
                 "messageID": state.message().map(|m| &m.id),
             }),
             cancel: self.abort.1.clone(),
@@ -541,6 +631,39 @@ impl Driver {
             record.turn = Some(turn);
             inner.note(vec![LogRecord::Tool(Box::new(record))]);
             Msg::Input(Input::ToolDone { effect, outcome })
+        });
+    }
+
+    // ---- the project's files ----
+
+    /// Not cancelled with the turn: what a tool did until then is what someone may want back.
+    fn begin_files(&self, effect: EffectId, since: Option<String>, first: Option<String>) {
+        let inner = Arc::clone(&self.inner);
+        let lost = Input::FilesTracked {
+            effect,
+            tree: None,
+            changed: Vec::new(),
+            diffs: None,
+        };
+        spawn_effect(self.sender.clone(), Msg::Input(lost), async move {
+            Msg::Input(inner.track_files(effect, since, first).await)
+        });
+    }
+
+    fn begin_loop_question(&self, effect: EffectId, call: &ToolCall) {
+        let Some(state) = &self.state else { return };
+        let inner = Arc::clone(&self.inner);
+        let agent = inner.agents.get(&state.begin().agent).cloned();
+        let (call, cancel) = (call.clone(), self.abort.1.clone());
+        let answered =
+            move |refusal: Option<String>| Msg::Input(Input::LoopAnswered { effect, refusal });
+        let lost = answered(Some("It could not be asked about.".into()));
+        spawn_effect(self.sender.clone(), lost, async move {
+            let rules = agent.unwrap_or_default().permission;
+            tokio::select! {
+                answer = inner.ask_about_loop(&call, &rules) => answered(answer.err()),
+                () = cancel.cancelled() => answered(Some("The turn was cancelled.".into())),
+            }
         });
     }
 

@@ -17,6 +17,9 @@ pub enum AgentError {
     /// The model cannot be used.
     #[error(transparent)]
     Model(#[from] outrigger_models::ModelError),
+    /// An MCP server.
+    #[error(transparent)]
+    Mcp(#[from] outrigger_mcp::McpError),
     /// The credentials cannot be used.
     #[error(transparent)]
     Credential(#[from] outrigger_models::CredentialError),
@@ -56,11 +59,28 @@ pub enum AgentError {
     /// A part that was sent does not belong where it was sent.
     #[error("the part in the request is not the one that its address names: {0}")]
     Part(String),
+    /// Files are not what the session left, so putting them back would destroy someone's work.
+    #[error(
+        "nothing was taken back: {} changed since by someone else: {}",
+        if files.len() == 1 { "a file was" } else { "files were" }, files.join(", ")
+    )]
+    Conflict {
+        /// Which, relative to the project's root.
+        files: Vec<String>,
+    },
+    /// A tree of the project's files cannot be made or put back.
+    #[error(transparent)]
+    Snapshot(#[from] crate::snapshot::SnapshotError),
     /// A plugin's prompt waited for the turn that it is part of.
     #[error(
         "session `{0}` is at work, and a prompt that waits for its answer would wait for itself"
     )]
     WaitsForItself(String),
+    /// A compaction was asked for and there is nothing that it could summarise.
+    #[error(
+        "session `{0}` has nothing to compact: there is no message since its beginning or its last summary"
+    )]
+    NothingToCompact(String),
     /// The task of a turn ended without an outcome.
     #[error("the turn was lost: {0}")]
     Lost(String),
@@ -108,15 +128,19 @@ impl AgentError {
             Self::Store(e) => e.code(),
             Self::Sandbox(e) => e.code(),
             Self::Model(e) => e.code(),
+            Self::Mcp(e) => e.code(),
             Self::Credential(e) => e.code(),
             Self::NoSession(_) => "agent.no_session",
             Self::NoAgent { .. } => "agent.no_agent",
             Self::NoCommand { .. } => "agent.no_command",
             Self::Busy(_) => "agent.busy",
             Self::Working(_) => "agent.working",
+            Self::Conflict { .. } => "agent.conflict",
+            Self::Snapshot(_) => "agent.snapshot",
             Self::NoMessage { .. } => "agent.no_message",
             Self::Part(_) => "agent.part",
             Self::WaitsForItself(_) => "agent.waits_for_itself",
+            Self::NothingToCompact(_) => "agent.nothing_to_compact",
             Self::Lost(_) => "agent.lost",
             Self::Attachment { .. } => "agent.attachment",
             Self::Folder { .. } => "agent.folder",
@@ -133,12 +157,18 @@ impl AgentError {
             Self::Store(e) => e.hint(),
             Self::Sandbox(e) => e.hint(),
             Self::Model(e) => e.hint(),
+            Self::Mcp(e) => e.hint(),
             Self::Credential(e) => e.hint(),
             Self::NoSession(_) => {
                 Some("`outrigger session list` shows the sessions of this project".into())
             }
             Self::Busy(_) => Some("wait for it, or start a new session without -c and -s".into()),
+            Self::Conflict { .. } => Some(
+                "put these files in safety or undo what was done to them, or send `force: true`"
+                    .into(),
+            ),
             Self::WaitsForItself(_) => Some("send it with prompt_async, or with noReply".into()),
+            Self::NothingToCompact(_) => Some("send a prompt first".into()),
             _ => None,
         }
     }
@@ -148,6 +178,10 @@ impl AgentError {
     pub fn to_named(&self) -> NamedError {
         match self {
             Self::Model(e) => e.to_named(),
+            Self::Conflict { files } => NamedError {
+                name: "RevertConflictError".into(),
+                data: serde_json::json!({ "message": self.to_string(), "code": self.code(), "files": files }),
+            },
             other => NamedError {
                 name: "UnknownError".into(),
                 data: serde_json::json!({ "message": other.to_string(), "code": other.code() }),

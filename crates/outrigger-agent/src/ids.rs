@@ -63,6 +63,10 @@ pub(crate) fn part() -> PartId {
 pub fn name() -> String {
     crate::session::slug(seed())
 }
+/// A new terminal identifier: they sort by their age, as all others do.
+pub(crate) fn pty() -> String {
+    event().0.replacen("evt_", "pty_", 1)
+}
 /// A seed for a turn's own identifiers.
 pub(crate) fn seed() -> u64 {
     make(|ids, _| ids.seed())

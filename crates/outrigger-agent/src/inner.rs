@@ -39,7 +39,7 @@ pub trait SdkService: Send + Sync {
 }
 
 /// A slash command.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CommandInfo {
     /// Name without the slash.
     pub name: String,
@@ -73,17 +73,24 @@ pub(crate) struct Inner {
     pub(crate) models: Models,
     pub(crate) plugins: Plugins,
     pub(crate) mcp: outrigger_mcp::McpServers,
+    /// Servers of `.mcp.json` that are not started, and what to do about each.
+    pub(crate) mcp_waiting: BTreeMap<String, String>,
     pub(crate) runtime: ToolRuntime,
     pub(crate) artifacts: PathBuf,
+    pub(crate) snapshots: crate::snapshot::Snapshots,
     pub(crate) answering: Answering,
     pub(crate) questions: Questions,
     pub(crate) user_questions: crate::question::UserQuestions,
+    /// Terminals of clients.
+    pub(crate) ptys: crate::pty::Ptys,
     pub(crate) approvals: Mutex<Vec<Rule>>,
     /// Instruction files of subfolders that a session has read already.
     pub(crate) told_instructions: Mutex<HashSet<(SessionId, PathBuf)>>,
     pub(crate) sessions: Sessions,
     /// Turns under way, with what cancels them.
     pub(crate) running: Mutex<HashMap<SessionId, watch::Sender<bool>>>,
+    /// How to reach the turns under way.
+    pub(crate) steering: Mutex<HashMap<SessionId, crate::compact::ask::Steering>>,
     /// Nothing new begins any more.
     pub(crate) closing: AtomicBool,
     /// A turn was cancelled: whoever did that does not want to wait for titles.
@@ -267,6 +274,7 @@ impl Agent {
 
     /// Ends: work beside the turns gets a moment, plugins are disposed, everything is on disk.
     pub async fn shutdown(&self) {
+        self.inner.ptys.close();
         self.finish_turns(Duration::from_secs(3)).await;
         let patience = if self.inner.hurry.load(Ordering::SeqCst) {
             200

@@ -1,21 +1,34 @@
 //! Tools of MCP servers, bound to the tool runtime as all others are (requirement B5).
 
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use outrigger_config::Loaded;
-use outrigger_mcp::{McpError, McpServers, ServerTool, content, tool_name};
+use outrigger_mcp::{McpServers, ServerTool, content, tool_name};
+use outrigger_protocol::event::{CustomEvent, Event};
 use outrigger_protocol::model::ToolOffer;
 use outrigger_protocol::tool::{ToolOutput, ToolSpec};
 use outrigger_sandbox::Spawner;
 use outrigger_tools::{PermissionAsk, Tool, ToolContext, ToolError};
 use serde_json::{Value, json};
 
-pub use outrigger_mcp::Status as McpStatus;
+mod attach;
+mod claude;
+mod contents;
+mod login;
+mod prompts;
+mod resources;
 
-use crate::boot::Boot;
+pub use claude::AllowedServers;
+pub(crate) use claude::with_claude;
+pub use outrigger_mcp::AuthStart;
+pub use outrigger_mcp::{AuthState, McpError, State as McpState, Status as McpStatus, TokenStore};
+pub use prompts::McpPrompt;
+
+use crate::boot::{Boot, Folders};
 use crate::inner::{Agent, Inner};
 use crate::project::Place;
 
@@ -29,7 +42,16 @@ impl Agent {
     /// The MCP servers and how each is.
     #[must_use]
     pub fn mcp(&self) -> Vec<McpStatus> {
-        self.inner.mcp.status()
+        let mut all = self.inner.mcp.status();
+        for status in &mut all {
+            if let Some(why) = self.inner.mcp_waiting.get(&status.name)
+                && status.state == McpState::Disabled
+            {
+                status.code = Some("mcp.not_allowed");
+                status.hint = Some(why.clone());
+            }
+        }
+        all
     }
 }
 
@@ -45,14 +67,21 @@ pub(crate) fn start(boot: &Boot, config: &Loaded, place: &Place, spawner: &Spawn
         .get("mcp_timeout")
         .and_then(Value::as_u64);
     McpServers::start(
-        &config.config.mcp,
+        &with_claude(config, &boot.folders).0,
         outrigger_mcp::Options {
             spawner: spawner.clone(),
             directory: place.directory.clone(),
             env: outrigger_sandbox::env::allow_list_of(env, &[]),
             call_timeout: timeout.map(Duration::from_millis),
+            tokens: tokens(&boot.folders),
         },
     )
+}
+
+/// What is kept of logins at MCP servers, with the reference's name in our folder.
+#[must_use]
+pub fn tokens(folders: &Folders) -> TokenStore {
+    TokenStore::new(folders.data.join("mcp-auth.json"))
 }
 
 /// Waits for the servers, registers their tools behind those that there are, and follows changes: a server that came up
@@ -61,12 +90,46 @@ pub(crate) async fn bind(inner: &Arc<Inner>) {
     inner.mcp.ready().await;
     let (owner, mut changes) = (Arc::downgrade(inner), inner.mcp.changes());
     register(inner);
+    let mut before = offered(inner);
     tokio::spawn(async move {
         while changes.changed().await.is_ok() {
             let Some(inner) = owner.upgrade() else { return };
             register(&inner);
+            let after = offered(&inner);
+            tell_changes(&inner, &before, &after).await;
+            before = after;
         }
     });
+}
+
+/// The tools of the servers that are connected, and of those that have ended.
+type Offered = BTreeMap<String, (McpState, Vec<String>)>;
+
+fn offered(inner: &Inner) -> Offered {
+    let status = inner.mcp.status().into_iter();
+    status
+        .filter(|status| matches!(status.state, McpState::Connected | McpState::Failed))
+        .map(|status| (status.name, (status.state, status.tools)))
+        .collect()
+}
+
+/// `mcp.tools.changed`, as in the reference: for servers that were connected and have other tools now, or have ended.
+async fn tell_changes(inner: &Inner, before: &Offered, after: &Offered) {
+    let changed = before
+        .iter()
+        .filter(|(_, (state, _))| *state == McpState::Connected)
+        .filter(|(name, was)| after.get(*name).is_some_and(|is| is != *was));
+    for (server, _) in changed {
+        let mut properties = outrigger_protocol::Object::new();
+        properties.insert("server".to_owned(), server.as_str().into());
+        let event = Event::Custom(CustomEvent {
+            kind: "mcp.tools.changed".to_owned(),
+            properties,
+        });
+        if let Err(error) = inner.commit(Vec::new(), vec![event]).await {
+            tracing::warn!("[mcp] {error}");
+        }
+    }
 }
 
 /// Ends the servers.
@@ -76,7 +139,7 @@ pub(crate) async fn shutdown(inner: &Inner) {
 
 /// Whether a tool is one of an MCP server.
 pub(crate) fn is_mcp(spec: &ToolSpec) -> bool {
-    spec.source.starts_with(SOURCE)
+    spec.source.starts_with(SOURCE) || spec.source == resources::RESOURCES
 }
 
 /// What the model is told: no hook is asked about these tools, as in the reference.
@@ -88,9 +151,11 @@ pub(crate) fn offer(spec: &ToolSpec) -> ToolOffer {
     }
 }
 
-fn register(inner: &Inner) {
+fn register(inner: &Arc<Inner>) {
+    resources::register(inner);
     let tools: Vec<McpTool> = inner.mcp.tools().into_iter().map(McpTool::new).collect();
-    for old in inner.runtime.specs().iter().filter(|spec| is_mcp(spec)) {
+    let of_servers = |spec: &&ToolSpec| spec.source.starts_with(SOURCE);
+    for old in inner.runtime.specs().iter().filter(of_servers) {
         if !tools
             .iter()
             .any(|tool| tool.spec.name == old.name && tool.spec.source == old.source)

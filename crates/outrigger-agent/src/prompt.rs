@@ -16,6 +16,7 @@ use serde_json::{Value, json};
 use crate::agents::AgentInfo;
 use crate::ask::Asker;
 use crate::command;
+use crate::compact::ask::Compact;
 use crate::error::AgentError;
 use crate::ids;
 use crate::inner::Agent;
@@ -221,23 +222,32 @@ impl Agent {
         mut prompt: PromptInput,
         plugin_waits: bool,
     ) -> Result<TurnOutcome, AgentError> {
-        let info = self
-            .inner
-            .commands
-            .get(name)
-            .ok_or_else(|| AgentError::NoCommand {
-                name: name.to_owned(),
-                known: self.inner.commands.keys().cloned().collect(),
-            })?;
+        if self.is_compact(name) {
+            let model = prompt.model;
+            return self
+                .compact(session_id, Compact { model, auto: false })
+                .await;
+        }
+        // What the text of a server says is never run.
+        // What the text of a server says is never run, nor are the files read that it names.
+        let own = self.inner.commands.contains_key(name);
+        let (info, places) = match self.inner.commands.get(name) {
+            Some(info) => (info.clone(), command::shell_places(&info.template)),
+            None => {
+                let info = self.mcp_command(name).await?;
+                let info = info.ok_or_else(|| self.no_command(name))?;
+                (info, Vec::new())
+            }
+        };
         // The places are the template's: what a person or a plugin writes behind the name is never run, and what a command
         // prints is not read for arguments.
         let agent = self.choose_agent(info.agent.as_deref().or(prompt.agent.as_deref()))?;
         let mut template = info.template.clone();
-        let places = command::shell_places(&info.template);
         for (i, (place, _)) in places.iter().enumerate().rev() {
             template.replace_range(place.clone(), &stand_in(i));
         }
         let mut filled = command::expand(&template, &arguments.replace(STAND_IN, ""));
+        let named = filled.clone();
         for (i, (_, line)) in places.iter().enumerate() {
             filled = filled.replace(
                 &stand_in(i),
@@ -255,6 +265,10 @@ impl Agent {
             .and_then(ModelRef::parse)
             .or(prompt.model);
         let mut parts = vec![text(&filled)];
+        if own {
+            // Before what a shell command printed is put in: that names nothing.
+            parts.extend(self.mentioned(session_id, &agent, &named).await);
+        }
         parts.append(&mut prompt.parts);
         prompt.parts = parts;
         let call = CommandCall {
@@ -390,7 +404,11 @@ impl Agent {
             wants_title: session.parent_id.is_none() && is_placeholder(&session.title),
             max_steps: agent.steps.or(settings).unwrap_or(MOST_STEPS),
             used_calls,
+            snapshots: self.inner.snapshots.is_on(),
+            asks_loops: true,
             prices: [cost.input, cost.output, cost.cache.read, cost.cache.write],
+            compact: None,
+            auto_compact: self.inner.auto_compact(&resolved.model, history),
         })
     }
 

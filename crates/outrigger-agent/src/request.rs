@@ -5,7 +5,7 @@ use outrigger_protocol::model::{ChatMessage, Content};
 use serde_json::Value;
 
 /// What the model reads in place of a tool's answer that was taken out to save room.
-const CLEARED: &str = "[Old tool result content cleared]";
+pub(crate) const CLEARED: &str = "[Old tool result content cleared]";
 
 /// The messages of a request, without the system's. A message with nothing to say is left out, since providers refuse
 /// empty ones.
@@ -72,8 +72,7 @@ fn assistant(parts: &[Part], out: &mut Vec<ChatMessage>) {
             PartKind::Tool(call) => {
                 let (answer, is_error) = match &call.state {
                     ToolState::Completed { time, output, .. } => {
-                        let _ = time;
-                        let cleared = call.extra.get("compacted").is_some();
+                        let cleared = time.compacted.is_some();
                         (
                             if cleared {
                                 CLEARED.to_owned()

@@ -16,6 +16,7 @@ use outrigger_protocol::turn::{CommandCall, Input, TurnOutcome};
 use tokio::sync::watch;
 
 use crate::changes::Changes;
+use crate::compact::ask::Compact;
 use crate::drive::{Driver, is_raised};
 use crate::error::AgentError;
 use crate::ids::now;
@@ -33,8 +34,9 @@ pub(crate) struct Owner {
 }
 
 /// What a turn starts from.
-enum Start {
+pub(crate) enum Start {
     Prompt(Box<PromptInput>, Option<CommandCall>),
+    Compact(Compact),
     Resume(TurnId),
 }
 
@@ -71,8 +73,9 @@ impl Agent {
     pub async fn prompt(
         &self,
         session_id: &SessionId,
-        prompt: PromptInput,
+        mut prompt: PromptInput,
     ) -> Result<TurnOutcome, AgentError> {
+        self.read_attached(&mut prompt).await;
         self.start(session_id, Start::Prompt(Box::new(prompt), None), false)
             .await
     }
@@ -85,8 +88,9 @@ impl Agent {
     pub async fn prompt_impatiently(
         &self,
         session_id: &SessionId,
-        prompt: PromptInput,
+        mut prompt: PromptInput,
     ) -> Result<TurnOutcome, AgentError> {
+        self.read_attached(&mut prompt).await;
         self.start(session_id, Start::Prompt(Box::new(prompt), None), true)
             .await
     }
@@ -94,10 +98,11 @@ impl Agent {
     pub(crate) async fn prompt_command(
         &self,
         id: &SessionId,
-        prompt: PromptInput,
+        mut prompt: PromptInput,
         call: CommandCall,
         plugin_waits: bool,
     ) -> Result<TurnOutcome, AgentError> {
+        self.read_attached(&mut prompt).await;
         self.start(
             id,
             Start::Prompt(Box::new(prompt), Some(call)),
@@ -115,7 +120,7 @@ impl Agent {
         self.start(id, Start::Resume(turn.clone()), false).await
     }
 
-    async fn start(
+    pub(crate) async fn start(
         &self,
         id: &SessionId,
         start: Start,
@@ -168,12 +173,15 @@ impl Agent {
                 id: id.clone(),
             }
         });
-        if alone && matches!(start, Start::Prompt(..)) {
+        if alone && !matches!(start, Start::Resume(_)) {
             // What a dead process left open here, and nobody went on with, is over now.
             self.close_open(id, "another prompt came instead").await?;
             self.close_children(id).await?;
         }
         let outcome = self.drive(id, start, cancelled).await?;
+        if alone {
+            self.inner.prune(id).await?;
+        }
         self.inner.store.flush(true).await?;
         Ok(outcome)
     }
@@ -184,9 +192,13 @@ impl Agent {
         start: Start,
         cancelled: watch::Receiver<bool>,
     ) -> Result<TurnOutcome, AgentError> {
-        let session = self.session(id)?;
+        let mut session = self.session(id)?;
+        if matches!(start, Start::Prompt(..)) && session.revert.is_some() {
+            self.clean_up_revert(&session).await?;
+            session = self.session(id)?;
+        }
         let history = self.inner.store.messages(id)?;
-        let changes = Changes::of(&history);
+        let changes = Changes::of(&history, &self.inner.place.worktree);
         let driver = |turn: TurnId| {
             Driver::new(
                 Arc::clone(&self.inner),
@@ -199,6 +211,12 @@ impl Agent {
         match start {
             Start::Prompt(prompt, command) => {
                 let begin = self.begin(&session, &history, *prompt, command)?;
+                driver(begin.turn.clone())
+                    .run(Input::Begin(Box::new(begin)))
+                    .await
+            }
+            Start::Compact(compact) => {
+                let begin = self.begin_compaction(&session, &history, compact)?;
                 driver(begin.turn.clone())
                     .run(Input::Begin(Box::new(begin)))
                     .await
@@ -224,7 +242,7 @@ impl Agent {
     }
 
     /// Ends when the session's turn has waited for plugins for a while, without a break.
-    async fn waits_for_plugins(&self, id: &SessionId) {
+    pub(crate) async fn waits_for_plugins(&self, id: &SessionId) {
         const LOOK: Duration = Duration::from_millis(100);
         let mut waited = Duration::ZERO;
         while waited < PATIENCE {
@@ -429,6 +447,7 @@ fn close_part(kind: &mut PartKind, at: u64) -> bool {
                 time: PartTime {
                     start,
                     end: Some(at),
+                    ..PartTime::default()
                 },
             };
         }

@@ -148,7 +148,10 @@ impl Demo {
     fn plugins(&self, plugins: &[PluginStatus]) -> String {
         let Err(why) = &self.program else {
             let inside = format!("file://{}/", self.ground.project().display());
-            return crate::plugin::table(plugins).replace(&inside, "");
+            let folder = format!(" {}/", self.ground.project().display());
+            return crate::plugin::table(plugins)
+                .replace(&inside, "")
+                .replace(&folder, " ");
         };
         let line = |plugin: &PluginStatus| format!("not loaded   {}  ({why})\n", plugin.id);
         plugins.iter().map(line).collect()

@@ -1,6 +1,6 @@
 //! `outrigger doctor`: what is here, what is missing, and what to do about it.
 
-use outrigger_agent::{Agent, Place};
+use outrigger_agent::{Agent, McpState, Place};
 use outrigger_store::Store;
 
 use crate::args::Global;
@@ -89,6 +89,7 @@ pub(crate) async fn doctor(global: &Global) -> Result<u8, Failure> {
     }
     let agent = Agent::boot(boot).await?;
     plugins(&mut lines, &agent);
+    mcp_servers(&mut lines, &agent);
     models(&mut lines, &agent);
     agent.shutdown().await;
     Ok(if lines.bad { exit::FAILED } else { 0 })
@@ -128,6 +129,25 @@ fn plugins(lines: &mut Lines, agent: &Agent) {
                 "plugin",
                 format!("{what}, {:.0} ms to load", plugin.load_ms),
             ),
+        }
+    }
+}
+
+/// A server that does not come up costs its tools only, so it is no reason to fail.
+fn mcp_servers(lines: &mut Lines, agent: &Agent) {
+    for status in agent.mcp() {
+        let what = format!("{} {}", status.name, crate::mcp::word(status.state));
+        match (&status.error, status.state) {
+            (Some(error), _) => {
+                lines.note("mcp", format!("{what}: {error}"));
+                if let Some(hint) = &status.hint {
+                    lines.note("mcp", hint);
+                }
+            }
+            (None, McpState::Connected) => {
+                lines.good("mcp", format!("{what}, {} tools", status.tools.len()));
+            }
+            (None, _) => lines.note("mcp", what),
         }
     }
 }

@@ -12,6 +12,7 @@ mod follow;
 mod input;
 mod inquiry;
 mod interrupt;
+mod mcp;
 mod models;
 mod paint;
 mod plugin;
@@ -96,6 +97,7 @@ async fn dispatch(cli: Cli) -> Result<u8, Failure> {
         Command::Auth(command) => auth::auth(&global, command).await,
         Command::Models(args) => models::models(&global, args).await,
         Command::Plugin(command) => plugin::plugin(&global, command).await,
+        Command::Mcp(command) => mcp::mcp(&global, command).await,
         Command::Config(command) => config::config(&global, command),
         Command::Doctor => doctor::doctor(&global).await,
         Command::Completions { shell } => {

@@ -112,8 +112,18 @@ pub(crate) fn table(plugins: &[PluginStatus]) -> String {
             text.push_str(&format!("  {:.0} ms", plugin.load_ms));
         }
         text.push('\n');
-        if plugin.spec != plugin.id {
-            text.push_str(&format!("             from   {}\n", plugin.spec));
+        text.push_str(&format!(
+            "             from   {} in {}\n",
+            plugin.spec,
+            plugin.declared_in.display()
+        ));
+        // A file that is named is its own entry.
+        let named = plugin
+            .spec
+            .strip_prefix("file://")
+            .map(std::path::Path::new);
+        if let Some(entry) = plugin.entry.as_deref().filter(|e| named != Some(e)) {
+            text.push_str(&format!("             entry  {}\n", entry.display()));
         }
         for (name, values) in [("hooks", &plugin.hooks), ("tools", &plugin.tools)] {
             if !values.is_empty() {

@@ -43,6 +43,12 @@ pub(crate) fn boot(global: &Global, line: &Line) -> Result<Boot, Failure> {
     let mut boot = Boot::new(directory(global)?, environment());
     boot.pure = global.pure;
     let line = line.clone();
+    if question::person_is_there() {
+        let asking = line.clone();
+        boot.consent = Some(Arc::new(move |what| {
+            Box::pin(question::may_fetch(asking.clone(), what.to_owned()))
+        }));
+    }
     boot.progress = Arc::new(move |progress| line.plugin(progress));
     Ok(boot)
 }
@@ -131,7 +137,7 @@ pub(crate) async fn with_agent(
         );
     }
     let chosen = chosen_agent(agent, args.agent.as_deref());
-    check(agent, args, chosen.as_deref(), model.as_ref())?;
+    check(agent, args, chosen.as_deref(), model.as_ref()).await?;
     let (session, known) = session(agent, args, &message).await?;
     let prompt = PromptInput {
         agent: chosen,
@@ -150,25 +156,19 @@ pub(crate) async fn with_agent(
 
 /// Command, agent and model are there. Asked before a session is made for them, so that a mistyped name leaves nothing
 /// behind; the agent checks again, and has the last word.
-fn check(
+async fn check(
     agent: &Agent,
     args: &RunArgs,
     chosen: Option<&str>,
     model: Option<&ModelRef>,
 ) -> Result<(), AgentError> {
     let command = match &args.command {
-        Some(name) => Some(
-            agent
-                .commands()
-                .get(name)
-                .ok_or_else(|| AgentError::NoCommand {
-                    name: name.clone(),
-                    known: agent.commands().keys().cloned().collect(),
-                })?,
-        ),
+        Some(name) if agent.is_compact(name) => None,
+        Some(name) => Some(agent.find_command(name).await?),
         None => None,
     };
     let name = command
+        .as_ref()
         .and_then(|c| c.agent.clone())
         .or(chosen.map(str::to_owned))
         .or_else(|| agent.default_agent());
@@ -187,6 +187,7 @@ fn check(
             })
     });
     let of_command = command
+        .as_ref()
         .and_then(|c| c.model.as_deref())
         .and_then(ModelRef::parse);
     let asked = of_command

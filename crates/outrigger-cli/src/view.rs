@@ -1,6 +1,6 @@
 //! What `run` prints: the answer on standard output, everything else on standard error.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use outrigger_kernel::merge::{Conversation, Merger, merger};
 use outrigger_protocol::event::{BusEvent, Event};
@@ -43,6 +43,10 @@ pub(crate) struct View {
     /// The last message with something in it: a text or a call.
     answer: Option<MessageId>,
     print: Print,
+    /// The compaction under way was not asked for: its summary is no answer.
+    own_compaction: bool,
+    /// Summaries that nobody asked for. One that nothing follows is the answer after all.
+    summaries: HashMap<MessageId, String>,
     /// The cursor stands behind a question.
     mid_line: bool,
 }
@@ -67,6 +71,8 @@ impl View {
                 To::Out => out(text),
                 To::Err => err(text),
             }),
+            own_compaction: false,
+            summaries: HashMap::new(),
             mid_line: false,
         }
     }
@@ -121,6 +127,13 @@ impl View {
     pub(crate) fn finish(&mut self, outcome: &TurnOutcome) {
         let left = self.merger.as_mut().map(Merger::finish).unwrap_or_default();
         self.say(&left);
+        if let TurnOutcome::Done {
+            message_id: Some(id),
+        } = outcome
+            && let Some(summary) = self.summaries.remove(id)
+        {
+            self.out(&format!("{summary}\n"));
+        }
         match outcome {
             TurnOutcome::Failed { error } if !self.failed => self.error(error),
             TurnOutcome::Done {
@@ -187,6 +200,17 @@ impl View {
             Event::MessageUpdated { .. } | Event::PartUpdated { .. } if self.quiet => {}
             Event::MessageUpdated { info, .. } => {
                 if let MessageInfo::Assistant(message) = info.as_ref()
+                    && message.summary == Some(true)
+                    && self.own_compaction
+                {
+                    if !self.summaries.contains_key(&message.id) {
+                        self.summaries.insert(message.id.clone(), String::new());
+                        let told = self
+                            .paint
+                            .dim("~ the conversation is long: making a summary of it\n");
+                        self.err(&told);
+                    }
+                } else if let MessageInfo::Assistant(message) = info.as_ref()
                     && !std::mem::replace(&mut self.begun, true)
                 {
                     let title = self
@@ -222,6 +246,15 @@ impl View {
 
     fn part(&mut self, part: &Part) {
         match &part.kind {
+            PartKind::Compaction(body) => {
+                self.own_compaction = body.get("auto") == Some(&Value::Bool(true));
+            }
+            PartKind::Text(text) if self.summaries.contains_key(&part.message_id) => {
+                self.summaries
+                    .insert(part.message_id.clone(), text.text.trim().to_owned());
+            }
+            // What a compaction goes on with is no answer either.
+            PartKind::Text(text) if text.synthetic == Some(true) => {}
             PartKind::Text(text) if text.time.as_ref().is_some_and(|t| t.end.is_some()) => {
                 let text = text.text.trim();
                 if !text.is_empty() {

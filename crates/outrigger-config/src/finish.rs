@@ -38,12 +38,14 @@ impl Loader<'_> {
         let settings = settings::load(self.options)?;
         self.files.extend(settings.files);
         self.problems.extend(settings.problems);
-        let plugins = self.external_plugins();
+        let (plugins, tool_files, skipped) = self.sorted_out();
         Ok(Loaded {
             config: OpenCodeConfig::from_value(self.merged.value.clone(), &self.options.home)?,
             value: self.merged.value,
             origins: self.merged.origins,
             plugins,
+            tool_files,
+            skipped,
             config_dirs,
             settings: settings.settings,
             settings_origins: settings.origins,
@@ -193,24 +195,5 @@ impl Loader<'_> {
                     .absorb(layer, &|_| Origin::Env { name: name.into() });
             }
         }
-    }
-
-    fn external_plugins(&mut self) -> Vec<PluginSpec> {
-        if self.options.pure || layers::switch(self.options, "OPENCODE_PURE") {
-            return Vec::new();
-        }
-        let (dropped, kept): (Vec<_>, Vec<_>) =
-            self.plugins.drain(..).partition(PluginSpec::is_deprecated);
-        for plugin in dropped {
-            self.problems.push(ConfigProblem {
-                file: plugin.declared_in.display().to_string(),
-                pointer: Some("/plugin".into()),
-                message: format!(
-                    "`{}` is part of OpenCode by now and is not loaded",
-                    plugin.spec
-                ),
-            });
-        }
-        kept
     }
 }

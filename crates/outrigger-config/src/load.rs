@@ -5,14 +5,15 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
+use crate::claude::{self, ClaudeServer};
 use crate::jsonc::Document;
 use crate::merge::{Layered, leaves};
 use crate::origin::{Positions, position_of};
-use crate::plugin_list::{self, PluginScope, PluginSource, PluginSpec};
+use crate::plugin_list::{self, PluginScope, PluginSource, PluginSpec, SkipReason, SkippedPlugin};
 use crate::skills::SkillSearch;
 use crate::{
-    ConfigError, ConfigProblem, OpenCodeConfig, Origin, Settings, check, entries, jsonc, layers,
-    normalize, paths, substitute,
+    CommandEntry, ConfigError, ConfigProblem, OpenCodeConfig, Origin, Settings, check, entries,
+    jsonc, layers, normalize, paths, substitute,
 };
 
 /// Where to look. All paths are absolute.
@@ -76,6 +77,10 @@ pub struct Loaded {
     pub origins: BTreeMap<String, Origin>,
     /// External plugins in loading order, once each; empty with `--pure`.
     pub plugins: Vec<PluginSpec>,
+    /// Tool files of the config folders, lowest precedence first (B5); empty with `--pure`.
+    pub tool_files: Vec<PluginSpec>,
+    /// Entries that are written down and not loaded, with why.
+    pub skipped: Vec<SkippedPlugin>,
     /// Config folders, lowest precedence first; the global one is there even when it does not exist.
     pub config_dirs: Vec<PathBuf>,
     /// `outrigger.toml` and its environment variables.
@@ -99,6 +104,9 @@ pub fn load(options: &LoadOptions) -> Result<Loaded, ConfigError> {
         options,
         merged: Layered::new(),
         plugins: Vec::new(),
+        tool_files: Vec::new(),
+        lost: Vec::new(),
+        replaced: Vec::new(),
         files: Vec::new(),
         problems: Vec::new(),
     };
@@ -129,6 +137,31 @@ pub fn load(options: &LoadOptions) -> Result<Loaded, ConfigError> {
     loader.finish(config_dirs)
 }
 
+/// What the user's own files say, merged, in the reference's form.
+///
+/// # Errors
+/// As [`load`].
+pub fn load_global(options: &LoadOptions) -> Result<Value, ConfigError> {
+    let mut loader = Loader {
+        options,
+        merged: Layered::new(),
+        plugins: Vec::new(),
+        tool_files: Vec::new(),
+        lost: Vec::new(),
+        replaced: Vec::new(),
+        files: Vec::new(),
+        problems: Vec::new(),
+    };
+    let dir = layers::global_dir(options);
+    let mut merged = Value::Object(serde_json::Map::new());
+    for name in layers::GLOBAL_FILES {
+        if let Some(document) = loader.read(&dir.join(name))? {
+            crate::merge(&mut merged, document.value);
+        }
+    }
+    Ok(merged)
+}
+
 /// What was read so far. What the reference does with it at the end is in `finish`.
 pub(crate) struct Loader<'a> {
     /// What to read.
@@ -137,6 +170,12 @@ pub(crate) struct Loader<'a> {
     pub(crate) merged: Layered,
     /// Plugins so far, once each.
     pub(crate) plugins: Vec<PluginSpec>,
+    /// Tool files so far.
+    pub(crate) tool_files: Vec<PluginSpec>,
+    /// Entries for a plugin of which a later entry counts.
+    pub(crate) lost: Vec<PluginSpec>,
+    /// Entries of a global file whose list a later global file replaces.
+    pub(crate) replaced: Vec<PluginSpec>,
     /// Files that were read.
     pub(crate) files: Vec<PathBuf>,
     /// What is worth telling.
@@ -156,7 +195,7 @@ impl Loader<'_> {
                 continue;
             };
             if let Some(list) = self.take_plugins(&mut document.value, &path, &dir) {
-                plugins = list;
+                self.replaced.extend(std::mem::replace(&mut plugins, list));
             }
             let positions = std::mem::take(&mut document.positions);
             global.replace(document.value, &|pointer| {
@@ -199,18 +238,24 @@ impl Loader<'_> {
             });
             self.files.push(entry.path);
         }
-        let scope = self.scope(dir);
-        let found = plugin_list::discover(dir)
-            .into_iter()
-            .map(|spec| PluginSpec {
-                spec,
-                options: None,
-                declared_in: dir.into(),
-                source: PluginSource::Auto,
-                scope,
-            });
-        self.add_plugins(found.collect());
+        let plugins = self.discovered(dir, ["plugin", "plugins"], PluginSource::Auto);
+        self.add_plugins(plugins);
+        let tools = self.discovered(dir, ["tool", "tools"], PluginSource::Tool);
+        self.tool_files.extend(tools);
         Ok(())
+    }
+
+    fn discovered(&self, dir: &Path, names: [&str; 2], source: PluginSource) -> Vec<PluginSpec> {
+        let scope = self.scope(dir);
+        let file = |spec| PluginSpec {
+            spec,
+            options: None,
+            declared_in: dir.into(),
+            source,
+            scope,
+        };
+        let found = plugin_list::discover(dir, names);
+        found.into_iter().map(file).collect()
     }
 
     fn content_variable(&mut self) -> Result<(), ConfigError> {
@@ -302,7 +347,37 @@ impl Loader<'_> {
 
     fn add_plugins(&mut self, plugins: Vec<PluginSpec>) {
         self.plugins.extend(plugins);
-        plugin_list::deduplicate(&mut self.plugins);
+        self.lost
+            .extend(plugin_list::deduplicate(&mut self.plugins));
+    }
+
+    /// What is to be loaded (plugins, tool files) and what is not, with why.
+    pub(crate) fn sorted_out(&mut self) -> (Vec<PluginSpec>, Vec<PluginSpec>, Vec<SkippedPlugin>) {
+        let mut plugins = std::mem::take(&mut self.plugins);
+        let mut tools = std::mem::take(&mut self.tool_files);
+        let replaced = self.replaced.drain(..).map(|plugin| SkippedPlugin {
+            plugin,
+            reason: SkipReason::Replaced,
+        });
+        let mut skipped: Vec<SkippedPlugin> = replaced.collect();
+        for plugin in self.lost.drain(..) {
+            let key = plugin.key();
+            if let Some(winner) = plugins.iter().find(|other| other.key() == key) {
+                let reason = SkipReason::Overridden {
+                    spec: winner.spec.clone(),
+                    declared_in: winner.declared_in.clone(),
+                };
+                skipped.push(SkippedPlugin { plugin, reason });
+            }
+        }
+        if self.options.pure || layers::switch(self.options, "OPENCODE_PURE") {
+            let all = tools.drain(..).chain(plugins.drain(..));
+            skipped.extend(all.map(|plugin| SkippedPlugin {
+                plugin,
+                reason: SkipReason::Pure,
+            }));
+        }
+        (plugins, tools, skipped)
     }
 
     fn scope(&self, declared_in: &Path) -> PluginScope {
@@ -323,6 +398,37 @@ impl Loaded {
     /// [`OpenCodeConfig::from_value_leniently`]: what a plugin wrote wrongly is left out and told.
     pub fn reread(&self, value: Value) -> (OpenCodeConfig, Vec<ConfigProblem>) {
         OpenCodeConfig::from_value_leniently(value, &self.options.home)
+    }
+
+    /// The servers of the project's `.mcp.json` files, unless `claude.mcp` is off. They are no part of
+    /// [`OpenCodeConfig::mcp`]: a person has to allow each first.
+    #[must_use]
+    pub fn claude_servers(&self) -> (Vec<ClaudeServer>, Vec<ConfigProblem>) {
+        let mut problems = Vec::new();
+        let off = layers::switch(&self.options, "OPENCODE_DISABLE_CLAUDE_CODE");
+        let servers = match self.settings.claude.mcp && !off {
+            true => claude::servers(&self.options, &mut problems),
+            false => Vec::new(),
+        };
+        (servers, problems)
+    }
+
+    /// The commands of `.claude/commands`, unless `claude.commands` is off. Those of OpenCode's own places go before.
+    #[must_use]
+    pub fn claude_commands(&self) -> (Vec<CommandEntry>, Vec<ConfigProblem>) {
+        let mut problems = Vec::new();
+        let off = layers::switch(&self.options, "OPENCODE_DISABLE_CLAUDE_CODE");
+        let commands = match self.settings.claude.commands && !off {
+            true => claude::commands(&self.options, &mut problems),
+            false => Vec::new(),
+        };
+        (commands, problems)
+    }
+
+    /// The environment that the configuration was read with, for entries that are read later.
+    #[must_use]
+    pub fn env(&self) -> &BTreeMap<String, String> {
+        &self.options.env
     }
 
     /// Where to look for skills. `config` is the view in force, perhaps changed by hooks, whose `skills.paths` count.

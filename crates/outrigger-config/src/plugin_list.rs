@@ -7,9 +7,6 @@ use serde_json::{Value, json};
 
 use crate::paths;
 
-/// Plugins that the reference has taken in itself and no longer loads, whatever their version.
-const DEPRECATED: &[&str] = &["opencode-openai-codex-auth", "opencode-copilot-auth"];
-
 /// A plugin to load.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PluginSpec {
@@ -34,6 +31,33 @@ pub enum PluginSource {
     Config,
     /// A file in the `plugin` or `plugins` folder of a config folder.
     Auto,
+    /// A file in the `tool` or `tools` folder of a config folder: tools and nothing else (B5).
+    Tool,
+}
+
+/// An entry that is not loaded although it is written down, with why (issue 3: no skip is silent).
+#[derive(Clone, Debug, PartialEq)]
+pub struct SkippedPlugin {
+    /// The entry.
+    pub plugin: PluginSpec,
+    /// Why.
+    pub reason: SkipReason,
+}
+
+/// Why an entry is not loaded.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum SkipReason {
+    /// `--pure` or `OPENCODE_PURE`.
+    Pure,
+    /// Another entry for the same plugin counts: the last one, whatever its version.
+    Overridden {
+        /// That entry.
+        spec: String,
+        /// Where it stands.
+        declared_in: PathBuf,
+    },
+    /// A later file of the global folder has a list of its own, which replaces that of this one.
+    Replaced,
 }
 
 /// Whose plugin it is, as the reference's `plugin_origins` says it.
@@ -54,11 +78,6 @@ impl PluginSpec {
         } else {
             package_name(&self.spec)
         }
-    }
-
-    /// Whether the reference leaves it out silently.
-    pub(crate) fn is_deprecated(&self) -> bool {
-        DEPRECATED.iter().any(|name| self.spec.contains(name))
     }
 
     /// As it stands in the merged document's `plugin`.
@@ -82,12 +101,20 @@ impl PluginSpec {
     }
 }
 
-/// Keeps the last of several entries for the same plugin, in its place.
-pub(crate) fn deduplicate(list: &mut Vec<PluginSpec>) {
+/// Keeps the last of several entries for the same plugin, in its place. Answers the others, in their order.
+pub(crate) fn deduplicate(list: &mut Vec<PluginSpec>) -> Vec<PluginSpec> {
     let mut seen = std::collections::BTreeSet::new();
+    let mut lost = Vec::new();
+    for plugin in std::mem::take(list).into_iter().rev() {
+        if seen.insert(plugin.key()) {
+            list.push(plugin);
+        } else {
+            lost.push(plugin);
+        }
+    }
     list.reverse();
-    list.retain(|plugin| seen.insert(plugin.key()));
-    list.reverse();
+    lost.reverse();
+    lost
 }
 
 /// The name of the package that an npm spec asks for, without version; the spec itself when it names none (a git or
@@ -135,10 +162,10 @@ pub(crate) fn resolve(spec: &str, folder: &Path, home: &Path) -> String {
     }
 }
 
-/// The files that a config folder contributes: `{plugin,plugins}/*.{ts,js}`, as URLs.
-pub(crate) fn discover(folder: &Path) -> Vec<String> {
+/// The files that a config folder contributes: `{plugin,plugins}/*.{ts,js}` or `{tool,tools}/*.{ts,js}`, as URLs.
+pub(crate) fn discover(folder: &Path, names: [&str; 2]) -> Vec<String> {
     let mut out = Vec::new();
-    for name in ["plugin", "plugins"] {
+    for name in names {
         let wanted = |path: &Path| paths::has_extension(path, &["ts", "js"]);
         out.extend(
             paths::files_below(&folder.join(name), false, &wanted)

@@ -54,6 +54,28 @@ export function servers(module, entry) {
   return { found, problems };
 }
 
+function isTool(value) {
+  return isRecord(value) && "args" in value && "description" in value && "execute" in value;
+}
+
+// The tools of a tool file as one hooks object: the default export under the file's name, others under `FILE_EXPORT`.
+async function toolFile(module, entry, init, problems) {
+  const tools = {};
+  for (const [name, value] of Object.entries(module)) {
+    if (isTool(value)) tools[name === "default" ? entry.tools : `${entry.tools}_${name}`] = value;
+    else problems.push({ stage: "note", message: `export \`${name}\` is no tool (it lacks \`description\`, \`args\` or \`execute\`)` });
+  }
+  const described = await describeTools(tools, entry, init.modules, problems);
+  if (described.length > 0) {
+    return [{ hooks: { tool: tools }, report: { export: "tool", hooks: [], tools: described, extras: [] } }];
+  }
+  if (problems.every((problem) => problem.stage === "note")) {
+    const message = "the file exports no tool: an object with `description`, `args` and `execute`";
+    problems.splice(0, problems.length, { stage: "export", message });
+  }
+  return [];
+}
+
 function importFailure(error, init) {
   const text = errorText(error);
   const shared = text.match(/Cannot find (?:package|module) '((?:@opencode-ai\/(?:plugin|sdk)|zod)[^']*)'/);
@@ -156,7 +178,9 @@ export async function load(init, inputOf, call) {
       const message = importFailure(error, init);
       problems.push({ stage: "import", message, needs_bun: needsBun(error, message) });
     }
-    else {
+    else if (typeof entry.tools === "string") {
+      instances = await toolFile(module, entry, init, problems);
+    } else {
       const candidates = servers(module, entry);
       problems.push(...candidates.problems.map((message) => ({ stage: "export", message })));
       notify("plugin.stage", { plugin: entry.id, stage: "starting" });

@@ -17,4 +17,5 @@ pub mod digest;
 pub mod hooks;
 pub mod merge;
 pub mod permission;
+pub mod repeats;
 pub mod turn;

@@ -21,6 +21,7 @@ pub fn is_disabled(tool: &str, layers: &[&[Rule]]) -> bool {
     // Several tools ask under a common name (the reference's rule).
     let permission = match tool {
         "edit" | "write" | "patch" | "multiedit" | "apply_patch" => "edit",
+        "list_mcp_resources" | "list_mcp_resource_templates" | "read_mcp_resource" => "read",
         other => other,
     };
     layers

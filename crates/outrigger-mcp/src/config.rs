@@ -6,6 +6,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use crate::error::McpError;
+use crate::oauth::OAuthConfig;
 
 /// How a server is reached.
 #[derive(Clone, PartialEq, Eq)]
@@ -19,12 +20,14 @@ pub enum Transport {
         /// Variables besides the short list that every server gets.
         environment: BTreeMap<String, String>,
     },
-    /// Streamable HTTP.
+    /// Streamable HTTP, else the older transport with a stream of events.
     Remote {
         /// Address.
         url: String,
         /// Sent with every request.
         headers: BTreeMap<String, String>,
+        /// How to log in; `None` where that is switched off.
+        oauth: Option<OAuthConfig>,
     },
 }
 
@@ -51,9 +54,14 @@ impl std::fmt::Debug for ServerConfig {
             } => shown
                 .field("command", command)
                 .field("environment", &environment.keys()),
-            Transport::Remote { url, headers } => {
-                shown.field("url", url).field("headers", &headers.keys())
-            }
+            Transport::Remote {
+                url,
+                headers,
+                oauth,
+            } => shown
+                .field("url", url)
+                .field("headers", &headers.keys())
+                .field("oauth", oauth),
         };
         shown.finish_non_exhaustive()
     }
@@ -103,6 +111,7 @@ impl ServerConfig {
                     .filter(|url| url.starts_with("http://") || url.starts_with("https://"))
                     .ok_or_else(|| wrong("`url` must begin with http:// or https://"))?,
                 headers: texts(entry.get("headers")),
+                oauth: OAuthConfig::read(entry.get("oauth")).map_err(wrong)?,
             },
             Some(_) => return Err(wrong("`type` must be \"local\" or \"remote\"")),
             None => return Ok(None),
@@ -146,6 +155,7 @@ mod tests {
             json!({"type": "local", "command": [""]}),
             json!({"type": "local", "command": ["a", 1]}),
             json!({"type": "remote", "url": "file:///etc"}),
+            json!({"type": "remote", "url": "http://a", "oauth": 1}),
             json!({"type": "stdio"}),
         ];
         for entry in wrong {

@@ -82,6 +82,34 @@ pub enum McpError {
         /// 401 or 403.
         status: u16,
     },
+    /// A remote server wants a login with a client that was registered by hand.
+    #[error(
+        "MCP server {server} wants a client that is registered there; it registers none by itself"
+    )]
+    NeedsClientRegistration {
+        /// Server.
+        server: String,
+    },
+    /// A login did not come to its end.
+    #[error("MCP server {server}: the login failed: {reason}")]
+    Login {
+        /// Server.
+        server: String,
+        /// What happened.
+        reason: String,
+    },
+    /// There is no server of that name.
+    #[error("MCP server not found: {server}")]
+    Unknown {
+        /// The name.
+        server: String,
+    },
+    /// One cannot log in there.
+    #[error("MCP server {server} does not support OAuth")]
+    NoOAuth {
+        /// Server.
+        server: String,
+    },
     /// A remote server could not be reached, or answered with an HTTP error.
     #[error("MCP server {server}: {reason}")]
     Http {
@@ -105,6 +133,10 @@ impl McpError {
             Self::Refused { .. } => "mcp.refused",
             Self::Answer { .. } => "mcp.answer",
             Self::NeedsAuth { .. } => "mcp.needs_auth",
+            Self::NeedsClientRegistration { .. } => "mcp.needs_client_registration",
+            Self::Login { .. } => "mcp.login",
+            Self::Unknown { .. } => "mcp.unknown",
+            Self::NoOAuth { .. } => "mcp.no_oauth",
             Self::Http { .. } => "mcp.http",
         }
     }
@@ -123,7 +155,16 @@ impl McpError {
                 "give it more time with `mcp.{server}.timeout` (milliseconds) in opencode.json"
             )),
             Self::NeedsAuth { server, .. } => Some(format!(
-                "put a token into `mcp.{server}.headers` in opencode.json; OAuth is not supported yet"
+                "log in with `outrigger mcp auth {server}`, or put a token into `mcp.{server}.headers` in opencode.json"
+            )),
+            Self::NeedsClientRegistration { server } => Some(format!(
+                "register a client there and put its id into `mcp.{server}.oauth.clientId` in opencode.json"
+            )),
+            Self::Unknown { .. } => {
+                Some("`outrigger mcp list` shows those that there are".to_owned())
+            }
+            Self::NoOAuth { server } => Some(format!(
+                "it must be a remote server whose `mcp.{server}.oauth` is not false and without an Authorization header"
             )),
             Self::Closed { .. } => Some("OUTRIGGER_LOG=info shows what it prints".to_owned()),
             _ => None,

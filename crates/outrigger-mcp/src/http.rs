@@ -1,30 +1,26 @@
 //! A server behind streamable HTTP: each message of ours is a POST, its answer comes as JSON or as a stream of events.
 //!
-//! Not spoken: the stream that a server may offer for messages of its own accord (GET), resuming of streams, OAuth, and
-//! the older transport with two addresses.
+//! Not spoken: the stream that a server may offer for messages of its own accord (GET), and resuming of streams. The
+//! older transport with two addresses is [`crate::sse_link`].
 
-use std::collections::BTreeMap;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
-use reqwest::{Client, Response, StatusCode};
+use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderValue};
+use reqwest::{Response, StatusCode};
 use serde_json::{Value, json};
 use tokio::time::{Instant, timeout_at};
 
 use crate::error::McpError;
 use crate::pending::Pending;
-use crate::secret::Secrets;
+use crate::remote::Remote;
 use crate::sse::Events;
 use crate::wire::{self, Id, Incoming, MOST_BYTES};
 
-const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// For messages whose answer nobody waits for.
 const SHORT: Duration = Duration::from_secs(5);
 const SESSION: &str = "mcp-session-id";
 const PROTOCOL: &str = "mcp-protocol-version";
-/// Of an error page.
-const MOST_QUOTED: usize = 300;
 
 /// A remote server.
 pub(crate) struct Http {
@@ -34,11 +30,7 @@ pub(crate) struct Http {
 
 // All that a request needs, so that one can be sent from a task of its own.
 struct Target {
-    server: String,
-    client: Client,
-    url: String,
-    headers: HeaderMap,
-    secrets: Secrets,
+    remote: Arc<Remote>,
     state: Mutex<Session>,
 }
 
@@ -56,40 +48,14 @@ enum Body {
 
 impl Http {
     /// Nothing is sent yet.
-    ///
-    /// # Errors
-    /// [`McpError::Config`] for a header that is none, [`McpError::Http`] without a client.
-    pub(crate) fn new(
-        server: &str,
-        url: &str,
-        headers: &BTreeMap<String, String>,
-    ) -> Result<Self, McpError> {
-        let mut sent = HeaderMap::new();
-        for (name, value) in headers {
-            let wrong = || McpError::Config {
-                server: server.to_owned(),
-                reason: format!("`headers.{name}` is no valid header"),
-            };
-            let name = HeaderName::try_from(name).map_err(|_| wrong())?;
-            let mut value = HeaderValue::try_from(value).map_err(|_| wrong())?;
-            value.set_sensitive(true);
-            sent.insert(name, value);
-        }
-        let client = client(url).map_err(|error| McpError::Http {
-            server: server.to_owned(),
-            reason: error.to_string(),
-        })?;
-        Ok(Self {
+    pub(crate) fn new(remote: Remote) -> Self {
+        Self {
             target: Target {
-                server: server.to_owned(),
-                client,
-                url: url.to_owned(),
-                headers: sent,
-                secrets: Secrets::new(headers.values()),
+                remote: Arc::new(remote),
                 state: Mutex::default(),
             },
             pending: Pending::default(),
-        })
+        }
     }
 
     pub(crate) fn pending(&self) -> &Pending {
@@ -119,7 +85,7 @@ impl Http {
             given_up.target = None;
         }
         let late = |_| McpError::Timeout {
-            server: self.target.server.clone(),
+            server: self.target.remote.server.clone(),
             what: method.to_owned(),
             after: wait,
         };
@@ -136,7 +102,7 @@ impl Http {
                 .await
                 .map_err(late)?,
             Ok(Body::Events(response)) => self.events(response, id, method, wait).await,
-            Ok(Body::Nothing) => Err(self.target.answer("it sent nothing")),
+            Ok(Body::Nothing) => Err(self.target.remote.answer("it sent nothing")),
             Err(error) => Err(error),
         };
         if !matches!(result, Err(McpError::Timeout { .. })) {
@@ -159,16 +125,17 @@ impl Http {
     pub(crate) async fn close(&self, grace: Duration) {
         let session = self.target.session().clone();
         self.pending.close(&McpError::Closed {
-            server: self.target.server.clone(),
+            server: self.target.remote.server.clone(),
             cause: "was left".to_owned(),
         });
         if session.id.is_some() {
             let request = self
                 .target
+                .remote
                 .client
-                .delete(&self.target.url)
+                .delete(&self.target.remote.url)
                 .headers(self.target.with(&session));
-            let _ = tokio::time::timeout(grace, request.send()).await;
+            let _ = tokio::time::timeout(grace, self.target.remote.send(request)).await;
         }
     }
 
@@ -180,20 +147,24 @@ impl Http {
 
     async fn json(&self, mut response: Response, id: Id) -> Result<Value, McpError> {
         let mut body = Vec::new();
-        while let Some(chunk) = response.chunk().await.map_err(|e| self.target.failed(&e))? {
+        while let Some(chunk) = response
+            .chunk()
+            .await
+            .map_err(|e| self.target.remote.failed(&e))?
+        {
             body.extend_from_slice(&chunk);
             if body.len() > MOST_BYTES {
-                return Err(self.target.too_long());
+                return Err(self.target.remote.too_long());
             }
         }
         let messages =
-            wire::read(&body).ok_or_else(|| self.target.answer("it is no MCP message"))?;
+            wire::read(&body).ok_or_else(|| self.target.remote.answer("it is no MCP message"))?;
         for message in messages {
             if let Some(result) = self.take(message, id) {
                 return result;
             }
         }
-        Err(self.target.answer("the answer is not in it"))
+        Err(self.target.remote.answer("the answer is not in it"))
     }
 
     async fn events(
@@ -210,23 +181,26 @@ impl Http {
                 timeout_at(deadline, response.chunk())
                     .await
                     .map_err(|_| McpError::Timeout {
-                        server: self.target.server.clone(),
+                        server: self.target.remote.server.clone(),
                         what: method.to_owned(),
                         after: wait,
                     })?;
-            let Some(chunk) = chunk.map_err(|e| self.target.failed(&e))? else {
-                return Err(self.target.answer("the stream ended before the answer"));
+            let Some(chunk) = chunk.map_err(|e| self.target.remote.failed(&e))? else {
+                return Err(self
+                    .target
+                    .remote
+                    .answer("the stream ended before the answer"));
             };
-            for data in events.feed(&chunk) {
+            for event in events.feed(&chunk) {
                 deadline = Instant::now() + wait;
-                for message in wire::read(data.as_bytes()).into_iter().flatten() {
+                for message in wire::read(event.data.as_bytes()).into_iter().flatten() {
                     if let Some(result) = self.take(message, id) {
                         return result;
                     }
                 }
             }
             if events.held() > MOST_BYTES {
-                return Err(self.target.too_long());
+                return Err(self.target.remote.too_long());
             }
         }
     }
@@ -235,7 +209,7 @@ impl Http {
         match message {
             Incoming::Answer { id, result } if id == wanted => {
                 return Some(result.map_err(|refusal| McpError::Refused {
-                    server: self.target.server.clone(),
+                    server: self.target.remote.server.clone(),
                     code: refusal.code,
                     message: refusal.message,
                 }));
@@ -266,30 +240,23 @@ impl Drop for GivenUp<'_> {
 impl Target {
     async fn post(&self, message: String) -> Result<Body, McpError> {
         let session = self.session().clone();
-        let response = self
+        let request = self
+            .remote
             .client
-            .post(&self.url)
+            .post(&self.remote.url)
             .headers(self.with(&session))
             .header(ACCEPT, "application/json, text/event-stream")
             .header(CONTENT_TYPE, "application/json")
-            .body(message)
-            .send()
-            .await
-            .map_err(|error| self.failed(&error))?;
+            .body(message);
+        let response = self.remote.send(request).await?;
         let status = response.status();
-        if matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN) {
-            return Err(McpError::NeedsAuth {
-                server: self.server.clone(),
-                status: status.as_u16(),
-            });
-        }
         if status == StatusCode::NOT_FOUND && session.id.is_some() {
             return Err(McpError::SessionGone {
-                server: self.server.clone(),
+                server: self.remote.server.clone(),
             });
         }
         if !status.is_success() {
-            return Err(self.refused(response).await);
+            return Err(self.remote.refused(response).await);
         }
         if let Some(id) = response.headers().get(SESSION) {
             self.session().id = Some(id.clone());
@@ -311,20 +278,22 @@ impl Target {
             return;
         };
         let request = self
+            .remote
             .client
-            .post(&self.url)
+            .post(&self.remote.url)
             .headers(self.with(&self.session().clone()))
             .header(ACCEPT, "application/json, text/event-stream")
             .header(CONTENT_TYPE, "application/json")
             .timeout(SHORT)
             .body(message);
+        let remote = Arc::clone(&self.remote);
         runtime.spawn(async move {
-            let _ = request.send().await;
+            let _ = remote.send(request).await;
         });
     }
 
     fn with(&self, session: &Session) -> HeaderMap {
-        let mut headers = self.headers.clone();
+        let mut headers = self.remote.headers.clone();
         if let Some(id) = &session.id {
             headers.insert(SESSION, id.clone());
         }
@@ -337,69 +306,4 @@ impl Target {
     fn session(&self) -> std::sync::MutexGuard<'_, Session> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
-
-    async fn refused(&self, mut response: Response) -> McpError {
-        let status = response.status();
-        let page = response.chunk().await.ok().flatten().unwrap_or_default();
-        let page = self
-            .secrets
-            .hide(String::from_utf8_lossy(&page).into_owned());
-        let page: String = page.trim().chars().take(MOST_QUOTED).collect();
-        let reason = if page.is_empty() {
-            format!("HTTP {status}")
-        } else {
-            format!("HTTP {status}: {page}")
-        };
-        McpError::Http {
-            server: self.server.clone(),
-            reason,
-        }
-    }
-
-    fn failed(&self, error: &reqwest::Error) -> McpError {
-        // The address may hold a key.
-        let mut reason = error.to_string().replace(&self.url, "its address");
-        let mut cause = std::error::Error::source(error);
-        while let Some(inner) = cause {
-            reason = format!("{reason}: {inner}");
-            cause = inner.source();
-        }
-        McpError::Http {
-            server: self.server.clone(),
-            reason,
-        }
-    }
-
-    fn answer(&self, reason: &str) -> McpError {
-        McpError::Answer {
-            server: self.server.clone(),
-            reason: reason.to_owned(),
-        }
-    }
-
-    fn too_long(&self) -> McpError {
-        self.answer(&format!("it is longer than {} MiB", MOST_BYTES >> 20))
-    }
-}
-
-fn client(url: &str) -> Result<Client, reqwest::Error> {
-    // Fails only when a provider is installed already, which is as good.
-    let _ = rustls::crypto::ring::default_provider().install_default();
-    let builder = Client::builder()
-        .user_agent(concat!("outrigger/", env!("CARGO_PKG_VERSION")))
-        .connect_timeout(CONNECT_TIMEOUT)
-        .tcp_nodelay(true)
-        // A redirect would carry the configured headers to another place.
-        .redirect(reqwest::redirect::Policy::none());
-    let local = ["http://localhost", "http://127.", "http://[::1]"]
-        .iter()
-        .any(|start| url.starts_with(start));
-    let builder = if local { builder.no_proxy() } else { builder };
-    // Loading the system's certificates takes tens of milliseconds.
-    let builder = if url.starts_with("http://") {
-        builder.tls_certs_only([])
-    } else {
-        builder
-    };
-    builder.build()
 }

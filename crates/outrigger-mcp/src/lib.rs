@@ -4,30 +4,41 @@
 //! longer than its timeout; [`McpServers::tools`] is what there is to call. A server that fails, hangs, exits or floods is
 //! listed with its cause by [`McpServers::status`] and costs nothing else. [`content`] reads the result of a call.
 //!
-//! What this crate is not for: permissions, hooks, output limits (the tool runtime has them), resources and prompts.
+//! Resources, prompts and instructions are asked of the servers when somebody wants them ([`McpServers::resources`] and
+//! the like). Remote servers that want a login get one by OAuth ([`McpServers::authenticate`]); its tokens are in one file.
+//!
+//! What this crate is not for: permissions, hooks, output limits (the tool runtime has them).
 //!
 //! The protocol is spoken by code of our own: what a call answers has to reach hooks as the server wrote it, lines that
 //! are no messages must be borne and endless ones must not be kept, which a typed client library does not allow.
 
 pub mod content;
 
+mod catalog;
 mod config;
 mod error;
 mod http;
 mod lines;
 mod link;
+mod logins;
 mod name;
+mod oauth;
 mod pending;
 mod quota;
+mod remote;
 mod secret;
 mod server;
 mod servers;
 mod sse;
+mod sse_link;
 mod stdio;
 mod wire;
 
+pub use catalog::{Instructions, Listed};
 pub use config::{ServerConfig, Transport};
 pub use error::McpError;
-pub use name::tool_name;
+pub use logins::AuthStart;
+pub use name::{sanitize, tool_name};
+pub use oauth::{AuthState, Callback, OAuthConfig, TokenStore};
 pub use server::{ServerTool, State, Status};
 pub use servers::{McpServers, Options};

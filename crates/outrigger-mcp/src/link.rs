@@ -9,18 +9,22 @@ use tokio::sync::Notify;
 
 use crate::error::McpError;
 use crate::http::Http;
+use crate::sse_link::SseLink;
 use crate::stdio::Stdio;
 use crate::wire;
 
 /// Pages of the list of tools, as in the reference.
 const MOST_PAGES: usize = 1000;
-/// Tools of one server that are taken over.
-const MOST_TOOLS: usize = 1000;
+/// Tools, resources or prompts of one server that are taken over.
+const MOST_ENTRIES: usize = 1000;
+/// Characters of a server's instructions; they go with every request to the model.
+const MOST_INSTRUCTIONS: usize = 16 * 1024;
 
 /// A connection.
 pub(crate) enum Link {
     Stdio(Stdio),
     Http(Box<Http>),
+    Sse(Box<SseLink>),
 }
 
 /// What a server says of a tool.
@@ -38,6 +42,12 @@ pub(crate) struct About {
     pub(crate) version: Option<String>,
     /// It has tools.
     pub(crate) tools: bool,
+    /// It has resources.
+    pub(crate) resources: bool,
+    /// It has prompts.
+    pub(crate) prompts: bool,
+    /// How to use it, for the system prompt.
+    pub(crate) instructions: Option<String>,
 }
 
 impl Link {
@@ -56,8 +66,10 @@ impl Link {
                 reason: "initialize names no protocolVersion".to_owned(),
             });
         };
-        if let Self::Http(http) = self {
-            http.agreed(version);
+        match self {
+            Self::Http(http) => http.agreed(version),
+            Self::Sse(sse) => sse.agreed(version),
+            Self::Stdio(_) => {}
         }
         self.notify("notifications/initialized").await;
         let info = |key: &str| {
@@ -66,51 +78,73 @@ impl Link {
                 .and_then(Value::as_str)
                 .map(str::to_owned)
         };
+        let has = |key: &str| {
+            answer
+                .pointer(&format!("/capabilities/{key}"))
+                .is_some_and(Value::is_object)
+        };
+        let instructions = answer["instructions"].as_str().map(str::trim);
         Ok(About {
             name: info("name"),
             version: info("version"),
-            tools: answer
-                .pointer("/capabilities/tools")
-                .is_some_and(Value::is_object),
+            tools: has("tools"),
+            resources: has("resources"),
+            prompts: has("prompts"),
+            instructions: instructions
+                .filter(|text| !text.is_empty())
+                .map(|text| text.chars().take(MOST_INSTRUCTIONS).collect()),
         })
     }
 
     /// All pages of its list of tools. An entry without a name is left out.
-    pub(crate) async fn list(
+    pub(crate) async fn tools(
         &self,
         server: &str,
         wait: Duration,
     ) -> Result<Vec<ToolInfo>, McpError> {
+        let list = self.list(server, "tools", wait).await?;
+        Ok(list.into_iter().filter_map(tool).collect())
+    }
+
+    /// All pages of `tools`, `resources`, `resourceTemplates` or `prompts`.
+    pub(crate) async fn list(
+        &self,
+        server: &str,
+        what: &str,
+        wait: Duration,
+    ) -> Result<Vec<Value>, McpError> {
+        let method = match what {
+            "resourceTemplates" => "resources/templates/list".to_owned(),
+            other => format!("{other}/list"),
+        };
         let wrong = |reason: String| McpError::Answer {
             server: server.to_owned(),
             reason,
         };
-        let (mut tools, mut seen) = (Vec::new(), HashSet::new());
+        let (mut entries, mut seen) = (Vec::new(), HashSet::new());
         let mut params = json!({});
         for _ in 0..MOST_PAGES {
-            let mut page = self.request("tools/list", &params, wait).await?;
-            let Some(Value::Array(list)) = page.get_mut("tools").map(Value::take) else {
-                return Err(wrong("tools/list has no list of tools".to_owned()));
+            let mut page = self.request(&method, &params, wait).await?;
+            let Some(Value::Array(list)) = page.get_mut(what).map(Value::take) else {
+                return Err(wrong(format!("{method} has no list of {what}")));
             };
-            tools.extend(list.into_iter().filter_map(tool));
-            if tools.len() > MOST_TOOLS {
+            entries.extend(list);
+            if entries.len() > MOST_ENTRIES {
                 tracing::warn!(
-                    "[mcp:{server}] has more than {MOST_TOOLS} tools, the rest is left out"
+                    "[mcp:{server}] has more than {MOST_ENTRIES} {what}, the rest is left out"
                 );
-                tools.truncate(MOST_TOOLS);
-                return Ok(tools);
+                entries.truncate(MOST_ENTRIES);
+                return Ok(entries);
             }
             match page.get("nextCursor") {
                 Some(Value::String(cursor)) if !seen.insert(cursor.clone()) => {
-                    return Err(wrong(format!("tools/list gives the cursor {cursor} twice")));
+                    return Err(wrong(format!("{method} gives the cursor {cursor} twice")));
                 }
                 Some(Value::String(cursor)) => params = json!({"cursor": cursor}),
-                _ => return Ok(tools),
+                _ => return Ok(entries),
             }
         }
-        Err(wrong(format!(
-            "tools/list has more than {MOST_PAGES} pages"
-        )))
+        Err(wrong(format!("{method} has more than {MOST_PAGES} pages")))
     }
 
     /// Makes a request; see [`Stdio::request`].
@@ -123,6 +157,7 @@ impl Link {
         match self {
             Self::Stdio(link) => link.request(method, params, wait).await,
             Self::Http(link) => link.request(method, params, wait).await,
+            Self::Sse(link) => link.request(method, params, wait).await,
         }
     }
 
@@ -130,6 +165,7 @@ impl Link {
         match self {
             Self::Stdio(link) => link.notify(method).await,
             Self::Http(link) => link.notify(method).await,
+            Self::Sse(link) => link.notify(method).await,
         }
     }
 
@@ -138,6 +174,7 @@ impl Link {
         match self {
             Self::Stdio(link) => link.close(grace).await,
             Self::Http(link) => link.close(grace).await,
+            Self::Sse(link) => link.close(),
         }
     }
 
@@ -146,6 +183,7 @@ impl Link {
         match self {
             Self::Stdio(link) => link.pending().closed(),
             Self::Http(link) => link.pending().closed(),
+            Self::Sse(link) => link.pending().closed(),
         }
     }
 
@@ -154,6 +192,7 @@ impl Link {
         match self {
             Self::Stdio(link) => link.pending().news(),
             Self::Http(link) => link.pending().news(),
+            Self::Sse(link) => link.pending().news(),
         }
     }
 
@@ -161,14 +200,14 @@ impl Link {
     pub(crate) fn heard(&self) -> String {
         match self {
             Self::Stdio(link) => link.heard(),
-            Self::Http(_) => String::new(),
+            Self::Http(_) | Self::Sse(_) => String::new(),
         }
     }
 
     pub(crate) fn pid(&self) -> Option<u32> {
         match self {
             Self::Stdio(link) => Some(link.pid()),
-            Self::Http(_) => None,
+            Self::Http(_) | Self::Sse(_) => None,
         }
     }
 }

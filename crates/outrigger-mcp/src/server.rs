@@ -15,7 +15,10 @@ use crate::content;
 use crate::error::McpError;
 use crate::http::Http;
 use crate::link::{About, Link, ToolInfo};
+use crate::oauth::{Bearer, Login, TokenStore};
+use crate::remote::Remote;
 use crate::secret::Secrets;
+use crate::sse_link::SseLink;
 use crate::stdio::{Program, Stdio};
 
 /// Longest start of a server that sets no timeout (the reference's).
@@ -26,6 +29,8 @@ const CALL: Duration = Duration::from_secs(60);
 const PAUSE: Duration = Duration::from_secs(30);
 /// From the end of a start's time to its cause being known.
 const SETTLE: Duration = Duration::from_secs(1);
+/// How long a server that is switched off may take to end by itself.
+const GRACE: Duration = Duration::from_millis(500);
 /// Between two readings of a list of tools that keeps changing.
 const RELIST: Duration = Duration::from_secs(1);
 
@@ -41,8 +46,10 @@ pub enum State {
     Connected,
     /// It did not come up, or it ended. One that was up is started again by the next call.
     Failed,
-    /// It wants a login, which is not supported yet.
+    /// It wants a login.
     NeedsAuth,
+    /// It wants a login with a client that was registered by hand.
+    NeedsClientRegistration,
 }
 
 /// One server, as it is listed.
@@ -86,14 +93,20 @@ pub(crate) struct Surroundings {
     pub(crate) env: Vec<(OsString, OsString)>,
     /// Timeout of calls of servers that set none.
     pub(crate) call: Option<Duration>,
+    /// What is kept of logins.
+    pub(crate) tokens: TokenStore,
 }
 
 /// A server.
 pub(crate) struct Server {
     pub(crate) name: String,
     pub(crate) entry: Value,
-    config: Result<ServerConfig, McpError>,
+    pub(crate) config: Result<ServerConfig, McpError>,
     around: Surroundings,
+    // Of a remote server, unless `oauth` is false.
+    pub(crate) bearer: Option<Arc<Bearer>>,
+    // The login that waits for a person.
+    pub(crate) login: Mutex<Option<Arc<Login>>>,
     // One (re)start at a time; calls wait for it.
     gate: tokio::sync::Mutex<()>,
     inside: Mutex<Inside>,
@@ -111,6 +124,8 @@ struct Inside {
     starts: u32,
     start_ms: Option<u64>,
     stopped: bool,
+    // A person has switched it on or off since; goes before the configuration.
+    switched: Option<bool>,
 }
 
 /// A tool of a server.
@@ -144,11 +159,30 @@ impl Server {
                 return None;
             }
         };
+        let mut config = config;
+        let mut bearer = None;
+        if let Ok(ServerConfig {
+            transport:
+                Transport::Remote {
+                    url,
+                    oauth: Some(oauth),
+                    ..
+                },
+            ..
+        }) = &config
+        {
+            match Bearer::new(name, url, oauth.clone(), around.tokens.clone()) {
+                Ok(made) => bearer = Some(Arc::new(made)),
+                Err(error) => config = Err(error),
+            }
+        }
         Some(Arc::new(Self {
             name: name.to_owned(),
             entry: entry.clone(),
             config,
             around,
+            bearer,
+            login: Mutex::default(),
             gate: tokio::sync::Mutex::default(),
             inside: Mutex::default(),
             settled: watch::Sender::new(false),
@@ -160,7 +194,7 @@ impl Server {
     pub(crate) async fn run(self: Arc<Self>) {
         match &self.config {
             Err(error) => self.failed(error.clone()),
-            Ok(config) if !config.enabled => {}
+            Ok(_) if !self.is_on() => {}
             Ok(_) => {
                 let _gate = self.gate.lock().await;
                 if self.inside().stopped {
@@ -173,6 +207,32 @@ impl Server {
         }
         self.settled.send_replace(true);
         self.changed();
+    }
+
+    /// It is to be used: as a person has said last, else as configured.
+    pub(crate) fn is_on(&self) -> bool {
+        let configured = self.config.as_ref().is_ok_and(|config| config.enabled);
+        self.inside().switched.unwrap_or(configured)
+    }
+
+    /// Switches it on and starts it anew, or switches it off and ends it.
+    pub(crate) async fn switch(self: &Arc<Self>, on: bool) {
+        let old = {
+            let mut inside = self.inside();
+            inside.switched = Some(on);
+            inside.error = None;
+            inside.tools.clear();
+            inside.about = About::default();
+            inside.link.take()
+        };
+        if let Some(link) = old {
+            link.close(GRACE).await;
+        }
+        if on {
+            Arc::clone(self).run().await;
+        } else {
+            self.changed();
+        }
     }
 
     /// Waits until the first start has ended, at most as long as the session's start may wait for it.
@@ -193,6 +253,12 @@ impl Server {
         }
     }
 
+    /// Waits until the first start has ended, which it does within its timeout.
+    pub(crate) async fn settled(&self) {
+        let mut settled = self.settled.subscribe();
+        let _ = settled.wait_for(|done| *done).await;
+    }
+
     pub(crate) fn tools(self: &Arc<Self>) -> Vec<ServerTool> {
         let inside = self.inside();
         let tool = |info: &ToolInfo| ServerTool {
@@ -210,10 +276,14 @@ impl Server {
         let link = inside.link.as_ref();
         let lost = link.and_then(|link| link.closed());
         let error = lost.or_else(|| inside.error.as_ref().map(|(error, _)| error.clone()));
-        let disabled = self.config.as_ref().is_ok_and(|config| !config.enabled);
+        let disabled = match inside.switched {
+            Some(on) => !on,
+            None => self.config.as_ref().is_ok_and(|config| !config.enabled),
+        };
         let state = match &error {
             _ if disabled => State::Disabled,
             Some(McpError::NeedsAuth { .. }) => State::NeedsAuth,
+            Some(McpError::NeedsClientRegistration { .. }) => State::NeedsClientRegistration,
             Some(_) => State::Failed,
             None if link.is_some() => State::Connected,
             None => State::Starting,
@@ -262,7 +332,7 @@ impl Server {
         }
     }
 
-    fn call_wait(&self) -> Duration {
+    pub(crate) fn call_wait(&self) -> Duration {
         let own = self.config.as_ref().ok().and_then(|config| config.timeout);
         own.or(self.around.call).unwrap_or(CALL)
     }
@@ -276,7 +346,7 @@ impl Server {
     }
 
     /// The connection, made anew when it has been lost.
-    async fn live(self: &Arc<Self>) -> Result<Arc<Link>, McpError> {
+    pub(crate) async fn live(self: &Arc<Self>) -> Result<Arc<Link>, McpError> {
         let open = || {
             self.inside()
                 .link
@@ -294,7 +364,7 @@ impl Server {
         if let Some((error, _)) = before.filter(|(_, at)| at.elapsed() < PAUSE) {
             return Err(error);
         }
-        if self.inside().stopped {
+        if self.inside().stopped || !self.is_on() {
             return Err(McpError::Closed {
                 server: self.name.clone(),
                 cause: "was stopped".to_owned(),
@@ -318,9 +388,12 @@ impl Server {
         let work = async {
             let link = Arc::new(self.open().await?);
             *opened.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(&link));
-            let about = link.initialize(&self.name, wait).await?;
+            let (link, about) = match link.initialize(&self.name, wait).await {
+                Err(error) if matches!(*link, Link::Http(_)) => self.older(error, wait).await?,
+                about => (link, about?),
+            };
             let tools = if about.tools {
-                link.list(&self.name, wait).await?
+                link.tools(&self.name, wait).await?
             } else {
                 Vec::new()
             };
@@ -340,7 +413,7 @@ impl Server {
         };
         let (link, about, tools) = result.inspect_err(|error| self.failed(error.clone()))?;
         let mut inside = self.inside();
-        if inside.stopped {
+        if inside.stopped || inside.switched == Some(false) {
             return Err(McpError::Closed {
                 server: self.name.clone(),
                 cause: "was stopped".to_owned(),
@@ -358,6 +431,38 @@ impl Server {
             link.news(),
         ));
         Ok(link)
+    }
+
+    /// A remote server that does not understand streamable HTTP may speak the older transport. If it does not, the first
+    /// error says more.
+    async fn older(&self, error: McpError, wait: Duration) -> Result<(Arc<Link>, About), McpError> {
+        if !matches!(error, McpError::Http { .. } | McpError::Answer { .. }) {
+            return Err(error);
+        }
+        let older = async {
+            let sse = SseLink::open(self.remote()?, wait).await?;
+            let link = Arc::new(Link::Sse(Box::new(sse)));
+            let about = link.initialize(&self.name, wait).await?;
+            Ok((link, about))
+        };
+        match older.await {
+            Err(
+                refusal @ (McpError::NeedsAuth { .. } | McpError::NeedsClientRegistration { .. }),
+            ) => Err(refusal),
+            other => other.map_err(|_: McpError| error),
+        }
+    }
+
+    /// Address, headers and token of a remote server.
+    pub(crate) fn remote(&self) -> Result<Remote, McpError> {
+        match &self.config.as_ref().map_err(Clone::clone)?.transport {
+            Transport::Remote { url, headers, .. } => {
+                Remote::new(&self.name, url, headers, self.bearer.clone())
+            }
+            Transport::Local { .. } => Err(McpError::NoOAuth {
+                server: self.name.clone(),
+            }),
+        }
     }
 
     async fn open(&self) -> Result<Link, McpError> {
@@ -387,9 +492,7 @@ impl Server {
                     .await
                     .map(Link::Stdio)
             }
-            Transport::Remote { url, headers } => {
-                Http::new(&self.name, url, headers).map(|http| Link::Http(Box::new(http)))
-            }
+            Transport::Remote { .. } => Ok(Link::Http(Box::new(Http::new(self.remote()?)))),
         }
     }
 
@@ -413,7 +516,7 @@ impl Server {
     }
 
     async fn relist(&self, link: &Link) {
-        match link.list(&self.name, self.start_wait()).await {
+        match link.tools(&self.name, self.start_wait()).await {
             Ok(tools) => {
                 let mut inside = self.inside();
                 if inside.stopped {
@@ -437,6 +540,13 @@ impl Server {
 
     fn changed(&self) {
         self.changes.send_modify(|count| *count += 1);
+    }
+
+    /// What it says of itself, while it is connected.
+    pub(crate) fn about(&self) -> Option<(Arc<Link>, About)> {
+        let inside = self.inside();
+        let link = inside.link.clone().filter(|link| link.closed().is_none())?;
+        Some((link, inside.about.clone()))
     }
 
     fn inside(&self) -> MutexGuard<'_, Inside> {

@@ -11,6 +11,8 @@ use serde_json::{Map, Value};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
+use crate::error::McpError;
+use crate::oauth::TokenStore;
 use crate::server::{Server, ServerTool, Status, Surroundings};
 
 /// How long the start of a session waits for a server that sets no timeout. It goes on starting after that.
@@ -27,6 +29,8 @@ pub struct Options {
     pub env: Vec<(OsString, OsString)>,
     /// Timeout of calls of servers that set none (`experimental.mcp_timeout`); 60 s if `None`.
     pub call_timeout: Option<Duration>,
+    /// What is kept of logins.
+    pub tokens: TokenStore,
 }
 
 /// The servers of a session. Dropping it kills their processes.
@@ -53,6 +57,7 @@ impl McpServers {
                 directory: options.directory,
                 env: options.env,
                 call: options.call_timeout,
+                tokens: options.tokens,
             },
             inside: Mutex::default(),
             changes: watch::Sender::new(0),
@@ -87,6 +92,62 @@ impl McpServers {
         }
         drop(inside);
         self.changes.send_modify(|count| *count += 1);
+    }
+
+    /// Adds a server, or puts another in the place of one, and waits for its start.
+    ///
+    /// # Errors
+    /// [`McpError::Config`] for an entry without a `type`.
+    pub async fn add(&self, name: &str, entry: &Value) -> Result<Status, McpError> {
+        let made = Server::new(name, entry, self.around.clone(), self.changes.clone());
+        let server = made.ok_or_else(|| McpError::Config {
+            server: name.to_owned(),
+            reason: "its entry has no `type`".to_owned(),
+        })?;
+        let old = {
+            let mut inside = self.inside();
+            let Inside { servers, tasks } = &mut *inside;
+            let old = match servers.iter_mut().find(|known| known.name == name) {
+                Some(known) => Some(std::mem::replace(known, Arc::clone(&server))),
+                None => {
+                    servers.push(Arc::clone(&server));
+                    None
+                }
+            };
+            tasks.spawn(Arc::clone(&server).run());
+            old
+        };
+        if let Some(old) = old {
+            old.stop(Duration::ZERO).await;
+        }
+        server.settled().await;
+        Ok(server.status())
+    }
+
+    /// Switches a server on, starting it anew, or off.
+    ///
+    /// # Errors
+    /// [`McpError::Unknown`].
+    pub async fn switch(&self, name: &str, on: bool) -> Result<Status, McpError> {
+        let server = self.find(name)?;
+        server.switch(on).await;
+        Ok(server.status())
+    }
+
+    pub(crate) fn find(&self, name: &str) -> Result<Arc<Server>, McpError> {
+        let servers = &self.inside().servers;
+        let found = servers.iter().find(|server| server.name == name);
+        found.cloned().ok_or_else(|| McpError::Unknown {
+            server: name.to_owned(),
+        })
+    }
+
+    pub(crate) fn tokens(&self) -> &TokenStore {
+        &self.around.tokens
+    }
+
+    pub(crate) fn all(&self) -> Vec<Arc<Server>> {
+        self.inside().servers.clone()
     }
 
     /// Waits until every server is up or has failed, for each no longer than its timeout (5 s if it sets none). One that

@@ -1,17 +1,27 @@
-//! Server-sent events, of which only the data count here.
+//! Server-sent events: their names and data.
 
-/// Cuts a stream into the data of its events.
+/// One event.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Event {
+    /// What `event:` says; `message` where nothing is said.
+    pub(crate) name: String,
+    /// The lines of `data:`.
+    pub(crate) data: String,
+}
+
+/// Cuts a stream into its events.
 #[derive(Debug, Default)]
 pub(crate) struct Events {
     held: Vec<u8>,
     searched: usize,
+    name: Option<String>,
     data: String,
     any: bool,
 }
 
 impl Events {
-    /// Takes more of the stream; returns the data of the events that it completes.
-    pub(crate) fn feed(&mut self, bytes: &[u8]) -> Vec<String> {
+    /// Takes more of the stream; returns the events that it completes. One without data is none.
+    pub(crate) fn feed(&mut self, bytes: &[u8]) -> Vec<Event> {
         self.held.extend_from_slice(bytes);
         let mut complete = Vec::new();
         let mut start = 0;
@@ -23,9 +33,15 @@ impl Events {
             let line = String::from_utf8_lossy(line).into_owned();
             (start, self.searched) = (end + 1, end + 1);
             if line.is_empty() {
+                let name = self.name.take();
                 if std::mem::take(&mut self.any) {
-                    complete.push(std::mem::take(&mut self.data));
+                    complete.push(Event {
+                        name: name.unwrap_or_else(|| "message".to_owned()),
+                        data: std::mem::take(&mut self.data),
+                    });
                 }
+            } else if let Some(name) = line.strip_prefix("event:") {
+                self.name = Some(name.trim().to_owned());
             } else if let Some(data) = line.strip_prefix("data:") {
                 if self.any {
                     self.data.push('\n');
@@ -51,13 +67,17 @@ mod tests {
 
     #[test]
     fn events_may_come_in_any_pieces() {
-        let text = "\u{feff}: hello\nevent: message\r\ndata: {\"a\":1}\r\n\r\ndata:x\ndata: y\n\nid: 1\n\ndata: left";
+        let text = "\u{feff}: hello\nevent: note\r\ndata: {\"a\":1}\r\n\r\ndata:x\ndata: y\n\nid: 1\n\ndata: left";
         let mut whole = Events::default();
-        let expected = ["{\"a\":1}", "x\ny"];
+        let event = |name: &str, data: &str| Event {
+            name: name.into(),
+            data: data.into(),
+        };
+        let expected = [event("note", "{\"a\":1}"), event("message", "x\ny")];
         assert_eq!(whole.feed(text.as_bytes()), expected);
         assert_eq!(whole.held(), "data: left".len());
         let mut pieces = Events::default();
-        let got: Vec<String> = text
+        let got: Vec<Event> = text
             .as_bytes()
             .iter()
             .flat_map(|b| pieces.feed(&[*b]))

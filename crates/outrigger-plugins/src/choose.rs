@@ -2,11 +2,13 @@
 //!
 //! Where Bun is, there is nothing to decide. Where only Node is, Bun is fetched before anything is started if the file
 //! of a plugin cannot run under Node, and afterwards if an import says so (a module of Bun's, a file named without its
-//! extension). `js.install = "never"`, a runtime that the user has named, or no npm: then it is not fetched at all.
+//! extension). `js.install = "ask"` with nobody who says yes, `"never"`, a runtime that the user has named, or no npm: then it is not fetched at all.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
+use futures_util::future::BoxFuture;
 use outrigger_config::settings::{Install, Js, JsRuntime as Wanted};
 use outrigger_js::{JsRuntime, Lookup, RuntimeKind};
 use outrigger_sandbox::{Spawner, which};
@@ -17,12 +19,17 @@ use crate::registry::{ProgressFn, Registry};
 use crate::settings::PluginSettings;
 use crate::status::{Cause, Progress, Stage};
 
+/// Asks whether a program may be fetched from npm; what it is goes in, as `bun@1.4.5`.
+pub type ConsentFn = Arc<dyn Fn(&str) -> BoxFuture<'static, bool> + Send + Sync>;
+
 /// Fetches Bun, at most once.
 pub(crate) struct Fetch {
     npm: PathBuf,
     data: PathBuf,
     spawner: Spawner,
     progress: ProgressFn,
+    /// Who is to be asked first, where that is the setting.
+    consent: Option<Option<ConsentFn>>,
     /// Why there is none: the first attempt counts for all.
     failed: Option<String>,
 }
@@ -44,6 +51,7 @@ impl Fetch {
             data: options.data.clone(),
             spawner: options.spawner.clone(),
             progress: options.progress.clone(),
+            consent: (options.settings.js.install == Install::Ask).then(|| options.consent.clone()),
             failed: None,
         })
     }
@@ -52,6 +60,10 @@ impl Fetch {
     pub(crate) async fn bun(&mut self) -> Result<JsRuntime, String> {
         if let Some(reason) = &self.failed {
             return Err(reason.clone());
+        }
+        if let Some(reason) = self.refusal().await {
+            self.failed = Some(reason.clone());
+            return Err(reason);
         }
         self.tell(Stage::Installing, None);
         match setup_bun(&self.data, Some(&self.npm), &self.spawner).await {
@@ -66,6 +78,18 @@ impl Fetch {
                 Err(error.to_string())
             }
         }
+    }
+
+    /// Why Bun must not be fetched, where the setting is to ask.
+    async fn refusal(&self) -> Option<String> {
+        let reason = match self.consent.as_ref()? {
+            None => {
+                "nobody can be asked whether to fetch it (`js.install = \"auto\"` does so without asking)"
+            }
+            Some(ask) if ask(BUN_SPEC).await => return None,
+            Some(_) => "it was not to be fetched",
+        };
+        Some(format!("Bun is not there, and {reason}"))
     }
 
     fn tell(&self, stage: Stage, cause: Option<Cause>) {

@@ -20,6 +20,28 @@ pub enum PluginError {
         /// As declared.
         spec: String,
     },
+    /// `--pure` or `OPENCODE_PURE`: nothing from outside is loaded.
+    #[error("{spec} is not loaded: `--pure` (or OPENCODE_PURE) leaves out everything from outside")]
+    Pure {
+        /// As declared.
+        spec: String,
+    },
+    /// The same plugin is listed again, and the last entry counts.
+    #[error("{spec} is listed again as {other} in {}, and the last entry counts", declared_in.display())]
+    Overridden {
+        /// As declared.
+        spec: String,
+        /// The entry that counts.
+        other: String,
+        /// Where that one stands.
+        declared_in: PathBuf,
+    },
+    /// A later file of the global folder has a `plugin` list of its own.
+    #[error("{spec} is not loaded: a later file of the same folder has a `plugin` list of its own")]
+    Replaced {
+        /// As declared.
+        spec: String,
+    },
     /// The settings switch it off.
     #[error("{spec} is switched off in the settings")]
     Disabled {
@@ -224,6 +246,9 @@ impl PluginError {
     pub fn code(&self) -> &'static str {
         match self {
             Self::Deprecated { .. } => "plugin.deprecated",
+            Self::Pure { .. } => "plugin.pure",
+            Self::Overridden { .. } => "plugin.overridden",
+            Self::Replaced { .. } => "plugin.replaced",
             Self::NoServerEntry { .. } => "plugin.no_server_entry",
             Self::Disabled { .. } => "plugin.disabled",
             Self::Spec { .. } => "plugin.spec",
@@ -273,6 +298,7 @@ impl PluginError {
             Self::Bun { .. } => {
                 "check the network and your .npmrc and run `outrigger plugin setup`, or install Bun and set OUTRIGGER_BUN to its path"
             }
+            Self::Overridden { .. } => "remove one of the two entries",
             Self::Hung { .. } => "raise the load deadline if the plugin is only slow",
             Self::Off { .. } => "remove the plugin named above, then start again",
             Self::NoRuntime { hint, .. } => return hint.clone(),
@@ -310,6 +336,14 @@ impl PluginError {
         matches!(
             self,
             Self::Deprecated { .. } | Self::NoServerEntry { .. } | Self::Disabled { .. }
+        ) || self.is_expected()
+    }
+
+    /// It is what the user has said, so nothing has to be warned of.
+    pub(crate) fn is_expected(&self) -> bool {
+        matches!(
+            self,
+            Self::Pure { .. } | Self::Overridden { .. } | Self::Replaced { .. }
         )
     }
 }

@@ -241,6 +241,7 @@ impl Launch {
                     entry: resolved.entry.clone(),
                     from_path: resolved.from_path,
                     options: resolved.options.clone(),
+                    tools: resolved.tools.clone(),
                 })
             })?
         };

@@ -34,7 +34,7 @@ mod status;
 mod tools;
 
 pub use bun::{BUN_SPEC, BUN_VERSION, bun_path, setup_bun};
-pub use choose::setup_runtime;
+pub use choose::{ConsentFn, setup_runtime};
 pub use error::PluginError;
 pub use install::{Cache, InstalledPackage};
 pub use installer::Installer;

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use futures_util::future::join_all;
 use futures_util::stream::{self, StreamExt as _};
-use outrigger_config::PluginSpec;
+use outrigger_config::{PluginSource, PluginSpec, SkipReason, SkippedPlugin};
 use outrigger_js::{HostHandler, Lookup, RuntimeKind};
 use outrigger_protocol::Millis;
 use outrigger_protocol::event::BusEvent;
@@ -17,7 +17,7 @@ use outrigger_sandbox::Spawner;
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
-use crate::choose::{self, Fetch};
+use crate::choose::{self, ConsentFn, Fetch};
 use crate::error::PluginError;
 use crate::group::Group;
 use crate::install::Cache;
@@ -40,8 +40,10 @@ const INSTALLING: usize = 4;
 
 /// What plugins are loaded from and with.
 pub struct LoadOptions {
-    /// The plugins in load order, from the configuration.
+    /// The plugins in load order, from the configuration; tool files before them, since their tools come first (facts 3.3).
     pub plugins: Vec<PluginSpec>,
+    /// Entries that are not loaded; they are listed with their reason, behind the others.
+    pub skipped: Vec<SkippedPlugin>,
     /// How they are run.
     pub settings: PluginSettings,
     /// Project folder.
@@ -65,6 +67,8 @@ pub struct LoadOptions {
     /// Install `@opencode-ai/sdk` and its like when they are not there yet. Without them plugins run, and `client` says
     /// that it is missing when it is used.
     pub install_modules: bool,
+    /// Asks before Bun is fetched, where the setting is to ask; `None`: nobody is there who could answer.
+    pub consent: Option<ConsentFn>,
     /// Answers what plugins ask.
     pub handler: Arc<dyn HostHandler>,
     /// Told of every step of every plugin.
@@ -111,18 +115,19 @@ impl Plugins {
     /// Finds, installs, starts and initialises the plugins. Never fails: what could not be loaded is in
     /// [`Plugins::list`] with its stage and cause, and the rest runs (A13). Without plugins no process is started.
     pub async fn load(options: LoadOptions) -> Self {
-        let found = options.plugins.iter().map(|plugin| {
-            let label =
-                Source::parse(&plugin.spec, &plugin.declared_in).map(|source| source.label());
-            Plugin::found(
-                label.unwrap_or_else(|_| plugin.spec.clone()),
-                plugin.spec.clone(),
-            )
+        let skipped = options.skipped.iter().map(|skipped| &skipped.plugin);
+        let found = options.plugins.iter().chain(skipped).map(|plugin| {
+            let label = Source::parse(&plugin.spec, &plugin.declared_in)
+                .map(|source| label(plugin.source, &source));
+            Plugin::found(label.unwrap_or_else(|_| plugin.spec.clone()), plugin)
         });
         let registry = Arc::new(Registry::new(
             found.collect(),
             Arc::clone(&options.progress),
         ));
+        for (index, skipped) in (options.plugins.len()..).zip(&options.skipped) {
+            registry.fail(index, &why_skipped(skipped));
+        }
         let inner = Arc::new(Inner {
             registry: Arc::clone(&registry),
             settings: options.settings.clone(),
@@ -335,6 +340,35 @@ async fn under_bun(
     }
 }
 
+/// What a plugin goes by before its module has been read.
+fn label(kind: PluginSource, source: &Source) -> String {
+    match (kind, source) {
+        (PluginSource::Tool, Source::Path(path)) => format!("tool:{}", stem(path)),
+        _ => source.label(),
+    }
+}
+
+fn stem(path: &std::path::Path) -> String {
+    let stem = path.file_stem().unwrap_or_default();
+    stem.to_string_lossy().into_owned()
+}
+
+fn why_skipped(skipped: &SkippedPlugin) -> PluginError {
+    let spec = skipped.plugin.spec.clone();
+    match &skipped.reason {
+        SkipReason::Pure => PluginError::Pure { spec },
+        SkipReason::Replaced => PluginError::Replaced { spec },
+        SkipReason::Overridden {
+            spec: other,
+            declared_in,
+        } => PluginError::Overridden {
+            spec,
+            other: other.clone(),
+            declared_in: declared_in.clone(),
+        },
+    }
+}
+
 // What is skipped anyway is listed as skipped, not as a victim of the missing runtime.
 fn fail_all(options: &LoadOptions, registry: &Registry, error: &PluginError) {
     for (index, plugin) in options.plugins.iter().enumerate() {
@@ -396,7 +430,7 @@ pub async fn resolve(
     installing: impl FnOnce() + Send,
 ) -> Result<ResolvedPlugin, PluginError> {
     let source = Source::parse(&plugin.spec, &plugin.declared_in)?;
-    let id = source.label();
+    let id = label(plugin.source, &source);
     let mut resolved = match &source {
         Source::Path(path) => resolve_path(&plugin.spec, &id, path)?,
         Source::Npm { name, request } => {
@@ -405,6 +439,9 @@ pub async fn resolve(
         }
     };
     resolved.options.clone_from(&plugin.options);
+    if let (PluginSource::Tool, Source::Path(path)) = (plugin.source, &source) {
+        resolved.tools = Some(stem(path));
+    }
     Ok(resolved)
 }
 

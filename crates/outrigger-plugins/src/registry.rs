@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
+use outrigger_config::{PluginSource, PluginSpec};
 use outrigger_kernel::hooks;
 use outrigger_protocol::rpc::{HandlerRef, Instance, LoadedPlugin, PluginTool, Problem};
 
@@ -39,6 +40,8 @@ pub(crate) struct Plugin {
     pub(crate) resolved: Option<ResolvedPlugin>,
     pub(crate) rules: PluginRules,
     pub(crate) group: Option<u64>,
+    declared_in: PathBuf,
+    kind: PluginSource,
     version: Option<String>,
     stage: Stage,
     cause: Option<Cause>,
@@ -49,10 +52,12 @@ pub(crate) struct Plugin {
 }
 
 impl Plugin {
-    pub(crate) fn found(id: String, spec: String) -> Self {
+    pub(crate) fn found(id: String, declared: &PluginSpec) -> Self {
         Self {
             id,
-            spec,
+            spec: declared.spec.clone(),
+            declared_in: declared.declared_in.clone(),
+            kind: declared.source,
             resolved: None,
             rules: PluginRules::default(),
             group: None,
@@ -236,10 +241,12 @@ impl Registry {
     }
 
     fn end(&self, index: usize, stage: Stage, error: &PluginError) {
-        tracing::warn!(
-            "plugin {}: {stage}: {error}",
-            self.with(index, |p| p.id.clone()).unwrap_or_default()
-        );
+        let id = self.with(index, |p| p.id.clone()).unwrap_or_default();
+        if error.is_expected() {
+            tracing::debug!("plugin {id}: {stage}: {error}");
+        } else {
+            tracing::warn!("plugin {id}: {stage}: {error}");
+        }
         self.change(index, |plugin| {
             plugin.cause = Some(Cause::new(plugin.stage, error));
             plugin.stage = stage;
@@ -364,6 +371,9 @@ impl Plugin {
         PluginStatus {
             id: self.id.clone(),
             spec: self.spec.clone(),
+            declared_in: self.declared_in.clone(),
+            kind: self.kind,
+            entry: self.resolved.as_ref().map(|r| r.file.clone()),
             version: self.version.clone(),
             stage: self.stage,
             cause: self.cause.clone(),

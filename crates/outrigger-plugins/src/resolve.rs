@@ -46,6 +46,8 @@ pub struct ResolvedPlugin {
     pub from_path: bool,
     /// Second argument of the plugin function.
     pub options: Option<Value>,
+    /// It is a tool file; its tools go by this name ([`outrigger_protocol::rpc::PluginEntry::tools`]).
+    pub tools: Option<String>,
 }
 
 /// Resolves a path spec: a file, a package folder, or a folder with an index file.
@@ -69,6 +71,7 @@ pub fn resolve_path(spec: &str, id: &str, path: &Path) -> Result<ResolvedPlugin,
         dir: path.parent().unwrap_or(path).to_owned(),
         from_path: true,
         options: None,
+        tools: None,
     })
 }
 
@@ -111,6 +114,7 @@ pub fn resolve_package(
         dir: dir.to_owned(),
         from_path,
         options: None,
+        tools: None,
     })
 }
 

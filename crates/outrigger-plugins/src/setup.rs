@@ -260,6 +260,7 @@ mod tests {
                 dir: dir.path().into(),
                 from_path,
                 options: None,
+                tools: None,
             };
             assert_eq!(is_used_by(&plugin), want, "{source}");
         }

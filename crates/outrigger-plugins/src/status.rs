@@ -1,5 +1,8 @@
 //! How far each plugin is, and why it is not further.
 
+use std::path::PathBuf;
+
+use outrigger_config::PluginSource;
 use serde::Serialize;
 
 use crate::error::PluginError;
@@ -92,6 +95,12 @@ pub struct PluginStatus {
     pub id: String,
     /// As declared.
     pub spec: String,
+    /// The file that names it, or the config folder that it was found in.
+    pub declared_in: PathBuf,
+    /// `config`, `auto` (found in a `plugin` folder) or `tool` (a tool file).
+    pub kind: PluginSource,
+    /// The module that is imported, once it is known.
+    pub entry: Option<PathBuf>,
     /// Version of its package.
     pub version: Option<String>,
     /// How far it is.

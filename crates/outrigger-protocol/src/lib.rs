@@ -8,6 +8,7 @@
 //! Types that plugins may extend carry an `extra` map, so a key that the host does not know survives a round trip.
 
 pub mod auth;
+pub mod compaction;
 pub mod event;
 pub mod hook;
 pub mod id;

@@ -239,6 +239,9 @@ pub struct PartTime {
     /// Ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub end: Option<Millis>,
+    /// When the output of a tool call was taken out of requests to save room.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub compacted: Option<Millis>,
 }
 
 /// The kinds of part.

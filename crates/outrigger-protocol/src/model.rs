@@ -103,6 +103,9 @@ pub struct CacheCost {
 pub struct Limit {
     /// Whole conversation.
     pub context: u64,
+    /// A request; absent: what the answer leaves of the whole.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub input: Option<u64>,
     /// One answer.
     pub output: u64,
 }

@@ -140,6 +140,10 @@ pub struct PluginEntry {
     /// Second argument of the plugin function.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub options: Option<Value>,
+    /// It is a tool file (`{tool,tools}/*.{js,ts}`, B5): its default export is the tool of this name, each other export
+    /// the tool `NAME_EXPORT`, as in the reference. Nothing in it is called before a tool is run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tools: Option<String>,
 }
 
 /// What became of the plugins.

@@ -4,6 +4,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::compaction::{AutoCompact, CompactRequest, CompactionPlan};
 use crate::event::Event;
 use crate::hook::Block;
 use crate::id::{MessageId, SessionId, TurnId};
@@ -52,8 +53,20 @@ pub struct Begin {
     /// Call identifiers that stand in the session's history already; a new call never gets one of them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub used_calls: Vec<String>,
+    /// Trees of the project's files are made around steps that may change them.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub snapshots: bool,
+    /// Calls that repeat themselves are asked about.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub asks_loops: bool,
     /// US dollars for a million tokens: input, output, cache read, cache write.
     pub prices: [f64; 4],
+    /// The turn is a compaction that was asked for; `message` and `parts` are not used.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub compact: Option<CompactRequest>,
+    /// When the turn compacts by itself. Absent: never.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub auto_compact: Option<AutoCompact>,
 }
 
 /// A slash command as the user gave it.
@@ -129,6 +142,50 @@ pub enum Input {
         effect: EffectId,
         /// How.
         outcome: ToolOutcome,
+    },
+    /// A tree of the project's files was made, or could not be.
+    FilesTracked {
+        /// Which.
+        effect: EffectId,
+        /// The tree.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        tree: Option<String>,
+        /// Files that changed since the step began, absolute.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        changed: Vec<String>,
+        /// What the turn changed so far, file by file.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        diffs: Option<Vec<Value>>,
+    },
+    /// The question about a call that repeats itself was answered.
+    LoopAnswered {
+        /// Which.
+        effect: EffectId,
+        /// Why it may not be made; it may when absent.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        refusal: Option<String>,
+    },
+    /// A client wants the history summarised behind this step.
+    Compact {
+        /// The session goes on by itself afterwards.
+        auto: bool,
+        /// Model that it is asked for; absent: that of the conversation.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        model: Option<ModelRef>,
+    },
+    /// What a compaction works with is known.
+    CompactionPlanned {
+        /// Which.
+        effect: EffectId,
+        /// What.
+        plan: Box<CompactionPlan>,
+    },
+    /// A compaction cannot begin.
+    CompactionRefused {
+        /// Which.
+        effect: EffectId,
+        /// Why.
+        error: NamedError,
     },
     /// The user, a client or a parent wants the turn to end.
     Cancel,
@@ -245,6 +302,33 @@ pub enum Effect {
         effect: EffectId,
         /// The call.
         call: ToolCall,
+    },
+    /// Make a tree of the project's files.
+    TrackFiles {
+        /// Number.
+        effect: EffectId,
+        /// The tree before the step, behind a step: also say what changed since.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        since: Option<String>,
+        /// The first tree of the turn, to compare all of it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        first: Option<String>,
+    },
+    /// Ask whether a call may be made that repeats itself (permission `doom_loop`).
+    AskLoop {
+        /// Number.
+        effect: EffectId,
+        /// The call.
+        call: ToolCall,
+    },
+    /// Choose what a compaction summarises and what stays.
+    PrepareCompaction {
+        /// Number.
+        effect: EffectId,
+        /// The user message that stands for the compaction; the history before it is summarised.
+        message_id: MessageId,
+        /// The history did not fit into a request.
+        overflow: bool,
     },
     /// Ask the small model for a title, beside the turn.
     MakeTitle {

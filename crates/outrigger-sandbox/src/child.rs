@@ -14,6 +14,7 @@ use crate::error::SandboxError;
 use crate::policy::Level;
 use crate::process::Process;
 use crate::spawner::Started;
+use crate::terminal::Terminal;
 
 /// How a process ended: exactly one of the two is set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -54,6 +55,8 @@ pub struct Child {
     pub stderr: Option<pipe::Receiver>,
     /// The host's end of the channel, if one was asked for.
     pub channel: Option<UnixStream>,
+    /// The host's end of the terminal, if one was asked for.
+    pub terminal: Option<Terminal>,
     watch: AsyncFd<OwnedFd>,
     level: Option<Level>,
     process: Arc<Process>,
@@ -68,6 +71,7 @@ impl Child {
             stdout,
             stderr,
             channel,
+            terminal,
             level,
         } = started;
         let pid = process.pid();
@@ -82,7 +86,8 @@ impl Child {
                 stdout: stdout.map(pipe::Receiver::from_owned_fd).transpose()?,
                 stderr: stderr.map(pipe::Receiver::from_owned_fd).transpose()?,
                 channel: channel.transpose()?,
-                watch: register(watch)?,
+                terminal: terminal.map(Terminal::new).transpose()?,
+                watch: register(watch, Interest::READABLE)?,
                 level,
                 process: Arc::new(process),
             })
@@ -155,10 +160,10 @@ impl Child {
     unsafe_code,
     reason = "tokio asks for the promise that the descriptor stays the same and open"
 )]
-fn register(pidfd: OwnedFd) -> io::Result<AsyncFd<OwnedFd>> {
+pub(crate) fn register(fd: OwnedFd, interest: Interest) -> io::Result<AsyncFd<OwnedFd>> {
     // SAFETY: an `OwnedFd` is open and keeps its number until it is dropped, which the `AsyncFd` does after it has
     // deregistered it.
-    Ok(unsafe { AsyncFd::register_with_interest(pidfd, Interest::READABLE) }?)
+    Ok(unsafe { AsyncFd::register_with_interest(fd, interest) }?)
 }
 
 /// Kills a [`Child`] from elsewhere.

@@ -24,6 +24,7 @@ mod run;
 mod setup;
 mod spawner;
 mod spec;
+mod terminal;
 mod tree;
 mod which;
 
@@ -34,4 +35,5 @@ pub use procfs::start_time;
 pub use run::{Captured, Output, run, run_with_input};
 pub use spawner::Spawner;
 pub use spec::{Limits, Spec, Stdio};
+pub use terminal::{Size, Terminal};
 pub use which::which;

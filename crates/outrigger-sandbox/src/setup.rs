@@ -37,6 +37,8 @@ pub(crate) struct Setup {
     pub(crate) tag: Option<u64>,
     /// The child's end of the channel, and what was open as 3 in the host.
     pub(crate) channel: Option<(libc::c_int, Option<FileId>)>,
+    /// Standard input is a terminal, and the process begins a session of its own in it.
+    pub(crate) terminal: bool,
     pub(crate) no_new_privs: bool,
     /// There is a policy, enforced by Landlock or not: capabilities that get around it are given up.
     pub(crate) confined: bool,
@@ -44,7 +46,7 @@ pub(crate) struct Setup {
 }
 
 impl Setup {
-    /// Runs in the child, behind `setpgid` and `chdir`.
+    /// Runs in the child, behind `setpgid` (which is left to `setsid` where there is a terminal) and `chdir`.
     #[expect(
         unsafe_code,
         reason = "system calls between fork and exec, where only raw calls are allowed"
@@ -57,6 +59,10 @@ impl Setup {
             if libc::getppid() != self.host {
                 // The host died before the signal was asked for: nobody is left to report to.
                 libc::_exit(127);
+            }
+            if self.terminal {
+                check(libc::setsid())?;
+                check(libc::ioctl(0, libc::TIOCSCTTY, 0))?;
             }
             self.limit()?;
             self.descriptors()?;

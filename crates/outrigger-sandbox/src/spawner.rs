@@ -18,6 +18,7 @@ use crate::policy::{self, Level};
 use crate::process::Process;
 use crate::setup::{self, CHANNEL_FD, RETRY, Setup};
 use crate::spec::{Spec, Stdio};
+use crate::terminal;
 use crate::which::{is_executable, which};
 
 /// How often a start is tried again when another thread took file descriptor 3 meanwhile.
@@ -45,6 +46,7 @@ pub(crate) struct Started {
     pub(crate) stdout: Option<OwnedFd>,
     pub(crate) stderr: Option<OwnedFd>,
     pub(crate) channel: Option<UnixStream>,
+    pub(crate) terminal: Option<OwnedFd>,
     pub(crate) level: Option<Level>,
 }
 
@@ -200,6 +202,13 @@ fn fork(
         }
         false => (None, None),
     };
+    let (terminal, process_end) = match spec.terminal {
+        Some(size) => {
+            let (host, process) = terminal::pair(size)?;
+            (Some(host), Some(process))
+        }
+        None => (None, None),
+    };
     let tag = setup::fresh_tag();
     let setup = Setup {
         host: std::process::id().cast_signed(),
@@ -209,11 +218,12 @@ fn fork(
         channel: child_end
             .as_ref()
             .map(|end| (end.as_raw_fd(), setup::file_id(CHANNEL_FD))),
+        terminal: terminal.is_some(),
         no_new_privs: spec.no_new_privs,
         confined: spec.policy.is_some(),
         ruleset: ruleset.map(|ruleset| ruleset.as_raw_fd()),
     };
-    let mut child = command(spec, program, setup).spawn()?;
+    let mut child = command(spec, program, setup, process_end)?.spawn()?;
     drop(child_end);
     Ok(Started {
         process: Process::adopt(child.id(), tag)?,
@@ -221,6 +231,7 @@ fn fork(
         stdout: child.stdout.take().map(OwnedFd::from),
         stderr: child.stderr.take().map(OwnedFd::from),
         channel: host_end,
+        terminal,
         level,
     })
 }
@@ -233,17 +244,30 @@ fn fork(
     unsafe_code,
     reason = "pre_exec: parent-death signal, limits and Landlock are set by the child itself"
 )]
-fn command(spec: &Spec, program: &Path, setup: Setup) -> Command {
+fn command(
+    spec: &Spec,
+    program: &Path,
+    setup: Setup,
+    terminal: Option<OwnedFd>,
+) -> io::Result<Command> {
     let mut command = Command::new(program);
     command
         .args(&spec.args)
         .env_clear()
         .envs(spec.env.iter().map(|(name, value)| (name, value)))
-        .current_dir(&spec.cwd)
-        .stdin(stdio(spec.stdin))
-        .stdout(stdio(spec.stdout))
-        .stderr(stdio(spec.stderr))
-        .process_group(0);
+        .current_dir(&spec.cwd);
+    match terminal {
+        // A leader of a process group could not begin a session; the session's first group is its own.
+        Some(end) => command
+            .stdin(end.try_clone()?)
+            .stdout(end.try_clone()?)
+            .stderr(end),
+        None => command
+            .stdin(stdio(spec.stdin))
+            .stdout(stdio(spec.stdout))
+            .stderr(stdio(spec.stderr))
+            .process_group(0),
+    };
     if program != spec.program {
         // A program found on PATH is told the name it was called by, as a shell would.
         command.arg0(&spec.program);
@@ -253,7 +277,7 @@ fn command(spec: &Spec, program: &Path, setup: Setup) -> Command {
     unsafe {
         command.pre_exec(move || setup.apply());
     }
-    command
+    Ok(command)
 }
 
 fn stdio(stdio: Stdio) -> std::process::Stdio {

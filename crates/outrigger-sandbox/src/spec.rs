@@ -5,6 +5,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 
 use crate::policy::Policy;
+use crate::terminal::Size;
 
 /// What a standard stream of the process is connected to. There is no "inherit": the host's terminal belongs to the host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -45,6 +46,9 @@ pub struct Spec {
     pub stderr: Stdio,
     /// A socket pair whose far end is file descriptor 3 of the process.
     pub channel: bool,
+    /// A terminal of this size for all three streams, of a session of its own; [`Spec::stdin`] and its like do not
+    /// count then. For a person's shell.
+    pub terminal: Option<Size>,
     /// Landlock rules; `None` leaves the process unconfined.
     pub policy: Option<Policy>,
     /// Resource limits.
@@ -85,6 +89,7 @@ impl Spec {
             stdout: Stdio::Null,
             stderr: Stdio::Null,
             channel: false,
+            terminal: None,
             policy: None,
             limits: Limits::default(),
             no_new_privs: true,
@@ -157,6 +162,13 @@ impl Spec {
     #[must_use]
     pub fn stderr(mut self, stderr: Stdio) -> Self {
         self.stderr = stderr;
+        self
+    }
+
+    /// A terminal in place of the three streams.
+    #[must_use]
+    pub fn terminal(mut self, size: Size) -> Self {
+        self.terminal = Some(size);
         self
     }
 

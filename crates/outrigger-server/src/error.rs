@@ -90,9 +90,10 @@ impl From<AgentError> for ApiError {
     fn from(error: AgentError) -> Self {
         let status = match &error {
             AgentError::NoSession(_) => return Self::missing(error.to_string()),
-            AgentError::NoAgent { .. } | AgentError::NoCommand { .. } | AgentError::Model(_) => {
-                StatusCode::BAD_REQUEST
-            }
+            AgentError::NoAgent { .. }
+            | AgentError::NoCommand { .. }
+            | AgentError::NothingToCompact(_)
+            | AgentError::Model(_) => StatusCode::BAD_REQUEST,
             AgentError::NoMessage { .. } => return Self::missing(error.to_string()),
             AgentError::Busy(id) | AgentError::Working(id) => {
                 return Self::tagged(
@@ -103,6 +104,7 @@ impl From<AgentError> for ApiError {
                 );
             }
             AgentError::Part(_) => StatusCode::BAD_REQUEST,
+            AgentError::Conflict { .. } => StatusCode::CONFLICT,
             AgentError::WaitsForItself(_) => StatusCode::CONFLICT,
             _ => StatusCode::INTERNAL_SERVER_ERROR,
         };

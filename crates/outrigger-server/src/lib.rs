@@ -12,16 +12,20 @@ mod guard;
 mod hub;
 mod in_process;
 mod listen;
+mod mcp;
 mod password;
 mod permission;
 mod project;
 mod provider;
+mod pty;
 mod question;
 mod reject;
 mod routes;
 mod session;
 mod session_edit;
+mod settings;
 mod stream;
+mod summarize;
 mod sync;
 mod tui;
 mod v2;
@@ -37,11 +41,13 @@ pub use hub::{Hub, MakeBoot};
 pub use in_process::serve_plugins;
 pub use listen::{Listening, USUAL_PORT, listen};
 pub use password::{keep_password, kept_password, password_file};
+pub use pty::brings_ticket;
 
 /// Every route, over this agent.
 pub fn router(agent: Agent) -> Router {
     routes::general()
         .merge(session::routes())
+        .merge(mcp::routes())
         .merge(provider::routes())
         .merge(session_edit::routes())
         .merge(permission::routes())
@@ -49,10 +55,12 @@ pub fn router(agent: Agent) -> Router {
         .merge(file::routes())
         .merge(vcs::routes())
         .merge(project::routes())
+        .merge(pty::routes())
         .merge(tui::routes())
         .merge(experimental::routes())
         .merge(sync::routes())
         .merge(v2::routes())
+        .merge(summarize::routes())
         .fallback(error::not_found)
         .method_not_allowed_fallback(error::not_found)
         .layer(axum::middleware::map_response(reject::typed))

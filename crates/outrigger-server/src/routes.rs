@@ -78,7 +78,20 @@ async fn commands(State(agent): State<Agent>) -> Json<Value> {
         }
         out
     });
-    Json(list.collect())
+    let prompts = agent.mcp_prompts().await;
+    let prompts = prompts.iter().map(|prompt| {
+        let hints: Vec<String> = (1..=prompt.arguments.len())
+            .map(|n| format!("${n}"))
+            .collect();
+        // Its text is asked for when it is used.
+        let mut out =
+            json!({ "name": prompt.name, "source": "mcp", "template": "", "hints": hints });
+        if let Some(description) = &prompt.description {
+            out["description"] = json!(description);
+        }
+        out
+    });
+    Json(list.chain(prompts).collect())
 }
 
 /// The places of a template, for clients that show what to type: `$1` … in their order, then `$ARGUMENTS`.

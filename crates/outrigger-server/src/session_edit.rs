@@ -25,6 +25,8 @@ pub(crate) fn routes() -> Router<Agent> {
         .route("/session/{id}/init", post(init))
         .route("/session/{id}/share", post(share).delete(unshare))
         .route("/session/{id}/diff", get(diff))
+        .route("/session/{id}/revert", post(revert))
+        .route("/session/{id}/unrevert", post(unrevert))
         .route("/session/{id}/message/{message}", delete(remove_message))
         .route(
             "/session/{id}/message/{message}/part/{part}",
@@ -170,6 +172,41 @@ async fn diff(
         .and_then(|summary| summary.get("diffs"))
         .and_then(Value::as_array);
     Ok(Json(diffs.cloned().unwrap_or_default()))
+}
+
+#[derive(Deserialize)]
+struct Revert {
+    #[serde(rename = "messageID")]
+    message_id: MessageId,
+    #[serde(default, rename = "partID")]
+    part_id: Option<PartId>,
+    /// Ours: overwrite what others did to the files since.
+    #[serde(default)]
+    force: bool,
+}
+
+async fn revert(
+    State(agent): State<Agent>,
+    Path(id): Path<SessionId>,
+    Json(body): Json<Revert>,
+) -> Answer<Session> {
+    let done = agent.revert(&id, &body.message_id, body.part_id.as_ref(), body.force);
+    Ok(Json(done.await?))
+}
+
+#[derive(Default, Deserialize)]
+struct Unrevert {
+    #[serde(default)]
+    force: bool,
+}
+
+async fn unrevert(
+    State(agent): State<Agent>,
+    Path(id): Path<SessionId>,
+    body: Bytes,
+) -> Answer<Session> {
+    let body: Unrevert = optional(&body)?;
+    Ok(Json(agent.unrevert(&id, body.force).await?))
 }
 
 async fn remove_message(

@@ -13,6 +13,8 @@ mod skill;
 mod webfetch;
 mod write;
 
+pub use bash::shell_environment;
+
 use std::sync::Arc;
 use std::time::Duration;
 

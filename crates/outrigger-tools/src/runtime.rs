@@ -140,6 +140,7 @@ impl ToolRuntime {
             available: self.specs().into_iter().map(|s| s.name).collect(),
         })?;
         check(&entry, input, name, false)?;
+        entry.tool.precheck(input)?;
         alive(ctx)?;
 
         let verdict = ctx

@@ -16,6 +16,15 @@ pub trait Tool: Send + Sync {
     /// Name, description, schema.
     fn spec(&self) -> &ToolSpec;
 
+    /// What is wrong with a call that no hook is asked about. The reference refuses some calls before its hooks run.
+    ///
+    /// # Errors
+    /// Why it is refused.
+    fn precheck(&self, input: &Value) -> Result<(), ToolError> {
+        let _ = input;
+        Ok(())
+    }
+
     /// What has to be allowed before it runs, in the order in which it is asked.
     ///
     /// # Errors

@@ -82,7 +82,7 @@ fn without_a_javascript_runtime() {
     ");
     insta::assert_snapshot!(listed, @r"
     failed       good
-                 from   file://PROJECT/.opencode/plugin/good.js
+                 from   file://PROJECT/.opencode/plugin/good.js in PROJECT/.opencode
                  cause  plugins need a JavaScript runtime: no JavaScript runtime found (looked for: settings, OUTRIGGER_BUN, OUTRIGGER_NODE, bun on PATH, HOME/.local/share/outrigger/bun/bin/bun, node on PATH) (while found) [plugin.no_runtime]
                  hint   run `outrigger plugin setup` to install Bun (it fetches it from npm into the data folder)
     ");
@@ -114,15 +114,15 @@ fn a_plugin_that_does_not_exist() {
     ");
     insta::assert_snapshot!(listed, @r"
     failed       missing
-                 from   file://PROJECT/missing.js
+                 from   file://PROJECT/missing.js in PROJECT/opencode.json
                  cause  plugin file://PROJECT/missing.js: there is nothing at PROJECT/missing.js (while found) [plugin.not_found]
                  hint   check the path; a relative one starts at the folder of the configuration file that names it
     failed       plugin
-                 from   file://PROJECT/gone/plugin.js
+                 from   file://PROJECT/gone/plugin.js in PROJECT/opencode.json
                  cause  plugin file://PROJECT/gone/plugin.js: there is nothing at PROJECT/gone/plugin.js (while found) [plugin.not_found]
                  hint   check the path; a relative one starts at the folder of the configuration file that names it
     active       good
-                 from   file://PROJECT/.opencode/plugin/good.js
+                 from   file://PROJECT/.opencode/plugin/good.js in PROJECT/.opencode
                  hooks  chat.message
     ");
     assert!(
@@ -185,19 +185,19 @@ fn plugins_that_throw_or_export_nothing_useful() {
     ");
     insta::assert_snapshot!(listed, @r"
     failed       exits
-                 from   file://PROJECT/.opencode/plugin/exits.js
+                 from   file://PROJECT/.opencode/plugin/exits.js in PROJECT/.opencode
                  cause  plugin exits ended its process during server: the plugin process shared is gone (exit code 3) (while starting) [plugin.crashed]
     active       good
-                 from   file://PROJECT/.opencode/plugin/good.js
+                 from   file://PROJECT/.opencode/plugin/good.js in PROJECT/.opencode
                  hooks  chat.message
     failed       number
-                 from   file://PROJECT/.opencode/plugin/number.js
+                 from   file://PROJECT/.opencode/plugin/number.js in PROJECT/.opencode
                  cause  plugin number failed at export: export `default` is not a function; it was skipped (while starting) [plugin.export]
     failed       throws
-                 from   file://PROJECT/.opencode/plugin/throws.js
+                 from   file://PROJECT/.opencode/plugin/throws.js in PROJECT/.opencode
                  cause  plugin throws failed at server: export `Throws`: no database (while starting) [plugin.server]
     failed       undefined
-                 from   file://PROJECT/.opencode/plugin/undefined.js
+                 from   file://PROJECT/.opencode/plugin/undefined.js in PROJECT/.opencode
                  cause  plugin undefined failed at hooks: export `Undefined` answered with undefined, not with hooks; it was dropped (while starting) [plugin.load]
     ");
     assert!(
@@ -230,14 +230,14 @@ fn a_plugin_that_never_finishes_loading() {
     ");
     insta::assert_snapshot!(listed, @r"
     active       good
-                 from   file://PROJECT/.opencode/plugin/good.js
+                 from   file://PROJECT/.opencode/plugin/good.js in PROJECT/.opencode
                  hooks  chat.message
     failed       spins
-                 from   file://PROJECT/.opencode/plugin/spins.js
+                 from   file://PROJECT/.opencode/plugin/spins.js in PROJECT/.opencode
                  cause  plugin spins did not finish its server within 300 ms (while starting) [plugin.hung]
                  hint   raise the load deadline if the plugin is only slow
     failed       waits
-                 from   file://PROJECT/.opencode/plugin/waits.js
+                 from   file://PROJECT/.opencode/plugin/waits.js in PROJECT/.opencode
                  cause  plugin waits did not finish its server within 300 ms (while starting) [plugin.hung]
                  hint   raise the load deadline if the plugin is only slow
     ");
@@ -264,5 +264,10 @@ fn pure_loads_no_plugin() {
             .concat()
             .contains("good was here")
     );
-    insta::assert_snapshot!(world.cli(&["plugin", "list", "--pure"]).ok().stdout, @"no plugins (see `plugin` in opencode.json, or .opencode/plugin/)");
+    let listed = world.plain(&world.cli(&["plugin", "list", "--pure"]).ok().stdout);
+    insta::assert_snapshot!(listed, @r"
+    skipped      good
+                 from   file://PROJECT/.opencode/plugin/good.js in PROJECT/.opencode
+                 cause  file://PROJECT/.opencode/plugin/good.js is not loaded: `--pure` (or OPENCODE_PURE) leaves out everything from outside (while found) [plugin.pure]
+    ");
 }

@@ -112,11 +112,11 @@ fn plugins_are_listed_with_what_they_bring() {
     let _filters = filters().bind_to_scope();
     insta::assert_snapshot!(world.plain(&world.cli(&["plugin", "list"]).ok().stdout), @r"
     failed       missing
-                 from   file://PROJECT/missing.js
+                 from   file://PROJECT/missing.js in PROJECT/opencode.json
                  cause  plugin file://PROJECT/missing.js: there is nothing at PROJECT/missing.js (while found) [plugin.not_found]
                  hint   check the path; a relative one starts at the folder of the configuration file that names it
     active       two  N ms
-                 from   file://PROJECT/.opencode/plugin/two.js
+                 from   file://PROJECT/.opencode/plugin/two.js in PROJECT/.opencode
                  hooks  chat.message, event
                  tools  sum
     ");

@@ -208,7 +208,7 @@ fn whole_turn(machine: &Machine) {
 
         ── The plugin ──
         active       demo N ms
-                     from   .opencode/plugin/demo.js
+                     from   .opencode/plugin/demo.js in .opencode
                      hooks  tool.execute.before, shell.env
                      tools  project_facts
 

@@ -23,6 +23,14 @@ struct Person {
 
 impl Person {
     fn at(world: &World, args: &[&str]) -> Self {
+        Self::prepared(world, args, |_| {})
+    }
+
+    fn prepared(
+        world: &World,
+        args: &[&str],
+        prepare: impl Fn(&mut std::process::Command),
+    ) -> Self {
         use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
         let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
         grantpt(&master).unwrap();
@@ -35,6 +43,7 @@ impl Person {
             .stderr(slave)
             .stdout(Stdio::null());
         command.env("NO_COLOR", "1");
+        prepare(&mut command);
         let child = command.spawn().unwrap();
         let keyboard = File::from(master);
         let screen = Arc::new(Mutex::new(String::new()));
@@ -115,6 +124,54 @@ fn asking(calls: impl IntoIterator<Item = Value>) -> World {
     let world = World::new([turn(calls), done()]);
     world.config(json!({ "permission": { "bash": "ask" } }));
     world
+}
+
+/// Bun is fetched when the person says so and not before (`js.install = "ask"`, the default).
+#[test]
+fn bun_is_fetched_with_consent_only() {
+    use std::os::unix::fs::{PermissionsExt as _, symlink};
+    let Some(bun) = bun() else { return };
+    let path = std::env::var_os("PATH").unwrap();
+    let found = |name| std::env::split_paths(&path).map(move |dir| dir.join(name));
+    let Some(node) = found("node").find(|file| file.is_file()) else {
+        return;
+    };
+    let world = World::new([done(), done()]);
+    let source = "const n: number = 1; export default async () => ({ 'chat.message': async (_: any, o: any) => { o.parts[0].text += ' under ' + (process.versions.bun ? 'bun' : 'node') } })";
+    world.plugin("none", "export const None = async () => ({})");
+    world.file("typed.tsx", source);
+    world.config(json!({ "plugin": ["./typed.tsx"] }));
+    let bin = world.root().join("bin");
+    std::fs::create_dir(&bin).unwrap();
+    symlink(node, bin.join("node")).unwrap();
+    let npm = format!(
+        "#!/bin/sh\necho fetched >> {}\nname=$(sed -n 's/.*\"@oven.\\(bun-[a-z0-9-]*\\)\".*/\\1/p' package.json)\n\
+         mkdir -p node_modules/@oven/$name/bin && ln -s {} node_modules/@oven/$name/bin/bun\n",
+        world.path("npm.log").display(),
+        bun.display()
+    );
+    std::fs::write(bin.join("npm"), npm).unwrap();
+    std::fs::set_permissions(bin.join("npm"), std::fs::Permissions::from_mode(0o755)).unwrap();
+    let path = format!("{}:/usr/bin:/bin", bin.display());
+    let has_bun = std::env::split_paths("/usr/bin:/bin").any(|dir| dir.join("bun").exists());
+    if has_bun {
+        return;
+    }
+    for (answer, says, told) in [
+        ("\n", "it was not to be fetched", "hi"),
+        ("y\n", "installing bun@", "hi under bun"),
+    ] {
+        let mut person = Person::prepared(&world, &["hi"], |command| {
+            command.env("PATH", &path).env_remove("OUTRIGGER_BUN");
+        });
+        person.sees("which is not here; fetch it from npm");
+        assert!(!world.path("npm.log").exists());
+        person.types(answer);
+        person.ends(0);
+        assert!(person.screen().contains(says), "{}", person.screen());
+        assert_eq!(world.mock.last().texts("user"), [told]);
+    }
+    assert_eq!(world.lines("npm.log"), ["fetched"]);
 }
 
 #[test]

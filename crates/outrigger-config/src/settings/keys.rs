@@ -161,8 +161,12 @@ pub const KEYS: &[Key<Settings>] = &[
     key!(trust "js.environment", Kind::Word(&["user", "list"]), "which environment variables plugins get", |s, v| {
         s.js.environment = if v.text() == "list" { Environment::List } else { Environment::User };
     }),
-    key!(trust "js.install", Kind::Word(&["auto", "never"]), "fetch Bun when a plugin needs it and none is there", |s, v| {
-        s.js.install = if v.text() == "never" { Install::Never } else { Install::Auto };
+    key!(trust "js.install", Kind::Word(&["ask", "auto", "never"]), "fetch Bun when a plugin needs it and none is there", |s, v| {
+        s.js.install = match v.text() {
+            "never" => Install::Never,
+            "auto" => Install::Auto,
+            _ => Install::Ask,
+        };
     }),
     key!(
         "deadlines.fast_ms",
@@ -246,6 +250,18 @@ pub const KEYS: &[Key<Settings>] = &[
         |s, v| {
             s.log.plugin_stderr_lines_per_second = v.count();
         }
+    ),
+    key!(
+        "claude.mcp",
+        Kind::Bool,
+        "read the project's .mcp.json",
+        |s, v| s.claude.mcp = v.bool()
+    ),
+    key!(
+        "claude.commands",
+        Kind::Bool,
+        "read .claude/commands",
+        |s, v| s.claude.commands = v.bool()
     ),
     key!(
         "flags.plugin_seq_hooks",

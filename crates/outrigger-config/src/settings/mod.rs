@@ -39,6 +39,8 @@ pub struct Settings {
     pub log: Log,
     /// Parts that can be switched off.
     pub flags: Flags,
+    /// Formats of Claude Code.
+    pub claude: Claude,
 }
 
 /// `sandbox`.
@@ -71,8 +73,11 @@ pub struct Js {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Install {
-    /// Once, when a plugin needs Bun and there is none.
+    /// Once, when a plugin needs Bun and there is none, and the person at the terminal says yes. Without a terminal not at
+    /// all (issue 3: only with the user's consent).
     #[default]
+    Ask,
+    /// Once, when a plugin needs Bun and there is none.
     Auto,
     /// Only by `outrigger plugin setup`.
     Never,
@@ -229,6 +234,24 @@ impl Default for Log {
         Self {
             plugin_stderr_level: "warn".into(),
             plugin_stderr_lines_per_second: 50,
+        }
+    }
+}
+
+/// `[claude]`, both on by default.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Claude {
+    /// Read the project's `.mcp.json`. Each of its servers still has to be allowed.
+    pub mcp: bool,
+    /// Read `.claude/commands`.
+    pub commands: bool,
+}
+
+impl Default for Claude {
+    fn default() -> Self {
+        Self {
+            mcp: true,
+            commands: true,
         }
     }
 }

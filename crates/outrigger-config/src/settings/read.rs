@@ -312,7 +312,7 @@ mod tests {
         js.bun = null
         js.node = null
         js.environment = "user"
-        js.install = "auto"
+        js.install = "ask"
         deadlines.fast_ms = 500
         deadlines.normal_ms = 5000
         deadlines.load_ms = 10000
@@ -331,6 +331,8 @@ mod tests {
         flags.plugin_timeout_self_heal = true
         flags.plugin_circuit_breaker = true
         flags.plugin_large_payload_file_ipc = true
+        claude.mcp = true
+        claude.commands = true
         "#);
     }
 

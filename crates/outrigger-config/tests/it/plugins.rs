@@ -1,6 +1,6 @@
 //! The list of plugins: order, duplicates, resolution, switches.
 
-use outrigger_config::{PluginScope, PluginSource};
+use outrigger_config::{PluginScope, PluginSource, SkipReason, SkippedPlugin};
 use serde_json::json;
 
 use crate::world::World;
@@ -64,21 +64,32 @@ fn order_and_duplicates() {
     file:///home/.config/opencode/plugin/a.ts  | /home/.config/opencode | Auto Global
     file:///home/.config/opencode/plugins/b.js  | /home/.config/opencode | Auto Global
     file:///work/rel.ts  | /work/.opencode/opencode.json | Config Local
+    opencode-openai-codex-auth@4  | /work/.opencode/opencode.json | Config Local
     file:///work/.opencode/plugin/.hidden.js  | /work/.opencode | Auto Local
     file:///work/.opencode/plugin/local.ts  | /work/.opencode | Auto Local
     "#);
-    let problems: Vec<String> = loaded
-        .problems
+    assert_eq!(loaded.problems, []);
+    let skipped: Vec<String> = loaded
+        .skipped
         .iter()
-        .map(|problem| world.text(problem))
+        .map(|s| match &s.reason {
+            SkipReason::Overridden { spec, declared_in } => world.text(format!(
+                "{} in {}: {spec} in {}",
+                s.plugin.spec,
+                s.plugin.declared_in.display(),
+                declared_in.display()
+            )),
+            other => format!("{} {other:?}", s.plugin.spec),
+        })
         .collect();
-    insta::assert_snapshot!(problems.join("\n"), @"/work/.opencode/opencode.json: /plugin: `opencode-openai-codex-auth@4` is part of OpenCode by now and is not loaded");
+    insta::assert_snapshot!(skipped.join("\n"), @r"
+    shared@1 in /home/.config/opencode/opencode.json: shared@2 in /work/opencode.json
+    opts in /home/.config/opencode/opencode.json: opts@9 in /work/opencode.json
+    file:///abs/x.ts in /work/opencode.json: file:///abs/x.ts in /work/sub/opencode.jsonc
+    file:///work/rel.ts in /work/opencode.json: file:///work/rel.ts in /work/.opencode/opencode.json
+    ");
     let specs = loaded.value["plugin"].as_array().unwrap();
-    assert_eq!(
-        specs.len(),
-        loaded.plugins.len() + 1,
-        "the document keeps the deprecated one, as the reference does"
-    );
+    assert_eq!(specs.len(), loaded.plugins.len());
     assert_eq!(
         loaded.value["plugin_origins"].as_array().unwrap().len(),
         specs.len()
@@ -92,6 +103,8 @@ fn pure_means_no_external_plugins() {
     world.options.pure = true;
     let loaded = world.load().unwrap();
     assert!(loaded.plugins.is_empty());
+    let pure = |s: &&SkippedPlugin| s.reason == SkipReason::Pure;
+    assert_eq!(loaded.skipped.iter().filter(pure).count(), 12);
     assert!(
         !loaded.value["plugin"].as_array().unwrap().is_empty(),
         "the document is as it is"
@@ -144,4 +157,67 @@ fn from_the_environment() {
         loaded.origins["/plugin/1"].to_string(),
         "environment OPENCODE_CONFIG_CONTENT"
     );
+}
+
+#[test]
+fn tool_files_of_every_config_folder_lowest_precedence_first() {
+    let world = World::new(&[
+        ("home/.config/opencode/tool/a.ts", ""),
+        ("home/.config/opencode/tools/b.js", ""),
+        ("home/.opencode/tool/h.ts", ""),
+        ("work/.opencode/tool/a.ts", ""),
+        ("work/.opencode/tool/deep/not.ts", ""),
+        ("work/.opencode/tool/not.mjs", ""),
+        ("work/.opencode/tools/.dot.js", ""),
+        ("work/sub/.opencode/tools/s.js", ""),
+        ("named/tool/n.ts", ""),
+    ])
+    .env("OPENCODE_CONFIG_DIR", "ROOT/named");
+    let loaded = world.load().unwrap();
+    let seen: Vec<String> = loaded
+        .tool_files
+        .iter()
+        .map(|t| world.text(format!("{} {:?} {:?}", t.spec, t.source, t.scope)))
+        .collect();
+    insta::assert_snapshot!(seen.join("\n"), @r"
+    file:///home/.config/opencode/tool/a.ts Tool Global
+    file:///home/.config/opencode/tools/b.js Tool Global
+    file:///work/sub/.opencode/tools/s.js Tool Local
+    file:///work/.opencode/tool/a.ts Tool Local
+    file:///work/.opencode/tools/.dot.js Tool Local
+    file:///home/.opencode/tool/h.ts Tool Global
+    file:///named/tool/n.ts Tool Global
+    ");
+    assert!(loaded.plugins.is_empty() && loaded.value["plugin"] == json!([]));
+    assert!(
+        world
+            .env("OPENCODE_PURE", "1")
+            .load()
+            .unwrap()
+            .tool_files
+            .is_empty()
+    );
+}
+
+/// Between the files of the global folder lists are replaced; what is lost that way is told.
+#[test]
+fn a_list_that_another_global_file_replaces_is_told() {
+    let world = World::new(&[
+        (
+            "home/.config/opencode/config.json",
+            r#"{"plugin": ["old"]}"#,
+        ),
+        (
+            "home/.config/opencode/opencode.json",
+            r#"{"plugin": ["new"]}"#,
+        ),
+    ]);
+    let loaded = world.load().unwrap();
+    let skipped: Vec<_> = loaded
+        .skipped
+        .iter()
+        .map(|s| (s.plugin.spec.as_str(), &s.reason))
+        .collect();
+    assert_eq!(skipped, [("old", &SkipReason::Replaced)]);
+    assert_eq!(loaded.plugins[0].spec, "new");
 }

@@ -12,4 +12,5 @@ mod hooks;
 mod load;
 mod modules;
 mod support;
+mod tool_files;
 mod tools;

@@ -186,6 +186,7 @@ impl Room {
             entry: format!("file://{}", path.display()),
             from_path: true,
             options: None,
+            tools: None,
         }
     }
 

@@ -3,7 +3,9 @@
 use alloc::vec::Vec;
 use outrigger_protocol::Millis;
 use outrigger_protocol::event::Event;
-use outrigger_protocol::message::{CacheTokens, NamedError, PartKind, StepFinishPart, Tokens};
+use outrigger_protocol::message::{
+    AssistantMessage, CacheTokens, NamedError, PartKind, StepFinishPart, Tokens,
+};
 use outrigger_protocol::model::Usage;
 use outrigger_protocol::session::SessionStatus;
 use outrigger_protocol::turn::{Effect, SessionPatch, TurnOutcome};
@@ -15,14 +17,16 @@ impl Turn {
     pub(super) fn settle(&mut self, at: Millis, out: &mut Vec<Effect>) {
         self.close_leftovers(at, out);
         if self.step > 1 {
+            self.files.unpublished = false;
             out.push(self.publish_user());
         }
         let Some((reason, cost, tokens)) = self.account() else {
             return;
         };
+        let used = tokens.total.unwrap_or(0);
         let finish = StepFinishPart {
             reason: reason.clone(),
-            snapshot: None,
+            snapshot: self.files.after.clone(),
             tokens,
             cost,
         };
@@ -32,12 +36,20 @@ impl Turn {
             message.finish = Some(reason);
         }
         self.publish_message(out);
+        self.publish_patch(at, out);
         if let Some(message) = &mut self.message {
             message.time.completed = Some(at);
         }
         self.publish_message(out);
+        if self.compacting.is_some() {
+            self.settle_summary(at, out);
+            return;
+        }
         if self.refused {
             self.end(at, out);
+            return;
+        }
+        if self.compact_if_needed(at, used, out) {
             return;
         }
         out.push(self.status(SessionStatus::Busy));
@@ -48,11 +60,19 @@ impl Turn {
         }
     }
 
+    /// What the step changed in the files.
+    fn publish_patch(&mut self, at: Millis, out: &mut Vec<Effect>) {
+        if let Some(kind) = self.files.patch() {
+            let part = self.new_part(at, kind);
+            out.push(self.keep_part(at, part));
+        }
+    }
+
     /// Takes the model's last word in this step: reason, price and tokens. They are put into the message, and into the
     /// session with its next patch, since the reference has no event of its own for them.
     fn account(&mut self) -> Option<(alloc::string::String, f64, Tokens)> {
         let (reason, usage) = self.finished.take()?;
-        let (cost, tokens) = (price(&usage, &self.begin.prices), tokens(&usage));
+        let (cost, tokens) = (price(&usage, &self.step_prices()), tokens(&usage));
         self.unbilled = Some((usage, cost));
         if let Some(message) = &mut self.message {
             message.cost += cost;
@@ -94,6 +114,9 @@ impl Turn {
                 message_id: self.message.as_ref().map(|m| m.id.clone()),
             }
         };
+        if core::mem::take(&mut self.files.unpublished) {
+            out.push(self.publish_user());
+        }
         let session_id = self.begin.session_id.clone();
         out.push(self.status(SessionStatus::Idle));
         out.push(Effect::Publish {
@@ -133,6 +156,11 @@ impl Turn {
             },
         });
         self.close_leftovers(at, out);
+        // A step that was settled has told its files already: its message is complete.
+        let is_open = |message: &AssistantMessage| message.time.completed.is_none();
+        if self.message.as_ref().is_some_and(is_open) {
+            self.publish_patch(at, out);
+        }
         // The model had spoken to its end, only its tools had not: that has to be paid for.
         let _ = self.account();
         if let Some(message) = &mut self.message {

@@ -7,7 +7,10 @@
 //!
 //! The order of hooks and events is the reference's, as recorded (`tests/parity/gold`).
 
+pub mod compact;
 mod ends;
+mod files;
+mod loops;
 mod parts;
 mod prompt;
 mod resume;
@@ -26,7 +29,7 @@ use outrigger_protocol::event::Event;
 use outrigger_protocol::hook::Block;
 use outrigger_protocol::id::{CallId, IdMaker, MessageId, PartId};
 use outrigger_protocol::message::{
-    AssistantMessage, MessageInfo, MessageTime, NamedError, Part, PartKind, UserMessage,
+    AssistantMessage, MessageInfo, MessageTime, ModelRef, NamedError, Part, PartKind, UserMessage,
 };
 use outrigger_protocol::model::Usage;
 use outrigger_protocol::session::SessionStatus;
@@ -45,8 +48,16 @@ pub(crate) enum Open {
     Text(PartId),
     /// The list of tools.
     Tools,
+    /// What a compaction works with.
+    Plan,
     /// The model.
     Model,
+    /// The tree before the first call of a step that may write.
+    FilesBefore,
+    /// The tree behind a step.
+    FilesAfter,
+    /// Whether a call that repeats itself may be made.
+    Loop(PartId, Box<ToolCall>),
     /// A tool call, by its part; the call as the model made it, to be made again if it may be.
     Tool(PartId, Box<ToolCall>),
 }
@@ -88,8 +99,17 @@ pub struct Turn {
     /// Used and not yet in the session record.
     unbilled: Option<(Usage, f64)>,
     calls_in_step: u32,
+    files: files::Files,
+    loops: loops::Loops,
     /// A tool call was refused by the user, so the turn stops behind this step, as in the reference.
     refused: bool,
+    compacting: Option<compact::Compaction>,
+    /// A compaction that comes behind this step: its message, its part, and whether the session goes on afterwards.
+    asked: Option<(UserMessage, Part, bool)>,
+    /// Step of the last compaction.
+    compacted: Option<u32>,
+    /// The model refused this step's request as too long.
+    overflowed: Option<NamedError>,
     cancelled: bool,
     failed: Option<NamedError>,
     done: bool,
@@ -146,7 +166,13 @@ impl Turn {
             finished: None,
             unbilled: None,
             calls_in_step: 0,
+            files: files::Files::default(),
+            loops: loops::Loops::default(),
             refused: false,
+            compacting: None,
+            asked: None,
+            compacted: None,
+            overflowed: None,
             cancelled: false,
             failed: None,
             done: false,
@@ -249,28 +275,10 @@ impl Turn {
         }
         self.step += 1;
         let first = self.step == 1;
-        let message = AssistantMessage {
-            id: self.ids.message(at),
-            parent_id: self.user.id.clone(),
-            session_id: self.begin.session_id.clone(),
-            mode: self.begin.agent.clone(),
-            agent: self.begin.agent.clone(),
-            variant: self.begin.model.variant.clone(),
-            path: self.begin.path.clone(),
-            model_id: self.begin.model.model_id.clone(),
-            provider_id: self.begin.model.provider_id.clone(),
-            time: MessageTime {
-                created: at,
-                completed: None,
-            },
-            ..AssistantMessage::default()
-        };
-        self.message = Some(message);
-        self.parts.clear();
-        self.blocks.clear();
-        self.writing.clear();
-        self.finished = None;
-        self.calls_in_step = 0;
+        let (agent, model) = (self.begin.agent.clone(), self.begin.model.clone());
+        self.message = Some(self.new_message(at, &agent, &model));
+        self.clear_step();
+        self.files.next_step();
         self.publish_message(out);
         if first && self.begin.wants_title {
             out.push(Effect::MakeTitle {
@@ -280,6 +288,33 @@ impl Turn {
         let patch = self.patch_session(!first);
         out.push(patch);
         self.prepare(out);
+    }
+
+    fn new_message(&mut self, at: Millis, agent: &str, model: &ModelRef) -> AssistantMessage {
+        AssistantMessage {
+            id: self.ids.message(at),
+            parent_id: self.user.id.clone(),
+            session_id: self.begin.session_id.clone(),
+            mode: agent.to_string(),
+            agent: agent.to_string(),
+            variant: self.begin.model.variant.clone(),
+            path: self.begin.path.clone(),
+            model_id: model.model_id.clone(),
+            provider_id: model.provider_id.clone(),
+            time: MessageTime {
+                created: at,
+                completed: None,
+            },
+            ..AssistantMessage::default()
+        }
+    }
+
+    fn clear_step(&mut self) {
+        self.parts.clear();
+        self.blocks.clear();
+        self.writing.clear();
+        self.finished = None;
+        self.calls_in_step = 0;
     }
 
     fn prepare(&mut self, out: &mut Vec<Effect>) {
@@ -307,8 +342,15 @@ impl Turn {
                 self.offer_user_message(drafts, out);
             }
             "run.before_start" => self.store_user_message(at, output, out),
+            "compaction.before_start" => {
+                self.take_compaction_hooks(output.as_ref());
+                self.hooks("llm.before_messages", None, out);
+            }
+            "compaction.after_finish" => self.after_compaction(at, output.as_ref(), out),
             "llm.before_messages" => {
-                if self.step == 1 {
+                if self.compacting.is_some() {
+                    self.open_summary(at, out);
+                } else if self.step == 1 {
                     out.push(Effect::PatchSession {
                         patch: SessionPatch {
                             summarize: true,
@@ -367,6 +409,9 @@ impl Turn {
                     self.model(at, effect, signal, out);
                 }
             }
+            Input::Compact { auto, model } => self.compaction_asked(at, auto, model, out),
+            Input::CompactionPlanned { effect, plan } => self.compaction_planned(effect, plan, out),
+            Input::CompactionRefused { effect, error } => self.compaction_refused(effect, error),
             Input::ToolStarted { effect, input } => self.tool_started(at, effect, input, out),
             Input::ToolProgress {
                 effect,
@@ -374,14 +419,29 @@ impl Turn {
                 metadata,
             } => self.tool_progress(at, effect, title, metadata, out),
             Input::ToolDone { effect, outcome } => self.tool_done(at, effect, outcome, out),
+            Input::FilesTracked {
+                effect,
+                tree,
+                changed,
+                diffs,
+            } => self.files_tracked(at, effect, tree, changed, diffs, out),
+            Input::LoopAnswered { effect, refusal } => {
+                self.loop_answered(at, effect, refusal, out);
+            }
         }
         if self.done || !self.open.is_empty() {
+            return;
+        }
+        let step_is_over = self.stopping() || self.finished.is_some();
+        if step_is_over && self.after_files(out) {
             return;
         }
         if self.stopping() {
             self.end(at, out);
         } else if self.finished.is_some() {
             self.settle(at, out);
+        } else if let Some(error) = self.overflowed.take() {
+            self.settle_overflow(at, error, out);
         }
     }
 
@@ -448,6 +508,11 @@ impl Turn {
                 text,
                 metadata,
             } => self.close_reasoning(at, index, text, metadata, out),
+            ModelSignal::ToolStart { tool, .. } | ModelSignal::ToolEnd { tool, .. }
+                if self.compacting.is_some() =>
+            {
+                self.refuse_call(&tool, out);
+            }
             ModelSignal::ToolStart { call_id, tool } => self.tool_written(at, call_id, &tool, out),
             ModelSignal::ToolEnd { call_id, tool, raw } => {
                 self.tool_called(at, &call_id, &tool, &raw, out)
@@ -458,6 +523,11 @@ impl Turn {
             }
             ModelSignal::Failed { error } => {
                 self.open.remove(&effect);
+                if self.may_compact_after(&error) {
+                    self.overflowed = Some(error);
+                    return;
+                }
+                let error = self.summary_error(error);
                 // The first cause counts: a request that was stopped for it says only that it was stopped.
                 if !self.stopping() {
                     self.failed = Some(error);

@@ -49,6 +49,7 @@ impl Turn {
         let time = PartTime {
             start: at,
             end: None,
+            ..PartTime::default()
         };
         let kind = if reasoning {
             PartKind::Reasoning(ReasoningPart {
@@ -131,6 +132,7 @@ impl Turn {
             body.time = Some(PartTime {
                 start,
                 end: Some(at),
+                ..PartTime::default()
             });
         }
         out.push(self.keep_part(at, part));
@@ -190,6 +192,7 @@ impl Turn {
                         time: PartTime {
                             start,
                             end: Some(at),
+                            ..PartTime::default()
                         },
                     };
                     true

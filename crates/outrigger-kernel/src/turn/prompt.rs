@@ -13,7 +13,9 @@ use super::Turn;
 
 impl Turn {
     pub(super) fn start(&mut self, out: &mut Vec<Effect>) {
-        if let Some(command) = self.begin.command.clone() {
+        if let Some(asked) = self.begin.compact.clone() {
+            self.start_compaction(asked.auto, out);
+        } else if let Some(command) = self.begin.command.clone() {
             let payload = HookPayload {
                 input: json!({ "command": command.name, "sessionID": self.begin.session_id, "arguments": command.arguments }),
                 output: json!({ "parts": self.begin.parts }),
@@ -76,7 +78,10 @@ impl Turn {
             return;
         }
         out.push(self.status(SessionStatus::Busy));
-        self.next_step(at, out);
+        let used = self.begin.auto_compact.as_ref().map_or(0, |auto| auto.used);
+        if !self.compact_if_needed(at, used, out) {
+            self.next_step(at, out);
+        }
     }
 
     /// The user message and its parts as the hooks left them. What cannot be read any more is as it was; parts that a

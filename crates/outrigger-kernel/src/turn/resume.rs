@@ -3,7 +3,7 @@
 //! The state is that of the last stored input. What was open then:
 //! - a chain of hooks: goes on behind itself, with the output it was given (a hook call is never repeated, A7); but the
 //!   chains that prepare a model request run again with that request, because what they made was lost with the process;
-//! - the list of tools, and a model request that led to no call yet: done again, and what had streamed is taken back;
+//! - the list of tools, what a compaction works with, and a model request that led to no call yet: done again, and what had streamed is taken back;
 //! - a model request that led to a call: taken as ended, since asking again could make the call twice;
 //! - a call of a tool that changes nothing: made again; of any other: `interrupted, outcome unknown`.
 
@@ -39,8 +39,14 @@ impl Turn {
                     self.open.remove(&effect);
                     self.ask_again(out);
                 }
+                // What it summarises was in the memory of the process that is gone.
+                Open::Hooks("compaction.before_start") => {
+                    self.open.remove(&effect);
+                    self.take_compaction_hooks(None);
+                    self.ask_again(out);
+                }
                 Open::Hooks(_) | Open::Text(_) => self.hook_done(at, effect, None, None, out),
-                Open::Tools => {
+                Open::Tools | Open::Plan => {
                     self.open.remove(&effect);
                     self.ask_again(out);
                 }
@@ -52,6 +58,11 @@ impl Turn {
                         self.finished = Some(("unknown".to_string(), Usage::default()));
                     }
                 }
+                Open::FilesBefore | Open::FilesAfter => self.resume_files(effect, out),
+                Open::Loop(_, call) => out.push(Effect::AskLoop {
+                    effect,
+                    call: *call,
+                }),
                 Open::Tool(_, call) => self.resume_call(at, effect, *call, out),
             }
         }
@@ -77,7 +88,11 @@ impl Turn {
                 },
             });
         }
-        self.prepare(out);
+        if self.compacting.is_some() {
+            self.prepare_compaction(out);
+        } else {
+            self.prepare(out);
+        }
     }
 
     fn resume_call(&mut self, at: Millis, effect: EffectId, call: ToolCall, out: &mut Vec<Effect>) {

@@ -1,6 +1,5 @@
 //! Tool calls of the model.
 
-use alloc::boxed::Box;
 use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
@@ -12,7 +11,7 @@ use outrigger_protocol::tool::{ToolCall, ToolOutcome};
 use outrigger_protocol::turn::{Effect, EffectId};
 use serde_json::{Value, json};
 
-use super::{Open, OpenCall, Turn};
+use super::{OpenCall, Turn};
 
 /// The tool that answers calls that cannot be made. It is never offered.
 pub(super) const INVALID: &str = "invalid";
@@ -50,7 +49,12 @@ impl Turn {
             given,
             part: part.id.clone(),
         });
+        let name = match &part.kind {
+            PartKind::Tool(body) => body.tool.clone(),
+            _ => String::new(),
+        };
         out.push(self.keep_part(at, part));
+        self.before_files(&name, out);
     }
 
     /// Models get the case of a name wrong now and then.
@@ -106,8 +110,7 @@ impl Turn {
         if self.stopping() {
             return;
         }
-        let effect = self.open(Open::Tool(id, Box::new(call.clone())));
-        out.push(Effect::RunTool { effect, call });
+        self.make_call(id, call, out);
     }
 
     fn call_or_invalid(&self, tool: &str, raw: &str) -> (String, Value) {
@@ -149,6 +152,7 @@ impl Turn {
                 time: PartTime {
                     start: at,
                     end: None,
+                    ..PartTime::default()
                 },
             };
         }
@@ -202,6 +206,7 @@ impl Turn {
             let time = PartTime {
                 start,
                 end: Some(at),
+                ..PartTime::default()
             };
             body.state = match outcome {
                 ToolOutcome::Completed { input, output } => ToolState::Completed {
@@ -228,6 +233,8 @@ impl Turn {
                 }
             };
         }
+        let id = part.id.clone();
         out.push(self.keep_part(at, part));
+        self.note_result(&id);
     }
 }

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use outrigger_kernel::turn::{Turn, step};
+use outrigger_protocol::compaction::CompactionPlan;
 use outrigger_protocol::hook::Block;
 use outrigger_protocol::message::{
     MessagePath, ModelRef, NamedError, PartKind, TextPart, UserMessage,
@@ -44,7 +45,11 @@ pub(crate) fn begin() -> Begin {
         wants_title: false,
         max_steps: 20,
         used_calls: vec![],
+        snapshots: false,
+        asks_loops: false,
         prices: [1.0, 2.0, 0.5, 0.25],
+        compact: None,
+        auto_compact: None,
     }
 }
 
@@ -138,6 +143,10 @@ impl Drive {
         match &input {
             Input::HookDone { effect, .. }
             | Input::ToolsReady { effect, .. }
+            | Input::FilesTracked { effect, .. }
+            | Input::LoopAnswered { effect, .. }
+            | Input::CompactionPlanned { effect, .. }
+            | Input::CompactionRefused { effect, .. }
             | Input::ToolDone { effect, .. } => {
                 self.open.remove(&effect.0);
             }
@@ -156,7 +165,10 @@ impl Drive {
             match &effect {
                 Effect::Hooks { effect: id, .. }
                 | Effect::PrepareTools { effect: id, .. }
+                | Effect::PrepareCompaction { effect: id, .. }
                 | Effect::CallModel { effect: id, .. }
+                | Effect::TrackFiles { effect: id, .. }
+                | Effect::AskLoop { effect: id, .. }
                 | Effect::RunTool { effect: id, .. } => {
                     self.open.insert(id.0, effect.clone());
                 }
@@ -224,6 +236,18 @@ impl Drive {
         true
     }
 
+    /// The compaction that is waited for.
+    pub(crate) fn planning(&self) -> EffectId {
+        self.find(|e| matches!(e, Effect::PrepareCompaction { .. }))
+            .unwrap()
+    }
+
+    pub(crate) fn planned(&mut self, plan: CompactionPlan) {
+        let effect = self.planning();
+        let plan = Box::new(plan);
+        self.take(Input::CompactionPlanned { effect, plan });
+    }
+
     /// Hooks change nothing and the tools are ready, until something else is waited for.
     pub(crate) fn prepare(&mut self) {
         while self.hook() || self.tools() {}
@@ -270,9 +294,13 @@ impl Drive {
     }
 
     pub(crate) fn finished(&mut self, reason: &str) {
+        self.finished_with(reason, 10);
+    }
+
+    pub(crate) fn finished_with(&mut self, reason: &str, sent: u64) {
         self.model(ModelSignal::Finished {
             reason: reason.into(),
-            usage: usage(10, 2),
+            usage: usage(sent, 2),
         });
     }
 

@@ -135,8 +135,11 @@ fn ours(effect: &Effect) -> Vec<String> {
             },
             other => other.kind().to_owned(),
         }],
-        Effect::CallModel { .. }
+        Effect::PrepareCompaction { .. }
+        | Effect::CallModel { .. }
         | Effect::RunTool { .. }
+        | Effect::TrackFiles { .. }
+        | Effect::AskLoop { .. }
         | Effect::MakeTitle { .. }
         | Effect::Abort
         | Effect::Finish { .. } => vec![],

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use outrigger_kernel::digest;
 use outrigger_kernel::turn::step;
 use outrigger_protocol::event::Event;
-use outrigger_protocol::message::{MessageInfo, PartKind};
+use outrigger_protocol::message::{MessageInfo, NamedError, PartKind};
 use outrigger_protocol::session::SessionStatus;
 use outrigger_protocol::turn::{Effect, EffectId, Input, ModelSignal, TurnOutcome};
 use proptest::prelude::*;
@@ -96,6 +96,7 @@ proptest! {
     fn a_turn_ends_and_leaves_nothing_open(script in script(), random in any::<u64>(), cancel in cancel()) {
         let max_steps = script.begin.max_steps;
         let no_reply = script.begin.no_reply;
+        let overflows = script.requests.iter().any(|request| request.overflows);
         let world = run(script, random, cancel);
         let finishes = world.effects.iter().filter(|e| matches!(e, Effect::Finish { .. })).count();
         prop_assert_eq!(finishes, 1);
@@ -119,7 +120,9 @@ proptest! {
         for message in stored.messages.values() {
             if let MessageInfo::Assistant(message) = message {
                 prop_assert!(message.time.completed.is_some());
-                prop_assert!(message.finish.is_some() || message.error.is_some());
+                let refused = stored.parts.values().all(|part| part.message_id != message.id);
+                // A step whose request was refused as too long ends with nothing; a summary comes in its place.
+                prop_assert!(message.finish.is_some() || message.error.is_some() || refused || overflows);
                 cost += message.cost;
             }
         }
@@ -147,11 +150,15 @@ fn effect_of(input: &Input) -> Option<EffectId> {
     match input {
         Input::HookDone { effect, .. }
         | Input::ToolsReady { effect, .. }
+        | Input::CompactionPlanned { effect, .. }
+        | Input::CompactionRefused { effect, .. }
         | Input::Model { effect, .. }
         | Input::ToolStarted { effect, .. }
         | Input::ToolProgress { effect, .. }
+        | Input::FilesTracked { effect, .. }
+        | Input::LoopAnswered { effect, .. }
         | Input::ToolDone { effect, .. } => Some(*effect),
-        Input::Begin(_) | Input::Cancel | Input::Resumed => None,
+        Input::Begin(_) | Input::Compact { .. } | Input::Cancel | Input::Resumed => None,
     }
 }
 
@@ -186,6 +193,19 @@ fn misfits(
         strays.push(Input::ToolsReady {
             effect,
             tools: vec![],
+        });
+    }
+    if !effects
+        .iter()
+        .any(|e| matches!(e, Effect::PrepareCompaction { effect: id, .. } if *id == effect))
+    {
+        strays.push(Input::CompactionPlanned {
+            effect,
+            plan: Box::default(),
+        });
+        strays.push(Input::CompactionRefused {
+            effect,
+            error: NamedError::new("E", "no"),
         });
     }
     if !model {

@@ -62,6 +62,9 @@ fn part_line(part: &Part) -> String {
                 call_id(call.call_id.as_str())
             )
         }
+        PartKind::Compaction(body) => {
+            format!("compaction {}", serde_json::to_string(body).unwrap())
+        }
         other => other.name().to_owned(),
     }
 }
@@ -90,7 +93,12 @@ fn message_line(info: &MessageInfo) -> String {
             } else {
                 ""
             };
-            format!("assistant{finish}{error}{done}")
+            let kind = if message.summary == Some(true) {
+                "summary"
+            } else {
+                "assistant"
+            };
+            format!("{kind}{finish}{error}{done}")
         }
     }
 }
@@ -128,6 +136,13 @@ pub(crate) fn line(effect: &Effect) -> String {
         }
         Effect::Hooks { effect, point, .. } => format!("#{} hooks {point}", effect.0),
         Effect::PrepareTools { effect, step } => format!("#{} tools of step {step}", effect.0),
+        Effect::PrepareCompaction {
+            effect, overflow, ..
+        } => format!(
+            "#{} plan{}",
+            effect.0,
+            if *overflow { " overflow" } else { "" }
+        ),
         Effect::CallModel { effect, step, .. } => format!("#{} model, step {step}", effect.0),
         Effect::RunTool { effect, call } => {
             format!(
@@ -138,6 +153,15 @@ pub(crate) fn line(effect: &Effect) -> String {
                 call.input
             )
         }
+        Effect::TrackFiles { effect, since, .. } => format!(
+            "#{} track files{}",
+            effect.0,
+            since
+                .as_ref()
+                .map(|since| format!(" since {since}"))
+                .unwrap_or_default()
+        ),
+        Effect::AskLoop { effect, call } => format!("#{} ask about {}", effect.0, call.tool),
         Effect::MakeTitle { .. } => "title".to_owned(),
         Effect::Abort => "abort".to_owned(),
         Effect::Finish { outcome } => match outcome {
@@ -171,6 +195,21 @@ pub(crate) fn input_line(input: &Input) -> String {
             ToolOutcome::Completed { .. } => format!("#{} completed", effect.0),
             ToolOutcome::Failed { code, .. } => format!("#{} failed {code}", effect.0),
         },
+        Input::FilesTracked { effect, tree, .. } => {
+            format!("#{} {}", effect.0, tree.as_deref().unwrap_or("no tree"))
+        }
+        Input::LoopAnswered { effect, refusal } => format!(
+            "#{} {}",
+            effect.0,
+            if refusal.is_some() {
+                "refused"
+            } else {
+                "allowed"
+            }
+        ),
+        Input::Compact { auto, .. } => format!("compact auto={auto}"),
+        Input::CompactionPlanned { effect, .. } => format!("#{} planned", effect.0),
+        Input::CompactionRefused { effect, error } => format!("#{} {}", effect.0, error.message()),
         Input::Cancel => "cancel".to_owned(),
         Input::Resumed => "resumed".to_owned(),
     }

@@ -8,6 +8,7 @@
 
 mod chain;
 mod chain_laws;
+mod compact;
 mod drive;
 mod gold;
 mod guard;
@@ -17,6 +18,7 @@ mod lines;
 mod merge;
 mod merge_laws;
 mod merge_pass;
+mod repeats;
 mod resume;
 mod script;
 mod turn;

@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 
 use outrigger_kernel::turn::INTERRUPTED;
 use outrigger_protocol::id::CallId;
+use outrigger_protocol::message::NamedError;
 use outrigger_protocol::model::Usage;
 use outrigger_protocol::tool::{ToolCall, ToolOutcome};
 use outrigger_protocol::turn::{Effect, EffectId, Input, ModelSignal};
@@ -61,6 +62,8 @@ fn interrupt(world: &mut World) {
             }
         )
     });
+    // A turn that was told to stop asks for nothing anew.
+    let aborted = world.effects.iter().any(|e| matches!(e, Effect::Abort));
     for (id, effect) in pending {
         let effect_id = EffectId(id);
         let input = match effect {
@@ -83,6 +86,12 @@ fn interrupt(world: &mut World) {
                     outcome,
                 }
             }
+            Effect::CallModel { .. } if aborted => Input::Model {
+                effect: effect_id,
+                signal: ModelSignal::Failed {
+                    error: NamedError::new("MessageAbortedError", "stopped"),
+                },
+            },
             Effect::CallModel { .. } if called => {
                 let signal = ModelSignal::Finished {
                     reason: "unknown".into(),
@@ -95,7 +104,8 @@ fn interrupt(world: &mut World) {
             }
             Effect::Hooks { point, .. }
                 if point.starts_with("run.")
-                    || (point == "llm.after_text" && (called || model.is_none())) =>
+                    || point.starts_with("compaction.")
+                    || (point == "llm.after_text" && (called || aborted || model.is_none())) =>
             {
                 Input::HookDone {
                     effect: effect_id,

@@ -1,5 +1,6 @@
 //! What the model says and hooks refuse in a simulated turn, made at random.
 
+use outrigger_protocol::compaction::{AutoCompact, CompactRequest};
 use outrigger_protocol::turn::Begin;
 use proptest::prelude::*;
 
@@ -27,6 +28,10 @@ pub(crate) enum Say {
 pub(crate) struct Request {
     pub(crate) says: Vec<Say>,
     pub(crate) fails: bool,
+    /// Too long for the model.
+    pub(crate) overflows: bool,
+    /// Tokens that the request took.
+    pub(crate) sent: u64,
 }
 
 #[derive(Clone, Debug)]
@@ -63,8 +68,15 @@ pub(crate) fn script() -> impl Strategy<Value = Script> {
     let request = (
         prop::collection::vec(say(), 0..5),
         prop::bool::weighted(0.08),
+        prop::bool::weighted(0.1),
+        prop::sample::select(vec![10, 20, 500]),
     )
-        .prop_map(|(says, fails)| Request { says, fails });
+        .prop_map(|(says, fails, overflows, sent)| Request {
+            says,
+            fails,
+            overflows,
+            sent,
+        });
     let points = vec![
         "run.before_command",
         "run.before_start",
@@ -77,17 +89,22 @@ pub(crate) fn script() -> impl Strategy<Value = Script> {
         any::<bool>(),
         prop::bool::weighted(0.05),
         any::<bool>(),
-        1..6_u32,
+        1..9_u32,
         any::<u64>(),
+        prop::option::of((
+            prop::option::of(Just(400_u64)),
+            prop::sample::select(vec![0_u64, 500]),
+        )),
+        prop::option::weighted(0.2, any::<bool>()),
     );
     (
-        prop::collection::vec(request, 1..5),
+        prop::collection::vec(request, 1..7),
         block,
         any::<bool>(),
         flags,
     )
         .prop_map(|(requests, block, obeys, flags)| {
-            let (title, no_reply, command, max_steps, seed) = flags;
+            let (title, no_reply, command, max_steps, seed, auto, compact) = flags;
             let command = command.then(|| outrigger_protocol::turn::CommandCall {
                 name: "c".into(),
                 arguments: "x".into(),
@@ -100,6 +117,10 @@ pub(crate) fn script() -> impl Strategy<Value = Script> {
                 command,
                 max_steps,
                 used_calls,
+                snapshots: seed % 2 == 0,
+                asks_loops: seed % 3 == 0,
+                auto_compact: auto.map(|(limit, used)| AutoCompact { limit, used }),
+                compact: compact.map(|auto| CompactRequest { auto }),
                 ..begin()
             };
             Script {

@@ -5,7 +5,9 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use outrigger_kernel::digest;
+use outrigger_kernel::turn::compact::OVERFLOW;
 use outrigger_kernel::turn::{Turn, step};
+use outrigger_protocol::compaction::{CompactionPlan, Replay};
 use outrigger_protocol::event::Event;
 use outrigger_protocol::hook::Block;
 use outrigger_protocol::id::{MessageId, PartId};
@@ -14,7 +16,7 @@ use outrigger_protocol::tool::{ToolCall, ToolOutcome, ToolOutput};
 use outrigger_protocol::turn::{Effect, EffectId, Input, ModelSignal};
 use serde_json::{Value, json};
 
-use crate::drive::{failed, known_tools, usage};
+use crate::drive::{failed, known_tools, text_input, usage};
 use crate::script::{Say, Script};
 
 /// What a tool answers follows from its name and its arguments.
@@ -48,6 +50,26 @@ fn answer(call: &ToolCall) -> (Option<Value>, ToolOutcome) {
                 },
             )
         }
+    }
+}
+
+/// A history that did not fit has a prompt that is asked again; else some messages stay.
+fn plan(effect: EffectId, overflow: bool) -> Input {
+    let replay = overflow.then(|| {
+        Box::new(Replay {
+            parts: vec![text_input("again")],
+            ..Replay::default()
+        })
+    });
+    let plan = CompactionPlan {
+        tail_start: (!overflow).then(|| MessageId("msg_tail".into())),
+        prices: [3.0, 1.0, 0.0, 0.0],
+        replay,
+        ..CompactionPlan::default()
+    };
+    Input::CompactionPlanned {
+        effect,
+        plan: Box::new(plan),
     }
 }
 
@@ -128,6 +150,9 @@ impl World {
                 effect: *effect,
                 tools: known_tools(),
             }],
+            Effect::PrepareCompaction {
+                effect, overflow, ..
+            } => vec![plan(*effect, *overflow)],
             Effect::CallModel { effect, step, .. } => {
                 let signals = self.speak(usize::try_from(*step).unwrap());
                 signals
@@ -158,13 +183,29 @@ impl World {
                 });
                 inputs
             }
+            Effect::TrackFiles { effect, since, .. } => {
+                let changed = since.iter().map(|_| "/p/a.txt".to_owned());
+                vec![Input::FilesTracked {
+                    effect: *effect,
+                    tree: (effect.0 % 5 != 0).then(|| "tree".to_owned()),
+                    changed: changed.collect(),
+                    diffs: since.as_ref().map(|_| vec![json!({ "file": "a.txt" })]),
+                }]
+            }
+            Effect::AskLoop { effect, .. } => vec![Input::LoopAnswered {
+                effect: *effect,
+                refusal: (effect.0 % 2 == 0).then(|| "no".to_owned()),
+            }],
             Effect::Abort if self.script.obeys => return self.abort(),
             _ => return,
         };
         let id = match effect {
             Effect::Hooks { effect, .. }
             | Effect::PrepareTools { effect, .. }
+            | Effect::PrepareCompaction { effect, .. }
             | Effect::CallModel { effect, .. }
+            | Effect::TrackFiles { effect, .. }
+            | Effect::AskLoop { effect, .. }
             | Effect::RunTool { effect, .. } => effect.0,
             _ => return,
         };
@@ -213,14 +254,18 @@ impl World {
                 }
             }
         }
-        signals.push(if request.fails {
+        signals.push(if request.overflows {
+            ModelSignal::Failed {
+                error: NamedError::new(OVERFLOW, "too long"),
+            }
+        } else if request.fails {
             ModelSignal::Failed {
                 error: NamedError::new("APIError", "500"),
             }
         } else {
             ModelSignal::Finished {
                 reason: "stop".into(),
-                usage: usage(u64::try_from(10 * step).unwrap(), 3),
+                usage: usage(request.sent, 3),
             }
         });
         signals
@@ -313,6 +358,10 @@ fn hooked(point: &str, mut output: Value) -> Value {
             let text = output["text"].as_str().unwrap().to_owned();
             output["text"] = json!(format!("<{text}>"));
         }
+        "compaction.before_start" => output["context"]
+            .as_array_mut()
+            .unwrap()
+            .push(json!("from a hook")),
         "run.before_command" => output["parts"]
             .as_array_mut()
             .unwrap()

@@ -7,7 +7,9 @@
 )]
 
 mod calls;
+mod catalog;
 mod ends;
+mod logins;
 mod remote;
 mod starts;
 mod support;

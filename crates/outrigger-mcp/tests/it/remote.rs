@@ -7,10 +7,11 @@ use tokio::io::AsyncReadExt as _;
 
 use crate::support::Room;
 
-async fn start(mode: &str) -> (Child, Value) {
+/// Starts a script that serves HTTP and prints its port; the second is its address.
+pub(crate) async fn serve(script: &str, modes: &[&str]) -> (Child, String) {
     let spec = Spec::new("node")
-        .arg(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it/remote.mjs"))
-        .arg(mode)
+        .arg(format!("{}/tests/it/{script}", env!("CARGO_MANIFEST_DIR")))
+        .args(modes)
         .vars(env::allow_list(&[]))
         .piped();
     let mut child = Spawner::new().unwrap().spawn(spec).await.unwrap();
@@ -23,7 +24,16 @@ async fn start(mode: &str) -> (Child, Value) {
         .await
         .unwrap();
     let port = String::from_utf8_lossy(&port[..read]).trim().to_owned();
-    let url = format!("http://127.0.0.1:{port}/mcp");
+    (child, format!("http://127.0.0.1:{port}"))
+}
+
+async fn start(mode: &str) -> (Child, Value) {
+    started("remote.mjs", mode).await
+}
+
+async fn started(script: &str, mode: &str) -> (Child, Value) {
+    let (child, base) = serve(script, &[mode]).await;
+    let url = format!("{base}/mcp");
     (
         child,
         json!({"type": "remote", "url": url, "headers": {"X-Key": "k"}, "timeout": 20_000}),
@@ -108,4 +118,38 @@ async fn what_is_wrong_is_named() {
     Failed mcp.config: MCP server m: `headers.a b` is no valid header
     Failed mcp.config: MCP server m: `url` must begin with http:// or https://
     ");
+}
+
+#[tokio::test]
+async fn the_older_transport_is_spoken_where_the_newer_is_not_understood() {
+    let (_server, mut entry) = started("older.mjs", "").await;
+    entry["timeout"] = json!(3000);
+    let room = Room::one(entry).await;
+    assert_eq!(
+        room.status("m").state,
+        State::Connected,
+        "{}",
+        room.cause("m")
+    );
+    assert_eq!(
+        room.text("say", json!({"text": "hi"})).await,
+        "said hi to k"
+    );
+    let error = room.call("hang", json!({})).await.unwrap_err();
+    assert!(matches!(error, McpError::Timeout { .. }), "{error}");
+    // The next call opens the stream again.
+    let error = room.call("leave", json!({})).await.unwrap_err();
+    insta::assert_snapshot!(error, @"MCP server m ended the stream of events");
+    assert_eq!(
+        room.text("say", json!({"text": "ho"})).await,
+        "said ho to k"
+    );
+}
+
+#[tokio::test]
+async fn an_address_of_another_origin_is_not_taken() {
+    let (_server, entry) = started("older.mjs", "elsewhere").await;
+    let room = Room::one(entry).await;
+    // What the newer transport was answered.
+    insta::assert_snapshot!(room.cause("m"), @"Failed mcp.http: MCP server m: HTTP 404 Not Found");
 }

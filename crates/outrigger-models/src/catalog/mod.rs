@@ -57,6 +57,7 @@ pub(crate) struct CatalogModalities {
 #[serde(default)]
 pub(crate) struct CatalogLimit {
     pub(crate) context: Option<f64>,
+    pub(crate) input: Option<f64>,
     pub(crate) output: Option<f64>,
 }
 

@@ -159,6 +159,7 @@ pub(crate) fn from_catalog(defaults: &Defaults<'_>, id: &str, model: &CatalogMod
         },
         limit: Limit {
             context: tokens(limit.context),
+            input: limit.input.map(|n| tokens(Some(n))),
             output: tokens(limit.output),
         },
         status: model.status.clone().unwrap_or_else(|| "active".to_owned()),
@@ -225,6 +226,7 @@ fn from_config(
         cost: configured_cost(value, base.cost),
         limit: Limit {
             context: number("/limit/context").map_or(base.limit.context, |n| tokens(Some(n))),
+            input: number("/limit/input").map_or(base.limit.input, |n| Some(tokens(Some(n)))),
             output: number("/limit/output").map_or(base.limit.output, |n| tokens(Some(n))),
         },
         status: text("/status").unwrap_or(base.status),

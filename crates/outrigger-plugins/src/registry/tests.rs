@@ -7,7 +7,16 @@ fn registry(rules: &[PluginRules]) -> Registry {
         .map(|(i, rules)| Plugin {
             rules: rules.clone(),
             group: Some(1),
-            ..Plugin::found(format!("p{i}"), format!("p{i}"))
+            ..Plugin::found(
+                format!("p{i}"),
+                &PluginSpec {
+                    spec: format!("p{i}"),
+                    options: None,
+                    declared_in: "opencode.json".into(),
+                    source: PluginSource::Config,
+                    scope: outrigger_config::PluginScope::Local,
+                },
+            )
         })
         .collect();
     Registry::new(plugins, Arc::new(|_| {}))

@@ -233,3 +233,39 @@ async fn what_does_not_run_is_not_kept() {
     assert!(error.to_string().contains("does not run here"), "{error}");
     assert!(!bun_path(&data).exists());
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nothing_is_fetched_without_consent() {
+    let Some((mut project, log)) = machine(online) else {
+        return;
+    };
+    project.settings.js.install = Install::Ask;
+    let import = project.plugin("glob", &named("glob", "import { Glob } from \"bun\""));
+    let answers = |yes: bool| -> Option<outrigger_plugins::ConsentFn> {
+        Some(std::sync::Arc::new(move |what: &str| {
+            assert_eq!(what, BUN_SPEC);
+            Box::pin(async move { yes })
+        }))
+    };
+    for (consent, why) in [
+        (
+            None,
+            "Bun is not there, and nobody can be asked whether to fetch it (`js.install = \"auto\"` does so without asking)",
+        ),
+        (
+            answers(false),
+            "Bun is not there, and it was not to be fetched",
+        ),
+    ] {
+        project.consent = consent;
+        let plugins = project.load(vec![import.clone()]).await;
+        let text = message(&plugins, "glob");
+        assert!(text.contains("needs Bun") && text.ends_with(why), "{text}");
+        plugins.dispose(Duration::from_secs(5)).await;
+    }
+    assert_eq!(calls(&log), 0);
+    project.consent = answers(true);
+    let plugins = project.load(vec![import]).await;
+    assert_eq!(told(&system(&plugins).await), "glob:bun | glob ok");
+    assert_eq!(calls(&log), 1);
+}

@@ -11,4 +11,5 @@ mod hooks;
 mod install;
 mod loading;
 mod support;
+mod tool_files;
 mod tools;

@@ -5,11 +5,11 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
-use outrigger_config::{PluginScope, PluginSource, PluginSpec};
+use outrigger_config::{PluginScope, PluginSource, PluginSpec, SkippedPlugin};
 use outrigger_js::{HostHandler, Lookup};
 use outrigger_plugins::{
-    LoadOptions, PipelineContext, PipelineResult, PluginRules, PluginSettings, PluginStatus,
-    Plugins, Progress, SERVER_URL, Stage,
+    ConsentFn, LoadOptions, PipelineContext, PipelineResult, PluginRules, PluginSettings,
+    PluginStatus, Plugins, Progress, SERVER_URL, Stage,
 };
 use outrigger_protocol::rpc::{Log, SdkRequest, SdkResponse, ToolAsk, ToolMetadata};
 use outrigger_protocol::turn::HookPayload;
@@ -22,6 +22,8 @@ pub(crate) struct Project {
     pub(crate) settings: PluginSettings,
     pub(crate) runtimes: Lookup,
     pub(crate) handler: Arc<Handler>,
+    pub(crate) consent: Option<ConsentFn>,
+    pub(crate) skipped: Vec<SkippedPlugin>,
     pub(crate) seen: Arc<Mutex<Vec<Progress>>>,
 }
 
@@ -83,11 +85,14 @@ impl Project {
         // Long enough for a busy machine, short enough for a test.
         settings.deadlines.normal = Duration::from_millis(1500);
         settings.deadlines.load = Duration::from_secs(4);
+        settings.js.install = outrigger_config::settings::Install::Auto;
         Self {
             root,
             settings,
             runtimes: runtimes(),
             handler: Arc::default(),
+            consent: None,
+            skipped: Vec::new(),
             seen: Arc::default(),
         }
     }
@@ -121,6 +126,7 @@ impl Project {
         let seen = Arc::clone(&self.seen);
         Plugins::load(LoadOptions {
             plugins,
+            skipped: self.skipped.clone(),
             settings: self.settings.clone(),
             directory: self.path("project"),
             worktree: PathBuf::from("/"),
@@ -132,6 +138,7 @@ impl Project {
             cache: self.path("cache"),
             user_config: None,
             install_modules: false,
+            consent: self.consent.clone(),
             handler: self.handler.clone(),
             progress: Arc::new(move |progress| seen.lock().unwrap().push(progress)),
             now: || 1_700_000_000_000,

@@ -9,6 +9,7 @@ mod confine;
 mod end;
 mod helper;
 mod start;
+mod terminal;
 
 use std::time::Duration;
 

@@ -96,6 +96,10 @@ impl Harness {
             .join(name)
     }
 
+    pub(crate) fn read(&self, name: &str) -> String {
+        std::fs::read_to_string(self.path(name)).unwrap_or_default()
+    }
+
     /// One request: status and body.
     pub(crate) async fn call(&self, method: &str, path: &str, body: Value) -> (u16, Value) {
         let body = if body.is_null() {

@@ -2,7 +2,6 @@
 
 #![expect(
     clippy::unwrap_used,
-    clippy::panic,
     reason = "helpers of tests are tests; clippy.toml only knows the functions"
 )]
 
@@ -10,13 +9,18 @@
 #[expect(dead_code, reason = "shared with the tests of the command")]
 mod mock;
 
+mod doom;
 mod experimental;
 mod file;
 mod harness;
 mod lists;
 mod project;
+#[cfg(test)]
+mod pty;
 mod question;
+mod revert;
 mod session_edit;
+#[cfg(test)]
 mod support;
 mod tui;
 mod vcs;

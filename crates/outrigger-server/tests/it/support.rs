@@ -102,7 +102,24 @@ impl World {
             request = request.header("content-type", "application/json");
         }
         let body = Body::from(body.unwrap_or_default().to_owned());
-        let request = request.body(body).unwrap();
+        self.ask(request.body(body).unwrap()).await
+    }
+
+    /// A request with these headers and no body.
+    pub(crate) async fn send_with(
+        &self,
+        method: &str,
+        path: &str,
+        headers: &[(&str, &str)],
+    ) -> Answer {
+        let mut request = Request::builder().method(method).uri(path);
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        self.ask(request.body(Body::empty()).unwrap()).await
+    }
+
+    async fn ask(&self, request: Request<Body>) -> Answer {
         let response = outrigger_server::router(self.agent.clone())
             .oneshot(request)
             .await

@@ -168,36 +168,46 @@ impl Bash {
         if let Some(block) = verdict.block {
             return Err(ToolError::Blocked(block.message));
         }
-        let mut extra: Vec<&str> = VARIABLES.to_vec();
-        extra.extend(self.options.shell_env.iter().map(String::as_str));
-        let mut vars = env::allow_list(&extra);
-        // A proxy is needed for most that builds fetch, but one with a password in it is a secret.
-        vars.extend(PROXIES.iter().filter_map(|name| {
-            let value = std::env::var(name)
-                .ok()
-                .filter(|value| !value.contains('@'))?;
-            Some((OsString::from(name), OsString::from(value)))
-        }));
-        // `OPENCODE` is what scripts already look for.
-        for name in ["AGENT", "OPENCODE", "OUTRIGGER"] {
-            vars.push((name.into(), "1".into()));
-        }
         let added = verdict.output.get("env").and_then(Value::as_object);
-        for (name, value) in added.into_iter().flatten() {
-            let value = match value {
-                Value::String(text) => text.clone(),
-                Value::Null => continue,
-                other => other.to_string(),
-            };
-            let unfit = name.is_empty() || name.contains(['=', '\0']) || value.contains('\0');
-            if unfit || env::is_forbidden(name) {
-                tracing::warn!(%name, "a plugin's variable is not passed to the shell");
-                continue;
-            }
-            vars.push((name.into(), value.into()));
-        }
-        Ok(vars)
+        Ok(shell_environment(&self.options.shell_env, added))
     }
+}
+
+/// What a shell sees: harmless variables of ours and those named in `extra` (a trailing `*` stands for any rest), what
+/// says that an agent runs it, and `added`, which plugins or a client wish for. Nothing that makes programs load code.
+#[must_use]
+pub fn shell_environment(
+    extra: &[String],
+    added: Option<&serde_json::Map<String, Value>>,
+) -> Vec<(OsString, OsString)> {
+    let mut names: Vec<&str> = VARIABLES.to_vec();
+    names.extend(extra.iter().map(String::as_str));
+    let mut vars = env::allow_list(&names);
+    // A proxy is needed for most that builds fetch, but one with a password in it is a secret.
+    vars.extend(PROXIES.iter().filter_map(|name| {
+        let value = std::env::var(name)
+            .ok()
+            .filter(|value| !value.contains('@'))?;
+        Some((OsString::from(name), OsString::from(value)))
+    }));
+    // `OPENCODE` is what scripts already look for.
+    for name in ["AGENT", "OPENCODE", "OUTRIGGER"] {
+        vars.push((name.into(), "1".into()));
+    }
+    for (name, value) in added.into_iter().flatten() {
+        let value = match value {
+            Value::String(text) => text.clone(),
+            Value::Null => continue,
+            other => other.to_string(),
+        };
+        let unfit = name.is_empty() || name.contains(['=', '\0']) || value.contains('\0');
+        if unfit || env::is_forbidden(name) {
+            tracing::warn!(%name, "a plugin's variable is not passed to the shell");
+            continue;
+        }
+        vars.push((name.into(), value.into()));
+    }
+    vars
 }
 
 impl Tool for Bash {

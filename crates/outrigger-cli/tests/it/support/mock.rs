@@ -2,8 +2,8 @@
 //!
 //! A turn of the script is an object: `{text?, reasoning?, tools?: [{name, args | raw, id?}]}`, or `{status, error,
 //! retry_after?}`. `cut: n` ends the connection after n frames, `stall: n` sends nothing more after n frames until the
-//! client leaves. A request that offers no tools asks for a title; the others get one turn each, and the last turn over
-//! and over. `by_results` makes the turn depend on the request alone: as many tool results as the history holds.
+//! client leaves; `usage: [n, m]` says how many tokens went in and out. A request that offers no tools asks for a title; the others get one turn each, and the last turn over
+//! and over. A request for a summary of the conversation gets the turns of `summaries`, in the same way. `by_results` makes the turn depend on the request alone: as many tool results as the history holds.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{Shutdown, TcpListener, TcpStream};
@@ -19,6 +19,8 @@ pub(crate) struct Request {
     pub(crate) headers: Vec<(String, String)>,
     pub(crate) body: Value,
     pub(crate) is_title: bool,
+    /// A compaction asks for a summary.
+    pub(crate) is_summary: bool,
 }
 
 impl Request {
@@ -107,7 +109,10 @@ pub(crate) fn turn(tools: impl IntoIterator<Item = Value>) -> Value {
 struct Shared {
     turns: Vec<Value>,
     title: Value,
+    summaries: Mutex<Vec<Value>>,
+    summarised: AtomicUsize,
     by_results: AtomicBool,
+    by_compaction: AtomicBool,
     asked: AtomicUsize,
     closed: AtomicBool,
     requests: Mutex<Vec<Request>>,
@@ -130,7 +135,10 @@ impl Mock {
         let shared = Arc::new(Shared {
             turns: turns.into_iter().collect(),
             title,
+            summaries: Mutex::new(vec![text("The summary.")]),
+            summarised: AtomicUsize::new(0),
             by_results: AtomicBool::new(false),
+            by_compaction: AtomicBool::new(false),
             asked: AtomicUsize::new(0),
             closed: AtomicBool::new(false),
             requests: Mutex::default(),
@@ -152,6 +160,18 @@ impl Mock {
     /// The turn is chosen by the number of tool results in the request, so that a request made again gets the same answer.
     pub(crate) fn by_results(self) -> Self {
         self.shared.by_results.store(true, Ordering::SeqCst);
+        self
+    }
+
+    /// The turn is chosen by whether the request holds a summary: the first without one, the second with it.
+    pub(crate) fn by_compaction(self) -> Self {
+        self.shared.by_compaction.store(true, Ordering::SeqCst);
+        self
+    }
+
+    /// What the model answers when it is asked for summaries.
+    pub(crate) fn summaries(self, turns: impl IntoIterator<Item = Value>) -> Self {
+        *self.shared.summaries.lock().unwrap() = turns.into_iter().collect();
         self
     }
 
@@ -205,12 +225,17 @@ impl Shared {
         let mut body = vec![0; length.unwrap_or(0)];
         reader.read_exact(&mut body)?;
         let body: Value = serde_json::from_slice(&body).unwrap_or_default();
-        let is_title = body["tools"].as_array().is_none_or(Vec::is_empty);
-        let request = Request {
+        let no_tools = body["tools"].as_array().is_none_or(Vec::is_empty);
+        let mut request = Request {
             headers,
             body,
-            is_title,
+            is_title: false,
+            is_summary: false,
         };
+        let said = request.texts("user").join("\n");
+        request.is_summary = no_tools
+            && (said.contains("<conversation>") || said.contains("The conversation so far:"));
+        request.is_title = no_tools && !request.is_summary;
         let turn = self.choose(&request);
         self.requests.lock().unwrap().push(request.clone());
         self.answer(stream, &turn, &request)
@@ -220,9 +245,21 @@ impl Shared {
         if request.is_title {
             return self.title.clone();
         }
+        if request.is_summary {
+            let turns = self.summaries.lock().unwrap();
+            let n = self.summarised.fetch_add(1, Ordering::SeqCst);
+            return turns.get(n).or(turns.last()).cloned().unwrap_or_default();
+        }
         let asked = self.asked.fetch_add(1, Ordering::SeqCst);
         let n = if self.by_results.load(Ordering::SeqCst) {
             request.call_ids().1.len()
+        } else if self.by_compaction.load(Ordering::SeqCst) {
+            usize::from(
+                request
+                    .texts("user")
+                    .iter()
+                    .any(|text| text == "What did we do so far?"),
+            )
         } else {
             asked
         };
@@ -335,7 +372,9 @@ fn frames(turn: &Value, request: &Request) -> Vec<String> {
             "tool_calls"
         }),
     ));
-    frames.push(frame(json!({ "choices": [], "usage": { "prompt_tokens": 100, "completion_tokens": 10, "total_tokens": 110 } })));
+    let tokens = |n: usize, usual: u64| turn["usage"][n].as_u64().unwrap_or(usual);
+    let (sent, got) = (tokens(0, 100), tokens(1, 10));
+    frames.push(frame(json!({ "choices": [], "usage": { "prompt_tokens": sent, "completion_tokens": got, "total_tokens": sent + got } })));
     frames.push("data: [DONE]\n\n".to_owned());
     frames
 }

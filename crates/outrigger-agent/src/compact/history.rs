@@ -1,0 +1,236 @@
+//! What of a history still counts: with a summary, the messages before it do not.
+
+use std::collections::BTreeSet;
+
+use outrigger_protocol::id::MessageId;
+use outrigger_protocol::message::{
+    AssistantMessage, MessageInfo, MessageWithParts, Part, PartKind,
+};
+use serde_json::Value;
+
+/// A history after its last compaction.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Active {
+    /// The last compaction: the message that stands for it, and its summary.
+    pub(crate) compaction: Vec<MessageWithParts>,
+    /// What was pinned in the messages that the summary took the place of.
+    pub(crate) pinned: Vec<MessageWithParts>,
+    /// What stays as it is.
+    pub(crate) rest: Vec<MessageWithParts>,
+}
+
+impl Active {
+    /// Takes a whole history apart. The rule is the reference's: the summary stands first, then the messages from
+    /// `tail_start_id` to the compaction, then those behind the summary. A compaction that failed is left out, and what is
+    /// pinned stands behind the summary (both are ours).
+    pub(crate) fn of(all: Vec<MessageWithParts>) -> Self {
+        let done: BTreeSet<MessageId> = all.iter().filter_map(summary_of).cloned().collect();
+        let last = all
+            .iter()
+            .rposition(|m| is_compaction(m) && done.contains(m.info.id()));
+        let Some(last) = last else {
+            return Self {
+                rest: all.into_iter().filter(|m| !is_of_compaction(m)).collect(),
+                ..Self::default()
+            };
+        };
+        let id = all.get(last).map(|m| m.info.id().clone());
+        let tail = all.get(last).and_then(tail_start);
+        let tail = tail.and_then(|start| all.iter().position(|m| m.info.id().as_str() == start));
+        let tail = tail.filter(|at| *at < last).unwrap_or(last);
+        let mut active = Self::default();
+        for (at, message) in all.into_iter().enumerate() {
+            let is_summary = id.is_some() && summary_of(&message) == id.as_ref();
+            if at == last || is_summary {
+                active.compaction.push(message);
+            } else if is_of_compaction(&message) {
+            } else if at < tail {
+                active.pinned.extend(pinned(message));
+            } else {
+                active.rest.push(message);
+            }
+        }
+        active
+    }
+
+    /// The messages in the order in which the model reads them.
+    pub(crate) fn into_messages(self) -> Vec<MessageWithParts> {
+        [self.compaction, self.pinned, self.rest].concat()
+    }
+
+    /// The text of the last summary.
+    pub(crate) fn summary(&self) -> Option<String> {
+        let summary = self.compaction.iter().find(|m| summary_of(m).is_some())?;
+        let texts: Vec<&str> = summary.parts.iter().filter_map(text).collect();
+        Some(texts.join("\n\n")).filter(|text| !text.is_empty())
+    }
+
+    /// Tokens of the last finished step; 0 when it was the summary.
+    pub(crate) fn used(&self) -> u64 {
+        let finished = |m: &&MessageWithParts| answer(m).is_some_and(|info| info.finish.is_some());
+        let Some(info) = self.rest.iter().rev().find(finished).and_then(answer) else {
+            return 0;
+        };
+        let tokens = &info.tokens;
+        let sum = tokens.input + tokens.output + tokens.cache.read + tokens.cache.write;
+        tokens.total.filter(|total| *total > 0).unwrap_or(sum)
+    }
+}
+
+fn answer(message: &MessageWithParts) -> Option<&AssistantMessage> {
+    match &message.info {
+        MessageInfo::Assistant(info) => Some(info),
+        MessageInfo::User(_) => None,
+    }
+}
+
+fn text(part: &Part) -> Option<&str> {
+    match &part.kind {
+        PartKind::Text(text) => Some(text.text.trim()).filter(|text| !text.is_empty()),
+        _ => None,
+    }
+}
+
+/// The message that a finished summary belongs to.
+fn summary_of(message: &MessageWithParts) -> Option<&MessageId> {
+    answer(message)
+        .filter(|info| info.summary == Some(true) && info.finish.is_some() && info.error.is_none())
+        .map(|info| &info.parent_id)
+}
+
+/// A message that stands for a compaction.
+pub(crate) fn is_compaction(message: &MessageWithParts) -> bool {
+    matches!(message.info, MessageInfo::User(_))
+        && message
+            .parts
+            .iter()
+            .any(|part| matches!(part.kind, PartKind::Compaction(_)))
+}
+
+fn is_of_compaction(message: &MessageWithParts) -> bool {
+    is_compaction(message) || answer(message).is_some_and(|info| info.summary == Some(true))
+}
+
+fn tail_start(message: &MessageWithParts) -> Option<String> {
+    message.parts.iter().find_map(|part| match &part.kind {
+        PartKind::Compaction(body) => body.get("tail_start_id")?.as_str().map(str::to_owned),
+        _ => None,
+    })
+}
+
+/// The message with the texts that are pinned in it: `metadata.pinned` of a text part is true.
+fn pinned(mut message: MessageWithParts) -> Option<MessageWithParts> {
+    message.parts.retain(|part| match &part.kind {
+        PartKind::Text(text) => {
+            let metadata = text.extra.get("metadata");
+            metadata
+                .and_then(|m| m.get("pinned"))
+                .and_then(Value::as_bool)
+                == Some(true)
+                && text.ignored != Some(true)
+        }
+        _ => false,
+    });
+    (!message.parts.is_empty()).then_some(message)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::*;
+    use super::*;
+
+    fn ids(messages: Vec<MessageWithParts>) -> Vec<String> {
+        messages
+            .into_iter()
+            .map(|m| m.info.id().0.clone())
+            .collect()
+    }
+
+    #[test]
+    fn histories_by_table() {
+        let one = || vec![user("u1", "first"), answered("a1", "u1", "one")];
+        let compacted = |tail: Option<&str>| {
+            let mut all = one();
+            all.extend([user("u2", "second"), answered("a2", "u2", "two")]);
+            all.extend([compaction("u3", tail), summary("a3", "u3", "sum")]);
+            all
+        };
+        let with = |mut all: Vec<MessageWithParts>, more: Vec<MessageWithParts>| {
+            all.extend(more);
+            all
+        };
+        let table = [
+            ("none", one(), vec!["u1", "a1"]),
+            ("whole", compacted(None), vec!["u3", "a3"]),
+            ("tail", compacted(Some("u2")), vec!["u3", "a3", "u2", "a2"]),
+            ("tail that is gone", compacted(Some("u9")), vec!["u3", "a3"]),
+            (
+                "goes on",
+                with(compacted(Some("a2")), vec![user("u4", "next")]),
+                vec!["u3", "a3", "a2", "u4"],
+            ),
+            (
+                "twice, the second with a tail from before the first",
+                with(
+                    compacted(Some("u2")),
+                    vec![
+                        user("u4", "next"),
+                        compaction("u5", Some("a2")),
+                        summary("a5", "u5", "sum2"),
+                    ],
+                ),
+                vec!["u5", "a5", "a2", "u4"],
+            ),
+            (
+                "the second failed",
+                with(
+                    compacted(None),
+                    vec![
+                        user("u4", "next"),
+                        compaction("u5", None),
+                        failed_summary("a5", "u5"),
+                        user("u6", "again"),
+                    ],
+                ),
+                vec!["u3", "a3", "u4", "u6"],
+            ),
+            (
+                "never answered",
+                with(one(), vec![compaction("u3", None)]),
+                vec!["u1", "a1"],
+            ),
+        ];
+        for (name, all, want) in table {
+            assert_eq!(ids(Active::of(all).into_messages()), want, "{name}");
+        }
+    }
+
+    #[test]
+    fn what_is_pinned_survives_every_compaction() {
+        let all = vec![
+            pinned_user("u1", "never push"),
+            answered("a1", "u1", "fine"),
+            compaction("u2", None),
+            summary("a2", "u2", "sum"),
+            user("u3", "more"),
+            compaction("u4", Some("u3")),
+            summary("a4", "u4", "sum2"),
+        ];
+        let active = Active::of(all);
+        assert_eq!(active.summary().as_deref(), Some("sum2"));
+        let messages = active.into_messages();
+        let pinned = messages.get(2).unwrap();
+        assert_eq!(pinned.info.id().as_str(), "u1");
+        let texts: Vec<_> = pinned.parts.iter().filter_map(text).collect();
+        assert_eq!(texts, ["never push"], "only the pinned part of the message");
+        assert_eq!(ids(messages), ["u4", "a4", "u1", "u3"]);
+    }
+
+    #[test]
+    fn a_summary_uses_nothing() {
+        let mut all = vec![user("u1", "first"), answered("a1", "u1", "one")];
+        assert_eq!(Active::of(all.clone()).used(), 110);
+        all.extend([compaction("u2", None), summary("a2", "u2", "sum")]);
+        assert_eq!(Active::of(all).used(), 0);
+    }
+}

@@ -1,0 +1,153 @@
+//! Servers of a project's `.mcp.json` (requirement B13). Whoever wrote the project chose what they run, so each starts only
+//! after the user has allowed it once, and again after its entry has changed.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use outrigger_config::Loaded;
+use outrigger_config::claude::ClaudeServer;
+use serde_json::{Map, Value, json};
+use sha2::{Digest as _, Sha256};
+
+use crate::boot::Folders;
+
+/// What the user has allowed, in `mcp-allowed.json` of our data folder: by file and name a digest of the entry.
+#[derive(Clone, Debug)]
+pub struct AllowedServers {
+    path: PathBuf,
+}
+
+type Table = BTreeMap<String, BTreeMap<String, String>>;
+
+impl AllowedServers {
+    /// Those of this user.
+    #[must_use]
+    pub fn new(folders: &Folders) -> Self {
+        Self {
+            path: folders.data.join("mcp-allowed.json"),
+        }
+    }
+
+    /// Whether this very entry was allowed.
+    #[must_use]
+    pub fn holds(&self, server: &ClaudeServer) -> bool {
+        let table = self.read();
+        let file = table.get(&key(&server.file));
+        file.and_then(|servers| servers.get(&server.name)) == Some(&digest(&server.written))
+    }
+
+    /// Allows an entry as it is now.
+    ///
+    /// # Errors
+    /// The file cannot be written.
+    pub fn allow(&self, server: &ClaudeServer) -> io::Result<()> {
+        let mut table = self.read();
+        table
+            .entry(key(&server.file))
+            .or_default()
+            .insert(server.name.clone(), digest(&server.written));
+        self.write(&table)
+    }
+
+    /// Takes that back; false when it was not allowed.
+    ///
+    /// # Errors
+    /// The file cannot be written.
+    pub fn revoke(&self, server: &ClaudeServer) -> io::Result<bool> {
+        let mut table = self.read();
+        let there = table
+            .get_mut(&key(&server.file))
+            .is_some_and(|servers| servers.remove(&server.name).is_some());
+        self.write(&table)?;
+        Ok(there)
+    }
+
+    // A file that cannot be read allows nothing.
+    fn read(&self) -> Table {
+        let bytes = std::fs::read(&self.path).unwrap_or_default();
+        serde_json::from_slice(&bytes).unwrap_or_default()
+    }
+
+    fn write(&self, table: &Table) -> io::Result<()> {
+        if let Some(folder) = self.path.parent() {
+            std::fs::create_dir_all(folder)?;
+        }
+        let written = self.path.with_extension("new");
+        std::fs::write(&written, serde_json::to_string_pretty(table)?)?;
+        std::fs::rename(&written, &self.path)
+    }
+}
+
+fn key(file: &Path) -> String {
+    let real = file.canonicalize().unwrap_or_else(|_| file.to_owned());
+    real.display().to_string()
+}
+
+fn digest(written: &Value) -> String {
+    let digest = Sha256::digest(written.to_string().as_bytes());
+    digest.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// The servers to start: those of the configuration, and those of `.mcp.json` that are allowed. The others are listed as
+/// switched off; the second says by name what to do about each.
+pub(crate) fn with_claude(
+    config: &Loaded,
+    folders: &Folders,
+) -> (Map<String, Value>, BTreeMap<String, String>) {
+    let mut entries = config.config.mcp.clone();
+    let mut waiting = BTreeMap::new();
+    let allowed = AllowedServers::new(folders);
+    let (servers, problems) = config.claude_servers();
+    for problem in problems {
+        tracing::warn!("[mcp] {problem}");
+    }
+    for server in servers {
+        // OpenCode's own configuration goes before.
+        if entries.contains_key(&server.name) {
+            continue;
+        }
+        let (name, file) = (&server.name, server.file.display());
+        let entry = match &server.entry {
+            Err(wrong) => Err(format!("{file}: {wrong}")),
+            Ok(_) if !allowed.holds(&server) => Err(format!(
+                "{file} wants it; look at it and allow it with `outrigger mcp allow {name}`"
+            )),
+            Ok(entry) => Ok(entry.clone()),
+        };
+        let entry = entry.unwrap_or_else(|why| {
+            waiting.insert(name.clone(), why);
+            // Without a type, so that nothing can switch it on either.
+            json!({"enabled": false})
+        });
+        entries.insert(name.clone(), entry);
+    }
+    (entries, waiting)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_entry_is_allowed_as_it_is() {
+        let dir = tempfile::tempdir().unwrap();
+        let allowed = AllowedServers {
+            path: dir.path().join("sub/allowed.json"),
+        };
+        let server = |file: &str, written: Value| ClaudeServer {
+            name: "m".into(),
+            file: file.into(),
+            written,
+            entry: Ok(json!({})),
+        };
+        let one = server("/p/.mcp.json", json!({"command": "a"}));
+        assert!(!allowed.holds(&one));
+        allowed.allow(&one).unwrap();
+        assert!(allowed.holds(&one));
+        assert!(!allowed.holds(&server("/p/.mcp.json", json!({"command": "b"}))));
+        assert!(!allowed.holds(&server("/q/.mcp.json", json!({"command": "a"}))));
+        assert!(allowed.revoke(&one).unwrap() && !allowed.holds(&one));
+        assert!(!allowed.revoke(&one).unwrap());
+    }
+}

@@ -1,0 +1,95 @@
+//! Files that a command's text names with `@path`: they go with the prompt, as in the reference.
+
+use outrigger_protocol::id::SessionId;
+use outrigger_protocol::session::PartInput;
+use outrigger_sandbox::paths::Roots;
+use outrigger_tools::PermissionAsk;
+
+use crate::agents::AgentInfo;
+use crate::ask::Asker;
+use crate::inner::Agent;
+use crate::prompt::{Attachment, text};
+
+/// Names behind an `@` that stands neither in a word nor in a code span, each once.
+fn names(text: &str) -> Vec<&str> {
+    let mut found: Vec<&str> = Vec::new();
+    for (at, _) in text.match_indices('@') {
+        let before = text.get(..at).and_then(|before| before.chars().next_back());
+        if before.is_some_and(|c| c.is_alphanumeric() || matches!(c, '_' | '`')) {
+            continue;
+        }
+        let rest = text.get(at + 1..).unwrap_or_default();
+        let end = rest
+            .find(|c: char| c.is_whitespace() || matches!(c, '`' | ','))
+            .unwrap_or(rest.len());
+        let name = rest.get(..end).unwrap_or_default().trim_end_matches('.');
+        if !name.is_empty() && !found.contains(&name) {
+            found.push(name);
+        }
+    }
+    found
+}
+
+impl Agent {
+    /// The parts of the files that a text names. What is no file of the project is text like any other; a file that a rule
+    /// denies, or that somebody would have to be asked about and nobody can, is left out with a word.
+    pub(crate) async fn mentioned(
+        &self,
+        session_id: &SessionId,
+        agent: &AgentInfo,
+        filled: &str,
+    ) -> Vec<PartInput> {
+        let place = &self.inner.place;
+        let roots = Roots::new([&place.worktree, &place.directory]);
+        let mut parts = Vec::new();
+        for name in names(filled) {
+            let there = [&place.directory, &place.worktree]
+                .into_iter()
+                .map(|root| root.join(name))
+                .find(|path| path.exists());
+            let Some(path) = there.and_then(|path| roots.contains(path).ok()) else {
+                continue;
+            };
+            let own = self.session(session_id).ok().and_then(|s| s.permission);
+            let asker = Asker {
+                session_id,
+                tool: None,
+                rules: &[&agent.permission, &own.unwrap_or_default()],
+            };
+            let relative = path.strip_prefix(&place.worktree).unwrap_or(&path);
+            let ask = PermissionAsk {
+                permission: "read".into(),
+                patterns: vec![relative.display().to_string()],
+                ..PermissionAsk::default()
+            };
+            let read = match self.inner.decide(&asker, ask).await {
+                Ok(_) => Attachment { path }.parts().map_err(|e| e.to_string()),
+                Err(refusal) => Err(refusal.text()),
+            };
+            parts.extend(
+                read.unwrap_or_else(|why| vec![text(&format!("({name} is left out: {why})"))]),
+            );
+        }
+        parts
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_found() {
+        for (text, want) in [
+            (
+                "look at @src/a.rs, @b. And @./c",
+                &["src/a.rs", "b", "./c"][..],
+            ),
+            ("mail me@x.y or `@code`", &[]),
+            ("(@a) @a @", &["a)", "a"]),
+            ("@first", &["first"]),
+        ] {
+            assert_eq!(names(text), want, "{text}");
+        }
+    }
+}

@@ -1,0 +1,305 @@
+//! Trees of the project's files, kept in a git object store of our own beside the project.
+//!
+//! The store lies in the data folder and borrows the objects of the project's repository, so the first tree of a large
+//! project costs little. The project's own repository, its index included, is never written to. What git ignores, and new
+//! files of more than 2 MiB, are in no tree, as in the reference. Bytes are stored as they are: no filters, no line ends.
+
+mod diff;
+mod git;
+mod place;
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::time::SystemTime;
+
+use outrigger_sandbox::Spawner;
+
+use crate::inner::lock;
+use crate::project::Place;
+
+pub(crate) use diff::FileDiff;
+
+/// Bytes of a file beyond which it is not put into a tree for the first time.
+const LARGEST: u64 = 2 * 1024 * 1024;
+
+/// Why there is no tree.
+#[derive(Debug, thiserror::Error)]
+pub enum SnapshotError {
+    /// The store's folder cannot be used.
+    #[error("cannot use {path}: {reason}")]
+    Folder {
+        /// Which.
+        path: String,
+        /// Why.
+        reason: String,
+    },
+    /// Git cannot be started, or did not end.
+    #[error("cannot run git: {0}")]
+    Run(String),
+    /// Git says no.
+    #[error("git {what} failed: {reason}")]
+    Git {
+        /// Its subcommand.
+        what: String,
+        /// What it printed.
+        reason: String,
+    },
+    /// A file that is not in the project.
+    #[error("{0} is not in the project")]
+    Outside(String),
+}
+
+/// Which state of the index a tree was written from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Known {
+    index: (SystemTime, u64),
+    tree: String,
+}
+
+/// The store of one project folder.
+#[derive(Debug)]
+pub(crate) struct Snapshots {
+    spawner: Spawner,
+    /// The git program; none where there are no snapshots (no git project, no git, or switched off).
+    git: Option<PathBuf>,
+    worktree: PathBuf,
+    directory: PathBuf,
+    store: PathBuf,
+    /// One at a time within this process; other processes are kept out by a lock file.
+    order: tokio::sync::Mutex<()>,
+    known: Mutex<Option<Known>>,
+}
+
+impl Snapshots {
+    /// The store of this place under the data folder. Nothing is made before the first tree.
+    pub(crate) fn new(
+        place: &Place,
+        project: &str,
+        data: &Path,
+        spawner: &Spawner,
+        wanted: bool,
+    ) -> Self {
+        let worktree = place.worktree.display().to_string();
+        let name = outrigger_kernel::digest::fnv1a(worktree.as_bytes());
+        Self {
+            spawner: spawner.clone(),
+            git: (wanted && place.git).then(git::program).flatten(),
+            worktree: place.worktree.clone(),
+            directory: place.directory.clone(),
+            store: data
+                .join("snapshot")
+                .join(project)
+                .join(format!("{name:016x}")),
+            order: tokio::sync::Mutex::new(()),
+            known: Mutex::default(),
+        }
+    }
+
+    /// Trees can be made here.
+    pub(crate) fn is_on(&self) -> bool {
+        self.git.is_some()
+    }
+
+    /// The absolute path of a file of a tree.
+    pub(crate) fn absolute(&self, file: &str) -> PathBuf {
+        self.worktree.join(file)
+    }
+
+    /// The path of a file within trees.
+    ///
+    /// # Errors
+    /// [`SnapshotError::Outside`].
+    pub(crate) fn relative(&self, file: &str) -> Result<String, SnapshotError> {
+        let outside = || SnapshotError::Outside(file.to_owned());
+        let inner = outrigger_sandbox::paths::resolve(&self.worktree, Path::new(file));
+        let relative = inner.strip_prefix(&self.worktree).map_err(|_| outside())?;
+        let text = relative.to_str().ok_or_else(outside)?;
+        if text.is_empty() || text.starts_with(".git/") || text.contains('\n') {
+            return Err(outside());
+        }
+        Ok(text.to_owned())
+    }
+
+    /// The tree of the files as they are.
+    ///
+    /// # Errors
+    /// Those of git and of the store's folder.
+    pub(crate) async fn track(&self) -> Result<String, SnapshotError> {
+        let _order = self.order.lock().await;
+        let _lock = place::prepare(&self.store, &self.worktree).await?;
+        self.tree().await
+    }
+
+    /// As [`Self::track`], where nobody else is at it.
+    async fn tree(&self) -> Result<String, SnapshotError> {
+        let added = self.refresh().await?;
+        let index = place::stamp(&self.store.join("index"));
+        let known = lock(&self.known).clone();
+        if let Some(known) = known.filter(|known| !added && Some(known.index) == index) {
+            return Ok(known.tree);
+        }
+        let tree = self.text(&["write-tree"], None).await?;
+        if let Some(index) = place::stamp(&self.store.join("index")) {
+            *lock(&self.known) = Some(Known {
+                index,
+                tree: tree.clone(),
+            });
+        }
+        Ok(tree)
+    }
+
+    /// Brings the index up to the files; true when something had changed.
+    async fn refresh(&self) -> Result<bool, SnapshotError> {
+        let listed = self
+            .git_in(
+                &self.directory,
+                &[
+                    "ls-files",
+                    "-z",
+                    "-t",
+                    "--full-name",
+                    "--modified",
+                    "--deleted",
+                    "--others",
+                    "--exclude-standard",
+                    "--",
+                    ".",
+                ],
+                None,
+            )
+            .await?;
+        let mut names = Vec::new();
+        for entry in listed.split(|byte| *byte == 0) {
+            let (Some(tag), Some(name)) = (entry.first(), entry.get(2..)) else {
+                continue;
+            };
+            // A repository within the project is a folder here, and is its own business.
+            if name.ends_with(b"/") || (*tag == b'?' && self.is_unfit(name)) {
+                continue;
+            }
+            names.extend_from_slice(name);
+            names.push(0);
+        }
+        if names.is_empty() {
+            return Ok(false);
+        }
+        let update = [
+            "update-index",
+            "--add",
+            "--remove",
+            "--replace",
+            "-z",
+            "--stdin",
+        ];
+        if let Err(error) = self.git(&update, Some(names.clone())).await {
+            // One file that cannot be read must not keep the others out.
+            tracing::debug!("[snapshot] {error}");
+            let add = [
+                "add",
+                "--all",
+                "--ignore-errors",
+                "--pathspec-from-file=-",
+                "--pathspec-file-nul",
+            ];
+            let _ = self.git(&add, Some(names)).await;
+        }
+        Ok(true)
+    }
+
+    /// A new file that is too large, or is none.
+    fn is_unfit(&self, name: &[u8]) -> bool {
+        use std::os::unix::ffi::OsStrExt as _;
+        let path = self.worktree.join(std::ffi::OsStr::from_bytes(name));
+        std::fs::symlink_metadata(path).map_or(true, |found| {
+            let kind = found.file_type();
+            !(kind.is_symlink() || kind.is_file() && found.len() <= LARGEST)
+        })
+    }
+
+    /// Which object each file is in each tree; pairs that are in none are left out.
+    ///
+    /// # Errors
+    /// Those of git.
+    pub(crate) async fn objects(
+        &self,
+        wanted: &[(String, String)],
+    ) -> Result<HashMap<(String, String), String>, SnapshotError> {
+        if wanted.is_empty() {
+            return Ok(HashMap::new());
+        }
+        let mut input = String::new();
+        for (tree, file) in wanted {
+            input.push_str(&format!("{tree}:{file}\n"));
+        }
+        let check = ["cat-file", "--batch-check=%(objectname)"];
+        let out = self.git(&check, Some(input.into_bytes())).await?;
+        let out = String::from_utf8_lossy(&out).into_owned();
+        Ok(wanted
+            .iter()
+            .cloned()
+            .zip(out.lines())
+            .filter(|(_, line)| !line.ends_with(" missing"))
+            .map(|(pair, line)| (pair, line.to_owned()))
+            .collect())
+    }
+
+    /// Puts files back as they are in a tree; those that are not in it are deleted.
+    ///
+    /// # Errors
+    /// Those of git, of the files, and [`SnapshotError::Outside`].
+    pub(crate) async fn restore(&self, tree: &str, files: &[String]) -> Result<(), SnapshotError> {
+        let wanted: Vec<(String, String)> = files
+            .iter()
+            .map(|file| (tree.to_owned(), file.clone()))
+            .collect();
+        let there = self.objects(&wanted).await?;
+        let _order = self.order.lock().await;
+        let _lock = place::prepare(&self.store, &self.worktree).await?;
+        let (mut kept, mut gone) = (Vec::new(), Vec::new());
+        for pair in wanted {
+            if there.contains_key(&pair) {
+                kept.extend_from_slice(pair.1.as_bytes());
+                kept.push(0);
+            } else {
+                gone.push(pair.1);
+            }
+        }
+        if !kept.is_empty() {
+            let checkout = [
+                "checkout",
+                "--quiet",
+                "--no-overlay",
+                tree,
+                "--pathspec-from-file=-",
+                "--pathspec-file-nul",
+            ];
+            self.git(&checkout, Some(kept)).await?;
+        }
+        for file in gone {
+            self.delete(&file)?;
+        }
+        Ok(())
+    }
+
+    fn delete(&self, file: &str) -> Result<(), SnapshotError> {
+        let path = self.absolute(file);
+        let folder = path.parent().unwrap_or(&self.worktree);
+        // A folder that is gone, or a link that leads out: nothing of ours is there.
+        if !folder.exists() {
+            return Ok(());
+        }
+        outrigger_sandbox::paths::Roots::new([&self.worktree])
+            .contains(folder)
+            .map_err(|_| SnapshotError::Outside(file.to_owned()))?;
+        match std::fs::remove_file(&path) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                Err(SnapshotError::Folder {
+                    path: path.display().to_string(),
+                    reason: error.to_string(),
+                })
+            }
+            _ => Ok(()),
+        }
+    }
+}

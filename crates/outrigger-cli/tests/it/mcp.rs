@@ -1,0 +1,371 @@
+//! MCP servers in the whole program: resources, prompts, instructions, routes, commands.
+
+use serde_json::{Value, json};
+
+use crate::support::*;
+
+const RICH: &str = concat!(
+    env!("CARGO_MANIFEST_DIR"),
+    "/../outrigger-mcp/tests/it/rich.mjs"
+);
+
+/// A world with the server `notes`, which has everything.
+fn with_notes(turns: impl IntoIterator<Item = Value>) -> World {
+    let world = World::new(turns);
+    let notes = json!({"type": "local", "command": ["node", RICH], "timeout": 20_000});
+    world.config(json!({"mcp": {"notes": notes}}));
+    world
+}
+
+/// Calls routes from within a plugin's hook and keeps what they answer.
+fn asking(requests: &str) -> String {
+    format!(
+        "import fs from 'node:fs'
+         export const P = async ({{ serverUrl, directory }}) => {{
+           const ask = async (method, path, body) => {{
+             const answer = await fetch(new URL(path, serverUrl), {{ method, headers: {{ 'content-type': 'application/json' }}, body: body && JSON.stringify(body) }})
+             fs.appendFileSync(directory + '/answers.txt', method + ' ' + path + ' ' + answer.status + ' ' + await answer.text() + '\\n')
+           }}
+           return {{
+             'chat.message': async () => {{ {requests} }},
+             event: async ({{ event }}) => {{ if (event.type.startsWith('mcp.')) fs.appendFileSync(directory + '/events.txt', event.type + ' ' + JSON.stringify(event.properties) + '\\n') }},
+           }}
+         }}"
+    )
+}
+
+#[test]
+fn resources_are_listed_and_read_by_tools_that_hooks_see() {
+    let read = |uri: &str| call("read_mcp_resource", json!({"server": "notes", "uri": uri}));
+    let world = with_notes([
+        turn([
+            call("list_mcp_resources", json!({})),
+            call("list_mcp_resource_templates", json!({"server": "notes"})),
+            read("note://a"),
+        ]),
+        turn([
+            call("list_mcp_resources", json!({"server": "nobody"})),
+            read("note://none"),
+            call("read_mcp_resource", json!({"server": "notes"})),
+        ]),
+        done(),
+    ]);
+    world.plugin(
+        "p",
+        "import fs from 'node:fs'
+         export const P = async ({ directory }) => {
+           const note = (line) => fs.appendFileSync(directory + '/hooks.txt', line + '\\n')
+           return {
+             'tool.execute.before': async (i) => note('before ' + i.tool),
+             'tool.execute.after': async (i, o) => { note('after ' + i.tool + ' ' + o.title + ' ' + JSON.stringify(o.metadata)); o.output += '!' },
+             'tool.definition': async (i) => note('definition ' + i.toolID),
+           }
+         }",
+    );
+    world.run(&["go"]).ok();
+    let offered = world.mock.requests()[0].tools();
+    assert!(
+        ["list_mcp_resources", "read_mcp_resource", "notes_say"]
+            .iter()
+            .all(|name| offered.iter().any(|offer| offer == name)),
+        "{offered:?}"
+    );
+    let results = world.mock.last().texts("tool");
+    insta::assert_snapshot!(results[2], @r"
+    Resource: note://a
+    MIME: text/plain
+    text of note://a!
+    ");
+    let listed: Value = serde_json::from_str(results[0].trim_end_matches('!')).unwrap();
+    assert_eq!(
+        listed,
+        json!({"resources": [
+            {"name": "a", "uri": "note://a", "description": "first", "server": "notes"},
+            {"name": "b", "uri": "note://b", "mimeType": "text/plain", "server": "notes"},
+        ]})
+    );
+    assert!(results[1].contains("\"uriTemplate\": \"note://{id}\""));
+    insta::assert_snapshot!(results[3..].join("\n"), @r#"
+    MCP server "nobody" does not support resources. Available resource servers: notes
+    Failed to read MCP resource: notes/note://none: MCP server notes: no such note (-32002)
+    uri is required
+    "#);
+    let mut hooks = world.lines("hooks.txt");
+    assert!(
+        !hooks
+            .iter()
+            .any(|line| line.contains("definition list_mcp"))
+    );
+    hooks.retain(|line| line.starts_with("after"));
+    hooks.sort();
+    insta::assert_snapshot!(hooks.join("\n"), @r#"
+    after list_mcp_resource_templates MCP resource templates: notes {"count":1,"servers":["notes"],"server":"notes","truncated":false}
+    after list_mcp_resources MCP resources {"count":2,"servers":["notes"],"truncated":false}
+    after read_mcp_resource MCP resource: note://a {"server":"notes","uri":"note://a","contents":1,"attachments":0,"truncated":false}
+    "#);
+}
+
+/// They count as reading: a rule for `read` holds, with patterns of their own.
+#[test]
+fn rules_for_reading_hold_for_resources() {
+    let world = with_notes([
+        turn([call(
+            "read_mcp_resource",
+            json!({"server": "notes", "uri": "note://a"}),
+        )]),
+        done(),
+    ]);
+    world.config(json!({"permission": {"read": {"mcp:notes:*": "deny"}}}));
+    world.run(&["go"]).ok();
+    let results = world.mock.last().texts("tool");
+    assert!(!results[0].contains("text of"), "{results:?}");
+    let denied = with_notes([done()]);
+    denied.config(json!({"permission": {"read": "deny"}}));
+    denied.run(&["go"]).ok();
+    let offered = denied.mock.last().tools();
+    assert!(!offered.iter().any(|name| name.contains("mcp_resource")));
+}
+
+#[test]
+fn instructions_of_servers_are_in_the_system_prompt() {
+    let world = with_notes([done()]);
+    world.run(&["go"]).ok();
+    let system = world.mock.last().texts("system").join("\n");
+    let start = system.find("<mcp_instructions>").unwrap();
+    insta::assert_snapshot!(system[start..], @r#"
+    <mcp_instructions>
+      <server name="notes">
+        Ask for notes.
+        Then read them.
+      </server>
+    </mcp_instructions>
+    "#);
+    let denied = with_notes([done()]);
+    denied.config(json!({"permission": {"notes_*": "deny"}}));
+    denied.run(&["go"]).ok();
+    let system = denied.mock.last().texts("system").join("\n");
+    assert!(!system.contains("<mcp_instructions>"));
+}
+
+#[test]
+fn prompts_of_servers_are_commands() {
+    let world = with_notes([done()]);
+    world
+        .run(&["--command", "notes:greet_me", "the world"])
+        .ok();
+    assert_eq!(world.mock.last().texts("user"), ["Say hello to the world."]);
+    let missing = world.run(&["--command", "notes:nothing"]);
+    assert!(missing.stderr.contains("agent.no_command"), "{missing:?}");
+}
+
+#[test]
+fn clients_look_at_servers_and_switch_them() {
+    let world = with_notes([done()]);
+    let local = json!({"type": "local", "command": ["node", RICH], "timeout": 20_000});
+    world.plugin(
+        "p",
+        &asking(&format!(
+            "await ask('GET', '/mcp')
+             await ask('POST', '/mcp/notes/disconnect')
+             await ask('GET', '/experimental/resource')
+             await ask('POST', '/mcp/notes/connect')
+             await ask('POST', '/mcp', {{ name: 'more', config: {local} }})
+             await ask('POST', '/mcp', {{ name: 'bad', config: {{ type: 'local', command: ['/nonexistent'] }} }})
+             await ask('GET', '/experimental/resource')
+             await ask('POST', '/mcp/none/connect')
+             await ask('POST', '/mcp/notes/auth')
+             await ask('DELETE', '/mcp/none/auth')
+             await ask('DELETE', '/mcp/notes/auth')"
+        )),
+    );
+    world.run(&["go"]).ok();
+    insta::assert_snapshot!(world.plain(&world.read("answers.txt")), @r#"
+    GET /mcp 200 {"notes":{"status":"connected"}}
+    POST /mcp/notes/disconnect 200 true
+    GET /experimental/resource 200 {}
+    POST /mcp/notes/connect 200 true
+    POST /mcp 200 {"notes":{"status":"connected"},"more":{"status":"connected"}}
+    POST /mcp 200 {"notes":{"status":"connected"},"more":{"status":"connected"},"bad":{"status":"failed","error":"MCP server bad could not be started: program /nonexistent not found (searched: PROJECT)"}}
+    GET /experimental/resource 200 {"notes:note://a":{"name":"a","uri":"note://a","description":"first","client":"notes"},"notes:note://b":{"name":"b","uri":"note://b","mimeType":"text/plain","client":"notes"},"more:note://a":{"name":"a","uri":"note://a","description":"first","client":"more"},"more:note://b":{"name":"b","uri":"note://b","mimeType":"text/plain","client":"more"}}
+    POST /mcp/none/connect 404 {"_tag":"McpServerNotFoundError","name":"none","message":"MCP server not found: none"}
+    POST /mcp/notes/auth 400 {"error":"MCP server notes does not support OAuth"}
+    DELETE /mcp/none/auth 404 {"_tag":"McpServerNotFoundError","name":"none","message":"MCP server not found: none"}
+    DELETE /mcp/notes/auth 200 {"success":true}
+    "#);
+}
+
+/// A client names a resource, and the model gets what it says.
+#[test]
+fn resources_go_with_a_prompt() {
+    let world = with_notes([done()]);
+    let part = |uri: &str| {
+        json!({"type": "file", "mime": "text/plain", "filename": "note", "url": uri, "source": {
+            "type": "resource", "clientName": "notes", "uri": uri, "text": {"value": "", "start": 0, "end": 0}}})
+    };
+    let body = json!({"noReply": true, "parts": [{"type": "text", "text": "look"}, part("note://a"), part("note://none")]});
+    world.plugin(
+        "p",
+        &asking(&format!(
+            "const made = await (await fetch(new URL('/session', serverUrl), {{ method: 'POST', headers: {{ 'content-type': 'application/json' }}, body: '{{}}' }})).json()
+             if (made.id && !globalThis.asked) {{ globalThis.asked = true; await ask('POST', `/session/${{made.id}}/message`, {body}) }}"
+        )),
+    );
+    world.run(&["go"]).ok();
+    let answer = world.read("answers.txt");
+    for said in [
+        "Reading MCP resource: note (note://a)",
+        "text of note://a",
+        "Failed to read MCP resource note: MCP server notes: no such note",
+    ] {
+        assert!(answer.contains(said), "{said}: {answer}");
+    }
+}
+
+#[test]
+fn servers_are_listed_added_and_looked_at() {
+    let world = with_notes([done()]);
+    let bad = json!({"type": "local", "command": ["/nonexistent"]});
+    let off = json!({"type": "remote", "url": "http://127.0.0.1:1/mcp", "enabled": false});
+    world.config(json!({"mcp": {"bad": bad, "off": off}}));
+    insta::assert_snapshot!(world.plain(&world.cli(&["mcp", "list"]).ok().stdout), @r"
+    connected    notes  local
+                 server rich
+                 tools  notes_say
+    failed       bad  local
+                 cause  MCP server bad could not be started: program /nonexistent not found (searched: PROJECT) [mcp.start]
+                 hint   check `mcp.bad.command` in opencode.json
+    disabled     off  remote
+    ");
+    let json = world.cli(&["mcp", "list", "--json"]).ok().json();
+    assert_eq!(json[0]["state"], "connected");
+    insta::assert_snapshot!(world.plain(&world.cli(&["mcp", "auth"]).ok().stdout), @"not logged in  off");
+    insta::assert_snapshot!(world.plain(&world.cli(&["mcp", "debug", "none"]).exited(1).stderr), @r"
+     WARN [mcp:bad] MCP server bad could not be started: program /nonexistent not found (searched: PROJECT)
+    error: MCP server not found: none [mcp.unknown]
+      hint: `outrigger mcp list` shows those that there are
+    ");
+    insta::assert_snapshot!(world.plain(&world.cli(&["mcp", "logout", "off"]).exited(1).stderr), @r"
+    error: there is no login for `off` [mcp.no_login]
+      hint: `outrigger mcp auth` shows where one is logged in
+    ");
+    let doctor = world.cli(&["doctor"]).ok().stdout;
+    let lines: Vec<&str> = doctor
+        .lines()
+        .filter(|line| line.split_whitespace().nth(1) == Some("mcp") || line.contains("mcp.bad"))
+        .collect();
+    insta::assert_snapshot!(world.plain(&lines.join("\n")), @r"
+    ok   mcp          notes connected, 1 tools
+    note mcp          bad failed: MCP server bad could not be started: program /nonexistent not found (searched: PROJECT)
+    note mcp          check `mcp.bad.command` in opencode.json
+    note mcp          off disabled
+    ");
+}
+
+#[test]
+fn a_server_is_added_to_the_configuration() {
+    let world = World::new([done()]);
+    let add = |args: &[&str]| world.cli(&[&["mcp", "add"], args].concat());
+    add(&["notes", "--env", "A=b=c", "--", "node", RICH]).ok();
+    add(&[
+        "far",
+        "--url",
+        "http://127.0.0.1:1/mcp",
+        "--header",
+        "X-Key=k",
+    ])
+    .ok();
+    let config: Value = serde_json::from_str(&world.read("opencode.json")).unwrap();
+    assert_eq!(
+        config["mcp"],
+        json!({
+            "notes": {"type": "local", "command": ["node", RICH], "environment": {"A": "b=c"}},
+            "far": {"type": "remote", "url": "http://127.0.0.1:1/mcp", "headers": {"X-Key": "k"}},
+        })
+    );
+    assert_eq!(config["model"], "mock/m1", "the rest stays");
+    let mut said = Vec::new();
+    for args in [
+        &["notes", "--url", "http://x"][..],
+        &["x"],
+        &["x", "--url", "http://x", "--env", "A=b"],
+        &["x", "--url", "http://x", "--header", "A"],
+    ] {
+        let done = add(args);
+        said.push(format!("{} {}", done.code, world.plain(done.stderr.trim())));
+    }
+    world.file("opencode.json", "{ // mine\n}");
+    let done = add(&["x", "--url", "http://x"]);
+    said.push(format!("{} {}", done.code, world.plain(done.stderr.trim())));
+    insta::assert_snapshot!(said.join("\n"), @r"
+    1 error: PROJECT/opencode.json: there is a server `notes` already; --force replaces it [mcp.add]
+      hint: write `mcp.notes` into it by hand
+    2 error: say either --url URL, or a command behind `--`: outrigger mcp add NAME -- npx -y some-server [cli.usage]
+    2 error: --env is for local servers [cli.usage]
+    2 error: `A` must be NAME=VALUE [cli.usage]
+    1 error: PROJECT/opencode.json: it has comments or is not valid JSON (key must be a string at line 1 column 3) [mcp.add]
+      hint: write `mcp.x` into it by hand
+    ");
+    assert_eq!(world.read("opencode.json"), "{ // mine\n}");
+}
+
+/// What a project brings is not started before somebody has looked at it; a changed entry is looked at again.
+#[test]
+fn servers_of_the_project_wait_for_leave() {
+    let world = World::new([done()]);
+    let entry = |extra: &str| {
+        let servers = json!({"notes": {"command": "node", "args": ["${RICH:-x}", extra]}});
+        json!({"mcpServers": servers}).to_string()
+    };
+    world.file(".mcp.json", &entry(""));
+    let tools = || {
+        world.run_with(&[("RICH", RICH)], &["go"]).ok();
+        let tools = world.mock.last().tools();
+        tools.iter().any(|tool| tool.starts_with("notes_"))
+    };
+    let said = world.run_with(&[("RICH", RICH)], &["go"]).ok().stderr;
+    insta::assert_snapshot!(world.plain(said.lines().find(|line| line.contains("notes")).unwrap()), @" WARN [mcp:notes] is not started: PROJECT/.mcp.json wants it; look at it and allow it with `outrigger mcp allow notes`");
+    assert!(!tools());
+    insta::assert_snapshot!(world.plain(&world.cli(&["mcp", "list"]).ok().stdout), @r"
+    disabled     notes
+                 hint   PROJECT/.mcp.json wants it; look at it and allow it with `outrigger mcp allow notes`
+    ");
+    insta::assert_snapshot!(world.cli(&["mcp", "allow"]).ok().stdout, @r#"not allowed  notes  {"command":"node","args":["${RICH:-x}",""]}"#);
+    world.cli(&["mcp", "allow", "notes"]).ok();
+    assert!(tools());
+    world.cli(&["mcp", "allow", "other"]).exited(1);
+    world.file(".mcp.json", &entry("bare"));
+    assert!(!tools(), "it has changed");
+    world.file(".mcp.json", &entry(""));
+    assert!(tools());
+    world.cli(&["mcp", "allow", "notes", "--revoke"]).ok();
+    assert!(!tools());
+    world.cli(&["mcp", "allow", "notes"]).ok();
+    world.settings("[claude]\nmcp = false\n");
+    assert!(!tools(), "switched off");
+}
+
+#[test]
+fn commands_of_claude_code_are_commands_and_files_go_with_them() {
+    let world = World::new([done()]);
+    world.file(".claude/commands/sub/look.md", "---\ndescription: looks\nallowed-tools: Bash(*)\n---\nLook at @hello.txt and $ARGUMENTS, not at @/etc/passwd: !`echo @.env`");
+    world.file(".env", "SECRET-KEY");
+    world.file("other.txt", "OTHER-TEXT\n");
+    world
+        .run(&["--command", "look", "@other.txt", "@.env", "@missing"])
+        .ok();
+    let user = world.mock.last().texts("user").join("\n");
+    for there in [
+        "hi there",
+        "OTHER-TEXT",
+        "@.env\n",
+        ".env is left out",
+        "@missing",
+    ] {
+        assert!(user.contains(there), "{there}: {user}");
+    }
+    for left in ["SECRET-KEY", "root:x"] {
+        assert!(!user.contains(left), "{left}: {user}");
+    }
+    world.settings("[claude]\ncommands = false\n");
+    world.run(&["--command", "look", "x"]).exited(1);
+}

@@ -1,0 +1,340 @@
+//! Formats of Claude Code (requirement B13): `.mcp.json` with `${VAR}`, and commands in `.claude/commands`. Its skills are
+//! looked for by [`crate::skills`], as in the reference, which reads neither of these two.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use serde_json::{Map, Value, json};
+
+use crate::typed::CommandEntry;
+use crate::{ConfigProblem, LoadOptions, layers, markdown, paths};
+
+/// A server of an `.mcp.json`. Whoever wrote the project chose its command, so nobody starts it unasked.
+#[derive(Clone, PartialEq, Eq)]
+pub struct ClaudeServer {
+    /// Name.
+    pub name: String,
+    /// The file.
+    pub file: PathBuf,
+    /// The entry as written, which is what a person allows.
+    pub written: Value,
+    /// The same in the form of `mcp` in `opencode.json`, its variables filled in; or what is wrong with it.
+    pub entry: Result<Value, String>,
+}
+
+/// Filled-in variables are not shown (invariant 10).
+impl std::fmt::Debug for ClaudeServer {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ClaudeServer")
+            .field("name", &self.name)
+            .field("file", &self.file)
+            .finish_non_exhaustive()
+    }
+}
+
+/// The servers of the project's `.mcp.json` files, from the root of the repository down to the working folder; of those
+/// with the same name the nearest counts.
+pub(crate) fn servers(
+    options: &LoadOptions,
+    problems: &mut Vec<ConfigProblem>,
+) -> Vec<ClaudeServer> {
+    let mut all: Vec<ClaudeServer> = Vec::new();
+    for dir in layers::project_dirs(options) {
+        let file = dir.join(".mcp.json");
+        match servers_of(&file, &options.env) {
+            Ok(found) => {
+                for server in found {
+                    all.retain(|known| known.name != server.name);
+                    all.push(server);
+                }
+            }
+            Err(message) => problems.push(problem(&file, message)),
+        }
+    }
+    all
+}
+
+/// The servers of one file, whose form is `{mcpServers: {NAME: {…}}}`, or just `{NAME: {…}}`. None where there is no file.
+///
+/// # Errors
+/// What is wrong with the file.
+pub fn servers_of(
+    file: &Path,
+    env: &BTreeMap<String, String>,
+) -> Result<Vec<ClaudeServer>, String> {
+    let Some(text) = paths::read(file).map_err(|error| error.to_string())? else {
+        return Ok(Vec::new());
+    };
+    let whole: Value =
+        serde_json::from_str(&text).map_err(|error| format!("not valid JSON: {error}"))?;
+    Ok(servers_in(whole, file, env))
+}
+
+/// The servers of an object in that form, which stands in `file`.
+#[must_use]
+pub fn servers_in(
+    mut whole: Value,
+    file: &Path,
+    env: &BTreeMap<String, String>,
+) -> Vec<ClaudeServer> {
+    let inner = whole.get_mut("mcpServers").map(Value::take);
+    let Value::Object(list) = inner.unwrap_or(whole) else {
+        return Vec::new();
+    };
+    list.into_iter()
+        .filter(|(_, written)| written.is_object())
+        .map(|(name, written)| ClaudeServer {
+            name,
+            file: file.into(),
+            entry: entry(&written, env),
+            written,
+        })
+        .collect()
+}
+
+/// The reference's form of an entry.
+fn entry(written: &Value, env: &BTreeMap<String, String>) -> Result<Value, String> {
+    let text = |key: &str| written.get(key).and_then(Value::as_str);
+    let fill = |text: &str| expand(text, env);
+    let map = |key: &str| -> Result<Map<String, Value>, String> {
+        let entries = written.get(key).and_then(Value::as_object);
+        let entries = entries.into_iter().flatten();
+        entries
+            .filter_map(|(name, value)| Some((name.clone(), value.as_str()?)))
+            .map(|(name, value)| Ok((name, fill(value)?.into())))
+            .collect()
+    };
+    if let Some(url) = text("url") {
+        return Ok(json!({"type": "remote", "url": fill(url)?, "headers": map("headers")?}));
+    }
+    // Some write the whole command as one list, as the reference does.
+    let mut command: Vec<String> = match written.get("command") {
+        Some(Value::String(program)) => vec![fill(program)?],
+        Some(Value::Array(list)) => list
+            .iter()
+            .filter_map(Value::as_str)
+            .map(fill)
+            .collect::<Result<_, _>>()?,
+        _ => return Err("it has neither `command` nor `url`".to_owned()),
+    };
+    let arguments = written.get("args").and_then(Value::as_array);
+    for argument in arguments.into_iter().flatten().filter_map(Value::as_str) {
+        command.push(fill(argument)?);
+    }
+    Ok(json!({"type": "local", "command": command, "environment": map("env")?}))
+}
+
+/// Fills in `${VAR}` and `${VAR:-default}`.
+///
+/// # Errors
+/// A variable that is not set and has no default.
+fn expand(text: &str, env: &BTreeMap<String, String>) -> Result<String, String> {
+    let mut out = String::new();
+    let mut rest = text;
+    while let Some((before, after)) = rest.split_once("${") {
+        out.push_str(before);
+        let Some((place, behind)) = after.split_once('}') else {
+            out.push_str("${");
+            rest = after;
+            continue;
+        };
+        let (name, default) = match place.split_once(":-") {
+            Some((name, default)) => (name, Some(default)),
+            None => (place, None),
+        };
+        let set = env.get(name).filter(|value| !value.is_empty());
+        match set.map(String::as_str).or(default) {
+            Some(value) => out.push_str(value),
+            None => return Err(format!("the variable {name} is not set")),
+        }
+        rest = behind;
+    }
+    out.push_str(rest);
+    Ok(out)
+}
+
+/// The commands of `.claude/commands`: the user's, then those of the project from its root down to the working folder; of
+/// those with the same name the last counts. A command's name is that of its file; folders only sort.
+pub(crate) fn commands(
+    options: &LoadOptions,
+    problems: &mut Vec<ConfigProblem>,
+) -> Vec<CommandEntry> {
+    let mut all: Vec<CommandEntry> = Vec::new();
+    let dirs = std::iter::once(options.home.clone()).chain(layers::project_dirs(options));
+    for dir in dirs {
+        let root = dir.join(".claude/commands");
+        let markdown = |path: &Path| paths::has_extension(path, &["md"]);
+        for file in paths::files_below(&root, true, &markdown) {
+            match command(&file) {
+                Ok(Some(command)) => {
+                    all.retain(|known| known.name != command.name);
+                    all.push(command);
+                }
+                Ok(None) => {}
+                Err(message) => {
+                    problems.push(problem(
+                        &file,
+                        format!("{message}; the command is left out"),
+                    ));
+                }
+            }
+        }
+    }
+    all
+}
+
+fn command(file: &Path) -> Result<Option<CommandEntry>, String> {
+    let (Some(name), Some(text)) = (
+        file.file_stem().map(|stem| stem.to_string_lossy()),
+        paths::read(file).map_err(|error| error.to_string())?,
+    ) else {
+        return Ok(None);
+    };
+    let markdown = markdown::parse(&text)?;
+    let text = |key: &str| markdown.data.get(key).and_then(Value::as_str);
+    // `allowed-tools` is not obeyed: a file of the project does not loosen the user's rules.
+    let description = match (text("description"), text("argument-hint")) {
+        (Some(description), Some(hint)) => Some(format!("{description} ({hint})")),
+        (one, other) => one.or(other).map(str::to_owned),
+    };
+    Ok(Some(CommandEntry {
+        name: name.into_owned(),
+        template: markdown.body.trim().to_owned(),
+        description,
+        // Claude Code's own names of models mean nothing here.
+        model: text("model")
+            .filter(|model| model.contains('/'))
+            .map(str::to_owned),
+        ..CommandEntry::default()
+    }))
+}
+
+fn problem(file: &Path, message: String) -> ConfigProblem {
+    ConfigProblem {
+        file: file.display().to_string(),
+        pointer: None,
+        message,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn options(dir: &Path) -> LoadOptions {
+        LoadOptions {
+            directory: dir.join("p/sub"),
+            worktree: dir.join("p"),
+            home: dir.join("home"),
+            env: BTreeMap::from([("TOKEN".to_owned(), "t1".to_owned())]),
+            ..LoadOptions::default()
+        }
+    }
+
+    fn write(dir: &Path, files: &[(&str, &str)]) {
+        for (path, text) in files {
+            let path = dir.join(path);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, text).unwrap();
+        }
+    }
+
+    #[test]
+    fn variables_are_filled_in() {
+        let env = BTreeMap::from([
+            ("A".to_owned(), "x".to_owned()),
+            ("EMPTY".to_owned(), String::new()),
+        ]);
+        for (text, want) in [
+            ("plain", Ok("plain")),
+            ("${A}/${A}", Ok("x/x")),
+            ("${B:-d}-${EMPTY:-e}", Ok("d-e")),
+            ("${B:-}", Ok("")),
+            ("$A ${open", Ok("$A ${open")),
+            ("${B}", Err("the variable B is not set")),
+        ] {
+            assert_eq!(
+                expand(text, &env),
+                want.map(str::to_owned).map_err(str::to_owned),
+                "{text}"
+            );
+        }
+    }
+
+    #[test]
+    fn servers_take_the_references_form_and_the_nearest_counts() {
+        let dir = tempfile::tempdir().unwrap();
+        write(
+            dir.path(),
+            &[
+                (
+                    "p/.mcp.json",
+                    r#"{"mcpServers": {
+                "a": {"command": "far"},
+                "b": {"command": "npx", "args": ["-y", "${TOKEN}"], "env": {"K": "${TOKEN}"}},
+                "c": {"type": "http", "url": "https://${HOST:-h}/mcp", "headers": {"X": "y"}},
+                "d": {"command": "x", "args": ["${MISSING}"]},
+                "e": {"type": "stdio"}, "f": 1}}"#,
+                ),
+                ("p/sub/.mcp.json", r#"{"a": {"command": "near"}}"#),
+            ],
+        );
+        let mut problems = Vec::new();
+        let found = servers(&options(dir.path()), &mut problems);
+        let shown: Vec<String> = found
+            .iter()
+            .map(|server| match &server.entry {
+                Ok(entry) => format!("{} {entry}", server.name),
+                Err(wrong) => format!("{}: {wrong}", server.name),
+            })
+            .collect();
+        insta::assert_snapshot!(shown.join("\n"), @r#"
+        b {"type":"local","command":["npx","-y","t1"],"environment":{"K":"t1"}}
+        c {"type":"remote","url":"https://h/mcp","headers":{"X":"y"}}
+        d: the variable MISSING is not set
+        e: it has neither `command` nor `url`
+        a {"type":"local","command":["near"],"environment":{}}
+        "#);
+        assert!(problems.is_empty());
+        assert!(!format!("{found:?}").contains("t1"));
+        write(dir.path(), &[("p/sub/.mcp.json", "{")]);
+        assert_eq!(servers(&options(dir.path()), &mut problems).len(), 5);
+        assert!(problems[0].message.starts_with("not valid JSON"));
+    }
+
+    #[test]
+    fn commands_are_read_from_home_and_project() {
+        let dir = tempfile::tempdir().unwrap();
+        write(
+            dir.path(),
+            &[
+                ("home/.claude/commands/a.md", "user's a"),
+                (
+                    "home/.claude/commands/b.md",
+                    "---\ndescription: d\nargument-hint: [file]\nmodel: sonnet\nallowed-tools: Bash(git:*)\n---\n\nDo $ARGUMENTS\n",
+                ),
+                (
+                    "p/.claude/commands/front/a.md",
+                    "---\nmodel: x/y\nargument-hint: file\n---\nproject's a",
+                ),
+                ("p/.claude/commands/bad.md", "---\na: [1\n---\n"),
+                ("p/.claude/commands/no.txt", "no"),
+            ],
+        );
+        let mut problems = Vec::new();
+        let shown: Vec<String> = commands(&options(dir.path()), &mut problems)
+            .into_iter()
+            .map(|c| {
+                format!(
+                    "{} | {:?} | {:?} | {}",
+                    c.name, c.description, c.model, c.template
+                )
+            })
+            .collect();
+        insta::assert_snapshot!(shown.join("\n"), @r#"
+        b | Some("d") | None | Do $ARGUMENTS
+        a | Some("file") | Some("x/y") | project's a
+        "#);
+        assert_eq!(problems.len(), 1);
+    }
+}

@@ -1,0 +1,74 @@
+//! Doom loops: a model that makes the same calls, gets the same results, and makes them again.
+//!
+//! A call is a repetition when it would end the third round of a cycle: of one call or of several, with the same
+//! arguments and the same results each time. Success does not count against it: a call that succeeds a third time with
+//! the same result has told the model nothing either. A result that is not there yet (calls side by side) counts as
+//! the same.
+
+use alloc::vec::Vec;
+
+/// Rounds of a cycle that are too many.
+const ROUNDS: usize = 3;
+/// The longest cycle that is looked for, in calls.
+const LONGEST: usize = 8;
+
+/// A call as far as repetition goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Made {
+    /// Fingerprint of tool and arguments.
+    pub call: u64,
+    /// Fingerprint of the result; none as long as there is none.
+    pub result: Option<u64>,
+}
+
+/// The calls of a turn, as many as are needed to see repetition.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Repeats {
+    made: Vec<Made>,
+    /// Calls that were forgotten, so that positions stay valid.
+    dropped: usize,
+}
+
+impl Repeats {
+    /// Adds a call that is about to be made; its position, and whether it is one too many.
+    pub fn add(&mut self, call: u64) -> (usize, bool) {
+        self.made.push(Made { call, result: None });
+        let spare = self.made.len().saturating_sub(ROUNDS * LONGEST);
+        self.made.drain(..spare);
+        self.dropped += spare;
+        (self.dropped + self.made.len() - 1, is_loop(&self.made))
+    }
+
+    /// The result of the call at a position.
+    pub fn answered(&mut self, position: usize, result: u64) {
+        let made = position
+            .checked_sub(self.dropped)
+            .and_then(|at| self.made.get_mut(at));
+        if let Some(made) = made {
+            made.result = Some(result);
+        }
+    }
+}
+
+/// The last call ends the third round of a cycle.
+#[must_use]
+pub fn is_loop(made: &[Made]) -> bool {
+    (1..=LONGEST).any(|length| {
+        let Some(from) = made.len().checked_sub(ROUNDS * length) else {
+            return false;
+        };
+        let rounds = made.get(from..).unwrap_or_default();
+        rounds
+            .iter()
+            .zip(rounds.iter().skip(length))
+            .all(|(a, b)| same(a, b))
+    })
+}
+
+fn same(a: &Made, b: &Made) -> bool {
+    let results = match (a.result, b.result) {
+        (Some(a), Some(b)) => a == b,
+        _ => true,
+    };
+    a.call == b.call && results
+}

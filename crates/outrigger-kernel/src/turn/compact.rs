@@ -1,0 +1,510 @@
+//! Compaction: a model writes a summary that takes the place of the history before it.
+//!
+//! A compaction is a step of its own kind: a user message with a `compaction` part, and an assistant message with the
+//! summary. It begins when it is asked for, when the last step filled the model's context, or when the model refused a
+//! request as too long. The order of messages, hooks and events is the reference's.
+
+use alloc::boxed::Box;
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+
+use outrigger_protocol::compaction::{CompactionPlan, Replay};
+use outrigger_protocol::event::Event;
+use outrigger_protocol::message::{
+    AssistantMessage, MessageTime, ModelRef, NamedError, Part, PartKind, PartTime, TextPart,
+    UserMessage,
+};
+use outrigger_protocol::session::SessionStatus;
+use outrigger_protocol::turn::{Effect, EffectId, HookPayload, SessionPatch};
+use outrigger_protocol::{Millis, Object};
+use serde_json::{Value, json};
+
+use super::{Open, Turn};
+
+/// Name of the agent that writes summaries, and the mode of its messages.
+pub const AGENT: &str = "compaction";
+/// How a model's refusal of a request as too long is named (as in the reference).
+pub const OVERFLOW: &str = "ContextOverflowError";
+
+/// What the model reads behind a summary that was made without anybody asking for it.
+const GO_ON: &str = "Go on with what is still to be done. If nothing is left, or if it is not clear how to go on, stop \
+    and say so.";
+/// In front of it when a request was refused for its length.
+const TOO_LARGE: &str = "The last request was larger than the model takes, so what came before was summarised, and \
+    images and documents were left out. If the user asked about one of them, say that it was too large and propose \
+    smaller or fewer files.\n\n";
+
+/// A compaction under way.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Compaction {
+    auto: bool,
+    overflow: Option<bool>,
+    part: Part,
+    plan: Option<Box<CompactionPlan>>,
+    /// The chain of `compaction.before_start` has run: it never runs twice.
+    hooked: bool,
+    context: Vec<String>,
+    prompt: Option<String>,
+}
+
+impl Compaction {
+    /// The session goes on by itself afterwards.
+    #[must_use]
+    pub fn is_auto(&self) -> bool {
+        self.auto
+    }
+    /// The history did not fit into a request.
+    #[must_use]
+    pub fn is_overflow(&self) -> bool {
+        self.overflow == Some(true)
+    }
+    /// Model that writes the summary, once it is known.
+    #[must_use]
+    pub fn model(&self) -> Option<&ModelRef> {
+        self.plan.as_ref().map(|plan| &plan.model)
+    }
+    /// Texts that hooks add to the prompt.
+    #[must_use]
+    pub fn context(&self) -> &[String] {
+        &self.context
+    }
+    /// A hook's text in place of the prompt.
+    #[must_use]
+    pub fn prompt(&self) -> Option<&str> {
+        self.prompt.as_deref()
+    }
+}
+
+impl Turn {
+    /// The compaction that is under way.
+    #[must_use]
+    pub fn compaction(&self) -> Option<&Compaction> {
+        self.compacting.as_ref()
+    }
+
+    /// A compaction was asked for and comes behind this step.
+    #[must_use]
+    pub fn has_asked_compaction(&self) -> bool {
+        self.asked.is_some()
+    }
+
+    /// The turn is a compaction that was asked for.
+    pub(super) fn start_compaction(&mut self, auto: bool, out: &mut Vec<Effect>) {
+        let at = self.user.time.created;
+        let part = self.compaction_part(at, auto, None, out);
+        out.push(Effect::PatchSession {
+            patch: SessionPatch::default(),
+        });
+        out.push(self.status(SessionStatus::Busy));
+        self.begin_compaction(auto, None, part, out);
+    }
+
+    /// A compaction is asked for while the turn runs: its message is stored at once, its step comes behind this one.
+    pub(super) fn compaction_asked(
+        &mut self,
+        at: Millis,
+        auto: bool,
+        model: Option<ModelRef>,
+        out: &mut Vec<Effect>,
+    ) {
+        if self.stopping() {
+            return;
+        }
+        let before = self.user.clone();
+        self.user = self.next_user(at);
+        if let Some(model) = model {
+            self.user.model = model;
+        }
+        let part = self.compaction_part(at, auto, None, out);
+        let asked = core::mem::replace(&mut self.user, before);
+        self.asked = Some((asked, part, auto));
+    }
+
+    /// Begins the compaction that was asked for meanwhile, or the one that a full history needs; false when there is no
+    /// need of one.
+    pub(super) fn compact_if_needed(
+        &mut self,
+        at: Millis,
+        used: u64,
+        out: &mut Vec<Effect>,
+    ) -> bool {
+        if self.is_full(used) && self.may_compact() {
+            self.asked = None;
+            let overflow = self.message.as_ref().map(|_| false);
+            self.compact_by_itself(at, overflow, out);
+            return true;
+        }
+        match self.asked.take() {
+            Some((user, part, auto)) if self.step < self.begin.max_steps => {
+                self.user = user;
+                out.push(self.status(SessionStatus::Busy));
+                self.begin_compaction(auto, None, part, out);
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// What was used leaves no room for another step.
+    fn is_full(&self, used: u64) -> bool {
+        let limit = self.begin.auto_compact.as_ref().and_then(|auto| auto.limit);
+        limit.is_some_and(|limit| used >= limit)
+    }
+
+    /// A compaction is of use: steps are left for it and for going on, and this is not the first step behind one. A
+    /// context that is full again at once holds what no summary makes smaller.
+    fn may_compact(&self) -> bool {
+        self.begin.auto_compact.is_some()
+            && self.step + 2 <= self.begin.max_steps
+            && self.compacted.is_none_or(|step| self.step > step + 1)
+    }
+
+    /// The model refused this step's request as too long, and a compaction may help.
+    pub(super) fn may_compact_after(&self, error: &NamedError) -> bool {
+        error.name == OVERFLOW
+            && self.compacting.is_none()
+            && self.calls_in_step == 0
+            && !self.stopping()
+            && self.may_compact()
+    }
+
+    /// The refused step ends without an answer; the summary takes its place.
+    pub(super) fn settle_overflow(&mut self, at: Millis, error: NamedError, out: &mut Vec<Effect>) {
+        out.push(Effect::Publish {
+            event: Event::SessionError {
+                session_id: Some(self.begin.session_id.clone()),
+                error,
+            },
+        });
+        self.close_leftovers(at, out);
+        if let Some(message) = &mut self.message {
+            message.time.completed = Some(at);
+        }
+        self.publish_message(out);
+        self.asked = None;
+        self.compact_by_itself(at, Some(true), out);
+    }
+
+    fn compact_by_itself(&mut self, at: Millis, overflow: Option<bool>, out: &mut Vec<Effect>) {
+        self.user = self.next_user(at);
+        let part = self.compaction_part(at, true, overflow, out);
+        out.push(self.status(SessionStatus::Busy));
+        self.begin_compaction(true, overflow, part, out);
+    }
+
+    /// A user message for the same agent and model as the last one.
+    fn next_user(&mut self, at: Millis) -> UserMessage {
+        UserMessage {
+            id: self.ids.message(at),
+            session_id: self.begin.session_id.clone(),
+            time: MessageTime {
+                created: at,
+                completed: None,
+            },
+            agent: self.user.agent.clone(),
+            model: self.user.model.clone(),
+            ..UserMessage::default()
+        }
+    }
+
+    /// Stores the message that stands for a compaction, with its part.
+    fn compaction_part(
+        &mut self,
+        at: Millis,
+        auto: bool,
+        overflow: Option<bool>,
+        out: &mut Vec<Effect>,
+    ) -> Part {
+        let mut body = Object::new();
+        body.insert("auto".to_string(), Value::Bool(auto));
+        if let Some(overflow) = overflow {
+            body.insert("overflow".to_string(), Value::Bool(overflow));
+        }
+        let part = self.user_part(at, PartKind::Compaction(body));
+        out.push(self.publish_user());
+        out.push(self.publish_part(at, part.clone()));
+        part
+    }
+
+    fn user_part(&mut self, at: Millis, kind: PartKind) -> Part {
+        Part {
+            id: self.ids.part(at),
+            session_id: self.begin.session_id.clone(),
+            message_id: self.user.id.clone(),
+            kind,
+        }
+    }
+
+    fn begin_compaction(
+        &mut self,
+        auto: bool,
+        overflow: Option<bool>,
+        part: Part,
+        out: &mut Vec<Effect>,
+    ) {
+        self.step += 1;
+        self.clear_step();
+        self.message = None;
+        self.compacting = Some(Compaction {
+            auto,
+            overflow,
+            part,
+            plan: None,
+            hooked: false,
+            context: Vec::new(),
+            prompt: None,
+        });
+        self.prepare_compaction(out);
+    }
+
+    pub(super) fn prepare_compaction(&mut self, out: &mut Vec<Effect>) {
+        let overflow = self
+            .compacting
+            .as_ref()
+            .is_some_and(Compaction::is_overflow);
+        let effect = self.open(Open::Plan);
+        out.push(Effect::PrepareCompaction {
+            effect,
+            message_id: self.user.id.clone(),
+            overflow,
+        });
+    }
+
+    pub(super) fn compaction_planned(
+        &mut self,
+        effect: EffectId,
+        plan: Box<CompactionPlan>,
+        out: &mut Vec<Effect>,
+    ) {
+        if self.open.get(&effect) != Some(&Open::Plan) {
+            return;
+        }
+        self.open.remove(&effect);
+        let Some(compacting) = &mut self.compacting else {
+            return;
+        };
+        compacting.plan = Some(plan);
+        let hooked = compacting.hooked;
+        if self.stopping() {
+            return;
+        }
+        if hooked {
+            self.hooks("llm.before_messages", None, out);
+        } else {
+            let payload = HookPayload {
+                input: json!({ "sessionID": self.begin.session_id }),
+                output: json!({ "context": [] }),
+            };
+            self.hooks("compaction.before_start", Some(payload), out);
+        }
+    }
+
+    pub(super) fn compaction_refused(&mut self, effect: EffectId, error: NamedError) {
+        if self.open.get(&effect) == Some(&Open::Plan) {
+            self.open.remove(&effect);
+            if !self.stopping() {
+                self.failed = Some(error);
+            }
+        }
+    }
+
+    /// What the hooks want in the prompt. Anything else than texts is passed over.
+    pub(super) fn take_compaction_hooks(&mut self, output: Option<&Value>) {
+        let Some(compacting) = &mut self.compacting else {
+            return;
+        };
+        compacting.hooked = true;
+        let Some(output) = output else { return };
+        if let Some(Value::Array(texts)) = output.get("context") {
+            let texts = texts.iter().filter_map(Value::as_str);
+            compacting.context = texts.map(ToString::to_string).collect();
+        }
+        compacting.prompt = output
+            .get("prompt")
+            .and_then(Value::as_str)
+            .map(ToString::to_string);
+    }
+
+    /// The message of the summary, made once: a request that is made again goes into the same one.
+    pub(super) fn open_summary(&mut self, at: Millis, out: &mut Vec<Effect>) {
+        if self.message.is_none() {
+            let model = self.step_model().clone();
+            let message = AssistantMessage {
+                summary: Some(true),
+                ..self.new_message(at, AGENT, &model)
+            };
+            self.message = Some(message);
+            self.publish_message(out);
+            // Of a request that was refused nothing has to be booked (as in the reference).
+            if self.unbilled.is_some() {
+                let patch = self.patch_session(true);
+                out.push(patch);
+            }
+        }
+    }
+
+    /// Model of the step that is under way.
+    pub(super) fn step_model(&self) -> &ModelRef {
+        let compaction = self.compacting.as_ref().and_then(Compaction::model);
+        compaction.unwrap_or(&self.begin.model)
+    }
+
+    /// Prices of the model of the step that is under way.
+    pub(super) fn step_prices(&self) -> [f64; 4] {
+        let plan = self.compacting.as_ref().and_then(|c| c.plan.as_ref());
+        plan.map_or(self.begin.prices, |plan| plan.prices)
+    }
+
+    /// The summary is written and its step is accounted for.
+    pub(super) fn settle_summary(&mut self, at: Millis, out: &mut Vec<Effect>) {
+        let written = self
+            .parts
+            .values()
+            .any(|part| matches!(&part.kind, PartKind::Text(text) if !text.text.trim().is_empty()));
+        if !written {
+            // An empty summary would take the place of a history that nobody could get back into the conversation.
+            let error = NamedError {
+                name: "UnknownError".to_string(),
+                data: json!({
+                    "message": "the model wrote no summary, so the history stays as it is; try again, or give the compaction agent another model",
+                    "code": "compaction.empty",
+                }),
+            };
+            if let Some(message) = &mut self.message {
+                message.error = Some(error.clone());
+            }
+            self.publish_message(out);
+            self.failed = Some(error);
+            self.end(at, out);
+            return;
+        }
+        let Some(compacting) = self.compacting.clone() else {
+            return;
+        };
+        let plan = compacting.plan.unwrap_or_default();
+        if let Some(start) = &plan.tail_start {
+            let mut part = compacting.part;
+            if let PartKind::Compaction(body) = &mut part.kind {
+                body.insert("tail_start_id".to_string(), json!(start));
+            }
+            out.push(self.publish_part(at, part));
+        }
+        match plan.replay {
+            Some(replay) if compacting.auto => {
+                self.replay(at, *replay, out);
+                self.compaction_done(at, true, out);
+            }
+            None if compacting.auto => self.hooks("compaction.after_finish", None, out),
+            _ => self.compaction_done(at, false, out),
+        }
+    }
+
+    /// Asks the prompt that did not fit again.
+    fn replay(&mut self, at: Millis, replay: Replay, out: &mut Vec<Effect>) {
+        self.user = UserMessage {
+            id: self.ids.message(at),
+            session_id: self.begin.session_id.clone(),
+            time: MessageTime {
+                created: at,
+                completed: None,
+            },
+            summary: None,
+            ..replay.message
+        };
+        out.push(self.publish_user());
+        for draft in replay.parts {
+            let part = self.user_part(at, draft.kind);
+            out.push(self.publish_part(at, part));
+        }
+    }
+
+    /// The hooks have said whether the session goes on by itself.
+    pub(super) fn after_compaction(
+        &mut self,
+        at: Millis,
+        output: Option<&Value>,
+        out: &mut Vec<Effect>,
+    ) {
+        let go_on = output
+            .and_then(|o| o.get("enabled"))
+            .and_then(Value::as_bool)
+            != Some(false);
+        if go_on {
+            let overflow = self
+                .compacting
+                .as_ref()
+                .is_some_and(Compaction::is_overflow);
+            self.user = self.next_user(at);
+            let note = if overflow { TOO_LARGE } else { "" };
+            let mut extra = Object::new();
+            extra.insert(
+                "metadata".to_string(),
+                json!({ "compaction_continue": true }),
+            );
+            let text = TextPart {
+                text: [note, GO_ON].concat(),
+                synthetic: Some(true),
+                time: Some(PartTime {
+                    start: at,
+                    end: Some(at),
+                    ..PartTime::default()
+                }),
+                extra,
+                ..TextPart::default()
+            };
+            out.push(self.publish_user());
+            let part = self.user_part(at, PartKind::Text(text));
+            out.push(self.publish_part(at, part));
+        }
+        self.compaction_done(at, go_on, out);
+    }
+
+    fn compaction_done(&mut self, at: Millis, go_on: bool, out: &mut Vec<Effect>) {
+        out.push(Effect::Publish {
+            event: Event::SessionCompacted {
+                session_id: self.begin.session_id.clone(),
+            },
+        });
+        self.compacted = Some(self.step);
+        self.compacting = None;
+        if self.compact_if_needed(at, 0, out) {
+            return;
+        }
+        out.push(self.status(SessionStatus::Busy));
+        if go_on {
+            self.next_step(at, out);
+        } else {
+            self.end(at, out);
+        }
+    }
+
+    /// A request for a summary that was refused as too long: the model's words do not help, since the history is in the
+    /// prompt and cannot be made shorter.
+    pub(super) fn summary_error(&self, error: NamedError) -> NamedError {
+        if self.compacting.is_none() || error.name != OVERFLOW {
+            return error;
+        }
+        NamedError {
+            name: OVERFLOW.to_string(),
+            data: json!({
+                "message": "the history is too long to be summarised by this model; give the compaction agent a model with a larger context, or start a new session",
+                "code": "compaction.overflow",
+                "cause": error.message(),
+            }),
+        }
+    }
+
+    /// A call in a summary is refused: no tool was offered.
+    pub(super) fn refuse_call(&mut self, tool: &str, out: &mut Vec<Effect>) {
+        if self.stopping() {
+            return;
+        }
+        let message =
+            alloc::format!("the model called the tool `{tool}` instead of writing a summary");
+        self.failed = Some(NamedError {
+            name: "UnknownError".to_string(),
+            data: json!({ "message": message, "code": "compaction.tool_call" }),
+        });
+        out.push(Effect::Abort);
+    }
+}

@@ -1,0 +1,101 @@
+//! Calls that repeat themselves are asked about before they are made (permission `doom_loop`).
+
+use alloc::boxed::Box;
+use alloc::collections::BTreeMap;
+use alloc::format;
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use outrigger_protocol::Millis;
+use outrigger_protocol::id::PartId;
+use outrigger_protocol::message::{NamedError, PartKind, ToolState};
+use outrigger_protocol::tool::{ToolCall, ToolOutcome};
+use outrigger_protocol::turn::{Effect, EffectId};
+
+use super::{Open, Turn};
+use crate::digest::fnv1a;
+use crate::repeats::Repeats;
+
+/// The calls of the turn, and at which position each that is under way stands.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Loops {
+    repeats: Repeats,
+    positions: BTreeMap<PartId, usize>,
+}
+
+impl Turn {
+    /// The model has made a call: it runs, waits for the tree of files, or is asked about first.
+    pub(super) fn make_call(&mut self, part: PartId, call: ToolCall, out: &mut Vec<Effect>) {
+        let print = fnv1a(format!("{}\0{}", call.tool, call.input).as_bytes());
+        let (position, repeats) = self.loops.repeats.add(print);
+        self.loops.positions.insert(part.clone(), position);
+        if repeats && self.begin.asks_loops {
+            let effect = self.open(Open::Loop(part, Box::new(call.clone())));
+            out.push(Effect::AskLoop { effect, call });
+            return;
+        }
+        self.run_call(part, call, out);
+    }
+
+    /// Runs a call, or holds it back until the tree of files is there.
+    pub(super) fn run_call(&mut self, part: PartId, call: ToolCall, out: &mut Vec<Effect>) {
+        if self.stopping() || self.holds(&part, &call) {
+            return;
+        }
+        let effect = self.open(Open::Tool(part, Box::new(call.clone())));
+        out.push(Effect::RunTool { effect, call });
+    }
+
+    /// Remembers what a call came to, by the state of its part.
+    pub(super) fn note_result(&mut self, part: &PartId) {
+        let Some(position) = self.loops.positions.remove(part) else {
+            return;
+        };
+        let Some(PartKind::Tool(call)) = self.parts.get(part).map(|part| &part.kind) else {
+            return;
+        };
+        let result = match &call.state {
+            ToolState::Completed { output, .. } => fnv1a(output.as_bytes()),
+            ToolState::Error { error, .. } => !fnv1a(error.as_bytes()),
+            _ => return,
+        };
+        self.loops.repeats.answered(position, result);
+    }
+
+    /// A refusal ends the turn: the model has shown that it does not get on by itself.
+    pub(super) fn loop_answered(
+        &mut self,
+        at: Millis,
+        effect: EffectId,
+        refusal: Option<String>,
+        out: &mut Vec<Effect>,
+    ) {
+        let Some(Open::Loop(part, call)) = self.open.get(&effect).cloned() else {
+            return;
+        };
+        self.open.remove(&effect);
+        let Some(refusal) = refusal else {
+            self.run_call(part, *call, out);
+            return;
+        };
+        let effect = self.open(Open::Tool(part, call.clone()));
+        let outcome = ToolOutcome::Failed {
+            input: call.input.clone(),
+            code: "tool.loop".into(),
+            message: refusal.clone(),
+            metadata: None,
+        };
+        self.tool_done(at, effect, outcome, out);
+        if self.stopping() {
+            return;
+        }
+        let message = format!(
+            "stopped: the model repeats the call of `{}` with the same arguments and the same results. {refusal}",
+            call.tool
+        );
+        self.failed = Some(NamedError::new("DoomLoopError", message));
+        if !self.open.is_empty() {
+            out.push(Effect::Abort);
+        }
+    }
+}

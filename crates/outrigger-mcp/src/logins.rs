@@ -1,0 +1,159 @@
+//! Logging in at servers, and out.
+
+use std::sync::{Arc, PoisonError};
+
+use reqwest::header::{ACCEPT, CONTENT_TYPE, WWW_AUTHENTICATE};
+use reqwest::{Response, StatusCode};
+use serde_json::json;
+
+use crate::config::Transport;
+use crate::error::McpError;
+use crate::oauth::{AuthState, Bearer, Callback, begin, failed};
+use crate::remote::Remote;
+use crate::server::{Server, Status};
+use crate::servers::McpServers;
+use crate::wire;
+
+/// A login that was begun.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AuthStart {
+    /// Where a person logs in; empty when the server wants no login.
+    pub authorization_url: String,
+    /// Comes back to us with the code.
+    pub state: String,
+}
+
+impl McpServers {
+    /// Begins a login. [`Self::finish_auth`] takes the code that it ends with.
+    ///
+    /// # Errors
+    /// [`McpError::Unknown`], [`McpError::NoOAuth`], and what is in the way of a login.
+    pub async fn start_auth(&self, name: &str) -> Result<AuthStart, McpError> {
+        let server = self.find(name)?;
+        let bearer = bearer(&server)?;
+        let response = probe(&server).await?;
+        if response.status() != StatusCode::UNAUTHORIZED {
+            return Ok(AuthStart {
+                authorization_url: String::new(),
+                state: String::new(),
+            });
+        }
+        let challenge = response
+            .headers()
+            .get(WWW_AUTHENTICATE)
+            .and_then(|value| value.to_str().ok());
+        let login = Arc::new(begin(&bearer, challenge).await?);
+        *server.login.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(&login));
+        Ok(AuthStart {
+            authorization_url: login.authorization_url.clone(),
+            state: login.state.clone(),
+        })
+    }
+
+    /// Ends the login that was begun with its code, and connects.
+    ///
+    /// # Errors
+    /// [`McpError::Unknown`], [`McpError::NoOAuth`], [`McpError::Login`].
+    pub async fn finish_auth(&self, name: &str, code: &str) -> Result<Status, McpError> {
+        let server = self.find(name)?;
+        let bearer = bearer(&server)?;
+        let login = server
+            .login
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take();
+        let login = login.ok_or_else(|| failed(name, "none was begun"))?;
+        login.finish(&bearer, code).await?;
+        server.switch(true).await;
+        Ok(server.status())
+    }
+
+    /// A whole login: `open` is told where a person logs in, and the code is waited for (5 minutes at most). A server
+    /// that wants no login is only connected.
+    ///
+    /// # Errors
+    /// As [`Self::start_auth`] and [`Self::finish_auth`], and when nobody logs in.
+    pub async fn authenticate(
+        &self,
+        name: &str,
+        open: impl AsyncFnOnce(&str),
+    ) -> Result<Status, McpError> {
+        let begun = self.start_auth(name).await?;
+        if begun.authorization_url.is_empty() {
+            return self.switch(name, true).await;
+        }
+        let redirect = bearer(&self.find(name)?)?.config.redirect();
+        let wrong = |reason| failed(name, reason);
+        let callback = Callback::listen(&redirect).await.map_err(wrong)?;
+        open(&begun.authorization_url).await;
+        let code = callback.code(&begun.state).await.map_err(wrong)?;
+        self.finish_auth(name, &code).await
+    }
+
+    /// Forgets the login of a server; a login under way comes to nothing.
+    ///
+    /// # Errors
+    /// [`McpError::Unknown`], and [`McpError::Login`] when the file cannot be written.
+    pub fn remove_auth(&self, name: &str) -> Result<(), McpError> {
+        let server = self.find(name)?;
+        server
+            .login
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take();
+        self.tokens()
+            .remove(name)
+            .map_err(|error| failed(name, error.to_string()))?;
+        Ok(())
+    }
+
+    /// Whether one can log in at a server, and has; `None` where one cannot.
+    #[must_use]
+    pub fn auth_state(&self, name: &str) -> Option<AuthState> {
+        let server = self.find(name).ok()?;
+        server.bearer.as_ref()?;
+        match &server.config.as_ref().ok()?.transport {
+            Transport::Remote { url, .. } => Some(self.tokens().state(name, url)),
+            Transport::Local { .. } => None,
+        }
+    }
+}
+
+fn bearer(server: &Arc<Server>) -> Result<Arc<Bearer>, McpError> {
+    server.bearer.clone().ok_or_else(|| McpError::NoOAuth {
+        server: server.name.clone(),
+    })
+}
+
+/// Says hello without a token, to hear what the server wants.
+async fn probe(server: &Server) -> Result<Response, McpError> {
+    let remote: Remote = server.remote()?;
+    let hello = json!({
+        "protocolVersion": wire::VERSION,
+        "capabilities": {},
+        "clientInfo": {"name": "outrigger", "version": env!("CARGO_PKG_VERSION")},
+    });
+    let wait = std::time::Duration::from_secs(30);
+    let request = remote
+        .client
+        .post(&remote.url)
+        .headers(remote.headers.clone())
+        .header(ACCEPT, "application/json, text/event-stream")
+        .header(CONTENT_TYPE, "application/json")
+        .timeout(wait)
+        .body(wire::request(0, "initialize", &hello));
+    let failed = |error: reqwest::Error| remote.failed(&error);
+    let response = request.send().await.map_err(failed)?;
+    let status = response.status();
+    if status == StatusCode::UNAUTHORIZED || !status.is_client_error() {
+        return Ok(response);
+    }
+    // The older transport does not know this request.
+    let request = remote
+        .client
+        .get(&remote.url)
+        .headers(remote.headers.clone())
+        .header(ACCEPT, "text/event-stream")
+        .timeout(wait);
+    request.send().await.map_err(failed)
+}

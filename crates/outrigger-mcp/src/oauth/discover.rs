@@ -1,0 +1,300 @@
+//! Where a server lets one log in: its protected resource metadata (RFC 9728) name an authorization server, whose own
+//! metadata (RFC 8414, else OpenID Connect's) name the addresses.
+
+use std::time::Duration;
+
+use reqwest::{StatusCode, Url};
+use serde_json::Value;
+
+use crate::remote::{client, reason};
+
+const WAIT: Duration = Duration::from_secs(10);
+/// Bytes of a metadata document or an answer.
+const MOST_BYTES: usize = 256 * 1024;
+const REDIRECTS: usize = 3;
+
+/// What a 401 says in `WWW-Authenticate`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Challenge {
+    pub(crate) resource_metadata: Option<String>,
+    pub(crate) scope: Option<String>,
+}
+
+impl Challenge {
+    /// Reads the header; what cannot be read is left out.
+    pub(crate) fn read(header: &str) -> Self {
+        let value = |key: &str| {
+            let at = header.find(&format!("{key}="))?;
+            let rest = header.get(at + key.len() + 1..)?;
+            let text = match rest.strip_prefix('"') {
+                Some(quoted) => quoted.split('"').next(),
+                None => rest.split([',', ' ']).next(),
+            };
+            text.filter(|text| !text.is_empty()).map(str::to_owned)
+        };
+        Self {
+            resource_metadata: value("resource_metadata"),
+            scope: value("scope"),
+        }
+    }
+}
+
+/// Where to log in.
+#[derive(Clone, Debug)]
+pub(crate) struct Endpoints {
+    pub(crate) authorize: Url,
+    pub(crate) token: Url,
+    /// `None`: clients have to be registered by hand.
+    pub(crate) register: Option<Url>,
+    /// What the server wants to be asked for.
+    pub(crate) scope: Option<String>,
+    /// Whom the token is for (RFC 8707), where the server has metadata of its own.
+    pub(crate) resource: Option<String>,
+    /// How a client proves itself at the token endpoint.
+    pub(crate) methods: Vec<String>,
+}
+
+/// Finds out where to log in at a server.
+///
+/// # Errors
+/// What is wrong, as a sentence's end.
+pub(crate) async fn discover(url: &Url, challenge: &Challenge) -> Result<Endpoints, String> {
+    let resource = resource_metadata(url, challenge).await?;
+    let issuer = match resource
+        .as_ref()
+        .and_then(|meta| meta["authorization_servers"].get(0)?.as_str())
+    {
+        Some(issuer) => acceptable(issuer)?,
+        None => root(url),
+    };
+    let meta = issuer_metadata(&issuer).await?;
+    let text = |key: &str| meta.as_ref().and_then(|meta| meta[key].as_str());
+    let endpoint = |key: &str, path: &str| match text(key) {
+        Some(named) => acceptable(named),
+        None if meta.is_some() => Err(format!("its metadata name no `{key}`")),
+        // Servers of before the metadata have the usual names.
+        None => root(url).join(path).map_err(|error| error.to_string()),
+    };
+    if let Some(methods) = meta
+        .as_ref()
+        .and_then(|meta| meta["code_challenge_methods_supported"].as_array())
+        && !methods.iter().any(|method| method == "S256")
+    {
+        return Err("its authorization server does not support PKCE with S256".to_owned());
+    }
+    let supported = resource
+        .as_ref()
+        .and_then(|meta| texts(&meta["scopes_supported"]))
+        .filter(|scopes| !scopes.is_empty())
+        .map(|scopes| scopes.join(" "));
+    Ok(Endpoints {
+        authorize: endpoint("authorization_endpoint", "/authorize")?,
+        token: endpoint("token_endpoint", "/token")?,
+        register: match text("registration_endpoint") {
+            None if meta.is_some() => None,
+            _ => Some(endpoint("registration_endpoint", "/register")?),
+        },
+        scope: challenge.scope.clone().or(supported),
+        resource: resource
+            .as_ref()
+            .map(|meta| meta["resource"].as_str().unwrap_or(url.as_str()).to_owned()),
+        methods: meta
+            .as_ref()
+            .and_then(|meta| texts(&meta["token_endpoint_auth_methods_supported"]))
+            .unwrap_or_default(),
+    })
+}
+
+async fn resource_metadata(url: &Url, challenge: &Challenge) -> Result<Option<Value>, String> {
+    let mut places = Vec::new();
+    if let Some(named) = &challenge.resource_metadata {
+        places.push(acceptable(named)?);
+    } else {
+        let path = url.path().trim_end_matches('/');
+        for path in [path, ""] {
+            let place = format!("/.well-known/oauth-protected-resource{path}");
+            places.extend(url.join(&place));
+        }
+        places.dedup();
+    }
+    for place in places {
+        let Some(meta) = json(&place).await? else {
+            continue;
+        };
+        // Metadata of another server would send the token to somebody else.
+        let named = meta["resource"].as_str().map(Url::parse);
+        if let Some(named) = named {
+            let named = named.map_err(|_| "`resource` of its metadata is no address".to_owned())?;
+            if named.origin() != url.origin() || !within(named.path(), url.path()) {
+                return Err(format!("its metadata are those of another server: {named}"));
+            }
+        }
+        return Ok(Some(meta));
+    }
+    Ok(None)
+}
+
+/// Whether `/a/b` is at or below `/a`.
+fn within(outer: &str, inner: &str) -> bool {
+    let outer = outer.trim_end_matches('/');
+    inner
+        .strip_prefix(outer)
+        .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+}
+
+async fn issuer_metadata(issuer: &Url) -> Result<Option<Value>, String> {
+    let path = issuer.path().trim_end_matches('/');
+    let mut places = vec![
+        format!("/.well-known/oauth-authorization-server{path}"),
+        format!("/.well-known/openid-configuration{path}"),
+    ];
+    if !path.is_empty() {
+        places.push(format!("{path}/.well-known/openid-configuration"));
+    }
+    for place in places {
+        let place = issuer.join(&place).map_err(|error| error.to_string())?;
+        if let Some(meta) = json(&place).await? {
+            return Ok(Some(meta));
+        }
+    }
+    Ok(None)
+}
+
+/// Tokens and codes only go where nobody listens: to https, and within this machine.
+fn acceptable(text: &str) -> Result<Url, String> {
+    let url = Url::parse(text).map_err(|_| format!("`{text}` is no address"))?;
+    let local = matches!(
+        url.host_str(),
+        Some("localhost" | "127.0.0.1" | "[::1]" | "::1")
+    );
+    match url.scheme() {
+        "https" => Ok(url),
+        "http" if local => Ok(url),
+        _ => Err(format!("{url} is not an https address")),
+    }
+}
+
+fn root(url: &Url) -> Url {
+    let mut root = url.clone();
+    root.set_path("/");
+    root.set_query(None);
+    root.set_fragment(None);
+    root
+}
+
+fn texts(value: &Value) -> Option<Vec<String>> {
+    let list = value.as_array()?.iter();
+    Some(
+        list.filter_map(|item| item.as_str().map(str::to_owned))
+            .collect(),
+    )
+}
+
+/// A document; `None` where there is none (any 4xx, as servers answer many things there).
+async fn json(url: &Url) -> Result<Option<Value>, String> {
+    let failed = |error: reqwest::Error| format!("{}: {}", host(url), reason(&error, url.as_str()));
+    let client = client(url.as_str(), REDIRECTS).map_err(failed)?;
+    let request = client
+        .get(url.clone())
+        .header("accept", "application/json")
+        .header("mcp-protocol-version", crate::wire::VERSION)
+        .timeout(WAIT);
+    let response = request.send().await.map_err(failed)?;
+    let status = response.status();
+    if status.is_client_error() {
+        return Ok(None);
+    }
+    if !status.is_success() {
+        return Err(format!("{} answered HTTP {status}", host(url)));
+    }
+    let body = body(response).await?;
+    // A page in its place is as good as nothing.
+    Ok(serde_json::from_slice(&body)
+        .ok()
+        .filter(|value: &Value| value.is_object()))
+}
+
+pub(crate) fn host(url: &Url) -> &str {
+    url.host_str().unwrap_or_default()
+}
+
+/// The bytes of an answer, so many at most.
+pub(crate) async fn body(mut response: reqwest::Response) -> Result<Vec<u8>, String> {
+    let mut body = Vec::new();
+    while let Some(chunk) = response.chunk().await.map_err(|error| error.to_string())? {
+        body.extend_from_slice(&chunk);
+        if body.len() > MOST_BYTES {
+            return Err("the answer is too long".to_owned());
+        }
+    }
+    Ok(body)
+}
+
+/// Sends a form or a document and reads the JSON that comes back, with the status.
+pub(crate) async fn post(
+    url: &Url,
+    content_type: &str,
+    authorization: Option<String>,
+    text: String,
+) -> Result<(StatusCode, Value), String> {
+    let failed = |error: reqwest::Error| format!("{}: {}", host(url), reason(&error, url.as_str()));
+    let client = client(url.as_str(), 0).map_err(failed)?;
+    let mut request = client
+        .post(url.clone())
+        .header("accept", "application/json")
+        .header("content-type", content_type)
+        .timeout(WAIT)
+        .body(text);
+    if let Some(authorization) = authorization {
+        request = request.header("authorization", authorization);
+    }
+    let response = request.send().await.map_err(failed)?;
+    let status = response.status();
+    let body = body(response).await?;
+    Ok((status, serde_json::from_slice(&body).unwrap_or_default()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_challenge_is_read() {
+        let read = |text: &str| {
+            let challenge = Challenge::read(text);
+            (challenge.resource_metadata, challenge.scope)
+        };
+        let some = |text: &str| Some(text.to_owned());
+        assert_eq!(
+            read(r#"Bearer resource_metadata="https://a/b", scope="x y""#),
+            (some("https://a/b"), some("x y"))
+        );
+        assert_eq!(
+            read("Bearer scope=x, resource_metadata=https://a"),
+            (some("https://a"), some("x"))
+        );
+        assert_eq!(read("Basic realm=\"x\""), (None, None));
+    }
+
+    #[test]
+    fn only_safe_addresses_are_taken() {
+        for good in [
+            "https://a/b",
+            "http://localhost:1/",
+            "http://127.0.0.1/",
+            "http://[::1]:3/",
+        ] {
+            assert!(acceptable(good).is_ok(), "{good}");
+        }
+        for bad in [
+            "http://a/",
+            "file:///etc/passwd",
+            "javascript:alert(1)",
+            "nothing",
+        ] {
+            assert!(acceptable(bad).is_err(), "{bad}");
+        }
+        assert!(within("/mcp", "/mcp") && within("/", "/x") && within("/mcp", "/mcp/a"));
+        assert!(!within("/mcp", "/mcpx") && !within("/mcp/a", "/mcp"));
+    }
+}

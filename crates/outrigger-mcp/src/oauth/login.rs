@@ -1,0 +1,110 @@
+//! One login, from the address for the browser to the tokens.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use reqwest::Url;
+use sha2::{Digest as _, Sha256};
+
+use super::bearer::Bearer;
+use super::discover::{Challenge, Endpoints, discover};
+use super::store::ClientInfo;
+use super::{exchange, failed};
+use crate::error::McpError;
+
+/// A login that waits for a person.
+pub(crate) struct Login {
+    /// Where the person logs in.
+    pub(crate) authorization_url: String,
+    /// Comes back with the code.
+    pub(crate) state: String,
+    verifier: String,
+    redirect: String,
+    endpoints: Endpoints,
+    client: ClientInfo,
+}
+
+/// Finds out where to log in, registers us if need be, and makes the address for the browser.
+///
+/// # Errors
+/// [`McpError::Login`], [`McpError::NeedsClientRegistration`].
+pub(crate) async fn begin(bearer: &Bearer, challenge: Option<&str>) -> Result<Login, McpError> {
+    let server = &bearer.server;
+    let challenge = challenge.map(Challenge::read).unwrap_or_default();
+    let endpoints = discover(&bearer.url, &challenge)
+        .await
+        .map_err(|reason| failed(server, reason))?;
+    let redirect = bearer.config.redirect();
+    let client =
+        match bearer.client() {
+            Some(client) => client,
+            None => {
+                let endpoint = endpoints.register.as_ref().ok_or_else(|| {
+                    McpError::NeedsClientRegistration {
+                        server: server.clone(),
+                    }
+                })?;
+                let client = exchange::register(endpoint, &bearer.config, &redirect)
+                    .await
+                    .map_err(|reason| failed(server, reason))?;
+                bearer.keep(|entry| entry.client_info = Some(client.clone()))?;
+                client
+            }
+        };
+    let (verifier, state) = (random(server)?, random(server)?);
+    let digest = URL_SAFE_NO_PAD.encode(Sha256::digest(verifier.as_bytes()));
+    let scope = bearer.config.scope.clone().or(endpoints.scope.clone());
+    let mut address: Url = endpoints.authorize.clone();
+    let mut query = address.query_pairs_mut();
+    query
+        .append_pair("response_type", "code")
+        .append_pair("client_id", &client.client_id)
+        .append_pair("code_challenge", &digest)
+        .append_pair("code_challenge_method", "S256")
+        .append_pair("redirect_uri", &redirect)
+        .append_pair("state", &state);
+    if let Some(scope) = &scope {
+        query.append_pair("scope", scope);
+        // Without it some servers give no refresh token (the SDK's rule).
+        if scope.split(' ').any(|one| one == "offline_access") {
+            query.append_pair("prompt", "consent");
+        }
+    }
+    if let Some(resource) = &endpoints.resource {
+        query.append_pair("resource", resource);
+    }
+    drop(query);
+    Ok(Login {
+        authorization_url: address.to_string(),
+        state,
+        verifier,
+        redirect,
+        endpoints,
+        client,
+    })
+}
+
+impl Login {
+    /// Gets the tokens for a code, and keeps them.
+    ///
+    /// # Errors
+    /// [`McpError::Login`].
+    pub(crate) async fn finish(&self, bearer: &Bearer, code: &str) -> Result<(), McpError> {
+        let fields = [
+            ("grant_type", "authorization_code"),
+            ("code", code),
+            ("code_verifier", &self.verifier),
+            ("redirect_uri", &self.redirect),
+        ];
+        let tokens = exchange::tokens(&self.endpoints, &self.client, &fields)
+            .await
+            .map_err(|refused| failed(&bearer.server, refused.reason))?;
+        bearer.keep(|entry| entry.tokens = Some(tokens))
+    }
+}
+
+// 32 bytes make the 43 characters that PKCE asks for at least.
+fn random(server: &str) -> Result<String, McpError> {
+    let mut bytes = [0_u8; 32];
+    getrandom::fill(&mut bytes).map_err(|error| failed(server, error.to_string()))?;
+    Ok(URL_SAFE_NO_PAD.encode(bytes))
+}

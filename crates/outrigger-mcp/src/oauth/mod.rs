@@ -1,0 +1,133 @@
+//! Logging in at remote servers: OAuth 2.1 as MCP uses it (RFC 9728 and 8414 to find the login, RFC 7591 to register,
+//! PKCE with S256, refresh tokens). What is kept is in one file of ours, in the reference's form.
+
+mod bearer;
+mod callback;
+mod discover;
+mod exchange;
+mod login;
+mod store;
+
+pub(crate) use bearer::Bearer;
+pub use callback::Callback;
+pub(crate) use login::{Login, begin};
+pub use store::{AuthState, TokenStore};
+
+use serde_json::Value;
+
+use crate::error::McpError;
+
+/// Where the browser comes back to where nothing else is configured (the reference's).
+pub(crate) const CALLBACK_PORT: u16 = 19876;
+/// Its path (the reference's).
+pub(crate) const CALLBACK_PATH: &str = "/mcp/oauth/callback";
+
+/// `oauth` of a remote server's entry.
+#[derive(Clone, Default, PartialEq, Eq)]
+pub struct OAuthConfig {
+    /// Client that was registered by hand; without one we register ourselves.
+    pub client_id: Option<String>,
+    /// Its secret.
+    pub client_secret: Option<String>,
+    /// What to ask for, instead of what the server says.
+    pub scope: Option<String>,
+    /// Port that the browser comes back to.
+    pub callback_port: Option<u16>,
+    /// Whole address that the browser comes back to.
+    pub redirect_uri: Option<String>,
+}
+
+impl OAuthConfig {
+    /// Reads `oauth`; `None` when it is `false`.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub(crate) fn read(value: Option<&Value>) -> Result<Option<Self>, &'static str> {
+        let fields = match value {
+            None | Some(Value::Null) => return Ok(Some(Self::default())),
+            Some(Value::Bool(false)) => return Ok(None),
+            Some(Value::Object(fields)) => fields,
+            Some(_) => return Err("`oauth` must be false or an object"),
+        };
+        let text = |key: &str| {
+            let text = fields.get(key).and_then(Value::as_str);
+            text.filter(|text| !text.is_empty()).map(str::to_owned)
+        };
+        let callback_port = match fields.get("callbackPort") {
+            None => None,
+            Some(port) => Some(
+                port.as_u64()
+                    .and_then(|port| u16::try_from(port).ok())
+                    .filter(|port| *port > 0)
+                    .ok_or("`oauth.callbackPort` must be a port, 1 to 65535")?,
+            ),
+        };
+        Ok(Some(Self {
+            client_id: text("clientId"),
+            client_secret: text("clientSecret"),
+            scope: text("scope"),
+            callback_port,
+            redirect_uri: text("redirectUri"),
+        }))
+    }
+
+    /// Where the browser comes back to.
+    #[must_use]
+    pub fn redirect(&self) -> String {
+        self.redirect_uri.clone().unwrap_or_else(|| {
+            let port = self.callback_port.unwrap_or(CALLBACK_PORT);
+            format!("http://127.0.0.1:{port}{CALLBACK_PATH}")
+        })
+    }
+}
+
+/// The secret is not shown (invariant 10).
+impl std::fmt::Debug for OAuthConfig {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("OAuthConfig")
+            .field("client_id", &self.client_id)
+            .field("scope", &self.scope)
+            .field("redirect", &self.redirect())
+            .finish_non_exhaustive()
+    }
+}
+
+/// Something in the way of a login.
+pub(crate) fn failed(server: &str, reason: impl Into<String>) -> McpError {
+    McpError::Login {
+        server: server.to_owned(),
+        reason: reason.into(),
+    }
+}
+
+/// Seconds since 1970.
+pub(crate) fn now() -> f64 {
+    std::time::SystemTime::now()
+        .duration_since(std::time::UNIX_EPOCH)
+        .map_or(0.0, |since| since.as_secs_f64())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn the_entry_is_read_and_its_secret_not_shown() {
+        let read = |value: Value| OAuthConfig::read(Some(&value));
+        assert_eq!(read(json!(false)), Ok(None));
+        assert_eq!(OAuthConfig::read(None), Ok(Some(OAuthConfig::default())));
+        let full =
+            json!({"clientId": "c", "clientSecret": "hidden", "scope": "s", "callbackPort": 5});
+        let full = read(full).unwrap().unwrap();
+        assert_eq!(full.redirect(), "http://127.0.0.1:5/mcp/oauth/callback");
+        assert!(!format!("{full:?}").contains("hidden"));
+        for wrong in [
+            json!(true),
+            json!({"callbackPort": 0}),
+            json!({"callbackPort": 70000}),
+        ] {
+            assert!(read(wrong).is_err());
+        }
+    }
+}

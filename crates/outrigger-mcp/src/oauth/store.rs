@@ -1,0 +1,250 @@
+//! What is kept of logins: one JSON file that only its owner can read, in the form of the reference's `mcp-auth.json`.
+
+use std::collections::BTreeMap;
+use std::fs::{File, OpenOptions};
+use std::io::{self, Write as _};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use super::now;
+
+/// The file; without a path nothing is kept.
+#[derive(Clone, Debug, Default)]
+pub struct TokenStore {
+    path: Option<PathBuf>,
+}
+
+/// Whether there is a login for a server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum AuthState {
+    /// There is a token, and it has not expired.
+    Authenticated,
+    /// There is one that has expired; it is renewed where the server gave the means.
+    Expired,
+    /// There is none.
+    NotAuthenticated,
+}
+
+/// What is kept of one server.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Entry {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) tokens: Option<Tokens>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) client_info: Option<ClientInfo>,
+    /// The address that they are for: a server that moved is another one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) server_url: Option<String>,
+}
+
+/// Tokens. They are not shown (invariant 10).
+#[derive(Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Tokens {
+    pub(crate) access_token: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) refresh_token: Option<String>,
+    /// Seconds since 1970.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) expires_at: Option<f64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) scope: Option<String>,
+}
+
+impl std::fmt::Debug for Tokens {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Tokens")
+            .field("expires_at", &self.expires_at)
+            .field("scope", &self.scope)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Tokens {
+    /// It will not be taken any more, or not for long.
+    pub(crate) fn is_expired(&self, slack: f64) -> bool {
+        self.expires_at.is_some_and(|at| at < now() + slack)
+    }
+}
+
+/// A registered client.
+#[derive(Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct ClientInfo {
+    pub(crate) client_id: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) client_secret: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) client_id_issued_at: Option<f64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) client_secret_expires_at: Option<f64>,
+}
+
+impl std::fmt::Debug for ClientInfo {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ClientInfo")
+            .field("client_id", &self.client_id)
+            .finish_non_exhaustive()
+    }
+}
+
+impl TokenStore {
+    /// The store in a file, which need not be there yet.
+    #[must_use]
+    pub fn new(path: PathBuf) -> Self {
+        Self { path: Some(path) }
+    }
+
+    /// Whether there is a login for a server at this address.
+    #[must_use]
+    pub fn state(&self, server: &str, url: &str) -> AuthState {
+        match self.get(server, url).tokens {
+            None => AuthState::NotAuthenticated,
+            Some(tokens) if tokens.is_expired(0.0) => AuthState::Expired,
+            Some(_) => AuthState::Authenticated,
+        }
+    }
+
+    /// Forgets what there is of a server; false when there was nothing.
+    ///
+    /// # Errors
+    /// The file cannot be written.
+    pub fn remove(&self, server: &str) -> io::Result<bool> {
+        let mut there = false;
+        self.change(|all| there = all.remove(server).is_some())?;
+        Ok(there)
+    }
+
+    /// Names of the servers of which something is kept.
+    #[must_use]
+    pub fn names(&self) -> Vec<String> {
+        self.read().into_keys().collect()
+    }
+
+    /// What is kept of a server at this address; of one that is configured with another address nothing is used.
+    pub(crate) fn get(&self, server: &str, url: &str) -> Entry {
+        let entry = self.read().remove(server);
+        entry
+            .filter(|entry| entry.server_url.as_deref() == Some(url))
+            .unwrap_or_default()
+    }
+
+    /// Changes what is kept of a server.
+    pub(crate) fn update(
+        &self,
+        server: &str,
+        url: &str,
+        change: impl FnOnce(&mut Entry),
+    ) -> io::Result<()> {
+        self.change(|all| {
+            let entry = all.entry(server.to_owned()).or_default();
+            if entry.server_url.as_deref() != Some(url) {
+                *entry = Entry {
+                    server_url: Some(url.to_owned()),
+                    ..Entry::default()
+                };
+            }
+            change(entry);
+        })
+    }
+
+    fn read(&self) -> BTreeMap<String, Entry> {
+        let text = self.path.as_ref().map(std::fs::read);
+        text.and_then(Result::ok)
+            .and_then(|text| serde_json::from_slice(&text).ok())
+            .unwrap_or_default()
+    }
+
+    // Under a lock, so that another process of ours does not undo it, and in one piece.
+    fn change(&self, change: impl FnOnce(&mut BTreeMap<String, Entry>)) -> io::Result<()> {
+        let Some(path) = &self.path else {
+            return Ok(());
+        };
+        if let Some(folder) = path.parent() {
+            std::fs::create_dir_all(folder)?;
+        }
+        let lock = private(&path.with_extension("lock"))?;
+        lock.lock()?;
+        let mut all = self.read();
+        change(&mut all);
+        let written = path.with_extension("new");
+        // One that a dead process left may have been made by somebody else.
+        let _ = std::fs::remove_file(&written);
+        let mut file = private(&written)?;
+        file.write_all(serde_json::to_string_pretty(&all)?.as_bytes())?;
+        file.sync_all()?;
+        std::fs::rename(&written, path)
+    }
+}
+
+fn private(path: &Path) -> io::Result<File> {
+    OpenOptions::new()
+        .write(true)
+        .create(true)
+        .truncate(true)
+        .mode(0o600)
+        .open(path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::PermissionsExt as _;
+
+    fn tokens(expires_at: Option<f64>) -> Tokens {
+        Tokens {
+            access_token: "secret-token".into(),
+            refresh_token: None,
+            expires_at,
+            scope: None,
+        }
+    }
+
+    #[test]
+    fn it_is_private_and_of_one_address() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("sub/mcp-auth.json");
+        let store = TokenStore::new(path.clone());
+        assert_eq!(store.state("m", "u"), AuthState::NotAuthenticated);
+        store
+            .update("m", "u", |entry| entry.tokens = Some(tokens(None)))
+            .unwrap();
+        let mode = path.metadata().unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o600);
+        assert_eq!(store.state("m", "u"), AuthState::Authenticated);
+        assert_eq!(store.state("m", "elsewhere"), AuthState::NotAuthenticated);
+        insta::assert_snapshot!(std::fs::read_to_string(&path).unwrap(), @r#"
+        {
+          "m": {
+            "tokens": {
+              "accessToken": "secret-token"
+            },
+            "serverUrl": "u"
+          }
+        }
+        "#);
+        assert!(!format!("{:?}", store.get("m", "u")).contains("secret-token"));
+        store
+            .update("m", "u", |entry| entry.tokens = Some(tokens(Some(1.0))))
+            .unwrap();
+        assert_eq!(store.state("m", "u"), AuthState::Expired);
+        assert!(store.remove("m").unwrap() && !store.remove("m").unwrap());
+        assert!(store.names().is_empty());
+    }
+
+    #[test]
+    fn a_file_that_cannot_be_read_counts_as_empty() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("mcp-auth.json");
+        std::fs::write(&path, "{").unwrap();
+        let store = TokenStore::new(path);
+        assert_eq!(store.state("m", "u"), AuthState::NotAuthenticated);
+        let nowhere = TokenStore::default();
+        nowhere.update("m", "u", |_| {}).unwrap();
+        assert!(nowhere.names().is_empty());
+    }
+}

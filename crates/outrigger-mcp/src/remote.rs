@@ -1,0 +1,199 @@
+//! What both HTTP transports send: configured headers, a token where the server wants one, and errors that show no key.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use reqwest::header::{AUTHORIZATION, HeaderMap, HeaderName, HeaderValue, WWW_AUTHENTICATE};
+use reqwest::{Client, RequestBuilder, Response, StatusCode};
+
+use crate::error::McpError;
+use crate::oauth::Bearer;
+use crate::secret::Secrets;
+use crate::wire::MOST_BYTES;
+
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+/// Of an error page.
+const MOST_QUOTED: usize = 300;
+
+/// A remote server's address and all that goes with each request to it.
+pub(crate) struct Remote {
+    pub(crate) server: String,
+    pub(crate) client: Client,
+    pub(crate) url: String,
+    pub(crate) headers: HeaderMap,
+    secrets: Secrets,
+    // None where `oauth` is false or the configuration has an `Authorization` of its own.
+    bearer: Option<Arc<Bearer>>,
+}
+
+impl Remote {
+    /// Nothing is sent yet.
+    ///
+    /// # Errors
+    /// [`McpError::Config`] for a header that is none, [`McpError::Http`] without a client.
+    pub(crate) fn new(
+        server: &str,
+        url: &str,
+        headers: &BTreeMap<String, String>,
+        bearer: Option<Arc<Bearer>>,
+    ) -> Result<Self, McpError> {
+        let mut sent = HeaderMap::new();
+        for (name, value) in headers {
+            let wrong = || McpError::Config {
+                server: server.to_owned(),
+                reason: format!("`headers.{name}` is no valid header"),
+            };
+            let name = HeaderName::try_from(name).map_err(|_| wrong())?;
+            let mut value = HeaderValue::try_from(value).map_err(|_| wrong())?;
+            value.set_sensitive(true);
+            sent.insert(name, value);
+        }
+        let client = client(url, 0).map_err(|error| McpError::Http {
+            server: server.to_owned(),
+            reason: error.to_string(),
+        })?;
+        Ok(Self {
+            server: server.to_owned(),
+            client,
+            url: url.to_owned(),
+            bearer: bearer.filter(|_| !sent.contains_key(AUTHORIZATION)),
+            headers: sent,
+            secrets: Secrets::new(headers.values()),
+        })
+    }
+
+    /// Sends a request, with the token if there is one. A 401 is answered once by renewing the token.
+    ///
+    /// # Errors
+    /// [`McpError::NeedsAuth`], [`McpError::NeedsClientRegistration`], [`McpError::Http`].
+    pub(crate) async fn send(&self, request: RequestBuilder) -> Result<Response, McpError> {
+        let again = request.try_clone();
+        let token = match &self.bearer {
+            Some(bearer) => bearer.token().await,
+            None => None,
+        };
+        let response = self.once(request, token.as_deref()).await?;
+        if response.status() != StatusCode::UNAUTHORIZED {
+            return self.admitted(response);
+        }
+        let (Some(bearer), Some(again)) = (&self.bearer, again) else {
+            return self.admitted(response);
+        };
+        let challenge = response
+            .headers()
+            .get(WWW_AUTHENTICATE)
+            .and_then(|value| value.to_str().ok())
+            .map(str::to_owned);
+        drop(response);
+        let renewed = bearer
+            .refused(token.as_deref(), challenge.as_deref())
+            .await?;
+        self.admitted(self.once(again, Some(&renewed)).await?)
+    }
+
+    async fn once(
+        &self,
+        request: RequestBuilder,
+        token: Option<&str>,
+    ) -> Result<Response, McpError> {
+        let request = match token {
+            Some(token) => request.bearer_auth(token),
+            None => request,
+        };
+        request.send().await.map_err(|error| self.failed(&error))
+    }
+
+    fn admitted(&self, response: Response) -> Result<Response, McpError> {
+        let status = response.status();
+        if matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN) {
+            return Err(McpError::NeedsAuth {
+                server: self.server.clone(),
+                status: status.as_u16(),
+            });
+        }
+        Ok(response)
+    }
+
+    /// What an answer that is no success says.
+    pub(crate) async fn refused(&self, mut response: Response) -> McpError {
+        let status = response.status();
+        let page = response.chunk().await.ok().flatten().unwrap_or_default();
+        let page = self
+            .secrets
+            .hide(String::from_utf8_lossy(&page).into_owned());
+        let page = match self.bearer.as_ref().and_then(|bearer| bearer.known()) {
+            Some(token) => page.replace(&token, "***"),
+            None => page,
+        };
+        let page: String = page.trim().chars().take(MOST_QUOTED).collect();
+        let reason = if page.is_empty() {
+            format!("HTTP {status}")
+        } else {
+            format!("HTTP {status}: {page}")
+        };
+        self.http(reason)
+    }
+
+    /// A request that did not come to an answer.
+    pub(crate) fn failed(&self, error: &reqwest::Error) -> McpError {
+        self.http(reason(error, &self.url))
+    }
+
+    pub(crate) fn http(&self, reason: String) -> McpError {
+        McpError::Http {
+            server: self.server.clone(),
+            reason,
+        }
+    }
+
+    /// An answer that the protocol does not know.
+    pub(crate) fn answer(&self, reason: &str) -> McpError {
+        McpError::Answer {
+            server: self.server.clone(),
+            reason: reason.to_owned(),
+        }
+    }
+
+    pub(crate) fn too_long(&self) -> McpError {
+        self.answer(&format!("it is longer than {} MiB", MOST_BYTES >> 20))
+    }
+}
+
+/// The causes of an error, without the address, which may hold a key.
+pub(crate) fn reason(error: &reqwest::Error, url: &str) -> String {
+    let mut reason = error.to_string().replace(url, "its address");
+    let mut cause = std::error::Error::source(error);
+    while let Some(inner) = cause {
+        reason = format!("{reason}: {inner}");
+        cause = inner.source();
+    }
+    reason
+}
+
+/// A client for an address, which follows so many redirects.
+pub(crate) fn client(url: &str, redirects: usize) -> Result<Client, reqwest::Error> {
+    // Fails only when a provider is installed already, which is as good.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let policy = match redirects {
+        // A redirect would carry the configured headers to another place.
+        0 => reqwest::redirect::Policy::none(),
+        most => reqwest::redirect::Policy::limited(most),
+    };
+    let builder = Client::builder()
+        .user_agent(concat!("outrigger/", env!("CARGO_PKG_VERSION")))
+        .connect_timeout(CONNECT_TIMEOUT)
+        .tcp_nodelay(true)
+        .redirect(policy);
+    let local = ["http://localhost", "http://127.", "http://[::1]"]
+        .iter()
+        .any(|start| url.starts_with(start));
+    let builder = if local { builder.no_proxy() } else { builder };
+    // Loading the system's certificates takes tens of milliseconds.
+    let builder = if url.starts_with("http://") && redirects == 0 {
+        builder.tls_certs_only([])
+    } else {
+        builder
+    };
+    builder.build()
+}

@@ -1,0 +1,84 @@
+// A server that wants a login, and the authorization server beside it; prints its port. What happened is at /seen.
+import http from 'node:http'
+import { createHash } from 'node:crypto'
+
+const modes = new Set(process.argv.slice(2))
+const seen = []
+const codes = new Map()
+let serial = 0
+let token = null
+let refresh = null
+
+const json = (response, status, value, headers = {}) => {
+  response.writeHead(status, { 'content-type': 'application/json', ...headers })
+  response.end(JSON.stringify(value))
+}
+
+function tokens(response) {
+  token = `access-${++serial}`
+  refresh = `refresh-${serial}`
+  json(response, 200, { access_token: token, token_type: 'Bearer', refresh_token: refresh, ...(modes.has('short') ? { expires_in: 1 } : { expires_in: 3600 }), scope: 'notes' })
+}
+
+function handle(request, response, body, base) {
+  const url = new URL(request.url, base)
+  const at = url.pathname
+  if (at === '/seen') return json(response, 200, seen)
+  if (at === '/expire') { token = 'gone'; if (url.searchParams.has('refresh')) refresh = 'gone'; return json(response, 200, {}) }
+  if (at === '/.well-known/oauth-protected-resource/mcp') return json(response, 200, { resource: modes.has('foreign') ? 'https://example.com/mcp' : `${base}/mcp`, authorization_servers: [`${base}/login`], scopes_supported: ['notes'] })
+  if (at === '/.well-known/oauth-authorization-server/login') {
+    return json(response, 200, {
+      issuer: `${base}/login`, authorization_endpoint: `${base}/authorize`, token_endpoint: `${base}/token`,
+      ...(modes.has('closed') ? {} : { registration_endpoint: `${base}/register` }),
+      code_challenge_methods_supported: modes.has('plain') ? ['plain'] : ['S256'],
+    })
+  }
+  if (at === '/register') {
+    seen.push(['register', JSON.parse(body).redirect_uris.length, JSON.parse(body).token_endpoint_auth_method])
+    return json(response, 201, { client_id: 'client-1', client_id_issued_at: 1 })
+  }
+  if (at === '/authorize') {
+    const query = url.searchParams
+    seen.push(['authorize', query.get('client_id'), query.get('scope'), query.get('resource') === `${base}/mcp`])
+    const back = new URL(query.get('redirect_uri'))
+    back.searchParams.set('state', query.get('state'))
+    if (modes.has('denied')) back.searchParams.set('error', 'access_denied')
+    else {
+      const code = `code-${++serial}`
+      codes.set(code, query.get('code_challenge'))
+      back.searchParams.set('code', code)
+    }
+    response.writeHead(302, { location: back.href })
+    return response.end()
+  }
+  if (at === '/token') {
+    const form = new URLSearchParams(body)
+    seen.push(['token', form.get('grant_type'), form.get('client_id')])
+    if (form.get('grant_type') === 'refresh_token') {
+      if (form.get('refresh_token') !== refresh) return json(response, 400, { error: 'invalid_grant', error_description: 'used before' })
+      return tokens(response)
+    }
+    const challenge = codes.get(form.get('code'))
+    codes.delete(form.get('code'))
+    if (createHash('sha256').update(form.get('code_verifier') ?? '').digest('base64url') !== challenge) return json(response, 400, { error: 'invalid_grant' })
+    return tokens(response)
+  }
+  if (at !== '/mcp') { response.writeHead(404); return response.end() }
+  if (request.headers.authorization !== `Bearer ${token}`) {
+    return json(response, 401, {}, { 'www-authenticate': `Bearer resource_metadata="${base}/.well-known/oauth-protected-resource/mcp"` })
+  }
+  const { id, method } = JSON.parse(body || '{}')
+  if (id === undefined) { response.writeHead(202); return response.end() }
+  const results = {
+    initialize: { protocolVersion: '2025-06-18', capabilities: { tools: {} }, serverInfo: { name: 'locked' } },
+    'tools/list': { tools: [{ name: 'say', inputSchema: { type: 'object' } }] },
+    'tools/call': { content: [{ type: 'text', text: 'let in' }] },
+  }
+  json(response, 200, { jsonrpc: '2.0', id, result: results[method] })
+}
+
+http.createServer((request, response) => {
+  let body = ''
+  request.on('data', (chunk) => { body += chunk })
+  request.on('end', () => handle(request, response, body, `http://${request.headers.host}`))
+}).listen(0, '127.0.0.1', function () { console.log(this.address().port) })

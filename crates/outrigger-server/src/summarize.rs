@@ -1,0 +1,44 @@
+//! `POST /session/{id}/summarize`: compaction on demand.
+
+use axum::extract::{Path, State};
+use axum::routing::post;
+use axum::{Json, Router};
+use outrigger_agent::{Agent, Compact};
+use outrigger_protocol::id::SessionId;
+use outrigger_protocol::message::ModelRef;
+use serde_json::Value;
+
+use crate::error::ApiError;
+
+pub(crate) fn routes() -> Router<Agent> {
+    Router::new().route("/session/{id}/summarize", post(summarize))
+}
+
+/// Answers `true` when the turn of the compaction is over, as the reference does. What went wrong with the summary stands
+/// in its message and was told as `session.error`.
+async fn summarize(
+    State(agent): State<Agent>,
+    Path(id): Path<SessionId>,
+    Json(body): Json<Value>,
+) -> Result<Json<bool>, ApiError> {
+    agent.session(&id)?;
+    let text = |key: &str| {
+        let value = body.get(key).and_then(Value::as_str).unwrap_or_default();
+        if value.is_empty() {
+            return Err(ApiError::bad_request(format!(
+                "summarize needs `{key}`, a text: {{providerID, modelID, auto?}}"
+            )));
+        }
+        Ok(value.to_owned())
+    };
+    let compact = Compact {
+        model: Some(ModelRef {
+            provider_id: text("providerID")?,
+            model_id: text("modelID")?,
+            variant: None,
+        }),
+        auto: body.get("auto").and_then(Value::as_bool).unwrap_or(false),
+    };
+    agent.compact(&id, compact).await?;
+    Ok(Json(true))
+}
