@@ -2,7 +2,7 @@
 // usage: node model.mjs RULES [LOG]   (it says "mock on PORT" once it listens on a free port)
 // RULES is {"title"?: TURN, "rules": [{"match": TEXT, "turns": [TURN..]}]}, TURN is
 // {text?, reasoning?, tools?: [{name, args}], delay?: milliseconds before each piece, status?, error?}.
-// The last message of the user chooses the rule (the first whose TEXT it contains), the messages of the assistant behind it
+// The last message of the user chooses the rule (the one whose TEXT comes first in it), the messages of the assistant behind it
 // choose the turn; so answers do not depend on who asks first. A request without tools is the title request.
 import fs from 'node:fs'
 import http from 'node:http'
@@ -18,7 +18,10 @@ function choose(body) {
   if (!body.tools?.length) return script.title ?? { text: 'A title' }
   const messages = body.messages
   const last = messages.findLastIndex((message) => message.role === 'user')
-  const rule = script.rules.find(({ match }) => textOf(messages[last]?.content).includes(match))
+  const said = textOf(messages[last]?.content)
+  // Programs add words of their own behind those of the user.
+  const found = script.rules.map((rule) => [said.indexOf(rule.match), rule]).filter(([at]) => at >= 0)
+  const rule = found.sort(([a], [b]) => a - b)[0]?.[1]
   const step = messages.slice(last + 1).filter((message) => message.role === 'assistant').length
   return rule ? rule.turns[Math.min(step, rule.turns.length - 1)] : { text: 'All done.' }
 }

@@ -25,7 +25,7 @@ const server = http.createServer((request, response) => {
       rest += part.toString()
       const events = rest.split('\n\n')
       rest = events.pop()
-      for (const event of events) write({ id, event: event.startsWith('data: ') ? json(event.slice(6)) : event })
+      for (const event of events) write({ id, event: json((/^data: (.*)$/m.exec(event) ?? ["", event])[1]) })
     })
     answer.on('end', () => {
       if (!stream) write({ ...row(), answer: json(Buffer.concat(got).toString()) })
@@ -35,7 +35,7 @@ const server = http.createServer((request, response) => {
   })
   onward.on('error', (error) => { write({ id, method: request.method, url: request.url, error: String(error) }); response.destroy() })
   request.on('data', (part) => { sent.push(part); onward.write(part) })
-  request.on('end', () => onward.end())
+  request.on('end', () => { if (request.method !== 'GET') write({ id, sent: request.method + ' ' + request.url }); onward.end() })
 })
 server.on('upgrade', (request, socket) => { write({ method: 'UPGRADE', url: request.url, headers: request.headers }); socket.destroy() })
 server.listen(0, '127.0.0.1', () => console.log('proxy on', server.address().port))

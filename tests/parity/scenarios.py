@@ -111,3 +111,10 @@ scenario("todo", "plan it", [{"tools": [call("todowrite", todos=[{"content": "on
 scenario("invalidargs", "read it", [{"tools": [call("read")]}, DONE])
 scenario("unknowntool", "use it", [{"tools": [call("nosuchtool", x=1)]}, DONE])
 scenario("model401", "say hi", [{"status": 401, "error": "bad key"}])
+
+# Work that a command hands to an agent, questions that nobody answers, calls that repeat themselves.
+scenario("subtask", "world", [{"text": "sub says done"}, DONE], args=["--command", "look"],
+         config={"command": {"look": {"template": "Look at $ARGUMENTS", "description": "looks", "agent": "general", "subtask": True}}})
+scenario("question", "ask me", [{"tools": [call("question", questions=[{"question": "Which?", "header": "W", "options": [{"label": "A", "description": "a"}]}])]}, DONE])
+scenario("doomloop", "loop", [{"tools": [call("bash", command="echo a", description="x")] * 3}, DONE])
+scenario("writtenbybash", "write", [bash("echo x >> hello.txt; echo new > new.txt"), bash("ls"), DONE])

@@ -76,6 +76,12 @@ impl AgentInfo {
                     .filter(|(_, v)| !v.is_null())
                     .map(|(k, v)| (k.to_owned(), v)),
             );
+            if !self.native {
+                // The reference writes null for what a configured agent leaves open.
+                for key in ["variant", "temperature", "topP", "steps", "color", "hidden"] {
+                    fields.entry(key).or_insert(Value::Null);
+                }
+            }
             if self.hidden {
                 fields.insert("hidden".into(), json!(true));
             }

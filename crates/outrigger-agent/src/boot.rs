@@ -294,8 +294,18 @@ impl Agent {
             &spawner,
             config.value.get("snapshot") != Some(&json!(false)),
         );
+        let env = crate::lsp::environment(&boot);
         let inner = Inner {
+            lsp: crate::lsp::new(&config, &place, &spawner, &env),
+            formatters: crate::formatters::Formatters::new(
+                config.config.formatter.as_ref(),
+                &place,
+                &spawner,
+                env,
+            ),
             snapshots,
+            shell: options,
+            waiting: crate::queue::Waiting::default(),
             agents: all_agents(&config, &artifacts, &skills),
             commands: all_commands(&config),
             place,
@@ -310,8 +320,8 @@ impl Agent {
             artifacts,
             answering: boot.answering,
             questions: Questions::default(),
-            user_questions: crate::question::UserQuestions::default(),
             ptys: crate::pty::Ptys::default(),
+            user_questions: crate::question::UserQuestions::default(),
             approvals: Mutex::default(),
             told_instructions: Mutex::default(),
             sessions: Sessions::default(),
@@ -323,6 +333,8 @@ impl Agent {
             background: Mutex::default(),
             sdk: Mutex::default(),
             telling: tokio::sync::Mutex::new(()),
+            providers: tokio::sync::OnceCell::new(),
+            logins: Mutex::default(),
             plugins,
             mcp,
             mcp_waiting,
@@ -332,6 +344,7 @@ impl Agent {
         bridge.connect(&inner);
         crate::plugin_tools::register(&inner, &bridge);
         crate::mcp::bind(&inner).await;
+        crate::lsp::bind(&inner);
         Ok(Self { inner })
     }
 }
@@ -407,6 +420,7 @@ fn all_commands(config: &Loaded) -> BTreeMap<String, CommandInfo> {
             template: (*template).to_owned(),
             agent: None,
             model: None,
+            subtask: None,
         });
     let info = |entry: &outrigger_config::CommandEntry| CommandInfo {
         name: entry.name.clone(),
@@ -414,6 +428,7 @@ fn all_commands(config: &Loaded) -> BTreeMap<String, CommandInfo> {
         template: entry.template.clone(),
         agent: entry.agent.clone(),
         model: entry.model.clone(),
+        subtask: entry.subtask,
     };
     let (of_claude, problems) = config.claude_commands();
     for problem in problems {

@@ -8,8 +8,10 @@ use futures_util::future::BoxFuture;
 use outrigger_js::HostHandler;
 use outrigger_protocol::id::{PluginId, SessionId};
 use outrigger_protocol::log::{ClientRecord, LogRecord};
+use outrigger_protocol::login::AuthGet;
 use outrigger_protocol::rpc::{Log, SdkRequest, SdkResponse, Stage, ToolAsk, ToolMetadata};
 use outrigger_tools::{PermissionAsk, ToolContext};
+use serde_json::{Value, json};
 
 use crate::ids::now;
 use crate::inner::{Inner, SdkService, lock};
@@ -113,6 +115,21 @@ impl HostHandler for Bridge {
                 metadata: ask.metadata,
             };
             ctx.ask(question).await.map_err(|error| error.to_string())
+        })
+    }
+
+    /// Secrets go to the plugin that owns the provider's authentication, and to no other (invariant 10).
+    fn credential(&self, get: AuthGet) -> BoxFuture<'_, Result<Value, String>> {
+        Box::pin(async move {
+            let AuthGet { plugin, provider } = get;
+            let inner = self.agent.get().and_then(Weak::upgrade);
+            let inner = inner.ok_or_else(|| "the agent is not ready yet".to_owned())?;
+            if !inner.owns_auth(&plugin, &provider) {
+                return Err(format!(
+                    "{plugin} does not own the authentication of {provider}"
+                ));
+            }
+            Ok(json!(inner.credential_for(&plugin, &provider)))
         })
     }
 

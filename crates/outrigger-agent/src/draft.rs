@@ -123,6 +123,8 @@ pub(crate) fn payload(
             let current = state.message().map(|m| m.id.clone());
             let mut history = inner.store.messages(session_id)?;
             history.retain(|m| Some(m.info.id()) != current.as_ref());
+            let waiting = inner.waiting.messages(session_id);
+            let history = crate::queue::in_order(history, &waiting, &state.user().id);
             let history = Active::of(history).into_messages();
             HookPayload {
                 input: json!({}),
@@ -154,7 +156,7 @@ pub(crate) fn payload(
             let output = if point == "llm.before_headers" {
                 json!({ "headers": {} })
             } else {
-                json!(offer::parameters(&agent, &resolved))
+                json!(offer::parameters(&agent, &resolved, session_id, false))
             };
             HookPayload { input, output }
         }

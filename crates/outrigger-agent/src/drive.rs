@@ -586,17 +586,24 @@ impl Driver {
             .get(&state.begin().agent)
             .cloned()
             .unwrap_or_default();
-        let host = Arc::new(CallHost::new(
+        let users = state.is_users_call(effect);
+        let mut model = state.begin().model.clone();
+        if let Some(message) = state.message().filter(|_| users) {
+            model.provider_id.clone_from(&message.provider_id);
+            model.model_id.clone_from(&message.model_id);
+        }
+        let host = CallHost::new(
             Arc::clone(&inner),
             self.turn_id.clone(),
             &call,
             agent,
-            state.begin().model.clone(),
+            model,
             effect,
             self.sender.clone(),
             self.abort.1.clone(),
             self.speaking.subscribe(),
-        ));
+        );
+        let host = Arc::new(host.of_user(users));
         let mut ctx = ToolContext::new(
             call.clone(),
             inner.place.directory.clone(),

@@ -1,6 +1,7 @@
 //! What a tool call may ask of its session.
 
-use std::path::Path;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -39,6 +40,8 @@ pub(crate) struct CallHost {
     cancel: CancelFlag,
     speaking: watch::Receiver<bool>,
     rejected: AtomicBool,
+    /// The call is the user's own: nobody is asked whether it may be made.
+    users: bool,
 }
 
 impl CallHost {
@@ -73,7 +76,13 @@ impl CallHost {
             cancel,
             speaking,
             rejected: AtomicBool::new(false),
+            users: false,
         }
+    }
+
+    /// The same for a call of the user's (a command that runs as a subtask), or not.
+    pub(crate) fn of_user(self, users: bool) -> Self {
+        Self { users, ..self }
     }
 
     /// The user said no to something in this call.
@@ -247,6 +256,9 @@ impl ToolHost for CallHost {
 
     fn ask<'a>(&'a self, ask: PermissionAsk) -> BoxFuture<'a, Result<String, String>> {
         Box::pin(async move {
+            if self.users {
+                return Ok("allow (the user's call)".to_owned());
+            }
             let own = match self.inner.store.session(&self.session_id) {
                 Ok(session) => session.and_then(|s| s.permission).unwrap_or_default(),
                 Err(error) => return Err(error.to_string()),
@@ -319,6 +331,21 @@ impl ToolHost for CallHost {
 
     fn agents(&self) -> Vec<AgentEntry> {
         self.inner.agent_entries()
+    }
+
+    fn format<'a>(&'a self, file: &'a Path) -> BoxFuture<'a, bool> {
+        Box::pin(self.inner.formatters.format(file))
+    }
+
+    fn diagnose<'a>(&'a self, file: &'a Path) -> BoxFuture<'a, BTreeMap<PathBuf, Vec<Value>>> {
+        Box::pin(async move {
+            self.inner.lsp.touch(file).await;
+            self.inner.lsp.diagnostics()
+        })
+    }
+
+    fn opened(&self, file: &Path) {
+        self.inner.lsp.warm(file);
     }
 
     /// Instructions of folders below the working folder, each told once in a session.

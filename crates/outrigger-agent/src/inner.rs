@@ -51,6 +51,8 @@ pub struct CommandInfo {
     pub agent: Option<String>,
     /// Model that it wants, `provider/model`.
     pub model: Option<String>,
+    /// It runs as a subtask; unset, it does where its agent is a subagent.
+    pub subtask: Option<bool>,
 }
 
 /// A running agent: one project folder, one store, one set of plugins. Cheap to clone.
@@ -63,6 +65,10 @@ pub(crate) struct Inner {
     pub(crate) place: Place,
     pub(crate) project: Project,
     pub(crate) folders: Folders,
+    /// Set when plugins have prepared the providers that they bring.
+    pub(crate) providers: tokio::sync::OnceCell<()>,
+    /// Logins that wait for their user, by provider.
+    pub(crate) logins: Mutex<BTreeMap<String, Arc<outrigger_plugins::Flow>>>,
     pub(crate) config: Loaded,
     pub(crate) agents: BTreeMap<String, AgentInfo>,
     pub(crate) commands: BTreeMap<String, CommandInfo>,
@@ -73,16 +79,22 @@ pub(crate) struct Inner {
     pub(crate) models: Models,
     pub(crate) plugins: Plugins,
     pub(crate) mcp: outrigger_mcp::McpServers,
+    pub(crate) lsp: outrigger_lsp::Lsp,
+    pub(crate) formatters: crate::formatters::Formatters,
     /// Servers of `.mcp.json` that are not started, and what to do about each.
     pub(crate) mcp_waiting: BTreeMap<String, String>,
     pub(crate) runtime: ToolRuntime,
     pub(crate) artifacts: PathBuf,
+    /// Prompts that wait for the turn before them.
+    pub(crate) waiting: crate::queue::Waiting,
+    /// How shell commands are run.
+    pub(crate) shell: outrigger_tools::builtin::Options,
     pub(crate) snapshots: crate::snapshot::Snapshots,
     pub(crate) answering: Answering,
     pub(crate) questions: Questions,
-    pub(crate) user_questions: crate::question::UserQuestions,
     /// Terminals of clients.
     pub(crate) ptys: crate::pty::Ptys,
+    pub(crate) user_questions: crate::question::UserQuestions,
     pub(crate) approvals: Mutex<Vec<Rule>>,
     /// Instruction files of subfolders that a session has read already.
     pub(crate) told_instructions: Mutex<HashSet<(SessionId, PathBuf)>>,
@@ -285,7 +297,8 @@ impl Agent {
             .await;
         tokio::join!(
             self.inner.plugins.dispose(Duration::from_secs(5)),
-            crate::mcp::shutdown(&self.inner)
+            crate::mcp::shutdown(&self.inner),
+            crate::lsp::shutdown(&self.inner)
         );
         lock(&self.inner.sdk).take();
         if let Err(error) = self.inner.store.flush(true).await {
@@ -293,12 +306,19 @@ impl Agent {
         }
     }
 
-    /// Waits for titles and the like, at most `limit`.
+    /// Waits for titles and the like, at most `limit`; what begins meanwhile is waited for too.
     pub async fn finish_background(&self, limit: Duration) {
-        let mut tasks = std::mem::take(&mut *lock(&self.inner.background));
-        let all = async { while tasks.join_next().await.is_some() {} };
-        if tokio::time::timeout(limit, all).await.is_err() {
-            tasks.abort_all();
+        let end = tokio::time::Instant::now() + limit;
+        loop {
+            let mut tasks = std::mem::take(&mut *lock(&self.inner.background));
+            if tasks.is_empty() {
+                return;
+            }
+            let all = async { while tasks.join_next().await.is_some() {} };
+            if tokio::time::timeout_at(end, all).await.is_err() {
+                tasks.abort_all();
+                return;
+            }
         }
     }
 

@@ -168,9 +168,17 @@ impl ModelTask {
             StreamEvent::ToolStart { call_id, tool } => {
                 self.signal(ModelSignal::ToolStart { call_id, tool })
             }
-            StreamEvent::ToolEnd { call_id, tool, raw } => {
-                self.signal(ModelSignal::ToolEnd { call_id, tool, raw })
-            }
+            StreamEvent::ToolEnd {
+                call_id,
+                tool,
+                raw,
+                metadata,
+            } => self.signal(ModelSignal::ToolEnd {
+                call_id,
+                tool,
+                raw,
+                metadata,
+            }),
             StreamEvent::Finished { .. } => {}
         }
     }

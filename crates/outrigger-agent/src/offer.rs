@@ -302,16 +302,23 @@ pub(crate) fn definition(spec: &ToolSpec, description: String) -> HookPayload {
 }
 
 /// The parameters that hooks get: absent where neither agent nor model says anything.
-pub(crate) fn parameters(agent: &AgentInfo, resolved: &Resolved) -> ModelParams {
-    let mut options = resolved.default_options();
+pub(crate) fn parameters(
+    agent: &AgentInfo,
+    resolved: &Resolved,
+    session: &SessionId,
+    small: bool,
+) -> ModelParams {
+    let model = &resolved.model;
+    let mut options = resolved.default_options(&session.0, small);
     options.extend(agent.options.clone());
     ModelParams {
         temperature: agent
             .temperature
-            .filter(|_| resolved.model.capabilities.temperature),
-        top_p: agent.top_p,
-        top_k: None,
-        max_output_tokens: Some(outrigger_models::max_output_tokens(&resolved.model)),
+            .or_else(|| outrigger_models::temperature(model))
+            .filter(|_| model.capabilities.temperature),
+        top_p: agent.top_p.or_else(|| outrigger_models::top_p(model)),
+        top_k: outrigger_models::top_k(model),
+        max_output_tokens: Some(outrigger_models::max_output_tokens(model)),
         options,
     }
 }

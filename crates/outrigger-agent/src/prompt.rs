@@ -19,7 +19,7 @@ use crate::command;
 use crate::compact::ask::Compact;
 use crate::error::AgentError;
 use crate::ids;
-use crate::inner::Agent;
+use crate::inner::{Agent, CommandInfo};
 use crate::session::is_placeholder;
 
 /// Steps of a turn where neither the agent nor the settings say anything. A turn without end is never right (C16).
@@ -228,7 +228,6 @@ impl Agent {
                 .compact(session_id, Compact { model, auto: false })
                 .await;
         }
-        // What the text of a server says is never run.
         // What the text of a server says is never run, nor are the files read that it names.
         let own = self.inner.commands.contains_key(name);
         let (info, places) = match self.inner.commands.get(name) {
@@ -254,21 +253,28 @@ impl Agent {
                 &self.shell_output(session_id, &agent, line).await,
             );
         }
-        prompt.agent = info
-            .agent
-            .clone()
-            .or(prompt.agent)
-            .or_else(|| self.default_agent());
-        prompt.model = info
-            .model
-            .as_deref()
-            .and_then(ModelRef::parse)
-            .or(prompt.model);
-        let mut parts = vec![text(&filled)];
-        if own {
-            // Before what a shell command printed is put in: that names nothing.
-            parts.extend(self.mentioned(session_id, &agent, &named).await);
-        }
+        let model = info.model.as_deref().and_then(ModelRef::parse);
+        let by_agent = info.agent.as_ref().and(agent.model.clone());
+        let is_subtask = info.subtask.unwrap_or(agent.mode == "subagent");
+        let mut parts = if is_subtask {
+            let chosen = model.or(by_agent).or(prompt.model.clone());
+            let chosen = match chosen {
+                Some(model) => model,
+                None => self.choose_model(&self.session(session_id)?, &agent, None)?,
+            };
+            prompt.agent = prompt.agent.or_else(|| self.default_agent());
+            vec![subtask(&info, &agent, &chosen, filled)]
+        } else {
+            prompt.agent = Some(agent.name.clone());
+            prompt.model = model.or(by_agent).or(prompt.model);
+            let mut parts = vec![text(&filled)];
+            if own {
+                // Before what a shell command printed is put in: that names nothing.
+                parts.extend(self.mentioned(session_id, &agent, &named).await);
+                parts.extend(self.mentioned_agents(&named, &agent));
+            }
+            parts
+        };
         parts.append(&mut prompt.parts);
         prompt.parts = parts;
         let call = CommandCall {
@@ -404,6 +410,7 @@ impl Agent {
             wants_title: session.parent_id.is_none() && is_placeholder(&session.title),
             max_steps: agent.steps.or(settings).unwrap_or(MOST_STEPS),
             used_calls,
+            stored: false,
             snapshots: self.inner.snapshots.is_on(),
             asks_loops: true,
             prices: [cost.input, cost.output, cost.cache.read, cost.cache.write],
@@ -412,7 +419,7 @@ impl Agent {
         })
     }
 
-    fn choose_agent(&self, name: Option<&str>) -> Result<AgentInfo, AgentError> {
+    pub(crate) fn choose_agent(&self, name: Option<&str>) -> Result<AgentInfo, AgentError> {
         let name = match name {
             Some(name) => name.to_owned(),
             None => self.default_agent().unwrap_or_else(|| "build".to_owned()),
@@ -434,7 +441,7 @@ impl Agent {
     }
 
     /// The prompt's model, else the agent's, else the session's last, else the configured one or the provider's best.
-    fn choose_model(
+    pub(crate) fn choose_model(
         &self,
         session: &Session,
         agent: &AgentInfo,
@@ -451,6 +458,27 @@ impl Agent {
             Some(model) => Ok(model),
             None => Ok(self.inner.models.default_model()?),
         }
+    }
+}
+
+/// A command that a subagent runs: what it shall do goes with the user's message.
+fn subtask(
+    command: &CommandInfo,
+    agent: &AgentInfo,
+    model: &ModelRef,
+    prompt: String,
+) -> PartInput {
+    let task = json!({
+        "agent": agent.name, "description": command.description.clone().unwrap_or_default(), "command": command.name,
+        "model": { "providerID": model.provider_id, "modelID": model.model_id }, "prompt": prompt,
+    });
+    let fields = match task {
+        Value::Object(fields) => fields,
+        _ => Object::new(),
+    };
+    PartInput {
+        id: None,
+        kind: PartKind::Subtask(fields),
     }
 }
 

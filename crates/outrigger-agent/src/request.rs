@@ -92,6 +92,7 @@ fn assistant(parts: &[Part], out: &mut Vec<ChatMessage>) {
                     call_id: call_id.clone(),
                     tool: call.tool.clone(),
                     input: call.state.input().clone(),
+                    metadata: call.metadata.clone(),
                 });
                 answers.push(ChatMessage::Tool {
                     call_id,

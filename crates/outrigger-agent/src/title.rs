@@ -75,7 +75,7 @@ impl Inner {
             (
                 "llm.before_params",
                 about.clone(),
-                json!(offer::parameters(&agent, &resolved)),
+                json!(offer::parameters(&agent, &resolved, session_id, true)),
             ),
             ("llm.before_headers", about, json!({ "headers": {} })),
         ] {

@@ -9,9 +9,9 @@ use outrigger_protocol::event::Event;
 use outrigger_protocol::id::{SessionId, TurnId};
 use outrigger_protocol::log::{LogRecord, TurnStep};
 use outrigger_protocol::message::{
-    MessageInfo, NamedError, PartKind, PartTime, TextPart, ToolState,
+    MessageInfo, MessageWithParts, NamedError, PartKind, PartTime, TextPart, ToolState,
 };
-use outrigger_protocol::session::{PromptInput, SessionStatus};
+use outrigger_protocol::session::{PartInput, PromptInput, SessionStatus};
 use outrigger_protocol::turn::{CommandCall, Input, TurnOutcome};
 use tokio::sync::watch;
 
@@ -21,6 +21,7 @@ use crate::drive::{Driver, is_raised};
 use crate::error::AgentError;
 use crate::ids::now;
 use crate::inner::{Agent, Inner, lock};
+use crate::queue::InQueue;
 
 /// How long a plugin's prompt waits for a turn that itself waits for a plugin: it may be the very call that sent the prompt,
 /// and would then wait for ever. Shorter than a hook's deadline, so that the plugin reads why instead of being ended.
@@ -36,12 +37,14 @@ pub(crate) struct Owner {
 /// What a turn starts from.
 pub(crate) enum Start {
     Prompt(Box<PromptInput>, Option<CommandCall>),
+    /// The prompt's message is stored already.
+    Announced(Box<PromptInput>, Option<CommandCall>),
     Compact(Compact),
     Resume(TurnId),
 }
 
 /// Cancels a turn when whoever asked for it goes away.
-struct CancelOnDrop(Option<watch::Sender<bool>>);
+pub(crate) struct CancelOnDrop(pub(crate) Option<watch::Sender<bool>>);
 
 impl Drop for CancelOnDrop {
     fn drop(&mut self) {
@@ -52,9 +55,9 @@ impl Drop for CancelOnDrop {
 }
 
 /// Takes a session off the list of running ones.
-struct Registered<'a> {
-    inner: &'a Inner,
-    id: SessionId,
+pub(crate) struct Registered<'a> {
+    pub(crate) inner: &'a Inner,
+    pub(crate) id: SessionId,
 }
 
 impl Drop for Registered<'_> {
@@ -126,6 +129,7 @@ impl Agent {
         start: Start,
         plugin_waits: bool,
     ) -> Result<TurnOutcome, AgentError> {
+        self.inner.providers_ready().await;
         if self.inner.closing.load(Ordering::SeqCst) {
             return Err(AgentError::Lost("the program is ending".to_owned()));
         }
@@ -153,13 +157,40 @@ impl Agent {
         // A message that wants no reply does not have to wait for one.
         let beside = matches!(&start, Start::Prompt(prompt, _) if prompt.no_reply == Some(true));
         let queue = self.inner.sessions.queue(id);
+        let mut start = start;
         let _place = if beside && self.is_running(id) {
             None
+        } else if let Ok(place) = queue.try_lock() {
+            Some(place)
         } else {
+            let waiting = InQueue::enter(&self.inner, id, cancel.clone());
+            if let Start::Prompt(prompt, command) = start {
+                let ready = tokio::select! {
+                    place = queue.lock() => Some(place),
+                    () = self.free_of_plugins(id) => None,
+                    true = is_raised(&mut cancelled) => return Ok(TurnOutcome::Cancelled),
+                    () = self.waits_for_plugins(id), if plugin_waits => {
+                        return Err(AgentError::WaitsForItself(id.to_string()));
+                    }
+                };
+                drop(ready);
+                start = if self.is_running(id) {
+                    let announced =
+                        self.announce(&waiting, *prompt, command.clone(), cancelled.clone());
+                    Start::Announced(Box::new(announced.await?), command)
+                } else {
+                    Start::Prompt(prompt, command)
+                };
+            }
             tokio::select! {
                 place = queue.lock() => Some(place),
                 true = is_raised(&mut cancelled) => return Ok(TurnOutcome::Cancelled),
                 () = self.waits_for_plugins(id), if plugin_waits => {
+                    if let Start::Announced(prompt, _) = &start
+                        && let Some(message) = &prompt.message_id
+                    {
+                        self.retract(id, message).await?;
+                    }
                     return Err(AgentError::WaitsForItself(id.to_string()));
                 }
             }
@@ -193,11 +224,14 @@ impl Agent {
         cancelled: watch::Receiver<bool>,
     ) -> Result<TurnOutcome, AgentError> {
         let mut session = self.session(id)?;
-        if matches!(start, Start::Prompt(..)) && session.revert.is_some() {
+        if !matches!(start, Start::Resume(_)) && session.revert.is_some() {
             self.clean_up_revert(&session).await?;
             session = self.session(id)?;
         }
-        let history = self.inner.store.messages(id)?;
+        let mut history = self.inner.store.messages(id)?;
+        if !matches!(start, Start::Resume(_)) && self.close_shells(id, &history).await? {
+            history = self.inner.store.messages(id)?;
+        }
         let changes = Changes::of(&history, &self.inner.place.worktree);
         let driver = |turn: TurnId| {
             Driver::new(
@@ -211,6 +245,35 @@ impl Agent {
         match start {
             Start::Prompt(prompt, command) => {
                 let begin = self.begin(&session, &history, *prompt, command)?;
+                driver(begin.turn.clone())
+                    .run(Input::Begin(Box::new(begin)))
+                    .await
+            }
+            Start::Announced(prompt, command) => {
+                let message = prompt.message_id.clone();
+                let mut begin = self.begin(&session, &history, *prompt, command)?;
+                let stored = history.into_iter().find_map(|m| match m.info {
+                    MessageInfo::User(user) if Some(&user.id) == message.as_ref() => {
+                        Some((user, m.parts))
+                    }
+                    _ => None,
+                });
+                // Someone took the message back while it waited.
+                let Some((stored, parts)) = stored else {
+                    return Ok(TurnOutcome::Cancelled);
+                };
+                begin.message = stored;
+                // What of the parts decides how the turn goes on.
+                let tasks = parts
+                    .into_iter()
+                    .filter(|part| matches!(part.kind, PartKind::Subtask(_)));
+                begin.parts = tasks
+                    .map(|part| PartInput {
+                        id: Some(part.id),
+                        kind: part.kind,
+                    })
+                    .collect();
+                begin.stored = true;
                 driver(begin.turn.clone())
                     .run(Input::Begin(Box::new(begin)))
                     .await
@@ -279,12 +342,16 @@ impl Agent {
         lock(&self.inner.running).contains_key(id)
     }
 
-    /// Cancels the turn that runs in a session, if any. The turn ends by itself, with everything kept.
+    /// Cancels the turn that runs in a session, if any, and the prompts that wait for it (the reference does so too). The
+    /// turn ends by itself, with everything kept.
     pub fn cancel(&self, id: &SessionId) -> bool {
         self.inner.hurry.store(true, Ordering::SeqCst);
-        lock(&self.inner.running)
+        // What waits ends first: it must not begin when the running one is over.
+        let waited = self.inner.waiting.cancel(id);
+        let ran = lock(&self.inner.running)
             .get(id)
-            .is_some_and(|sender| sender.send(true).is_ok())
+            .is_some_and(|sender| sender.send(true).is_ok());
+        waited || ran
     }
 
     /// Sessions in which a turn runs.
@@ -329,6 +396,34 @@ impl Agent {
         Ok(())
     }
 
+    /// Closes commands of the user (see [`Self::shell`]) that a dead process left: they belong to no turn.
+    async fn close_shells(
+        &self,
+        id: &SessionId,
+        history: &[MessageWithParts],
+    ) -> Result<bool, AgentError> {
+        // The message of a prompt that is stored beside a running turn changes nothing of that turn.
+        if self
+            .inner
+            .store
+            .open_turns()?
+            .iter()
+            .any(|(_, session)| session == id)
+        {
+            return Ok(false);
+        }
+        let error = NamedError::new(
+            "TurnAbandonedError",
+            "The program that ran this was ended before it was over",
+        );
+        let events = closings(id, history.to_vec(), &error, now());
+        let any = !events.is_empty();
+        if any {
+            self.inner.commit(Vec::new(), events).await?;
+        }
+        Ok(any)
+    }
+
     /// Closes the open turns of a session that this process has taken.
     async fn close_open(&self, id: &SessionId, why: &str) -> Result<(), AgentError> {
         for (turn, _) in self
@@ -346,34 +441,11 @@ impl Agent {
     /// Closes a turn that nobody can go on with: open parts get their end, and the log says why.
     async fn abandon(&self, id: &SessionId, turn: &TurnId, why: &str) -> Result<(), AgentError> {
         let at = now();
-        let mut events = Vec::new();
         let error = NamedError::new(
             "TurnAbandonedError",
             format!("This turn was interrupted and could not be gone on with: {why}"),
         );
-        for message in self.inner.store.messages(id)? {
-            let MessageInfo::Assistant(mut info) = message.info else {
-                continue;
-            };
-            if info.time.completed.is_some() {
-                continue;
-            }
-            for mut part in message.parts {
-                if close_part(&mut part.kind, at) {
-                    events.push(Event::PartUpdated {
-                        session_id: id.clone(),
-                        part: Box::new(part),
-                        time: at,
-                    });
-                }
-            }
-            info.time.completed = Some(at);
-            info.error = Some(error.clone());
-            events.push(Event::MessageUpdated {
-                session_id: id.clone(),
-                info: Box::new(MessageInfo::Assistant(info)),
-            });
-        }
+        let mut events = closings(id, self.inner.store.messages(id)?, &error, at);
         events.push(Event::SessionError {
             session_id: Some(id.clone()),
             error,
@@ -401,6 +473,40 @@ impl Agent {
             .commit(vec![LogRecord::TurnStep(Box::new(step))], events)
             .await
     }
+}
+
+/// The ends of messages and parts that have none.
+fn closings(
+    id: &SessionId,
+    messages: Vec<MessageWithParts>,
+    error: &NamedError,
+    at: u64,
+) -> Vec<Event> {
+    let mut events = Vec::new();
+    for message in messages {
+        let MessageInfo::Assistant(mut info) = message.info else {
+            continue;
+        };
+        if info.time.completed.is_some() {
+            continue;
+        }
+        for mut part in message.parts {
+            if close_part(&mut part.kind, at) {
+                events.push(Event::PartUpdated {
+                    session_id: id.clone(),
+                    part: Box::new(part),
+                    time: at,
+                });
+            }
+        }
+        info.time.completed = Some(at);
+        info.error = Some(error.clone());
+        events.push(Event::MessageUpdated {
+            session_id: id.clone(),
+            info: Box::new(MessageInfo::Assistant(info)),
+        });
+    }
+    events
 }
 
 /// Takes a session for this process, by a lock in the data folder.

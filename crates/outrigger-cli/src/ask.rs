@@ -9,7 +9,7 @@ use crate::report::Failure;
 use crate::view::{Paint, err};
 
 /// Most answers to one question that are refused before we give up; a script would answer for ever.
-const TRIES: usize = 5;
+pub(crate) const TRIES: usize = 5;
 
 /// The terminal without echo, until this is dropped.
 struct Silent(Termios);

@@ -11,6 +11,7 @@ use crate::view::out;
 /// Prints the models of the providers that can be used, one `provider/model` a line, by name.
 pub(crate) async fn models(global: &Global, args: ModelsArgs) -> Result<u8, Failure> {
     let agent = Agent::boot(crate::run::boot(global, &Line::new())?).await?;
+    agent.providers_ready().await;
     let mut providers = agent.models().providers();
     agent.shutdown().await;
     providers.sort_by(|a, b| a.id.cmp(&b.id));

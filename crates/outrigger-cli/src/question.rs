@@ -16,6 +16,21 @@ pub(crate) fn person_is_there() -> bool {
     std::io::stdin().is_terminal() && std::io::stderr().is_terminal()
 }
 
+/// Whether a program may be fetched from npm. A plain thread reads the answer: whoever leaves instead of answering must not
+/// be waited for.
+pub(crate) async fn may_fetch(line: Line, what: String) -> bool {
+    line.say(&format!(
+        "? a plugin needs {what}, which is not here; fetch it from npm (about 40 MB, once)? [y/N] "
+    ));
+    let (sender, receiver) = tokio::sync::oneshot::channel();
+    std::thread::spawn(move || {
+        let mut text = String::new();
+        let read = std::io::stdin().lock().read_line(&mut text).unwrap_or(0);
+        let _ = sender.send(read > 0 && matches!(text.trim(), "y" | "Y" | "yes"));
+    });
+    receiver.await.unwrap_or(false)
+}
+
 /// Whoever has the questions and waits for their answers: an agent here, or a server.
 pub(crate) trait Asker {
     /// Questions that wait for an answer.
@@ -32,21 +47,6 @@ impl Asker for Agent {
     fn answer(&self, id: &PermissionId, reply: Reply) -> bool {
         Agent::answer(self, id, reply)
     }
-}
-
-/// Whether a program may be fetched from npm. A plain thread reads the answer: whoever leaves instead of answering must not
-/// be waited for.
-pub(crate) async fn may_fetch(line: Line, what: String) -> bool {
-    line.say(&format!(
-        "? a plugin needs {what}, which is not here; fetch it from npm (about 40 MB, once)? [y/N] "
-    ));
-    let (sender, receiver) = tokio::sync::oneshot::channel();
-    std::thread::spawn(move || {
-        let mut text = String::new();
-        let read = std::io::stdin().lock().read_line(&mut text).unwrap_or(0);
-        let _ = sender.send(read > 0 && matches!(text.trim(), "y" | "Y" | "yes"));
-    });
-    receiver.await.unwrap_or(false)
 }
 
 /// Questions in the order in which they came; one of them is shown.

@@ -83,6 +83,12 @@ impl From<AgentError> for Failure {
     }
 }
 
+impl From<outrigger_agent::LoginError> for Failure {
+    fn from(error: outrigger_agent::LoginError) -> Self {
+        Self::new(error.code(), error.to_string(), None)
+    }
+}
+
 impl From<outrigger_models::CredentialError> for Failure {
     fn from(error: outrigger_models::CredentialError) -> Self {
         AgentError::from(error).into()

@@ -7,6 +7,7 @@ import { flushed, notify, open, send } from "./wire.mjs";
 const { Bun } = globalThis;
 const exit = process.exit.bind(process);
 const calls = new Map();
+let auth;
 
 // A plugin's stray promise must not take its neighbours down.
 process.on("uncaughtException", (error) => report("uncaught exception", error));
@@ -72,6 +73,14 @@ async function serve({ method, params }, id, controller) {
     case "shutdown":
       await run.dispose(id);
       return {};
+    case "auth.load":
+    case "auth.prompt":
+    case "auth.authorize":
+    case "auth.callback":
+    case "auth.fetch":
+    case "provider.models":
+      auth ??= await import("./auth.mjs");
+      return auth.serve(method, params, id, controller);
     default:
       throw Object.assign(new Error(`this process knows no method ${method}`), { rpc: -32601 });
   }
@@ -80,7 +89,11 @@ async function serve({ method, params }, id, controller) {
 function receive(message) {
   if (message.id === undefined) {
     if (message.method === "event.batch") run.eventBatch(message.params);
-    else if (message.method === "$/cancel") calls.get(message.params?.id)?.abort();
+    else if (message.method === "auth.credit") auth?.credit(message.params);
+    else if (message.method === "$/cancel") {
+      calls.get(message.params?.id)?.abort();
+      auth?.cancel(message.params?.id);
+    }
     return;
   }
   const { id } = message;

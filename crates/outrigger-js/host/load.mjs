@@ -122,6 +122,22 @@ async function describeTools(tools, entry, modules, problems) {
   return out;
 }
 
+// What the host needs to know of `auth` and `provider` objects.
+async function describeExtras(hooks, entry, problems) {
+  const { describeAuth } = await import("./auth.mjs");
+  const problem = (message) => problems.push({ stage: "hooks", message });
+  let auth;
+  try {
+    auth = isRecord(hooks.auth) ? describeAuth(hooks.auth) : undefined;
+    if (hooks.auth && !auth) problem("its `auth` names no provider; it was left out");
+  } catch (error) {
+    problem(`its \`auth\` was left out: ${errorText(error)}`);
+  }
+  const { id, models } = hooks.provider ?? {};
+  const provider = typeof id === "string" && typeof models === "function" ? id : undefined;
+  return { auth, provider };
+}
+
 async function start(entry, { found }, input, init, problems) {
   const instances = [];
   const others = [];
@@ -145,7 +161,8 @@ async function start(entry, { found }, input, init, problems) {
     try {
       const tools = isRecord(hooks.tool) ? await describeTools(hooks.tool, entry, init.modules, problems) : [];
       const extras = ["auth", "provider"].filter((key) => isRecord(hooks[key]));
-      instances.push({ hooks, report: { export: name, hooks: hookNames(hooks), tools, extras } });
+      const brings = extras.length > 0 ? await describeExtras(hooks, entry, problems) : {};
+      instances.push({ hooks, report: { export: name, hooks: hookNames(hooks), tools, extras, ...brings } });
     } catch (error) {
       problems.push({ stage: "hooks", message: `export \`${name}\`: ${errorText(error)}` });
     }

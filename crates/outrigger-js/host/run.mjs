@@ -27,7 +27,7 @@ export function log(level, message) {
   notify("log", { level, message });
 }
 
-function find({ plugin, instance }) {
+export function find({ plugin, instance }) {
   const hooks = plugins.get(plugin)?.[instance];
   if (!hooks) throw new Error(`plugin ${plugin} has no instance ${instance} in this process`);
   return hooks;

@@ -15,6 +15,7 @@
 mod blame;
 mod codec;
 mod error;
+mod fetch;
 mod output;
 mod peer;
 mod policy;
@@ -24,6 +25,7 @@ mod script;
 
 pub use codec::{Decoder, encode};
 pub use error::{Closed, JsError};
+pub use fetch::FetchBody;
 pub use output::OutputLog;
 pub use peer::HostHandler;
 pub use policy::default_policy;

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
+use outrigger_protocol::login::{AuthChunk, AuthGet};
 use outrigger_protocol::rpc::{
     Enter, Hello, HookResult, Log, MAX_FRAME, Message, RpcError, SdkRequest, SdkResponse, Stage,
     ToolAsk, ToolMetadata, host, process,
@@ -39,6 +40,16 @@ pub trait HostHandler: Send + Sync + 'static {
     fn ask(&self, ask: ToolAsk) -> BoxFuture<'_, Result<(), String>>;
     /// A tool reports while it runs.
     fn metadata(&self, metadata: ToolMetadata);
+    /// The credential of a provider, for the plugin that brings its authentication and for no other; null when there is
+    /// none. The error text is what the plugin sees.
+    fn credential(&self, get: AuthGet) -> BoxFuture<'_, Result<Value, String>> {
+        let AuthGet { plugin, provider } = get;
+        Box::pin(async move {
+            Err(format!(
+                "{plugin} does not own the authentication of {provider}"
+            ))
+        })
+    }
     /// A plugin's loading went on.
     fn stage(&self, stage: Stage);
     /// The host script of the process called `process` has something for the log.
@@ -62,6 +73,7 @@ pub(crate) struct Peer {
 struct Open {
     calls: HashMap<u64, Call>,
     reverse: HashMap<u64, AbortHandle>,
+    streams: HashMap<u64, mpsc::UnboundedSender<AuthChunk>>,
     closed: bool,
 }
 
@@ -129,6 +141,7 @@ impl Peer {
         let mut open = lock(&self.open);
         open.closed = true;
         open.calls.clear();
+        open.streams.clear();
         for (_, task) in open.reverse.drain() {
             task.abort();
         }
@@ -142,6 +155,20 @@ impl Peer {
         let size = frame.len();
         self.queued.fetch_add(size, Ordering::Relaxed);
         self.outgoing.send(frame).map_err(|_| self.closed_error())
+    }
+
+    /// Pieces of the body of this call go here until [`Peer::forget_stream`].
+    pub(crate) fn stream(&self, call: u64) -> mpsc::UnboundedReceiver<AuthChunk> {
+        let (sender, receiver) = mpsc::unbounded_channel();
+        let mut open = lock(&self.open);
+        if !open.closed {
+            open.streams.insert(call, sender);
+        }
+        receiver
+    }
+
+    pub(crate) fn forget_stream(&self, call: u64) {
+        lock(&self.open).streams.remove(&call);
     }
 
     /// Sends a notification.
@@ -311,6 +338,12 @@ impl Peer {
             }
             process::STAGE => self.handler.stage(read(params)?),
             process::TOOL_METADATA => self.handler.metadata(read(params)?),
+            process::AUTH_CHUNK => {
+                let chunk: AuthChunk = read(params)?;
+                if let Some(stream) = lock(&self.open).streams.get(&chunk.call) {
+                    let _ = stream.send(chunk);
+                }
+            }
             process::LOG => self.handler.log(&self.name, read(params)?),
             host::CANCEL => {
                 let id = params.get("id").and_then(Value::as_u64);
@@ -361,6 +394,11 @@ impl Peer {
                 Ok(()) => Ok(json!({})),
                 Err(refusal) => Err(rpc_error(-32000, refusal)),
             },
+            process::AUTH_GET => self
+                .handler
+                .credential(arguments(params)?)
+                .await
+                .map_err(|refusal| rpc_error(-32000, refusal)),
             _ => Err(rpc_error(
                 UNKNOWN_METHOD,
                 format!("this host knows no method {method}"),

@@ -6,18 +6,22 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use outrigger_protocol::login::{AuthFetch, AuthHead};
 use outrigger_protocol::rpc::{
     Enter, EventBatch, Hello, HookResult, HookRun, Initialize, Initialized, PROTOCOL_VERSION,
     ToolRun, host,
 };
 use outrigger_protocol::tool::ToolOutput;
 use outrigger_sandbox::{Child, Exit, Limits, Policy, Spawner, Spec, Stdio};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 use serde_json::json;
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
 use crate::error::{Closed, JsError};
+use crate::fetch::FetchBody;
 use crate::output::{Lines, OutputLog};
 use crate::peer::{HostHandler, Peer};
 use crate::runtime::JsRuntime;
@@ -280,6 +284,41 @@ impl JsProcess {
             answer = self.within(host::TOOL_RUN, deadline, call.typed()) => answer,
             () = cancel => Err(JsError::Cancelled { method: host::TOOL_RUN }),
         }
+    }
+
+    /// Any request of [`outrigger_protocol::login`] but `auth.fetch`.
+    ///
+    /// # Errors
+    /// [`JsError::Plugin`] with the plugin's own text, [`JsError::CallTimeout`], [`JsError::BadAnswer`],
+    /// [`JsError::Closed`].
+    pub async fn ask<T: DeserializeOwned>(
+        &self,
+        method: &'static str,
+        params: &(impl Serialize + Sync),
+        deadline: Duration,
+    ) -> Result<T, JsError> {
+        let mut call = self.peer.call(method, params, None)?;
+        self.within(method, deadline, call.typed()).await
+    }
+
+    /// Sends a request through a plugin's `fetch`. There is no deadline here: the caller has one, and dropping what this
+    /// answers cancels the request.
+    ///
+    /// # Errors
+    /// As [`JsProcess::ask`].
+    pub async fn fetch(&self, fetch: &AuthFetch) -> Result<(AuthHead, FetchBody), JsError> {
+        let mut chunks = None;
+        let peer = Arc::clone(&self.peer);
+        let mut call = self.peer.call_as(host::AUTH_FETCH, fetch, None, |call| {
+            chunks = Some((call, peer.stream(call)));
+        })?;
+        let Some((number, chunks)) = chunks else {
+            return Err(self.peer.closed_error());
+        };
+        // Made before the answer, so that giving up in between forgets the stream too.
+        let body = FetchBody::new(Arc::clone(&self.peer), number, chunks);
+        let head = call.typed().await?;
+        Ok((head, body.begin()))
     }
 
     /// Hands events over. Nothing answers; they are seen before any later request.

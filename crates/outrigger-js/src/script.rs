@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use crate::error::JsError;
 
 const FILES: &[(&str, &str)] = &[
+    ("auth.mjs", include_str!("../host/auth.mjs")),
     ("host.mjs", include_str!("../host/host.mjs")),
     ("load.mjs", include_str!("../host/load.mjs")),
     ("resolve.mjs", include_str!("../host/resolve.mjs")),

@@ -121,6 +121,28 @@ pub enum ModelError {
         /// Why.
         message: String,
     },
+    /// The plugin that sends the provider's requests failed at it.
+    #[error(
+        "plugin `{plugin}`, which sends the requests of provider `{provider}`, failed: {message}"
+    )]
+    Fetch {
+        /// Provider.
+        provider: String,
+        /// Plugin.
+        plugin: String,
+        /// What it said.
+        message: String,
+    },
+    /// The plugin that sends the provider's requests did not answer, or its answer stood still.
+    #[error("plugin `{plugin}`, which sends the requests of provider `{provider}`, was silent for {} s", .after.as_secs_f64())]
+    FetchTimeout {
+        /// Provider.
+        provider: String,
+        /// Plugin.
+        plugin: String,
+        /// The deadline.
+        after: Duration,
+    },
     /// Nothing came for too long after the request was sent.
     #[error("provider `{provider}` sent nothing for {} s after the request", .after.as_secs_f64())]
     FirstByteTimeout {
@@ -230,6 +252,8 @@ impl ModelError {
             Self::ContextOverflow { .. } => "model.context_overflow",
             Self::Api { .. } => "model.api",
             Self::Connect { .. } => "model.connect",
+            Self::Fetch { .. } => "model.fetch",
+            Self::FetchTimeout { .. } => "model.timeout_fetch",
             Self::FirstByteTimeout { .. } => "model.timeout_first_byte",
             Self::IdleTimeout { .. } => "model.timeout_idle",
             Self::TotalTimeout { .. } => "model.timeout_total",
@@ -275,6 +299,9 @@ impl ModelError {
             Self::IdleTimeout { provider, .. } => {
                 format!("raise `provider.{provider}.options.chunkTimeout` (milliseconds) if the model needs longer")
             }
+            Self::FetchTimeout { provider, .. } => format!(
+                "raise `provider.{provider}.options.headerTimeout` or `chunkTimeout` (milliseconds) if it needs longer, or run without the plugin"
+            ),
             Self::TotalTimeout { provider, .. } => {
                 format!("raise `provider.{provider}.options.timeout` (milliseconds), or set it to false")
             }
@@ -282,6 +309,7 @@ impl ModelError {
             Self::CassetteMismatch { .. } | Self::CassetteExhausted { .. } => {
                 "the prompt, the tools or their results are not those of the recording; record it anew".into()
             }
+            Self::Fetch { .. } => "`outrigger auth login` again may help; `outrigger plugin list` shows how the plugin is".into(),
             Self::Config { .. } | Self::Api { .. } | Self::BadStream { .. } | Self::Cassette { .. } => {
                 return None;
             }

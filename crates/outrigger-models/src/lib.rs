@@ -11,6 +11,7 @@
 //!
 //! Keys are in no error, no `Debug` output and no recording.
 
+mod answer;
 mod anthropic;
 mod cassette;
 mod catalog;
@@ -19,6 +20,7 @@ mod content;
 mod credentials;
 mod error;
 mod fetch;
+mod gemini;
 mod json_scan;
 mod models;
 mod near;
@@ -26,12 +28,14 @@ mod openai;
 mod presets;
 mod provider;
 mod resolved;
+mod responses;
 mod retry;
 mod secret;
 mod sse;
 mod stream;
 #[cfg(test)]
 mod testing;
+mod transform;
 mod wire;
 
 pub use client::http_client;
@@ -42,3 +46,4 @@ pub use models::{Models, ModelsOptions, cost, max_output_tokens};
 pub use resolved::{Resolved, StreamOptions};
 pub use retry::{Deadlines, RetryPolicy};
 pub use stream::{ModelStream, RetryNotice, StreamItem};
+pub use transform::{temperature, top_k, top_p};

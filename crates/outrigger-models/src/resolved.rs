@@ -10,7 +10,7 @@ use outrigger_protocol::Object;
 use outrigger_protocol::model::{ModelInfo, ModelRequest, ProviderInfo};
 use serde_json::Value;
 
-use crate::anthropic;
+use crate::answer::Way;
 use crate::cassette::{Player, Recorder};
 use crate::client::{Http, USER_AGENT};
 use crate::error::ModelError;
@@ -19,6 +19,7 @@ use crate::provider::{Adapter, Provider, adapter, string_pairs};
 use crate::retry::{Deadlines, RetryPolicy};
 use crate::stream::{ModelStream, Prepared, StreamItem, open};
 use crate::wire::{MakeDecoder, Target};
+use crate::{anthropic, gemini, responses, transform};
 
 /// Circumstances of one request.
 #[derive(Clone, Debug, Default)]
@@ -82,16 +83,21 @@ impl Resolved {
         self.provider.view(redact)
     }
 
-    /// Options of the model and of the variant asked for, the latter winning: what `chat.params` starts from.
+    /// What `chat.params` starts from: what such a model is usually asked, options of the model, and those of the variant
+    /// asked for, later ones winning. `small` is for titles and the like: no thought, no variant.
     #[must_use]
-    pub fn default_options(&self) -> Object {
-        let mut out = self.model.options.clone();
+    pub fn default_options(&self, session: &str, small: bool) -> Object {
+        let usual = transform::options(&self.model, &self.provider.options, session, small);
+        let mut out = crate::provider::merged(usual, self.model.options.clone());
+        if small {
+            return out;
+        }
         let variant = self
             .variant
             .as_ref()
             .and_then(|v| self.model.variants.get(v));
         if let Some(variant) = variant.and_then(Value::as_object) {
-            out.extend(variant.clone());
+            out = crate::provider::merged(out, variant.clone());
         }
         out
     }
@@ -127,16 +133,32 @@ impl Resolved {
                 provider: self.provider.id.clone(),
                 npm: self.model.api.npm.clone(),
             })?;
-        let (path, body, decoder): (&str, Object, MakeDecoder) = match adapter {
+        let (path, body, decoder): (String, Object, MakeDecoder) = match adapter {
             Adapter::Cassette => return self.replay(request, options),
             Adapter::OpenAi(dialect) => (
-                "chat/completions",
+                "chat/completions".to_owned(),
                 openai::body(dialect, &self.model, request),
                 || Box::<openai::Decoder>::default(),
             ),
-            Adapter::Anthropic => ("messages", anthropic::body(&self.model, request), || {
-                Box::<anthropic::Decoder>::default()
-            }),
+            Adapter::Anthropic => (
+                "messages".to_owned(),
+                anthropic::body(&self.model, request),
+                || Box::<anthropic::Decoder>::default(),
+            ),
+            Adapter::Responses => (
+                "responses".to_owned(),
+                if self.provider.id == "openai" && self.provider.is_login {
+                    responses::body(&self.model, &responses::with_instructions(request))
+                } else {
+                    responses::body(&self.model, request)
+                },
+                || Box::<responses::Decoder>::default(),
+            ),
+            Adapter::Gemini => (
+                gemini::path(&self.model.api.id),
+                gemini::body(&self.model, request),
+                || Box::<gemini::Decoder>::default(),
+            ),
         };
         let url = format!("{}/{path}", self.provider.base_url(&self.model)?);
         let prepared = Prepared {
@@ -152,8 +174,12 @@ impl Resolved {
             decoder,
             deadlines: options.deadlines.unwrap_or(self.provider.deadlines),
             policy: options.retry.unwrap_or_default(),
+            way: match &self.provider.fetch {
+                Some(fetch) => Way::Plugin(Arc::clone(fetch)),
+                None => Way::Http(Arc::clone(&self.http)),
+            },
         };
-        Ok(open(Arc::clone(&self.http), prepared))
+        Ok(open(prepared))
     }
 
     // Later ones win: ours, the provider's, the model's, those of the request (hooks).
@@ -174,7 +200,10 @@ impl Resolved {
         if let Some(parent) = &options.parent_session_id {
             out.set("x-parent-session-id", parent)?;
         }
+        // A plugin that sends the request itself may leave the key empty, and gets what the reference's packages send then.
+        let empty = self.provider.options.get("apiKey").and_then(Value::as_str);
         let key = self.provider.key.as_ref().map(|k| k.secret.expose());
+        let key = key.or(empty.filter(|_| self.provider.fetch.is_some()));
         match (adapter, key) {
             (Adapter::Anthropic, key) => {
                 out.set("anthropic-version", anthropic::VERSION)?;
@@ -183,10 +212,11 @@ impl Resolved {
                     out.set("x-api-key", key)?;
                 }
             }
-            (Adapter::OpenAi(_), Some(key)) => {
+            (Adapter::OpenAi(_) | Adapter::Responses, Some(key)) => {
                 out.set("authorization", &format!("Bearer {key}"))?
             }
-            (Adapter::OpenAi(_) | Adapter::Cassette, _) => {}
+            (Adapter::Gemini, Some(key)) => out.set("x-goog-api-key", key)?,
+            (Adapter::OpenAi(_) | Adapter::Responses | Adapter::Gemini | Adapter::Cassette, _) => {}
         }
         if adapter == Adapter::OpenAi(Dialect::OpenRouter) {
             out.set("x-title", "outrigger")?;

@@ -5,7 +5,6 @@
 
 use std::collections::VecDeque;
 use std::pin::Pin;
-use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -13,10 +12,9 @@ use futures_util::Stream;
 use futures_util::stream::unfold;
 use http::HeaderMap;
 use outrigger_protocol::model::StreamEvent;
-use reqwest::Response;
 use tokio::time::{Instant, sleep, timeout, timeout_at};
 
-use crate::client::{Http, error_text};
+use crate::answer::{Answer, Way};
 use crate::error::ModelError;
 use crate::retry::{Deadlines, RetryPolicy};
 use crate::sse::{SseEvent, SseParser};
@@ -63,12 +61,12 @@ pub(crate) struct Prepared {
     pub(crate) decoder: MakeDecoder,
     pub(crate) deadlines: Deadlines,
     pub(crate) policy: RetryPolicy,
+    pub(crate) way: Way,
 }
 
 /// Starts nothing yet: the request is sent when the stream is first polled.
-pub(crate) fn open(http: Arc<Http>, prepared: Prepared) -> ModelStream {
+pub(crate) fn open(prepared: Prepared) -> ModelStream {
     let driver = Driver {
-        http,
         prepared,
         queue: VecDeque::new(),
         state: State::Send,
@@ -91,7 +89,7 @@ enum State {
 }
 
 struct Reading {
-    response: Response,
+    response: Answer,
     parser: SseParser,
     decoder: Box<dyn Decode>,
     /// The body so far, when it is one JSON document.
@@ -107,7 +105,6 @@ enum Step {
 }
 
 struct Driver {
-    http: Arc<Http>,
     prepared: Prepared,
     queue: VecDeque<Result<StreamItem, ModelError>>,
     state: State,
@@ -157,22 +154,18 @@ impl Driver {
 
     async fn send(&self) -> Result<Reading, Failed> {
         let target = &self.prepared.target;
-        let client = self
-            .http
-            .client(&target.url)
-            .map_err(|m| (self.connect_error(m), None))?;
         let limit = |wait: Option<Duration>| wait.and_then(|d| Instant::now().checked_add(d));
         let first_by = limit(self.prepared.deadlines.first_byte).map(|at| (at, Step::FirstByte));
-        let request = client
-            .post(&target.url)
-            .headers(self.prepared.headers.clone())
-            .body(self.prepared.body.clone());
+        let request =
+            self.prepared
+                .way
+                .send(&target.url, &self.prepared.headers, &self.prepared.body);
         let response = self
-            .timed(first_by, request.send())
+            .timed(first_by, request)
             .await
             .map_err(|e| (e, None))?
-            .map_err(|e| (self.connect_error(error_text(&e)), None))?;
-        let status = response.status().as_u16();
+            .map_err(|e| (self.not_sent(e), None))?;
+        let status = response.status();
         if status != 200 {
             return Err(self.refused(response, first_by).await);
         }
@@ -193,8 +186,8 @@ impl Driver {
         })
     }
 
-    async fn refused(&self, mut response: Response, by: Option<(Instant, Step)>) -> Failed {
-        let status = response.status().as_u16();
+    async fn refused(&self, mut response: Answer, by: Option<(Instant, Step)>) -> Failed {
+        let status = response.status();
         let mut body = Vec::new();
         while body.len() < MAX_ERROR_BODY {
             match self.timed(by, response.chunk()).await {
@@ -224,7 +217,7 @@ impl Driver {
         match chunk {
             Err(error) => {
                 // What had come is handed out before the error.
-                return Err(self.interrupted(&error_text(&error)));
+                return Err(self.interrupted(&error));
             }
             Ok(None) => return self.end(reading),
             Ok(Some(bytes)) => {
@@ -345,6 +338,19 @@ impl Driver {
             let provider = self.prepared.target.provider.clone();
             let deadlines = &self.prepared.deadlines;
             let after = |d: Option<Duration>| d.unwrap_or_default();
+            if let (Some(plugin), Some((_, step)), false) =
+                (self.prepared.way.plugin(), step, by_total)
+            {
+                let limit = match step {
+                    Step::FirstByte => deadlines.first_byte,
+                    Step::Idle => deadlines.idle,
+                };
+                return ModelError::FetchTimeout {
+                    provider,
+                    plugin: plugin.to_owned(),
+                    after: after(limit),
+                };
+            }
             match step {
                 Some((_, Step::FirstByte)) if !by_total => ModelError::FirstByteTimeout {
                     provider,
@@ -362,8 +368,15 @@ impl Driver {
         })
     }
 
-    fn connect_error(&self, message: String) -> ModelError {
+    fn not_sent(&self, message: String) -> ModelError {
         let target = &self.prepared.target;
+        if let Some(plugin) = self.prepared.way.plugin() {
+            return ModelError::Fetch {
+                provider: target.provider.clone(),
+                plugin: plugin.to_owned(),
+                message: target.secrets.scrub(&message),
+            };
+        }
         ModelError::Connect {
             provider: target.provider.clone(),
             url: target.secrets.scrub(&target.url),

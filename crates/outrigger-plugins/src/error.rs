@@ -230,6 +230,18 @@ pub enum PluginError {
         /// What it said.
         message: String,
     },
+    /// A login, a loader or a list of models of a plugin failed.
+    #[error("{what} of plugin {plugin} failed: {message}")]
+    Auth {
+        /// Plugin.
+        plugin: String,
+        /// Which request.
+        what: String,
+        /// Stable code: `plugin.auth`, `plugin.auth_timeout`, `plugin.auth_lost`.
+        code: &'static str,
+        /// What it said.
+        message: String,
+    },
 }
 
 fn tail(lines: &str) -> String {
@@ -275,7 +287,7 @@ impl PluginError {
             Self::Crashed { .. } => "plugin.crashed",
             Self::Off { .. } => "plugin.off",
             Self::Sandbox { .. } => "plugin.installer",
-            Self::Tool { code, .. } => code,
+            Self::Tool { code, .. } | Self::Auth { code, .. } => code,
         }
     }
 

@@ -92,6 +92,35 @@ impl Group {
         })
     }
 
+    /// The plugins that live in it.
+    pub(crate) async fn members(&self) -> Vec<usize> {
+        self.state.lock().await.members.clone()
+    }
+
+    /// A process like this one, for one of the plugins that have left it.
+    pub(crate) fn beside(&self, key: u64, name: String, member: usize) -> Arc<Self> {
+        Self::new(key, name, Arc::clone(&self.launch), vec![member])
+    }
+
+    /// Starts the process again without some of its plugins. This is no failure and counts as none.
+    pub(crate) async fn without(self: &Arc<Self>, leave: &[usize]) {
+        let mut state = self.state.lock().await;
+        state.members.retain(|member| !leave.contains(member));
+        let old = {
+            let mut slot = self.slot();
+            slot.cause = None;
+            slot.live.take()
+        };
+        if let Some(old) = old {
+            let why = "a plugin that brings authentication gets a process of its own";
+            old.gone.send_replace(Some(why.to_owned()));
+        }
+        drop(state);
+        if let Err(error) = self.live().await {
+            tracing::warn!("plugin process {}: {error}", self.name);
+        }
+    }
+
     fn slot(&self) -> MutexGuard<'_, Slot> {
         self.slot.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -89,7 +89,10 @@ impl Launch {
         static SERIAL: AtomicU64 = AtomicU64::new(1);
         let serial = SERIAL.fetch_add(1, Ordering::Relaxed);
         let registry = Arc::clone(&self.registry);
-        let relay = Relay::new(Arc::clone(&self.handler), serial, move |id| {
+        let names = members.iter();
+        let names = names.filter_map(|index| registry.with(*index, |plugin| plugin.id.clone()));
+        let names = names.collect();
+        let relay = Relay::new(Arc::clone(&self.handler), serial, names, move |id| {
             registry.stage_of(id, Stage::Starting)
         });
         let process = self

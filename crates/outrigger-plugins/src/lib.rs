@@ -10,6 +10,8 @@
 
 #![cfg_attr(not(test), warn(clippy::indexing_slicing))]
 
+mod apart;
+mod auth;
 mod bun;
 mod choose;
 mod error;
@@ -33,6 +35,7 @@ mod spec;
 mod status;
 mod tools;
 
+pub use auth::{AuthHook, Begun, FetchStream, Flow, LoadedAuth, PluginFetch, ProviderHook};
 pub use bun::{BUN_SPEC, BUN_VERSION, bun_path, setup_bun};
 pub use choose::{ConsentFn, setup_runtime};
 pub use error::PluginError;

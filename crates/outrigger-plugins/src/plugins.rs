@@ -96,6 +96,31 @@ impl Inner {
         groups.values().cloned().collect()
     }
 
+    /// Plugins that bring authentication handle secrets, and no other plugin's code may live beside them: where one turns
+    /// out to be in a shared process, it gets one of its own, and that process is started again without it.
+    async fn apart(&self, first: u64) -> Vec<Arc<Group>> {
+        let mut fresh = Vec::new();
+        for group in self.groups() {
+            let members = group.members().await;
+            let secret = |index: &usize| self.registry.brings_auth(*index);
+            let leave: Vec<usize> = members.iter().copied().filter(secret).collect();
+            if members.len() < 2 || leave.is_empty() {
+                continue;
+            }
+            // All of them handle secrets: the first may stay where it is.
+            let stays = usize::from(leave.len() == members.len());
+            let leave = leave.get(stays..).unwrap_or_default();
+            group.without(leave).await;
+            for index in leave {
+                let key = first + fresh.len() as u64;
+                let name = self.registry.with(*index, |plugin| plugin.id.clone());
+                self.registry.assign(*index, key);
+                fresh.push(group.beside(key, name.unwrap_or_default(), *index));
+            }
+        }
+        fresh
+    }
+
     /// Starts the processes side by side. They are known before: a restart may need them.
     async fn run(&self, fresh: Vec<Arc<Group>>) {
         let known = fresh.iter().map(|group| (group.key, Arc::clone(group)));
@@ -109,7 +134,7 @@ impl Inner {
 
 /// The plugins of one project. Cheap to clone.
 #[derive(Clone)]
-pub struct Plugins(Arc<Inner>);
+pub struct Plugins(pub(crate) Arc<Inner>);
 
 impl Plugins {
     /// Finds, installs, starts and initialises the plugins. Never fails: what could not be loaded is in
@@ -140,13 +165,17 @@ impl Plugins {
                 groups,
                 fetch,
             } = started;
-            let next = groups.len() + 1;
+            let mut next = groups.len() as u64 + 1;
             inner.run(groups).await;
             let waiting = registry.waiting();
             if let (false, Some(fetch)) = (waiting.is_empty(), fetch) {
-                let fresh = under_bun(waiting, &launch, fetch, next as u64).await;
+                let fresh = under_bun(waiting, &launch, fetch, next).await;
+                next += fresh.len() as u64;
                 inner.run(fresh).await;
             }
+            let apart = inner.apart(next).await;
+            inner.run(apart).await;
+            crate::apart::remember(&options.data, &registry);
         }
         Self(inner)
     }
@@ -271,6 +300,7 @@ async fn start(options: &LoadOptions, registry: &Arc<Registry>) -> Option<Starte
     resolve_all(options, registry, &cache).await;
     let runtime = choose::runtime(registry, found, fetch.as_mut(), &options.spawner).await?;
     let all: Vec<usize> = (0..registry.len()).collect();
+    crate::apart::recall(&options.data, registry);
     let divided = divide(registry, &all);
     if divided.is_empty() {
         return None;

@@ -339,6 +339,46 @@ impl Registry {
         all.collect()
     }
 
+    /// What instances of active plugins bring, in load order.
+    pub(crate) fn instances<T>(
+        &self,
+        get: impl Fn(&Instance) -> Option<T>,
+    ) -> Vec<(usize, String, T)> {
+        let inner = self.read();
+        let mut out = Vec::new();
+        for (index, plugin) in inner.plugins.iter().enumerate() {
+            let brought = plugin.instances.iter().filter_map(&get);
+            out.extend(brought.map(|it| (index, plugin.id.clone(), it)));
+        }
+        out
+    }
+
+    /// Whether a plugin brings authentication.
+    pub(crate) fn brings_auth(&self, index: usize) -> bool {
+        self.with(index, |plugin| {
+            plugin.instances.iter().any(|i| i.auth.is_some())
+        }) == Some(true)
+    }
+
+    /// A plugin is to have a process of its own.
+    pub(crate) fn set_apart(&self, index: usize) {
+        self.change(index, |plugin| plugin.rules.own_process = true);
+    }
+
+    /// The last instance of a plugin for which this holds.
+    pub(crate) fn handler(
+        &self,
+        index: usize,
+        is: impl Fn(&Instance) -> bool,
+    ) -> Option<HandlerRef> {
+        self.with(index, |plugin| {
+            Some(HandlerRef {
+                plugin: plugin.id.clone(),
+                instance: plugin.instances.iter().rposition(is)?,
+            })
+        })?
+    }
+
     /// Where a plugin's tool is to be run now. The last of its instances that brings it wins.
     pub(crate) fn tool(&self, index: usize, name: &str) -> Option<HandlerRef> {
         self.with(index, |plugin| {

@@ -5,7 +5,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use futures_util::future::BoxFuture;
 use outrigger_js::HostHandler;
+use outrigger_protocol::login::AuthGet;
 use outrigger_protocol::rpc::{Log, SdkRequest, SdkResponse, Stage, ToolAsk, ToolMetadata};
+use serde_json::Value;
 use tokio::sync::watch;
 
 /// Numbers of calls are each process's own; with the process's serial number in front they are the host's.
@@ -21,6 +23,7 @@ pub(crate) fn host_call(serial: u64, call: u64) -> u64 {
 pub(crate) struct Relay {
     inner: Arc<dyn HostHandler>,
     serial: u64,
+    members: Vec<String>,
     stages: Mutex<BTreeMap<String, String>>,
     ticks: watch::Sender<u64>,
     starting: Box<dyn Fn(&str) + Send + Sync>,
@@ -31,11 +34,13 @@ impl Relay {
     pub(crate) fn new(
         inner: Arc<dyn HostHandler>,
         serial: u64,
+        members: Vec<String>,
         starting: impl Fn(&str) + Send + Sync + 'static,
     ) -> Arc<Self> {
         Arc::new(Self {
             inner,
             serial,
+            members,
             stages: Mutex::default(),
             ticks: watch::Sender::new(0),
             starting: Box::new(starting),
@@ -65,6 +70,14 @@ impl HostHandler for Relay {
     fn ask(&self, mut ask: ToolAsk) -> BoxFuture<'_, Result<(), String>> {
         ask.call = host_call(self.serial, ask.call);
         self.inner.ask(ask)
+    }
+
+    /// In one process a plugin's name is a claim: it counts only for those that live there.
+    fn credential(&self, get: AuthGet) -> BoxFuture<'_, Result<Value, String>> {
+        if self.members.contains(&get.plugin) {
+            return self.inner.credential(get);
+        }
+        Box::pin(async move { Err(format!("{} is not in this process", get.plugin)) })
     }
 
     fn metadata(&self, mut metadata: ToolMetadata) {

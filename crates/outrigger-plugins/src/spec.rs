@@ -6,7 +6,7 @@ use crate::error::PluginError;
 
 /// Specs that the reference drops because the program itself does what they did (facts 3.1, rule 5). A spec that
 /// contains one of these counts.
-pub const DEPRECATED: &[&str] = &["opencode-openai-codex-auth", "opencode-copilot-auth"];
+pub const DEPRECATED: &[&str] = &["opencode-copilot-auth"];
 
 /// Where a plugin comes from.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -215,7 +215,7 @@ mod tests {
             (".hidden", "plugin.spec"),
             ("", "plugin.spec"),
             ("github:user/repo", "plugin.spec"),
-            ("opencode-openai-codex-auth@4", "plugin.deprecated"),
+            ("opencode-copilot-auth@4", "plugin.deprecated"),
             ("x-opencode-copilot-auth", "plugin.deprecated"),
         ] {
             let got = match Source::parse(spec, declared) {

@@ -13,6 +13,7 @@ pub mod event;
 pub mod hook;
 pub mod id;
 pub mod log;
+pub mod login;
 pub mod merged;
 pub mod message;
 pub mod model;

@@ -194,6 +194,9 @@ pub enum Content {
         tool: String,
         /// Arguments.
         input: Value,
+        /// What the provider wants back with it (a signature).
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        metadata: Option<Value>,
     },
 }
 
@@ -316,6 +319,9 @@ pub enum StreamEvent {
         tool: String,
         /** Arguments. */
         raw: String,
+        /** What the provider wants back with it (a signature). */
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        metadata: Option<Value>,
     },
     /// The response has ended.
     Finished {

@@ -62,6 +62,21 @@ pub mod host {
     pub const HOOK_RUN: &str = "hook.run";
     /// Request [`super::ToolRun`], answer [`crate::tool::ToolOutput`].
     pub const TOOL_RUN: &str = "tool.run";
+    /// Request [`crate::login::AuthLoad`], answer [`crate::login::AuthLoaded`].
+    pub const AUTH_LOAD: &str = "auth.load";
+    /// Request [`crate::login::AuthAsk`], answer [`crate::login::AuthAsked`].
+    pub const AUTH_PROMPT: &str = "auth.prompt";
+    /// Request [`crate::login::AuthBegin`], answer [`crate::login::AuthBegun`].
+    pub const AUTH_AUTHORIZE: &str = "auth.authorize";
+    /// Request [`crate::login::AuthFinish`], answer [`crate::login::AuthFinished`].
+    pub const AUTH_CALLBACK: &str = "auth.callback";
+    /// Request [`crate::login::AuthFetch`], answer [`crate::login::AuthHead`]; the body follows in
+    /// [`super::process::AUTH_CHUNK`].
+    pub const AUTH_FETCH: &str = "auth.fetch";
+    /// Notification [`crate::login::AuthCredit`]: so many more bytes of a body may be sent.
+    pub const AUTH_CREDIT: &str = "auth.credit";
+    /// Request [`crate::login::ProviderAsk`], answer [`crate::login::ProviderTold`].
+    pub const PROVIDER_MODELS: &str = "provider.models";
     /// Notification [`super::EventBatch`].
     pub const EVENT_BATCH: &str = "event.batch";
     /// Request `{}`: run `dispose` hooks, answer `{}`, then end.
@@ -88,6 +103,10 @@ pub mod process {
     pub const TOOL_ASK: &str = "tool.ask";
     /// Notification [`super::ToolMetadata`].
     pub const TOOL_METADATA: &str = "tool.metadata";
+    /// Request [`crate::login::AuthGet`], answer a [`crate::auth::Credential`] or null.
+    pub const AUTH_GET: &str = "auth.get";
+    /// Notification [`crate::login::AuthChunk`].
+    pub const AUTH_CHUNK: &str = "auth.chunk";
     /// Notification [`super::Log`].
     pub const LOG: &str = "log";
 }
@@ -192,6 +211,12 @@ pub struct Instance {
     /// `auth` or `provider` objects that it brought (names only).
     #[serde(default)]
     pub extras: Vec<String>,
+    /// Its `auth` object.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub auth: Option<crate::login::AuthHook>,
+    /// The provider whose models its `provider` object answers.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub provider: Option<String>,
 }
 
 /// A tool of a plugin.

@@ -53,6 +53,9 @@ pub struct Begin {
     /// Call identifiers that stand in the session's history already; a new call never gets one of them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub used_calls: Vec<String>,
+    /// The message is stored already, with its parts: the turn only answers it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub stored: bool,
     /// Trees of the project's files are made around steps that may change them.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub snapshots: bool,
@@ -241,6 +244,9 @@ pub enum ModelSignal {
         tool: String,
         /** Arguments as written. */
         raw: String,
+        /// What the provider wants back with it (a signature).
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        metadata: Option<Value>,
     },
     /// The response has ended.
     Finished {

@@ -12,6 +12,7 @@ mod guard;
 mod hub;
 mod in_process;
 mod listen;
+mod lsp;
 mod mcp;
 mod password;
 mod permission;
@@ -48,6 +49,7 @@ pub fn router(agent: Agent) -> Router {
     routes::general()
         .merge(session::routes())
         .merge(mcp::routes())
+        .merge(lsp::routes())
         .merge(provider::routes())
         .merge(session_edit::routes())
         .merge(permission::routes())

@@ -1,10 +1,15 @@
 //! Routes of providers and their credentials. Keys go in and never out: providers are shown without them.
 
+use std::collections::BTreeMap;
+
 use axum::extract::{Path, State};
-use axum::routing::{get, put};
+use axum::http::StatusCode;
+use axum::routing::{get, post, put};
 use axum::{Json, Router};
-use outrigger_agent::{Agent, AgentError};
+use outrigger_agent::{Agent, AgentError, LoginError};
 use outrigger_protocol::auth::Credential;
+use outrigger_protocol::message::NamedError;
+use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::error::ApiError;
@@ -14,6 +19,9 @@ pub(crate) fn routes() -> Router<Agent> {
         .route("/auth/{id}", put(set).delete(remove))
         .route("/provider", get(list))
         .route("/config/providers", get(usable))
+        .route("/provider/auth", get(methods))
+        .route("/provider/{id}/oauth/authorize", post(authorize))
+        .route("/provider/{id}/oauth/callback", post(callback))
 }
 
 /// The body is read by hand: what is wrong with it must not be told with the key that stands in it.
@@ -29,6 +37,7 @@ async fn set(
     })?;
     agent
         .set_credential(&id, &credential)
+        .await
         .map_err(AgentError::from)?;
     Ok(Json(true))
 }
@@ -43,6 +52,7 @@ async fn remove(
 
 /// Every provider that is known; `connected` names those that can be used or have a credential, as in the reference.
 async fn list(State(agent): State<Agent>) -> Json<Value> {
+    agent.providers_ready().await;
     let models = agent.models();
     let (all, usable) = (models.known(), models.providers());
     let stored = models.credentials().all();
@@ -56,8 +66,60 @@ async fn list(State(agent): State<Agent>) -> Json<Value> {
 }
 
 async fn usable(State(agent): State<Agent>) -> Json<Value> {
+    agent.providers_ready().await;
     let models = agent.models();
     let providers = models.providers();
     let ids: Vec<&str> = providers.iter().map(|p| p.id.as_str()).collect();
     Json(json!({ "providers": providers, "default": models.preferred(&ids) }))
+}
+
+/// The ways to log in that plugins bring, by provider.
+async fn methods(State(agent): State<Agent>) -> Json<Value> {
+    Json(json!(agent.auth_methods()))
+}
+
+#[derive(Deserialize)]
+struct Begin {
+    method: usize,
+    #[serde(default)]
+    inputs: BTreeMap<String, String>,
+}
+
+/// Begins a login; null for a method that has nothing to begin with, as in the reference.
+async fn authorize(
+    State(agent): State<Agent>,
+    Path(id): Path<String>,
+    Json(begin): Json<Begin>,
+) -> Result<Json<Value>, ApiError> {
+    let begun = agent.authorize(&id, begin.method, begin.inputs).await;
+    begun
+        .map(|begun| Json(json!(begun)))
+        .map_err(|error| login_error(&id, &error))
+}
+
+#[derive(Deserialize)]
+struct Finish {
+    #[serde(default)]
+    code: Option<String>,
+}
+
+/// Ends a login. For `auto` the answer comes when the user is through.
+async fn callback(
+    State(agent): State<Agent>,
+    Path(id): Path<String>,
+    Json(finish): Json<Finish>,
+) -> Result<Json<bool>, ApiError> {
+    let done = agent.finish_login(&id, finish.code).await;
+    done.map(|()| Json(true))
+        .map_err(|error| login_error(&id, &error))
+}
+
+fn login_error(provider: &str, error: &LoginError) -> ApiError {
+    let mut data =
+        json!({ "providerID": provider, "message": error.to_string(), "code": error.code() });
+    if let (LoginError::Answer { field, .. }, Some(map)) = (error, data.as_object_mut()) {
+        map.insert("field".into(), json!(field));
+    }
+    let name = error.name().to_owned();
+    ApiError::named(StatusCode::BAD_REQUEST, NamedError { name, data })
 }

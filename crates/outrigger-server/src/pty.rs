@@ -9,7 +9,7 @@ use axum::extract::{Path, Query, State};
 use axum::http::{HeaderMap, StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
-use axum::{Json, Router};
+use axum::{Extension, Json, Router};
 use futures_util::{SinkExt as _, StreamExt as _};
 use outrigger_agent::Agent;
 use outrigger_agent::pty::{Attached, NewPty, PtyError, PtyFrom, PtyInfo};
@@ -17,6 +17,7 @@ use outrigger_sandbox::Size;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use crate::dispatch::FromPlugin;
 use crate::error::ApiError;
 
 /// Letters of what was written before that go into one frame, as in the reference.
@@ -57,10 +58,20 @@ async fn list(State(agent): State<Agent>) -> Json<Vec<PtyInfo>> {
     Json(agent.ptys())
 }
 
+/// Plugins run in a box, and a terminal is outside of it: they neither open one nor get at those of people.
+fn no_plugin(marked: Option<&Extension<FromPlugin>>) -> Result<(), ApiError> {
+    match marked {
+        Some(_) => Err(ApiError::forbidden("plugins have no terminals")),
+        None => Ok(()),
+    }
+}
+
 async fn create(
     State(agent): State<Agent>,
+    plugin: Option<Extension<FromPlugin>>,
     Json(body): Json<NewPty>,
 ) -> Result<Json<PtyInfo>, ApiError> {
+    no_plugin(plugin.as_ref())?;
     Ok(Json(agent.open_pty(body).await?))
 }
 
@@ -160,7 +171,15 @@ fn may_open(headers: &HeaderMap) -> bool {
     text("host") == Some(place) || port("localhost") || port("127.0.0.1")
 }
 
-async fn token(State(agent): State<Agent>, Path(id): Path<String>, headers: HeaderMap) -> Response {
+async fn token(
+    State(agent): State<Agent>,
+    plugin: Option<Extension<FromPlugin>>,
+    Path(id): Path<String>,
+    headers: HeaderMap,
+) -> Response {
+    if let Err(refused) = no_plugin(plugin.as_ref()) {
+        return refused.into_response();
+    }
     let asked = headers.get(TICKET_HEADER).is_some_and(|value| value == "1");
     if !asked || !may_open(&headers) {
         let body =
@@ -314,6 +333,30 @@ async fn show(socket: WebSocket, mut attached: Attached) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[tokio::test]
+    async fn plugins_have_no_terminals() {
+        use axum::body::Body;
+        use axum::http::Request;
+        use tower::ServiceExt as _;
+
+        let dir = tempfile::tempdir().unwrap();
+        let home = dir.path().display().to_string();
+        let env = [("HOME".to_owned(), home)].into_iter().collect();
+        let boot = outrigger_agent::Boot::new(dir.path().to_path_buf(), env);
+        let agent = Agent::boot(boot).await.unwrap();
+        for path in ["/pty", "/pty/pty_1/connect-token"] {
+            let request = Request::post(path)
+                .extension(FromPlugin)
+                .header("content-type", "application/json")
+                .header(TICKET_HEADER, "1")
+                .body(Body::from("{}"))
+                .unwrap();
+            let answer = crate::router(agent.clone()).oneshot(request).await.unwrap();
+            assert_eq!(answer.status(), StatusCode::FORBIDDEN, "{path}");
+        }
+        assert_eq!(agent.ptys(), []);
+    }
 
     #[test]
     fn origins_that_may_open_a_terminal() {

@@ -62,19 +62,11 @@ async fn commands(State(agent): State<Agent>) -> Json<Value> {
     let list = agent.commands().values().map(|command| {
         let mut out = json!({
             "name": command.name, "source": "command", "template": command.template, "hints": hints(&command.template),
+            // Null where the file says nothing, as the reference answers.
+            "agent": command.agent, "model": command.model, "subtask": subtask(&command.name),
         });
-        let optional = [
-            ("description", &command.description),
-            ("agent", &command.agent),
-            ("model", &command.model),
-        ];
-        if let Some(fields) = out.as_object_mut() {
-            fields.extend(
-                optional
-                    .into_iter()
-                    .filter_map(|(k, v)| Some((k.to_owned(), json!(v.as_ref()?)))),
-            );
-            fields.extend(subtask(&command.name).map(|on| ("subtask".to_owned(), json!(on))));
+        if let Some(description) = &command.description {
+            out["description"] = json!(description);
         }
         out
     });

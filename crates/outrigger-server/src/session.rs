@@ -164,8 +164,9 @@ async fn prompt(
     State(agent): State<Agent>,
     Path(id): Path<SessionId>,
     from_plugin: Option<Extension<FromPlugin>>,
-    Json(prompt): Json<PromptInput>,
+    Json(mut prompt): Json<PromptInput>,
 ) -> Answer<MessageWithParts> {
+    prompt.parts = agent.resolve_parts(prompt.parts, prompt.agent.as_deref());
     let outcome = if from_plugin.is_some() {
         agent.prompt_impatiently(&id, prompt).await?
     } else {
@@ -201,9 +202,10 @@ fn last_message(agent: &Agent, id: &SessionId, outcome: TurnOutcome) -> Answer<M
 async fn prompt_async(
     State(agent): State<Agent>,
     Path(id): Path<SessionId>,
-    Json(prompt): Json<PromptInput>,
+    Json(mut prompt): Json<PromptInput>,
 ) -> Result<StatusCode, ApiError> {
     agent.session(&id)?;
+    prompt.parts = agent.resolve_parts(prompt.parts, prompt.agent.as_deref());
     tokio::spawn(async move {
         if let Err(error) = agent.prompt(&id, prompt).await {
             tracing::warn!("[prompt_async] {id}: {error}");

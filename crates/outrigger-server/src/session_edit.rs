@@ -5,10 +5,10 @@ use axum::extract::{Path, Query, State};
 use axum::http::StatusCode;
 use axum::routing::{delete, get, patch, post};
 use axum::{Json, Router};
-use outrigger_agent::Agent;
+use outrigger_agent::{Agent, ShellInput};
 use outrigger_protocol::Object;
 use outrigger_protocol::id::{MessageId, PartId, SessionId};
-use outrigger_protocol::message::{MessageInfo, ModelRef, Part};
+use outrigger_protocol::message::{MessageInfo, MessageWithParts, ModelRef, Part};
 use outrigger_protocol::permission::Rule;
 use outrigger_protocol::session::{PromptInput, Session};
 use serde::Deserialize;
@@ -25,6 +25,7 @@ pub(crate) fn routes() -> Router<Agent> {
         .route("/session/{id}/init", post(init))
         .route("/session/{id}/share", post(share).delete(unshare))
         .route("/session/{id}/diff", get(diff))
+        .route("/session/{id}/shell", post(shell))
         .route("/session/{id}/revert", post(revert))
         .route("/session/{id}/unrevert", post(unrevert))
         .route("/session/{id}/message/{message}", delete(remove_message))
@@ -129,6 +130,33 @@ async fn init(
     };
     agent.command_impatiently(&id, "init", "", prompt).await?;
     Ok(Json(true))
+}
+
+#[derive(Deserialize)]
+struct Shell {
+    command: String,
+    #[serde(default)]
+    agent: Option<String>,
+    #[serde(default)]
+    model: Option<ModelRef>,
+    #[serde(default, rename = "messageID")]
+    message_id: Option<MessageId>,
+}
+
+/// The answer is the second message of the pair: the command with its output.
+async fn shell(
+    State(agent): State<Agent>,
+    Path(id): Path<SessionId>,
+    Json(body): Json<Shell>,
+) -> Answer<MessageWithParts> {
+    let input = ShellInput {
+        command: body.command,
+        agent: body.agent,
+        model: body.model,
+        message_id: body.message_id,
+    };
+    agent.session(&id)?;
+    Ok(Json(agent.shell(&id, input).await?))
 }
 
 /// Nothing leaves this machine; the answer is the one that the reference gives where sharing is disabled.

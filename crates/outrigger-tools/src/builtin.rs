@@ -2,6 +2,7 @@
 //! these; descriptions in our own words.
 
 mod bash;
+mod changed;
 mod edit;
 mod find;
 mod html;
@@ -13,7 +14,7 @@ mod skill;
 mod webfetch;
 mod write;
 
-pub use bash::shell_environment;
+pub use bash::{shell_environment, shell_program};
 
 use std::sync::Arc;
 use std::time::Duration;

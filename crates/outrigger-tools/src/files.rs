@@ -1,11 +1,12 @@
 //! Paths and files of the tools. Every path that comes from a model or a plugin goes through [`locate`] (invariant 11).
 
+use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Component, Path, PathBuf};
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, Weak};
 
 use outrigger_sandbox::paths::{PathError, Roots, open_resolved, resolve};
 use serde_json::json;
@@ -15,6 +16,26 @@ use crate::host::{PermissionAsk, ToolContext};
 
 /// Only one tool changes files at a time: two edits of one file in the same answer must not lose one of them.
 pub(crate) static WRITING: Mutex<()> = Mutex::new(());
+
+/// Keeps other tools from changing this file until the guard is dropped: its formatters must not undo what another edit
+/// of the same answer has just written.
+pub(crate) async fn hold(real: &Path) -> tokio::sync::OwnedMutexGuard<()> {
+    static HELD: Mutex<BTreeMap<PathBuf, Weak<tokio::sync::Mutex<()>>>> =
+        Mutex::new(BTreeMap::new());
+    let lock = {
+        let mut held = crate::host::lock(&HELD);
+        held.retain(|_, lock| lock.strong_count() > 0);
+        match held.get(real).and_then(Weak::upgrade) {
+            Some(lock) => lock,
+            None => {
+                let lock = Arc::default();
+                held.insert(real.to_owned(), Arc::downgrade(&lock));
+                lock
+            }
+        }
+    };
+    lock.lock_owned().await
+}
 
 /// The largest file that `edit` and `write` read as a whole.
 const LARGEST: u64 = 64 * 1024 * 1024;

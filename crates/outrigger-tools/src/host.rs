@@ -1,5 +1,6 @@
 //! What a tool call may ask of the session that it belongs to.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -131,6 +132,21 @@ pub trait ToolHost: Send + Sync {
     fn agents(&self) -> Vec<AgentEntry>;
     /// Replaces the session's todo list, stores it and tells everyone.
     fn set_todos<'a>(&'a self, todos: Vec<Todo>) -> BoxFuture<'a, Result<(), ToolError>>;
+    /// Lets the configured formatters at a file that was written; true when one of them ran, and the file may be another.
+    fn format<'a>(&'a self, file: &'a Path) -> BoxFuture<'a, bool> {
+        let _ = file;
+        Box::pin(std::future::ready(false))
+    }
+    /// Tells language servers what is in a file now and waits, within limits, for what they say of it. The answer: the
+    /// diagnostics of every file that is known, in LSP's form.
+    fn diagnose<'a>(&'a self, file: &'a Path) -> BoxFuture<'a, BTreeMap<PathBuf, Vec<Value>>> {
+        let _ = file;
+        Box::pin(std::future::ready(BTreeMap::new()))
+    }
+    /// A file was read, and is likely to be changed.
+    fn opened(&self, file: &Path) {
+        let _ = file;
+    }
     /// Instruction files near `file` that this session has not been shown yet. [`crate::nearby_instruction_files`] finds
     /// the candidates.
     fn nearby_instructions(&self, file: &Path) -> Vec<NearbyInstruction> {

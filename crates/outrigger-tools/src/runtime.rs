@@ -99,7 +99,7 @@ impl ToolRuntime {
         self.find(name).map(|e| e.tool.spec().clone())
     }
 
-    /// Runs a call: look up, validate, hooks `tool.before_call`, validate again, permission questions, started, run under deadline
+    /// Runs a call: look up, validate, hooks `tool.before_call`, validate again, started, permission questions, run under deadline
     /// and cancellation, output limits, hooks `tool.after_result`. The context is that of this call; its `call` is replaced.
     pub async fn execute(&self, call: ToolCall, ctx: ToolContext) -> Executed {
         let ctx = ctx.for_call(call);
@@ -158,13 +158,15 @@ impl ToolRuntime {
         check(&entry, input, name, rewritten)?;
         alive(ctx)?;
 
-        for ask in entry.tool.permissions(input, ctx)? {
+        let questions = entry.tool.permissions(input, ctx)?;
+        // Before the questions, as in the reference: clients show what is asked about from the call's arguments.
+        ctx.host.started(input);
+        for ask in questions {
             tokio::select! {
                 answer = ctx.ask(ask) => answer?,
                 () = ctx.cancel.cancelled() => return Err(ToolError::Cancelled.into()),
             }
         }
-        ctx.host.started(input);
         let output = run(&entry.tool, input, ctx).await.map_err(|error| Stop {
             error,
             metadata: ctx.reported(),

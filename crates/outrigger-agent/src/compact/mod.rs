@@ -154,7 +154,7 @@ impl Inner {
             },
             "llm.before_params" => HookPayload {
                 input: about,
-                output: json!(offer::parameters(&agent, &resolved)),
+                output: json!(offer::parameters(&agent, &resolved, session_id, false)),
             },
             _ => HookPayload {
                 input: about,

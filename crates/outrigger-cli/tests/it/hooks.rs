@@ -159,6 +159,7 @@ fn identifiers_of_calls_are_kept_and_never_come_twice() {
         turn([named("call_mine")]),
         done(),
     ]);
+    world.config(json!({ "permission": { "doom_loop": "allow" } }));
     world.run(&["hi"]).ok();
     let (calls, results) = world.mock.last().call_ids();
     assert_eq!(calls[..2], ["call_mine", "call_other"]);

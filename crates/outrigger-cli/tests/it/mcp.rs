@@ -326,7 +326,7 @@ fn servers_of_the_project_wait_for_leave() {
     insta::assert_snapshot!(world.plain(said.lines().find(|line| line.contains("notes")).unwrap()), @" WARN [mcp:notes] is not started: PROJECT/.mcp.json wants it; look at it and allow it with `outrigger mcp allow notes`");
     assert!(!tools());
     insta::assert_snapshot!(world.plain(&world.cli(&["mcp", "list"]).ok().stdout), @r"
-    disabled     notes
+    disabled     notes  local
                  hint   PROJECT/.mcp.json wants it; look at it and allow it with `outrigger mcp allow notes`
     ");
     insta::assert_snapshot!(world.cli(&["mcp", "allow"]).ok().stdout, @r#"not allowed  notes  {"command":"node","args":["${RICH:-x}",""]}"#);

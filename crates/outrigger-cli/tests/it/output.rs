@@ -100,6 +100,7 @@ fn a_slow_reader_misses_nothing() {
         both(long("third ")),
         done(),
     ]);
+    world.config(json!({ "permission": { "doom_loop": "allow" } }));
     let mut command = world.command(&["run", "--title", "x", "go"]);
     command.stdout(Stdio::piped()).stderr(Stdio::null());
     let mut child = command.spawn().unwrap();

@@ -25,7 +25,7 @@ fn layered() -> World {
         ),
         (
             "work/.opencode/opencode.json",
-            r#"{"plugin": ["../rel.ts", "opencode-openai-codex-auth@4"]}"#,
+            r#"{"plugin": ["../rel.ts", "opencode-copilot-auth@4"]}"#,
         ),
         ("work/.opencode/plugin/local.ts", ""),
         ("work/.opencode/plugin/.hidden.js", ""),
@@ -64,7 +64,7 @@ fn order_and_duplicates() {
     file:///home/.config/opencode/plugin/a.ts  | /home/.config/opencode | Auto Global
     file:///home/.config/opencode/plugins/b.js  | /home/.config/opencode | Auto Global
     file:///work/rel.ts  | /work/.opencode/opencode.json | Config Local
-    opencode-openai-codex-auth@4  | /work/.opencode/opencode.json | Config Local
+    opencode-copilot-auth@4  | /work/.opencode/opencode.json | Config Local
     file:///work/.opencode/plugin/.hidden.js  | /work/.opencode | Auto Local
     file:///work/.opencode/plugin/local.ts  | /work/.opencode | Auto Local
     "#);

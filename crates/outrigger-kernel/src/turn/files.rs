@@ -49,6 +49,12 @@ impl Files {
         };
     }
 
+    /// The step begins anew, before anything of it could write.
+    pub(super) fn again(&mut self) {
+        self.begun = false;
+        self.before = None;
+    }
+
     /// Files that the step changed, with the tree that they were in before.
     pub(super) fn patch(&self) -> Option<PartKind> {
         let hash = self.before.as_ref().filter(|_| !self.changed.is_empty())?;

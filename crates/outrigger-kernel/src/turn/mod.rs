@@ -14,6 +14,7 @@ mod loops;
 mod parts;
 mod prompt;
 mod resume;
+mod subtask;
 mod tools;
 
 pub use resume::INTERRUPTED;
@@ -101,6 +102,8 @@ pub struct Turn {
     calls_in_step: u32,
     files: files::Files,
     loops: loops::Loops,
+    /// A subtask of the user runs; the command that it comes from.
+    subtask: Option<Option<String>>,
     /// A tool call was refused by the user, so the turn stops behind this step, as in the reference.
     refused: bool,
     compacting: Option<compact::Compaction>,
@@ -124,7 +127,7 @@ pub fn step(turn: &mut Option<Turn>, at: Millis, input: Input) -> Vec<Effect> {
     match (turn.as_mut(), input) {
         (None, Input::Begin(begin)) => {
             let mut fresh = Turn::new(begin, at);
-            fresh.start(&mut out);
+            fresh.start(at, &mut out);
             *turn = Some(fresh);
         }
         (Some(turn), input) if !turn.done => turn.take(at, input, &mut out),
@@ -141,10 +144,12 @@ impl Turn {
             user.id = ids.message(at);
         }
         user.session_id = begin.session_id.clone();
-        user.time = MessageTime {
-            created: at,
-            completed: None,
-        };
+        if !begin.stored {
+            user.time = MessageTime {
+                created: at,
+                completed: None,
+            };
+        }
         let used_calls = begin
             .used_calls
             .iter()
@@ -168,6 +173,7 @@ impl Turn {
             calls_in_step: 0,
             files: files::Files::default(),
             loops: loops::Loops::default(),
+            subtask: None,
             refused: false,
             compacting: None,
             asked: None,
@@ -438,6 +444,8 @@ impl Turn {
         }
         if self.stopping() {
             self.end(at, out);
+        } else if let Some(command) = self.subtask.take() {
+            self.settle_subtask(at, command, out);
         } else if self.finished.is_some() {
             self.settle(at, out);
         } else if let Some(error) = self.overflowed.take() {
@@ -514,9 +522,12 @@ impl Turn {
                 self.refuse_call(&tool, out);
             }
             ModelSignal::ToolStart { call_id, tool } => self.tool_written(at, call_id, &tool, out),
-            ModelSignal::ToolEnd { call_id, tool, raw } => {
-                self.tool_called(at, &call_id, &tool, &raw, out)
-            }
+            ModelSignal::ToolEnd {
+                call_id,
+                tool,
+                raw,
+                metadata,
+            } => self.tool_called(at, &call_id, &tool, (&raw, metadata), out),
             ModelSignal::Finished { reason, usage } => {
                 self.open.remove(&effect);
                 self.finished = Some((reason, usage));

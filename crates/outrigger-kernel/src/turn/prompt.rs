@@ -3,18 +3,22 @@
 use alloc::string::ToString;
 use alloc::vec::Vec;
 
-use outrigger_protocol::Millis;
-use outrigger_protocol::message::{MessageInfo, Part, UserMessage};
+use outrigger_protocol::message::{MessageInfo, Part, PartKind, UserMessage};
 use outrigger_protocol::session::{PartInput, SessionStatus};
 use outrigger_protocol::turn::{Effect, HookPayload, SessionPatch, TurnOutcome};
+use outrigger_protocol::{Millis, Object};
 use serde_json::{Value, json};
 
 use super::Turn;
 
 impl Turn {
-    pub(super) fn start(&mut self, out: &mut Vec<Effect>) {
+    pub(super) fn start(&mut self, at: Millis, out: &mut Vec<Effect>) {
         if let Some(asked) = self.begin.compact.clone() {
             self.start_compaction(asked.auto, out);
+        } else if self.begin.stored {
+            let kinds = self.begin.parts.iter().map(|part| &part.kind);
+            let task = kinds.filter_map(subtask).next();
+            self.answer(at, task, out);
         } else if let Some(command) = self.begin.command.clone() {
             let payload = HookPayload {
                 input: json!({ "command": command.name, "sessionID": self.begin.session_id, "arguments": command.arguments }),
@@ -60,6 +64,7 @@ impl Turn {
     ) {
         let (user, parts) = self.read_back_user(at, output);
         self.user = user;
+        let task = parts.iter().filter_map(|part| subtask(&part.kind)).next();
         out.push(self.publish_user());
         for part in parts {
             out.push(self.publish_part(at, part));
@@ -77,7 +82,16 @@ impl Turn {
         if self.stopping() {
             return;
         }
+        self.answer(at, task, out);
+    }
+
+    /// The message is stored: a subtask runs, or the model is asked.
+    fn answer(&mut self, at: Millis, task: Option<Object>, out: &mut Vec<Effect>) {
         out.push(self.status(SessionStatus::Busy));
+        if let Some(task) = task {
+            self.begin_subtask(at, &task, out);
+            return;
+        }
         let used = self.begin.auto_compact.as_ref().map_or(0, |auto| auto.used);
         if !self.compact_if_needed(at, used, out) {
             self.next_step(at, out);
@@ -130,5 +144,12 @@ impl Turn {
             parts.extend(serde_json::from_value(value).ok().or_else(before));
         }
         (user, parts)
+    }
+}
+
+fn subtask(kind: &PartKind) -> Option<Object> {
+    match kind {
+        PartKind::Subtask(task) => Some(task.clone()),
+        _ => None,
     }
 }

@@ -74,6 +74,7 @@ impl Turn {
         }
         self.blocks.clear();
         self.writing.clear();
+        self.files.again();
         let parts = core::mem::take(&mut self.parts);
         for (part_id, part) in parts {
             // The model may name its call as it did before.

@@ -75,7 +75,7 @@ impl Turn {
         at: Millis,
         given: &str,
         tool: &str,
-        raw: &str,
+        (raw, metadata): (&str, Option<Value>),
         out: &mut Vec<Effect>,
     ) {
         if !self.writing.iter().any(|call| call.given == given) {
@@ -93,6 +93,9 @@ impl Turn {
         };
         let (tool, input) = self.call_or_invalid(tool, raw);
         body.tool.clone_from(&tool);
+        if metadata.is_some() {
+            body.metadata = metadata;
+        }
         body.state = ToolState::Pending {
             input: json!({}),
             raw: raw.to_string(),

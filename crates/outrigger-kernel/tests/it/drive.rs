@@ -45,6 +45,7 @@ pub(crate) fn begin() -> Begin {
         wants_title: false,
         max_steps: 20,
         used_calls: vec![],
+        stored: false,
         snapshots: false,
         asks_loops: false,
         prices: [1.0, 2.0, 0.5, 0.25],
@@ -290,6 +291,7 @@ impl Drive {
             call_id: call_id.into(),
             tool: tool.into(),
             raw: raw.into(),
+            metadata: None,
         });
     }
 

@@ -352,17 +352,20 @@ fn call_ids_that_are_empty_or_taken_are_replaced() {
         call_id: "c2".into(),
         tool: "read".into(),
         raw: "{}".into(),
+        metadata: None,
     });
     drive.model(ModelSignal::ToolEnd {
         call_id: "c2".into(),
         tool: "bash".into(),
         raw: "{}".into(),
+        metadata: None,
     });
     // A call that is never said to begin is a call.
     drive.model(ModelSignal::ToolEnd {
         call_id: "c3".into(),
         tool: "glob".into(),
         raw: "{}".into(),
+        metadata: None,
     });
     assert_snapshot!(drive.seen(), @r"
     < #7 tool_start

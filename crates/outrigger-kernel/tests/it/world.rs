@@ -187,14 +187,14 @@ impl World {
                 let changed = since.iter().map(|_| "/p/a.txt".to_owned());
                 vec![Input::FilesTracked {
                     effect: *effect,
-                    tree: (effect.0 % 5 != 0).then(|| "tree".to_owned()),
+                    tree: Some("tree".to_owned()),
                     changed: changed.collect(),
                     diffs: since.as_ref().map(|_| vec![json!({ "file": "a.txt" })]),
                 }]
             }
-            Effect::AskLoop { effect, .. } => vec![Input::LoopAnswered {
+            Effect::AskLoop { effect, call } => vec![Input::LoopAnswered {
                 effect: *effect,
-                refusal: (effect.0 % 2 == 0).then(|| "no".to_owned()),
+                refusal: (call.tool == "bash").then(|| "no".to_owned()),
             }],
             Effect::Abort if self.script.obeys => return self.abort(),
             _ => return,
@@ -250,6 +250,7 @@ impl World {
                         call_id: id,
                         tool,
                         raw,
+                        metadata: None,
                     }));
                 }
             }

@@ -238,6 +238,7 @@ fn assistant_block(content: &Content) -> Option<Value> {
             call_id,
             tool,
             input,
+            ..
         } => {
             let input = if input.is_object() {
                 input.clone()
@@ -277,6 +278,7 @@ mod tests {
             call_id: id.into(),
             tool: "read".into(),
             input: json!({"a": 1}),
+            metadata: None,
         };
         let tool = |id: &str, is_error| ChatMessage::Tool {
             call_id: id.into(),

@@ -155,6 +155,7 @@ fn end_of(block: Block) -> StreamEvent {
             tool,
             // A call without arguments has no deltas.
             raw: if raw.is_empty() { "{}".into() } else { raw },
+            metadata: None,
         },
     }
 }

@@ -99,6 +99,7 @@ fn said(
                 call_id,
                 tool,
                 input,
+                ..
             } => {
                 ids.push(call_id.clone());
                 let mut input = input.clone();

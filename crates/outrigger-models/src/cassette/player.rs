@@ -160,10 +160,16 @@ fn replayed(events: &[StreamEvent], directory: &Path) -> Vec<StreamEvent> {
                 index: *index,
                 text: text.replace(DIR, &plain),
             }),
-            StreamEvent::ToolEnd { call_id, tool, raw } => out.push(StreamEvent::ToolEnd {
+            StreamEvent::ToolEnd {
+                call_id,
+                tool,
+                raw,
+                metadata,
+            } => out.push(StreamEvent::ToolEnd {
                 call_id: call_id.clone(),
                 tool: tool.clone(),
                 raw: raw.replace(DIR, escaped),
+                metadata: metadata.clone(),
             }),
             other => out.push(other.clone()),
         }

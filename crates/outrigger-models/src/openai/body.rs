@@ -63,6 +63,10 @@ fn params(dialect: Dialect, model: &ModelInfo, request: &ModelRequest, out: &mut
         }
     }
     for (key, value) in &params.options {
+        // For the Responses API; services that know neither refuse them.
+        if dialect != Dialect::Compatible && matches!(key.as_str(), "store" | "promptCacheKey") {
+            continue;
+        }
         // Options carry the AI SDK's names; these two have another name on the wire.
         let key = match key.as_str() {
             "reasoningEffort" => "reasoning_effort",
@@ -137,6 +141,7 @@ fn assistant(dialect: Dialect, model: &ModelInfo, content: &[Content]) -> Value 
                 call_id,
                 tool,
                 input,
+                ..
             } => calls.push(json!({"id": call_id, "type": "function",
                 "function": {"name": tool, "arguments": input.to_string()}})),
             Content::File { .. } => {}
@@ -207,6 +212,7 @@ mod tests {
                             call_id: "c1".into(),
                             tool: "read".into(),
                             input: json!({"filePath": "/a"}),
+                            metadata: None,
                         },
                     ],
                 },

@@ -306,6 +306,7 @@ fn end_of(call: &Call) -> StreamEvent {
         call_id: call.id.clone(),
         tool: call.tool.clone(),
         raw: call.raw.clone(),
+        metadata: None,
     }
 }
 

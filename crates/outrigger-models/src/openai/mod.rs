@@ -17,7 +17,7 @@ pub(crate) enum Dialect {
     OpenRouter,
     /// Services that refuse keys they do not know: no `stream_options`, no reasoning sent back.
     Strict,
-    /// Services that take `stream_options` but no reasoning sent back (Groq, xAI, Google, Cerebras …).
+    /// Services that take `stream_options` but no reasoning sent back (Groq, xAI, Cerebras …).
     NoReasoningBack,
 }
 
@@ -25,7 +25,6 @@ pub(crate) enum Dialect {
 pub(crate) fn dialect(npm: &str) -> Option<(Dialect, Option<&'static str>)> {
     Some(match npm {
         "@ai-sdk/openai-compatible" => (Dialect::Compatible, None),
-        "@ai-sdk/openai" => (Dialect::OpenAi, Some("https://api.openai.com/v1")),
         "@openrouter/ai-sdk-provider" => {
             (Dialect::OpenRouter, Some("https://openrouter.ai/api/v1"))
         }
@@ -42,10 +41,6 @@ pub(crate) fn dialect(npm: &str) -> Option<(Dialect, Option<&'static str>)> {
         "@ai-sdk/deepinfra" => (
             Dialect::Compatible,
             Some("https://api.deepinfra.com/v1/openai"),
-        ),
-        "@ai-sdk/google" => (
-            Dialect::NoReasoningBack,
-            Some("https://generativelanguage.googleapis.com/v1beta/openai"),
         ),
         _ => return None,
     })

@@ -11,7 +11,7 @@ use outrigger_protocol::Object;
 use outrigger_protocol::model::{ModelInfo, ProviderInfo};
 use serde_json::Value;
 
-pub(crate) use build::{Sources, build, needs_catalog, string_pairs};
+pub(crate) use build::{Sources, build, merged, needs_catalog, string_pairs};
 
 use crate::cassette::{Player, Recorder};
 use crate::error::ModelError;
@@ -25,6 +25,10 @@ use crate::secret::{Secret, Secrets, is_secret_name};
 pub(crate) enum Adapter {
     OpenAi(Dialect),
     Anthropic,
+    /// OpenAI's Responses API.
+    Responses,
+    /// Google's own protocol.
+    Gemini,
     Cassette,
 }
 
@@ -32,6 +36,8 @@ pub(crate) enum Adapter {
 pub(crate) fn adapter(npm: &str) -> Option<(Adapter, Option<&'static str>)> {
     match npm {
         "cassette" => Some((Adapter::Cassette, None)),
+        "@ai-sdk/openai" => Some((Adapter::Responses, Some(crate::responses::BASE_URL))),
+        "@ai-sdk/google" => Some((Adapter::Gemini, Some(crate::gemini::BASE_URL))),
         "@ai-sdk/anthropic" => Some((Adapter::Anthropic, Some(crate::anthropic::BASE_URL))),
         other => crate::openai::dialect(other).map(|(d, url)| (Adapter::OpenAi(d), url)),
     }
@@ -57,6 +63,8 @@ pub(crate) struct Provider {
     /// Headers from `options.headers`.
     pub(crate) headers: Vec<(String, String)>,
     pub(crate) deadlines: Deadlines,
+    /// Its credential is an OAuth login.
+    pub(crate) is_login: bool,
     /// A plugin that sends its requests.
     pub(crate) fetch: Option<Arc<dyn ProviderFetch>>,
     /// The recording, for `npm: cassette`, and how far it has been played.
@@ -137,10 +145,6 @@ impl Provider {
                     self.secrets.scrub(url)
                 ),
             });
-        }
-        // The package for Google's own protocol is configured with that protocol's address.
-        if model.api.npm == "@ai-sdk/google" && lower.ends_with("/v1beta") {
-            return Ok(format!("{url}/openai"));
         }
         Ok(url.to_owned())
     }

@@ -126,7 +126,7 @@ pub(crate) fn from_catalog(defaults: &Defaults<'_>, id: &str, model: &CatalogMod
     let cost = model.cost.unwrap_or_default();
     let api = model.provider.as_ref();
     let kinds = model.modalities.as_ref();
-    ModelInfo {
+    let mut out = ModelInfo {
         id: id.to_owned(),
         provider_id: defaults.provider.to_owned(),
         api: ModelApi {
@@ -167,7 +167,9 @@ pub(crate) fn from_catalog(defaults: &Defaults<'_>, id: &str, model: &CatalogMod
         headers: Object::new(),
         release_date: model.release_date.clone().unwrap_or_default(),
         variants: Object::new(),
-    }
+    };
+    out.variants = crate::transform::variants(&out);
+    out
 }
 
 fn from_config(
@@ -177,6 +179,7 @@ fn from_config(
     base: Option<ModelInfo>,
 ) -> ModelInfo {
     let has_base = base.is_some();
+    let base_npm = base.as_ref().map(|b| b.api.npm.clone()).unwrap_or_default();
     let base = base.unwrap_or_else(|| {
         let mut model = from_catalog(defaults, id, &CatalogModel::default());
         // A model that nobody describes takes and gives text.
@@ -206,7 +209,7 @@ fn from_config(
     } else {
         base.capabilities.interleaved.clone()
     };
-    ModelInfo {
+    let mut out = ModelInfo {
         id: id.to_owned(),
         provider_id: defaults.provider.to_owned(),
         api: ModelApi {
@@ -233,8 +236,14 @@ fn from_config(
         options: object(value.get("options")),
         headers: object(value.get("headers")),
         release_date: text("/release_date").unwrap_or(base.release_date),
-        variants: variants(value.get("variants")),
+        variants: base.variants,
+    };
+    // Those of the catalog count when the model is spoken to in the same way.
+    if !has_base || out.api.npm != base_npm {
+        out.variants = crate::transform::variants(&out);
     }
+    out.variants = variants(std::mem::take(&mut out.variants), value.get("variants"));
+    out
 }
 
 fn configured_capabilities(
@@ -288,9 +297,10 @@ fn object(value: Option<&Value>) -> Object {
         .unwrap_or_default()
 }
 
-// `disabled: true` takes a variant out; the key itself is not an option.
-fn variants(value: Option<&Value>) -> Object {
-    object(value)
+// Configured ones are laid over those that the model has of itself. `disabled: true` takes a variant out; the key itself is
+// not an option.
+fn variants(own: Object, configured: Option<&Value>) -> Object {
+    super::build::merged(own, object(configured))
         .into_iter()
         .filter(|(_, v)| v.get("disabled").and_then(Value::as_bool) != Some(true))
         .map(|(name, mut v)| {

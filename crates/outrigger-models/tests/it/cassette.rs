@@ -20,6 +20,7 @@ fn call(id: &str, path: &str) -> ChatMessage {
                 call_id: id.into(),
                 tool: "read".into(),
                 input: json!({"filePath": path}),
+                metadata: None,
             },
         ],
     }

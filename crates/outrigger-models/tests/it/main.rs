@@ -111,7 +111,9 @@ fn line(event: &StreamEvent) -> String {
             )
         }
         StreamEvent::ToolStart { call_id, tool } => format!("tool {tool} {call_id} ["),
-        StreamEvent::ToolEnd { call_id, tool, raw } => format!("tool {tool} {call_id} ] {raw}"),
+        StreamEvent::ToolEnd {
+            call_id, tool, raw, ..
+        } => format!("tool {tool} {call_id} ] {raw}"),
         StreamEvent::Finished { reason, usage } => {
             format!("finished {reason} {}/{}", usage.input, usage.output)
         }

@@ -92,10 +92,13 @@ fn configuration_catalog_and_environment_are_joined() {
     );
     assert_eq!(mine.model.family, "claude-haiku");
     assert_eq!(
-        Value::Object(mine.default_options()),
-        json!({"a": 1, "b": 2})
+        Value::Object(mine.default_options("s", false)),
+        json!({"a": 1, "b": 2, "thinking": {"type": "enabled", "budgetTokens": 16000}})
     );
-    assert_eq!(mine.model.variants.keys().collect::<Vec<_>>(), ["high"]);
+    assert_eq!(
+        mine.model.variants.keys().collect::<Vec<_>>(),
+        ["high", "max"]
+    );
     assert_eq!(
         fails(&models, "anthropic/claude-opus-5").code(),
         "model.unknown_model"

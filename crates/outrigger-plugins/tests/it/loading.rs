@@ -18,7 +18,7 @@ async fn one_that_cannot_be_loaded_is_listed_and_the_rest_runs() {
         project.plugin("nothing", "export const answer = 42"),
         project.plugin("undefined", "export default async () => undefined"),
         project.spec("./gone.ts"),
-        project.spec("opencode-openai-codex-auth@4"),
+        project.spec("opencode-copilot-auth@4"),
         project.spec("not a name"),
         project.plugin("last", &appender("last")),
     ];
@@ -31,7 +31,7 @@ async fn one_that_cannot_be_loaded_is_listed_and_the_rest_runs() {
     nothing failed plugin.export
     undefined failed plugin.load
     gone failed plugin.not_found
-    opencode-openai-codex-auth@4 skipped plugin.deprecated
+    opencode-copilot-auth@4 skipped plugin.deprecated
     not a name failed plugin.spec
     last active
     ");

@@ -13,14 +13,16 @@ mod doom;
 mod experimental;
 mod file;
 mod harness;
+mod language;
 mod lists;
 mod project;
-#[cfg(test)]
 mod pty;
 mod question;
 mod revert;
 mod session_edit;
-#[cfg(test)]
+mod shell;
+mod subtask;
 mod support;
 mod tui;
+mod turns;
 mod vcs;

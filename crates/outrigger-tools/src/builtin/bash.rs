@@ -135,20 +135,6 @@ impl Bash {
         number(input, "timeout").map_or(self.options.shell_timeout, Duration::from_millis)
     }
 
-    fn shell(&self) -> PathBuf {
-        if let Some(shell) = &self.options.shell {
-            return shell.clone();
-        }
-        let named = std::env::var_os("SHELL").map(PathBuf::from).filter(|path| {
-            let name = path.file_name().and_then(|name| name.to_str());
-            name.is_some_and(|name| SHELLS.contains(&name)) && path.is_file()
-        });
-        let path = std::env::var_os("PATH").unwrap_or_default();
-        named
-            .or_else(|| which("bash", &path))
-            .unwrap_or_else(|| PathBuf::from("/bin/sh"))
-    }
-
     // What the command sees: harmless variables, what says that an agent runs it, what plugins add.
     async fn environment(
         &self,
@@ -171,6 +157,22 @@ impl Bash {
         let added = verdict.output.get("env").and_then(Value::as_object);
         Ok(shell_environment(&self.options.shell_env, added))
     }
+}
+
+/// The shell that runs commands.
+#[must_use]
+pub fn shell_program(options: &Options) -> PathBuf {
+    if let Some(shell) = &options.shell {
+        return shell.clone();
+    }
+    let named = std::env::var_os("SHELL").map(PathBuf::from).filter(|path| {
+        let name = path.file_name().and_then(|name| name.to_str());
+        name.is_some_and(|name| SHELLS.contains(&name)) && path.is_file()
+    });
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    named
+        .or_else(|| which("bash", &path))
+        .unwrap_or_else(|| PathBuf::from("/bin/sh"))
 }
 
 /// What a shell sees: harmless variables of ours and those named in `extra` (a trailing `*` stands for any rest), what
@@ -244,7 +246,7 @@ impl Tool for Bash {
                     cwd.shown.display()
                 )));
             }
-            let start = Spec::new(self.shell())
+            let start = Spec::new(shell_program(&self.options))
                 .arg("-c")
                 .arg(command)
                 .cwd(cwd.shown)

@@ -4,11 +4,12 @@ use futures_util::future::BoxFuture;
 use outrigger_protocol::tool::{ToolOutput, ToolSpec};
 use serde_json::{Value, json};
 
-use super::write::{ask_edit, publish_change};
+use super::changed::{diagnose, settle};
+use super::write::ask_edit;
 use super::{spec, text};
 use crate::diff::diff;
 use crate::error::ToolError;
-use crate::files::{Kind, Located, Text, WRITING, locate, read_text, write_text};
+use crate::files::{Kind, Located, Text, WRITING, hold, locate, read_text, write_text};
 use crate::host::{PermissionAsk, ToolContext, lock};
 use crate::matching::replace;
 use crate::tool::Tool;
@@ -119,25 +120,29 @@ impl Tool for Edit {
         ctx: &'a ToolContext,
     ) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
         Box::pin(async move {
-            let plan = {
+            let held = hold(&target(&input, ctx)?.real).await;
+            let Plan { at, old, new } = {
                 let _writing = lock(&WRITING);
                 let plan = plan(&input, ctx)?;
                 write_text(&plan.at, &plan.new)?;
                 plan
             };
-            publish_change(&plan.at, plan.old.is_some(), ctx);
-            let before = plan.old.map(|old| old.text).unwrap_or_default();
-            let change = diff(&plan.at.shown, &before, &plan.new.text);
-            let metadata = json!({
+            let new = settle(&at, new, old.is_some(), ctx).await;
+            drop(held);
+            let before = old.map(|old| old.text).unwrap_or_default();
+            let change = diff(&at.shown, &before, &new.text);
+            let mut metadata = json!({
                 "diagnostics": {},
                 "diff": change.patch,
-                "filediff": change.filediff(&plan.at.shown, &before, &plan.new.text),
+                "filediff": change.filediff(&at.shown, &before, &new.text),
             });
             // The reference reports the change before the call ends, so that it can be shown.
             ctx.progress(None, metadata.clone());
+            let diagnosis = diagnose(&at, false, ctx).await;
+            metadata["diagnostics"] = diagnosis.metadata;
             Ok(ToolOutput {
-                title: plan.at.relative(ctx),
-                output: "Edit applied successfully.".to_owned(),
+                title: at.relative(ctx),
+                output: format!("Edit applied successfully.{}", diagnosis.text),
                 metadata,
                 attachments: None,
             })

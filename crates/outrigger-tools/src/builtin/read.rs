@@ -110,6 +110,7 @@ impl Tool for Read {
             let mut output = ToolOutput { title, ..shown };
             if output.metadata["display"]["type"] == "file" {
                 add_instructions(&mut output, &at, ctx);
+                ctx.host.opened(&at.real);
             }
             Ok(output)
         })

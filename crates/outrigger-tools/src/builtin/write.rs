@@ -5,10 +5,11 @@ use outrigger_protocol::event::Event;
 use outrigger_protocol::tool::{ToolOutput, ToolSpec};
 use serde_json::{Value, json};
 
+use super::changed::{diagnose, settle};
 use super::{spec, text};
 use crate::diff::{Diff, diff};
 use crate::error::ToolError;
-use crate::files::{Kind, Located, Text, WRITING, locate, read_text, write_text};
+use crate::files::{Kind, Located, Text, WRITING, hold, locate, read_text, write_text};
 use crate::host::{PermissionAsk, ToolContext, lock};
 use crate::tool::Tool;
 
@@ -104,6 +105,7 @@ impl Tool for Write {
     ) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
         Box::pin(async move {
             let at = target(&input, ctx)?;
+            let held = hold(&at.real).await;
             let (old, new) = {
                 let _writing = lock(&WRITING);
                 let old = read_text(&at)?;
@@ -111,14 +113,16 @@ impl Tool for Write {
                 write_text(&at, &new)?;
                 (old, new)
             };
-            publish_change(&at, old.is_some(), ctx);
+            let new = settle(&at, new, old.is_some(), ctx).await;
+            drop(held);
+            let diagnosis = diagnose(&at, true, ctx).await;
             let before = old.as_ref().map_or("", |old| old.text.as_str());
             let change = diff(&at.shown, before, &new.text);
             Ok(ToolOutput {
                 title: at.relative(ctx),
-                output: "Wrote file successfully.".to_owned(),
+                output: format!("Wrote file successfully.{}", diagnosis.text),
                 metadata: json!({
-                    "diagnostics": {},
+                    "diagnostics": diagnosis.metadata,
                     "filepath": at.shown,
                     "exists": old.is_some(),
                     "filediff": change.filediff(&at.shown, before, &new.text),

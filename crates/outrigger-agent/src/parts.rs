@@ -1,0 +1,176 @@
+//! Parts of a prompt as clients send them, and what the model reads of them: files are read, agents are called.
+
+use std::path::PathBuf;
+
+use outrigger_kernel::permission::evaluate;
+use outrigger_protocol::Object;
+use outrigger_protocol::message::{PartKind, TextPart};
+use outrigger_protocol::permission::Action;
+use outrigger_protocol::session::PartInput;
+use outrigger_sandbox::paths::Roots;
+use serde_json::{Value, json};
+
+use crate::agents::AgentInfo;
+use crate::inner::Agent;
+use crate::prompt::Attachment;
+
+impl Agent {
+    /// The parts of a prompt with what stands behind them: the text of files of the project, and the word to call an agent
+    /// that is mentioned. A file that cannot be read says so to the model; it fails no prompt.
+    #[must_use]
+    pub fn resolve_parts(&self, parts: Vec<PartInput>, agent: Option<&str>) -> Vec<PartInput> {
+        let info = self.choose_agent(agent).unwrap_or_default();
+        parts
+            .into_iter()
+            .flat_map(|part| self.resolve(part, &info))
+            .collect()
+    }
+
+    fn resolve(&self, part: PartInput, agent: &AgentInfo) -> Vec<PartInput> {
+        let text = |fields: &Object, key: &str| {
+            let found = fields.get(key).and_then(Value::as_str);
+            found.map(str::to_owned)
+        };
+        match &part.kind {
+            PartKind::File(fields) => match text(fields, "url").as_deref().and_then(local) {
+                Some(path) => self.file(path, agent),
+                None => vec![part],
+            },
+            PartKind::Agent(fields) => {
+                let name = text(fields, "name").unwrap_or_default();
+                let hint = match evaluate("task", &name, &[&agent.permission]) {
+                    Action::Deny => " . Invoked by user; guaranteed to exist.",
+                    _ => "",
+                };
+                let call = format!(
+                    " Use the above message and context to generate a prompt and call the task tool with subagent: {name}{hint}"
+                );
+                vec![part, synthetic(call)]
+            }
+            _ => vec![part],
+        }
+    }
+
+    /// A file or folder of the project that the agent may read without asking; nothing beyond it is read for a client
+    /// (invariant 11).
+    fn file(&self, path: PathBuf, agent: &AgentInfo) -> Vec<PartInput> {
+        let place = &self.inner.place;
+        let roots = Roots::new([&place.worktree, &place.directory]);
+        let read = match roots.contains(&path) {
+            Ok(path) => {
+                let relative = path.strip_prefix(&place.worktree).unwrap_or(&path);
+                let name = relative.display().to_string();
+                match evaluate("read", &name, &[&agent.permission]) {
+                    Action::Allow => Attachment { path }.parts().map_err(|e| e.to_string()),
+                    _ => Err("the rules for `read` do not allow it without asking".to_owned()),
+                }
+            }
+            Err(error) => Err(error.to_string()),
+        };
+        read.unwrap_or_else(|reason| {
+            vec![synthetic(format!(
+                "Read tool failed to read {} with the following error: {reason}",
+                path.display()
+            ))]
+        })
+    }
+
+    /// The agents that a command's template mentions as `@name`.
+    pub(crate) fn mentioned_agents(&self, text: &str, agent: &AgentInfo) -> Vec<PartInput> {
+        let mut names = mentions(text);
+        names.sort_unstable();
+        names.dedup();
+        let known = names
+            .into_iter()
+            .filter(|name| self.inner.agents.contains_key(*name));
+        known
+            .flat_map(|name| {
+                let mut fields = Object::new();
+                fields.insert("name".into(), json!(name));
+                let mention = PartInput {
+                    id: None,
+                    kind: PartKind::Agent(fields),
+                };
+                self.resolve(mention, agent)
+            })
+            .collect()
+    }
+}
+
+fn synthetic(text: String) -> PartInput {
+    PartInput {
+        id: None,
+        kind: PartKind::Text(TextPart {
+            text,
+            synthetic: Some(true),
+            ..TextPart::default()
+        }),
+    }
+}
+
+/// The path of a `file:` address, without a range of lines.
+fn local(url: &str) -> Option<PathBuf> {
+    let rest = url.strip_prefix("file://")?;
+    let path = rest.split(['?', '#']).next().unwrap_or(rest);
+    let mut bytes = Vec::with_capacity(path.len());
+    let mut from = path.bytes();
+    while let Some(byte) = from.next() {
+        if byte != b'%' {
+            bytes.push(byte);
+            continue;
+        }
+        let digits = [from.next()?, from.next()?];
+        let digits = std::str::from_utf8(&digits).ok()?;
+        bytes.push(u8::from_str_radix(digits, 16).ok()?);
+    }
+    Some(PathBuf::from(String::from_utf8(bytes).ok()?))
+}
+
+/// Names behind an `@` that does not stand within a word or a quotation; dots and commas end a name, as at the end of a
+/// sentence, unless it goes on behind a dot.
+fn mentions(text: &str) -> Vec<&str> {
+    let mut found = Vec::new();
+    for (at, _) in text.match_indices('@') {
+        let before = text.get(..at).and_then(|head| head.chars().next_back());
+        if before.is_some_and(|c| c.is_alphanumeric() || c == '_' || c == '`') {
+            continue;
+        }
+        let rest = text.get(at + 1..).unwrap_or_default();
+        let end = rest
+            .find(|c: char| c.is_whitespace() || c == '`' || c == ',')
+            .unwrap_or(rest.len());
+        let name = rest.get(..end).unwrap_or_default().trim_end_matches('.');
+        if !name.is_empty() {
+            found.push(name);
+        }
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_mentioned() {
+        for (text, want) in [
+            ("look at @src/a.rs.", vec!["src/a.rs"]),
+            ("@a, @b and @.env", vec!["a", "b", ".env"]),
+            ("me@example.org `@code` @", vec![]),
+            ("(@x) ask @general", vec!["x)", "general"]),
+        ] {
+            assert_eq!(mentions(text), want, "{text}");
+        }
+    }
+
+    #[test]
+    fn addresses_of_files() {
+        for (url, want) in [
+            ("file:///a%20b/c.txt?start=1&end=2", Some("/a b/c.txt")),
+            ("data:text/plain,x", None),
+            ("file:///%zz", None),
+        ] {
+            assert_eq!(local(url), want.map(PathBuf::from), "{url}");
+        }
+    }
+}

@@ -1,0 +1,171 @@
+//! Language servers and formatters after an edit: what the model is told, and what stays in the file.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use crate::support::*;
+
+/// A language server, as far as this program can tell: it reports each line with `error` in it.
+fn server(world: &World, mode: &str) -> Value {
+    let script = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../outrigger-lsp/tests/it/server.py"
+    );
+    let log = world.root().join("lsp.log");
+    json!({ "command": ["python3", script, mode, log], "extensions": [".txt"] })
+}
+
+fn program(world: &World, name: &str, script: &str) -> String {
+    let path = world.root().join(name);
+    fs::write(&path, format!("#!/bin/sh\n{script}\n")).unwrap();
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+    path.display().to_string()
+}
+
+fn write(file: &str, content: &str) -> Value {
+    call("write", json!({ "filePath": file, "content": content }))
+}
+
+fn edit(file: &str, old: &str, new: &str) -> Value {
+    call(
+        "edit",
+        json!({ "filePath": file, "oldString": old, "newString": new }),
+    )
+}
+
+#[test]
+fn the_model_reads_the_errors_behind_an_edit() {
+    let world = World::new([
+        turn([write("a.txt", "one\nan error\n")]),
+        turn([edit("a.txt", "an error", "a warning")]),
+        turn([write("b.txt", "fine\n")]),
+        turn([write("a.txt", "error again\n")]),
+        turn([write("b.txt", "better\n")]),
+        done(),
+    ]);
+    world.config(json!({ "lsp": { "scripted": server(&world, "push") } }));
+    world.run(&["hi"]).ok();
+    let told: Vec<String> = world
+        .mock
+        .last()
+        .texts("tool")
+        .iter()
+        .map(|t| world.plain(t))
+        .collect();
+    insta::assert_snapshot!(told.join("\n---\n"), @r#"
+    Wrote file successfully.
+
+    LSP errors detected in this file, please fix:
+    <diagnostics file="PROJECT/a.txt">
+    ERROR [2:4] found: an error
+    </diagnostics>
+    ---
+    Edit applied successfully.
+    ---
+    Wrote file successfully.
+    ---
+    Wrote file successfully.
+
+    LSP errors detected in this file, please fix:
+    <diagnostics file="PROJECT/a.txt">
+    ERROR [1:1] found: error again
+    </diagnostics>
+    ---
+    Wrote file successfully.
+
+    LSP errors detected in other files:
+    <diagnostics file="PROJECT/a.txt">
+    ERROR [1:1] found: error again
+    </diagnostics>
+    "#);
+    let tools = world.parts("tool");
+    let diagnostics = &tools[1]["state"]["metadata"]["diagnostics"];
+    let path = world.path("a.txt").display().to_string();
+    assert_eq!(diagnostics[&path][0]["severity"], 2, "{diagnostics}");
+    let log = fs::read_to_string(world.root().join("lsp.log")).unwrap();
+    assert!(
+        log.ends_with("exit\n") && log.matches("start\n").count() == 1,
+        "{log}"
+    );
+}
+
+#[test]
+fn a_server_that_fails_costs_nothing() {
+    for mode in ["exit", "garbage", "dies"] {
+        let world = World::new([
+            turn([write("a.txt", "error\n")]),
+            turn([write("a.txt", "x\n")]),
+            done(),
+        ]);
+        world.config(json!({ "lsp": { "scripted": server(&world, mode) } }));
+        let began = Instant::now();
+        world.run(&["hi"]).ok();
+        assert!(began.elapsed() < Duration::from_secs(25), "{mode}");
+        assert_eq!(world.read("a.txt"), "x\n");
+        assert!(world.mock.last().texts("tool")[1].starts_with("Wrote file successfully."));
+    }
+}
+
+#[test]
+fn what_a_formatter_left_is_what_later_edits_see() {
+    let world = World::new([
+        turn([write("a.txt", "one\ntwo\n")]),
+        turn([edit("a.txt", "ONE\n", "three\n")]),
+        turn([write("b.md", "as it is\n")]),
+        done(),
+    ]);
+    let upper = program(
+        &world,
+        "upper",
+        "tr a-z A-Z < \"$2\" > \"$2.new\" && mv \"$2.new\" \"$2\"; echo $WORD >> log.out",
+    );
+    world.config(json!({ "formatter": {
+        "upper": { "command": [upper, "-w", "$FILE"], "extensions": [".txt"], "environment": { "WORD": "ran" } },
+        "bad": { "command": [program(&world, "bad", "echo no >&2; exit 3"), "$FILE"], "extensions": [".txt"] },
+        "gone": { "command": ["/nowhere/gone", "$FILE"], "extensions": [".txt"] },
+    } }));
+    world.plugin("watch", "import { appendFileSync } from 'node:fs'; export const Watch = async ({ directory }) => ({
+      event: async ({ event }) => { if (event.type.startsWith('file.')) appendFileSync(directory + '/events.out', event.type + ' ' + (event.properties.event ?? '') + '\\n') } })");
+    let run = world.run(&["hi"]).ok();
+    assert_eq!(world.read("a.txt"), "THREE\nTWO\n");
+    assert_eq!(world.read("b.md"), "as it is\n");
+    assert_eq!(world.lines("log.out"), ["ran", "ran"]);
+    for said in ["[formatter:bad]", "exit code 3", "[formatter:gone]"] {
+        assert!(run.stderr.contains(said), "{said} is not in {}", run.stderr);
+    }
+    let tools = world.parts("tool");
+    let patch = tools[1]["state"]["metadata"]["diff"].as_str().unwrap();
+    assert!(patch.contains("-ONE\n+THREE\n"), "{patch}");
+    assert_eq!(
+        world.lines("events.out"),
+        [
+            "file.edited ",
+            "file.watcher.updated add",
+            "file.edited ",
+            "file.watcher.updated change",
+            "file.edited ",
+            "file.watcher.updated add"
+        ]
+    );
+}
+
+/// Two edits of one file in the same answer: the formatter of the first does not undo the second.
+#[test]
+fn edits_of_one_answer_and_their_formatters_do_not_cross() {
+    let edits = (0..4).map(|n| edit("a.txt", &format!("old{n}"), &format!("new{n}")));
+    let world = World::new([turn(edits), done()]);
+    world.file("a.txt", "old0\nold1\nold2\nold3\n");
+    let slow = program(
+        &world,
+        "slow",
+        "text=$(cat \"$1\"); sleep 0.2; echo \"$text\" > \"$1\"",
+    );
+    world.config(
+        json!({ "formatter": { "slow": { "command": [slow, "$FILE"], "extensions": [".txt"] } } }),
+    );
+    world.run(&["hi"]).ok();
+    assert_eq!(world.read("a.txt"), "new0\nnew1\nnew2\nnew3\n");
+}

@@ -1,0 +1,140 @@
+//! A command that runs as a subtask: the call of the `task` tool is the user's, not the model's. It is an answer of its
+//! own; then the model reads what came of it.
+
+use alloc::boxed::Box;
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+
+use outrigger_protocol::event::Event;
+use outrigger_protocol::message::{
+    AssistantMessage, MessageInfo, MessageTime, ModelRef, Part, PartKind, PartTime, TextPart,
+    ToolPart, ToolState, UserMessage,
+};
+use outrigger_protocol::tool::ToolCall;
+use outrigger_protocol::turn::{Effect, EffectId};
+use outrigger_protocol::{Millis, Object};
+use serde_json::{Value, json};
+
+use super::{Open, Turn};
+
+/// What the model is told behind the subagent's report.
+const GO_ON: &str = "Summarize the task tool output above and continue with your task.";
+
+impl Turn {
+    /// The call that an effect stands for is the user's: nobody is asked whether it may be made.
+    #[must_use]
+    pub fn is_users_call(&self, effect: EffectId) -> bool {
+        self.subtask.is_some() && matches!(self.open.get(&effect), Some(Open::Tool(..)))
+    }
+
+    /// Starts the subagent; `task` is the part of the user's message.
+    pub(super) fn begin_subtask(&mut self, at: Millis, task: &Object, out: &mut Vec<Effect>) {
+        let text = |key: &str| task.get(key).and_then(Value::as_str).unwrap_or_default();
+        let model: ModelRef = task
+            .get("model")
+            .and_then(|model| serde_json::from_value(model.clone()).ok())
+            .unwrap_or_else(|| self.begin.model.clone());
+        let message = AssistantMessage {
+            id: self.ids.message(at),
+            parent_id: self.user.id.clone(),
+            session_id: self.begin.session_id.clone(),
+            mode: text("agent").to_string(),
+            agent: text("agent").to_string(),
+            variant: self.begin.model.variant.clone(),
+            path: self.begin.path.clone(),
+            model_id: model.model_id,
+            provider_id: model.provider_id,
+            time: MessageTime {
+                created: at,
+                completed: None,
+            },
+            ..AssistantMessage::default()
+        };
+        self.message = Some(message);
+        self.publish_message(out);
+        let mut input = json!({
+            "prompt": text("prompt"), "description": text("description"), "subagent_type": text("agent"),
+        });
+        let command = task.get("command").and_then(Value::as_str);
+        if let (Some(command), Some(fields)) = (command, input.as_object_mut()) {
+            fields.insert("command".to_string(), json!(command));
+        }
+        let call_id = self.ids.call(at);
+        self.used_calls.insert(call_id.clone());
+        let part = self.new_part(
+            at,
+            PartKind::Tool(ToolPart {
+                call_id: call_id.clone(),
+                tool: "task".to_string(),
+                state: ToolState::Running {
+                    input: input.clone(),
+                    title: None,
+                    metadata: None,
+                    time: PartTime {
+                        start: at, end: None, ..PartTime::default() },
+                },
+                metadata: None,
+                extra: Object::new(),
+            }),
+        );
+        let call = ToolCall {
+            call_id,
+            session_id: self.begin.session_id.clone(),
+            message_id: self.message_id(),
+            agent: text("agent").to_string(),
+            tool: "task".to_string(),
+            input,
+        };
+        self.subtask = Some(command.map(ToString::to_string));
+        let effect = self.open(Open::Tool(part.id.clone(), Box::new(call.clone())));
+        out.push(self.keep_part(at, part));
+        out.push(Effect::RunTool { effect, call });
+    }
+
+    /// The subagent is done, or has failed: a command has the model go on from there.
+    pub(super) fn settle_subtask(
+        &mut self,
+        at: Millis,
+        command: Option<String>,
+        out: &mut Vec<Effect>,
+    ) {
+        if let Some(message) = &mut self.message {
+            message.finish = Some("tool-calls".to_string());
+            message.time.completed = Some(at);
+        }
+        self.publish_message(out);
+        if command.is_some() {
+            let user = UserMessage {
+                id: self.ids.message(at),
+                session_id: self.begin.session_id.clone(),
+                time: MessageTime {
+                    created: at,
+                    completed: None,
+                },
+                agent: self.user.agent.clone(),
+                model: self.user.model.clone(),
+                ..UserMessage::default()
+            };
+            out.push(Effect::Publish {
+                event: Event::MessageUpdated {
+                    session_id: self.begin.session_id.clone(),
+                    info: Box::new(MessageInfo::User(user.clone())),
+                },
+            });
+            let part = Part {
+                id: self.ids.part(at),
+                session_id: user.session_id.clone(),
+                message_id: user.id.clone(),
+                kind: PartKind::Text(TextPart {
+                    text: GO_ON.to_string(),
+                    synthetic: Some(true),
+                    ..TextPart::default()
+                }),
+            };
+            out.push(self.publish_part(at, part));
+            self.user = user;
+        }
+        self.parts.clear();
+        self.next_step(at, out);
+    }
+}

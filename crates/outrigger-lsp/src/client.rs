@@ -1,0 +1,322 @@
+//! One server that answers: its first exchange, the files that it has been told of, and waiting for what it says of them.
+
+use std::collections::{BTreeMap, HashMap};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+use outrigger_sandbox::{Spawner, Spec};
+use serde_json::{Value, json};
+use tokio::time::{Instant, sleep_until, timeout_at};
+
+use crate::documents::Documents;
+use crate::error::LspError;
+use crate::lsp::Limits;
+use crate::process::Process;
+use crate::{language, uri};
+
+/// How long after diagnostics a server may send better ones (the reference's figure).
+const SETTLING: Duration = Duration::from_millis(150);
+/// A server that kept silent so often in a row is not waited for until it speaks again.
+const SILENCES: u32 = 2;
+/// Larger files are not told to servers, in bytes.
+const LARGEST: u64 = 4 * 1024 * 1024;
+/// Files that one server is told of.
+const MOST_FILES: usize = 2_000;
+/// Kinds of symbols that are listed (classes, functions, enums, interfaces, variables, constants, structs, methods).
+const KINDS: [u64; 8] = [5, 12, 6, 11, 13, 14, 23, 10];
+/// Symbols of one server.
+const MOST_SYMBOLS: usize = 10;
+
+/// What a server is started with.
+pub(crate) struct Start<'a> {
+    pub(crate) id: &'a str,
+    pub(crate) root: &'a Path,
+    pub(crate) program: PathBuf,
+    pub(crate) args: Vec<String>,
+    pub(crate) env: Vec<(std::ffi::OsString, std::ffi::OsString)>,
+    pub(crate) options: Value,
+}
+
+struct Told {
+    version: i64,
+    /// Line and character (UTF-16) of its end, for servers that take changes only as ranges.
+    end: (usize, usize),
+}
+
+/// A server that answers.
+pub(crate) struct Client {
+    process: Process,
+    documents: Arc<Documents>,
+    /// Held while a file is told, so that versions go out in order.
+    told: tokio::sync::Mutex<HashMap<PathBuf, Told>>,
+    by_range: bool,
+    answers: bool,
+    wants_saves: bool,
+    silences: AtomicU32,
+    limits: Limits,
+}
+
+impl Client {
+    /// Starts the process and makes the first exchange.
+    ///
+    /// # Errors
+    /// Those of the process, and of `initialize`.
+    pub(crate) async fn start(
+        start: Start<'_>,
+        spawner: &Spawner,
+        limits: Limits,
+    ) -> Result<Self, LspError> {
+        let documents = Arc::new(Documents::new(
+            start.id,
+            start.options.clone(),
+            start.root.to_path_buf(),
+        ));
+        let spec = Spec::new(&start.program)
+            .args(&start.args)
+            .cwd(start.root)
+            .vars(start.env);
+        let handler = Arc::clone(&documents);
+        let process = Process::start(start.id, &start.program, spec, spawner, handler).await?;
+        let given = start.options.as_object().is_some_and(|o| !o.is_empty());
+        let initialize = initialize(start.root, process.pid(), &start.options);
+        let answer = process
+            .request("initialize", &initialize, limits.start)
+            .await?;
+        process.notify("initialized", &json!({}));
+        if given {
+            let settings = json!({"settings": start.options});
+            process.notify("workspace/didChangeConfiguration", &settings);
+        }
+        let sync = answer.pointer("/capabilities/textDocumentSync");
+        let change = sync.and_then(|sync| sync.as_u64().or_else(|| sync.get("change")?.as_u64()));
+        let save = sync.and_then(|sync| sync.get("save"));
+        let diagnostic = answer.pointer("/capabilities/diagnosticProvider");
+        Ok(Self {
+            process,
+            documents,
+            told: tokio::sync::Mutex::default(),
+            by_range: change == Some(2),
+            answers: diagnostic.is_some_and(|d| !d.is_null() && *d != Value::Bool(false)),
+            wants_saves: save.is_some_and(|s| !s.is_null() && *s != Value::Bool(false)),
+            silences: AtomicU32::new(0),
+            limits,
+        })
+    }
+
+    /// Why it is gone, if it is.
+    pub(crate) fn gone(&self) -> Option<LspError> {
+        self.process.gone()
+    }
+
+    pub(crate) fn diagnostics(&self) -> BTreeMap<PathBuf, Vec<Value>> {
+        self.documents.all()
+    }
+
+    /// Tells what is in a file now; the version that the server knows it by, or `None` when it was not told.
+    pub(crate) async fn tell(&self, path: &Path) -> Option<i64> {
+        let mut told = self.told.lock().await;
+        if path.metadata().ok()?.len() > LARGEST {
+            return None;
+        }
+        let bytes = tokio::task::spawn_blocking({
+            let path = path.to_path_buf();
+            move || std::fs::read(path)
+        });
+        let text = String::from_utf8_lossy(&bytes.await.ok()?.ok()?).into_owned();
+        let uri = uri::of_path(path);
+        let end = end_of(&text);
+        let before = told.get(path).map(|told| (told.version, told.end));
+        let kind = if before.is_some() { 2 } else { 1 };
+        let watched = json!({"changes": [{"uri": uri, "type": kind}]});
+        self.process
+            .notify("workspace/didChangeWatchedFiles", &watched);
+        let (version, sent) = match before {
+            Some((version, (line, character))) => {
+                let version = version + 1;
+                let change = if self.by_range {
+                    json!({"range": {"start": {"line": 0, "character": 0}, "end": {"line": line, "character": character}}, "text": text})
+                } else {
+                    json!({"text": text})
+                };
+                let params = json!({"textDocument": {"uri": uri, "version": version}, "contentChanges": [change]});
+                (
+                    version,
+                    self.process.notify("textDocument/didChange", &params),
+                )
+            }
+            None if told.len() >= MOST_FILES => return None,
+            None => {
+                self.documents.forget(path);
+                let document = json!({"uri": uri, "languageId": language::of(path), "version": 0, "text": text});
+                let params = json!({"textDocument": document});
+                (0, self.process.notify("textDocument/didOpen", &params))
+            }
+        };
+        if !sent {
+            return None;
+        }
+        if self.wants_saves && before.is_some() {
+            let params = json!({"textDocument": {"uri": uri}});
+            self.process.notify("textDocument/didSave", &params);
+        }
+        told.insert(path.to_path_buf(), Told { version, end });
+        Some(version)
+    }
+
+    /// Waits for what the server says of a version of a file that it was told at `since`: pushed, or answered where it
+    /// answers. True when it said something.
+    pub(crate) async fn wait(&self, path: &Path, version: i64, since: Instant) -> bool {
+        let patience = if self.silences.load(Ordering::Relaxed) >= SILENCES {
+            self.limits.impatient
+        } else {
+            self.limits.document
+        };
+        let end = since + patience;
+        let spoke = timeout_at(end, self.settled(path, version, since))
+            .await
+            .is_ok();
+        if spoke {
+            self.silences.store(0, Ordering::Relaxed);
+        } else {
+            self.silences.fetch_add(1, Ordering::Relaxed);
+        }
+        spoke
+    }
+
+    async fn settled(&self, path: &Path, version: i64, since: Instant) {
+        let mut news = self.documents.news();
+        loop {
+            if self.pull(path).await {
+                return;
+            }
+            let registered = self.documents.registered();
+            loop {
+                if let Some(at) = self.spoken(path, version, since) {
+                    sleep_until(at + SETTLING).await;
+                    // Better ones may have come meanwhile; then it is those that settle.
+                    if self.spoken(path, version, since) == Some(at) {
+                        return;
+                    }
+                    continue;
+                }
+                if self.gone().is_some() || news.changed().await.is_err() {
+                    return std::future::pending().await;
+                }
+                if self.documents.registered() != registered {
+                    break;
+                }
+            }
+        }
+    }
+
+    /// When the server last published diagnostics that count for this version.
+    fn spoken(&self, path: &Path, version: i64, since: Instant) -> Option<Instant> {
+        let published = self.documents.published(path)?;
+        let counts = match published.version {
+            Some(of) => of == version,
+            None => published.at >= since,
+        };
+        counts.then_some(published.at)
+    }
+
+    /// Asks for the diagnostics of a file, where the server answers that; true when it did.
+    async fn pull(&self, path: &Path) -> bool {
+        let mut identifiers = self.documents.registered();
+        if self.answers {
+            identifiers.insert(0, None);
+            identifiers.dedup();
+        }
+        let mut matched = false;
+        for identifier in identifiers {
+            let mut params = json!({"textDocument": {"uri": uri::of_path(path)}});
+            if let (Some(identifier), Some(fields)) = (identifier, params.as_object_mut()) {
+                fields.insert("identifier".to_owned(), identifier.into());
+            }
+            let wait = self.limits.answer;
+            if let Ok(answer) = self
+                .process
+                .request("textDocument/diagnostic", &params, wait)
+                .await
+            {
+                matched |= self.documents.pulled(path, answer);
+            }
+        }
+        matched
+    }
+
+    /// Symbols of the workspace by name, some of them.
+    pub(crate) async fn symbols(&self, query: &str) -> Vec<Value> {
+        let params = json!({"query": query});
+        let answer = self
+            .process
+            .request("workspace/symbol", &params, self.limits.answer)
+            .await;
+        let Ok(Value::Array(list)) = answer else {
+            return Vec::new();
+        };
+        let wanted = |symbol: &Value| {
+            let kind = symbol.get("kind").and_then(Value::as_u64);
+            kind.is_some_and(|kind| KINDS.contains(&kind))
+                && symbol.pointer("/location/range").is_some()
+        };
+        list.into_iter().filter(wanted).take(MOST_SYMBOLS).collect()
+    }
+
+    pub(crate) async fn close(&self, grace: Duration) {
+        self.process.close(grace).await;
+    }
+}
+
+fn initialize(root: &Path, pid: u32, options: &Value) -> Value {
+    let uri = uri::of_path(root);
+    let options = if options.is_object() {
+        options.clone()
+    } else {
+        json!({})
+    };
+    json!({
+        "processId": pid,
+        "clientInfo": {"name": "outrigger", "version": env!("CARGO_PKG_VERSION")},
+        "rootUri": uri,
+        "workspaceFolders": [{"name": "workspace", "uri": uri}],
+        "initializationOptions": options,
+        "capabilities": {
+            "window": {"workDoneProgress": true},
+            "workspace": {
+                "configuration": true,
+                "workspaceFolders": true,
+                "didChangeWatchedFiles": {"dynamicRegistration": true},
+                "diagnostics": {"refreshSupport": false},
+                "symbol": {},
+            },
+            "textDocument": {
+                "synchronization": {"didSave": true},
+                "diagnostic": {"dynamicRegistration": true, "relatedDocumentSupport": true},
+                "publishDiagnostics": {"versionSupport": false},
+            },
+        },
+    })
+}
+
+fn end_of(text: &str) -> (usize, usize) {
+    let text = text.replace("\r\n", "\n").replace('\r', "\n");
+    let last = text.rsplit('\n').next().unwrap_or_default();
+    (text.matches('\n').count(), last.encode_utf16().count())
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn ends_of_texts() {
+        for (text, end) in [
+            ("", (0, 0)),
+            ("ab", (0, 2)),
+            ("a\n", (1, 0)),
+            ("a\r\nb\rc\u{1F600}", (2, 3)),
+        ] {
+            assert_eq!(super::end_of(text), end, "{text:?}");
+        }
+    }
+}

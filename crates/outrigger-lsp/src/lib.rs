@@ -1,0 +1,20 @@
+//! Client of language servers: starts them, tells them of changed files, collects their diagnostics.
+//!
+//! [`Lsp`] is the whole of it. The protocol is LSP 3.17, as far as diagnostics and workspace symbols need it.
+
+#![cfg_attr(not(test), warn(clippy::indexing_slicing))]
+
+mod client;
+mod config;
+mod documents;
+mod error;
+mod frames;
+mod language;
+mod lsp;
+mod process;
+mod root;
+mod servers;
+mod uri;
+
+pub use error::LspError;
+pub use lsp::{Limits, Lsp, Options, Status};

@@ -1,0 +1,104 @@
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use outrigger_lsp::{Limits, Lsp, Options};
+use outrigger_sandbox::Spawner;
+use serde_json::{Value, json};
+
+/// A project with one scripted server for `*.txt`.
+pub(crate) struct Project {
+    root: tempfile::TempDir,
+    pub(crate) limits: Limits,
+}
+
+impl Project {
+    pub(crate) fn new() -> Self {
+        let root = tempfile::tempdir().unwrap();
+        std::fs::create_dir(root.path().join("project")).unwrap();
+        let limits = Limits {
+            start: Duration::from_secs(20),
+            ready: Duration::from_secs(20),
+            document: Duration::from_secs(20),
+            impatient: Duration::from_millis(50),
+            answer: Duration::from_secs(10),
+        };
+        Self { root, limits }
+    }
+
+    pub(crate) fn directory(&self) -> PathBuf {
+        self.root.path().join("project").canonicalize().unwrap()
+    }
+
+    pub(crate) fn file(&self, name: &str, text: &str) -> PathBuf {
+        let path = self.directory().join(name);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(&path, text).unwrap();
+        path
+    }
+
+    /// The servers, of which one behaves like this.
+    pub(crate) fn lsp(&self, mode: &str) -> Lsp {
+        let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it/server.py");
+        self.configured(&json!({ "scripted": {
+            "command": ["python3", script, mode, self.log_path()],
+            "extensions": [".txt"],
+            "env": {"LANG": "C.UTF-8"},
+            "initialization": {"a": {"b": 7}},
+        }}))
+    }
+
+    pub(crate) fn configured(&self, config: &Value) -> Lsp {
+        let path = std::env::var_os("PATH").unwrap();
+        Lsp::new(
+            Some(config),
+            Options {
+                spawner: Spawner::new().unwrap(),
+                directory: self.directory(),
+                worktree: self.directory(),
+                env: vec![(OsString::from("PATH"), path)],
+                limits: self.limits,
+            },
+        )
+    }
+
+    fn log_path(&self) -> PathBuf {
+        self.root.path().join("log")
+    }
+
+    /// What the server has written down.
+    pub(crate) fn log(&self) -> Vec<String> {
+        let text = std::fs::read_to_string(self.log_path()).unwrap_or_default();
+        text.lines().map(str::to_owned).collect()
+    }
+
+    pub(crate) fn count(&self, line: &str) -> usize {
+        self.log().iter().filter(|l| *l == line).count()
+    }
+
+    /// `file: message, message` of all diagnostics.
+    pub(crate) fn told(&self, lsp: &Lsp) -> String {
+        let lines = lsp.diagnostics().into_iter().map(|(path, list)| {
+            let texts: Vec<_> = list
+                .iter()
+                .map(|d| d["message"].as_str().unwrap().to_owned())
+                .collect();
+            let path = path
+                .strip_prefix(self.directory())
+                .unwrap()
+                .display()
+                .to_string();
+            format!("{path}: {}", texts.join(", "))
+        });
+        lines.collect::<Vec<_>>().join("; ")
+    }
+}
+
+/// `id root status` of all servers.
+pub(crate) fn listed(lsp: &Lsp) -> String {
+    let lines = lsp
+        .status()
+        .into_iter()
+        .map(|s| format!("{} {:?} {}", s.id, s.root, s.status));
+    lines.collect::<Vec<_>>().join("; ")
+}

@@ -1,0 +1,21 @@
+//! Google's Gemini API: what `@ai-sdk/google` speaks in the reference.
+
+mod body;
+mod events;
+mod schema;
+
+pub(crate) use body::body;
+pub(crate) use events::Decoder;
+
+/// The base URL built into the package.
+pub(crate) const BASE_URL: &str = "https://generativelanguage.googleapis.com/v1beta";
+
+/// The part of the address behind the base URL.
+pub(crate) fn path(model: &str) -> String {
+    let model = if model.contains('/') {
+        model.to_owned()
+    } else {
+        format!("models/{model}")
+    };
+    format!("{model}:streamGenerateContent?alt=sse")
+}

@@ -1,0 +1,212 @@
+//! Prompts that wait for each other, and turns that are ended at any moment.
+
+use serde_json::{Value, json};
+
+use crate::harness::Harness;
+use crate::mock::{call, done, text, turn};
+
+fn bash(command: &str) -> Value {
+    call("bash", json!({ "command": command, "description": "x" }))
+}
+
+fn texts(messages: &[Value]) -> Vec<String> {
+    let parts = messages
+        .iter()
+        .filter_map(|m| m["parts"].as_array())
+        .flatten();
+    let texts = parts.filter(|p| p["type"] == "text");
+    texts
+        .map(|p| p["text"].as_str().unwrap().to_owned())
+        .collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_prompt_that_waits_is_seen_at_once_and_answered_in_its_turn() {
+    let h = Harness::new(
+        [
+            turn([bash("true")]),
+            text("one"),
+            text("two"),
+            text("three"),
+        ],
+        json!({ "permission": { "bash": "ask" } }),
+    )
+    .await;
+    let session = h.session().await;
+    h.prompt_async(&session, "first").await;
+    let asked = h.sees("permission.asked", 1).await;
+    let (second, third, ()) = tokio::join!(
+        h.prompt(&session, "second"),
+        async {
+            let end = std::time::Instant::now() + std::time::Duration::from_secs(30);
+            while texts(&h.messages(&session).await) != ["first", "second"] {
+                assert!(std::time::Instant::now() < end, "the message is not there");
+                tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+            }
+            h.prompt(&session, "third").await
+        },
+        async {
+            let end = std::time::Instant::now() + std::time::Duration::from_secs(30);
+            while texts(&h.messages(&session).await) != ["first", "second", "third"] {
+                assert!(std::time::Instant::now() < end, "the message is not there");
+                tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+            }
+            assert_eq!(h.mock.requests().len(), 1, "nothing of it is answered yet");
+            let id = asked["properties"]["id"].as_str().unwrap();
+            h.ok(
+                "POST",
+                &format!("/permission/{id}/reply"),
+                json!({ "reply": "once" }),
+            )
+            .await;
+        }
+    );
+    assert_eq!(
+        (texts(&[second]), texts(&[third])),
+        (vec!["two".into()], vec!["three".into()])
+    );
+    let requests = h.mock.requests();
+    let said: Vec<_> = requests
+        .iter()
+        .map(|r| (r.texts("user"), r.texts("assistant").concat()))
+        .collect();
+    let users = |n: usize| ["first", "second", "third"].map(str::to_owned)[..n].to_vec();
+    assert_eq!(
+        said,
+        [
+            (users(1), String::new()),
+            (users(1), String::new()),
+            (users(2), "one".to_owned()),
+            (users(3), "onetwo".to_owned()),
+        ]
+    );
+    // Each answer stands behind its question, though the questions were stored before.
+    let roles: Vec<_> = requests[3].body["messages"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|m| m["role"].as_str().unwrap().to_owned())
+        .filter(|r| r != "system")
+        .collect();
+    assert_eq!(
+        roles.join(" "),
+        "user assistant tool assistant user assistant user"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_abort_ends_what_waits_too() {
+    let h = Harness::new([json!({ "text": "long", "stall": 1 }), done()], json!({})).await;
+    let session = h.session().await;
+    h.prompt_async(&session, "first").await;
+    h.sees("message.part.updated", 1).await;
+    h.prompt_async(&session, "second").await;
+    let end = std::time::Instant::now() + std::time::Duration::from_secs(30);
+    while h
+        .messages(&session)
+        .await
+        .iter()
+        .filter(|m| m["info"]["role"] == "user")
+        .count()
+        < 2
+    {
+        assert!(std::time::Instant::now() < end);
+        tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+    }
+    h.ok("POST", &format!("/session/{session}/abort"), Value::Null)
+        .await;
+    h.sees("session.idle", 1).await;
+    while h.ok("GET", "/session/status", Value::Null).await != json!({}) {
+        tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+    }
+    assert_eq!(h.mock.requests().len(), 1);
+    // The next prompt finds both in the history.
+    h.prompt(&session, "third").await;
+    assert_eq!(h.mock.last().texts("user"), ["first", "second", "third"]);
+}
+
+/// Wherever a turn is: an abort ends it, with everything told to its end and the session free again.
+#[tokio::test(flavor = "multi_thread")]
+async fn aborted_at_any_moment() {
+    let ask = json!({ "permission": { "bash": "ask" } });
+    let question = call(
+        "question",
+        json!({ "questions": [{ "question": "Q", "header": "H", "options": [] }] }),
+    );
+    let task = call(
+        "task",
+        json!({ "description": "d", "prompt": "p", "subagent_type": "general" }),
+    );
+    for (name, first, config, moment) in [
+        (
+            "before the model speaks",
+            json!({ "text": "x", "stall": 0 }),
+            json!({}),
+            "message.updated",
+        ),
+        (
+            "while it speaks",
+            json!({ "text": "some text here", "stall": 2 }),
+            json!({}),
+            "message.part.delta",
+        ),
+        (
+            "while it writes a call",
+            json!({ "tools": [bash("true")], "stall": 2 }),
+            json!({}),
+            "message.part.updated",
+        ),
+        (
+            "while a tool runs",
+            turn([bash("echo begun; sleep 600")]),
+            json!({}),
+            "message.part.updated",
+        ),
+        (
+            "at a permission question",
+            turn([bash("true")]),
+            ask,
+            "permission.asked",
+        ),
+        (
+            "at a question",
+            turn([question]),
+            json!({}),
+            "question.asked",
+        ),
+        (
+            "while a subagent works",
+            turn([task]),
+            json!({}),
+            "session.created",
+        ),
+    ] {
+        // The mock answers the subagent with a stall.
+        let h = Harness::new([first, json!({ "text": "x", "stall": 0 })], config).await;
+        let session = h.session().await;
+        h.prompt_async(&session, "go").await;
+        h.sees(moment, if moment == "session.created" { 2 } else { 1 })
+            .await;
+        tokio::time::sleep(std::time::Duration::from_millis(100)).await;
+        let abort = format!("/session/{session}/abort");
+        assert_eq!(h.ok("POST", &abort, Value::Null).await, json!(true));
+        let end = std::time::Instant::now() + std::time::Duration::from_secs(30);
+        while h.ok("GET", "/session/status", Value::Null).await != json!({}) {
+            assert!(std::time::Instant::now() < end, "{name}: still busy");
+            tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+        }
+        for message in h.messages(&session).await {
+            let info = &message["info"];
+            if info["role"] == "assistant" {
+                assert_eq!(info["error"]["name"], "MessageAbortedError", "{name}");
+                assert!(info["time"]["completed"].is_u64(), "{name}");
+            }
+            for part in message["parts"].as_array().unwrap() {
+                let status = part["state"]["status"].as_str().unwrap_or("error");
+                assert_eq!(status, "error", "{name}: {part}");
+            }
+        }
+        // An abort where nothing runs is none.
+        assert_eq!(h.ok("POST", &abort, Value::Null).await, json!(true));
+    }
+}

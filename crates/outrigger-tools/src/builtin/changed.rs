@@ -1,0 +1,136 @@
+//! What follows a file that `edit` or `write` has written: formatters, events, and what language servers say of it.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use serde_json::{Value, json};
+
+use super::write::publish_change;
+use crate::files::{Located, Text, read_text};
+use crate::host::ToolContext;
+
+/// Errors of one file that are shown (the reference's figure).
+const MOST_ERRORS: usize = 20;
+/// Other files whose errors are shown after a file was written as a whole (the reference's figure).
+const MOST_OTHERS: usize = 5;
+
+/// Lets formatters at the file and tells everyone that it changed. What is in the file now: later edits, the diff and
+/// language servers see that.
+pub(super) async fn settle(at: &Located, written: Text, existed: bool, ctx: &ToolContext) -> Text {
+    let formatted = ctx.host.format(&at.real).await;
+    publish_change(at, existed, ctx);
+    if !formatted {
+        return written;
+    }
+    // One that left no text there has done something else than formatting, and the next read will tell.
+    read_text(at).ok().flatten().unwrap_or(written)
+}
+
+/// What language servers say after a change.
+pub(super) struct Diagnosis {
+    /// For `metadata.diagnostics`: every file that something is known of.
+    pub(super) metadata: Value,
+    /// For the model, behind the output; empty where there is nothing to fix.
+    pub(super) text: String,
+}
+
+/// Asks the language servers about a file that was changed. With `others`, errors in other files are told too.
+pub(super) async fn diagnose(at: &Located, others: bool, ctx: &ToolContext) -> Diagnosis {
+    let all = ctx.host.diagnose(&at.real).await;
+    Diagnosis {
+        text: told(&all, &at.real, &at.shown, others),
+        metadata: json!(all),
+    }
+}
+
+// The texts are the reference's.
+fn told(all: &BTreeMap<PathBuf, Vec<Value>>, real: &Path, shown: &Path, others: bool) -> String {
+    let mut text = String::new();
+    if let Some(errors) = all.get(real).and_then(|list| report(shown, list)) {
+        text.push_str("\n\nLSP errors detected in this file, please fix:\n");
+        text.push_str(&errors);
+    }
+    let elsewhere = all
+        .iter()
+        .filter(|(path, _)| others && path.as_path() != real);
+    let elsewhere = elsewhere.filter_map(|(path, list)| report(path, list));
+    for errors in elsewhere.take(MOST_OTHERS) {
+        text.push_str("\n\nLSP errors detected in other files:\n");
+        text.push_str(&errors);
+    }
+    text
+}
+
+/// The errors (severity 1) of a file; `None` when there are none.
+fn report(file: &Path, diagnostics: &[Value]) -> Option<String> {
+    let errors: Vec<&Value> = diagnostics
+        .iter()
+        .filter(|diagnostic| diagnostic["severity"] == 1)
+        .collect();
+    if errors.is_empty() {
+        return None;
+    }
+    let line = |diagnostic: &&Value| {
+        let at = |key: &str| diagnostic["range"]["start"][key].as_u64().unwrap_or(0) + 1;
+        let message = diagnostic["message"].as_str().unwrap_or_default();
+        format!("ERROR [{}:{}] {message}", at("line"), at("character"))
+    };
+    let lines: Vec<String> = errors.iter().take(MOST_ERRORS).map(line).collect();
+    let more = match errors.len().saturating_sub(MOST_ERRORS) {
+        0 => String::new(),
+        more => format!("\n... and {more} more"),
+    };
+    Some(format!(
+        "<diagnostics file=\"{}\">\n{}{more}\n</diagnostics>",
+        file.display(),
+        lines.join("\n")
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn diagnostic(severity: u64, line: u64, message: &str) -> Value {
+        json!({"severity": severity, "message": message, "range": {"start": {"line": line, "character": 4}}})
+    }
+
+    #[test]
+    fn errors_are_told_and_warnings_are_not() {
+        let mut all = BTreeMap::new();
+        let own = vec![diagnostic(1, 0, "no such name"), diagnostic(2, 1, "unused")];
+        all.insert(PathBuf::from("/r/a.ts"), own);
+        all.insert("/r/b.ts".into(), vec![diagnostic(2, 1, "unused")]);
+        all.insert("/r/c.ts".into(), vec![diagnostic(1, 9, "broken")]);
+        let (real, shown) = (Path::new("/r/a.ts"), Path::new("/link/a.ts"));
+        insta::assert_snapshot!(told(&all, real, shown, true), @r#"
+
+        LSP errors detected in this file, please fix:
+        <diagnostics file="/link/a.ts">
+        ERROR [1:5] no such name
+        </diagnostics>
+
+        LSP errors detected in other files:
+        <diagnostics file="/r/c.ts">
+        ERROR [10:5] broken
+        </diagnostics>
+        "#);
+        assert!(!told(&all, real, shown, false).contains("other files"));
+        assert_eq!(told(&all, Path::new("/r/b.ts"), shown, false), "");
+    }
+
+    #[test]
+    fn many_are_cut() {
+        let list: Vec<Value> = (0..25).map(|n| diagnostic(1, n, "x")).collect();
+        let text = report(Path::new("/a"), &list).unwrap();
+        assert!(
+            text.contains("ERROR [20:5] x\n... and 5 more\n</diagnostics>")
+                && !text.contains("[21:")
+        );
+        let files: BTreeMap<PathBuf, Vec<Value>> = (0..9)
+            .map(|n| (PathBuf::from(format!("/{n}")), vec![diagnostic(1, n, "x")]))
+            .collect();
+        let text = told(&files, Path::new("/0"), Path::new("/0"), true);
+        assert_eq!(text.matches("in other files").count(), MOST_OTHERS);
+    }
+}
