@@ -113,7 +113,10 @@ impl Agent {
                 title: String::new(),
                 metadata: json!({ "output": text }),
                 time: PartTime {
-                    start, end: Some(at), ..PartTime::default() },
+                    start,
+                    end: Some(at),
+                    ..PartTime::default()
+                },
                 attachments: None,
             };
         }
@@ -192,7 +195,10 @@ impl Agent {
                     title: None,
                     metadata: None,
                     time: PartTime {
-                        start: at, end: None, ..PartTime::default() },
+                        start: at,
+                        end: None,
+                        ..PartTime::default()
+                    },
                 },
                 metadata: None,
                 extra: serde_json::Map::new(),

@@ -71,7 +71,10 @@ impl Turn {
                     title: None,
                     metadata: None,
                     time: PartTime {
-                        start: at, end: None, ..PartTime::default() },
+                        start: at,
+                        end: None,
+                        ..PartTime::default()
+                    },
                 },
                 metadata: None,
                 extra: Object::new(),
