@@ -1,9 +1,9 @@
 //! A model request while it is made: what the hooks are shown of it, and what they leave.
 
 use outrigger_kernel::turn::Turn;
-use outrigger_kernel::turn::compact::Compaction;
+use outrigger_kernel::turn::compact::{AGENT, Compaction};
 use outrigger_protocol::id::SessionId;
-use outrigger_protocol::message::{MessageInfo, MessageWithParts};
+use outrigger_protocol::message::{MessageInfo, MessageWithParts, ModelRef};
 use outrigger_protocol::model::{ChatMessage, ModelParams, ModelRequest, ToolOffer};
 use outrigger_protocol::turn::HookPayload;
 use serde_json::{Value, json};
@@ -70,8 +70,42 @@ impl Draft {
         None
     }
 
+    /// The payload of a point of the request.
+    pub(crate) fn payload(
+        &self,
+        inner: &Inner,
+        session_id: &SessionId,
+        state: &Turn,
+        point: &str,
+    ) -> Result<HookPayload, AgentError> {
+        match state.compaction() {
+            Some(compaction) => {
+                let planned = self.planned.as_ref();
+                inner.compaction_payload(session_id, state, compaction, planned, point)
+            }
+            None => payload(inner, session_id, state, point),
+        }
+    }
+
+    /// The request of a step, the agent that it is made for, and the model that it goes to.
+    pub(crate) fn finish(self, state: &Turn) -> (String, ModelRef, ModelRequest) {
+        let begin = state.begin();
+        match state.compaction() {
+            Some(compaction) => (
+                AGENT.to_owned(),
+                compaction.model().unwrap_or(&begin.model).clone(),
+                self.into_compaction(compaction),
+            ),
+            None => (
+                begin.agent.clone(),
+                begin.model.clone(),
+                self.into_request(),
+            ),
+        }
+    }
+
     /// The request for a summary: one message, which holds the history as text.
-    pub(crate) fn into_compaction(mut self, compaction: &Compaction) -> ModelRequest {
+    fn into_compaction(mut self, compaction: &Compaction) -> ModelRequest {
         let previous = self.planned.take().and_then(|planned| planned.previous);
         let history = std::mem::take(&mut self.history);
         self.opening = vec![crate::compact::question(
@@ -109,8 +143,7 @@ fn readable(item: Value) -> Option<MessageWithParts> {
         .ok()
 }
 
-/// The payload of a point of the request.
-pub(crate) fn payload(
+fn payload(
     inner: &Inner,
     session_id: &SessionId,
     state: &Turn,

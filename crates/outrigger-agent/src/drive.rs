@@ -3,17 +3,14 @@
 //! There is no second loop: what the model said, what hooks answered and what tools did all come in through one channel,
 //! in one order, and that order is what the log holds.
 
-use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
-
-use futures_util::FutureExt as _;
 
 use outrigger_kernel::turn::Turn;
 use outrigger_kernel::{digest, turn};
 use outrigger_protocol::event::Event;
 use outrigger_protocol::id::{MessageId, SessionId, TurnId};
 use outrigger_protocol::log::{LogRecord, TurnStep};
-use outrigger_protocol::message::{ModelRef, NamedError, PartKind, ToolPart, ToolState};
+use outrigger_protocol::message::{NamedError, PartKind, ToolPart, ToolState};
 use outrigger_protocol::model::ToolOffer;
 use outrigger_protocol::session::SessionStatus;
 use outrigger_protocol::tool::{ToolCall, ToolOutcome};
@@ -22,11 +19,14 @@ use outrigger_protocol::turn::{
 };
 use outrigger_tools::{CancelFlag, ToolContext};
 use serde_json::{Value, json};
-use tokio::sync::{mpsc, oneshot, watch};
+use tokio::sync::{mpsc, watch};
 
 use crate::bus::numbered;
 use crate::changes::Changes;
+use crate::compact;
 use crate::draft::{Draft, is_last_step};
+pub(crate) use crate::effect::is_raised;
+use crate::effect::spawn_effect;
 use crate::error::AgentError;
 use crate::host::CallHost;
 use crate::ids::now;
@@ -55,14 +55,10 @@ pub(crate) enum Msg {
     /// What a compaction works with.
     Planned {
         effect: EffectId,
-        planned: Box<crate::compact::Planned>,
+        planned: Box<compact::Planned>,
     },
     /// A compaction is asked for; answered with whether this turn makes it.
-    Compact {
-        auto: bool,
-        model: ModelRef,
-        accepted: oneshot::Sender<bool>,
-    },
+    Compact(compact::ask::Asked),
     /// What a tool's output looks like so far, told and not stored.
     Preview { effect: EffectId, metadata: Value },
     /// Something that a tool did to the world.
@@ -133,8 +129,7 @@ impl Driver {
 
     /// Runs from this input to the end of the turn.
     pub(crate) async fn run(mut self, first: Input) -> Result<TurnOutcome, AgentError> {
-        let _steered =
-            crate::compact::ask::Steered::new(&self.inner, &self.session_id, &self.sender);
+        let _steered = compact::ask::Steered::new(&self.inner, &self.session_id, &self.sender);
         let result = self.follow(first).await;
         if let Err(error) = &result {
             self.give_up(error);
@@ -222,18 +217,9 @@ impl Driver {
                 self.draft.planned = Some(*planned);
                 self.take(Input::CompactionPlanned { effect, plan }).await
             }
-            Msg::Compact {
-                auto,
-                model,
-                accepted,
-            } => {
-                self.take(Input::Compact {
-                    auto,
-                    model: Some(model),
-                })
-                .await?;
-                let accepts = self.state.as_ref().is_some_and(Turn::has_asked_compaction);
-                let _ = accepted.send(accepts);
+            Msg::Compact(asked) => {
+                self.take(asked.input()).await?;
+                asked.answer(self.state.as_ref());
                 Ok(())
             }
             Msg::Preview { effect, metadata } => {
@@ -461,16 +447,9 @@ impl Driver {
     /// The payload of a point whose contents the agent holds.
     fn payload(&self, point: &str) -> Result<HookPayload, AgentError> {
         match &self.state {
-            Some(state) => match state.compaction() {
-                Some(compaction) => self.inner.compaction_payload(
-                    &self.session_id,
-                    state,
-                    compaction,
-                    self.draft.planned.as_ref(),
-                    point,
-                ),
-                None => crate::draft::payload(&self.inner, &self.session_id, state, point),
-            },
+            Some(state) => self
+                .draft
+                .payload(&self.inner, &self.session_id, state, point),
             None => Ok(HookPayload::default()),
         }
     }
@@ -515,19 +494,8 @@ impl Driver {
 
     fn begin_compaction(&mut self, effect: EffectId, message_id: MessageId, overflow: bool) {
         let (inner, session) = (Arc::clone(&self.inner), self.session_id.clone());
-        let refused = move |error| Msg::Input(Input::CompactionRefused { effect, error });
-        let lost = refused(NamedError::new(
-            "UnknownError",
-            "the compaction ended in a panic; this is a defect of Outrigger",
-        ));
-        spawn_effect(self.sender.clone(), lost, async move {
-            match inner.plan_compaction(&session, &message_id, overflow) {
-                Ok(planned) => Msg::Planned {
-                    effect,
-                    planned: Box::new(planned),
-                },
-                Err(error) => refused(error.to_named()),
-            }
+        spawn_effect(self.sender.clone(), compact::lost(effect), async move {
+            compact::prepare(&inner, &session, effect, &message_id, overflow)
         });
     }
 
@@ -535,20 +503,7 @@ impl Driver {
 
     fn begin_model(&mut self, effect: EffectId) {
         let Some(state) = &self.state else { return };
-        let draft = std::mem::take(&mut self.draft);
-        let begin = state.begin();
-        let (agent, model, request) = match state.compaction() {
-            Some(compaction) => (
-                outrigger_kernel::turn::compact::AGENT,
-                compaction.model().unwrap_or(&begin.model).clone(),
-                draft.into_compaction(compaction),
-            ),
-            None => (
-                begin.agent.as_str(),
-                begin.model.clone(),
-                draft.into_request(),
-            ),
-        };
+        let (agent, model, request) = std::mem::take(&mut self.draft).finish(state);
         let task = ModelTask {
             inner: Arc::clone(&self.inner),
             sender: self.sender.clone(),
@@ -685,22 +640,4 @@ impl Driver {
         let mut tasks = crate::inner::lock(&self.inner.background);
         tasks.spawn(async move { inner.make_title(session_id, message_id, model).await });
     }
-}
-
-/// Waits until a switch is raised; false when it is gone, since a canceller that is gone can cancel nothing any more.
-pub(crate) async fn is_raised(switch: &mut watch::Receiver<bool>) -> bool {
-    switch.wait_for(|raised| *raised).await.is_ok()
-}
-
-/// Runs an effect beside the loop. Every effect reports exactly once, a panic included: a turn that waits for an effect that
-/// is gone would wait for ever.
-fn spawn_effect(
-    sender: mpsc::UnboundedSender<Msg>,
-    lost: Msg,
-    work: impl Future<Output = Msg> + Send + 'static,
-) {
-    tokio::spawn(async move {
-        let message = AssertUnwindSafe(work).catch_unwind().await.unwrap_or(lost);
-        let _ = sender.send(message);
-    });
 }

@@ -16,6 +16,7 @@ mod compact;
 mod draft;
 mod drive;
 mod edit;
+mod effect;
 mod error;
 mod fork;
 mod formatter_list;

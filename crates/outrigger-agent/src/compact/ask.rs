@@ -1,10 +1,11 @@
 //! A compaction on demand: by a client, by `/compact`, or by a plugin in the middle of a turn.
 
+use outrigger_kernel::turn::Turn;
 use outrigger_protocol::compaction::CompactRequest;
 use outrigger_protocol::id::SessionId;
 use outrigger_protocol::message::{MessageInfo, MessageWithParts, ModelRef, UserMessage};
 use outrigger_protocol::session::{PromptInput, Session};
-use outrigger_protocol::turn::{Begin, TurnOutcome};
+use outrigger_protocol::turn::{Begin, Input, TurnOutcome};
 use tokio::sync::{mpsc, oneshot};
 
 use super::{has_text, history::Active};
@@ -21,6 +22,28 @@ pub struct Compact {
     pub model: Option<ModelRef>,
     /// The session goes on by itself afterwards.
     pub auto: bool,
+}
+
+/// A request to a turn that runs.
+pub(crate) struct Asked {
+    compact: Compact,
+    accepted: oneshot::Sender<bool>,
+}
+
+impl Asked {
+    pub(crate) fn input(&self) -> Input {
+        Input::Compact {
+            auto: self.compact.auto,
+            model: self.compact.model.clone(),
+        }
+    }
+
+    /// Says whether the turn makes the compaction; one that is about to end does not.
+    pub(crate) fn answer(self, state: Option<&Turn>) {
+        let _ = self
+            .accepted
+            .send(state.is_some_and(Turn::has_asked_compaction));
+    }
 }
 
 /// The way to a turn that runs.
@@ -112,11 +135,11 @@ impl Agent {
             return false;
         };
         let (accepted, answer) = oneshot::channel();
-        let message = Msg::Compact {
+        let compact = Compact {
+            model: Some(model),
             auto: compact.auto,
-            model,
-            accepted,
         };
+        let message = Msg::Compact(Asked { compact, accepted });
         turn.send(message).is_ok() && answer.await == Ok(true)
     }
 

@@ -13,12 +13,15 @@ use outrigger_kernel::turn::Turn;
 use outrigger_kernel::turn::compact::{AGENT, Compaction};
 use outrigger_protocol::compaction::{AutoCompact, CompactionPlan, Replay};
 use outrigger_protocol::id::{MessageId, SessionId};
-use outrigger_protocol::message::{MessageInfo, MessageWithParts, Part, PartKind, TextPart};
+use outrigger_protocol::message::{
+    MessageInfo, MessageWithParts, NamedError, Part, PartKind, TextPart,
+};
 use outrigger_protocol::model::{ChatMessage, Content, ModelInfo};
 use outrigger_protocol::session::PartInput;
-use outrigger_protocol::turn::HookPayload;
+use outrigger_protocol::turn::{EffectId, HookPayload, Input};
 use serde_json::{Value, json};
 
+use crate::drive::Msg;
 use crate::error::AgentError;
 use crate::inner::Inner;
 use crate::offer;
@@ -162,6 +165,33 @@ impl Inner {
             },
         })
     }
+}
+
+/// Begins a compaction: what it works with, or why it cannot begin.
+pub(crate) fn prepare(
+    inner: &Inner,
+    session_id: &SessionId,
+    effect: EffectId,
+    message_id: &MessageId,
+    overflow: bool,
+) -> Msg {
+    match inner.plan_compaction(session_id, message_id, overflow) {
+        Ok(planned) => Msg::Planned {
+            effect,
+            planned: Box::new(planned),
+        },
+        Err(error) => refused(effect, error.to_named()),
+    }
+}
+
+/// What is told when [`prepare`] panics.
+pub(crate) fn lost(effect: EffectId) -> Msg {
+    let message = "the compaction ended in a panic; this is a defect of Outrigger";
+    refused(effect, NamedError::new("UnknownError", message))
+}
+
+fn refused(effect: EffectId, error: NamedError) -> Msg {
+    Msg::Input(Input::CompactionRefused { effect, error })
 }
 
 /// The one message of a request for a summary, from the messages as the hooks left them.

@@ -11,7 +11,7 @@ fn filled(mut turn: Value, tokens: u64) -> Value {
 }
 
 /// Roles of the last session's messages, with `summary` and `compaction` for those of a compaction.
-fn roles(world: &World) -> Vec<String> {
+pub(crate) fn roles(world: &World) -> Vec<String> {
     let session = world.export();
     let role = |message: &Value| {
         let compaction = message["parts"][0]["type"] == "compaction";
@@ -26,7 +26,7 @@ fn roles(world: &World) -> Vec<String> {
 }
 
 /// The texts of a request behind its system prompt: `role: text`.
-fn said(body: &Value) -> Vec<String> {
+pub(crate) fn said(body: &Value) -> Vec<String> {
     let messages = body["messages"].as_array().unwrap();
     let line = |message: &Value| {
         let text = match &message["content"] {
@@ -85,7 +85,7 @@ fn on_demand_the_summary_takes_the_place_of_the_history() {
 }
 
 /// What a hook wrote into a file of the project, one JSON value a line.
-fn noted(world: &World, name: &str) -> Vec<Value> {
+pub(crate) fn noted(world: &World, name: &str) -> Vec<Value> {
     let parse = |line: String| serde_json::from_str(&line).unwrap();
     world.lines(name).into_iter().map(parse).collect()
 }
@@ -511,17 +511,12 @@ fn killed_in_a_compaction_the_turn_goes_on() {
             return true;
         }
         resumed.ok();
-        assert_eq!(
-            roles(&world),
-            [
-                "user",
-                "assistant",
-                "compaction",
-                "summary",
-                "user",
-                "assistant"
-            ],
-            "{what}"
+        // A step whose end was not stored is taken as ended, with nothing known of its tokens: another one follows.
+        let roles = roles(&world);
+        let want = ["assistant", "compaction", "summary", "user", "assistant"];
+        assert!(
+            roles.ends_with(&want.map(str::to_owned)),
+            "{what}: {roles:?}"
         );
         let texts = world.parts("text");
         let summaries = texts.iter().filter(|p| p["text"] == "The summary.").count();

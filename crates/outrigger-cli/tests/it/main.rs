@@ -16,6 +16,7 @@ mod bad_plugins;
 mod cancel;
 mod commands;
 mod compact;
+mod compact_asked;
 mod crash;
 mod demo;
 mod files;

@@ -284,7 +284,6 @@ impl Turn {
         let (agent, model) = (self.begin.agent.clone(), self.begin.model.clone());
         self.message = Some(self.new_message(at, &agent, &model));
         self.clear_step();
-        self.files.next_step();
         self.publish_message(out);
         if first && self.begin.wants_title {
             out.push(Effect::MakeTitle {
@@ -321,6 +320,7 @@ impl Turn {
         self.writing.clear();
         self.finished = None;
         self.calls_in_step = 0;
+        self.files.next_step();
     }
 
     fn prepare(&mut self, out: &mut Vec<Effect>) {
