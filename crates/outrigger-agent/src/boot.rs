@@ -171,6 +171,21 @@ impl Boot {
             .map_err(|e| e.to_string())
     }
 
+    /// Reads the user's own configuration files only, in the reference's form.
+    ///
+    /// # Errors
+    /// Those of the configuration.
+    pub fn load_global(&self) -> Result<serde_json::Value, AgentError> {
+        let mut options = outrigger_config::LoadOptions::new(
+            self.directory.clone(),
+            self.directory.clone(),
+            self.folders.home.clone(),
+            self.env.clone(),
+        );
+        options.xdg_config.clone_from(&self.folders.config);
+        Ok(outrigger_config::load_global(&options)?)
+    }
+
     /// Reads the configuration only.
     ///
     /// # Errors

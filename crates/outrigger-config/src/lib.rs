@@ -13,6 +13,7 @@
 
 mod check;
 pub mod claude;
+mod edit;
 mod entries;
 mod error;
 mod finish;
@@ -33,13 +34,14 @@ mod substitute;
 mod typed;
 mod username;
 
+pub use edit::{check_changes, edited, global_file, project_file};
 pub use error::{ConfigError, ConfigProblem};
-pub use load::{LoadOptions, Loaded, load};
+pub use load::{LoadOptions, Loaded, load, load_global};
 pub use merge::merge;
 pub use origin::Origin;
 pub use plugin_list::{
     PluginScope, PluginSource, PluginSpec, SkipReason, SkippedPlugin, package_name,
 };
 pub use settings::Settings;
-pub use show::{Shown, restore};
+pub use show::{Shown, redacted, restore};
 pub use typed::{AgentEntry, AgentMode, CommandEntry, Compaction, OpenCodeConfig};

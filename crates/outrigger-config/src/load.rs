@@ -137,6 +137,31 @@ pub fn load(options: &LoadOptions) -> Result<Loaded, ConfigError> {
     loader.finish(config_dirs)
 }
 
+/// What the user's own files say, merged, in the reference's form.
+///
+/// # Errors
+/// As [`load`].
+pub fn load_global(options: &LoadOptions) -> Result<Value, ConfigError> {
+    let mut loader = Loader {
+        options,
+        merged: Layered::new(),
+        plugins: Vec::new(),
+        tool_files: Vec::new(),
+        lost: Vec::new(),
+        replaced: Vec::new(),
+        files: Vec::new(),
+        problems: Vec::new(),
+    };
+    let dir = layers::global_dir(options);
+    let mut merged = Value::Object(serde_json::Map::new());
+    for name in layers::GLOBAL_FILES {
+        if let Some(document) = loader.read(&dir.join(name))? {
+            crate::merge(&mut merged, document.value);
+        }
+    }
+    Ok(merged)
+}
+
 /// What was read so far. What the reference does with it at the end is in `finish`.
 pub(crate) struct Loader<'a> {
     /// What to read.

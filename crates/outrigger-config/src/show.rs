@@ -84,6 +84,14 @@ impl Loaded {
     }
 }
 
+/// A document without its secrets, as [`Loaded::redacted`] makes it.
+#[must_use]
+pub fn redacted(value: &Value) -> Value {
+    let mut value = value.clone();
+    redact(&mut value, "");
+    value
+}
+
 /// Puts back what [`Loaded::redacted`] took out of a document that came from it, and answers the places where it did not.
 ///
 /// A secret goes back only where it came from: under the same provider or server, with nothing changed of where that sends

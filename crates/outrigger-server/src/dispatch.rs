@@ -2,13 +2,14 @@
 
 use axum::extract::{DefaultBodyLimit, Query, Request, State};
 use axum::response::{IntoResponse as _, Response};
-use axum::routing::{get, post};
+use axum::routing::{get, patch, post};
 use axum::{Json, Router};
 use tower::ServiceExt as _;
 
 use crate::error::ApiError;
+use crate::guard::{self, ByTicket};
 use crate::hub::Hub;
-use crate::stream;
+use crate::{settings, stream};
 
 /// Most bytes of a request: a prompt may bring pictures.
 pub(crate) const MOST_BYTES: usize = 64 * 1024 * 1024;
@@ -23,6 +24,12 @@ pub fn serve_router(hub: Hub) -> Router {
         .route("/global/health", get(crate::routes::health))
         .route("/global/event", get(stream::of_all))
         .route("/global/dispose", post(dispose_all))
+        .route(
+            "/global/config",
+            get(settings::global).patch(settings::change_global),
+        )
+        .route("/global/upgrade", post(settings::upgrade))
+        .route("/config", patch(settings::change).fallback(dispatch))
         .route("/event", get(stream::of_folder))
         .route("/instance/dispose", post(dispose))
         .fallback(dispatch)
@@ -72,9 +79,16 @@ fn decoded(text: &str) -> String {
 
 async fn dispatch(State(hub): State<Hub>, request: Request) -> Response {
     let directory = hub.resolve(directory_of(&request).as_deref());
-    let instance = match hub.instance(&directory).await {
-        Ok(instance) => instance,
-        Err(error) => return ApiError::from(error).into_response(),
+    let instance = if request.extensions().get::<ByTicket>().is_some() {
+        match hub.running(&directory).await {
+            Some(instance) => instance,
+            None => return guard::refused(),
+        }
+    } else {
+        match hub.instance(&directory).await {
+            Ok(instance) => instance,
+            Err(error) => return ApiError::from(error).into_response(),
+        }
     };
     match instance.router.oneshot(request).await {
         Ok(response) => response,

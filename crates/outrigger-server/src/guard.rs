@@ -150,7 +150,12 @@ fn only<'h>(headers: &'h HeaderMap, name: &HeaderName) -> Option<&'h HeaderValue
     values.next().is_none().then_some(value)
 }
 
-async fn check(State(guard): State<Arc<Guard>>, request: Request, next: Next) -> Response {
+/// Marks a request without a password whose ticket has to be checked by its route. It starts no agent: what a folder's
+/// plugins are is not for strangers to choose.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ByTicket;
+
+async fn check(State(guard): State<Arc<Guard>>, mut request: Request, next: Next) -> Response {
     let host = match host(&guard, &request) {
         Ok(host) => host,
         Err(error) => return error.into_response(),
@@ -166,6 +171,10 @@ async fn check(State(guard): State<Arc<Guard>>, request: Request, next: Next) ->
     let mut response = if origin.is_some() && preflight {
         permitted(&request)
     } else if guard.knows_user(&request) {
+        next.run(request).await
+    } else if crate::pty::brings_ticket(request.uri()) {
+        // A page's web socket can send no header; the ticket was given to someone who could.
+        request.extensions_mut().insert(ByTicket);
         next.run(request).await
     } else {
         refused()
@@ -243,7 +252,7 @@ fn permitted(request: &Request) -> Response {
     response
 }
 
-fn refused() -> Response {
+pub(crate) fn refused() -> Response {
     let error = NamedError::new(
         "Unauthorized",
         "this server asks for a password (OPENCODE_SERVER_PASSWORD)",
@@ -298,7 +307,8 @@ mod tests {
         let encoded = STANDARD.encode("opencode:s3cret:x");
         let token = format!("/x?auth_token={}", encoded.replace('=', "%3D"));
         let wrong_token = format!("/x?auth_token={}", STANDARD.encode("opencode:no"));
-        let cases: &[(&str, &[(&str, &str)], u16)] = &[
+        type Case<'c> = (&'c str, &'c [(&'c str, &'c str)], u16);
+        let cases: &[Case<'_>] = &[
             ("/x", &[], 401),
             ("/x", &[("authorization", &good)], 200),
             ("/x", &[("AUTHORIZATION", &good)], 200),

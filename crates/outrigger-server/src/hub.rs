@@ -133,6 +133,12 @@ impl Hub {
             .unwrap_or_else(|lost| Err(AgentError::Lost(lost.to_string())))
     }
 
+    /// The agent of a folder, if it runs.
+    pub(crate) async fn running(&self, directory: &Path) -> Option<Instance> {
+        let slot = lock(&self.inner.slots).get(directory).cloned()?;
+        slot.lock().await.clone()
+    }
+
     async fn start(&self, directory: PathBuf) -> Result<Instance, AgentError> {
         if *self.inner.closing.borrow() {
             return Err(AgentError::Lost("the server is ending".to_owned()));

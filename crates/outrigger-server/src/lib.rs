@@ -24,6 +24,7 @@ mod reject;
 mod routes;
 mod session;
 mod session_edit;
+mod settings;
 mod stream;
 mod summarize;
 mod sync;

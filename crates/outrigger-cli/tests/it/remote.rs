@@ -58,6 +58,14 @@ fn a_server_is_never_open_unless_it_is_told_to_be() {
     assert_eq!(server.send("GET", "/session", &stranger, None).status, 403);
     let page = [("origin", "http://evil.example")];
     assert_eq!(server.send("GET", "/session", &page, None).status, 403);
+    // A ticket alone starts no agent anywhere.
+    let ticket = "/pty/pty_1/connect?ticket=x&directory=/";
+    assert_eq!(
+        server
+            .send("GET", ticket, &[("authorization", "")], None)
+            .status,
+        401
+    );
     // The next server has the same password, unless the environment names one.
     assert_eq!(secured(&world).1, password);
     let mut command = world.command(&["serve", "--port", &free_port()]);

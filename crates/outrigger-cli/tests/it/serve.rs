@@ -127,3 +127,49 @@ fn sigterm_ends_turns_and_streams() {
     );
     world.verify();
 }
+
+#[test]
+fn configuration_files_are_changed_and_read_again() {
+    let world = World::new([done()]);
+    let server = world.serve(&["--no-auth"]);
+    let patch = |path: &str, body: Value| server.send("PATCH", path, &[], Some(&body.to_string()));
+    let mut here = server.events("/event");
+    let told = patch("/config", json!({ "username": "bob" })).json(200);
+    assert_eq!(told, json!({ "username": "bob" }));
+    here.until("server.instance.disposed");
+    assert_eq!(server.get("/config").json(200)["username"], "bob");
+    assert_eq!(server.get("/config").json(200)["model"], "mock/m1");
+    let wrong = patch("/config", json!({ "username": 5 })).json(400);
+    assert!(
+        wrong["data"]["message"]
+            .as_str()
+            .unwrap()
+            .contains("username"),
+        "{wrong}"
+    );
+    assert_eq!(
+        patch("/config?directory=/nowhere/at/all", json!({})).status,
+        400
+    );
+
+    let file = world.home().join(".config/opencode/opencode.jsonc");
+    std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+    let text = "{\n  // mine\n  \"share\": \"disabled\",\n}\n";
+    std::fs::write(&file, text).unwrap();
+    assert_eq!(
+        server.get("/global/config").json(200),
+        json!({ "share": "disabled" })
+    );
+    let mut all = server.events("/global/event");
+    let told = patch("/global/config", json!({ "share": "manual" })).json(200);
+    assert_eq!(told, json!({ "share": "manual" }));
+    assert_eq!(
+        std::fs::read_to_string(&file).unwrap(),
+        text.replace("disabled", "manual")
+    );
+    all.until("global.disposed");
+    // What changes nothing disposes of nothing.
+    patch("/global/config", json!({ "share": "manual" })).json(200);
+    let refused = server.post("/global/upgrade", &json!({})).json(400);
+    assert_eq!(refused["success"], false);
+}

@@ -1,0 +1,162 @@
+//! Changing a configuration file without touching what is not changed: comments, order and layout stay.
+//!
+//! This module makes texts. Reading and writing files is for whoever calls it.
+
+use std::path::{Path, PathBuf};
+
+use jsonc_parser::ParseOptions;
+use jsonc_parser::cst::{CstInputValue, CstObject, CstRootNode};
+use serde_json::{Map, Value};
+
+use crate::origin::Positions;
+use crate::{ConfigError, check, jsonc, layers, restore};
+
+/// The file in which a change of the user's own configuration goes, given the folder `opencode` of the configuration: the
+/// one that has the last word of those that are there.
+#[must_use]
+pub fn global_file(folder: &Path) -> PathBuf {
+    chosen(folder, &layers::GLOBAL_FILES)
+        .unwrap_or_else(|| folder.join(layers::GLOBAL_FILES[layers::GLOBAL_FILES.len() - 1]))
+}
+
+/// The file in which a change of a project's configuration goes.
+#[must_use]
+pub fn project_file(directory: &Path) -> PathBuf {
+    chosen(directory, &layers::FILES).unwrap_or_else(|| directory.join(layers::FILES[0]))
+}
+
+fn chosen(folder: &Path, names: &[&str]) -> Option<PathBuf> {
+    let paths = names.iter().rev().map(|name| folder.join(name));
+    paths.into_iter().find(|path| path.exists())
+}
+
+/// Looks whether this can be merged into a configuration.
+///
+/// # Errors
+/// What is no object, and known keys of a wrong type.
+pub fn check_changes(changes: &Value) -> Result<(), ConfigError> {
+    match check::document(changes).into_iter().next() {
+        Some(wrong) => Err(wrong.error("the change", &Positions::new())),
+        None => Ok(()),
+    }
+}
+
+/// The text of a configuration file with `changes` merged into it: objects key by key, everything else replaced. Stand-ins
+/// for secrets, which a client was given in their place, change nothing.
+///
+/// # Errors
+/// A text that is no JSON with comments, or no object.
+pub fn edited(text: &str, file: &str, changes: &Value) -> Result<String, ConfigError> {
+    let before = jsonc::parse(text, file)?.value;
+    let mut changes = changes.clone();
+    restore(&mut changes, &before);
+    let Value::Object(changes) = changes else {
+        return Ok(text.to_owned());
+    };
+    if text.trim().is_empty() {
+        let pretty = serde_json::to_string_pretty(&changes).unwrap_or_default();
+        return Ok(pretty + "\n");
+    }
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    let root = CstRootNode::parse(text, &ParseOptions::default()).map_err(|error| {
+        ConfigError::Syntax {
+            file: file.into(),
+            line: u32::try_from(error.line_display()).unwrap_or(0),
+            column: u32::try_from(error.column_display()).unwrap_or(0),
+            language: "JSON",
+            message: error.kind().to_string(),
+            hint: "the file has to be mended before it can be changed".into(),
+        }
+    })?;
+    merge(&root.object_value_or_set(), changes);
+    Ok(root.to_string())
+}
+
+fn merge(into: &CstObject, changes: Map<String, Value>) {
+    for (key, value) in changes {
+        match (value, into.get(&key)) {
+            (Value::Object(members), Some(_)) => merge(&into.object_value_or_set(&key), members),
+            (value, Some(known))
+                if known.value().and_then(|node| node.to_serde_value()) == Some(value.clone()) => {}
+            (value, Some(known)) => known.set_value(input(value)),
+            (value, None) => {
+                into.append(&key, input(value));
+            }
+        }
+    }
+}
+
+fn input(value: Value) -> CstInputValue {
+    match value {
+        Value::Null => CstInputValue::Null,
+        Value::Bool(on) => CstInputValue::Bool(on),
+        Value::Number(number) => CstInputValue::Number(number.to_string()),
+        Value::String(text) => CstInputValue::String(text),
+        Value::Array(list) => CstInputValue::Array(list.into_iter().map(input).collect()),
+        Value::Object(members) => CstInputValue::Object(
+            members
+                .into_iter()
+                .map(|(key, value)| (key, input(value)))
+                .collect(),
+        ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn comments_and_layout_stay() {
+        let text = "{\n  // who\n  \"username\": \"old\", // trailing\n  \"agent\": { \"a\": { \"prompt\": \"p\" } },\n}\n";
+        let changes = json!({ "username": "new", "agent": { "b": { "prompt": "q" } }, "instructions": ["x.md"] });
+        insta::assert_snapshot!(edited(text, "f", &changes).unwrap(), @r#"
+        {
+          // who
+          "username": "new", // trailing
+          "agent": {
+            "a": { "prompt": "p" },
+            "b": {
+              "prompt": "q"
+            }
+          },
+          "instructions": ["x.md"],
+        }
+        "#);
+        assert_eq!(
+            edited(text, "f", &json!({ "username": "old" })).unwrap(),
+            text
+        );
+        assert_eq!(
+            edited("", "f", &json!({ "a": 1 })).unwrap(),
+            "{\n  \"a\": 1\n}\n"
+        );
+        assert!(edited("{", "f", &json!({})).is_err());
+        assert!(check_changes(&json!({ "username": 5 })).is_err());
+        assert!(check_changes(&json!([])).is_err());
+        assert!(check_changes(&json!({ "anything": 5 })).is_ok());
+    }
+
+    #[test]
+    fn a_stand_in_for_a_key_is_not_written_over_it() {
+        let text = r#"{"provider":{"p":{"options":{"apiKey":"sk-real","baseURL":"http://x"}}}}"#;
+        let shown = crate::redacted(&serde_json::from_str(text).unwrap());
+        assert!(!shown.to_string().contains("sk-real"));
+        let kept = edited(text, "f", &shown).unwrap();
+        assert_eq!(kept, text);
+    }
+
+    #[test]
+    fn the_file_that_has_the_last_word_is_changed() {
+        let dir = tempfile::tempdir().unwrap();
+        let name = |path: PathBuf| path.file_name().unwrap().to_string_lossy().into_owned();
+        assert_eq!(name(global_file(dir.path())), "opencode.jsonc");
+        assert_eq!(name(project_file(dir.path())), "opencode.json");
+        std::fs::write(dir.path().join("config.json"), "{}").unwrap();
+        assert_eq!(name(global_file(dir.path())), "config.json");
+        std::fs::write(dir.path().join("opencode.jsonc"), "{}").unwrap();
+        assert_eq!(name(global_file(dir.path())), "opencode.jsonc");
+        assert_eq!(name(project_file(dir.path())), "opencode.jsonc");
+    }
+}
