@@ -41,6 +41,9 @@ const SECRET: &[&str] = &[
     "_PAT",
     "_PW",
 ];
+/// Names a file of certificates that are public, whatever its name sounds like. Behind a proxy that opens connections, a
+/// plugin reaches nothing without it.
+const AUTHORITIES: &str = "NODE_EXTRA_CA_CERTS";
 /// Parts of names whose files steer other programs; the variable may pass, its file is not granted.
 const STEERING: &[&str] = &[
     "CONFIG", "RC", "GIT", "NPM", "NODE", "BUN", "PYTHON", "PERL", "RUBY", "JAVA", "CARGO", "RUST",
@@ -83,6 +86,8 @@ pub(crate) struct Grants {
     pub(crate) packages: Vec<PathBuf>,
     /// Files that can be read and written.
     pub(crate) write: Vec<PathBuf>,
+    /// Files that can be read.
+    pub(crate) read: Vec<PathBuf>,
     /// Files that are not there yet; they are made, empty, since a rule needs something to stand on.
     pub(crate) make: Vec<PathBuf>,
 }
@@ -102,6 +107,11 @@ impl Grants {
         for (_, value) in variables.iter().filter(|(name, _)| names_a_file(name)) {
             grants.add(Path::new(value), home.as_deref());
         }
+        let authorities = variables.iter().find(|(name, _)| name == AUTHORITIES);
+        let authorities = authorities.map(|(_, path)| PathBuf::from(path));
+        grants
+            .read
+            .extend(authorities.filter(|path| path.is_absolute() && path.is_file()));
         grants.variables = variables;
         grants
     }
@@ -168,7 +178,9 @@ fn passes(name: &OsStr, value: &OsStr) -> bool {
         .is_some_and(|(_, rest)| rest.contains('@'));
     !is_forbidden(name)
         && !OURS.iter().any(|start| upper.starts_with(start))
-        && (PLACES.contains(&name) || !SECRET.iter().any(|part| upper.contains(part)))
+        && (PLACES.contains(&name)
+            || name == AUTHORITIES
+            || !SECRET.iter().any(|part| upper.contains(part)))
         && !login_in_url
         && !looks_like_a_key(value)
 }
@@ -228,6 +240,8 @@ mod tests {
         for (name, value, want) in [
             ("ACME_MODE", "fast", true),
             ("PATH", "/bin", true),
+            ("NODE_EXTRA_CA_CERTS", "/a/ca.pem", true),
+            ("CLIENT_CERT", "x", false),
             ("ANTHROPIC_API_KEY", "x", false),
             ("GITHUB_TOKEN", "x", false),
             ("DB_PASSWORD", "x", false),

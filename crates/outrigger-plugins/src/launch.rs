@@ -143,6 +143,7 @@ impl Launch {
             variables,
             packages,
             write,
+            read,
             ..
         } = grants;
         let mut env = env::allow_list(&extra);
@@ -171,6 +172,7 @@ impl Launch {
             folders.extend(packages);
             let mut policy = default_policy(&self.runtime.path, &self.directory, &folders, &private_dir);
             policy.write.extend(write);
+            policy.read.extend(read);
             // Outside version control the reference's worktree is `/`, which is nobody's project.
             if self.worktree.parent().is_some() {
                 policy.write(&self.worktree)
