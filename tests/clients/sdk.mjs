@@ -13,7 +13,8 @@ const headers = process.env.CLIENT_AUTHORIZATION ? { authorization: process.env.
 const client = createOpencodeClient({ baseUrl: url, directory: project, headers })
 const MODEL = { providerID: 'mock', modelID: 'm1' }
 const LIMIT = 30_000
-const WAIT = 10_000
+// A stream says every 10 s that it is alive.
+const WAIT = 12_000
 const sleep = (ms) => new Promise((done) => setTimeout(done, ms))
 
 const calls = {}
@@ -252,6 +253,7 @@ await mistakes(session)
 await servers()
 await terminals()
 await call('config.update', { body: { username: 'somebody' } })
+await until((event) => event.type === 'server.heartbeat', 0, 'server.heartbeat')
 await call('instance.dispose')
 await sleep(200)
 stop.abort()

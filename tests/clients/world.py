@@ -27,6 +27,7 @@ def rules(project):
     done = {"text": "All done."}
     said = {
         "say hi": [done],
+        "look": [done],
         "read the file": [{"text": "Let me look.", **call("read", filePath=file)}, {"text": "The file says hi there."}],
         "fail to read": [call("read", filePath=str(project / "missing.txt")), done],
         "edit the file": [call("edit", filePath=file, oldString="hi there", newString="bye there"), done],

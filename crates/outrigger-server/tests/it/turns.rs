@@ -96,7 +96,11 @@ async fn a_prompt_that_waits_is_seen_at_once_and_answered_in_its_turn() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_abort_ends_what_waits_too() {
-    let h = Harness::new([json!({ "text": "a long text", "stall": 2 }), done()], json!({})).await;
+    let h = Harness::new(
+        [json!({ "text": "a long text", "stall": 2 }), done()],
+        json!({}),
+    )
+    .await;
     let session = h.session().await;
     h.prompt_async(&session, "first").await;
     h.sees("message.part.delta", 1).await;
