@@ -2,6 +2,7 @@
 
 #![expect(
     clippy::unwrap_used,
+    clippy::panic,
     reason = "helpers of tests are tests; clippy.toml only knows the functions"
 )]
 
