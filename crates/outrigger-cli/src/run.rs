@@ -194,6 +194,8 @@ async fn check(
         .as_ref()
         .or(model)
         .or(info.transpose()?.and_then(|a| a.model.as_ref()));
+    // What a login through a plugin opens is known once the plugin has been asked.
+    agent.providers_ready().await;
     match asked {
         Some(model) => agent.models().resolve(model)?,
         // The session's own comes before the configured one.

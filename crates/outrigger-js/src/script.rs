@@ -84,9 +84,10 @@ mod tests {
         let entry = write(private.path()).unwrap();
         fs::write(&entry, "process.exit(1)").unwrap();
         fs::write(entry.with_file_name("extra.mjs"), "").unwrap();
+        let (_, host) = FILES.iter().find(|(name, _)| *name == "host.mjs").unwrap();
         assert_eq!(
             fs::read_to_string(write(private.path()).unwrap()).unwrap(),
-            FILES[0].1
+            *host
         );
         assert!(!entry.with_file_name("extra.mjs").exists());
 

@@ -96,31 +96,6 @@ fn a_background_task_runs_in_a_child_session_and_its_end_wakes_the_parent() {
 }
 
 #[test]
-fn no_more_background_tasks_run_at_once_than_the_model_may_have() {
-    let mut turns = vec![turn([background("zebra one"), background("zebra two")])];
-    turns.extend((0..12).map(|_| json!({ "text": "late", "stall": 0 })));
-    let Some(world) = omo(turns) else { return };
-    world.file(
-        ".opencode/oh-my-opencode.json",
-        &json!({ "background_task": { "modelConcurrency": { "mock/m1": 1 } } }).to_string(),
-    );
-    let server = serve(&world);
-    let parent = session(&server);
-    let body = json!({ "parts": [{ "type": "text", "text": "find both" }] });
-    server.post(&format!("/session/{parent}/prompt_async"), &body);
-    let child = |text: &str| is_asked(&world, text);
-    assert!(wait_until(SOON, || child("zebra one") || child("zebra two")));
-    std::thread::sleep(Duration::from_secs(3));
-    assert!(child("zebra one") != child("zebra two"), "both run");
-    let children = server.get(&format!("/session/{parent}/children")).json(200);
-    let first = children[0]["id"].as_str().unwrap();
-    server
-        .post(&format!("/session/{first}/abort"), &json!({}))
-        .json(200);
-    assert!(wait_until(SOON, || child("zebra one") && child("zebra two")));
-}
-
-#[test]
 fn unfinished_todos_are_gone_on_with_until_the_user_stops_it() {
     let todos = call(
         "todowrite",
@@ -138,53 +113,4 @@ fn unfinished_todos_are_gone_on_with_until_the_user_stops_it() {
     // Its own countdown is of two seconds.
     std::thread::sleep(Duration::from_secs(5));
     assert_eq!(world.mock.requests().len(), asked);
-}
-
-#[test]
-fn a_goal_is_pursued_from_idle_to_idle() {
-    let Some(world) = omo((0..12).map(|_| text("On it."))) else {
-        return;
-    };
-    let server = serve(&world);
-    let id = session(&server);
-    command(&server, &id, "goal", "paint the boat red");
-    until_asked(&world, "Continue working toward the active thread goal.");
-    assert!(is_asked(&world, "paint the boat red"));
-    command(&server, &id, "stop-continuation", "");
-}
-
-#[test]
-fn a_model_that_fails_is_replaced_by_the_next_of_its_chain() {
-    let Some(world) = omo([
-        json!({ "status": 403, "error": "this account is over its quota" }),
-        text("m2 answers"),
-    ]) else {
-        return;
-    };
-    world.config(json!({ "provider": { "mock": { "models": { "m2": { "name": "M2", "tool_call": true, "limit": { "context": 100_000, "output": 4000 } } } } } }));
-    world.file(
-        ".opencode/oh-my-opencode.json",
-        &json!({
-            "runtime_fallback": { "enabled": true, "retry_on_errors": [403, 429] },
-            "agents": { "sisyphus": { "model": "mock/m1", "fallback_models": ["mock/m2"] } },
-        })
-        .to_string(),
-    );
-    let server = serve(&world);
-    let id = session(&server);
-    let body = json!({ "parts": [{ "type": "text", "text": "hello" }] });
-    server.post(&format!("/session/{id}/prompt_async"), &body);
-    let models = || -> Vec<String> {
-        let requests = world.mock.requests();
-        requests
-            .iter()
-            .map(|r| r.body["model"].as_str().unwrap().to_owned())
-            .collect()
-    };
-    assert!(
-        wait_until(SOON, || models().len() > 1),
-        "{}",
-        server.running.stderr()
-    );
-    assert_eq!(models()[..2], ["m1", "m2"]);
 }
