@@ -347,8 +347,9 @@ fn bun_comes_from_npm_where_a_plugin_needs_it_and_by_the_command() {
     };
     let no_bun = |command: &mut Command| {
         command.env("PATH", &programs).env_remove("OUTRIGGER_BUN");
+        // Nobody can be asked here.
+        command.env("OUTRIGGER_JS_INSTALL", "auto");
     };
-    world.settings("[js]\ninstall = \"auto\"\n");
     if installed(&world, no_bun).is_none() {
         return;
     }
