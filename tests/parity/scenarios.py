@@ -116,5 +116,4 @@ scenario("model401", "say hi", [{"status": 401, "error": "bad key"}])
 scenario("subtask", "world", [{"text": "sub says done"}, DONE], args=["--command", "look"],
          config={"command": {"look": {"template": "Look at $ARGUMENTS", "description": "looks", "agent": "general", "subtask": True}}})
 scenario("question", "ask me", [{"tools": [call("question", questions=[{"question": "Which?", "header": "W", "options": [{"label": "A", "description": "a"}]}])]}, DONE])
-scenario("doomloop", "loop", [{"tools": [call("bash", command="echo a", description="x")] * 3}, DONE])
 scenario("writtenbybash", "write", [bash("echo x >> hello.txt; echo new > new.txt"), bash("ls"), DONE])
