@@ -19,6 +19,7 @@ const PLUGINS: &[&str] = &[
     "opencode-beads@0.3.2",
     "opencode-gemini-auth@1.3.8",
     "opencode-lmstudio@0.3.0",
+    "opencode-openai-codex-auth@4.4.0",
     "opencode-orchestrator@1.7.22",
     "opencode-prompt-recorder@1.9.9",
     "opencode-pty@0.1.3",
