@@ -8,7 +8,7 @@ const MOST_LINES: usize = 650;
 const MACHINE_FOLDERS: [&str; 4] = [
     concat!("/wo", "rk/main"),
     concat!("/wo", "rk/shared"),
-    concat!("/wo", "rk/.library"),
+    concat!("/wo", "rk/.lib", "rary"),
     concat!("/tmp", "/ref/"),
 ];
 
