@@ -350,7 +350,7 @@ mod tests {
         model
     }
 
-    // Each row was compared with what the reference sends.
+    // The rows of gpt-5, gpt-4o, gemini-2.5-pro and the small models are recordings of the reference; the others were read off it.
     #[test]
     fn a_request_asks_for_what_the_reference_asks_for() {
         let none = Object::new();
