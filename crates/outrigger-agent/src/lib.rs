@@ -29,6 +29,7 @@ mod lsp;
 mod mcp;
 mod mentions;
 mod model_task;
+mod notices;
 mod observe;
 mod offer;
 mod parts;

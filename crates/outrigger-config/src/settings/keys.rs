@@ -301,13 +301,13 @@ pub const KEYS: &[Key<Settings>] = &[
 pub const PLUGIN_KEYS: &[Key<Plugin>] = &[
     key!(
         "isolation",
-        Kind::Word(&["shared", "own"]),
+        Kind::Word(&["auto", "shared", "own"]),
         "a process of its own",
         |p, v| {
-            p.isolation = if v.text() == "own" {
-                Isolation::Own
-            } else {
-                Isolation::Shared
+            p.isolation = match v.text() {
+                "own" => Isolation::Own,
+                "shared" => Isolation::Shared,
+                _ => Isolation::Auto,
             };
         }
     ),

@@ -126,8 +126,10 @@ pub struct Plugin {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Isolation {
-    /// It shares a process with plugins of the same grants.
+    /// It shares a process with plugins of the same grants until it hangs or crashes that; then it has one of its own.
     #[default]
+    Auto,
+    /// It shares a process, whatever it does.
     Shared,
     /// It has a process of its own.
     Own,
