@@ -22,6 +22,7 @@ mod pty;
 mod question;
 mod reject;
 mod routes;
+mod scope;
 mod session;
 mod session_edit;
 mod settings;
@@ -63,6 +64,7 @@ pub fn router(agent: Agent) -> Router {
         .merge(sync::routes())
         .merge(v2::routes())
         .merge(summarize::routes())
+        .merge(stream::routes())
         .fallback(error::not_found)
         .method_not_allowed_fallback(error::not_found)
         .layer(axum::middleware::map_response(reject::typed))

@@ -33,6 +33,7 @@ mod omo;
 mod omo_server;
 mod output;
 mod permission;
+mod plugin_client;
 mod points;
 mod question;
 mod remote;

@@ -11,6 +11,7 @@ mod faults;
 mod hooks;
 mod load;
 mod modules;
+mod streams;
 mod support;
 mod tool_files;
 mod tools;
