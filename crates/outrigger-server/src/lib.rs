@@ -4,6 +4,7 @@
 //! TCP ([`listen`]). A server holds one agent for each folder ([`Hub`]). Routes that are not here answer 404 with a typed
 //! body, never with silence.
 
+mod announced;
 mod dispatch;
 mod error;
 mod experimental;
@@ -37,6 +38,7 @@ use axum::Router;
 use axum::extract::DefaultBodyLimit;
 use outrigger_agent::Agent;
 
+pub use announced::{Announced, announce, is_announced};
 pub use dispatch::serve_router;
 pub use guard::{Guard, Login};
 pub use hub::{Hub, MakeBoot};

@@ -7,6 +7,7 @@
 
 mod bun;
 mod faults;
+mod heal;
 mod hooks;
 mod install;
 mod loading;
