@@ -67,6 +67,7 @@ pub use mcp::{
     AllowedServers, AuthStart, AuthState, McpError, McpPrompt, McpState, McpStatus, TokenStore,
     tokens as mcp_tokens,
 };
+pub use outrigger_js::{SdkAnswer, SdkBody};
 pub use project::Place;
 pub use projects::ProjectPatch;
 pub use prompt::Attachment;

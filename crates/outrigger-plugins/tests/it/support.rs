@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use outrigger_config::{PluginScope, PluginSource, PluginSpec, SkippedPlugin};
-use outrigger_js::{HostHandler, Lookup};
+use outrigger_js::{HostHandler, Lookup, SdkAnswer};
 use outrigger_plugins::{
     ConsentFn, LoadOptions, Notice, PipelineContext, PipelineResult, PluginRules, PluginSettings,
     PluginStatus, Plugins, Progress, SERVER_URL, Stage,
@@ -36,13 +36,15 @@ pub(crate) struct Handler {
 }
 
 impl HostHandler for Handler {
-    fn sdk(&self, request: SdkRequest) -> BoxFuture<'_, SdkResponse> {
+    fn sdk(&self, request: SdkRequest) -> BoxFuture<'_, SdkAnswer> {
         Box::pin(async move {
             SdkResponse {
                 status: 404,
                 headers: Vec::new(),
                 body: request.path,
+                stream: false,
             }
+            .into()
         })
     }
     fn ask(&self, ask: ToolAsk) -> BoxFuture<'_, Result<(), String>> {
