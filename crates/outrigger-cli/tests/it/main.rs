@@ -39,6 +39,7 @@ mod remote;
 mod resumed;
 mod run_options;
 mod serve;
+mod skills;
 mod store;
 mod support;
 mod tool_files;
