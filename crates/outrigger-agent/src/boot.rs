@@ -334,6 +334,7 @@ impl Agent {
             plugins,
             mcp,
             mcp_waiting,
+            skill_servers: crate::mcp::SkillServers::default(),
             config,
         };
         let inner = Arc::new(inner);

@@ -112,6 +112,7 @@ pub(crate) struct Inner {
     pub(crate) models: Models,
     pub(crate) plugins: Plugins,
     pub(crate) mcp: outrigger_mcp::McpServers,
+    pub(crate) skill_servers: crate::mcp::SkillServers,
     pub(crate) lsp: outrigger_lsp::Lsp,
     pub(crate) formatters: crate::formatters::Formatters,
     /// Servers of `.mcp.json` that are not started, and what to do about each.

@@ -65,7 +65,7 @@ pub use inner::{Agent, CommandInfo, CommandSource, SdkService};
 pub use lsp::LspStatus;
 pub use mcp::{
     AllowedServers, AuthStart, AuthState, McpError, McpPrompt, McpState, McpStatus, TokenStore,
-    tokens as mcp_tokens,
+    servers_of_skills, tokens as mcp_tokens,
 };
 pub use project::Place;
 pub use projects::ProjectPatch;

@@ -270,6 +270,13 @@ impl Agent {
         } else {
             prompt.agent = Some(agent.name.clone());
             prompt.model = model.or(by_agent).or(prompt.model);
+            if info.source.word() == "skill"
+                && let Some(skill) = self.inner.skills.iter().find(|skill| skill.name == name)
+                && let Some(servers) = self.inner.start_skill_servers(session_id, skill).await
+            {
+                filled.push_str("\n\n");
+                filled.push_str(&servers);
+            }
             let mut parts = vec![text(&filled)];
             if own {
                 // Before what a shell command printed is put in: that names nothing.

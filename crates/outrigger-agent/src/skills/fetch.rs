@@ -360,9 +360,7 @@ fn check(listed: &Listed) -> Result<(), String> {
     if listed.files.len() > MOST_FILES {
         return Err(format!("it has more than {MOST_FILES} files"));
     }
-    let bad = |file: &&String| {
-        file.contains(['?', '#', '%']) || !file.split('/').all(is_name)
-    };
+    let bad = |file: &&String| file.contains(['?', '#', '%']) || !file.split('/').all(is_name);
     match listed.files.iter().find(bad) {
         Some(file) => Err(format!("the file {file:?} is not a path inside it")),
         None => Ok(()),

@@ -39,6 +39,7 @@ mod remote;
 mod resumed;
 mod run_options;
 mod serve;
+mod skill_servers;
 mod skills;
 mod store;
 mod support;
