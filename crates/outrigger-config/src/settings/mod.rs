@@ -203,6 +203,9 @@ pub struct Tools {
     pub output_lines: u64,
     /// Time limit of a shell command that sets none, in milliseconds. The reference's.
     pub bash_timeout_ms: u64,
+    /// Time in milliseconds after which the MCP servers of a session's skills are ended when nobody has used them; the next
+    /// call starts them again.
+    pub skill_server_idle_ms: u64,
 }
 
 impl Default for Tools {
@@ -211,6 +214,7 @@ impl Default for Tools {
             output_bytes: 51_200,
             output_lines: 2_000,
             bash_timeout_ms: 120_000,
+            skill_server_idle_ms: 300_000,
         }
     }
 }
