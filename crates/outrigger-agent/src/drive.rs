@@ -31,6 +31,7 @@ use crate::error::AgentError;
 use crate::host::CallHost;
 use crate::ids::now;
 use crate::inner::Inner;
+use crate::join::{Joined, Joining};
 use crate::model_task::ModelTask;
 use crate::observe::Observer;
 
@@ -59,6 +60,8 @@ pub(crate) enum Msg {
     },
     /// A compaction is asked for; answered with whether this turn makes it.
     Compact(compact::ask::Asked),
+    /// A prompt came, and its message is stored.
+    Join(Box<Joining>),
     /// What a tool's output looks like so far, told and not stored.
     Preview { effect: EffectId, metadata: Value },
     /// Something that a tool did to the world.
@@ -86,6 +89,7 @@ pub(crate) struct Driver {
     speaking: watch::Sender<bool>,
     draft: Draft,
     changes: Changes,
+    joined: Joined,
     outcome: Option<TurnOutcome>,
 }
 
@@ -98,6 +102,7 @@ impl Driver {
         cancel: watch::Receiver<bool>,
     ) -> Self {
         let (sender, inbox) = mpsc::unbounded_channel();
+        let joined = Joined::new(&inner, &session_id);
         Self {
             inner,
             turn_id,
@@ -111,6 +116,7 @@ impl Driver {
             speaking: watch::Sender::new(false),
             draft: Draft::default(),
             changes,
+            joined,
             outcome: None,
         }
     }
@@ -122,6 +128,11 @@ impl Driver {
         Ok(())
     }
 
+    /// Where the turn is, once it has begun.
+    pub(crate) fn state(&self) -> Option<&Turn> {
+        self.state.as_ref()
+    }
+
     /// The turn that was taken over has come to its end already, or never began: nothing is left to run.
     pub(crate) fn is_over(&self) -> bool {
         self.state.as_ref().is_none_or(Turn::is_done)
@@ -129,10 +140,12 @@ impl Driver {
 
     /// Runs from this input to the end of the turn.
     pub(crate) async fn run(mut self, first: Input) -> Result<TurnOutcome, AgentError> {
-        let _steered = compact::ask::Steered::new(&self.inner, &self.session_id, &self.sender);
+        let steered = compact::ask::Steered::new(&self.inner, &self.session_id, &self.sender);
         let result = self.follow(first).await;
-        if let Err(error) = &result {
-            self.give_up(error);
+        drop(steered);
+        match &result {
+            Ok(outcome) => self.joined.ended(self.state.as_ref(), outcome),
+            Err(error) => self.give_up(error),
         }
         result
     }
@@ -222,6 +235,10 @@ impl Driver {
                 asked.answer(self.state.as_ref());
                 Ok(())
             }
+            Msg::Join(joining) => {
+                let input = self.joined.input(*joining);
+                self.take(input).await
+            }
             Msg::Preview { effect, metadata } => {
                 self.tell_preview(effect, metadata);
                 Ok(())
@@ -287,7 +304,7 @@ impl Driver {
     }
 
     /// One step: the kernel decides, the step and its events are stored in one transaction, then the rest is begun.
-    async fn take(&mut self, input: Input) -> Result<(), AgentError> {
+    pub(crate) async fn take(&mut self, input: Input) -> Result<(), AgentError> {
         let at = now();
         if let Input::ToolDone {
             outcome: ToolOutcome::Completed { output, .. },
@@ -326,6 +343,7 @@ impl Driver {
             .await?;
         outrigger_store::fault::point("turn.after_step");
         if let Some(state) = &self.state {
+            self.joined.stepped(state);
             let observer = Observer {
                 inner: &self.inner,
                 session_id: &self.session_id,
