@@ -10,7 +10,7 @@ use outrigger_kernel::{digest, turn};
 use outrigger_protocol::event::Event;
 use outrigger_protocol::id::{MessageId, SessionId, TurnId};
 use outrigger_protocol::log::{LogRecord, TurnStep};
-use outrigger_protocol::message::{NamedError, PartKind, ToolPart, ToolState};
+use outrigger_protocol::message::{NamedError, PartKind, ToolPart};
 use outrigger_protocol::model::ToolOffer;
 use outrigger_protocol::session::SessionStatus;
 use outrigger_protocol::tool::{ToolCall, ToolOutcome};
@@ -34,6 +34,8 @@ use crate::inner::Inner;
 use crate::join::{Joined, Joining};
 use crate::model_task::ModelTask;
 use crate::observe::Observer;
+
+mod tell;
 
 /// What the running effects report.
 pub(crate) enum Msg {
@@ -260,46 +262,6 @@ impl Driver {
                 })]);
                 Ok(())
             }
-        }
-    }
-
-    fn tell_delta(&self, index: u32, delta: String) {
-        let Some(state) = &self.state else { return };
-        let (Some(part_id), Some(message)) = (state.part_of_block(index), state.message()) else {
-            return;
-        };
-        let event = Event::PartDelta {
-            session_id: self.session_id.clone(),
-            message_id: message.id.clone(),
-            part_id: part_id.clone(),
-            field: "text".into(),
-            delta,
-        };
-        self.inner.tell(vec![numbered(event)]);
-    }
-
-    /// The part as it would be with this much of the output. What is stored comes with the result.
-    fn tell_preview(&self, effect: EffectId, preview: Value) {
-        let Some(mut part) = self
-            .state
-            .as_ref()
-            .and_then(|state| state.part_of_call(effect))
-            .cloned()
-        else {
-            return;
-        };
-        if let PartKind::Tool(ToolPart {
-            state: ToolState::Running { metadata, .. },
-            ..
-        }) = &mut part.kind
-        {
-            *metadata = Some(preview);
-            let event = Event::PartUpdated {
-                session_id: self.session_id.clone(),
-                part: Box::new(part),
-                time: now(),
-            };
-            self.inner.tell(vec![numbered(event)]);
         }
     }
 

@@ -1,7 +1,6 @@
 //! Prompts that come while the turn runs. Their messages are stored beside it; the turn reads them in its next step and
 //! goes on with them, also where it would have ended, as the reference does.
 
-use alloc::boxed::Box;
 use alloc::vec::Vec;
 
 use outrigger_protocol::Millis;
@@ -18,7 +17,7 @@ impl Turn {
         self.joined.iter().map(|begin| &begin.message.id).collect()
     }
 
-    pub(super) fn join(&mut self, begin: Box<Begin>) {
+    pub(super) fn join(&mut self, begin: Begin) {
         if !self.cancelled && begin.stored {
             self.joined.push(begin);
         }
@@ -60,7 +59,7 @@ impl Turn {
         Some(task)
     }
 
-    fn adopt(&mut self, next: Box<Begin>, out: &mut Vec<Effect>) {
+    fn adopt(&mut self, next: Begin, out: &mut Vec<Effect>) {
         // What this turn has changed so far belongs to the prompt before.
         if core::mem::take(&mut self.files.unpublished) {
             out.push(self.publish_user());
@@ -79,7 +78,7 @@ impl Turn {
             wants_title: own.wants_title,
             compact: own.compact.clone(),
             no_reply: false,
-            ..*next
+            ..next
         };
     }
 }

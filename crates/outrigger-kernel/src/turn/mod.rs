@@ -103,7 +103,7 @@ pub struct Turn {
     calls_in_step: u32,
     files: files::Files,
     /// Prompts that came meanwhile, oldest first.
-    joined: Vec<Box<Begin>>,
+    joined: Vec<Begin>,
     /// Commands that the turn has answered, but for the last.
     commands: Vec<CommandCall>,
     loops: loops::Loops,
@@ -403,7 +403,7 @@ impl Turn {
                 }
             }
             Input::Resumed => self.resume(at, out),
-            Input::Joined { begin } => self.join(begin),
+            Input::Joined { begin } => self.join(*begin),
             Input::Left { message_id } => self.leave(&message_id),
             Input::HookDone {
                 effect,
