@@ -46,6 +46,7 @@ mod session;
 mod shell;
 mod snapshot;
 mod step_events;
+mod switch;
 mod system;
 mod title;
 mod track;

@@ -5,6 +5,7 @@
 //! body, never with silence.
 
 mod dispatch;
+mod doc;
 mod error;
 mod experimental;
 mod file;
