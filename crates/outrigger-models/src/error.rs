@@ -81,7 +81,7 @@ pub enum ModelError {
         /// Model as sent.
         model: String,
         /// Address asked.
-        url: String,
+        url: Box<str>,
         /// What the provider says.
         message: String,
         /// Its whole answer.

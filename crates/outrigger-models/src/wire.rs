@@ -146,7 +146,7 @@ impl Target {
         ModelError::NotFound {
             provider: self.provider.clone(),
             model: self.model.clone(),
-            url: self.secrets.scrub(&self.url),
+            url: self.secrets.scrub(&self.url).into(),
             message,
             refusal: None,
         }
