@@ -68,8 +68,15 @@ class Sampler:
         self.rss = self.pss = self.maxrss = self.processes = self.samples = 0
 
     def sample(self, root):
+        """Everything below `root`."""
+        self.walk([(child, None) for child in children(root)])
+
+    def add(self, root):
+        """`root` and everything below it."""
+        self.walk([(root, None)])
+
+    def walk(self, stack):
         rss = pss = processes = 0
-        stack = [(child, None) for child in children(root)]
         while stack:
             pid, parent = stack.pop()
             program, size, resident = image(pid)

@@ -11,7 +11,6 @@ import argparse
 import json
 import os
 import shutil
-import statistics
 import subprocess
 import sys
 import tempfile
@@ -19,6 +18,7 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "parity"))
+from figures import heading, row  # noqa: E402
 from mock import Mock  # noqa: E402
 from run import clean_environment, configuration, git_init, home_environment  # noqa: E402
 
@@ -26,7 +26,7 @@ PLUGIN = {False: "no plugin", True: "one JS plugin"}
 MARK = "[bench plugin]"
 # (with a plugin, figure): how many times less than the reference ours has to take.
 REQUIRED = {(False, "wall"): 40, (False, "cpu"): 60, (False, "rss"): 20, (True, "wall"): 16, (True, "rss"): 5}
-FIGURES = {"wall": "wall time", "cpu": "CPU time", "rss": "peak memory (RSS)", "pss": "peak memory (PSS)"}
+FIGURES = {"wall": ("wall time", "seconds"), "cpu": ("CPU time", "seconds"), "rss": ("peak memory (RSS)", "bytes"), "pss": ("peak memory (PSS)", "bytes")}
 
 
 def check(folder, log, result, plugin):
@@ -100,33 +100,15 @@ def collect(options, programs, homes):
     return table
 
 
-def shown(figure, values):
-    middle = statistics.median(values)
-    if figure in ("rss", "pss"):
-        unit, scale, digits = "MiB", 1 / 2**20, 1
-    elif middle < 1:
-        unit, scale, digits = "ms", 1000, 1
-    else:
-        unit, scale, digits = "s", 1, 2
-    low, mid, high = (f"{value * scale:.{digits}f}" for value in (min(values), middle, max(values)))
-    return f"{mid} {unit} ({low}-{high})"
-
-
 def report(options, table):
     """Prints the table; returns the requirements that were missed."""
     missed = []
     print(f"one turn with one tool call, cold start, fresh {options.home} home, median (least-most) of {options.runs} runs")
-    print(f"{'':32} {'reference':26} {'ours':26} {'ratio':8} required")
+    heading()
     for plugin in (False, True):
-        for figure, label in FIGURES.items():
+        for figure, (label, unit) in FIGURES.items():
             theirs, ours = table[("reference", plugin, figure)], table[("ours", plugin, figure)]
-            ratio = statistics.median(theirs) / max(statistics.median(ours), 1e-9)
-            least = REQUIRED.get((plugin, figure))
-            verdict = f"1/{least}  {'ok' if ratio >= least else 'MISSED'}" if least else ""
-            if least and ratio < least:
-                missed.append(f"{label} {'with' if plugin else 'without'} a plugin: 1/{ratio:.1f}, required 1/{least}")
-            name = f"{PLUGIN[plugin]}, {label}"
-            print(f"{name:32} {shown(figure, theirs):26} {shown(figure, ours):26} 1/{ratio:<6.1f} {verdict}")
+            missed += row(f"{PLUGIN[plugin]}, {label}", unit, theirs, ours, REQUIRED.get((plugin, figure)))
         for figure, label in (("processes", "processes at most"), ("left", "alive after it")):
             theirs, ours = (max(table[(name, plugin, figure)]) for name in ("reference", "ours"))
             print(f"{f'{PLUGIN[plugin]}, {label}':32} {theirs:<26} {ours}")

@@ -107,24 +107,34 @@ AUTHORIZATION = "Basic " + base64.b64encode(f"opencode:{PASSWORD}".encode()).dec
 
 
 class Server:
-    """`BIN serve --port 0`, as a context manager: `server.url`, `server.pid`."""
+    """`BIN serve`, as a context manager: `server.url`, `server.pid`. With a port of its own it is not waited for."""
 
-    def __init__(self, binary, project, env, log, limit=60):
-        self.binary, self.project, self.env, self.log, self.limit = binary, project, env, log, limit
+    def __init__(self, binary, project, env, log, limit=60, port=0):
+        self.binary, self.project, self.env, self.log, self.limit, self.port = binary, project, env, log, limit, port
 
     def __enter__(self):
         with open(self.log, "w") as log:
-            self.process = subprocess.Popen([self.binary, "serve", "--port", "0"], cwd=self.project, env=self.env, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT, start_new_session=True)
+            self.process = subprocess.Popen([self.binary, "serve", "--port", str(self.port)], cwd=self.project, env=self.env, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT, start_new_session=True)
         self.pid = self.process.pid
+        if self.port:
+            self.url = f"http://127.0.0.1:{self.port}"
+            return self
         deadline = time.monotonic() + self.limit
         while time.monotonic() < deadline:
             found = re.search(r"listening on (http://\S+)", self.log.read_text(errors="replace"))
             if found:
                 self.url = found.group(1)
                 return self
-            if self.process.poll() is not None:
-                break
+            self.check()
             time.sleep(0.02)
+        self.fail()
+
+    def check(self):
+        """Raises when the server has ended."""
+        if self.process.poll() is not None:
+            self.fail()
+
+    def fail(self):
         self.__exit__()
         raise RuntimeError(f"{self.binary} serve did not start:\n{self.log.read_text(errors='replace')[-3000:]}")
 

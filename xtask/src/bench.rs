@@ -5,39 +5,49 @@ use std::path::PathBuf;
 use crate::sh::{Arguments, check, command};
 use crate::{Result, parity, setup, usage};
 
-/// `bench turn`: see tests/bench/turn.py.
+/// `bench turn` and `bench serve`: see tests/bench/README.md.
 pub(crate) fn run(arguments: &[String]) -> Result {
     let mut arguments = Arguments::new(arguments);
-    match arguments.next() {
-        Some("turn") => {}
+    let serve = match arguments.next() {
+        Some("turn") => false,
+        Some("serve") => true,
         Some(other) => return usage(format!("there is no benchmark `{other}`")),
         None => return usage("which benchmark?"),
-    }
+    };
     let mut binary: Option<PathBuf> = None;
     let mut python = command("python3");
-    python.arg("tests/bench/turn.py");
+    python.arg(if serve {
+        "tests/bench/serve.py"
+    } else {
+        "tests/bench/turn.py"
+    });
     while let Some(argument) = arguments.next() {
         match argument {
             "--bin" => binary = Some(parity::absolute(arguments.value(argument)?)?),
+            "--home" if serve => return usage("bench serve takes no `--home`".to_owned()),
             "--runs" | "--home" | "--json" => {
                 python.arg(argument).arg(arguments.value(argument)?);
             }
             "--check" => {
                 python.arg(argument);
             }
-            other => return usage(format!("bench turn takes no `{other}`")),
+            other => return usage(format!("bench takes no `{other}`")),
         }
     }
-    let bun = setup::bun(&setup::tools()?)?;
+    let tools = setup::tools()?;
     let reference = setup::reference()?;
     let ours = binary.map_or_else(parity::release_binary, Ok)?;
-    check(
+    python
+        .arg("--ours")
+        .arg(ours)
+        .arg("--reference")
+        .arg(reference);
+    if serve {
         python
-            .arg("--ours")
-            .arg(ours)
-            .arg("--reference")
-            .arg(reference)
-            .arg("--bun")
-            .arg(bun),
-    )
+            .arg("--sdk")
+            .arg(tools.join("node_modules/@opencode-ai/sdk"));
+    } else {
+        python.arg("--bun").arg(setup::bun(&tools)?);
+    }
+    check(&mut python)
 }

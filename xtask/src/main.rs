@@ -31,6 +31,8 @@ cargo xtask NAME [options]
                              --record: makes the recording anew
   bench turn [--runs N] [--home prepared|empty] [--bin PATH] [--check] [--json FILE]
                              one turn with one tool call, ours and the reference: time, CPU, memory
+  bench serve [--runs N] [--bin PATH] [--check] [--json FILE]
+                             a running server, ours and the reference: time until ready, memory, first and second turn
 
 Exit code: 0 done; 1 a check, a test or a threshold failed; 2 wrong use.
 ";

@@ -1,0 +1,178 @@
+//! Circuit breakers: a hook that keeps timing out is left out for a while, so that it costs its deadline a few times and
+//! not at every call (A8, A13).
+//!
+//! One [`Breaker`] belongs to one hook of one plugin. It opens at the third timeout within a minute, or at the third in
+//! a row however far apart: at the default deadlines three timeouts may not fit into a minute. While it is open the hook
+//! is skipped; then one call is let through, and how that ends decides. A call that was let through before the breaker
+//! opened decides nothing when it ends later. Time comes in as milliseconds of one clock that does not go back.
+
+use alloc::vec::Vec;
+
+use outrigger_protocol::Millis;
+
+/// When a breaker opens, and for how long.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rules {
+    /// So many timeouts open it.
+    pub timeouts: usize,
+    /// Within this time, or in a row.
+    pub window: Millis,
+    /// How long it stays open before a trial.
+    pub pause: Millis,
+}
+
+impl Default for Rules {
+    fn default() -> Self {
+        Self {
+            timeouts: 3,
+            window: 60_000,
+            pause: 60_000,
+        }
+    }
+}
+
+/// What a breaker says to a call that is about to be made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Gate {
+    /// Make it.
+    Call,
+    /// Make it: it is the trial, and all others are skipped until it has ended.
+    Trial,
+    /// Leave it out; the next trial is at this time, or has begun.
+    Skip {
+        /// When the next call is let through, as far as that is known.
+        until: Millis,
+    },
+}
+
+/// What changed by the end of a call. Each is told once (A8: every trip and reset is a log line; a trial is told by its
+/// [`Gate`]).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Turned {
+    /// It opened, or opened again after a trial.
+    Open {
+        /// When the next call is let through.
+        until: Millis,
+    },
+    /// The trial went well.
+    Closed,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum State {
+    #[default]
+    Closed,
+    Open {
+        until: Millis,
+    },
+    Trial {
+        since: Millis,
+    },
+}
+
+/// The breaker of one hook of one plugin.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Breaker {
+    state: State,
+    /// Times of the latest timeouts, at most as many as open it.
+    timeouts: Vec<Millis>,
+    /// Timeouts since the last answer.
+    in_row: usize,
+}
+
+/// A breaker as it is shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum View {
+    /// Calls go through.
+    Closed {
+        /// Timeouts that count still.
+        timeouts: usize,
+    },
+    /// Calls are skipped.
+    Open {
+        /// When the next call is let through.
+        until: Millis,
+    },
+    /// One call is under way, the others are skipped.
+    HalfOpen,
+}
+
+impl Breaker {
+    /// Asks whether a call may be made now. One that may must be ended with [`Breaker::answered`],
+    /// [`Breaker::timed_out`] or [`Breaker::unclear`].
+    pub fn ask(&mut self, now: Millis) -> Gate {
+        match self.state {
+            State::Closed => Gate::Call,
+            State::Open { until } if now < until => Gate::Skip { until },
+            State::Open { .. } => {
+                self.state = State::Trial { since: now };
+                Gate::Trial
+            }
+            State::Trial { since } => Gate::Skip { until: since },
+        }
+    }
+
+    /// A call was answered, be it with an error: the hook lives.
+    pub fn answered(&mut self, gate: Gate) -> Option<Turned> {
+        match (self.state, gate) {
+            (State::Trial { .. }, Gate::Trial) => {
+                *self = Self::default();
+                Some(Turned::Closed)
+            }
+            (State::Closed, _) => {
+                self.in_row = 0;
+                None
+            }
+            _ => None,
+        }
+    }
+
+    /// A call missed its deadline, or its plugin crashed the process in it.
+    pub fn timed_out(&mut self, gate: Gate, now: Millis, rules: &Rules) -> Option<Turned> {
+        match (self.state, gate) {
+            (State::Trial { .. }, Gate::Trial) => Some(self.open(now, rules)),
+            (State::Closed, _) => {
+                self.in_row += 1;
+                self.timeouts.push(now);
+                let spare = self.timeouts.len().saturating_sub(rules.timeouts.max(1));
+                self.timeouts.drain(..spare);
+                let together = self.counting(now, rules) >= rules.timeouts;
+                (together || self.in_row >= rules.timeouts).then(|| self.open(now, rules))
+            }
+            _ => None,
+        }
+    }
+
+    /// A call ended with no word on the hook: cancelled, or its process was ended for another's fault. A trial is made
+    /// anew by the next call.
+    pub fn unclear(&mut self, gate: Gate) {
+        if let (State::Trial { since }, Gate::Trial) = (self.state, gate) {
+            self.state = State::Open { until: since };
+        }
+    }
+
+    fn open(&mut self, now: Millis, rules: &Rules) -> Turned {
+        let until = now.saturating_add(rules.pause);
+        self.state = State::Open { until };
+        self.timeouts.clear();
+        self.in_row = 0;
+        Turned::Open { until }
+    }
+
+    fn counting(&self, now: Millis, rules: &Rules) -> usize {
+        let recent = |at: &&Millis| now.saturating_sub(**at) < rules.window;
+        self.timeouts.iter().filter(recent).count()
+    }
+
+    /// How it stands.
+    #[must_use]
+    pub fn view(&self, now: Millis, rules: &Rules) -> View {
+        match self.state {
+            State::Closed => View::Closed {
+                timeouts: self.counting(now, rules).max(self.in_row),
+            },
+            State::Open { until } => View::Open { until },
+            State::Trial { .. } => View::HalfOpen,
+        }
+    }
+}
