@@ -82,6 +82,22 @@ struct Open {
 struct Call {
     answer: oneshot::Sender<Result<Value, RpcError>>,
     results: Option<mpsc::UnboundedSender<HookResult>>,
+    /// The handler whose result comes next.
+    next: usize,
+}
+
+impl Open {
+    /// Whether this result is the next one of its call. What is not was made up by a plugin, and says nothing about whose
+    /// code runs.
+    fn due(&mut self, result: &HookResult) -> bool {
+        match self.calls.get_mut(&result.call) {
+            Some(call) if call.next == result.handler => {
+                call.next += 1;
+                true
+            }
+            _ => false,
+        }
+    }
 }
 
 /// A call in flight. Dropped before its answer came, it tells the process that nobody waits any more.
@@ -240,6 +256,7 @@ impl Peer {
                 Call {
                     answer: sender,
                     results,
+                    next: 0,
                 },
             );
         }
@@ -335,7 +352,10 @@ impl Peer {
             process::LEAVE => lock(&self.entered).leave(),
             process::HOOK_RESULT => {
                 let result: HookResult = read(params)?;
-                lock(&self.entered).answered(result.call);
+                let due = lock(&self.open).due(&result);
+                if due {
+                    lock(&self.entered).answered(result.call);
+                }
                 if let Some(results) = lock(&self.open)
                     .calls
                     .get(&result.call)
