@@ -151,9 +151,12 @@ impl CallHost {
         };
         // Dropping this cancels the child's turn, which then ends by itself.
         let outcome = tokio::select! {
-            outcome = agent.prompt(&session.id, prompt) => outcome.map_err(failed)?,
-            () = self.cancel.cancelled() => return Err(ToolError::Cancelled),
+            outcome = agent.prompt(&session.id, prompt) => outcome.map_err(failed),
+            () = self.cancel.cancelled() => Err(ToolError::Cancelled),
         };
+        // Its work is done; a task that is gone on with starts them again.
+        self.inner.skill_servers.release(&session.id).await;
+        let outcome = outcome?;
         match outcome {
             TurnOutcome::Done { .. } => Ok(SubagentAnswer {
                 text: agent.last_text(&session.id),
@@ -327,6 +330,15 @@ impl ToolHost for CallHost {
 
     fn skills(&self) -> Vec<SkillEntry> {
         self.inner.skill_entries()
+    }
+
+    fn skill_loaded<'a>(&'a self, name: &'a str) -> BoxFuture<'a, Option<String>> {
+        Box::pin(async move {
+            let skill = self.inner.skills.iter().find(|skill| skill.name == name)?;
+            self.inner
+                .start_skill_servers(&self.session_id, skill)
+                .await
+        })
     }
 
     fn agents(&self) -> Vec<AgentEntry> {

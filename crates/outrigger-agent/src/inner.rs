@@ -54,6 +54,39 @@ pub struct CommandInfo {
     pub model: Option<String>,
     /// It runs as a subtask; unset, it does where its agent is a subagent.
     pub subtask: Option<bool>,
+    /// What it was made from.
+    pub source: CommandSource,
+}
+
+/// What a slash command was made from, as `GET /command` tells it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum CommandSource {
+    /// Bundled, of the configuration, or a file of commands.
+    #[default]
+    Command,
+    /// A prompt of an MCP server. What its text says is never run.
+    Mcp,
+    /// A skill of this machine.
+    Skill,
+    /// A skill that was fetched from an address. What its text says is never run.
+    FetchedSkill,
+}
+
+impl CommandSource {
+    /// The reference's word for it.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Command => "command",
+            Self::Mcp => "mcp",
+            Self::Skill | Self::FetchedSkill => "skill",
+        }
+    }
+
+    /// What its template names may be run and read: whoever wrote it is trusted as the configuration is.
+    pub(crate) fn is_own(self) -> bool {
+        matches!(self, Self::Command | Self::Skill)
+    }
 }
 
 /// A running agent: one project folder, one store, one set of plugins. Cheap to clone.
@@ -80,6 +113,7 @@ pub(crate) struct Inner {
     pub(crate) models: Models,
     pub(crate) plugins: Plugins,
     pub(crate) mcp: outrigger_mcp::McpServers,
+    pub(crate) skill_servers: crate::mcp::SkillServers,
     pub(crate) lsp: outrigger_lsp::Lsp,
     pub(crate) formatters: crate::formatters::Formatters,
     /// Servers of `.mcp.json` that are not started, and what to do about each.

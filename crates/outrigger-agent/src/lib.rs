@@ -29,6 +29,7 @@ mod lsp;
 mod mcp;
 mod mentions;
 mod model_task;
+mod notices;
 mod observe;
 mod offer;
 mod parts;
@@ -44,6 +45,7 @@ mod request;
 mod revert;
 mod session;
 mod shell;
+mod skills;
 mod snapshot;
 mod step_events;
 mod system;
@@ -60,11 +62,11 @@ pub use bus::{Bus, Sink};
 pub use compact::ask::Compact;
 pub use error::AgentError;
 pub use formatters::FormatterStatus;
-pub use inner::{Agent, CommandInfo, SdkService};
+pub use inner::{Agent, CommandInfo, CommandSource, SdkService};
 pub use lsp::LspStatus;
 pub use mcp::{
     AllowedServers, AuthStart, AuthState, McpError, McpPrompt, McpState, McpStatus, TokenStore,
-    tokens as mcp_tokens,
+    servers_of_skills, tokens as mcp_tokens,
 };
 pub use outrigger_js::{SdkAnswer, SdkBody};
 pub use project::Place;

@@ -146,7 +146,16 @@ impl Agent {
     pub async fn delete_session(&self, id: &SessionId) -> Result<(), AgentError> {
         let events = doomed(&self.inner.store, id)?;
         let _owners = hold(&self.inner.folders.data, &events)?;
-        self.inner.commit(Vec::new(), events).await
+        let gone: Vec<SessionId> = events
+            .iter()
+            .filter_map(Event::session_id)
+            .cloned()
+            .collect();
+        self.inner.commit(Vec::new(), events).await?;
+        for id in &gone {
+            self.inner.skill_servers.forget(id).await;
+        }
+        Ok(())
     }
 
     /// Tells plugins of what is about to happen; they cannot change it.

@@ -297,7 +297,7 @@ pub(crate) enum McpCommand {
         /// Which
         name: String,
     },
-    /// Let servers of the project's .mcp.json be started; without a name, say which there are
+    /// Let servers of the project's .mcp.json and of skills be started; without a name, say which there are
     Allow {
         /// Which
         name: Option<String>,

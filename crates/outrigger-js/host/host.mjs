@@ -72,6 +72,8 @@ async function serve({ method, params }, id, controller) {
       return run.hookRun(params, id, () => controller.signal.aborted);
     case "tool.run":
       return run.toolRun(params, id, controller.signal);
+    case "ping":
+      return {};
     case "shutdown":
       await run.dispose(id);
       return {};

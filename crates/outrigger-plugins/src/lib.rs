@@ -12,6 +12,7 @@
 
 mod apart;
 mod auth;
+mod breakers;
 mod bun;
 mod choose;
 mod error;
@@ -25,6 +26,7 @@ mod lock;
 pub mod matrix;
 mod pipeline;
 mod plugins;
+mod processes;
 mod registry;
 mod relay;
 mod resolve;
@@ -36,6 +38,7 @@ mod status;
 mod tools;
 
 pub use auth::{AuthHook, Begun, FetchStream, Flow, LoadedAuth, PluginFetch, ProviderHook};
+pub use breakers::{BreakerState, BreakerStatus};
 pub use bun::{BUN_SPEC, BUN_VERSION, bun_path, setup_bun};
 pub use choose::{ConsentFn, setup_runtime};
 pub use error::PluginError;
@@ -49,5 +52,5 @@ pub use resolve::{OPENCODE_VERSION, ResolvedPlugin, resolve_package, resolve_pat
 pub use settings::{Deadlines, PluginRules, PluginSettings, Restarts};
 pub use setup::{Modules, modules, setup};
 pub use spec::{DEPRECATED, Source, file_url};
-pub use status::{Cause, PluginStatus, Progress, Stage};
+pub use status::{Cause, Notice, NoticeFn, PluginStatus, Progress, Stage};
 pub use tools::{PluginToolEntry, ToolRunner};

@@ -6,6 +6,7 @@ use std::time::Duration;
 use outrigger_config::settings::{ChatMessage, Isolation, Js, JsRuntime as Wanted, Sandbox};
 use outrigger_config::{Settings, package_name};
 use outrigger_js::{JsError, JsRuntime, Lookup, OutputLog, RuntimeKind};
+use outrigger_kernel::breaker::Rules;
 use outrigger_kernel::hooks::Deadline;
 use tracing::Level;
 
@@ -29,6 +30,10 @@ pub struct PluginSettings {
     pub memory: Option<u64>,
     /// A process whose handler missed its deadline is ended and started again (A7, flag `plugin_timeout_self_heal`).
     pub self_heal: bool,
+    /// When a hook that keeps timing out is left out (A8).
+    pub breaker: Rules,
+    /// Breakers are in use (flag `plugin_circuit_breaker`).
+    pub circuit_breaker: bool,
     /// How what plugins print is logged (A9).
     pub output: OutputLog,
     /// Rules for single plugins, by id, by npm package name or by spec.
@@ -64,8 +69,8 @@ pub struct Restarts {
 pub struct PluginRules {
     /// Not loaded at all.
     pub disabled: bool,
-    /// It has a process of its own (`isolation = "own"`).
-    pub own_process: bool,
+    /// Whether it may share a process.
+    pub isolation: Isolation,
     /// Higher comes first (A6, C4).
     pub priority: i32,
     /// Security-critical: a throw or timeout refuses (C5). Such a plugin has a process of its own.
@@ -87,6 +92,8 @@ impl Default for PluginSettings {
             restarts: Restarts::default(),
             memory: None,
             self_heal: true,
+            breaker: Rules::default(),
+            circuit_breaker: true,
             output: output(&log.plugin_stderr_level, log.plugin_stderr_lines_per_second),
             plugins: BTreeMap::new(),
         }
@@ -188,7 +195,7 @@ impl From<&Settings> for PluginSettings {
         let rules = settings.plugins.iter().map(|(id, plugin)| {
             let rules = PluginRules {
                 disabled: plugin.disabled,
-                own_process: plugin.isolation == Isolation::Own,
+                isolation: plugin.isolation,
                 priority: plugin.priority,
                 fail_closed: false,
                 completed_messages: plugin.chat_message == ChatMessage::Assistant,
@@ -207,6 +214,7 @@ impl From<&Settings> for PluginSettings {
                 ..Deadlines::default()
             },
             self_heal: settings.flags.plugin_timeout_self_heal,
+            circuit_breaker: settings.flags.plugin_circuit_breaker,
             output: output(
                 &settings.log.plugin_stderr_level,
                 settings.log.plugin_stderr_lines_per_second,
@@ -269,8 +277,8 @@ mod tests {
         );
         let rules = ours.rules("guard#2", "guard@^1");
         assert_eq!(
-            (rules.own_process, rules.priority, rules.hook_deadline),
-            (true, 9, Some(Duration::from_millis(200)))
+            (rules.isolation, rules.priority, rules.hook_deadline),
+            (Isolation::Own, 9, Some(Duration::from_millis(200)))
         );
         assert_eq!(ours.rules("other", "./guard.ts"), PluginRules::default());
     }

@@ -83,6 +83,8 @@ pub mod host {
     pub const EVENT_BATCH: &str = "event.batch";
     /// Request `{}`: run `dispose` hooks, answer `{}`, then end.
     pub const SHUTDOWN: &str = "shutdown";
+    /// Whether the process takes requests at all: answered at once, whatever plugins wait for.
+    pub const PING: &str = "ping";
     /// Notification `{id}`: the host no longer wants the answer.
     pub const CANCEL: &str = "$/cancel";
 }

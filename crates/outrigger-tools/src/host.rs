@@ -137,6 +137,12 @@ pub trait ToolHost: Send + Sync {
     }
     /// Skills that this agent may load.
     fn skills(&self) -> Vec<SkillEntry>;
+    /// A skill was loaded: its MCP servers are started for this session. Answers what the model has to know of them; `None`
+    /// for a skill without any.
+    fn skill_loaded<'a>(&'a self, name: &'a str) -> BoxFuture<'a, Option<String>> {
+        let _ = name;
+        Box::pin(std::future::ready(None))
+    }
     /// Agents that there are.
     fn agents(&self) -> Vec<AgentEntry>;
     /// Replaces the session's todo list, stores it and tells everyone.

@@ -47,6 +47,8 @@ mod resumed;
 mod run_options;
 mod secrets;
 mod serve;
+mod skill_servers;
+mod skills;
 mod store;
 mod support;
 mod tool_files;

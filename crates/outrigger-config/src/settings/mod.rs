@@ -126,8 +126,10 @@ pub struct Plugin {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Isolation {
-    /// It shares a process with plugins of the same grants.
+    /// It shares a process with plugins of the same grants until it hangs or crashes that; then it has one of its own.
     #[default]
+    Auto,
+    /// It shares a process, whatever it does.
     Shared,
     /// It has a process of its own.
     Own,
@@ -201,6 +203,9 @@ pub struct Tools {
     pub output_lines: u64,
     /// Time limit of a shell command that sets none, in milliseconds. The reference's.
     pub bash_timeout_ms: u64,
+    /// Time in milliseconds after which the MCP servers of a session's skills are ended when nobody has used them; the next
+    /// call starts them again.
+    pub skill_server_idle_ms: u64,
 }
 
 impl Default for Tools {
@@ -209,6 +214,7 @@ impl Default for Tools {
             output_bytes: 51_200,
             output_lines: 2_000,
             bash_timeout_ms: 120_000,
+            skill_server_idle_ms: 300_000,
         }
     }
 }

@@ -5,12 +5,14 @@
     reason = "helpers of tests; clippy only exempts the test functions"
 )]
 
+mod breaker;
 mod bun;
 mod faults;
 mod heal;
 mod hooks;
 mod install;
 mod loading;
+mod quarantine;
 mod support;
 mod tool_files;
 mod tools;
