@@ -152,6 +152,11 @@ impl Peer {
         }
     }
 
+    /// Whether a call is open.
+    pub(crate) fn is_working(&self) -> bool {
+        !lock(&self.open).calls.is_empty()
+    }
+
     fn post(&self, message: &Message) -> Result<(), JsError> {
         self.enqueue(encode(message)?)
     }

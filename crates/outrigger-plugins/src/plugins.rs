@@ -177,6 +177,7 @@ impl Plugins {
             processes: Arc::default(),
         });
         if let Some(started) = start(&options, &registry, &inner.processes).await {
+            crate::watch::watch(&inner.processes, options.settings.limits);
             let Started {
                 launch,
                 groups,
@@ -278,6 +279,9 @@ impl Plugins {
                     .filter(|live| status.stage == Stage::Active && live.process.is_alive())
                     .map(|live| live.process.pid());
                 status.generation = generation;
+                status.usage = status
+                    .pid
+                    .and_then(|_| self.0.processes.readings.of(group.key));
             }
             status
         };

@@ -11,6 +11,7 @@ mod faults;
 mod heal;
 mod hooks;
 mod install;
+mod limits;
 mod loading;
 mod quarantine;
 mod support;
