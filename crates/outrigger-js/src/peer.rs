@@ -28,6 +28,8 @@ use crate::sdk::{Credit, SdkAnswer, SdkBody};
 const MAX_BACKLOG: usize = 2 * MAX_FRAME;
 /// Requests of a process that may be in work at once; the next one is refused.
 const MAX_REVERSE: usize = 1024;
+/// Streamed answers that may be open at once: those that nobody reads must not use up what other requests need.
+const MAX_STREAMS: usize = 256;
 const OVERLOADED: i64 = -32001;
 const UNKNOWN_METHOD: i64 = -32601;
 const BAD_PARAMS: i64 = -32602;
@@ -431,8 +433,17 @@ impl Peer {
     /// The head, then the body as far as the process takes it. Cancelled by the process, it ends where it is.
     async fn send_streamed(&self, id: u64, head: Result<Value, RpcError>, body: SdkBody) {
         let credit = Arc::new(Credit::default());
-        // Before the head is sent: the first credit may be there as soon as that is.
-        lock(&self.open).credits.insert(id, Arc::clone(&credit));
+        {
+            let mut open = lock(&self.open);
+            if open.credits.len() >= MAX_STREAMS {
+                open.reverse.remove(&id);
+                drop(open);
+                let refusal = format!("more than {MAX_STREAMS} streams are open: close some");
+                return self.answer(id, Err(rpc_error(OVERLOADED, refusal)));
+            }
+            // Before the head is sent: the first credit may be there as soon as that is.
+            open.credits.insert(id, Arc::clone(&credit));
+        }
         self.answer(id, head);
         let sent = crate::sdk::pump(id, body, &credit, |chunk| {
             self.notify(host::SDK_CHUNK, &chunk)
