@@ -235,10 +235,60 @@ async fn ends() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn throws() {
-    insta::assert_snapshot!(
-        table(&["throw_text", "throw_error", "throw_undefined", "throw_cycle", "reject_late", "unhandled", "throw_in_timer"]).await,
-        @""
-    );
+    let told = table(&[
+        "throw_text",
+        "throw_error",
+        "throw_undefined",
+        "throw_cycle",
+        "reject_late",
+        "unhandled",
+        "throw_in_timer",
+    ])
+    .await;
+    insta::assert_snapshot!(told, @r"
+    throw_text
+      system  bad error good ok | bad error good ok
+      params  bad error good ok | bad error good ok
+      before  bad error blocked | bad error blocked
+      tool    plugin.tool | plugin.tool
+      load    failed plugin.server
+    throw_error
+      system  bad error good ok | bad error good ok
+      params  bad error good ok | bad error good ok
+      before  bad error blocked | bad error blocked
+      tool    plugin.tool | plugin.tool
+      load    failed plugin.server
+    throw_undefined
+      system  bad error good ok | bad error good ok
+      params  bad error good ok | bad error good ok
+      before  bad error blocked | bad error blocked
+      tool    plugin.tool | plugin.tool
+      load    failed plugin.server
+    throw_cycle
+      system  bad error good ok | bad error good ok
+      params  bad error good ok | bad error good ok
+      before  bad error blocked | bad error blocked
+      tool    plugin.tool | plugin.tool
+      load    failed plugin.server
+    reject_late
+      system  bad error good ok | bad error good ok
+      params  bad error good ok | bad error good ok
+      before  bad error blocked | bad error blocked
+      tool    plugin.tool | plugin.tool
+      load    failed plugin.server
+    unhandled
+      system  bad ok good ok | bad ok good ok
+      params  bad ok good ok | bad ok good ok
+      before  bad ok good ok | bad ok good ok
+      tool    done | done
+      load    
+    throw_in_timer
+      system  bad ok good ok | bad ok good ok
+      params  bad ok good ok | bad ok good ok
+      before  bad ok good ok | bad ok good ok
+      tool    done | done
+      load
+    ");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -291,16 +341,151 @@ async fn floods() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn lies() {
-    insta::assert_snapshot!(
-        table(&["protocol_lines", "answers_another", "answers_twice", "not_json", "not_utf8", "too_large", "half_a_frame", "hello_again"]).await,
-        @""
-    );
+    let told = table(&[
+        "protocol_lines",
+        "answers_another",
+        "answers_twice",
+        "not_json",
+        "not_utf8",
+        "too_large",
+        "half_a_frame",
+        "hello_again",
+    ])
+    .await;
+    insta::assert_snapshot!(told, @r"
+    protocol_lines
+      system  bad ok good ok | bad ok good ok
+      params  bad ok good ok | bad ok good ok
+      before  bad ok good ok | bad ok good ok
+      tool    done | done
+      load    
+    answers_another
+      system  bad ok good ok | bad ok good ok
+      params  bad ok good ok | bad ok good ok
+      before  bad ok good ok | bad ok good ok
+      tool    done | done
+      load    
+    answers_twice
+      system  bad lost good ok | bad lost good ok | apart: good off plugin.off
+      params  bad lost good ok | bad lost good ok | apart: bad
+      before  bad lost good ok | bad lost good ok | apart: bad
+      tool    done | done
+      load    
+    not_json
+      system  bad lost good ok | bad lost good ok | apart: bad
+      params  bad lost good ok | bad lost good ok | apart: bad
+      before  bad lost good ok | bad lost good ok | apart: bad
+      tool    plugin.tool_lost | plugin.tool_lost | apart: bad
+      load    failed plugin.crashed
+    not_utf8
+      system  bad lost good ok | bad lost good ok | apart: bad
+      params  bad lost good ok | bad lost good ok | apart: bad
+      before  bad lost good ok | bad lost good ok | apart: bad
+      tool    plugin.tool_lost | plugin.tool_lost | apart: bad
+      load    failed plugin.crashed
+    too_large
+      system  bad lost good ok | bad lost good ok | apart: bad
+      params  bad lost good ok | bad lost good ok | apart: bad
+      before  bad lost good ok | bad lost good ok | apart: bad
+      tool    plugin.tool_lost | plugin.tool_lost | apart: bad
+      load    failed plugin.crashed
+    half_a_frame
+      system  bad timeout good ok | bad timeout good ok | apart: bad
+      params  bad timeout good ok | bad timeout good ok | apart: bad
+      before  bad timeout good ok | bad timeout good ok | apart: bad
+      tool    plugin.tool_timeout | plugin.tool_timeout | apart: bad
+      load    failed plugin.hung
+    hello_again
+      system  bad ok good ok | bad ok good ok
+      params  bad ok good ok | bad ok good ok
+      before  bad ok good ok | bad ok good ok
+      tool    done | done
+      load
+    ");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn values() {
-    insta::assert_snapshot!(
-        table(&["cycle", "bigint", "nan", "surrogate", "deletes", "types", "nulls", "input", "later", "freezes", "getter"]).await,
-        @""
-    );
+    let told = table(&[
+        "cycle",
+        "bigint",
+        "nan",
+        "surrogate",
+        "deletes",
+        "types",
+        "nulls",
+        "input",
+        "later",
+        "freezes",
+        "getter",
+    ])
+    .await;
+    insta::assert_snapshot!(told, @r"
+    cycle
+      system  bad error good ok | bad error good ok
+      params  bad error good ok | bad error good ok
+      before  bad error blocked | bad error blocked
+      tool    plugin.tool | plugin.tool
+      load    
+    bigint
+      system  bad error good ok | bad error good ok
+      params  bad error good ok | bad error good ok
+      before  bad error blocked | bad error blocked
+      tool    plugin.tool | plugin.tool
+      load    
+    nan
+      system  bad ok good ok | bad ok good ok
+      params  bad ok good ok | bad ok good ok
+      before  bad ok good ok | bad ok good ok
+      tool    plugin.tool | plugin.tool
+      load    
+    surrogate
+      system  bad ok good ok | bad ok good ok
+      params  bad ok good ok | bad ok good ok
+      before  bad ok good ok | bad ok good ok
+      tool    � | �
+      load    
+    deletes
+      system  bad ok good ok | bad ok good ok
+      params  bad ok good ok | bad ok good ok
+      before  bad ok good ok | bad ok good ok
+      tool    done | done
+      load    
+    types
+      system  bad ok good ok | bad ok good ok
+      params  bad ok good ok | bad ok good ok
+      before  bad ok good ok | bad ok good ok
+      tool    plugin.tool | plugin.tool
+      load    
+    nulls
+      system  bad ok good ok | bad ok good ok
+      params  bad ok good ok | bad ok good ok
+      before  bad ok good ok | bad ok good ok
+      tool    plugin.tool | plugin.tool
+      load    
+    input
+      system  bad ok good ok | bad ok good ok
+      params  bad ok good ok | bad ok good ok
+      before  bad ok good ok | bad ok good ok
+      tool    done | done
+      load    
+    later
+      system  bad ok good ok | bad ok good ok
+      params  bad ok good ok | bad ok good ok
+      before  bad ok good ok | bad ok good ok
+      tool    done | done
+      load    
+    freezes
+      system  bad ok good ok | bad ok good ok
+      params  bad ok good ok | bad ok good ok
+      before  bad ok good ok | bad ok good ok
+      tool    done | done
+      load    
+    getter
+      system  bad error good ok | bad error good ok
+      params  bad error good ok | bad error good ok
+      before  bad error blocked | bad error blocked
+      tool    done | done
+      load
+    ");
 }
