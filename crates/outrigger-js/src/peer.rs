@@ -88,20 +88,6 @@ struct Call {
     next: usize,
 }
 
-impl Open {
-    /// Whether this result is the next one of its call. What is not was made up by a plugin, and says nothing about whose
-    /// code runs.
-    fn due(&mut self, result: &HookResult) -> bool {
-        match self.calls.get_mut(&result.call) {
-            Some(call) if call.next == result.handler => {
-                call.next += 1;
-                true
-            }
-            _ => false,
-        }
-    }
-}
-
 /// A call in flight. Dropped before its answer came, it tells the process that nobody waits any more.
 pub(crate) struct Pending {
     peer: Arc<Peer>,
@@ -354,15 +340,25 @@ impl Peer {
             process::LEAVE => lock(&self.entered).leave(),
             process::HOOK_RESULT => {
                 let result: HookResult = read(params)?;
-                let due = lock(&self.open).due(&result);
-                if due {
-                    lock(&self.entered).answered(result.call);
-                }
-                if let Some(results) = lock(&self.open)
-                    .calls
-                    .get(&result.call)
-                    .and_then(|call| call.results.as_ref())
-                {
+                let results = match lock(&self.open).calls.get_mut(&result.call) {
+                    // Nobody waits for it any more.
+                    None => return Ok(()),
+                    Some(call) if call.next != result.handler => {
+                        // Made up by code that writes to the channel by itself. What is entered now is whose it is.
+                        return Err(JsError::BadFrame {
+                            reason: format!(
+                                "a result of handler {} where that of {} was due",
+                                result.handler, call.next
+                            ),
+                        });
+                    }
+                    Some(call) => {
+                        call.next += 1;
+                        call.results.clone()
+                    }
+                };
+                lock(&self.entered).answered(result.call);
+                if let Some(results) = results {
                     let _ = results.send(result);
                 }
             }

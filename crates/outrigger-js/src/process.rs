@@ -224,7 +224,7 @@ impl JsProcess {
     ) -> Result<(), JsError> {
         let (sender, mut results) = mpsc::unbounded_channel();
         let mut call = self.peer.call(host::HOOK_RUN, run, Some(sender))?;
-        for (index, handler) in run.handlers.iter().enumerate() {
+        for handler in &run.handlers {
             let next = async {
                 tokio::select! {
                     biased;
@@ -244,15 +244,6 @@ impl JsProcess {
             let Some(result) = result else {
                 return Ok(());
             };
-            // Nobody but code that writes to the channel by itself does this.
-            if result.handler != index {
-                return Err(JsError::BadFrame {
-                    reason: format!(
-                        "a result of handler {} where that of {index} was due",
-                        result.handler
-                    ),
-                });
-            }
             on_result(result);
         }
         self.within(host::HOOK_RUN, deadline, call.answer()).await?;
