@@ -247,9 +247,11 @@ impl Agent {
         let project = place.project(&spawner, &store, now()).await;
         let project = crate::projects::remember(&store, project).await;
         let mcp = crate::mcp::start(&boot, &config, &place, &spawner);
-        let plugins = Plugins::load(plugin_options(
-            &boot, &config, &place, &project, &spawner, &bridge,
-        ))
+        let (notice, notices) = crate::notices::channel();
+        let plugins = Plugins::load(outrigger_plugins::LoadOptions {
+            notice,
+            ..plugin_options(&boot, &config, &place, &project, &spawner, &bridge)
+        })
         .await;
         // Plugins change the configuration without seeing the keys in it (invariant 10).
         let mut value = plugins.configure(config.redacted()).await;
@@ -343,6 +345,7 @@ impl Agent {
         crate::plugin_tools::register(&inner, &bridge);
         crate::mcp::bind(&inner).await;
         crate::lsp::bind(&inner);
+        crate::notices::bind(&inner, notices);
         Ok(Self { inner })
     }
 }
@@ -376,6 +379,7 @@ fn plugin_options(
         consent: boot.consent.clone(),
         handler: Arc::clone(bridge) as Arc<dyn outrigger_js::HostHandler>,
         progress: Arc::clone(&boot.progress),
+        notice: Arc::new(|_| {}),
         now,
     }
 }

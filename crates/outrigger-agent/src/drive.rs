@@ -10,7 +10,7 @@ use outrigger_kernel::{digest, turn};
 use outrigger_protocol::event::Event;
 use outrigger_protocol::id::{MessageId, SessionId, TurnId};
 use outrigger_protocol::log::{LogRecord, TurnStep};
-use outrigger_protocol::message::{NamedError, PartKind, ToolPart, ToolState};
+use outrigger_protocol::message::{NamedError, PartKind, ToolPart};
 use outrigger_protocol::model::ToolOffer;
 use outrigger_protocol::session::SessionStatus;
 use outrigger_protocol::tool::{ToolCall, ToolOutcome};
@@ -31,8 +31,11 @@ use crate::error::AgentError;
 use crate::host::CallHost;
 use crate::ids::now;
 use crate::inner::Inner;
+use crate::join::{Joined, Joining};
 use crate::model_task::ModelTask;
 use crate::observe::Observer;
+
+mod tell;
 
 /// What the running effects report.
 pub(crate) enum Msg {
@@ -59,6 +62,8 @@ pub(crate) enum Msg {
     },
     /// A compaction is asked for; answered with whether this turn makes it.
     Compact(compact::ask::Asked),
+    /// A prompt came, and its message is stored.
+    Join(Box<Joining>),
     /// What a tool's output looks like so far, told and not stored.
     Preview { effect: EffectId, metadata: Value },
     /// Something that a tool did to the world.
@@ -86,6 +91,7 @@ pub(crate) struct Driver {
     speaking: watch::Sender<bool>,
     draft: Draft,
     changes: Changes,
+    joined: Joined,
     outcome: Option<TurnOutcome>,
 }
 
@@ -98,6 +104,7 @@ impl Driver {
         cancel: watch::Receiver<bool>,
     ) -> Self {
         let (sender, inbox) = mpsc::unbounded_channel();
+        let joined = Joined::new(&inner, &session_id);
         Self {
             inner,
             turn_id,
@@ -111,6 +118,7 @@ impl Driver {
             speaking: watch::Sender::new(false),
             draft: Draft::default(),
             changes,
+            joined,
             outcome: None,
         }
     }
@@ -122,6 +130,11 @@ impl Driver {
         Ok(())
     }
 
+    /// Where the turn is, once it has begun.
+    pub(crate) fn state(&self) -> Option<&Turn> {
+        self.state.as_ref()
+    }
+
     /// The turn that was taken over has come to its end already, or never began: nothing is left to run.
     pub(crate) fn is_over(&self) -> bool {
         self.state.as_ref().is_none_or(Turn::is_done)
@@ -129,10 +142,12 @@ impl Driver {
 
     /// Runs from this input to the end of the turn.
     pub(crate) async fn run(mut self, first: Input) -> Result<TurnOutcome, AgentError> {
-        let _steered = compact::ask::Steered::new(&self.inner, &self.session_id, &self.sender);
+        let steered = compact::ask::Steered::new(&self.inner, &self.session_id, &self.sender);
         let result = self.follow(first).await;
-        if let Err(error) = &result {
-            self.give_up(error);
+        drop(steered);
+        match &result {
+            Ok(outcome) => self.joined.ended(self.state.as_ref(), outcome),
+            Err(error) => self.give_up(error),
         }
         result
     }
@@ -222,6 +237,10 @@ impl Driver {
                 asked.answer(self.state.as_ref());
                 Ok(())
             }
+            Msg::Join(joining) => {
+                let input = self.joined.input(*joining);
+                self.take(input).await
+            }
             Msg::Preview { effect, metadata } => {
                 self.tell_preview(effect, metadata);
                 Ok(())
@@ -246,48 +265,8 @@ impl Driver {
         }
     }
 
-    fn tell_delta(&self, index: u32, delta: String) {
-        let Some(state) = &self.state else { return };
-        let (Some(part_id), Some(message)) = (state.part_of_block(index), state.message()) else {
-            return;
-        };
-        let event = Event::PartDelta {
-            session_id: self.session_id.clone(),
-            message_id: message.id.clone(),
-            part_id: part_id.clone(),
-            field: "text".into(),
-            delta,
-        };
-        self.inner.tell(vec![numbered(event)]);
-    }
-
-    /// The part as it would be with this much of the output. What is stored comes with the result.
-    fn tell_preview(&self, effect: EffectId, preview: Value) {
-        let Some(mut part) = self
-            .state
-            .as_ref()
-            .and_then(|state| state.part_of_call(effect))
-            .cloned()
-        else {
-            return;
-        };
-        if let PartKind::Tool(ToolPart {
-            state: ToolState::Running { metadata, .. },
-            ..
-        }) = &mut part.kind
-        {
-            *metadata = Some(preview);
-            let event = Event::PartUpdated {
-                session_id: self.session_id.clone(),
-                part: Box::new(part),
-                time: now(),
-            };
-            self.inner.tell(vec![numbered(event)]);
-        }
-    }
-
     /// One step: the kernel decides, the step and its events are stored in one transaction, then the rest is begun.
-    async fn take(&mut self, input: Input) -> Result<(), AgentError> {
+    pub(crate) async fn take(&mut self, input: Input) -> Result<(), AgentError> {
         let at = now();
         if let Input::ToolDone {
             outcome: ToolOutcome::Completed { output, .. },
@@ -326,6 +305,7 @@ impl Driver {
             .await?;
         outrigger_store::fault::point("turn.after_step");
         if let Some(state) = &self.state {
+            self.joined.stepped(state);
             let observer = Observer {
                 inner: &self.inner,
                 session_id: &self.session_id,

@@ -15,7 +15,7 @@ use outrigger_protocol::session::{PartInput, PromptInput, Session, Todo};
 use outrigger_protocol::tool::ToolCall;
 use outrigger_protocol::turn::{EffectId, HookPayload, Input, TurnOutcome};
 use outrigger_tools::{
-    AgentEntry, CancelFlag, HookVerdict, NearbyInstruction, PermissionAsk, SkillEntry,
+    AgentEntry, CancelFlag, Formatted, HookVerdict, NearbyInstruction, PermissionAsk, SkillEntry,
     SubagentAnswer, SubagentRequest, ToolError, ToolHost, nearby_instruction_files,
 };
 use serde_json::Value;
@@ -351,7 +351,7 @@ impl ToolHost for CallHost {
         self.inner.agent_entries()
     }
 
-    fn format<'a>(&'a self, file: &'a Path) -> BoxFuture<'a, bool> {
+    fn format<'a>(&'a self, file: &'a Path) -> BoxFuture<'a, Formatted> {
         Box::pin(self.inner.formatters.format(file))
     }
 

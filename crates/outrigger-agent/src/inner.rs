@@ -8,13 +8,14 @@ use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use outrigger_config::Loaded;
+use outrigger_js::SdkAnswer;
 use outrigger_models::Models;
 use outrigger_plugins::{PluginStatus, Plugins};
 use outrigger_protocol::event::{BusEvent, Event};
 use outrigger_protocol::id::SessionId;
 use outrigger_protocol::log::LogRecord;
 use outrigger_protocol::permission::Rule;
-use outrigger_protocol::rpc::{SdkRequest, SdkResponse};
+use outrigger_protocol::rpc::SdkRequest;
 use outrigger_protocol::session::{Project, Session};
 use outrigger_sandbox::Spawner;
 use outrigger_store::Store;
@@ -34,8 +35,8 @@ use crate::session::Sessions;
 /// Answers the requests of plugins' SDK clients. The server implements it with the same router that clients reach over
 /// TCP; the agent only passes requests on.
 pub trait SdkService: Send + Sync {
-    /// Answers one request.
-    fn call(&self, request: SdkRequest) -> BoxFuture<'static, SdkResponse>;
+    /// Answers one request. A body that has no end of its own is streamed.
+    fn call(&self, request: SdkRequest) -> BoxFuture<'static, SdkAnswer>;
 }
 
 /// A slash command.

@@ -24,11 +24,13 @@ mod formatters;
 mod host;
 pub mod ids;
 mod inner;
+mod join;
 mod listing;
 mod lsp;
 mod mcp;
 mod mentions;
 mod model_task;
+mod notices;
 mod observe;
 mod offer;
 mod parts;
@@ -41,6 +43,7 @@ mod question;
 mod queue;
 mod replay;
 mod request;
+mod reread;
 mod revert;
 mod session;
 mod shell;
@@ -67,6 +70,7 @@ pub use mcp::{
     AllowedServers, AuthStart, AuthState, McpError, McpPrompt, McpState, McpStatus, TokenStore,
     servers_of_skills, tokens as mcp_tokens,
 };
+pub use outrigger_js::{SdkAnswer, SdkBody};
 pub use project::Place;
 pub use projects::ProjectPatch;
 pub use prompt::Attachment;

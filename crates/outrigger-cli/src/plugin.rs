@@ -1,8 +1,8 @@
 //! `outrigger plugin`.
 
 use outrigger_agent::{Agent, AgentError};
-use outrigger_plugins::PluginStatus;
 use outrigger_plugins::matrix::{Feature, Matrix, Use};
+use outrigger_plugins::{BreakerState, PluginStatus};
 
 use crate::args::{Global, PluginCommand};
 use crate::progress::Line;
@@ -129,6 +129,22 @@ pub(crate) fn table(plugins: &[PluginStatus]) -> String {
             if !values.is_empty() {
                 text.push_str(&format!("             {name:<6} {}\n", values.join(", ")));
             }
+        }
+        for breaker in &plugin.breakers {
+            let hook = &breaker.hook;
+            let line = match (breaker.state, breaker.opens_in_ms) {
+                (BreakerState::Open, Some(ms)) => {
+                    format!("{hook} is skipped for another {} s", ms.div_ceil(1000))
+                }
+                (BreakerState::Closed, _) => {
+                    format!("{hook} timed out {} times lately", breaker.timeouts)
+                }
+                (state, _) => format!("{hook} is {state}"),
+            };
+            text.push_str(&format!("             breaker {line}\n"));
+        }
+        if let Some(cause) = &plugin.quarantine {
+            text.push_str(&format!("             apart  {cause}\n"));
         }
         for (name, lines) in [("warn", &plugin.warnings), ("note", &plugin.notes)] {
             for line in lines {

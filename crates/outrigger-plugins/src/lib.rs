@@ -12,9 +12,11 @@
 
 mod apart;
 mod auth;
+mod breakers;
 mod bun;
 mod choose;
 mod error;
+mod gauge;
 mod grants;
 mod group;
 mod home;
@@ -25,6 +27,7 @@ mod lock;
 pub mod matrix;
 mod pipeline;
 mod plugins;
+mod processes;
 mod registry;
 mod relay;
 mod resolve;
@@ -34,11 +37,14 @@ mod setup;
 mod spec;
 mod status;
 mod tools;
+mod watch;
 
 pub use auth::{AuthHook, Begun, FetchStream, Flow, LoadedAuth, PluginFetch, ProviderHook};
+pub use breakers::{BreakerState, BreakerStatus};
 pub use bun::{BUN_SPEC, BUN_VERSION, bun_path, setup_bun};
 pub use choose::{ConsentFn, setup_runtime};
 pub use error::PluginError;
+pub use gauge::ProcessLimits;
 pub use install::{Cache, InstalledPackage};
 pub use installer::Installer;
 pub use lock::{LOCK_FILE, LockFile, Locked};
@@ -49,5 +55,6 @@ pub use resolve::{OPENCODE_VERSION, ResolvedPlugin, resolve_package, resolve_pat
 pub use settings::{Deadlines, PluginRules, PluginSettings, Restarts};
 pub use setup::{Modules, modules, setup};
 pub use spec::{DEPRECATED, Source, file_url};
-pub use status::{Cause, PluginStatus, Progress, Stage};
+pub use status::{Cause, Notice, NoticeFn, PluginStatus, Progress, Stage};
 pub use tools::{PluginToolEntry, ToolRunner};
+pub use watch::ProcessUse;

@@ -8,11 +8,13 @@
     reason = "helpers of tests are tests; clippy.toml only knows the functions"
 )]
 
+mod aborts;
 mod attach;
 mod auth;
 mod bad_config;
 mod bad_model;
 mod bad_plugins;
+mod built_once;
 mod cancel;
 mod commands;
 mod compact;
@@ -23,23 +25,29 @@ mod demo;
 mod files;
 mod hooks;
 mod hooks_bad;
+mod impostor;
 mod interrupt;
 mod language;
+mod leftovers;
 mod loading;
 mod login;
 mod matrix;
 mod mcp;
 mod npm;
 mod npm_auth;
+mod npm_client;
 mod omo;
 mod omo_server;
 mod output;
 mod permission;
+mod plugin_client;
 mod points;
 mod question;
+mod reach;
 mod remote;
 mod resumed;
 mod run_options;
+mod secrets;
 mod serve;
 mod skill_servers;
 mod skills;

@@ -258,6 +258,24 @@ pub const KEYS: &[Key<Settings>] = &[
         }
     ),
     key!(
+        "limits.plugin_memory_mb",
+        Kind::Whole(64, 1 << 20),
+        "most memory of a plugin process, in MiB",
+        |s, v| s.limits.plugin_memory_mb = v.count()
+    ),
+    key!(
+        "limits.plugin_processes",
+        COUNT,
+        "most processes of a plugin process",
+        |s, v| s.limits.plugin_processes = v.count()
+    ),
+    key!(
+        "limits.plugin_open_files",
+        Kind::Whole(64, 1 << 20),
+        "most open files of a plugin process",
+        |s, v| s.limits.plugin_open_files = v.count()
+    ),
+    key!(
         "claude.mcp",
         Kind::Bool,
         "read the project's .mcp.json",
@@ -307,13 +325,13 @@ pub const KEYS: &[Key<Settings>] = &[
 pub const PLUGIN_KEYS: &[Key<Plugin>] = &[
     key!(
         "isolation",
-        Kind::Word(&["shared", "own"]),
+        Kind::Word(&["auto", "shared", "own"]),
         "a process of its own",
         |p, v| {
-            p.isolation = if v.text() == "own" {
-                Isolation::Own
-            } else {
-                Isolation::Shared
+            p.isolation = match v.text() {
+                "own" => Isolation::Own,
+                "shared" => Isolation::Shared,
+                _ => Isolation::Auto,
             };
         }
     ),
