@@ -45,6 +45,7 @@ mod replay;
 mod request;
 mod reread;
 mod revert;
+mod sequence;
 mod session;
 mod shell;
 mod skills;

@@ -1,7 +1,7 @@
 //! The one way to call a hook (invariant 3): drives the kernel's chain over the plugin processes.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 
 use outrigger_js::JsError;
@@ -422,7 +422,15 @@ impl Drive<'_> {
             log(&record);
             Some(record)
         });
-        let records = records.collect();
+        let records: Vec<HookRecord> = records.collect();
+        {
+            let mut perf = self
+                .inner
+                .perf
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner);
+            records.iter().for_each(|record| perf.add(record));
+        }
         PipelineResult {
             outputs: folded.outputs,
             block: folded.block,

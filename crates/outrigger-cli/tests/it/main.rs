@@ -22,6 +22,7 @@ mod compact_asked;
 mod config_hook;
 mod crash;
 mod demo;
+mod figures;
 mod files;
 mod hooks;
 mod hooks_bad;
