@@ -129,6 +129,8 @@ impl CallHost {
                         parent: Some(self.session_id.clone()),
                         title: Some(title),
                         permission: Some(self.child_rules(&info)),
+                        agent: Some(info.name.clone()),
+                        ..NewSession::default()
                     })
                     .await
                     .map_err(failed)?

@@ -51,6 +51,7 @@ mod shell;
 mod skills;
 mod snapshot;
 mod step_events;
+mod switch;
 mod system;
 mod title;
 mod track;

@@ -273,6 +273,8 @@ impl Agent {
         };
         match start {
             Start::Prompt(prompt, command) => {
+                self.switch_tools(&mut session, prompt.tools.as_ref())
+                    .await?;
                 let begin = self.begin(&session, &history, *prompt, command)?;
                 driver(begin.turn.clone())
                     .run(Input::Begin(Box::new(begin)))
@@ -286,6 +288,8 @@ impl Agent {
                     .await
             }
             Start::Announced(prompt, command) => {
+                self.switch_tools(&mut session, prompt.tools.as_ref())
+                    .await?;
                 let begin = self.begin(&session, &history, *prompt, command)?;
                 // Someone took the message back while it waited.
                 let Some(begin) = crate::join::stored(begin, history) else {

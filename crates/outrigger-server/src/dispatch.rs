@@ -23,6 +23,7 @@ pub(crate) struct FromPlugin;
 pub fn serve_router(hub: Hub) -> Router {
     Router::new()
         .route("/global/health", get(crate::routes::health))
+        .route("/doc", get(crate::doc::document))
         .route("/global/event", get(stream::of_all))
         .route("/global/dispose", post(dispose_all))
         .route(

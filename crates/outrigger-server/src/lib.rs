@@ -6,6 +6,7 @@
 
 mod announced;
 mod dispatch;
+mod doc;
 mod error;
 mod experimental;
 mod file;

@@ -94,7 +94,7 @@ fn optional<T: Default + for<'de> Deserialize<'de>>(body: &Bytes) -> Result<T, A
         return Ok(T::default());
     }
     serde_json::from_slice(body)
-        .map_err(|e| ApiError::bad_request(format!("the body cannot be read: {e}")))
+        .map_err(|e| ApiError::bad_payload(format!("the body cannot be read: {e}")))
 }
 
 async fn fork(

@@ -67,9 +67,9 @@ async fn changes(request: Request) -> Result<Value, ApiError> {
     }
     let Json(changes) = Json::<Value>::from_request(request, &())
         .await
-        .map_err(|error| ApiError::bad_request(error.body_text()))?;
+        .map_err(|error| ApiError::bad_payload(error.body_text()))?;
     outrigger_config::check_changes(&changes)
-        .map_err(|error| ApiError::bad_request(error.to_string()))?;
+        .map_err(|error| ApiError::bad_payload(error.to_string()))?;
     Ok(changes)
 }
 
@@ -83,7 +83,7 @@ fn write(file: &Path, changes: &Value) -> Result<bool, ApiError> {
         Err(error) => return Err(failed(error)),
     };
     let edited = outrigger_config::edited(&text, &file.display().to_string(), changes)
-        .map_err(|error| ApiError::bad_request(error.to_string()))?;
+        .map_err(|error| ApiError::bad_payload(error.to_string()))?;
     if edited == text {
         return Ok(false);
     }
