@@ -269,6 +269,7 @@ impl Agent {
             config.value = value;
         }
         let (servers, mcp_waiting) = crate::mcp::with_claude(&config, &boot.folders);
+        mcp.limit_calls(crate::mcp::call_timeout(&config));
         mcp.configure(&servers);
         for (name, why) in &mcp_waiting {
             tracing::warn!("[mcp:{name}] is not started: {why}");

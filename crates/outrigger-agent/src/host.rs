@@ -343,6 +343,12 @@ impl ToolHost for CallHost {
         })
     }
 
+    fn extra(&self) -> Value {
+        let model = self.inner.models.resolve(&self.model);
+        let model = model.ok().map(|resolved| resolved.model);
+        serde_json::json!({ "model": model, "bypassAgentCheck": self.users })
+    }
+
     fn agents(&self) -> Vec<AgentEntry> {
         self.inner.agent_entries()
     }

@@ -74,18 +74,19 @@ fn options(
     let env = env
         .iter()
         .map(|(name, value)| (OsString::from(name), OsString::from(value)));
-    let timeout = config
-        .config
-        .experimental
-        .get("mcp_timeout")
-        .and_then(Value::as_u64);
     outrigger_mcp::Options {
         spawner: spawner.clone(),
         directory: place.directory.clone(),
         env: outrigger_sandbox::env::allow_list_of(env, &[]),
-        call_timeout: timeout.map(Duration::from_millis),
+        call_timeout: call_timeout(config),
         tokens: tokens(folders),
     }
+}
+
+/// `experimental.mcp_timeout`, in force for servers that set none.
+pub(crate) fn call_timeout(config: &Loaded) -> Option<Duration> {
+    let timeout = config.config.experimental.get("mcp_timeout");
+    timeout.and_then(Value::as_u64).map(Duration::from_millis)
 }
 
 /// What servers of a running agent are started with.

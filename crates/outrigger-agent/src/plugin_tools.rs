@@ -28,7 +28,7 @@ pub(crate) fn register(inner: &Arc<Inner>, bridge: &Arc<Bridge>) {
                 let context = json!({
                     "sessionID": ctx.call.session_id, "messageID": ctx.call.message_id, "callID": ctx.call.call_id,
                     "agent": ctx.call.agent, "directory": ctx.directory, "worktree": ctx.worktree,
-                    "extra": {}, "messages": history,
+                    "extra": ctx.host.extra(), "messages": history,
                 });
                 let context = context.as_object().cloned().unwrap_or_default();
                 let host = owner.upgrade();

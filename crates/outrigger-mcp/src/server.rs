@@ -6,6 +6,7 @@ mod status;
 
 use std::ffi::OsString;
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
@@ -37,8 +38,8 @@ pub(crate) struct Surroundings {
     pub(crate) directory: PathBuf,
     /// Variables that every server gets.
     pub(crate) env: Vec<(OsString, OsString)>,
-    /// Timeout of calls of servers that set none.
-    pub(crate) call: Option<Duration>,
+    /// Timeout in milliseconds of calls of servers that set none; 0 is the usual one.
+    pub(crate) call: Arc<AtomicU64>,
     /// What is kept of logins.
     pub(crate) tokens: TokenStore,
 }
@@ -232,7 +233,9 @@ impl Server {
 
     pub(crate) fn call_wait(&self) -> Duration {
         let own = self.config.as_ref().ok().and_then(|config| config.timeout);
-        own.or(self.around.call).unwrap_or(CALL)
+        let set = self.around.call.load(Ordering::Relaxed);
+        let set = Some(set).filter(|ms| *ms > 0).map(Duration::from_millis);
+        own.or(set).unwrap_or(CALL)
     }
 
     fn start_wait(&self) -> Duration {

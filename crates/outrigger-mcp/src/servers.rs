@@ -2,6 +2,7 @@
 
 use std::ffi::OsString;
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -48,6 +49,12 @@ struct Inside {
     tasks: JoinSet<()>,
 }
 
+fn millis(timeout: Option<Duration>) -> u64 {
+    timeout.map_or(0, |timeout| {
+        u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX)
+    })
+}
+
 impl McpServers {
     /// Starts the servers of `mcp` in the background, all at once. Must be called within a tokio runtime.
     #[must_use]
@@ -57,7 +64,7 @@ impl McpServers {
                 spawner: options.spawner,
                 directory: options.directory,
                 env: options.env,
-                call: options.call_timeout,
+                call: Arc::new(AtomicU64::new(millis(options.call_timeout))),
                 tokens: options.tokens,
             },
             inside: Mutex::default(),
@@ -65,6 +72,11 @@ impl McpServers {
         };
         servers.configure(entries);
         servers
+    }
+
+    /// Changes the timeout of calls of servers that set none, for those that run already too.
+    pub fn limit_calls(&self, timeout: Option<Duration>) {
+        self.around.call.store(millis(timeout), Ordering::Relaxed);
     }
 
     /// Takes the configuration as it is now (`config` hooks may add, change and remove servers): what is new or has changed

@@ -143,6 +143,11 @@ pub trait ToolHost: Send + Sync {
         let _ = name;
         Box::pin(std::future::ready(None))
     }
+    /// What a tool of a plugin finds in `context.extra`: in the reference the model that called it, and whether the call is
+    /// the user's own.
+    fn extra(&self) -> Value {
+        Value::Object(Default::default())
+    }
     /// Agents that there are.
     fn agents(&self) -> Vec<AgentEntry>;
     /// Replaces the session's todo list, stores it and tells everyone.

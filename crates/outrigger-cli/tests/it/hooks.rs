@@ -369,3 +369,21 @@ fn plain_plugins_run_under_node() {
         done.stderr
     );
 }
+
+/// A tool gets the reference's eleven keys (facts 2.5).
+#[test]
+fn a_tool_gets_every_key_of_its_context() {
+    let world = World::new([turn([call("look", json!({}))]), done()]);
+    world.plugin(
+        "p",
+        "export const P = async () => ({ tool: { look: { description: 'd', args: {}, execute: async (_, context) => {
+           const { id, providerID } = context.extra.model
+           return JSON.stringify({ keys: Object.keys(context).sort(), id, providerID, extra: Object.keys(context.extra), messages: context.messages.length,
+             abort: context.abort instanceof AbortSignal, kinds: [typeof context.metadata, typeof context.ask] })
+         } } } })",
+    );
+    world.run(&["go"]).ok();
+    insta::assert_snapshot!(world.mock.last().texts("tool").concat(), @r#"
+    {"keys":["abort","agent","ask","callID","directory","extra","messageID","messages","metadata","sessionID","worktree"],"id":"m1","providerID":"mock","extra":["model","bypassAgentCheck"],"messages":2,"abort":true,"kinds":["function","function"]}
+    "#);
+}

@@ -189,7 +189,7 @@ impl World {
     }
 
     /// Stands for the npm packages that the first run with a plugin would install: no test needs the network.
-    fn packages(&self) {
+    pub(crate) fn packages(&self) {
         let lock = include_bytes!(concat!(
             env!("CARGO_MANIFEST_DIR"),
             "/../outrigger-plugins/setup/package-lock.json"
@@ -215,7 +215,7 @@ impl World {
             ),
             (
                 "@opencode-ai/sdk/package.json",
-                r#"{"name":"@opencode-ai/sdk","type":"module"}"#,
+                r#"{"name":"@opencode-ai/sdk","type":"module","main":"dist/index.js"}"#,
             ),
             (
                 "@opencode-ai/plugin/package.json",
