@@ -64,6 +64,20 @@ async function until(test, mark, what) {
 
 const idle = (sessionID) => (event) => event.type === 'session.idle' && event.properties.sessionID === sessionID
 
+// Waits until the session rests and everything that was told of it so far has come: events may be behind the answers of
+// calls, and one of the last turn must not be taken for one of the next.
+async function settle(id) {
+  for (let i = 0; i < WAIT / 20; i++) {
+    const { data } = await client.session.status()
+    if (!data?.[id.id]) break
+    await sleep(20)
+  }
+  const title = `settled ${seen.length}`
+  await client.session.update({ path: id, body: { title } })
+  await until((event) => event.type === 'session.updated' && event.properties.info.title === title, 0, 'settled')
+  return seen.length
+}
+
 async function streams() {
   const stop = new AbortController()
   for (const method of ['event.subscribe', 'global.event']) {
@@ -144,18 +158,18 @@ async function sessions() {
 }
 
 async function waiting({ id, text }) {
-  let mark = seen.length
+  let mark = await settle(id)
   await call('session.promptAsync', text('say hi'))
   await until(idle(id.id), mark, 'promptAsync')
   for (const response of ['once', 'reject']) {
-    mark = seen.length
+    mark = await settle(id)
     await call('session.promptAsync', text('ask first'), { note: response })
     const asked = await until((event) => event.type === 'permission.asked', mark, 'permission.asked')
     await call('session.status', {}, { note: 'busy' })
     await call('postSessionIdPermissionsPermissionId', { path: { ...id, permissionID: asked?.id ?? 'per_none' }, body: { response } }, { note: response })
     await until(idle(id.id), mark, `permission ${response}`)
   }
-  mark = seen.length
+  mark = await settle(id)
   await call('session.promptAsync', text('talk slowly'), { note: 'slow' })
   await until((event) => event.type === 'message.part.delta', mark, 'first words')
   await call('session.abort', { path: id })
@@ -252,8 +266,9 @@ await changing(session)
 await mistakes(session)
 await servers()
 await terminals()
-await call('config.update', { body: { username: 'somebody' } })
+// Before what ends the stream: a changed configuration does.
 await until((event) => event.type === 'server.heartbeat', 0, 'server.heartbeat')
+await call('config.update', { body: { username: 'somebody' } })
 await call('instance.dispose')
 await sleep(200)
 stop.abort()

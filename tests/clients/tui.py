@@ -74,7 +74,7 @@ def prompt(screen, text, *words):
 
 
 def start(s):
-    s.keep("start", s.wait("Ask anything", "Build · M1 Mock"))
+    s.keep("start", s.wait("Ask anything", "Build · M1 Mock", "project:master"))
 
 
 def answer(s):
@@ -199,14 +199,19 @@ def second_session(s):
 STEPS = [start, answer, edit, permission, question, todo, delegate, sessions, model, agent, abort, shell, undo, command, compact, second_session]
 
 
-def write(folder, saved):
-    """Screens as text; what differs from run to run is made the same."""
+def write(folder, saved, project):
+    """Screens as text; what differs from run to run is made the same, with every column where it was."""
     folder.mkdir(parents=True, exist_ok=True)
     for old in folder.glob("*.txt"):
         old.unlink()
     for number, (name, text) in enumerate(saved, 1):
-        text = re.sub(r"\d+(\.\d+)?(ms|s)\b", lambda found: "-" * (len(found.group()) - 1) + "s", text)
+        # How long something took, which a dialog may cut off: as wide as it was where something stands behind it.
+        text = re.sub(r"(· |: |↳ )\d[\d.]*m?s? *$", r"\1--s", text, flags=re.MULTILINE)
+        text = re.sub(r"(· |: |↳ )(\d[\d.]*m?s? *)", lambda found: found.group(1) + "--s".ljust(len(found.group(2))), text)
+        # How far the model came before it was interrupted.
+        text = re.sub(r"^( +one two)( \w+)+$", r"\1", text, flags=re.MULTILINE)
         text = re.sub(r"\d+:\d\d [AP]M", lambda found: "--:-- --".rjust(len(found.group())), text)
+        text = re.sub(re.escape(str(project)) + r" *", lambda found: "~/project".ljust(len(found.group())), text)
         text = re.sub(r"Ask anything… \".*\"", "Ask anything…", text)
         text = "\n".join("" if "● Tip" in line else line.rstrip() for line in text.splitlines()).strip("\n")
         (folder / f"{number:02}-{name}.txt").write_text(text + "\n")
@@ -249,7 +254,7 @@ def main():
                 screen = Screen([os.path.abspath(options.reference), "attach", url], project, env)
                 code = drive(screen, options)
                 if options.save and code == 0:
-                    write(Path(options.save), screen.saved)
+                    write(Path(options.save), screen.saved, project)
         if code:
             print((folder / "server.log").read_text(errors="replace")[-3000:])
         return code

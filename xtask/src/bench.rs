@@ -37,7 +37,11 @@ pub(crate) fn run(arguments: &[String]) -> Result {
     let tools = setup::tools()?;
     let reference = setup::reference()?;
     let ours = binary.map_or_else(parity::release_binary, Ok)?;
-    python.arg("--ours").arg(ours).arg("--reference").arg(reference);
+    python
+        .arg("--ours")
+        .arg(ours)
+        .arg("--reference")
+        .arg(reference);
     if serve {
         python
             .arg("--sdk")

@@ -3,13 +3,13 @@
 use std::time::Instant;
 
 use crate::sh::{cargo, check};
-use crate::{Result, parity, setup, sh, tidy, usage};
+use crate::{Result, clients, parity, setup, sh, tidy, usage};
 
 /// A stage's name, and what it does.
 type Stage = (&'static str, fn() -> Result);
 
 /// In this order: what is quick and fails often comes first.
-const STAGES: [Stage; 7] = [
+const STAGES: [Stage; 8] = [
     ("setup", || setup::run(&[])),
     ("fmt", || check(&mut cargo(&["fmt", "--all", "--check"]))),
     ("tidy", || tidy::run(&[])),
@@ -27,6 +27,7 @@ const STAGES: [Stage; 7] = [
     ("tests", tests),
     ("release", || parity::release_binary().map(drop)),
     ("parity", || parity::run(&[])),
+    ("clients", || clients::run(&[])),
 ];
 
 /// Runs the stages, or those named; stops at the first that fails.

@@ -12,17 +12,23 @@ const RECORDING_RUNS: &str = "--runs=3";
 pub(crate) fn run(arguments: &[String]) -> Result {
     let mut arguments = Arguments::new(arguments);
     let mut binary: Option<PathBuf> = None;
-    let (mut reference, mut record, mut verbose) = (false, false, false);
+    let (mut reference, mut record, mut verbose, mut interface) = (false, false, false, false);
     while let Some(argument) = arguments.next() {
         match argument {
             "--reference" => reference = true,
             "--record" => record = true,
             "--bin" => binary = Some(parity::absolute(arguments.value(argument)?)?),
+            "--tui" => interface = true,
             "-v" | "--verbose" => verbose = true,
             other => return usage(format!("clients takes no `{other}`")),
         }
     }
     let tools = setup::tools()?;
+    let bun = format!("--bun={}", setup::bun(&tools)?.display());
+    let ours_is = |binary: Option<PathBuf>| binary.map_or_else(parity::release_binary, Ok);
+    if interface {
+        return drive_interface(&ours_is(binary)?, &bun);
+    }
     let committed = sh::root().join("tests/clients/gold.json");
     if record {
         return call_all(&setup::reference()?, &committed, &[RECORDING_RUNS]);
@@ -35,18 +41,27 @@ pub(crate) fn run(arguments: &[String]) -> Result {
         committed
     };
     let ours = work("clients").join("ours.json");
-    let bun = format!("--bun={}", setup::bun(&tools)?.display());
-    call_all(
-        &binary.map_or_else(parity::release_binary, Ok)?,
-        &ours,
-        &[&bun],
-    )?;
+    call_all(&ours_is(binary)?, &ours, &[&bun])?;
     let mut python = command("python3");
     python
         .arg("tests/clients/compare.py")
         .args([&gold, &ours])
         .args(verbose.then_some("--verbose"));
     check(&mut python)
+}
+
+/// The reference's terminal interface, attached to our server, does what a person does; its screens go into docs/screens.
+fn drive_interface(binary: &Path, bun: &str) -> Result {
+    check(
+        command("python3")
+            .arg("tests/clients/tui.py")
+            .arg("--bin")
+            .arg(binary)
+            .arg("--reference")
+            .arg(setup::reference()?)
+            .arg(bun)
+            .args(["--save", "docs/screens"]),
+    )
 }
 
 fn call_all(binary: &Path, out: &Path, more: &[&str]) -> Result {

@@ -5,6 +5,7 @@
 
 mod invariants;
 mod kernel;
+mod peers;
 mod rules;
 
 use std::path::{Path, PathBuf};
@@ -15,7 +16,7 @@ use crate::{Result, failed, usage};
 /// One rule: its name, and what offends against it.
 type Rule = (&'static str, fn(&Repo) -> Result<Vec<String>>);
 
-const RULES: [Rule; 12] = [
+const RULES: [Rule; 14] = [
     ("crate-readme", |repo| Ok(rules::crate_readme(repo))),
     ("crate-list", |repo| Ok(rules::crate_list(repo))),
     ("crate-lints", |repo| Ok(rules::crate_lints(repo))),
@@ -30,6 +31,8 @@ const RULES: [Rule; 12] = [
         Ok(crate::generate::stale(|path| repo.text(path)))
     }),
     ("invariants", |repo| Ok(invariants::check(repo))),
+    ("peers", |repo| Ok(peers::check(repo))),
+    ("build-scripts", |repo| Ok(rules::build_scripts(repo))),
 ];
 
 /// The text files that git would commit, by their path from the repository's root.

@@ -247,9 +247,11 @@ impl Agent {
         let project = place.project(&spawner, &store, now()).await;
         let project = crate::projects::remember(&store, project).await;
         let mcp = crate::mcp::start(&boot, &config, &place, &spawner);
-        let plugins = Plugins::load(plugin_options(
-            &boot, &config, &place, &project, &spawner, &bridge,
-        ))
+        let (notice, notices) = crate::notices::channel();
+        let plugins = Plugins::load(outrigger_plugins::LoadOptions {
+            notice,
+            ..plugin_options(&boot, &config, &place, &project, &spawner, &bridge)
+        })
         .await;
         // Plugins change the configuration without seeing the keys in it (invariant 10).
         let mut value = plugins.configure(config.redacted()).await;
@@ -273,11 +275,7 @@ impl Agent {
         }
         let models = Models::new(model_options(&boot, &config));
         let artifacts = boot.folders.data.join("tool-output");
-        let (skills, problems) =
-            outrigger_config::skills::discover(&config.skill_search(&config.config));
-        for problem in problems {
-            tracing::debug!("[skills] {problem}");
-        }
+        let skills = crate::skills::find(&config, &config.config, &boot.folders).await;
         let runtime = ToolRuntime::new();
         let tools = &config.settings.tools;
         let options = outrigger_tools::builtin::Options {
@@ -307,7 +305,7 @@ impl Agent {
             shell: options,
             waiting: crate::queue::Waiting::default(),
             agents: all_agents(&config, &artifacts, &skills),
-            commands: all_commands(&config),
+            commands: all_commands(&config, &skills, &boot.folders),
             place,
             project,
             folders: boot.folders,
@@ -338,6 +336,7 @@ impl Agent {
             plugins,
             mcp,
             mcp_waiting,
+            skill_servers: crate::mcp::SkillServers::default(),
             config,
         };
         let inner = Arc::new(inner);
@@ -345,6 +344,7 @@ impl Agent {
         crate::plugin_tools::register(&inner, &bridge);
         crate::mcp::bind(&inner).await;
         crate::lsp::bind(&inner);
+        crate::notices::bind(&inner, notices);
         Ok(Self { inner })
     }
 }
@@ -378,6 +378,7 @@ fn plugin_options(
         consent: boot.consent.clone(),
         handler: Arc::clone(bridge) as Arc<dyn outrigger_js::HostHandler>,
         progress: Arc::clone(&boot.progress),
+        notice: Arc::new(|_| {}),
         now,
     }
 }
@@ -411,16 +412,18 @@ fn all_agents(
     agents::all(&config.config.agent, &config.config.permission, &allowed)
 }
 
-fn all_commands(config: &Loaded) -> BTreeMap<String, CommandInfo> {
+fn all_commands(
+    config: &Loaded,
+    skills: &[outrigger_config::skills::Skill],
+    folders: &Folders,
+) -> BTreeMap<String, CommandInfo> {
     let bundled = BUNDLED
         .iter()
         .map(|(name, description, template)| CommandInfo {
             name: (*name).to_owned(),
             description: Some((*description).to_owned()),
             template: (*template).to_owned(),
-            agent: None,
-            model: None,
-            subtask: None,
+            ..CommandInfo::default()
         });
     let info = |entry: &outrigger_config::CommandEntry| CommandInfo {
         name: entry.name.clone(),
@@ -429,17 +432,25 @@ fn all_commands(config: &Loaded) -> BTreeMap<String, CommandInfo> {
         agent: entry.agent.clone(),
         model: entry.model.clone(),
         subtask: entry.subtask,
+        ..CommandInfo::default()
     };
     let (of_claude, problems) = config.claude_commands();
     for problem in problems {
         tracing::warn!("[config] {problem}");
     }
     let configured = config.config.command.iter().map(info);
-    bundled
+    let mut all: BTreeMap<String, CommandInfo> = bundled
         .chain(of_claude.iter().map(info))
         .chain(configured)
         .map(|command| (command.name.clone(), command))
-        .collect()
+        .collect();
+    for command in skills
+        .iter()
+        .map(|skill| crate::skills::command(skill, folders))
+    {
+        all.entry(command.name.clone()).or_insert(command);
+    }
+    all
 }
 
 /// Installs what plugins need of npm ahead of their first use, Bun included where there is none, and says what is there.

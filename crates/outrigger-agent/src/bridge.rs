@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, OnceLock, Weak};
 use std::time::Instant;
 
 use futures_util::future::BoxFuture;
-use outrigger_js::HostHandler;
+use outrigger_js::{HostHandler, SdkAnswer};
 use outrigger_protocol::id::{PluginId, SessionId};
 use outrigger_protocol::log::{ClientRecord, LogRecord};
 use outrigger_protocol::login::AuthGet;
@@ -39,7 +39,7 @@ impl Bridge {
     }
 
     /// Answers a request and writes down who asked for what (C13), without what was said.
-    async fn recorded(&self, request: SdkRequest, service: &Arc<dyn SdkService>) -> SdkResponse {
+    async fn recorded(&self, request: SdkRequest, service: &Arc<dyn SdkService>) -> SdkAnswer {
         let (at, began) = (now(), Instant::now());
         let path = request.path.split('?').next().unwrap_or_default();
         let mut record = ClientRecord {
@@ -55,13 +55,13 @@ impl Bridge {
             duration_ms: 0.0,
             at,
         };
-        let response = service.call(request).await;
-        record.status = response.status;
+        let answer = service.call(request).await;
+        record.status = answer.response.status;
         record.duration_ms = began.elapsed().as_secs_f64() * 1000.0;
         if let Some(inner) = self.agent.get().and_then(Weak::upgrade) {
             inner.note(vec![LogRecord::Client(Box::new(record))]);
         }
-        response
+        answer
     }
 
     fn call(&self, number: u64) -> Option<ToolContext> {
@@ -84,7 +84,7 @@ impl Drop for Entered {
 const NOT_READY: &str = r#"{"name":"UnknownError","data":{"message":"the agent is not ready yet: the client can be used once all plugins are loaded"}}"#;
 
 impl HostHandler for Bridge {
-    fn sdk(&self, request: SdkRequest) -> BoxFuture<'_, SdkResponse> {
+    fn sdk(&self, request: SdkRequest) -> BoxFuture<'_, SdkAnswer> {
         Box::pin(async move {
             let service = self
                 .agent
@@ -97,7 +97,9 @@ impl HostHandler for Bridge {
                     status: 503,
                     headers: vec![("content-type".into(), "application/json".into())],
                     body: NOT_READY.into(),
-                },
+                    stream: false,
+                }
+                .into(),
             }
         })
     }

@@ -149,6 +149,7 @@ impl Driver {
             Ok(outcome) => self.joined.ended(self.state.as_ref(), outcome),
             Err(error) => self.give_up(error),
         }
+        crate::sequence::tell(&self.inner, &self.turn_id);
         result
     }
 

@@ -10,6 +10,7 @@ use std::sync::Mutex;
 use std::time::Duration;
 
 use outrigger_sandbox::{Spawner, Spec, run, which};
+use outrigger_tools::Formatted;
 use serde::Serialize;
 use serde_json::Value;
 
@@ -50,6 +51,15 @@ enum Command {
     Given(Vec<String>),
 }
 
+/// What came of one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum End {
+    NotRun,
+    Ran,
+    /// It was ended at its deadline.
+    Late,
+}
+
 /// The formatters of a project.
 pub(crate) struct Formatters {
     list: Vec<Formatter>,
@@ -57,6 +67,7 @@ pub(crate) struct Formatters {
     worktree: PathBuf,
     env: Vec<(OsString, OsString)>,
     spawner: Spawner,
+    deadline: Duration,
     /// Times past the deadline in a row, by name.
     late: Mutex<BTreeMap<String, u32>>,
     /// Commands of the built-in ones, looked up once.
@@ -77,28 +88,34 @@ impl Formatters {
             worktree: place.worktree.clone(),
             env,
             spawner: spawner.clone(),
+            deadline: DEADLINE,
             late: Mutex::default(),
             found: Mutex::default(),
         }
     }
 
-    /// Runs the formatters of this kind of file, one after another; true when one of them was run.
-    pub(crate) async fn format(&self, file: &Path) -> bool {
+    /// Runs the formatters of this kind of file, one after another.
+    pub(crate) async fn format(&self, file: &Path) -> Formatted {
+        let mut done = Formatted::default();
         let Some(extension) = file.extension().and_then(OsStr::to_str) else {
-            return false;
+            return done;
         };
         let extension = format!(".{extension}");
-        let mut ran = false;
         for formatter in self
             .list
             .iter()
             .filter(|f| f.extensions.contains(&extension))
         {
             if let Some(command) = self.command(formatter) {
-                ran |= self.run(formatter, &command, file).await;
+                let end = self.run(formatter, &command, file).await;
+                done.ran |= end != End::NotRun;
+                if end == End::Late {
+                    done.ended
+                        .push((formatter.name.clone(), self.deadline.as_secs()));
+                }
             }
         }
-        ran
+        done
     }
 
     pub(crate) fn status(&self) -> Vec<FormatterStatus> {
@@ -141,18 +158,18 @@ impl Formatters {
         )
     }
 
-    async fn run(&self, formatter: &Formatter, command: &[String], file: &Path) -> bool {
+    async fn run(&self, formatter: &Formatter, command: &[String], file: &Path) -> End {
         let name = &formatter.name;
         if lock(&self.late)
             .get(name)
             .is_some_and(|late| *late >= MOST_LATE)
         {
-            return false;
+            return End::NotRun;
         }
         let shown = file.display().to_string();
         let mut parts = command.iter().map(|part| part.replace("$FILE", &shown));
         let Some(program) = parts.next() else {
-            return false;
+            return End::NotRun;
         };
         let spec = Spec::new(program)
             .args(parts)
@@ -160,7 +177,7 @@ impl Formatters {
             .vars(self.env.iter().cloned())
             .vars(formatter.environment.iter().cloned())
             .label(format!("formatter:{name}"));
-        match run(&self.spawner, spec, DEADLINE, OUTPUT).await {
+        match run(&self.spawner, spec, self.deadline, OUTPUT).await {
             Ok(output) if output.timed_out => {
                 let mut late = lock(&self.late);
                 let count = late.entry(name.clone()).or_default();
@@ -172,9 +189,9 @@ impl Formatters {
                 };
                 tracing::warn!(
                     "[formatter:{name}] {shown}: ended after {} s{off}",
-                    DEADLINE.as_secs()
+                    self.deadline.as_secs()
                 );
-                true
+                End::Late
             }
             Ok(output) => {
                 lock(&self.late).remove(name);
@@ -183,11 +200,11 @@ impl Formatters {
                     let said = said.lines().next().unwrap_or_default();
                     tracing::warn!("[formatter:{name}] {shown}: {} {said}", output.exit);
                 }
-                true
+                End::Ran
             }
             Err(error) => {
                 tracing::warn!("[formatter:{name}] {shown}: {error}");
-                false
+                End::NotRun
             }
         }
     }
@@ -277,6 +294,42 @@ impl Agent {
 mod tests {
     use super::*;
     use serde_json::json;
+
+    /// One that hangs is ended, named, and tried once more only.
+    #[tokio::test]
+    async fn one_that_hangs_is_ended_and_named() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("a.txt");
+        std::fs::write(&file, "x").unwrap();
+        let script = "echo ran >> log; echo half > $1; exec sleep 300";
+        let config = json!({
+            "hangs": {"command": ["sh", "-c", script, "sh", "$FILE"], "extensions": [".txt"]},
+            "fine": {"command": ["sh", "-c", "echo fine >> log", "sh", "$FILE"], "extensions": [".txt"]},
+        });
+        let path = std::env::var_os("PATH").unwrap_or_default();
+        let mut formatters = Formatters::new(
+            Some(&config),
+            &Place::find(dir.path()),
+            &Spawner::new().unwrap(),
+            vec![("PATH".into(), path)],
+        );
+        formatters.deadline = Duration::from_secs(1);
+        let mut told = Vec::new();
+        for _ in 0..3 {
+            told.push(formatters.format(&file).await);
+        }
+        let late = Formatted {
+            ran: true,
+            ended: vec![("hangs".to_owned(), 1)],
+        };
+        let without = Formatted {
+            ran: true,
+            ended: Vec::new(),
+        };
+        assert_eq!(told, [late.clone(), late, without]);
+        let log = std::fs::read_to_string(dir.path().join("log")).unwrap();
+        assert_eq!(log, "ran\nfine\nran\nfine\nfine\n");
+    }
 
     #[test]
     fn off_on_and_changed() {

@@ -15,7 +15,7 @@ use outrigger_protocol::session::{PartInput, PromptInput, Session, Todo};
 use outrigger_protocol::tool::ToolCall;
 use outrigger_protocol::turn::{EffectId, HookPayload, Input, TurnOutcome};
 use outrigger_tools::{
-    AgentEntry, CancelFlag, HookVerdict, NearbyInstruction, PermissionAsk, SkillEntry,
+    AgentEntry, CancelFlag, Formatted, HookVerdict, NearbyInstruction, PermissionAsk, SkillEntry,
     SubagentAnswer, SubagentRequest, ToolError, ToolHost, nearby_instruction_files,
 };
 use serde_json::Value;
@@ -150,6 +150,8 @@ impl CallHost {
                         parent: Some(self.session_id.clone()),
                         title: Some(title),
                         permission: Some(self.child_rules(&info)),
+                        agent: Some(info.name.clone()),
+                        ..NewSession::default()
                     })
                     .await
                     .map_err(failed)?
@@ -172,9 +174,12 @@ impl CallHost {
         };
         // Dropping this cancels the child's turn, which then ends by itself.
         let outcome = tokio::select! {
-            outcome = agent.prompt(&session.id, prompt) => outcome.map_err(failed)?,
-            () = self.cancel.cancelled() => return Err(ToolError::Cancelled),
+            outcome = agent.prompt(&session.id, prompt) => outcome.map_err(failed),
+            () = self.cancel.cancelled() => Err(ToolError::Cancelled),
         };
+        // Its work is done; a task that is gone on with starts them again.
+        self.inner.skill_servers.release(&session.id).await;
+        let outcome = outcome?;
         match outcome {
             TurnOutcome::Done { .. } => Ok(SubagentAnswer {
                 text: agent.last_text(&session.id),
@@ -350,11 +355,20 @@ impl ToolHost for CallHost {
         self.inner.skill_entries()
     }
 
+    fn skill_loaded<'a>(&'a self, name: &'a str) -> BoxFuture<'a, Option<String>> {
+        Box::pin(async move {
+            let skill = self.inner.skills.iter().find(|skill| skill.name == name)?;
+            self.inner
+                .start_skill_servers(&self.session_id, skill)
+                .await
+        })
+    }
+
     fn agents(&self) -> Vec<AgentEntry> {
         self.inner.agent_entries()
     }
 
-    fn format<'a>(&'a self, file: &'a Path) -> BoxFuture<'a, bool> {
+    fn format<'a>(&'a self, file: &'a Path) -> BoxFuture<'a, Formatted> {
         Box::pin(self.inner.formatters.format(file))
     }
 

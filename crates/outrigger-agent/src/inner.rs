@@ -8,13 +8,14 @@ use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use outrigger_config::Loaded;
+use outrigger_js::SdkAnswer;
 use outrigger_models::Models;
-use outrigger_plugins::{PluginStatus, Plugins};
+use outrigger_plugins::{PerfRow, PluginStatus, Plugins};
 use outrigger_protocol::event::{BusEvent, Event};
 use outrigger_protocol::id::SessionId;
 use outrigger_protocol::log::LogRecord;
 use outrigger_protocol::permission::Rule;
-use outrigger_protocol::rpc::{SdkRequest, SdkResponse};
+use outrigger_protocol::rpc::SdkRequest;
 use outrigger_protocol::session::{Project, Session};
 use outrigger_sandbox::Spawner;
 use outrigger_store::Store;
@@ -34,8 +35,8 @@ use crate::session::Sessions;
 /// Answers the requests of plugins' SDK clients. The server implements it with the same router that clients reach over
 /// TCP; the agent only passes requests on.
 pub trait SdkService: Send + Sync {
-    /// Answers one request.
-    fn call(&self, request: SdkRequest) -> BoxFuture<'static, SdkResponse>;
+    /// Answers one request. A body that has no end of its own is streamed.
+    fn call(&self, request: SdkRequest) -> BoxFuture<'static, SdkAnswer>;
 }
 
 /// A slash command.
@@ -53,6 +54,39 @@ pub struct CommandInfo {
     pub model: Option<String>,
     /// It runs as a subtask; unset, it does where its agent is a subagent.
     pub subtask: Option<bool>,
+    /// What it was made from.
+    pub source: CommandSource,
+}
+
+/// What a slash command was made from, as `GET /command` tells it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum CommandSource {
+    /// Bundled, of the configuration, or a file of commands.
+    #[default]
+    Command,
+    /// A prompt of an MCP server. What its text says is never run.
+    Mcp,
+    /// A skill of this machine.
+    Skill,
+    /// A skill that was fetched from an address. What its text says is never run.
+    FetchedSkill,
+}
+
+impl CommandSource {
+    /// The reference's word for it.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Command => "command",
+            Self::Mcp => "mcp",
+            Self::Skill | Self::FetchedSkill => "skill",
+        }
+    }
+
+    /// What its template names may be run and read: whoever wrote it is trusted as the configuration is.
+    pub(crate) fn is_own(self) -> bool {
+        matches!(self, Self::Command | Self::Skill)
+    }
 }
 
 /// A running agent: one project folder, one store, one set of plugins. Cheap to clone.
@@ -79,6 +113,7 @@ pub(crate) struct Inner {
     pub(crate) models: Models,
     pub(crate) plugins: Plugins,
     pub(crate) mcp: outrigger_mcp::McpServers,
+    pub(crate) skill_servers: crate::mcp::SkillServers,
     pub(crate) lsp: outrigger_lsp::Lsp,
     pub(crate) formatters: crate::formatters::Formatters,
     /// Servers of `.mcp.json` that are not started, and what to do about each.
@@ -256,6 +291,12 @@ impl Agent {
     #[must_use]
     pub fn plugins(&self) -> Vec<PluginStatus> {
         self.inner.plugins.list()
+    }
+
+    /// What the hooks of plugins cost since the start, the costliest first (A1).
+    #[must_use]
+    pub fn plugin_perf(&self) -> Vec<PerfRow> {
+        self.inner.plugins.perf()
     }
     /// Names of all tools.
     #[must_use]

@@ -30,6 +30,7 @@ mod lsp;
 mod mcp;
 mod mentions;
 mod model_task;
+mod notices;
 mod observe;
 mod offer;
 mod parts;
@@ -44,10 +45,13 @@ mod replay;
 mod request;
 mod reread;
 mod revert;
+mod sequence;
 mod session;
 mod shell;
+mod skills;
 mod snapshot;
 mod step_events;
+mod switch;
 mod system;
 mod title;
 mod track;
@@ -62,12 +66,13 @@ pub use bus::{Bus, Sink};
 pub use compact::ask::Compact;
 pub use error::AgentError;
 pub use formatters::FormatterStatus;
-pub use inner::{Agent, CommandInfo, SdkService};
+pub use inner::{Agent, CommandInfo, CommandSource, SdkService};
 pub use lsp::LspStatus;
 pub use mcp::{
     AllowedServers, AuthStart, AuthState, McpError, McpPrompt, McpState, McpStatus, TokenStore,
-    tokens as mcp_tokens,
+    servers_of_skills, tokens as mcp_tokens,
 };
+pub use outrigger_js::{SdkAnswer, SdkBody};
 pub use project::Place;
 pub use projects::ProjectPatch;
 pub use prompt::Attachment;

@@ -16,7 +16,12 @@ impl Agent {
     pub async fn tool_list(&self) -> Vec<ToolOffer> {
         let inner = &self.inner;
         let (agents, skills) = (inner.agent_entries(), inner.skill_entries());
-        let (mcp, own): (Vec<_>, Vec<_>) = inner.runtime.specs().into_iter().partition(is_mcp);
+        let (mcp, own): (Vec<_>, Vec<_>) = inner
+            .runtime
+            .specs()
+            .into_iter()
+            .filter(|spec| inner.skill_servers.offers(None, spec))
+            .partition(is_mcp);
         let describe = |spec| outrigger_tools::builtin::describe(spec, &agents, &skills);
         let items = own.iter().map(|spec| definition(spec, describe(spec)));
         let result = inner

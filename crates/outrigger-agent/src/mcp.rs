@@ -21,12 +21,15 @@ mod contents;
 mod login;
 mod prompts;
 mod resources;
+mod skills;
 
 pub use claude::AllowedServers;
 pub(crate) use claude::with_claude;
 pub use outrigger_mcp::AuthStart;
 pub use outrigger_mcp::{AuthState, McpError, State as McpState, Status as McpStatus, TokenStore};
 pub use prompts::McpPrompt;
+pub(crate) use skills::SkillServers;
+pub use skills::servers_of_skills;
 
 use crate::boot::{Boot, Folders};
 use crate::inner::{Agent, Inner};
@@ -57,8 +60,18 @@ impl Agent {
 
 /// Starts the configured servers in the background, while plugins load.
 pub(crate) fn start(boot: &Boot, config: &Loaded, place: &Place, spawner: &Spawner) -> McpServers {
-    let env = boot
-        .env
+    let options = options(&boot.env, config, place, spawner, &boot.folders);
+    McpServers::start(&with_claude(config, &boot.folders).0, options)
+}
+
+fn options(
+    env: &BTreeMap<String, String>,
+    config: &Loaded,
+    place: &Place,
+    spawner: &Spawner,
+    folders: &Folders,
+) -> outrigger_mcp::Options {
+    let env = env
         .iter()
         .map(|(name, value)| (OsString::from(name), OsString::from(value)));
     let timeout = config
@@ -66,15 +79,24 @@ pub(crate) fn start(boot: &Boot, config: &Loaded, place: &Place, spawner: &Spawn
         .experimental
         .get("mcp_timeout")
         .and_then(Value::as_u64);
-    McpServers::start(
-        &with_claude(config, &boot.folders).0,
-        outrigger_mcp::Options {
-            spawner: spawner.clone(),
-            directory: place.directory.clone(),
-            env: outrigger_sandbox::env::allow_list_of(env, &[]),
-            call_timeout: timeout.map(Duration::from_millis),
-            tokens: tokens(&boot.folders),
-        },
+    outrigger_mcp::Options {
+        spawner: spawner.clone(),
+        directory: place.directory.clone(),
+        env: outrigger_sandbox::env::allow_list_of(env, &[]),
+        call_timeout: timeout.map(Duration::from_millis),
+        tokens: tokens(folders),
+    }
+}
+
+/// What servers of a running agent are started with.
+fn surroundings(inner: &Inner) -> outrigger_mcp::Options {
+    let config = &inner.config;
+    options(
+        config.env(),
+        config,
+        &inner.place,
+        &inner.spawner,
+        &inner.folders,
     )
 }
 
@@ -134,12 +156,14 @@ async fn tell_changes(inner: &Inner, before: &Offered, after: &Offered) {
 
 /// Ends the servers.
 pub(crate) async fn shutdown(inner: &Inner) {
-    inner.mcp.shutdown(GRACE).await;
+    tokio::join!(inner.mcp.shutdown(GRACE), inner.skill_servers.shutdown());
 }
 
 /// Whether a tool is one of an MCP server.
 pub(crate) fn is_mcp(spec: &ToolSpec) -> bool {
-    spec.source.starts_with(SOURCE) || spec.source == resources::RESOURCES
+    spec.source.starts_with(SOURCE)
+        || spec.source == resources::RESOURCES
+        || skills::is_of_skill(spec)
 }
 
 /// What the model is told: no hook is asked about these tools, as in the reference.
@@ -230,16 +254,52 @@ impl McpTool {
             ..self.clone()
         }
     }
+}
 
-    fn error(&self, error: McpError) -> ToolError {
-        match error {
-            McpError::Timeout { after, .. } => ToolError::Timeout {
-                tool: self.spec.name.clone(),
-                ms: u64::try_from(after.as_millis()).unwrap_or(u64::MAX),
-            },
-            other => ToolError::failed(other.to_string()),
-        }
+fn failed(name: &str, error: McpError) -> ToolError {
+    match error {
+        McpError::Timeout { after, .. } => ToolError::Timeout {
+            tool: name.to_owned(),
+            ms: u64::try_from(after.as_millis()).unwrap_or(u64::MAX),
+        },
+        other => ToolError::failed(other.to_string()),
     }
+}
+
+/// Calls a tool that models know by `name`.
+async fn call(
+    tool: &ServerTool,
+    name: &str,
+    input: &Value,
+    ctx: &ToolContext,
+) -> Result<ToolOutput, ToolError> {
+    let answer = tool
+        .call(input)
+        .await
+        .map_err(|error| failed(name, error))?;
+    if answer["isError"] == true {
+        return Err(ToolError::failed(content::failure(&answer)));
+    }
+    let output = answered_as(&answer).unwrap_or_default();
+    ctx.answered(answer);
+    Ok(output)
+}
+
+/// The output that an answer stands for.
+fn answered_as(answer: &Value) -> Option<ToolOutput> {
+    let content = content::read(answer)?;
+    let mut metadata = content.metadata;
+    if let Some(fields) = metadata.as_object_mut() {
+        // Ours to say.
+        fields.remove("truncated");
+        fields.remove("outputPath");
+    }
+    Some(ToolOutput {
+        title: String::new(),
+        output: content.text,
+        metadata,
+        attachments: Some(content.attachments).filter(|list| !list.is_empty()),
+    })
 }
 
 impl Tool for McpTool {
@@ -273,19 +333,7 @@ impl Tool for McpTool {
     }
 
     fn read(&self, answer: &Value) -> Option<ToolOutput> {
-        let content = content::read(answer)?;
-        let mut metadata = content.metadata;
-        if let Some(fields) = metadata.as_object_mut() {
-            // Ours to say.
-            fields.remove("truncated");
-            fields.remove("outputPath");
-        }
-        Some(ToolOutput {
-            title: String::new(),
-            output: content.text,
-            metadata,
-            attachments: Some(content.attachments).filter(|list| !list.is_empty()),
-        })
+        answered_as(answer)
     }
 
     fn run<'a>(
@@ -293,19 +341,7 @@ impl Tool for McpTool {
         input: Value,
         ctx: &'a ToolContext,
     ) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
-        Box::pin(async move {
-            let answer = self
-                .tool
-                .call(&input)
-                .await
-                .map_err(|error| self.error(error))?;
-            if answer["isError"] == true {
-                return Err(ToolError::failed(content::failure(&answer)));
-            }
-            let output = self.read(&answer).unwrap_or_default();
-            ctx.answered(answer);
-            Ok(output)
-        })
+        Box::pin(async move { call(&self.tool, &self.spec.name, &input, ctx).await })
     }
 }
 

@@ -127,6 +127,7 @@ impl Inner {
             .specs()
             .into_iter()
             .filter(|spec| spec.hidden || !off(spec))
+            .filter(|spec| self.skill_servers.offers(Some(session), spec))
             .collect();
         let (agents, skills) = (self.agent_entries(), self.skill_entries());
         let items = specs

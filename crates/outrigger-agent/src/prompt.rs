@@ -228,15 +228,18 @@ impl Agent {
                 .compact(session_id, Compact { model, auto: false })
                 .await;
         }
-        // What the text of a server says is never run, nor are the files read that it names.
-        let own = self.inner.commands.contains_key(name);
-        let (info, places) = match self.inner.commands.get(name) {
-            Some(info) => (info.clone(), command::shell_places(&info.template)),
+        let info = match self.inner.commands.get(name) {
+            Some(info) => info.clone(),
             None => {
                 let info = self.mcp_command(name).await?;
-                let info = info.ok_or_else(|| self.no_command(name))?;
-                (info, Vec::new())
+                info.ok_or_else(|| self.no_command(name))?
             }
+        };
+        // What the text of a server says is never run, nor are the files read that it names.
+        let own = info.source.is_own();
+        let places = match own {
+            true => command::shell_places(&info.template),
+            false => Vec::new(),
         };
         // The places are the template's: what a person or a plugin writes behind the name is never run, and what a command
         // prints is not read for arguments.
@@ -267,6 +270,13 @@ impl Agent {
         } else {
             prompt.agent = Some(agent.name.clone());
             prompt.model = model.or(by_agent).or(prompt.model);
+            if info.source.word() == "skill"
+                && let Some(skill) = self.inner.skills.iter().find(|skill| skill.name == name)
+                && let Some(servers) = self.inner.start_skill_servers(session_id, skill).await
+            {
+                filled.push_str("\n\n");
+                filled.push_str(&servers);
+            }
             let mut parts = vec![text(&filled)];
             if own {
                 // Before what a shell command printed is put in: that names nothing.

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
+use outrigger_protocol::Object;
 use outrigger_protocol::event::Event;
 use outrigger_protocol::id::SessionId;
 use outrigger_protocol::message::Tokens;
@@ -41,6 +42,12 @@ pub struct NewSession {
     pub title: Option<String>,
     /// Rules that hold in it.
     pub permission: Option<Vec<Rule>>,
+    /// The agent that is to answer in it first.
+    pub agent: Option<String>,
+    /// The model that is to answer in it first.
+    pub model: Option<SessionModel>,
+    /// What clients keep with it.
+    pub metadata: Option<Object>,
 }
 
 /// Titles that a model may replace.
@@ -99,6 +106,9 @@ impl Agent {
             version: env!("CARGO_PKG_VERSION").into(),
             tokens: Tokens::default(),
             permission: new.permission,
+            agent: new.agent,
+            model: new.model,
+            metadata: new.metadata,
             time: SessionTime {
                 created: at,
                 updated: at,
@@ -146,7 +156,16 @@ impl Agent {
     pub async fn delete_session(&self, id: &SessionId) -> Result<(), AgentError> {
         let events = doomed(&self.inner.store, id)?;
         let _owners = hold(&self.inner.folders.data, &events)?;
-        self.inner.commit(Vec::new(), events).await
+        let gone: Vec<SessionId> = events
+            .iter()
+            .filter_map(Event::session_id)
+            .cloned()
+            .collect();
+        self.inner.commit(Vec::new(), events).await?;
+        for id in &gone {
+            self.inner.skill_servers.forget(id).await;
+        }
+        Ok(())
     }
 
     /// Tells plugins of what is about to happen; they cannot change it.

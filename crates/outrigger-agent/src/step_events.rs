@@ -29,7 +29,11 @@ pub(crate) fn events_of(
                         .session(id)?
                         .ok_or_else(|| AgentError::NoSession(id.to_string()))?,
                 };
-                let mut patched = Inner::patch(before, patch);
+                let mut patched = Inner::patch(before.clone(), patch);
+                if says_nothing_new(patch, &before, &patched) {
+                    session = Some(before);
+                    continue;
+                }
                 let SessionPatch { summarize, .. } = patch;
                 if *summarize {
                     patched.summary = Some(changes.summary());
@@ -50,4 +54,53 @@ pub(crate) fn events_of(
         }
     }
     Ok(events)
+}
+
+/// Agent and model of a prompt that are those of the last one: the reference tells nothing then.
+fn says_nothing_new(patch: &SessionPatch, before: &Session, after: &Session) -> bool {
+    let names = patch.agent.is_some() || patch.model.is_some();
+    let only_names = names && patch.usage.is_none() && !patch.summarize;
+    only_names && before.agent == after.agent && before.model == after.model
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use outrigger_protocol::message::ModelRef;
+    use outrigger_protocol::model::Usage;
+
+    #[test]
+    fn a_prompt_as_the_last_one_says_nothing_new() {
+        let model = |id: &str| ModelRef {
+            provider_id: "p".into(),
+            model_id: id.into(),
+            variant: None,
+        };
+        let named = |agent: &str, id: &str| SessionPatch {
+            agent: Some(agent.into()),
+            model: Some(model(id)),
+            ..SessionPatch::default()
+        };
+        let before = Inner::patch(Session::default(), &named("build", "m1"));
+        for (patch, nothing) in [
+            (named("build", "m1"), true),
+            (named("plan", "m1"), false),
+            (named("build", "m2"), false),
+            (SessionPatch::default(), false),
+            (
+                SessionPatch {
+                    usage: Some(Usage::default()),
+                    ..named("build", "m1")
+                },
+                false,
+            ),
+        ] {
+            let after = Inner::patch(before.clone(), &patch);
+            assert_eq!(
+                says_nothing_new(&patch, &before, &after),
+                nothing,
+                "{patch:?}"
+            );
+        }
+    }
 }

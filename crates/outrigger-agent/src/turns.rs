@@ -283,6 +283,8 @@ impl Agent {
         };
         match start {
             Start::Prompt(prompt, command) => {
+                self.switch_tools(&mut session, prompt.tools.as_ref())
+                    .await?;
                 let begin = self.begin(&session, &history, *prompt, command)?;
                 driver(begin.turn.clone())
                     .run(Input::Begin(Box::new(begin)))
@@ -297,6 +299,16 @@ impl Agent {
             }
             Start::Announced(prompt, command) => {
                 let begin = self.begin(&session, &history, *prompt, command)?;
+                let message = prompt.message_id.clone();
+                self.switch_tools(&mut session, prompt.tools.as_ref())
+                    .await?;
+                let mut begin = self.begin(&session, &history, *prompt, command)?;
+                let stored = history.into_iter().find_map(|m| match m.info {
+                    MessageInfo::User(user) if Some(&user.id) == message.as_ref() => {
+                        Some((user, m.parts))
+                    }
+                    _ => None,
+                });
                 // Someone took the message back while it waited.
                 let Some(begin) = crate::join::stored(begin, history) else {
                     return Ok(TurnOutcome::Cancelled);

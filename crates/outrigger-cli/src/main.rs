@@ -16,6 +16,7 @@ mod mcp;
 mod models;
 mod paint;
 mod plugin;
+mod plugin_perf;
 mod progress;
 mod question;
 mod remote;

@@ -3,8 +3,10 @@
 use std::path::PathBuf;
 
 use outrigger_agent::{
-    Agent, AgentError, AllowedServers, AuthState, McpError, McpState, McpStatus, Place,
+    Agent, AgentError, AllowedServers, AuthState, Boot, McpError, McpState, McpStatus, Place,
+    servers_of_skills,
 };
+use outrigger_config::claude::ClaudeServer;
 use serde_json::{Map, Value, json};
 
 use crate::args::{Global, McpAdd, McpCommand};
@@ -20,7 +22,7 @@ pub(crate) async fn mcp(global: &Global, command: McpCommand) -> Result<u8, Fail
         McpCommand::Add(add) => write(global, &add),
         McpCommand::Auth { name } => auth(global, name).await,
         McpCommand::Logout { name } => logout(global, &name),
-        McpCommand::Allow { name, revoke } => allow(global, name.as_deref(), revoke),
+        McpCommand::Allow { name, revoke } => allow(global, name.as_deref(), revoke).await,
         McpCommand::Debug { name } => debug(global, &name).await,
     }
 }
@@ -147,33 +149,31 @@ fn logout(global: &Global, name: &str) -> Result<u8, Failure> {
     ))
 }
 
-/// Allows a server of an `.mcp.json`, or takes that back. What it runs is shown, so that it is known what is allowed.
-fn allow(global: &Global, name: Option<&str>, revoke: bool) -> Result<u8, Failure> {
+/// Allows a server of an `.mcp.json` or of a skill, or takes that back. What it runs is shown, so that it is known what is
+/// allowed.
+async fn allow(global: &Global, name: Option<&str>, revoke: bool) -> Result<u8, Failure> {
     let boot = crate::run::boot(global, &Line::new())?;
-    let config = boot.load(&Place::find(&boot.directory))?;
-    let (servers, problems) = config.claude_servers();
-    if let Some(problem) = problems.first() {
-        return Err(Failure::new("mcp.allow", problem.to_string(), None));
-    }
-    let allowed = AllowedServers::new(&boot.folders);
+    let folders = boot.folders.clone();
+    let allowed = AllowedServers::new(&folders);
+    let servers = waiting(boot, name).await?;
     let Some(name) = name else {
         if servers.is_empty() {
-            out("no servers in a .mcp.json of this project\n");
+            out("no servers in a .mcp.json or a skill of this project\n");
         }
-        for server in &servers {
+        for (name, server) in &servers {
             let word = if allowed.holds(server) {
                 "allowed"
             } else {
                 "not allowed"
             };
-            out(&format!("{word:<12} {}  {}\n", server.name, server.written));
+            out(&format!("{word:<12} {name}  {}\n", server.written));
         }
         return Ok(0);
     };
-    let Some(server) = servers.iter().find(|server| server.name == name) else {
+    let Some((_, server)) = servers.iter().find(|(known, _)| known == name) else {
         return Err(Failure::new(
             "mcp.unknown",
-            format!("no .mcp.json of this project has a server `{name}`"),
+            format!("no .mcp.json or skill of this project has a server `{name}`"),
             Some("`outrigger mcp allow` shows those that there are".to_owned()),
         ));
     };
@@ -188,6 +188,25 @@ fn allow(global: &Global, name: Option<&str>, revoke: bool) -> Result<u8, Failur
         out(&format!("{name} is allowed: {}\n", server.written));
     }
     Ok(0)
+}
+
+/// The servers that have to be allowed: those of `.mcp.json`, and those of skills, which plugins may bring too.
+async fn waiting(boot: Boot, name: Option<&str>) -> Result<Vec<(String, ClaudeServer)>, Failure> {
+    let (servers, problems) = boot.load(&Place::find(&boot.directory))?.claude_servers();
+    if let Some(problem) = problems.first() {
+        return Err(Failure::new("mcp.allow", problem.to_string(), None));
+    }
+    let servers = servers
+        .into_iter()
+        .map(|server| (server.name.clone(), server));
+    // Those of skills have both names in theirs.
+    if name.is_some_and(|name| !name.contains(':')) {
+        return Ok(servers.collect());
+    }
+    let agent = Agent::boot(boot).await?;
+    let of_skills = servers_of_skills(agent.skills(), agent.config(), agent.folders());
+    agent.shutdown().await;
+    Ok(servers.chain(of_skills).collect())
 }
 
 /// Shows what is known of one server, and what a login there would begin with.

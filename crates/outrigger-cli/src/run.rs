@@ -339,9 +339,9 @@ async fn session(agent: &Agent, args: &RunArgs, message: &str) -> Result<(Sessio
     Ok((
         agent
             .create_session(NewSession {
-                parent: None,
                 title,
                 permission,
+                ..NewSession::default()
             })
             .await?,
         false,

@@ -46,6 +46,9 @@ pub(crate) async fn serve(
         boot.answering = Answering::Ask;
         boot
     };
+    let announced = login
+        .is_some()
+        .then(|| announce(&folders, listening.address.port()));
     let hub = Hub::new(folders, directory, Arc::new(make));
     let guard = Guard {
         login: login.clone(),
@@ -73,7 +76,17 @@ pub(crate) async fn serve(
         .serve(router, &hub, stop)
         .await
         .map_err(|error| Failure::new("serve.port", error.to_string(), None))?;
+    drop(announced);
     Ok(0)
+}
+
+/// Lets this user's `attach` know that it may send the kept password here. Without it that has to be given.
+fn announce(folders: &Folders, port: u16) -> Option<outrigger_server::Announced> {
+    outrigger_server::announce(&folders.data, port)
+        .inspect_err(|error| {
+            tracing::warn!("[server] `attach` will need the password: {error}");
+        })
+        .ok()
 }
 
 /// The password of the environment, else the kept one; true when it is that.

@@ -121,7 +121,9 @@ fn entry(written: &Value, env: &BTreeMap<String, String>) -> Result<Value, Strin
     for argument in arguments.into_iter().flatten().filter_map(Value::as_str) {
         command.push(fill(argument)?);
     }
-    Ok(json!({"type": "local", "command": command, "environment": map("env")?}))
+    let mut environment = map("environment")?;
+    environment.extend(map("env")?);
+    Ok(json!({"type": "local", "command": command, "environment": environment}))
 }
 
 /// Fills in `${VAR}` and `${VAR:-default}`.

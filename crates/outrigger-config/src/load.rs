@@ -10,7 +10,7 @@ use crate::jsonc::Document;
 use crate::merge::{Layered, leaves};
 use crate::origin::{Positions, position_of};
 use crate::plugin_list::{self, PluginScope, PluginSource, PluginSpec, SkipReason, SkippedPlugin};
-use crate::skills::SkillSearch;
+use crate::skills::{Skill, SkillSearch};
 use crate::{
     CommandEntry, ConfigError, ConfigProblem, OpenCodeConfig, Origin, Settings, check, entries,
     jsonc, layers, normalize, paths, substitute,
@@ -411,6 +411,15 @@ impl Loaded {
             false => Vec::new(),
         };
         (servers, problems)
+    }
+
+    /// The MCP servers that a skill brings, unless `claude.mcp` is off.
+    #[must_use]
+    pub fn skill_servers(&self, skill: &Skill) -> (Vec<ClaudeServer>, Vec<ConfigProblem>) {
+        match self.settings.claude.mcp {
+            true => crate::skills::servers(skill, &self.options.env),
+            false => (Vec::new(), Vec::new()),
+        }
     }
 
     /// The commands of `.claude/commands`, unless `claude.commands` is off. Those of OpenCode's own places go before.

@@ -1,7 +1,11 @@
 //! Skills: `SKILL.md` files in the places where the reference looks for them.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use serde_json::Value;
+
+use crate::claude::{self, ClaudeServer};
 use crate::{ConfigProblem, markdown, paths};
 
 /// A skill.
@@ -17,6 +21,48 @@ pub struct Skill {
     pub content: String,
     /// The folder of the `SKILL.md`, where its other files are.
     pub dir: PathBuf,
+    /// `mcp` of the front matter: MCP servers that it brings, as written (oh-my-opencode's form).
+    pub mcp: Option<Value>,
+}
+
+/// Files of a skill's folder that bring MCP servers, in oh-my-opencode's form and in Claude Code's.
+const SERVER_FILES: [&str; 2] = ["mcp.json", ".mcp.json"];
+
+/// The MCP servers that a skill brings, `${VAR}` filled in from `env`: of its front matter, then those of `mcp.json` and
+/// `.mcp.json` in its folder; of those with one name the last counts. `${CLAUDE_SKILL_DIR}` is the skill's folder.
+pub(crate) fn servers(
+    skill: &Skill,
+    env: &BTreeMap<String, String>,
+) -> (Vec<ClaudeServer>, Vec<ConfigProblem>) {
+    let mut env = env.clone();
+    env.insert(
+        "CLAUDE_SKILL_DIR".to_owned(),
+        skill.dir.display().to_string(),
+    );
+    let (mut all, mut problems) = (Vec::<ClaudeServer>::new(), Vec::new());
+    let written = skill.mcp.clone().unwrap_or_default();
+    let mut found = vec![Ok(claude::servers_in(written, &skill.location, &env))];
+    for name in SERVER_FILES {
+        let file = skill.dir.join(name);
+        let read = claude::servers_of(&file, &env);
+        found.push(read.map_err(|message| ConfigProblem {
+            file: file.display().to_string(),
+            pointer: None,
+            message,
+        }));
+    }
+    for servers in found {
+        match servers {
+            Ok(servers) => {
+                for server in servers {
+                    all.retain(|known| known.name != server.name);
+                    all.push(server);
+                }
+            }
+            Err(problem) => problems.push(problem),
+        }
+    }
+    (all, problems)
 }
 
 /// Where to look. [`crate::Loaded::skill_search`] fills it in.
@@ -100,6 +146,7 @@ fn read(file: &Path) -> Result<Option<Skill>, String> {
         location: file.into(),
         content: markdown.body,
         dir: file.parent().unwrap_or(file).into(),
+        mcp: markdown.data.get("mcp").cloned(),
     }))
 }
 

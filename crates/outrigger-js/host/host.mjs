@@ -8,6 +8,7 @@ const { Bun } = globalThis;
 const exit = process.exit.bind(process);
 const calls = new Map();
 let auth;
+let sdk;
 
 // A plugin's stray promise must not take its neighbours down.
 process.on("uncaughtException", (error) => report("uncaught exception", error));
@@ -40,12 +41,13 @@ function pluginInput(init, serverUrl, client) {
 }
 
 async function initialize(init, call) {
-  const [{ load }, { adopt }, { fallBackTo }, sdk] = await Promise.all([
+  const [{ load }, { adopt }, { fallBackTo }, ours] = await Promise.all([
     import("./load.mjs"),
     import("./run.mjs"),
     import("./resolve.mjs"),
     import("./sdk.mjs"),
   ]);
+  sdk = ours;
   process.chdir(init.directory);
   process.env.PWD = init.directory;
   const serverUrl = new URL(init.serverUrl);
@@ -70,6 +72,8 @@ async function serve({ method, params }, id, controller) {
       return run.hookRun(params, id, () => controller.signal.aborted);
     case "tool.run":
       return run.toolRun(params, id, controller.signal);
+    case "ping":
+      return {};
     case "shutdown":
       await run.dispose(id);
       return {};
@@ -89,6 +93,7 @@ async function serve({ method, params }, id, controller) {
 function receive(message) {
   if (message.id === undefined) {
     if (message.method === "event.batch") run.eventBatch(message.params);
+    else if (message.method === "sdk.chunk") sdk?.chunk(message.params);
     else if (message.method === "auth.credit") auth?.credit(message.params);
     else if (message.method === "$/cancel") {
       calls.get(message.params?.id)?.abort();
@@ -122,7 +127,7 @@ const run = await import("./run.mjs");
 await open(receive);
 notify("hello", {
   protocol: "1.0",
-  features: ["sdk.request", "tool.ask", "plugin.leave"],
+  features: ["sdk.request", "sdk.stream", "tool.ask", "plugin.leave"],
   runtime: Bun ? "bun" : "node",
   version: Bun ? Bun.version : process.versions.node,
 });

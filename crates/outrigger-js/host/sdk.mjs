@@ -2,22 +2,82 @@
 
 import { createRequire } from "node:module";
 import { pathToFileURL } from "node:url";
-import { request } from "./wire.mjs";
+import { notify, request } from "./wire.mjs";
 
 const realFetch = globalThis.fetch;
 const BODILESS = new Set([101, 204, 205, 304]);
 const MISSING = "@opencode-ai/sdk is not installed, so `client` cannot be used: run `outrigger plugin setup`";
+
+// How far the host may be ahead of whoever reads a stream, in bytes.
+const WINDOW = 256 * 1024;
+const streams = new Map();
+const encoder = new TextEncoder();
+
+// A body that comes in `sdk.chunk`. What is not read is not granted again, so that the host keeps it, within its limits.
+function receive(id, signal) {
+  const pieces = [];
+  let wake;
+  let over;
+  const grant = (bytes) => notify("sdk.credit", { request: id, bytes });
+  const end = (error) => {
+    over = { error };
+    streams.delete(id);
+    signal.removeEventListener("abort", abort);
+    wake?.();
+  };
+  const abort = () => {
+    if (over) return;
+    pieces.length = 0;
+    notify("$/cancel", { id });
+    end(signal.reason);
+  };
+  streams.set(id, ({ data, end: last, error }) => {
+    if (data !== undefined) pieces.push(encoder.encode(data));
+    if (last) end(error === undefined ? undefined : new Error(error));
+    wake?.();
+  });
+  signal.addEventListener("abort", abort, { once: true });
+  if (signal.aborted) abort();
+  else grant(WINDOW);
+  return new ReadableStream(
+    {
+      async pull(controller) {
+        while (pieces.length === 0 && !over) await new Promise((resolve) => (wake = resolve));
+        const piece = pieces.shift();
+        if (piece) {
+          controller.enqueue(piece);
+          if (!over) grant(piece.length);
+        } else if (over.error) controller.error(over.error);
+        else controller.close();
+      },
+      cancel() {
+        if (over) return;
+        notify("$/cancel", { id });
+        end();
+      },
+    },
+    { highWaterMark: 0 },
+  );
+}
+
+// A piece of a streamed answer has come.
+export function chunk(params) {
+  streams.get(params.request)?.(params);
+}
 
 // Answers a request to the host's origin; `plugin` is whose client asks, where that is known.
 export async function hostFetch(input, init, plugin) {
   const call = new Request(input, init);
   const url = new URL(call.url);
   const body = call.method === "GET" || call.method === "HEAD" ? "" : await call.text();
+  let id;
   const answer = await request(
     "sdk.request",
     { plugin, method: call.method, path: url.pathname + url.search, headers: [...call.headers], body: body || undefined },
     call.signal,
+    (number) => (id = number),
   );
+  if (answer.stream) return new Response(receive(id, call.signal), { status: answer.status, headers: answer.headers });
   const empty = BODILESS.has(answer.status) || call.method === "HEAD";
   return new Response(empty ? null : answer.body, { status: answer.status, headers: answer.headers });
 }

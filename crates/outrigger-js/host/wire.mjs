@@ -104,10 +104,12 @@ export function notifyNow(method, params) {
   sendNow({ jsonrpc: "2.0", method, params });
 }
 
-export function request(method, params, signal) {
+// `numbered` is told the request's number.
+export function request(method, params, signal, numbered) {
   return new Promise((resolve, reject) => {
     if (signal?.aborted) return reject(signal.reason);
     const id = nextId++;
+    numbered?.(id);
     const abort = () => {
       if (!waiting.delete(id)) return;
       notify("$/cancel", { id });

@@ -22,6 +22,7 @@ mod policy;
 mod process;
 mod runtime;
 mod script;
+mod sdk;
 
 pub use codec::{Decoder, encode};
 pub use error::{Closed, JsError};
@@ -31,3 +32,4 @@ pub use peer::HostHandler;
 pub use policy::default_policy;
 pub use process::{JsProcess, StartOptions};
 pub use runtime::{JsRuntime, Lookup, RuntimeKind};
+pub use sdk::{SdkAnswer, SdkBody};

@@ -8,8 +8,8 @@ use bytes::Bytes;
 use futures_util::future::BoxFuture;
 use outrigger_protocol::login::{AuthChunk, AuthGet};
 use outrigger_protocol::rpc::{
-    Enter, Hello, HookResult, Log, MAX_FRAME, Message, RpcError, SdkRequest, SdkResponse, Stage,
-    ToolAsk, ToolMetadata, host, process,
+    Enter, Hello, HookResult, Log, MAX_FRAME, Message, RpcError, SdkChunk, SdkCredit, SdkRequest,
+    Stage, ToolAsk, ToolMetadata, host, process,
 };
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -21,6 +21,7 @@ use tokio::task::AbortHandle;
 use crate::blame::Entered;
 use crate::codec::{Decoder, encode};
 use crate::error::{Closed, JsError};
+use crate::sdk::{Credit, SdkAnswer, SdkBody};
 
 /// What may wait for a process that does not read, in bytes. Over it notifications are refused; calls run into their
 /// deadlines anyway.
@@ -35,7 +36,7 @@ const BAD_PARAMS: i64 = -32602;
 /// task that reads the channel and must not block.
 pub trait HostHandler: Send + Sync + 'static {
     /// Answers a request of the SDK client, or of `fetch` to the host's origin.
-    fn sdk(&self, request: SdkRequest) -> BoxFuture<'_, SdkResponse>;
+    fn sdk(&self, request: SdkRequest) -> BoxFuture<'_, SdkAnswer>;
     /// Answers a tool that asks for a permission; the error text is what the tool sees when it is refused.
     fn ask(&self, ask: ToolAsk) -> BoxFuture<'_, Result<(), String>>;
     /// A tool reports while it runs.
@@ -74,6 +75,7 @@ struct Open {
     calls: HashMap<u64, Call>,
     reverse: HashMap<u64, AbortHandle>,
     streams: HashMap<u64, mpsc::UnboundedSender<AuthChunk>>,
+    credits: HashMap<u64, Arc<Credit>>,
     closed: bool,
 }
 
@@ -142,9 +144,15 @@ impl Peer {
         open.closed = true;
         open.calls.clear();
         open.streams.clear();
+        open.credits.clear();
         for (_, task) in open.reverse.drain() {
             task.abort();
         }
+    }
+
+    /// Whether a call is open.
+    pub(crate) fn is_working(&self) -> bool {
+        !lock(&self.open).calls.is_empty()
     }
 
     fn post(&self, message: &Message) -> Result<(), JsError> {
@@ -344,10 +352,20 @@ impl Peer {
                     let _ = stream.send(chunk);
                 }
             }
+            process::SDK_CREDIT => {
+                let SdkCredit { request, bytes } = read(params)?;
+                if let Some(credit) = lock(&self.open).credits.get(&request) {
+                    credit.grant(bytes);
+                }
+            }
             process::LOG => self.handler.log(&self.name, read(params)?),
             host::CANCEL => {
                 let id = params.get("id").and_then(Value::as_u64);
-                if let Some(task) = id.and_then(|id| lock(&self.open).reverse.remove(&id)) {
+                let mut open = lock(&self.open);
+                if let Some(task) = id.and_then(|id| {
+                    open.credits.remove(&id);
+                    open.reverse.remove(&id)
+                }) {
                     task.abort();
                 }
             }
@@ -377,18 +395,56 @@ impl Peer {
             return;
         }
         let task = tokio::spawn(async move {
-            let answer = peer.serve(&method, params).await;
-            lock(&peer.open).reverse.remove(&id);
-            peer.answer(id, answer);
+            let mut body = None;
+            let answer = peer.serve(&method, params, &mut body).await;
+            match body.filter(|_| answer.is_ok()) {
+                Some(body) => peer.send_streamed(id, answer, body).await,
+                None => {
+                    lock(&peer.open).reverse.remove(&id);
+                    peer.answer(id, answer);
+                }
+            }
         });
         open.reverse.insert(id, task.abort_handle());
     }
 
-    async fn serve(&self, method: &str, params: Value) -> Result<Value, RpcError> {
+    /// The head, then the body as far as the process takes it. Cancelled by the process, it ends where it is.
+    async fn send_streamed(&self, id: u64, head: Result<Value, RpcError>, body: SdkBody) {
+        let credit = Arc::new(Credit::default());
+        // Before the head is sent: the first credit may be there as soon as that is.
+        lock(&self.open).credits.insert(id, Arc::clone(&credit));
+        self.answer(id, head);
+        let sent = crate::sdk::pump(id, body, &credit, |chunk| {
+            self.notify(host::SDK_CHUNK, &chunk)
+        });
+        if let Err(error) = sent.await {
+            // An event over the limit of a frame, or a process that reads nothing: it is told once it reads again.
+            let chunk = SdkChunk::broken(id, error.to_string());
+            let frame = encode(&Outgoing {
+                jsonrpc: "2.0",
+                id: None,
+                method: host::SDK_CHUNK,
+                params: &chunk,
+            });
+            let _ = frame.and_then(|frame| self.enqueue(frame));
+        }
+        let mut open = lock(&self.open);
+        open.credits.remove(&id);
+        open.reverse.remove(&id);
+    }
+
+    async fn serve(
+        &self,
+        method: &str,
+        params: Value,
+        body: &mut Option<SdkBody>,
+    ) -> Result<Value, RpcError> {
         match method {
             process::SDK_REQUEST => {
-                let response = self.handler.sdk(arguments(params)?).await;
-                serde_json::to_value(response).map_err(|error| rpc_error(-32603, error.to_string()))
+                let answer = self.handler.sdk(arguments(params)?).await;
+                *body = answer.body;
+                serde_json::to_value(answer.response)
+                    .map_err(|error| rpc_error(-32603, error.to_string()))
             }
             process::TOOL_ASK => match self.handler.ask(arguments(params)?).await {
                 Ok(()) => Ok(json!({})),

@@ -321,6 +321,22 @@ impl JsProcess {
         Ok((head, body.begin()))
     }
 
+    /// Whether it has a call to answer.
+    #[must_use]
+    pub fn is_working(&self) -> bool {
+        self.peer.is_working()
+    }
+
+    /// Whether the process takes requests: false when some code in it does not let go of the thread.
+    pub async fn responds(&self, within: Duration) -> bool {
+        let Ok(mut call) = self.peer.call(host::PING, &json!({}), None) else {
+            return false;
+        };
+        timeout(within, call.answer())
+            .await
+            .is_ok_and(|answer| answer.is_ok())
+    }
+
     /// Hands events over. Nothing answers; they are seen before any later request.
     ///
     /// # Errors

@@ -11,6 +11,7 @@ use serde_json::{Map, Value};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
+use crate::config::ServerConfig;
 use crate::error::McpError;
 use crate::oauth::TokenStore;
 use crate::server::{Server, ServerTool, Status, Surroundings};
@@ -99,6 +100,8 @@ impl McpServers {
     /// # Errors
     /// [`McpError::Config`] for an entry without a `type`.
     pub async fn add(&self, name: &str, entry: &Value) -> Result<Status, McpError> {
+        // Whoever adds one is told what is wrong; an entry of the configuration is listed as failed instead.
+        ServerConfig::read(name, entry)?;
         let made = Server::new(name, entry, self.around.clone(), self.changes.clone());
         let server = made.ok_or_else(|| McpError::Config {
             server: name.to_owned(),

@@ -132,6 +132,20 @@ mod tests {
         }
     }
 
+    /// Reading the system's roots at every step costs a peer 130 ms a step.
+    #[test]
+    fn a_client_is_made_once_and_serves_all_addresses_of_its_kind() {
+        let http = Http::default();
+        for (one, other) in [
+            ("https://api.test/v1", "https://elsewhere.test:8443/v2"),
+            ("http://127.0.0.1:1/v1", "http://localhost:2"),
+        ] {
+            let first: *const Client = http.client(one).unwrap();
+            assert!(std::ptr::eq(first, http.client(one).unwrap()), "{one}");
+            assert!(std::ptr::eq(first, http.client(other).unwrap()), "{other}");
+        }
+    }
+
     #[test]
     fn the_plain_client_loads_no_certificates() {
         let http = Http::default();

@@ -6,6 +6,8 @@ use std::time::Duration;
 use outrigger_protocol::message::NamedError;
 use serde_json::json;
 
+use crate::refusal::Refusal;
+
 /// A failure of this crate. No variant ever holds an API key: texts that come from a provider are scrubbed first.
 #[derive(Debug, Clone, thiserror::Error)]
 #[non_exhaustive]
@@ -68,6 +70,8 @@ pub enum ModelError {
         key_source: String,
         /// What the provider says.
         message: String,
+        /// Its whole answer.
+        refusal: Option<Box<Refusal>>,
     },
     /// 404: no such model, or the base URL is wrong.
     #[error("provider `{provider}` does not know model `{model}` at {url}: {message}")]
@@ -77,9 +81,11 @@ pub enum ModelError {
         /// Model as sent.
         model: String,
         /// Address asked.
-        url: String,
+        url: Box<str>,
         /// What the provider says.
         message: String,
+        /// Its whole answer.
+        refusal: Option<Box<Refusal>>,
     },
     /// 429 after all tries, or a wait that is too long.
     #[error("provider `{provider}` is limiting requests{}: {message}", wait_text(*retry_after))]
@@ -90,6 +96,8 @@ pub enum ModelError {
         retry_after: Option<Duration>,
         /// What the provider says.
         message: String,
+        /// Its whole answer.
+        refusal: Option<Box<Refusal>>,
     },
     /// The conversation is longer than the model takes.
     #[error("the conversation is too long for the model of `{provider}`: {message}")]
@@ -98,6 +106,8 @@ pub enum ModelError {
         provider: String,
         /// What the provider says.
         message: String,
+        /// Its whole answer.
+        refusal: Option<Box<Refusal>>,
     },
     /// Any other refusal by the provider.
     #[error("provider `{provider}` answered with an error{}: {message}", status_text(*status))]
@@ -110,6 +120,8 @@ pub enum ModelError {
         message: String,
         /// A later try may succeed.
         retryable: bool,
+        /// Its whole answer; absent when the error came inside the stream.
+        refusal: Option<Box<Refusal>>,
     },
     /// No connection.
     #[error("cannot reach provider `{provider}` at {url}: {message}")]
@@ -333,36 +345,77 @@ impl ModelError {
     /// plugins get it in `session.error` and in an assistant message. The stable code stands in `data.code`.
     #[must_use]
     pub fn to_named(&self) -> NamedError {
-        let message = self.to_string();
-        let code = self.code();
-        match self {
-            Self::Auth { provider, .. } | Self::NoKey { provider, .. } => NamedError {
-                name: "ProviderAuthError".into(),
-                data: json!({"providerID": provider, "message": message, "code": code}),
-            },
-            Self::Api { status, .. } => api_error(&message, code, *status, self.is_retryable()),
-            Self::NotFound { .. } => api_error(&message, code, Some(404), false),
-            Self::RateLimited { .. } => api_error(&message, code, Some(429), true),
-            Self::Connect { .. } => api_error(&message, code, None, true),
-            Self::ContextOverflow { .. } => NamedError {
-                name: "ContextOverflowError".into(),
-                data: json!({"message": message, "code": code}),
-            },
-            _ => NamedError {
-                name: "UnknownError".into(),
-                data: json!({"message": message, "code": code}),
-            },
+        let (message, code) = (self.to_string(), self.code());
+        let provider = match self {
+            Self::Auth { provider, .. } | Self::NoKey { provider, .. } => Some(provider),
+            _ => None,
+        };
+        let name = match self {
+            Self::Auth { .. } | Self::NoKey { .. } => "ProviderAuthError",
+            Self::Api { .. } | Self::NotFound { .. } | Self::RateLimited { .. } => API_ERROR,
+            Self::Connect { .. } => API_ERROR,
+            Self::ContextOverflow { .. } => "ContextOverflowError",
+            _ => "UnknownError",
+        };
+        let mut data = match provider {
+            Some(provider) => {
+                json!({"providerID": provider, "message": message, "code": code})
+            }
+            None if name == API_ERROR => {
+                json!({"message": message, "isRetryable": self.is_retryable(), "code": code})
+            }
+            None => json!({"message": message, "code": code}),
+        };
+        if let Some(data) = data.as_object_mut() {
+            if let Some(status) = self.status() {
+                data.insert("statusCode".into(), status.into());
+            }
+            if let Some(refusal) = self.refusal() {
+                refusal.describe(data);
+            }
         }
+        NamedError {
+            name: name.into(),
+            data,
+        }
+    }
+
+    /// The HTTP status that the error stands for.
+    fn status(&self) -> Option<u16> {
+        match self {
+            Self::Auth { status, .. } => Some(*status),
+            Self::Api { status, .. } => *status,
+            Self::NotFound { .. } => Some(404),
+            Self::RateLimited { .. } => Some(429),
+            _ => None,
+        }
+    }
+
+    /// What the provider answered, where it answered at all.
+    fn refusal(&self) -> Option<&Refusal> {
+        match self {
+            Self::Auth { refusal, .. }
+            | Self::NotFound { refusal, .. }
+            | Self::RateLimited { refusal, .. }
+            | Self::ContextOverflow { refusal, .. }
+            | Self::Api { refusal, .. } => refusal.as_deref(),
+            _ => None,
+        }
+    }
+
+    /// Puts in what the provider answered; errors that are none of its answers stay as they are.
+    pub(crate) fn with_refusal(mut self, answer: Refusal) -> Self {
+        if let Self::Auth { refusal, .. }
+        | Self::NotFound { refusal, .. }
+        | Self::RateLimited { refusal, .. }
+        | Self::ContextOverflow { refusal, .. }
+        | Self::Api { refusal, .. } = &mut self
+        {
+            *refusal = Some(Box::new(answer));
+        }
+        self
     }
 }
 
-fn api_error(message: &str, code: &str, status: Option<u16>, retryable: bool) -> NamedError {
-    let mut data = json!({"message": message, "isRetryable": retryable, "code": code});
-    if let (Some(status), Some(map)) = (status, data.as_object_mut()) {
-        map.insert("statusCode".into(), status.into());
-    }
-    NamedError {
-        name: "APIError".into(),
-        data,
-    }
-}
+/// The reference's name for what a provider answers with an error status.
+const API_ERROR: &str = "APIError";

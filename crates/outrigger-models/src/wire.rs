@@ -7,6 +7,7 @@ use outrigger_protocol::model::StreamEvent;
 use serde_json::Value;
 
 use crate::error::ModelError;
+use crate::refusal::Refusal;
 use crate::retry::{asked_wait, is_retryable_status};
 use crate::secret::Secrets;
 use crate::sse::SseEvent;
@@ -76,7 +77,9 @@ impl Target {
             );
         }
         let code = parsed.as_ref().and_then(code_of).unwrap_or_default();
-        (self.classify(Some(status), &code, &message, wait), wait)
+        let error = self.classify(Some(status), &code, &message, wait);
+        let refusal = Refusal::new(&self.url, status, headers, body, &self.secrets);
+        (error.with_refusal(refusal), wait)
     }
 
     /// The error that a decoder's failure stands for.
@@ -105,7 +108,11 @@ impl Target {
         let message = self.secrets.scrub(&brief(message));
         let lower = message.to_ascii_lowercase();
         if matches!(status, Some(400 | 413) | None) && is_overflow(code, &lower) {
-            return ModelError::ContextOverflow { provider, message };
+            return ModelError::ContextOverflow {
+                provider,
+                message,
+                refusal: None,
+            };
         }
         match status {
             Some(status @ (401 | 403)) => ModelError::Auth {
@@ -113,11 +120,13 @@ impl Target {
                 status,
                 key_source: self.key_source.clone(),
                 message,
+                refusal: None,
             },
             Some(429) => ModelError::RateLimited {
                 provider,
                 retry_after: wait,
                 message,
+                refusal: None,
             },
             Some(404) => self.not_found(message),
             Some(400) if code == "model_not_found" || lower.contains("not a valid model") => {
@@ -128,6 +137,7 @@ impl Target {
                 status: other,
                 message,
                 retryable: other.is_some_and(is_retryable_status),
+                refusal: None,
             },
         }
     }
@@ -136,8 +146,9 @@ impl Target {
         ModelError::NotFound {
             provider: self.provider.clone(),
             model: self.model.clone(),
-            url: self.secrets.scrub(&self.url),
+            url: self.secrets.scrub(&self.url).into(),
             message,
+            refusal: None,
         }
     }
 }

@@ -20,7 +20,7 @@ use serde_json::Value;
 use tokio::sync::Mutex;
 
 use crate::error::PluginError;
-use crate::group::{Group, Live};
+use crate::group::{Fault, Group, Live};
 use crate::plugins::{Inner, Plugins};
 
 /// How long a login may wait for its user. The reference waits for ever.
@@ -167,11 +167,7 @@ async fn place(
     is: impl Fn(&outrigger_protocol::rpc::Instance) -> bool,
 ) -> Result<Place, PluginError> {
     let lost = |why: String| failed(plugin, what, "plugin.auth_lost", why);
-    let group = inner.registry.with(index, |plugin| plugin.group).flatten();
-    let group = group
-        .and_then(|key| inner.group(key))
-        .ok_or_else(|| lost("it is not loaded".to_owned()))?;
-    let live = group.live().await.map_err(lost)?;
+    let (group, live) = inner.live(index).await.map_err(lost)?;
     let handler = inner
         .registry
         .handler(index, is)
@@ -197,7 +193,7 @@ async fn ask<T: DeserializeOwned>(
     {
         Ok(Ok(answer)) => Ok(answer),
         Ok(Err(error @ JsError::CallTimeout { .. })) => {
-            group.give_up(live.generation, &format!("{method} of {plugin}: {error}"));
+            give_up(group, live, format!("{method} of {plugin}: {error}"));
             let seconds = deadline.as_secs_f64();
             Err(failed(
                 plugin,
@@ -208,12 +204,22 @@ async fn ask<T: DeserializeOwned>(
         }
         Ok(Err(error)) => {
             if error.is_fatal() {
-                group.give_up(live.generation, &format!("{method} of {plugin}: {error}"));
+                give_up(group, live, format!("{method} of {plugin}: {error}"));
             }
             Err(failed(plugin, method, "plugin.auth", error))
         }
         Err(cause) => Err(failed(plugin, method, "plugin.auth_lost", cause)),
     }
+}
+
+// There is no breaker for these, so all of it counts for the limit of restarts.
+fn give_up(group: &Arc<Group>, live: &Live, cause: String) {
+    let fault = Fault {
+        cause,
+        culprit: group.only(&live.process.all_entered()),
+        counts: true,
+    };
+    group.give_up(live.generation, fault);
 }
 
 impl AuthHook {

@@ -3,25 +3,41 @@
 //! Calls get the process that is live now, with its generation. Whoever finds it hung or gone says so with
 //! [`Group::give_up`], naming the generation: the first one causes the restart, the others find it done. A process that
 //! has to be started again too often stays off, with its plugins (A13).
+//!
+//! Plugins share a process until one of them hangs or crashes it: that one gets a process of its own before the others
+//! come back. When it cannot be told which one it was, each gets its own.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use outrigger_config::settings::Isolation;
 use outrigger_js::JsProcess;
 use outrigger_protocol::event::BusEvent;
-use outrigger_protocol::rpc::EventBatch;
+use outrigger_protocol::rpc::{Enter, EventBatch};
 use tokio::sync::watch;
 
 use crate::error::PluginError;
 use crate::launch::{Failed, Launch, Order};
-use crate::status::Stage;
+use crate::status::{Notice, Stage};
 
 /// Events kept for a process that is being started again.
 const MAX_PENDING: usize = 10_000;
 /// Pause before the second restart in a row; each later one is four times as long. The first has none: the next call
 /// must work within 2 s (A7).
 const BACKOFF: Duration = Duration::from_millis(100);
+
+/// What made a process of no more use.
+#[derive(Clone, Debug)]
+pub(crate) struct Fault {
+    /// For people.
+    pub(crate) cause: String,
+    /// The plugin whose code it was, by index; `None` when that cannot be told.
+    pub(crate) culprit: Option<usize>,
+    /// It counts for the limit of restarts. What the breaker sees to does not: a hook that misses its deadline is left
+    /// out by its breaker, long before its process is off.
+    pub(crate) counts: bool,
+}
 
 /// A process that answers.
 pub(crate) struct Live {
@@ -66,7 +82,7 @@ struct State {
 struct Slot {
     live: Option<Arc<Live>>,
     generation: u64,
-    cause: Option<String>,
+    fault: Option<Fault>,
     pending: Vec<BusEvent>,
     closed: bool,
 }
@@ -97,9 +113,22 @@ impl Group {
         self.state.lock().await.members.clone()
     }
 
-    /// A process like this one, for one of the plugins that have left it.
-    pub(crate) fn beside(&self, key: u64, name: String, member: usize) -> Arc<Self> {
-        Self::new(key, name, Arc::clone(&self.launch), vec![member])
+    /// A process like this one, for one of the plugins that leave it. Its generations go on counting, so that a handle
+    /// never sees one twice.
+    pub(crate) fn beside(&self, key: u64, member: usize) -> Arc<Self> {
+        let name = self
+            .launch
+            .registry
+            .with(member, |plugin| plugin.id.clone());
+        let launch = Arc::clone(&self.launch);
+        let group = Self::new(key, name.unwrap_or_default(), launch, vec![member]);
+        {
+            let slot = self.slot();
+            let mut fresh = group.slot();
+            fresh.generation = slot.generation;
+            fresh.pending.clone_from(&slot.pending);
+        }
+        group
     }
 
     /// Starts the process again without some of its plugins. This is no failure and counts as none.
@@ -108,7 +137,7 @@ impl Group {
         state.members.retain(|member| !leave.contains(member));
         let old = {
             let mut slot = self.slot();
-            slot.cause = None;
+            slot.fault = None;
             slot.live.take()
         };
         if let Some(old) = old {
@@ -140,7 +169,12 @@ impl Group {
                 return Ok(live);
             }
             let ended = live.process.closed().await;
-            self.take(live.generation, &ended_by_itself(&ended));
+            let fault = Fault {
+                cause: ended_by_itself(&ended, self.launch.settings.limits.memory),
+                culprit: self.only(&live.process.all_entered()),
+                counts: true,
+            };
+            self.take(live.generation, fault);
         }
         let group = Arc::clone(self);
         tokio::spawn(async move { group.revive().await })
@@ -149,14 +183,22 @@ impl Group {
     }
 
     /// The process of that generation is of no more use. Every call to it ends now, and a new one is started.
-    pub(crate) fn give_up(self: &Arc<Self>, generation: u64, cause: &str) {
-        if self.take(generation, cause) {
+    pub(crate) fn give_up(self: &Arc<Self>, generation: u64, fault: Fault) {
+        if self.take(generation, fault) {
             let group = Arc::clone(self);
             tokio::spawn(async move { group.revive().await });
         }
     }
 
-    fn take(&self, generation: u64, cause: &str) -> bool {
+    /// The one plugin whose code is entered; `None` when there are several, or none.
+    pub(crate) fn only(&self, entered: &[Enter]) -> Option<usize> {
+        let (first, rest) = entered.split_first()?;
+        rest.iter()
+            .all(|enter| enter.plugin == first.plugin)
+            .then(|| self.launch.registry.index_of(&first.plugin))?
+    }
+
+    fn take(&self, generation: u64, fault: Fault) -> bool {
         let mut slot = self.slot();
         if slot.generation != generation {
             return false;
@@ -164,13 +206,14 @@ impl Group {
         let Some(live) = slot.live.take() else {
             return false;
         };
-        slot.cause = Some(cause.to_owned());
+        let cause = fault.cause.clone();
+        slot.fault = Some(fault);
         drop(slot);
         tracing::warn!(
             "plugin process {} (generation {generation}) is given up: {cause}",
             self.name
         );
-        live.gone.send_replace(Some(cause.to_owned()));
+        live.gone.send_replace(Some(cause));
         true
     }
 
@@ -182,17 +225,78 @@ impl Group {
         if let Some(off) = &state.off {
             return Err(off.clone());
         }
-        let (cause, closed) = {
-            let slot = self.slot();
-            (slot.cause.clone(), slot.closed)
+        let (fault, closed) = {
+            let mut slot = self.slot();
+            (slot.fault.take(), slot.closed)
         };
         if closed {
             return Err("its plugins have been disposed of".to_owned());
         }
-        if let Some(cause) = cause {
-            self.admit(&mut state, cause).await?;
+        if let Some(fault) = fault {
+            self.tell_restart(&state, &fault);
+            let moved = self.part(&mut state, &fault);
+            // What it did counts where the culprit is now.
+            if fault.counts && !moved {
+                self.admit(&mut state, fault.cause).await?;
+            }
         }
         self.bring_up(&mut state).await
+    }
+
+    fn tell_restart(&self, state: &State, fault: &Fault) {
+        let names = state.members.iter();
+        let names = names.filter_map(|i| self.launch.registry.with(*i, |p| p.id.clone()));
+        (self.launch.notice)(Notice::Restart {
+            plugins: names.collect(),
+            cause: fault.cause.clone(),
+        });
+    }
+
+    /// Gives the culprit a process of its own, or every plugin one when it cannot be told who it was; true when somebody
+    /// left. Plugins with `isolation = "shared"` stay.
+    fn part(&self, state: &mut State, fault: &Fault) -> bool {
+        let Some(processes) = self.launch.processes.upgrade() else {
+            return false;
+        };
+        let registry = &self.launch.registry;
+        let may_leave = |index: &usize| {
+            registry.with(*index, |p| p.rules.isolation != Isolation::Shared) == Some(true)
+        };
+        let leaving: Vec<usize> = match (fault.culprit, state.members.as_slice()) {
+            (_, [] | [_]) => return false,
+            (Some(culprit), members) => {
+                let them = members.iter().filter(|member| **member == culprit);
+                them.copied().filter(may_leave).collect()
+            }
+            (None, [_, others @ ..]) => others.iter().copied().filter(may_leave).collect(),
+        };
+        for index in &leaving {
+            let group = self.beside(processes.key(), *index);
+            if fault.counts {
+                group.count();
+            }
+            registry.quarantine(*index, group.key, &fault.cause);
+            tracing::warn!(
+                "plugin {}: it gets a process of its own: {}",
+                group.name,
+                fault.cause
+            );
+            (self.launch.notice)(Notice::Quarantine {
+                plugin: group.name.clone(),
+                cause: fault.cause.clone(),
+            });
+            processes.add(&group);
+            tokio::spawn(async move { group.revive().await });
+        }
+        state.members.retain(|member| !leaving.contains(member));
+        !leaving.is_empty()
+    }
+
+    /// A restart of it has been counted elsewhere.
+    fn count(&self) {
+        if let Ok(mut state) = self.state.try_lock() {
+            state.recent.push_back(Instant::now());
+        }
     }
 
     /// Counts a restart, and refuses it when there have been too many.
@@ -224,7 +328,14 @@ impl Group {
     fn switch_off(&self, state: &mut State, error: &PluginError) -> String {
         for index in state.members.drain(..) {
             match error {
-                PluginError::Off { .. } => self.launch.registry.off(index, error),
+                PluginError::Off { .. } => {
+                    self.launch.registry.off(index, error);
+                    let plugin = self.launch.registry.with(index, |p| p.id.clone());
+                    (self.launch.notice)(Notice::Off {
+                        plugin: plugin.unwrap_or_default(),
+                        cause: error.to_string(),
+                    });
+                }
                 _ => self.launch.registry.fail(index, error),
             }
         }
@@ -366,10 +477,22 @@ impl Group {
     }
 }
 
-fn ended_by_itself(ended: &outrigger_js::Closed) -> String {
+fn ended_by_itself(ended: &outrigger_js::Closed, memory: u64) -> String {
     let status = ended.status.as_deref().unwrap_or("unknown status");
+    // What Bun and Node say when an allocation failed that they cannot do without.
+    const NO_MEMORY: &[&str] = &["out of memory", "0xbbadbeef", "allocation failed"];
+    let says = |word: &&str| {
+        let mut lines = ended.stderr.iter();
+        lines.any(|line| line.to_ascii_lowercase().contains(word))
+    };
+    let limit = if NO_MEMORY.iter().any(says) {
+        let mib = memory >> 20;
+        format!(", out of memory (limits.plugin_memory_mb is {mib})")
+    } else {
+        String::new()
+    };
     match ended.stderr.last() {
-        Some(line) => format!("it ended by itself ({status}): {line}"),
-        None => format!("it ended by itself ({status})"),
+        Some(line) => format!("it ended by itself ({status}{limit}): {line}"),
+        None => format!("it ended by itself ({status}{limit})"),
     }
 }

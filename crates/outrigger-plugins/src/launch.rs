@@ -3,8 +3,8 @@
 
 use std::ffi::OsString;
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use outrigger_config::settings::Environment;
@@ -16,11 +16,12 @@ use serde_json::Value;
 use crate::error::PluginError;
 use crate::grants::Grants;
 use crate::home;
+use crate::processes::Processes;
 use crate::registry::Registry;
 use crate::relay::Relay;
 use crate::settings::PluginSettings;
 use crate::setup::Modules;
-use crate::status::Stage;
+use crate::status::{NoticeFn, Stage};
 
 /// How long a runtime may take to say hello; it does so before any plugin's code runs.
 const HELLO: Duration = Duration::from_secs(10);
@@ -42,6 +43,9 @@ pub(crate) struct Launch {
     /// The user's OpenCode configuration, which processes get copies of.
     pub(crate) user_config: Option<PathBuf>,
     pub(crate) registry: Arc<Registry>,
+    /// All processes of the project; they hold this.
+    pub(crate) processes: Weak<Processes>,
+    pub(crate) notice: NoticeFn,
 }
 
 /// How plugins are loaded.
@@ -186,8 +190,10 @@ impl Launch {
             policy,
             env,
             limits: Limits {
-                data: self.settings.memory,
-                ..Limits::default()
+                // Against what grows faster than the watch looks. Bun 1.4 fails to allocate buffers when about a quarter
+                // of this is resident, and the watch, which names the limit, is to come first.
+                data: Some(self.settings.limits.memory.saturating_mul(8)),
+                nofile: Some(self.settings.limits.files),
             },
             private_dir,
             name: name.to_owned(),

@@ -1,20 +1,26 @@
 //! The one way to call a hook (invariant 3): drives the kernel's chain over the plugin processes.
 
-use std::sync::Arc;
+use std::collections::BTreeMap;
+use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 
 use outrigger_js::JsError;
+use outrigger_kernel::breaker::Gate;
 use outrigger_kernel::hooks::{self, Chain, Folded, Handler, Next, Point};
 use outrigger_protocol::hook::{Block, Decision, HandlerOutcome, HookRecord};
 use outrigger_protocol::id::{PluginId, SessionId, TurnId};
-use outrigger_protocol::rpc::{HandlerRef, HookResult, HookRun};
+use outrigger_protocol::rpc::{Enter, HandlerRef, HookResult, HookRun};
 use outrigger_protocol::turn::HookPayload;
 use serde_json::Value;
 use tokio::sync::watch;
 
-use crate::group::{Group, Live};
+use crate::breakers::Ended;
+use crate::group::{Fault, Group, Live};
 use crate::plugins::Inner;
 use crate::registry::Bound;
+
+/// How long a process has to say that it takes requests at all, once a handler is late.
+const PING: Duration = Duration::from_millis(200);
 
 /// Whom a chain is run for, and what stops it.
 #[derive(Clone, Debug, Default)]
@@ -94,6 +100,7 @@ impl Pipeline {
             point,
             chain: Chain::new(point, bound.iter().map(handler).collect(), items),
             sent: vec![Sent::default(); bound.len()],
+            gates: BTreeMap::new(),
             bound: &bound,
             context,
             repeated: None,
@@ -124,6 +131,8 @@ struct Drive<'a> {
     chain: Chain,
     bound: &'a [Bound],
     sent: Vec<Sent>,
+    /// What the breakers said to the calls that are under way.
+    gates: BTreeMap<usize, Gate>,
     context: PipelineContext,
     /// The handler that was called again, since the first request never reached it.
     repeated: Option<usize>,
@@ -141,18 +150,20 @@ impl Drive<'_> {
         if self.cancelled() {
             return self.skip(handlers, "cancelled");
         }
-        let handlers: Vec<usize> = handlers
-            .iter()
-            .copied()
-            .take(self.width(first, handlers))
-            .collect();
-        let Some(group) = self.inner.group(bound.group) else {
-            return self.skip(&handlers, "its process is gone");
+        if let Err(why) = self.admit(first) {
+            return self.skip(&[first], &why);
+        }
+        let (group, live) = match self.inner.live(bound.plugin).await {
+            Ok(found) => found,
+            Err(why) => {
+                self.settle(first, Ended::Unclear);
+                return self.skip(&[first], &why);
+            }
         };
-        let live = match group.live().await {
-            Ok(live) => live,
-            Err(why) => return self.skip(&handlers, &why),
-        };
+        let width = self.width(first, handlers, group.key);
+        let rest = handlers.iter().copied().take(width).skip(1);
+        let rest = rest.take_while(|handler| self.admit(*handler).is_ok());
+        let handlers: Vec<usize> = std::iter::once(first).chain(rest).collect();
         let sent = Sent {
             bytes: size(&items),
             at: (self.inner.now)(),
@@ -183,20 +194,50 @@ impl Drive<'_> {
         for result in reply.results {
             if let Some(handler) = handlers.get(result.handler) {
                 answered = result.handler + 1;
+                self.settle(*handler, Ended::Answered);
                 self.chain.feed(*handler, outcome(&result), result.ms);
             }
         }
         // A refusal in the middle ends the chain, whatever the rest would have said.
-        let Some(handler) = handlers.get(answered).copied() else {
-            return;
-        };
         let ms = began.elapsed().as_secs_f64() * 1000.0;
-        self.missing(handler, &run, &group, &live, reply.end, ms);
+        if let Some(handler) = handlers.get(answered).copied() {
+            self.missing(handler, &run, &group, &live, reply.end, ms)
+                .await;
+        }
+        // Those behind it were not reached.
+        for handler in handlers {
+            self.settle(handler, Ended::Unclear);
+        }
     }
 
-    // How many of the neighbours are asked with one request. They must share the hook's spelling and the deadline; and
-    // where a throw refuses, the ones behind it must not be called before it is known.
-    fn width(&self, first: usize, handlers: &[usize]) -> usize {
+    // Asks the breaker; a call that may be made is settled later.
+    fn admit(&mut self, handler: usize) -> Result<(), String> {
+        let Some(bound) = self.bound.get(handler) else {
+            return Ok(());
+        };
+        let plugin = (bound.plugin, bound.id.as_str());
+        let turn = self.context.turn.as_ref();
+        let gate = self.inner.breakers.ask(plugin, self.point, turn)?;
+        self.gates.insert(handler, gate);
+        Ok(())
+    }
+
+    // Once for each call: what comes second finds no gate.
+    fn settle(&mut self, handler: usize, ended: Ended) {
+        let (Some(gate), Some(bound)) = (self.gates.remove(&handler), self.bound.get(handler))
+        else {
+            return;
+        };
+        let plugin = (bound.plugin, bound.id.as_str());
+        let turn = self.context.turn.as_ref();
+        self.inner
+            .breakers
+            .ended(plugin, self.point, turn, gate, ended);
+    }
+
+    // How many of the neighbours are asked with one request. They must be in that process still, and share the hook's
+    // spelling and the deadline; and where a throw refuses, the ones behind it must not be called before it is known.
+    fn width(&self, first: usize, handlers: &[usize], group: u64) -> usize {
         let Some(head) = self.bound.get(first) else {
             return 0;
         };
@@ -205,7 +246,12 @@ impl Drive<'_> {
         }
         let alike = |handler: &&usize| {
             self.bound.get(**handler).is_some_and(|bound| {
-                bound.hook == head.hook
+                let place = self
+                    .inner
+                    .registry
+                    .with(bound.plugin, |plugin| plugin.group);
+                place.flatten() == Some(group)
+                    && bound.hook == head.hook
                     && self.deadline(bound) == self.deadline(head)
                     && !bound.rules.fail_closed
             })
@@ -258,7 +304,7 @@ impl Drive<'_> {
     }
 
     /// A handler has not answered: says what became of it, and sees to the process.
-    fn missing(
+    async fn missing(
         &mut self,
         handler: usize,
         run: &HookRun,
@@ -274,10 +320,7 @@ impl Drive<'_> {
         let reached = entered
             .iter()
             .any(|enter| enter.plugin == bound.id && enter.what == run.hook);
-        let holder = entered
-            .last()
-            .filter(|_| !reached)
-            .map(|enter| format!("{} ({})", enter.plugin, enter.what));
+        let mut ended = Ended::Unclear;
         let outcome = match end {
             End::Cancelled => HandlerOutcome::Skipped {
                 reason: "cancelled".into(),
@@ -287,31 +330,56 @@ impl Drive<'_> {
             },
             End::Gone(cause) => HandlerOutcome::Lost { message: cause },
             End::Failed(JsError::CallTimeout { ms, .. }) => {
-                let culprit = holder
-                    .clone()
-                    .unwrap_or_else(|| format!("{} ({})", bound.id, run.hook));
+                // One that takes requests waits for something that this handler was to do; one that does not is held up
+                // by code that is entered, and with several entered it cannot be told by which.
+                let waits = reached && live.process.responds(PING).await;
+                let culprit = if waits {
+                    Some(bound.plugin)
+                } else {
+                    group.only(&entered)
+                };
+                let mine = reached && culprit == Some(bound.plugin);
+                let who = if mine {
+                    format!("{} ({})", bound.id, run.hook)
+                } else {
+                    named(&entered)
+                };
                 if self.inner.settings.self_heal {
-                    group.give_up(
-                        live.generation,
-                        &format!("{culprit} did not answer within {ms} ms"),
-                    );
+                    let fault = Fault {
+                        cause: format!("{who} did not answer within {ms} ms"),
+                        culprit,
+                        counts: !self.inner.breakers.on(),
+                    };
+                    group.give_up(live.generation, fault);
                 }
-                match &holder {
-                    Some(holder) => HandlerOutcome::Lost {
-                        message: format!("its process was held up by {holder}"),
-                    },
-                    None => HandlerOutcome::TimedOut { ms },
+                if mine {
+                    ended = Ended::TimedOut;
+                }
+                if reached {
+                    HandlerOutcome::TimedOut { ms }
+                } else {
+                    HandlerOutcome::Lost {
+                        message: format!("its process was held up by {who}"),
+                    }
                 }
             }
             End::Failed(error) => {
                 if error.is_fatal() {
-                    let culprit = entered
-                        .last()
-                        .map(|enter| format!("{} ({}): ", enter.plugin, enter.what));
-                    group.give_up(
-                        live.generation,
-                        &format!("{}{error}", culprit.unwrap_or_default()),
-                    );
+                    let culprit = group.only(&entered);
+                    if reached && culprit == Some(bound.plugin) {
+                        ended = Ended::TimedOut;
+                    }
+                    let who = if entered.is_empty() {
+                        String::new()
+                    } else {
+                        format!("{}: ", named(&entered))
+                    };
+                    let fault = Fault {
+                        cause: format!("{who}{error}"),
+                        culprit,
+                        counts: true,
+                    };
+                    group.give_up(live.generation, fault);
                 }
                 HandlerOutcome::Lost {
                     message: error.to_string(),
@@ -325,6 +393,7 @@ impl Drive<'_> {
             self.repeated = Some(handler);
             return;
         }
+        self.settle(handler, ended);
         self.chain.feed(handler, outcome, ms);
     }
 
@@ -353,7 +422,15 @@ impl Drive<'_> {
             log(&record);
             Some(record)
         });
-        let records = records.collect();
+        let records: Vec<HookRecord> = records.collect();
+        {
+            let mut perf = self
+                .inner
+                .perf
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner);
+            records.iter().for_each(|record| perf.add(record));
+        }
         PipelineResult {
             outputs: folded.outputs,
             block: folded.block,
@@ -383,6 +460,17 @@ fn log(record: &HookRecord) {
             record.hook
         );
     }
+}
+
+// Whose code is entered: `a (event)`, `a (tool:x) or b (event)`.
+fn named(entered: &[Enter]) -> String {
+    if entered.is_empty() {
+        return "code that no call entered (a timer, say)".to_owned();
+    }
+    let names = entered
+        .iter()
+        .map(|enter| format!("{} ({})", enter.plugin, enter.what));
+    names.collect::<Vec<_>>().join(" or ")
 }
 
 fn outcome(result: &HookResult) -> HandlerOutcome {

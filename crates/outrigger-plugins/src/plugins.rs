@@ -1,14 +1,15 @@
 //! The plugins of one project, from the configuration to their end.
 
-use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use futures_util::future::join_all;
 use futures_util::stream::{self, StreamExt as _};
+use outrigger_config::settings::Isolation;
 use outrigger_config::{PluginSource, PluginSpec, SkipReason, SkippedPlugin};
 use outrigger_js::{HostHandler, Lookup, RuntimeKind};
+use outrigger_kernel::breaker::Rules;
 use outrigger_protocol::Millis;
 use outrigger_protocol::event::BusEvent;
 use outrigger_protocol::tool::ToolSpec;
@@ -17,19 +18,22 @@ use outrigger_sandbox::Spawner;
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
+use crate::breakers::Breakers;
 use crate::choose::{self, ConsentFn, Fetch};
 use crate::error::PluginError;
-use crate::group::Group;
+use crate::group::{Group, Live};
 use crate::install::Cache;
 use crate::installer::Installer;
 use crate::launch::Launch;
+use crate::perf::{Perf, PerfRow};
 use crate::pipeline::{Pipeline, PipelineContext};
+use crate::processes::Processes;
 use crate::registry::{Plugin, ProgressFn, Registry};
 use crate::resolve::{ResolvedPlugin, resolve_package, resolve_path};
 use crate::settings::PluginSettings;
 use crate::setup::{self, Modules};
 use crate::spec::Source;
-use crate::status::{Cause, PluginStatus, Progress, Stage};
+use crate::status::{Cause, NoticeFn, PluginStatus, Progress, Stage};
 use crate::tools::{PluginToolEntry, ToolRunner};
 
 /// `serverUrl` of the plugin input when no TCP server runs: the host script answers this origin over the channel.
@@ -73,6 +77,8 @@ pub struct LoadOptions {
     pub handler: Arc<dyn HostHandler>,
     /// Told of every step of every plugin.
     pub progress: ProgressFn,
+    /// Told of what becomes of plugins while they run.
+    pub notice: NoticeFn,
     /// The clock of the records, in milliseconds since the Unix epoch.
     pub now: fn() -> Millis,
 }
@@ -82,25 +88,36 @@ pub(crate) struct Inner {
     pub(crate) registry: Arc<Registry>,
     pub(crate) settings: PluginSettings,
     pub(crate) now: fn() -> Millis,
-    groups: RwLock<BTreeMap<u64, Arc<Group>>>,
+    pub(crate) breakers: Breakers,
+    pub(crate) perf: Mutex<Perf>,
+    processes: Arc<Processes>,
 }
 
 impl Inner {
-    pub(crate) fn group(&self, key: u64) -> Option<Arc<Group>> {
-        let groups = self.groups.read().unwrap_or_else(PoisonError::into_inner);
-        groups.get(&key).cloned()
-    }
-
-    fn groups(&self) -> Vec<Arc<Group>> {
-        let groups = self.groups.read().unwrap_or_else(PoisonError::into_inner);
-        groups.values().cloned().collect()
+    /// The process that a plugin lives in now; waits for a restart that is under way. A plugin that is given a process
+    /// of its own meanwhile is found there.
+    ///
+    /// # Errors
+    /// Why there is none.
+    pub(crate) async fn live(&self, plugin: usize) -> Result<(Arc<Group>, Arc<Live>), String> {
+        loop {
+            let key = || self.registry.with(plugin, |plugin| plugin.group).flatten();
+            let Some(group) = key().and_then(|key| self.processes.get(key)) else {
+                return Err("its plugin is not loaded".to_owned());
+            };
+            let live = group.live().await;
+            // It moves at most once, so this ends.
+            if key() == Some(group.key) {
+                return Ok((group, live?));
+            }
+        }
     }
 
     /// Plugins that bring authentication handle secrets, and no other plugin's code may live beside them: where one turns
     /// out to be in a shared process, it gets one of its own, and that process is started again without it.
-    async fn apart(&self, first: u64) -> Vec<Arc<Group>> {
+    async fn apart(&self) -> Vec<Arc<Group>> {
         let mut fresh = Vec::new();
-        for group in self.groups() {
+        for group in self.processes.all() {
             let members = group.members().await;
             let secret = |index: &usize| self.registry.brings_auth(*index);
             let leave: Vec<usize> = members.iter().copied().filter(secret).collect();
@@ -112,10 +129,9 @@ impl Inner {
             let leave = leave.get(stays..).unwrap_or_default();
             group.without(leave).await;
             for index in leave {
-                let key = first + fresh.len() as u64;
-                let name = self.registry.with(*index, |plugin| plugin.id.clone());
-                self.registry.assign(*index, key);
-                fresh.push(group.beside(key, name.unwrap_or_default(), *index));
+                let one = group.beside(self.processes.key(), *index);
+                self.registry.assign(*index, one.key);
+                fresh.push(one);
             }
         }
         fresh
@@ -123,11 +139,9 @@ impl Inner {
 
     /// Starts the processes side by side. They are known before: a restart may need them.
     async fn run(&self, fresh: Vec<Arc<Group>>) {
-        let known = fresh.iter().map(|group| (group.key, Arc::clone(group)));
-        self.groups
-            .write()
-            .unwrap_or_else(PoisonError::into_inner)
-            .extend(known);
+        for group in &fresh {
+            self.processes.add(group);
+        }
         join_all(fresh.iter().map(|group| group.live())).await;
     }
 }
@@ -157,23 +171,28 @@ impl Plugins {
             registry: Arc::clone(&registry),
             settings: options.settings.clone(),
             now: options.now,
-            groups: RwLock::default(),
+            breakers: Breakers::new(
+                options.settings.circuit_breaker,
+                options.settings.breaker,
+                Arc::clone(&options.notice),
+            ),
+            perf: Mutex::default(),
+            processes: Arc::default(),
         });
-        if let Some(started) = start(&options, &registry).await {
+        if let Some(started) = start(&options, &registry, &inner.processes).await {
+            crate::watch::watch(&inner.processes, options.settings.limits);
             let Started {
                 launch,
                 groups,
                 fetch,
             } = started;
-            let mut next = groups.len() as u64 + 1;
             inner.run(groups).await;
             let waiting = registry.waiting();
             if let (false, Some(fetch)) = (waiting.is_empty(), fetch) {
-                let fresh = under_bun(waiting, &launch, fetch, next).await;
-                next += fresh.len() as u64;
+                let fresh = under_bun(waiting, &launch, fetch, &inner.processes).await;
                 inner.run(fresh).await;
             }
-            let apart = inner.apart(next).await;
+            let apart = inner.apart().await;
             inner.run(apart).await;
             crate::apart::remember(&options.data, &registry);
         }
@@ -187,7 +206,9 @@ impl Plugins {
             registry: Arc::new(Registry::new(Vec::new(), Arc::new(|_| {}))),
             settings: PluginSettings::default(),
             now: || 0,
-            groups: RwLock::default(),
+            breakers: Breakers::new(false, Rules::default(), Arc::new(|_| {})),
+            perf: Mutex::default(),
+            processes: Arc::default(),
         }))
     }
 
@@ -224,7 +245,7 @@ impl Plugins {
     /// that is being started again sees them when it is there.
     pub fn events(&self, events: &[BusEvent]) {
         for key in self.0.registry.groups_at("session.on_event") {
-            if let Some(group) = self.0.group(key) {
+            if let Some(group) = self.0.processes.get(key) {
                 group.events(events);
             }
         }
@@ -247,20 +268,31 @@ impl Plugins {
     /// Lets all plugins dispose of what they hold and ends their processes, by force at the deadline. Nothing is called
     /// afterwards.
     pub async fn dispose(&self, deadline: Duration) {
-        let groups = self.0.groups();
+        let groups = self.0.processes.all();
         join_all(groups.iter().map(|group| group.close(deadline))).await;
+    }
+
+    /// What the hooks cost since the start, the costliest first (A1).
+    #[must_use]
+    pub fn perf(&self) -> Vec<PerfRow> {
+        let perf = self.0.perf.lock().unwrap_or_else(PoisonError::into_inner);
+        perf.rows()
     }
 
     /// Every plugin of the configuration, in load order.
     #[must_use]
     pub fn list(&self) -> Vec<PluginStatus> {
-        let with_process = |(group, mut status): (Option<u64>, PluginStatus)| {
-            if let Some(group) = group.and_then(|key| self.0.group(key)) {
+        let with_process = |(index, (group, mut status)): (usize, (Option<u64>, PluginStatus))| {
+            status.breakers = self.0.breakers.of(index);
+            if let Some(group) = group.and_then(|key| self.0.processes.get(key)) {
                 let (live, generation) = group.now();
                 status.pid = live
-                    .filter(|_| status.stage == Stage::Active)
+                    .filter(|live| status.stage == Stage::Active && live.process.is_alive())
                     .map(|live| live.process.pid());
                 status.generation = generation;
+                status.usage = status
+                    .pid
+                    .and_then(|_| self.0.processes.readings.of(group.key));
             }
             status
         };
@@ -268,6 +300,7 @@ impl Plugins {
             .registry
             .list()
             .into_iter()
+            .enumerate()
             .map(with_process)
             .collect()
     }
@@ -281,7 +314,11 @@ struct Started {
 }
 
 /// Resolves all plugins and says which process each is to live in; starts none yet.
-async fn start(options: &LoadOptions, registry: &Arc<Registry>) -> Option<Started> {
+async fn start(
+    options: &LoadOptions,
+    registry: &Arc<Registry>,
+    processes: &Arc<Processes>,
+) -> Option<Started> {
     if options.plugins.is_empty() {
         return None;
     }
@@ -321,8 +358,10 @@ async fn start(options: &LoadOptions, registry: &Arc<Registry>) -> Option<Starte
             .join(digest(&options.directory)),
         user_config: options.user_config.clone(),
         registry: Arc::clone(registry),
+        processes: Arc::downgrade(processes),
+        notice: Arc::clone(&options.notice),
     });
-    let groups = groups(&launch, divided, 1);
+    let groups = groups(&launch, divided, processes);
     Some(Started {
         launch,
         groups,
@@ -330,14 +369,15 @@ async fn start(options: &LoadOptions, registry: &Arc<Registry>) -> Option<Starte
     })
 }
 
-fn groups(launch: &Arc<Launch>, divided: Divided, first: u64) -> Vec<Arc<Group>> {
-    let group = |(key, (name, members)): (u64, (String, Vec<usize>))| {
+fn groups(launch: &Arc<Launch>, divided: Divided, processes: &Processes) -> Vec<Arc<Group>> {
+    let group = |(name, members): (String, Vec<usize>)| {
+        let key = processes.key();
         for index in &members {
             launch.registry.assign(*index, key);
         }
         Group::new(key, name, Arc::clone(launch), members)
     };
-    (first..).zip(divided).map(group).collect()
+    divided.into_iter().map(group).collect()
 }
 
 /// Processes under Bun, fetched now, for plugins that turned out to need it. The others stay where they are.
@@ -345,7 +385,7 @@ async fn under_bun(
     waiting: Vec<(usize, PluginError)>,
     launch: &Launch,
     mut fetch: Fetch,
-    first: u64,
+    processes: &Processes,
 ) -> Vec<Arc<Group>> {
     match fetch.bun().await {
         Ok(runtime) => {
@@ -359,7 +399,7 @@ async fn under_bun(
                 // Its private folder is not that of the process under Node.
                 name.push_str("-bun");
             }
-            groups(&launch, divided, first)
+            groups(&launch, divided, processes)
         }
         Err(reason) => {
             for (index, error) in waiting {
@@ -485,7 +525,7 @@ fn divide(registry: &Registry, members: &[usize]) -> Divided {
     let mut own = Vec::new();
     for &index in members {
         let ready = registry.with(index, |plugin| {
-            let alone = plugin.rules.own_process || plugin.rules.fail_closed;
+            let alone = plugin.rules.isolation == Isolation::Own || plugin.rules.fail_closed;
             plugin.resolved.as_ref().map(|_| (plugin.id.clone(), alone))
         });
         match ready.flatten() {

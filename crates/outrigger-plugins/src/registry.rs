@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
+use outrigger_config::settings::Isolation;
 use outrigger_config::{PluginSource, PluginSpec};
 use outrigger_kernel::hooks;
 use outrigger_protocol::rpc::{HandlerRef, Instance, LoadedPlugin, PluginTool, Problem};
@@ -49,6 +50,7 @@ pub(crate) struct Plugin {
     notes: Vec<String>,
     instances: Vec<Instance>,
     load_ms: f64,
+    quarantine: Option<String>,
 }
 
 impl Plugin {
@@ -68,6 +70,7 @@ impl Plugin {
             notes: Vec::new(),
             instances: Vec::new(),
             load_ms: 0.0,
+            quarantine: None,
         }
     }
 }
@@ -161,12 +164,7 @@ impl Registry {
 
     /// The plugin of that name has come to a stage.
     pub(crate) fn stage_of(&self, id: &str, stage: Stage) {
-        let index = self
-            .read()
-            .plugins
-            .iter()
-            .position(|plugin| plugin.id == id);
-        if let Some(index) = index {
+        if let Some(index) = self.index_of(id) {
             self.stage(index, stage);
         }
     }
@@ -362,7 +360,23 @@ impl Registry {
 
     /// A plugin is to have a process of its own.
     pub(crate) fn set_apart(&self, index: usize) {
-        self.change(index, |plugin| plugin.rules.own_process = true);
+        self.change(index, |plugin| plugin.rules.isolation = Isolation::Own);
+    }
+
+    /// A plugin has a process of its own from now on, since it hung or crashed the one that it shared.
+    pub(crate) fn quarantine(&self, index: usize, group: u64, cause: &str) {
+        self.change(index, |plugin| {
+            plugin.group = Some(group);
+            plugin.quarantine = Some(cause.to_owned());
+        });
+    }
+
+    /// The plugin of that name.
+    pub(crate) fn index_of(&self, id: &str) -> Option<usize> {
+        self.read()
+            .plugins
+            .iter()
+            .position(|plugin| plugin.id == id)
     }
 
     /// The last instance of a plugin for which this holds.
@@ -423,6 +437,9 @@ impl Plugin {
             tools: each_once(tools.map(|tool| &tool.name)),
             pid: None,
             generation: 0,
+            usage: None,
+            quarantine: self.quarantine.clone(),
+            breakers: Vec::new(),
             load_ms: self.load_ms,
             source: self
                 .resolved

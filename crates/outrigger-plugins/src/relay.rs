@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use futures_util::future::BoxFuture;
-use outrigger_js::HostHandler;
+use outrigger_js::{HostHandler, SdkAnswer};
 use outrigger_protocol::login::AuthGet;
-use outrigger_protocol::rpc::{Log, SdkRequest, SdkResponse, Stage, ToolAsk, ToolMetadata};
+use outrigger_protocol::rpc::{Log, SdkRequest, Stage, ToolAsk, ToolMetadata};
 use serde_json::Value;
 use tokio::sync::watch;
 
@@ -63,7 +63,7 @@ impl Relay {
 }
 
 impl HostHandler for Relay {
-    fn sdk(&self, request: SdkRequest) -> BoxFuture<'_, SdkResponse> {
+    fn sdk(&self, request: SdkRequest) -> BoxFuture<'_, SdkAnswer> {
         self.inner.sdk(request)
     }
 

@@ -6,10 +6,12 @@ use std::time::Duration;
 use outrigger_config::settings::{ChatMessage, Isolation, Js, JsRuntime as Wanted, Sandbox};
 use outrigger_config::{Settings, package_name};
 use outrigger_js::{JsError, JsRuntime, Lookup, OutputLog, RuntimeKind};
+use outrigger_kernel::breaker::Rules;
 use outrigger_kernel::hooks::Deadline;
 use tracing::Level;
 
 use crate::error::PluginError;
+use crate::gauge::ProcessLimits;
 
 /// How plugins are run.
 #[derive(Clone, Debug, PartialEq)]
@@ -25,10 +27,14 @@ pub struct PluginSettings {
     pub deadlines: Deadlines,
     /// How often a process may be started again.
     pub restarts: Restarts,
-    /// Most bytes of private writable memory for a process (`RLIMIT_DATA`); no limit when absent.
-    pub memory: Option<u64>,
+    /// What a process may use with everything it starts.
+    pub limits: ProcessLimits,
     /// A process whose handler missed its deadline is ended and started again (A7, flag `plugin_timeout_self_heal`).
     pub self_heal: bool,
+    /// When a hook that keeps timing out is left out (A8).
+    pub breaker: Rules,
+    /// Breakers are in use (flag `plugin_circuit_breaker`).
+    pub circuit_breaker: bool,
     /// How what plugins print is logged (A9).
     pub output: OutputLog,
     /// Rules for single plugins, by id, by npm package name or by spec.
@@ -64,8 +70,8 @@ pub struct Restarts {
 pub struct PluginRules {
     /// Not loaded at all.
     pub disabled: bool,
-    /// It has a process of its own (`isolation = "own"`).
-    pub own_process: bool,
+    /// Whether it may share a process.
+    pub isolation: Isolation,
     /// Higher comes first (A6, C4).
     pub priority: i32,
     /// Security-critical: a throw or timeout refuses (C5). Such a plugin has a process of its own.
@@ -85,8 +91,10 @@ impl Default for PluginSettings {
             env: Vec::new(),
             deadlines: Deadlines::default(),
             restarts: Restarts::default(),
-            memory: None,
+            limits: ProcessLimits::default(),
             self_heal: true,
+            breaker: Rules::default(),
+            circuit_breaker: true,
             output: output(&log.plugin_stderr_level, log.plugin_stderr_lines_per_second),
             plugins: BTreeMap::new(),
         }
@@ -188,7 +196,7 @@ impl From<&Settings> for PluginSettings {
         let rules = settings.plugins.iter().map(|(id, plugin)| {
             let rules = PluginRules {
                 disabled: plugin.disabled,
-                own_process: plugin.isolation == Isolation::Own,
+                isolation: plugin.isolation,
                 priority: plugin.priority,
                 fail_closed: false,
                 completed_messages: plugin.chat_message == ChatMessage::Assistant,
@@ -207,6 +215,13 @@ impl From<&Settings> for PluginSettings {
                 ..Deadlines::default()
             },
             self_heal: settings.flags.plugin_timeout_self_heal,
+            circuit_breaker: settings.flags.plugin_circuit_breaker,
+            limits: ProcessLimits {
+                memory: settings.limits.plugin_memory_mb << 20,
+                processes: usize::try_from(settings.limits.plugin_processes).unwrap_or(usize::MAX),
+                files: settings.limits.plugin_open_files,
+                ..ProcessLimits::default()
+            },
             output: output(
                 &settings.log.plugin_stderr_level,
                 settings.log.plugin_stderr_lines_per_second,
@@ -269,8 +284,8 @@ mod tests {
         );
         let rules = ours.rules("guard#2", "guard@^1");
         assert_eq!(
-            (rules.own_process, rules.priority, rules.hook_deadline),
-            (true, 9, Some(Duration::from_millis(200)))
+            (rules.isolation, rules.priority, rules.hook_deadline),
+            (Isolation::Own, 9, Some(Duration::from_millis(200)))
         );
         assert_eq!(ours.rules("other", "./guard.ts"), PluginRules::default());
     }

@@ -1,11 +1,14 @@
 //! How far each plugin is, and why it is not further.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use outrigger_config::PluginSource;
 use serde::Serialize;
 
+use crate::breakers::{BreakerState, BreakerStatus};
 use crate::error::PluginError;
+use crate::watch::ProcessUse;
 
 /// How far a plugin is. `Found` to `Active` come in this order; the others end it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
@@ -88,6 +91,48 @@ pub struct Progress {
     pub cause: Option<Cause>,
 }
 
+/// Told of what becomes of plugins while they run. Called where it happens; it must not block.
+pub type NoticeFn = Arc<dyn Fn(Notice) + Send + Sync>;
+
+/// What became of a plugin while it ran.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum Notice {
+    /// A breaker opened, let a trial through or closed (A8).
+    Breaker {
+        /// Plugin.
+        plugin: String,
+        /// Hook.
+        hook: String,
+        /// How the breaker stands now.
+        state: BreakerState,
+        /// For how long, when it opened.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        pause_ms: Option<u64>,
+    },
+    /// It hung or crashed the process that it shared, and has one of its own now.
+    Quarantine {
+        /// Plugin.
+        plugin: String,
+        /// What it did.
+        cause: String,
+    },
+    /// Its process was ended and is started again.
+    Restart {
+        /// Plugins that live in it.
+        plugins: Vec<String>,
+        /// Why.
+        cause: String,
+    },
+    /// It is not called any more.
+    Off {
+        /// Plugin.
+        plugin: String,
+        /// Why.
+        cause: String,
+    },
+}
+
 /// One plugin, as it is listed.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct PluginStatus {
@@ -119,6 +164,15 @@ pub struct PluginStatus {
     pub pid: Option<u32>,
     /// How often its process has been started, from 1; 0 when it never was.
     pub generation: u64,
+    /// What its process uses, shared ones with all plugins in it; looked at once a second.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub usage: Option<ProcessUse>,
+    /// Why it was given a process of its own, when it hung or crashed a shared one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub quarantine: Option<String>,
+    /// Its breakers that are not at rest (A8).
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub breakers: Vec<BreakerStatus>,
     /// Milliseconds for import and start.
     pub load_ms: f64,
     /// Where its sources are, once they are there.

@@ -11,6 +11,7 @@ use serde_json::Value;
 use tokio::sync::watch;
 
 use crate::error::PluginError;
+use crate::group::Fault;
 use crate::pipeline::cancelled;
 use crate::plugins::Inner;
 use crate::relay::host_call;
@@ -56,18 +57,8 @@ impl ToolRunner {
         cancel: Option<watch::Receiver<bool>>,
         on_call: impl FnOnce(u64) + Send,
     ) -> Result<ToolOutput, PluginError> {
-        let group = self
-            .inner
-            .registry
-            .with(self.plugin, |plugin| plugin.group)
-            .flatten();
-        let Some(group) = group.and_then(|group| self.inner.group(group)) else {
-            return Err(self.failed("plugin.tool_lost", "its plugin is not loaded".to_owned()));
-        };
-        let live = group
-            .live()
-            .await
-            .map_err(|why| self.failed("plugin.tool_lost", why))?;
+        let live = self.inner.live(self.plugin).await;
+        let (group, live) = live.map_err(|why| self.failed("plugin.tool_lost", why))?;
         // Looked up now: after a restart the plugin may bring other tools.
         let Some(handler) = self.inner.registry.tool(self.plugin, &self.tool) else {
             let message = format!("the plugin no longer brings the tool {}", self.tool);
@@ -90,10 +81,13 @@ impl ToolRunner {
             Ok(Ok(output)) => Ok(output),
             Ok(Err(error)) => {
                 if error.is_fatal() {
-                    group.give_up(
-                        live.generation,
-                        &format!("tool {} of {}: {error}", self.tool, run.handler.plugin),
-                    );
+                    let entered = live.process.all_entered();
+                    let fault = Fault {
+                        cause: format!("tool {} of {}: {error}", self.tool, run.handler.plugin),
+                        culprit: group.only(&entered),
+                        counts: !matches!(error, JsError::CallTimeout { .. }),
+                    };
+                    group.give_up(live.generation, fault);
                 }
                 Err(self.failed(code(&error), text(&error, deadline)))
             }

@@ -77,10 +77,14 @@ pub mod host {
     pub const AUTH_CREDIT: &str = "auth.credit";
     /// Request [`crate::login::ProviderAsk`], answer [`crate::login::ProviderTold`].
     pub const PROVIDER_MODELS: &str = "provider.models";
+    /// Notification [`super::SdkChunk`]: a piece of a streamed answer to an `sdk.request`.
+    pub const SDK_CHUNK: &str = "sdk.chunk";
     /// Notification [`super::EventBatch`].
     pub const EVENT_BATCH: &str = "event.batch";
     /// Request `{}`: run `dispose` hooks, answer `{}`, then end.
     pub const SHUTDOWN: &str = "shutdown";
+    /// Whether the process takes requests at all: answered at once, whatever plugins wait for.
+    pub const PING: &str = "ping";
     /// Notification `{id}`: the host no longer wants the answer.
     pub const CANCEL: &str = "$/cancel";
 }
@@ -99,6 +103,8 @@ pub mod process {
     pub const HOOK_RESULT: &str = "hook.result";
     /// Request [`super::SdkRequest`], answer [`super::SdkResponse`].
     pub const SDK_REQUEST: &str = "sdk.request";
+    /// Notification [`super::SdkCredit`]: so many more bytes of a streamed answer may be sent.
+    pub const SDK_CREDIT: &str = "sdk.credit";
     /// Request [`super::ToolAsk`], answer `{}` or an error when refused.
     pub const TOOL_ASK: &str = "tool.ask";
     /// Notification [`super::ToolMetadata`].
@@ -333,8 +339,49 @@ pub struct SdkResponse {
     pub status: u16,
     /// Headers.
     pub headers: Vec<(String, String)>,
-    /// Body as text.
+    /// Body as text; empty where it is streamed.
     pub body: String,
+    /// The body follows in [`host::SDK_CHUNK`], for as long as there is one and it is wanted.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub stream: bool,
+}
+
+/// A piece of a streamed answer, or its end.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SdkChunk {
+    /// Id of the `sdk.request`.
+    pub request: u64,
+    /// Text.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub data: Option<String>,
+    /// Nothing follows.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub end: bool,
+    /// Why it ended before it was complete.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+}
+
+impl SdkChunk {
+    /// An answer that ends before it is complete.
+    #[must_use]
+    pub fn broken(request: u64, error: String) -> Self {
+        Self {
+            request,
+            data: None,
+            end: true,
+            error: Some(error),
+        }
+    }
+}
+
+/// How much of a streamed answer may be sent, beside what was allowed before.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SdkCredit {
+    /// Id of the `sdk.request`.
+    pub request: u64,
+    /// Bytes of text.
+    pub bytes: u64,
 }
 
 /// A plugin tool asks for a permission.

@@ -9,6 +9,7 @@ use tower::ServiceExt as _;
 use crate::error::ApiError;
 use crate::guard::{self, ByTicket};
 use crate::hub::Hub;
+use crate::scope::folder_of;
 use crate::{settings, stream};
 
 /// Most bytes of a request: a prompt may bring pictures.
@@ -22,6 +23,7 @@ pub(crate) struct FromPlugin;
 pub fn serve_router(hub: Hub) -> Router {
     Router::new()
         .route("/global/health", get(crate::routes::health))
+        .route("/doc", get(crate::doc::document))
         .route("/global/event", get(stream::of_all))
         .route("/global/dispose", post(dispose_all))
         .route(
@@ -78,7 +80,7 @@ fn decoded(text: &str) -> String {
 }
 
 async fn dispatch(State(hub): State<Hub>, request: Request) -> Response {
-    let directory = hub.resolve(directory_of(&request).as_deref());
+    let directory = folder_of(&hub, &request);
     let instance = if request.extensions().get::<ByTicket>().is_some() {
         match hub.running(&directory).await {
             Some(instance) => instance,
@@ -97,15 +99,19 @@ async fn dispatch(State(hub): State<Hub>, request: Request) -> Response {
 }
 
 async fn dispose(State(hub): State<Hub>, request: Request) -> Json<bool> {
-    let directory = hub.resolve(directory_of(&request).as_deref());
+    let directory = folder_of(&hub, &request);
     let from_plugin = request.extensions().get::<FromPlugin>().is_some();
     let work = async move { hub.dispose(&directory).await };
     finish(work, from_plugin).await
 }
 
-async fn dispose_all(State(hub): State<Hub>, request: Request) -> Json<bool> {
-    let from_plugin = request.extensions().get::<FromPlugin>().is_some();
-    finish(async move { hub.dispose_all().await }, from_plugin).await
+async fn dispose_all(State(hub): State<Hub>, request: Request) -> Result<Json<bool>, ApiError> {
+    if request.extensions().get::<FromPlugin>().is_some() {
+        return Err(ApiError::forbidden(
+            "a plugin cannot dispose of the agents of other projects: POST /instance/dispose ends its own",
+        ));
+    }
+    Ok(finish(async move { hub.dispose_all().await }, false).await)
 }
 
 /// A plugin does not wait for its own end.

@@ -25,6 +25,21 @@ impl ApiError {
             fields: None,
         }
     }
+    /// A body that cannot be used. The reference says which part of a request was wrong, and its newer clients switch on the
+    /// tag.
+    pub(crate) fn bad_payload(message: impl Into<String>) -> Self {
+        let mut fields = Object::new();
+        fields.insert("_tag".into(), json!("BadRequest"));
+        let data = json!({ "message": message.into(), "kind": "Payload" });
+        Self {
+            status: StatusCode::BAD_REQUEST,
+            error: NamedError {
+                name: "BadRequest".into(),
+                data,
+            },
+            fields: Some(Box::new(fields)),
+        }
+    }
     /// What the reference has and this program has not, on purpose or not yet (docs/compatibility.md says which).
     pub(crate) fn unsupported(what: &str) -> Self {
         Self {

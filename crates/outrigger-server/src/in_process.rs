@@ -4,14 +4,17 @@ use std::sync::Arc;
 
 use axum::Router;
 use axum::body::Body;
+use axum::response::{IntoResponse as _, Response};
+use futures_util::StreamExt as _;
 use futures_util::future::BoxFuture;
 use http_body_util::BodyExt as _;
-use outrigger_agent::{Agent, SdkService};
+use outrigger_agent::{Agent, SdkAnswer, SdkService};
 use outrigger_protocol::rpc::{SdkRequest, SdkResponse};
 use tower::ServiceExt as _;
 
-use crate::dispatch::{FromPlugin, directory_of};
+use crate::dispatch::FromPlugin;
 use crate::hub::Hub;
+use crate::scope::Scope;
 
 /// Most bytes of an answer to a plugin.
 const MOST_BYTES: usize = 32 * 1024 * 1024;
@@ -20,30 +23,33 @@ const MOST_BYTES: usize = 32 * 1024 * 1024;
 pub fn serve_plugins(agent: &Agent) {
     agent.serve_sdk(Arc::new(InProcess {
         router: crate::router(agent.clone()),
-        directory: None,
+        scope: Scope::of(agent),
+        hub: None,
     }));
 }
 
-/// The same for an agent of a hub: a plugin reaches every folder there, its own if it names none.
+/// The same for an agent of a hub: a plugin reaches its own project there, in all of its folders.
 pub(crate) fn serve_plugins_of(agent: &Agent, hub: &Hub) {
     agent.serve_sdk(Arc::new(InProcess {
         router: crate::serve_router(hub.clone()),
-        directory: Some(agent.place().directory.to_string_lossy().into_owned()),
+        scope: Scope::of(agent),
+        hub: Some(hub.clone()),
     }));
 }
 
 struct InProcess {
     router: Router,
-    directory: Option<String>,
+    scope: Scope,
+    hub: Option<Hub>,
 }
 
 impl SdkService for InProcess {
-    fn call(&self, request: SdkRequest) -> BoxFuture<'static, SdkResponse> {
-        let (router, directory) = (self.router.clone(), self.directory.clone());
+    fn call(&self, request: SdkRequest) -> BoxFuture<'static, SdkAnswer> {
+        let (router, scope, hub) = (self.router.clone(), self.scope.clone(), self.hub.clone());
         Box::pin(async move {
-            match answer(router, directory, request).await {
-                Ok(response) => response,
-                Err(message) => failure(400, &message),
+            match answer(router, &scope, hub.as_ref(), request).await {
+                Ok(answer) => answer,
+                Err(message) => failure(400, &message).into(),
             }
         })
     }
@@ -51,34 +57,44 @@ impl SdkService for InProcess {
 
 async fn answer(
     router: Router,
-    directory: Option<String>,
+    scope: &Scope,
+    hub: Option<&Hub>,
     request: SdkRequest,
-) -> Result<SdkResponse, String> {
+) -> Result<SdkAnswer, String> {
     let mut builder = http::Request::builder()
         .method(request.method.as_str())
         .uri(&request.path);
     for (name, value) in &request.headers {
         builder = builder.header(name, value);
     }
-    let mut request = builder
+    let request = builder
         .extension(FromPlugin)
         .body(Body::from(request.body.unwrap_or_default()))
         .map_err(|e| format!("not a request: {e}"))?;
-    if let Some(own) = directory.filter(|_| directory_of(&request).is_none())
-        && let Ok(own) = http::HeaderValue::from_bytes(own.as_bytes())
-    {
-        request.headers_mut().insert("x-opencode-directory", own);
-    }
-    let response = match router.oneshot(request).await {
-        Ok(response) => response,
-        Err(never) => match never {},
+    let response = match scope.enclose(request, hub) {
+        Ok(request) => match router.oneshot(request).await {
+            Ok(response) => response,
+            Err(never) => match never {},
+        },
+        Err(refused) => refused.into_response(),
     };
+    told(response).await
+}
+
+/// The response as it goes over the channel: streams of events as they come, all else whole.
+async fn told(response: Response) -> Result<SdkAnswer, String> {
     let status = response.status().as_u16();
     let headers = response
         .headers()
         .iter()
         .filter_map(|(name, value)| Some((name.to_string(), value.to_str().ok()?.to_owned())))
         .collect();
+    if is_stream(&response) {
+        let pieces = response.into_body().into_data_stream();
+        // Ours never fail; whoever reads would take the end for one.
+        let body = pieces.filter_map(|piece| async move { piece.ok() });
+        return Ok(SdkAnswer::streamed(status, headers, body.boxed()));
+    }
     let body = http_body_util::Limited::new(response.into_body(), MOST_BYTES)
         .collect()
         .await;
@@ -86,11 +102,18 @@ async fn answer(
         .map_err(|e| format!("the answer is larger than {MOST_BYTES} bytes or broke off: {e}"))?;
     let body = String::from_utf8(body.to_bytes().to_vec())
         .map_err(|_| "the answer is not text".to_owned())?;
-    Ok(SdkResponse {
+    let whole = SdkResponse {
         status,
         headers,
         body,
-    })
+        stream: false,
+    };
+    Ok(whole.into())
+}
+
+fn is_stream(response: &Response) -> bool {
+    let kind = response.headers().get(http::header::CONTENT_TYPE);
+    kind.is_some_and(|kind| kind.as_bytes().starts_with(b"text/event-stream"))
 }
 
 fn failure(status: u16, message: &str) -> SdkResponse {
@@ -100,5 +123,6 @@ fn failure(status: u16, message: &str) -> SdkResponse {
         status,
         headers: vec![("content-type".into(), "application/json".into())],
         body,
+        stream: false,
     }
 }

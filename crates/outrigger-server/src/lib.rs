@@ -4,7 +4,9 @@
 //! TCP ([`listen`]). A server holds one agent for each folder ([`Hub`]). Routes that are not here answer 404 with a typed
 //! body, never with silence.
 
+mod announced;
 mod dispatch;
+mod doc;
 mod error;
 mod experimental;
 mod file;
@@ -16,12 +18,14 @@ mod lsp;
 mod mcp;
 mod password;
 mod permission;
+mod plugin;
 mod project;
 mod provider;
 mod pty;
 mod question;
 mod reject;
 mod routes;
+mod scope;
 mod session;
 mod session_edit;
 mod settings;
@@ -36,6 +40,7 @@ use axum::Router;
 use axum::extract::DefaultBodyLimit;
 use outrigger_agent::Agent;
 
+pub use announced::{Announced, announce, is_announced};
 pub use dispatch::serve_router;
 pub use guard::{Guard, Login};
 pub use hub::{Hub, MakeBoot};
@@ -56,6 +61,7 @@ pub fn router(agent: Agent) -> Router {
         .merge(question::routes())
         .merge(file::routes())
         .merge(vcs::routes())
+        .merge(plugin::routes())
         .merge(project::routes())
         .merge(pty::routes())
         .merge(tui::routes())
@@ -63,6 +69,7 @@ pub fn router(agent: Agent) -> Router {
         .merge(sync::routes())
         .merge(v2::routes())
         .merge(summarize::routes())
+        .merge(stream::routes())
         .fallback(error::not_found)
         .method_not_allowed_fallback(error::not_found)
         .layer(axum::middleware::map_response(reject::typed))

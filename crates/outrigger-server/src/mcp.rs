@@ -44,6 +44,9 @@ impl IntoResponse for McpFailure {
                 let body = json!({"error": error.to_string()});
                 (StatusCode::BAD_REQUEST, Json(body)).into_response()
             }
+            AgentError::Mcp(error @ McpError::Config { .. }) => {
+                ApiError::bad_payload(error.to_string()).into_response()
+            }
             other => ApiError::from(other).into_response(),
         }
     }

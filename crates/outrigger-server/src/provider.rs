@@ -31,7 +31,7 @@ async fn set(
     body: String,
 ) -> Result<Json<bool>, ApiError> {
     let credential: Credential = serde_json::from_str(&body).map_err(|_| {
-        ApiError::bad_request(
+        ApiError::bad_payload(
             "the body is no credential: {type: \"api\", key}, {type: \"oauth\", refresh, access, expires} or {type: \"wellknown\", key, token}",
         )
     })?;

@@ -7,9 +7,10 @@ use axum::extract::ws::rejection::WebSocketUpgradeRejection;
 use axum::extract::ws::{CloseFrame, Message, WebSocket, WebSocketUpgrade};
 use axum::extract::{Path, Query, State};
 use axum::http::{HeaderMap, StatusCode, Uri};
+use axum::middleware::from_fn;
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
-use axum::{Extension, Json, Router};
+use axum::{Json, Router};
 use futures_util::{SinkExt as _, StreamExt as _};
 use outrigger_agent::Agent;
 use outrigger_agent::pty::{Attached, NewPty, PtyError, PtyFrom, PtyInfo};
@@ -17,8 +18,8 @@ use outrigger_sandbox::Size;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::dispatch::FromPlugin;
 use crate::error::ApiError;
+use crate::scope::outside_the_box;
 
 /// Letters of what was written before that go into one frame, as in the reference.
 const CHUNK: usize = 64 * 1024;
@@ -34,6 +35,7 @@ pub(crate) fn routes() -> Router<Agent> {
         .route("/pty/{id}", get(one).put(update).delete(remove))
         .route("/pty/{id}/connect-token", post(token))
         .route("/pty/{id}/connect", get(connect))
+        .route_layer(from_fn(outside_the_box))
 }
 
 impl From<PtyError> for ApiError {
@@ -58,20 +60,10 @@ async fn list(State(agent): State<Agent>) -> Json<Vec<PtyInfo>> {
     Json(agent.ptys())
 }
 
-/// Plugins run in a box, and a terminal is outside of it: they neither open one nor get at those of people.
-fn no_plugin(marked: Option<&Extension<FromPlugin>>) -> Result<(), ApiError> {
-    match marked {
-        Some(_) => Err(ApiError::forbidden("plugins have no terminals")),
-        None => Ok(()),
-    }
-}
-
 async fn create(
     State(agent): State<Agent>,
-    plugin: Option<Extension<FromPlugin>>,
     Json(body): Json<NewPty>,
 ) -> Result<Json<PtyInfo>, ApiError> {
-    no_plugin(plugin.as_ref())?;
     Ok(Json(agent.open_pty(body).await?))
 }
 
@@ -171,15 +163,7 @@ fn may_open(headers: &HeaderMap) -> bool {
     text("host") == Some(place) || port("localhost") || port("127.0.0.1")
 }
 
-async fn token(
-    State(agent): State<Agent>,
-    plugin: Option<Extension<FromPlugin>>,
-    Path(id): Path<String>,
-    headers: HeaderMap,
-) -> Response {
-    if let Err(refused) = no_plugin(plugin.as_ref()) {
-        return refused.into_response();
-    }
+async fn token(State(agent): State<Agent>, Path(id): Path<String>, headers: HeaderMap) -> Response {
     let asked = headers.get(TICKET_HEADER).is_some_and(|value| value == "1");
     if !asked || !may_open(&headers) {
         let body =
@@ -333,9 +317,10 @@ async fn show(socket: WebSocket, mut attached: Attached) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::dispatch::FromPlugin;
 
     #[tokio::test]
-    async fn plugins_have_no_terminals() {
+    async fn plugins_have_no_terminals_and_no_shell() {
         use axum::body::Body;
         use axum::http::Request;
         use tower::ServiceExt as _;
@@ -345,15 +330,25 @@ mod tests {
         let env = [("HOME".to_owned(), home)].into_iter().collect();
         let boot = outrigger_agent::Boot::new(dir.path().to_path_buf(), env);
         let agent = Agent::boot(boot).await.unwrap();
-        for path in ["/pty", "/pty/pty_1/connect-token"] {
-            let request = Request::post(path)
+        for (method, path, want) in [
+            ("POST", "/pty", StatusCode::FORBIDDEN),
+            ("PUT", "/pty/pty_1", StatusCode::FORBIDDEN),
+            ("DELETE", "/pty/pty_1", StatusCode::FORBIDDEN),
+            ("POST", "/pty/pty_1/connect-token", StatusCode::FORBIDDEN),
+            ("GET", "/pty/pty_1/connect", StatusCode::FORBIDDEN),
+            ("POST", "/session/ses_1/shell", StatusCode::FORBIDDEN),
+            ("GET", "/pty", StatusCode::OK),
+        ] {
+            let request = Request::builder()
+                .method(method)
+                .uri(path)
                 .extension(FromPlugin)
                 .header("content-type", "application/json")
                 .header(TICKET_HEADER, "1")
                 .body(Body::from("{}"))
                 .unwrap();
             let answer = crate::router(agent.clone()).oneshot(request).await.unwrap();
-            assert_eq!(answer.status(), StatusCode::FORBIDDEN, "{path}");
+            assert_eq!(answer.status(), want, "{method} {path}");
         }
         assert_eq!(agent.ptys(), []);
     }

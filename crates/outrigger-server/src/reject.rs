@@ -34,7 +34,7 @@ pub(crate) async fn typed(response: Response) -> Response {
         Ok(body) => String::from_utf8_lossy(&body.to_bytes()).into_owned(),
         Err(_) => "the request cannot be read".to_owned(),
     };
-    let error = json!({ "name": "BadRequest", "data": { "message": text, "kind": kind(&text) } });
+    let error = json!({ "_tag": "BadRequest", "name": "BadRequest", "data": { "message": text, "kind": kind(&text) } });
     (status, Json(error)).into_response()
 }
 

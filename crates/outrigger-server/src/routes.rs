@@ -60,8 +60,12 @@ async fn commands(State(agent): State<Agent>) -> Json<Value> {
         entries.iter().find(|c| c.name == name)?.subtask
     };
     let list = agent.commands().values().map(|command| {
+        let source = command.source.word();
+        if source == "skill" {
+            return skill_command(command);
+        }
         let mut out = json!({
-            "name": command.name, "source": "command", "template": command.template, "hints": hints(&command.template),
+            "name": command.name, "source": source, "template": command.template, "hints": hints(&command.template),
             // Null where the file says nothing, as the reference answers.
             "agent": command.agent, "model": command.model, "subtask": subtask(&command.name),
         });
@@ -84,6 +88,17 @@ async fn commands(State(agent): State<Agent>) -> Json<Value> {
         out
     });
     Json(list.chain(prompts).collect())
+}
+
+/// A skill as a command, which has no hints in the reference and nothing to choose.
+fn skill_command(command: &outrigger_agent::CommandInfo) -> Value {
+    let mut out = json!({
+        "name": command.name, "source": command.source.word(), "template": command.template, "hints": [],
+    });
+    if let Some(description) = &command.description {
+        out["description"] = json!(description);
+    }
+    out
 }
 
 /// The places of a template, for clients that show what to type: `$1` … in their order, then `$ARGUMENTS`.

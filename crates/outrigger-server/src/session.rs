@@ -7,10 +7,11 @@ use axum::http::StatusCode;
 use axum::routing::{get, post};
 use axum::{Extension, Json, Router};
 use outrigger_agent::{Agent, AgentError, NewSession};
+use outrigger_protocol::Object;
 use outrigger_protocol::id::{MessageId, SessionId};
 use outrigger_protocol::message::{MessageInfo, MessageWithParts, ModelRef};
 use outrigger_protocol::permission::Rule;
-use outrigger_protocol::session::{PromptInput, Session, Todo};
+use outrigger_protocol::session::{PromptInput, Session, SessionModel, Todo};
 use outrigger_protocol::turn::TurnOutcome;
 use outrigger_store::SessionFilter;
 use serde::Deserialize;
@@ -80,6 +81,12 @@ struct Create {
     title: Option<String>,
     #[serde(default)]
     permission: Option<Vec<Rule>>,
+    #[serde(default)]
+    agent: Option<String>,
+    #[serde(default)]
+    model: Option<SessionModel>,
+    #[serde(default)]
+    metadata: Option<Object>,
 }
 
 async fn create(State(agent): State<Agent>, body: Option<Json<Create>>) -> Answer<Session> {
@@ -87,6 +94,9 @@ async fn create(State(agent): State<Agent>, body: Option<Json<Create>>) -> Answe
         parent_id,
         title,
         permission,
+        agent: with_agent,
+        model,
+        metadata,
     } = body.map(|Json(b)| b).unwrap_or_default();
     if let Some(parent) = &parent_id {
         agent.session(parent)?;
@@ -97,6 +107,9 @@ async fn create(State(agent): State<Agent>, body: Option<Json<Create>>) -> Answe
                 parent: parent_id,
                 title,
                 permission,
+                agent: with_agent,
+                model,
+                metadata,
             })
             .await?,
     ))
@@ -262,8 +275,8 @@ async fn command(
     last_message(&agent, &id, outcome)
 }
 
-async fn abort(State(agent): State<Agent>, Path(id): Path<SessionId>) -> Answer<bool> {
-    agent.session(&id)?;
+/// A session that is not there has nothing that runs; the reference answers the same.
+async fn abort(State(agent): State<Agent>, Path(id): Path<SessionId>) -> Json<bool> {
     agent.cancel(&id);
-    Ok(Json(true))
+    Json(true)
 }

@@ -3,6 +3,7 @@
 use axum::body::Bytes;
 use axum::extract::{Path, Query, State};
 use axum::http::StatusCode;
+use axum::middleware::from_fn;
 use axum::routing::{delete, get, patch, post};
 use axum::{Json, Router};
 use outrigger_agent::{Agent, ShellInput};
@@ -15,6 +16,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use crate::error::ApiError;
+use crate::scope::outside_the_box;
 
 type Answer<T> = Result<Json<T>, ApiError>;
 
@@ -25,7 +27,10 @@ pub(crate) fn routes() -> Router<Agent> {
         .route("/session/{id}/init", post(init))
         .route("/session/{id}/share", post(share).delete(unshare))
         .route("/session/{id}/diff", get(diff))
-        .route("/session/{id}/shell", post(shell))
+        .route(
+            "/session/{id}/shell",
+            post(shell).route_layer(from_fn(outside_the_box)),
+        )
         .route("/session/{id}/revert", post(revert))
         .route("/session/{id}/unrevert", post(unrevert))
         .route("/session/{id}/message/{message}", delete(remove_message))
@@ -89,7 +94,7 @@ fn optional<T: Default + for<'de> Deserialize<'de>>(body: &Bytes) -> Result<T, A
         return Ok(T::default());
     }
     serde_json::from_slice(body)
-        .map_err(|e| ApiError::bad_request(format!("the body cannot be read: {e}")))
+        .map_err(|e| ApiError::bad_payload(format!("the body cannot be read: {e}")))
 }
 
 async fn fork(

@@ -14,9 +14,10 @@ use axum::http::StatusCode;
 use axum::response::{IntoResponse as _, Response};
 use serde_json::{Value, json};
 
-use crate::dispatch::{FromPlugin, directory_of};
+use crate::dispatch::FromPlugin;
 use crate::error::ApiError;
 use crate::hub::Hub;
+use crate::scope::folder_of;
 
 /// `PATCH /config`: the configuration of a folder. It goes into the file that the folder has, or a new `opencode.json`. (The
 /// reference writes a `config.json`, which it does not read there.)
@@ -24,7 +25,7 @@ pub(crate) async fn change(
     State(hub): State<Hub>,
     request: Request,
 ) -> Result<Json<Value>, ApiError> {
-    let directory = hub.resolve(directory_of(&request).as_deref());
+    let directory = folder_of(&hub, &request);
     if !directory.is_dir() {
         return Err(ApiError::bad_request(format!(
             "{} is not a folder",
@@ -66,9 +67,9 @@ async fn changes(request: Request) -> Result<Value, ApiError> {
     }
     let Json(changes) = Json::<Value>::from_request(request, &())
         .await
-        .map_err(|error| ApiError::bad_request(error.body_text()))?;
+        .map_err(|error| ApiError::bad_payload(error.body_text()))?;
     outrigger_config::check_changes(&changes)
-        .map_err(|error| ApiError::bad_request(error.to_string()))?;
+        .map_err(|error| ApiError::bad_payload(error.to_string()))?;
     Ok(changes)
 }
 
@@ -82,7 +83,7 @@ fn write(file: &Path, changes: &Value) -> Result<bool, ApiError> {
         Err(error) => return Err(failed(error)),
     };
     let edited = outrigger_config::edited(&text, &file.display().to_string(), changes)
-        .map_err(|error| ApiError::bad_request(error.to_string()))?;
+        .map_err(|error| ApiError::bad_payload(error.to_string()))?;
     if edited == text {
         return Ok(false);
     }

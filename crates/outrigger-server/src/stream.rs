@@ -2,56 +2,74 @@
 //!
 //! The reference's form: a first `server.connected`, then each event as one `data:` line, a `server.heartbeat` every ten
 //! seconds. A client that is so slow that events were dropped has its stream ended, so that it asks anew instead of going on
-//! with a hole; nobody waits for it (C15).
+//! with a hole; nobody waits for it (C15). A plugin's stream goes on, for its client would take the end for the last event:
+//! it is told how many it missed.
 
 use std::convert::Infallible;
 use std::path::PathBuf;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use axum::Router;
 use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::response::{IntoResponse as _, Response};
+use axum::routing::get;
 use bytes::Bytes;
 use futures_util::Stream;
+use outrigger_agent::Agent;
+use outrigger_protocol::event::BusEvent;
 use serde_json::{Value, json};
 use tokio::sync::broadcast::error::RecvError;
 use tokio::sync::{broadcast, watch};
 use tokio::time::{Instant, Interval, MissedTickBehavior};
 
-use crate::dispatch::{FromPlugin, directory_of};
 use crate::error::ApiError;
-use crate::hub::{DISPOSED, Hub, Told, fresh};
+use crate::hub::{DISPOSED, Hub, Origin, Told, fresh};
+use crate::scope::{Scope, folder_of};
 
 /// The reference's interval.
 const HEARTBEAT: Duration = Duration::from_secs(10);
+
+/// Tells a plugin that it was too slow: `{count}` events are lost.
+const DROPPED: &str = "outrigger.events.dropped";
+
+/// The same routes over one agent, where there is no server: its events are all there are.
+pub(crate) fn routes() -> Router<Agent> {
+    Router::new()
+        .route("/event", get(of_agent))
+        .route("/global/event", get(all_of_agent))
+}
 
 /// `GET /event`.
 pub(crate) async fn of_folder(
     State(hub): State<Hub>,
     request: Request,
 ) -> Result<Response, ApiError> {
-    refuse_plugins(&request)?;
-    let directory = hub.resolve(directory_of(&request).as_deref());
+    let directory = folder_of(&hub, &request);
     // Its first event is behind `server.connected`.
-    let feed = Feed::new(&hub, Some(directory.clone()));
+    let feed = Feed::of_hub(&hub, Some(directory.clone()), scope_of(&request));
     hub.instance(&directory).await?;
     Ok(answer(feed))
 }
 
-/// `GET /global/event`.
-pub(crate) async fn of_all(State(hub): State<Hub>, request: Request) -> Result<Response, ApiError> {
-    refuse_plugins(&request)?;
-    Ok(answer(Feed::new(&hub, None)))
+/// `GET /global/event`: of all folders; for a plugin, those of its own project.
+pub(crate) async fn of_all(State(hub): State<Hub>, request: Request) -> Response {
+    answer(Feed::of_hub(&hub, None, scope_of(&request)))
 }
 
-/// The plugins' channel answers whole bodies.
-fn refuse_plugins(request: &Request) -> Result<(), ApiError> {
-    match request.extensions().get::<FromPlugin>() {
-        Some(_) => Err(ApiError::unsupported(
-            "a stream of events over a plugin's `client` (use its `event` hook)",
-        )),
-        None => Ok(()),
-    }
+async fn of_agent(State(agent): State<Agent>, request: Request) -> Response {
+    let directory = agent.place().directory.clone();
+    answer(Feed::of_agent(&agent, Some(directory), scope_of(&request)))
+}
+
+async fn all_of_agent(State(agent): State<Agent>, request: Request) -> Response {
+    answer(Feed::of_agent(&agent, None, scope_of(&request)))
+}
+
+/// Set where a plugin asks.
+fn scope_of(request: &Request) -> Option<Scope> {
+    request.extensions().get::<Scope>().cloned()
 }
 
 fn answer(feed: Feed) -> Response {
@@ -65,11 +83,14 @@ fn answer(feed: Feed) -> Response {
 }
 
 struct Feed {
-    told: broadcast::Receiver<Told>,
-    closing: watch::Receiver<bool>,
+    told: Source,
+    /// None where nothing ends but with its agent.
+    closing: Option<watch::Receiver<bool>>,
     heartbeat: Interval,
     /// None: every folder, each event in an envelope.
     directory: Option<PathBuf>,
+    /// Whose folders a plugin hears of.
+    scope: Option<Scope>,
     phase: Phase,
 }
 
@@ -79,22 +100,55 @@ enum Phase {
     Over,
 }
 
+enum Source {
+    Hub(broadcast::Receiver<Told>),
+    Agent(broadcast::Receiver<Arc<BusEvent>>, Arc<Origin>),
+}
+
+impl Source {
+    async fn recv(&mut self) -> Result<Told, RecvError> {
+        match self {
+            Self::Hub(told) => told.recv().await,
+            Self::Agent(events, origin) => events.recv().await.map(|event| Told {
+                origin: Some(Arc::clone(origin)),
+                event,
+            }),
+        }
+    }
+}
+
 impl Feed {
-    fn new(hub: &Hub, directory: Option<PathBuf>) -> Self {
+    fn of_hub(hub: &Hub, directory: Option<PathBuf>, scope: Option<Scope>) -> Self {
+        Self {
+            closing: Some(hub.closing()),
+            ..Self::new(Source::Hub(hub.listen()), directory, scope)
+        }
+    }
+
+    fn of_agent(agent: &Agent, directory: Option<PathBuf>, scope: Option<Scope>) -> Self {
+        let origin = Arc::new(Origin {
+            directory: agent.place().directory.clone(),
+            project: OnceLock::from(agent.project().id.clone()),
+        });
+        Self::new(Source::Agent(agent.listen(), origin), directory, scope)
+    }
+
+    fn new(told: Source, directory: Option<PathBuf>, scope: Option<Scope>) -> Self {
         let mut heartbeat = tokio::time::interval_at(Instant::now() + HEARTBEAT, HEARTBEAT);
         heartbeat.set_missed_tick_behavior(MissedTickBehavior::Delay);
         Self {
-            told: hub.listen(),
-            closing: hub.closing(),
+            told,
+            closing: None,
             heartbeat,
             directory,
+            scope,
             phase: Phase::Begins,
         }
     }
 
     /// An event of the stream itself.
-    fn own(&self, kind: &str) -> Value {
-        let event = json!(fresh(kind, json!({})));
+    fn own(&self, kind: &str, properties: Value) -> Value {
+        let event = json!(fresh(kind, properties));
         match self.directory {
             Some(_) => event,
             None => json!({ "payload": event }),
@@ -103,6 +157,11 @@ impl Feed {
 
     /// The event as this client gets it; none when it is not for it.
     fn form(&self, told: &Told) -> Option<Value> {
+        if let (Some(scope), Some(origin)) = (&self.scope, &told.origin)
+            && !scope.holds(&origin.directory)
+        {
+            return None;
+        }
         let event = json!(&*told.event);
         let Some(wanted) = &self.directory else {
             let mut envelope = serde_json::Map::new();
@@ -125,7 +184,7 @@ impl Feed {
             Phase::Over => return None,
             Phase::Begins => {
                 self.phase = Phase::Runs;
-                return Some(self.own("server.connected"));
+                return Some(self.own("server.connected", json!({})));
             }
             Phase::Runs => {}
         }
@@ -133,7 +192,7 @@ impl Feed {
             let told = tokio::select! {
                 biased;
                 told = self.told.recv() => told,
-                _ = self.heartbeat.tick() => return Some(self.own("server.heartbeat")),
+                _ = self.heartbeat.tick() => return Some(self.own("server.heartbeat", json!({}))),
                 () = is_closing(&mut self.closing) => return None,
             };
             match told {
@@ -147,6 +206,9 @@ impl Feed {
                     }
                     return Some(value);
                 }
+                Err(RecvError::Lagged(missed)) if self.scope.is_some() => {
+                    return Some(self.own(DROPPED, json!({ "count": missed })));
+                }
                 Err(RecvError::Lagged(missed)) => {
                     tracing::warn!(
                         "[server] a client was too slow for the events: {missed} are lost, its stream is ended"
@@ -159,8 +221,11 @@ impl Feed {
     }
 }
 
-async fn is_closing(closing: &mut watch::Receiver<bool>) {
-    let _ = closing.wait_for(|closing| *closing).await;
+async fn is_closing(closing: &mut Option<watch::Receiver<bool>>) {
+    match closing {
+        Some(closing) => drop(closing.wait_for(|closing| *closing).await),
+        None => std::future::pending().await,
+    }
 }
 
 fn stream(feed: Feed) -> impl Stream<Item = Result<Bytes, Infallible>> {

@@ -25,7 +25,7 @@ async fn summarize(
     let text = |key: &str| {
         let value = body.get(key).and_then(Value::as_str).unwrap_or_default();
         if value.is_empty() {
-            return Err(ApiError::bad_request(format!(
+            return Err(ApiError::bad_payload(format!(
                 "summarize needs `{key}`, a text: {{providerID, modelID, auto?}}"
             )));
         }

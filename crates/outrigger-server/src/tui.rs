@@ -132,7 +132,7 @@ struct Select {
 
 async fn select(State(agent): State<Agent>, Json(body): Json<Select>) -> Answer {
     if !body.session_id.as_str().starts_with("ses") {
-        return Err(ApiError::bad_request(format!(
+        return Err(ApiError::bad_payload(format!(
             "`{}` is no identifier of a session: those begin with `ses`",
             body.session_id
         )));

@@ -179,7 +179,8 @@ async fn references(State(agent): State<Agent>) -> Json<Value> {
 }
 
 async fn commands(State(agent): State<Agent>) -> Json<Value> {
-    let list = agent.commands().values().map(|command| {
+    let own = |command: &&outrigger_agent::CommandInfo| command.source.word() == "command";
+    let list = agent.commands().values().filter(own).map(|command| {
         present([
             ("name", json!(command.name)),
             ("template", json!(command.template)),

@@ -3,6 +3,7 @@
 
 mod bash;
 mod changed;
+mod described;
 mod edit;
 mod find;
 mod html;
@@ -99,7 +100,8 @@ pub fn describe(spec: &ToolSpec, agents: &[AgentEntry], skills: &[SkillEntry]) -
 }
 
 // A specification of a bundled tool. `properties` and `required` are those of the reference's schema.
-fn spec(name: &str, description: &str, properties: Value, required: &[&str]) -> ToolSpec {
+fn spec(name: &str, description: &str, mut properties: Value, required: &[&str]) -> ToolSpec {
+    described::describe(name, &mut properties);
     ToolSpec {
         name: name.to_owned(),
         description: description.trim().to_owned(),

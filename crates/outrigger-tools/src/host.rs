@@ -102,6 +102,15 @@ pub struct NearbyInstruction {
     pub text: String,
 }
 
+/// What formatters made of a file.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Formatted {
+    /// One of them ran, and the file may be another.
+    pub ran: bool,
+    /// Those that had to be ended, each with its deadline in seconds: what they left may be half of their work.
+    pub ended: Vec<(String, u64)>,
+}
+
 /// The session's side of one tool call; the agent implements it, one object per call.
 pub trait ToolHost: Send + Sync {
     /// Runs the chain of a hook point.
@@ -128,14 +137,20 @@ pub trait ToolHost: Send + Sync {
     }
     /// Skills that this agent may load.
     fn skills(&self) -> Vec<SkillEntry>;
+    /// A skill was loaded: its MCP servers are started for this session. Answers what the model has to know of them; `None`
+    /// for a skill without any.
+    fn skill_loaded<'a>(&'a self, name: &'a str) -> BoxFuture<'a, Option<String>> {
+        let _ = name;
+        Box::pin(std::future::ready(None))
+    }
     /// Agents that there are.
     fn agents(&self) -> Vec<AgentEntry>;
     /// Replaces the session's todo list, stores it and tells everyone.
     fn set_todos<'a>(&'a self, todos: Vec<Todo>) -> BoxFuture<'a, Result<(), ToolError>>;
-    /// Lets the configured formatters at a file that was written; true when one of them ran, and the file may be another.
-    fn format<'a>(&'a self, file: &'a Path) -> BoxFuture<'a, bool> {
+    /// Lets the configured formatters at a file that was written.
+    fn format<'a>(&'a self, file: &'a Path) -> BoxFuture<'a, Formatted> {
         let _ = file;
-        Box::pin(std::future::ready(false))
+        Box::pin(std::future::ready(Formatted::default()))
     }
     /// Tells language servers what is in a file now and waits, within limits, for what they say of it. The answer: the
     /// diagnostics of every file that is known, in LSP's form.

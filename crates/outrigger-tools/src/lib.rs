@@ -24,8 +24,8 @@ mod tool;
 pub use error::ToolError;
 pub use files::nearby_instruction_files;
 pub use host::{
-    AgentEntry, CancelFlag, HookVerdict, Limits, NearbyInstruction, PermissionAsk, SkillEntry,
-    SubagentAnswer, SubagentRequest, ToolContext, ToolHost,
+    AgentEntry, CancelFlag, Formatted, HookVerdict, Limits, NearbyInstruction, PermissionAsk,
+    SkillEntry, SubagentAnswer, SubagentRequest, ToolContext, ToolHost,
 };
 pub use runtime::{Executed, ToolRuntime};
 pub use tool::{FnTool, Tool};

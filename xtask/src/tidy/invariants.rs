@@ -85,7 +85,8 @@ fn names(item: &str) -> Vec<&str> {
         .collect()
 }
 
-fn exists(repo: &Repo, name: &str) -> bool {
+/// Whether what a name stands for is there.
+pub(super) fn exists(repo: &Repo, name: &str) -> bool {
     if let Some(rule) = name.strip_prefix("tidy:") {
         return RULES.iter().any(|(known, _)| *known == rule);
     }

@@ -124,6 +124,28 @@ pub(super) fn lock_addresses(repo: &Repo) -> Vec<String> {
         .collect()
 }
 
+/// Building runs nothing but the compiler: no build script, so that no package manager is started and no file of the tree
+/// is written.
+pub(super) fn build_scripts(repo: &Repo) -> Vec<String> {
+    let mut found = Vec::new();
+    for (path, text) in repo.iter() {
+        let script = path.strip_suffix("build.rs").is_some_and(|folder| {
+            folder.is_empty() || repo.text(&format!("{folder}Cargo.toml")).is_some()
+        });
+        if script {
+            found.push(format!("{path} is a build script"));
+        }
+        let names_one = |line: &str| {
+            let key = line.split('=').next().unwrap_or_default().trim();
+            key == "build" || key == "[build-dependencies]"
+        };
+        if path.ends_with("Cargo.toml") && text.lines().any(names_one) {
+            found.push(format!("{path} has something that runs when it is built"));
+        }
+    }
+    found
+}
+
 /// No committed file names a folder of one machine.
 pub(super) fn machine_paths(repo: &Repo) -> Vec<String> {
     let mut found = Vec::new();
@@ -163,6 +185,24 @@ pub(super) fn chains(repo: &Repo) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_build_that_runs_programs_is_found() {
+        let repo = Repo::of(&[
+            ("crates/a/Cargo.toml", "[package]\nname = \"a\"\n"),
+            ("crates/a/src/build.rs", "// a module of that name\n"),
+            ("crates/b/Cargo.toml", "[package]\nbuild = \"make.rs\"\n"),
+            ("crates/c/Cargo.toml", "[package]\n"),
+            ("crates/c/build.rs", "fn main() {}\n"),
+        ]);
+        assert_eq!(
+            build_scripts(&repo),
+            [
+                "crates/b/Cargo.toml has something that runs when it is built",
+                "crates/c/build.rs is a build script",
+            ]
+        );
+    }
 
     #[test]
     fn crates_need_readme_list_and_lints() {

@@ -8,7 +8,7 @@ use outrigger_protocol::permission::Rule;
 use serde_json::{Map, Value, json};
 
 use crate::error::AgentError;
-use crate::inner::{Agent, CommandInfo, Inner};
+use crate::inner::{Agent, CommandInfo, CommandSource, Inner};
 
 /// A prompt of a server, as a command.
 #[derive(Clone, Debug, PartialEq)]
@@ -65,6 +65,7 @@ impl Agent {
             Some(prompt) => Ok(CommandInfo {
                 name: prompt.name,
                 description: prompt.description,
+                source: CommandSource::Mcp,
                 ..CommandInfo::default()
             }),
             None => Err(self.no_command(name)),
@@ -103,6 +104,7 @@ impl Agent {
             name: found.name,
             description: found.description,
             template: text(&answer),
+            source: CommandSource::Mcp,
             ..CommandInfo::default()
         }))
     }

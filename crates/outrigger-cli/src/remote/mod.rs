@@ -3,7 +3,8 @@
 mod events;
 mod turn;
 
-use std::path::Path;
+use std::fmt;
+use std::path::{Path, PathBuf};
 
 use outrigger_agent::Folders;
 use outrigger_protocol::session::Session;
@@ -22,13 +23,62 @@ pub(crate) struct Remote {
     client: Client,
     base: String,
     username: String,
-    password: Option<String>,
+    password: Password,
     /// The folder on the server; without one it is the server's own.
     directory: Option<String>,
 }
 
+/// What is sent to prove who asks.
+#[derive(Clone)]
+enum Password {
+    None,
+    /// That of the options or of the environment: the user means it for this address.
+    Given(String),
+    /// The kept one, for whoever is found to be a server of this user's at each request.
+    Kept {
+        password: String,
+        data: PathBuf,
+        port: u16,
+    },
+}
+
+impl fmt::Debug for Password {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Password")
+    }
+}
+
+impl Password {
+    fn kept(base: &str, data: PathBuf) -> Self {
+        let port = port_here(base);
+        let password = outrigger_server::kept_password(&data).ok().flatten();
+        match (password, port) {
+            (Some(password), Some(port)) => Self::Kept {
+                password,
+                data,
+                port,
+            },
+            _ => Self::None,
+        }
+    }
+
+    /// The password, if it may be sent now.
+    fn sent(&self) -> Option<&str> {
+        match self {
+            Self::None => None,
+            Self::Given(password) => Some(password),
+            Self::Kept {
+                password,
+                data,
+                port,
+            } => outrigger_server::is_announced(data, *port).then_some(password),
+        }
+    }
+}
+
 impl Remote {
-    /// A server at an address, with the password of the options, of the environment, or, on this machine, the kept one.
+    /// A server at an address, with the password of the options, of the environment, or, for a server that this user
+    /// started on this machine, the kept one.
     ///
     /// # Errors
     /// An address that is none.
@@ -49,15 +99,11 @@ impl Remote {
         }
         let env = crate::run::environment();
         let of = |name: &str| env.get(name).filter(|value| !value.is_empty()).cloned();
-        let kept = || {
-            let data = Folders::from_env(&env).data;
-            outrigger_server::kept_password(&data).ok().flatten()
+        let given = args.password.clone();
+        let password = match given.or_else(|| of("OPENCODE_SERVER_PASSWORD")) {
+            Some(password) => Password::Given(password),
+            None => Password::kept(&base, Folders::from_env(&env).data),
         };
-        let password = args
-            .password
-            .clone()
-            .or_else(|| of("OPENCODE_SERVER_PASSWORD"))
-            .or_else(|| is_here(&base).then(kept).flatten());
         Ok(Self {
             client: outrigger_models::http_client(&base)
                 .map_err(|message| Failure::new("attach.client", message, None))?,
@@ -127,7 +173,7 @@ impl Remote {
         if let Some(directory) = &self.directory {
             request = request.header("x-opencode-directory", encoded(directory));
         }
-        if let Some(password) = &self.password {
+        if let Some(password) = self.password.sent() {
             request = request.basic_auth(&self.username, Some(password));
         }
         if let Some(with) = with {
@@ -153,7 +199,7 @@ impl Remote {
         }
         if status.as_u16() == 401 {
             let message = format!("{} asks for another password", self.base);
-            let hint = "set OPENCODE_SERVER_PASSWORD, or give --password";
+            let hint = "set OPENCODE_SERVER_PASSWORD, or give --password (the kept one goes only to a server that you have started on this machine)";
             return Err(Failure::new("attach.password", message, Some(hint.into())));
         }
         let text = response.text().await.unwrap_or_default();
@@ -182,17 +228,16 @@ async fn body(response: Response) -> Result<Value, Failure> {
     })
 }
 
-/// The server runs on this machine.
-fn is_here(base: &str) -> bool {
-    let Ok(url) = reqwest::Url::parse(base) else {
-        return false;
-    };
+/// The port of a server on this machine; none for any other address.
+fn port_here(base: &str) -> Option<u16> {
+    let url = reqwest::Url::parse(base).ok()?;
     let host = url.host_str().unwrap_or_default();
-    host == "localhost"
+    let here = host == "localhost"
         || host
             .trim_matches(['[', ']'])
             .parse::<std::net::IpAddr>()
-            .is_ok_and(|address| address.is_loopback())
+            .is_ok_and(|address| address.is_loopback());
+    here.then(|| url.port_or_known_default())?
 }
 
 /// Percent-encoding of everything but letters, digits and what stays as it is in a path.
@@ -215,17 +260,17 @@ mod tests {
     #[test]
     fn the_kept_password_goes_to_this_machine_only() {
         for (url, here) in [
-            ("http://127.0.0.1:4096", true),
-            ("http://localhost:4096/", true),
-            ("http://[::1]:4096", true),
-            ("http://localhost", true),
-            ("http://127.0.0.1.evil.example:80", false),
-            ("http://localhost@evil.example", false),
-            ("http://localhost:x@evil.example", false),
-            ("http://evil.example/localhost", false),
-            ("http://192.168.0.1:4096", false),
+            ("http://127.0.0.1:4096", Some(4096)),
+            ("http://localhost:4096/", Some(4096)),
+            ("http://[::1]:4096", Some(4096)),
+            ("http://localhost", Some(80)),
+            ("http://127.0.0.1.evil.example:80", None),
+            ("http://localhost@evil.example", None),
+            ("http://localhost:x@evil.example", None),
+            ("http://evil.example/localhost", None),
+            ("http://192.168.0.1:4096", None),
         ] {
-            assert_eq!(is_here(url), here, "{url}");
+            assert_eq!(port_here(url), here, "{url}");
         }
         assert_eq!(encoded("/a b/ü"), "%2Fa%20b%2F%C3%BC");
     }

@@ -233,6 +233,12 @@ pub const KEYS: &[Key<Settings>] = &[
         "time limit of shell commands",
         |s, v| s.tools.bash_timeout_ms = v.count()
     ),
+    key!(
+        "tools.skill_server_idle_ms",
+        MILLIS,
+        "how long the MCP servers of skills may be idle",
+        |s, v| s.tools.skill_server_idle_ms = v.count()
+    ),
     key!("agent.max_steps", COUNT, "most steps of a turn", |s, v| s
         .agent
         .max_steps =
@@ -250,6 +256,24 @@ pub const KEYS: &[Key<Settings>] = &[
         |s, v| {
             s.log.plugin_stderr_lines_per_second = v.count();
         }
+    ),
+    key!(
+        "limits.plugin_memory_mb",
+        Kind::Whole(64, 1 << 20),
+        "most memory of a plugin process, in MiB",
+        |s, v| s.limits.plugin_memory_mb = v.count()
+    ),
+    key!(
+        "limits.plugin_processes",
+        COUNT,
+        "most processes of a plugin process",
+        |s, v| s.limits.plugin_processes = v.count()
+    ),
+    key!(
+        "limits.plugin_open_files",
+        Kind::Whole(64, 1 << 20),
+        "most open files of a plugin process",
+        |s, v| s.limits.plugin_open_files = v.count()
     ),
     key!(
         "claude.mcp",
@@ -301,13 +325,13 @@ pub const KEYS: &[Key<Settings>] = &[
 pub const PLUGIN_KEYS: &[Key<Plugin>] = &[
     key!(
         "isolation",
-        Kind::Word(&["shared", "own"]),
+        Kind::Word(&["auto", "shared", "own"]),
         "a process of its own",
         |p, v| {
-            p.isolation = if v.text() == "own" {
-                Isolation::Own
-            } else {
-                Isolation::Shared
+            p.isolation = match v.text() {
+                "own" => Isolation::Own,
+                "shared" => Isolation::Shared,
+                _ => Isolation::Auto,
             };
         }
     ),

@@ -37,6 +37,8 @@ pub struct Settings {
     pub agent: Agent,
     /// What goes to the log.
     pub log: Log,
+    /// What plugin processes may use.
+    pub limits: Limits,
     /// Parts that can be switched off.
     pub flags: Flags,
     /// Formats of Claude Code.
@@ -126,8 +128,10 @@ pub struct Plugin {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Isolation {
-    /// It shares a process with plugins of the same grants.
+    /// It shares a process with plugins of the same grants until it hangs or crashes that; then it has one of its own.
     #[default]
+    Auto,
+    /// It shares a process, whatever it does.
     Shared,
     /// It has a process of its own.
     Own,
@@ -201,6 +205,9 @@ pub struct Tools {
     pub output_lines: u64,
     /// Time limit of a shell command that sets none, in milliseconds. The reference's.
     pub bash_timeout_ms: u64,
+    /// Time in milliseconds after which the MCP servers of a session's skills are ended when nobody has used them; the next
+    /// call starts them again.
+    pub skill_server_idle_ms: u64,
 }
 
 impl Default for Tools {
@@ -209,6 +216,7 @@ impl Default for Tools {
             output_bytes: 51_200,
             output_lines: 2_000,
             bash_timeout_ms: 120_000,
+            skill_server_idle_ms: 300_000,
         }
     }
 }
@@ -234,6 +242,27 @@ impl Default for Log {
         Self {
             plugin_stderr_level: "warn".into(),
             plugin_stderr_lines_per_second: 50,
+        }
+    }
+}
+
+/// `[limits]`: what one plugin process may use, with everything it starts.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Limits {
+    /// Most resident memory in MiB; at eight times as much private memory, allocations fail in it.
+    pub plugin_memory_mb: u64,
+    /// Most processes.
+    pub plugin_processes: u64,
+    /// Most open files of each process.
+    pub plugin_open_files: u64,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            plugin_memory_mb: 2048,
+            plugin_processes: 128,
+            plugin_open_files: 4096,
         }
     }
 }

@@ -324,6 +324,7 @@ mod tests {
         tools.output_bytes = 51200
         tools.output_lines = 2000
         tools.bash_timeout_ms = 120000
+        tools.skill_server_idle_ms = 300000
         agent.max_steps = null
         log.plugin_stderr_level = "warn"
         log.plugin_stderr_lines_per_second = 50

@@ -8,9 +8,11 @@
 
 mod doc;
 mod faults;
+mod frames;
 mod hooks;
 mod load;
 mod modules;
+mod streams;
 mod support;
 mod tool_files;
 mod tools;

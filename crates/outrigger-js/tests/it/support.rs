@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use outrigger_js::{
-    HostHandler, JsError, JsProcess, JsRuntime, Lookup, OutputLog, RuntimeKind, StartOptions,
-    default_policy,
+    HostHandler, JsError, JsProcess, JsRuntime, Lookup, OutputLog, RuntimeKind, SdkAnswer,
+    StartOptions, default_policy,
 };
 use outrigger_protocol::hook::Change;
 use outrigger_protocol::rpc::{
@@ -84,11 +84,17 @@ pub(crate) struct Host {
     /// Requests to `/slow` wait for this.
     pub(crate) gate: tokio::sync::Notify,
     pub(crate) slow: Mutex<VecDeque<String>>,
+    /// Answers to `/stream/SIZE`.
+    pub(crate) streams: crate::streams::Streams,
 }
 
 impl HostHandler for Host {
-    fn sdk(&self, request: SdkRequest) -> BoxFuture<'_, SdkResponse> {
+    fn sdk(&self, request: SdkRequest) -> BoxFuture<'_, SdkAnswer> {
         self.sdk.lock().unwrap().push(request.clone());
+        if let Some(size) = request.path.strip_prefix("/stream/") {
+            let answer = self.streams.open(size);
+            return Box::pin(async move { answer });
+        }
         Box::pin(async move {
             if request.path.starts_with("/slow") {
                 self.slow.lock().unwrap().push_back(request.path.clone());
@@ -108,7 +114,9 @@ impl HostHandler for Host {
                 status,
                 headers: vec![("content-type".into(), "application/json".into())],
                 body,
+                stream: false,
             }
+            .into()
         })
     }
 

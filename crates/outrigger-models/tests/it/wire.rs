@@ -379,6 +379,44 @@ async fn a_refused_key_is_named_and_not_shown() {
 }
 
 #[tokio::test]
+async fn a_refusal_is_handed_on_without_keys() {
+    let body = format!(r#"{{"error":{{"message":"refused {KEY}"}}}}"#);
+    let headers = format!("x-request-id: r1\r\nset-cookie: a=b\r\nx-key: {KEY}\r\n");
+    for (line, name, status_code) in [
+        ("400 Bad Request", "APIError", 400),
+        ("404 Not Found", "APIError", 404),
+        ("429 Too Many Requests", "APIError", 429),
+        ("403 Forbidden", "ProviderAuthError", 403),
+    ] {
+        let server = serve(vec![status(line, &headers, &body)]).await;
+        let mut config = mock(&server.url);
+        config["mock"]["options"]["apiKey"] = json!(KEY);
+        let resolved = resolve(&models(config, &[]), "mock/m1");
+        let error = collect(resolved.stream(&request(vec![user("hi")], &[]), &options(0))).await;
+        let named = error.1.unwrap().to_named();
+        assert_eq!(
+            (named.name.as_str(), &named.data["statusCode"]),
+            (name, &json!(status_code))
+        );
+        assert_eq!(
+            named.data["responseBody"],
+            r#"{"error":{"message":"refused [key removed]"}}"#
+        );
+        let headers = &named.data["responseHeaders"];
+        assert_eq!(
+            (
+                &headers["x-request-id"],
+                &headers["x-key"],
+                headers.get("set-cookie")
+            ),
+            (&json!("r1"), &json!("[key removed]"), None)
+        );
+        let url = format!("{}/chat/completions", server.url);
+        assert_eq!(named.data["metadata"], json!({ "url": url }));
+    }
+}
+
+#[tokio::test]
 async fn no_server_is_an_error_that_names_the_address() {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}/v1", listener.local_addr().unwrap());

@@ -1,5 +1,6 @@
 use std::time::Duration;
 
+use outrigger_config::settings::Isolation;
 use outrigger_plugins::{PluginRules, Restarts, Stage};
 use outrigger_protocol::event::{BusEvent, Event};
 use outrigger_protocol::hook::Decision;
@@ -214,7 +215,7 @@ async fn a_process_that_keeps_failing_is_off_with_the_cause_and_others_run() {
     project.rules(
         "good",
         PluginRules {
-            own_process: true,
+            isolation: Isolation::Own,
             ..PluginRules::default()
         },
     );

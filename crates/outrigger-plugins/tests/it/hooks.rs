@@ -1,5 +1,6 @@
 use std::time::Duration;
 
+use outrigger_config::settings::Isolation;
 use outrigger_plugins::{PipelineContext, PluginRules, Plugins};
 use outrigger_protocol::event::{BusEvent, CustomEvent, Event};
 use outrigger_protocol::hook::Decision;
@@ -56,7 +57,7 @@ async fn plugins_compose_in_load_order_and_by_priority() {
     project.rules(
         "b",
         PluginRules {
-            own_process: true,
+            isolation: Isolation::Own,
             ..PluginRules::default()
         },
     );

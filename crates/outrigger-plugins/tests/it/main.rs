@@ -5,11 +5,15 @@
     reason = "helpers of tests; clippy only exempts the test functions"
 )]
 
+mod breaker;
 mod bun;
 mod faults;
+mod heal;
 mod hooks;
 mod install;
+mod limits;
 mod loading;
+mod quarantine;
 mod support;
 mod tool_files;
 mod tools;

@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use outrigger_config::{PluginScope, PluginSource, PluginSpec, SkippedPlugin};
-use outrigger_js::{HostHandler, Lookup};
+use outrigger_js::{HostHandler, Lookup, SdkAnswer};
 use outrigger_plugins::{
-    ConsentFn, LoadOptions, PipelineContext, PipelineResult, PluginRules, PluginSettings,
+    ConsentFn, LoadOptions, Notice, PipelineContext, PipelineResult, PluginRules, PluginSettings,
     PluginStatus, Plugins, Progress, SERVER_URL, Stage,
 };
 use outrigger_protocol::rpc::{Log, SdkRequest, SdkResponse, ToolAsk, ToolMetadata};
@@ -25,6 +25,7 @@ pub(crate) struct Project {
     pub(crate) consent: Option<ConsentFn>,
     pub(crate) skipped: Vec<SkippedPlugin>,
     pub(crate) seen: Arc<Mutex<Vec<Progress>>>,
+    pub(crate) told: Arc<Mutex<Vec<Notice>>>,
 }
 
 /// Answers permissions by a table and writes down what it was told.
@@ -35,13 +36,15 @@ pub(crate) struct Handler {
 }
 
 impl HostHandler for Handler {
-    fn sdk(&self, request: SdkRequest) -> BoxFuture<'_, SdkResponse> {
+    fn sdk(&self, request: SdkRequest) -> BoxFuture<'_, SdkAnswer> {
         Box::pin(async move {
             SdkResponse {
                 status: 404,
                 headers: Vec::new(),
                 body: request.path,
+                stream: false,
             }
+            .into()
         })
     }
     fn ask(&self, ask: ToolAsk) -> BoxFuture<'_, Result<(), String>> {
@@ -94,6 +97,7 @@ impl Project {
             consent: None,
             skipped: Vec::new(),
             seen: Arc::default(),
+            told: Arc::default(),
         }
     }
 
@@ -141,6 +145,10 @@ impl Project {
             consent: self.consent.clone(),
             handler: self.handler.clone(),
             progress: Arc::new(move |progress| seen.lock().unwrap().push(progress)),
+            notice: {
+                let told = Arc::clone(&self.told);
+                Arc::new(move |notice| told.lock().unwrap().push(notice))
+            },
             now: || 1_700_000_000_000,
         })
         .await
@@ -250,5 +258,15 @@ pub(crate) fn nothing() -> Lookup {
     Lookup {
         path: OsString::from("/nowhere"),
         ..Lookup::default()
+    }
+}
+
+/// Waits until something is so, 20 s at most.
+pub(crate) async fn wait_for(what: &str, is: impl Fn() -> bool) {
+    let mut left = 1000;
+    while !is() {
+        left -= 1;
+        assert!(left > 0, "{what}: not within 20 s");
+        tokio::time::sleep(Duration::from_millis(20)).await;
     }
 }

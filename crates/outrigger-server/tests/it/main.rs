@@ -16,6 +16,7 @@ mod file;
 mod harness;
 mod language;
 mod lists;
+mod parity;
 mod project;
 mod pty;
 mod question;

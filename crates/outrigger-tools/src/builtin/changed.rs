@@ -15,15 +15,25 @@ const MOST_ERRORS: usize = 20;
 const MOST_OTHERS: usize = 5;
 
 /// Lets formatters at the file and tells everyone that it changed. What is in the file now: later edits, the diff and
-/// language servers see that.
-pub(super) async fn settle(at: &Located, written: Text, existed: bool, ctx: &ToolContext) -> Text {
+/// language servers see that. And what the model has to know of it, to stand behind the output; mostly nothing.
+pub(super) async fn settle(
+    at: &Located,
+    written: Text,
+    existed: bool,
+    ctx: &ToolContext,
+) -> (Text, String) {
     let formatted = ctx.host.format(&at.real).await;
     publish_change(at, existed, ctx);
-    if !formatted {
-        return written;
+    if !formatted.ran {
+        return (written, String::new());
     }
+    let note = formatted.ended.iter().fold(String::new(), |note, (name, seconds)| {
+        format!(
+            "{note}\n\nThe formatter {name} did not end within {seconds} s and was stopped; read the file before you edit it again."
+        )
+    });
     // One that left no text there has done something else than formatting, and the next read will tell.
-    read_text(at).ok().flatten().unwrap_or(written)
+    (read_text(at).ok().flatten().unwrap_or(written), note)
 }
 
 /// What language servers say after a change.

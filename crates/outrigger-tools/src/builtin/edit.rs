@@ -127,7 +127,7 @@ impl Tool for Edit {
                 write_text(&plan.at, &plan.new)?;
                 plan
             };
-            let new = settle(&at, new, old.is_some(), ctx).await;
+            let (new, note) = settle(&at, new, old.is_some(), ctx).await;
             drop(held);
             let before = old.map(|old| old.text).unwrap_or_default();
             let change = diff(&at.shown, &before, &new.text);
@@ -142,7 +142,7 @@ impl Tool for Edit {
             metadata["diagnostics"] = diagnosis.metadata;
             Ok(ToolOutput {
                 title: at.relative(ctx),
-                output: format!("Edit applied successfully.{}", diagnosis.text),
+                output: format!("Edit applied successfully.{note}{}", diagnosis.text),
                 metadata,
                 attachments: None,
             })

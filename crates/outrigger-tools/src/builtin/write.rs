@@ -113,14 +113,14 @@ impl Tool for Write {
                 write_text(&at, &new)?;
                 (old, new)
             };
-            let new = settle(&at, new, old.is_some(), ctx).await;
+            let (new, note) = settle(&at, new, old.is_some(), ctx).await;
             drop(held);
             let diagnosis = diagnose(&at, true, ctx).await;
             let before = old.as_ref().map_or("", |old| old.text.as_str());
             let change = diff(&at.shown, before, &new.text);
             Ok(ToolOutput {
                 title: at.relative(ctx),
-                output: format!("Wrote file successfully.{}", diagnosis.text),
+                output: format!("Wrote file successfully.{note}{}", diagnosis.text),
                 metadata: json!({
                     "diagnostics": diagnosis.metadata,
                     "filepath": at.shown,

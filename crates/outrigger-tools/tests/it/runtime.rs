@@ -516,6 +516,18 @@ async fn invalid_tells_the_model_what_was_wrong_with_its_call() {
     );
 }
 
+/// Takes out what is said of parameters: the recording has none of the reference's texts.
+fn without_texts(schema: &mut Value) {
+    match schema {
+        Value::Object(fields) => {
+            fields.retain(|key, value| key != "description" || !value.is_string());
+            fields.values_mut().for_each(without_texts);
+        }
+        Value::Array(items) => items.iter_mut().for_each(without_texts),
+        _ => {}
+    }
+}
+
 #[test]
 fn schemas_are_the_references() {
     let room = Room::new();
@@ -528,7 +540,9 @@ fn schemas_are_the_references() {
             matches!(spec.name.as_str(), "invalid" | "question")
         );
         if !spec.hidden {
-            assert_eq!(spec.input_schema, want[&spec.name], "{}", spec.name);
+            let mut schema = spec.input_schema;
+            without_texts(&mut schema);
+            assert_eq!(schema, want[&spec.name], "{}", spec.name);
             assert!(spec.description.len() > 150, "{}", spec.name);
             shown.push(spec.name);
         }

@@ -81,6 +81,10 @@ impl Running {
         line.trim().trim_end_matches(" kB").parse().unwrap_or(0)
     }
 
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
     pub(crate) fn is_over(&self) -> bool {
         !alive(self.child.id())
     }

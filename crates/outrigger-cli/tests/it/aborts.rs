@@ -1,0 +1,152 @@
+//! An abort while a turn waits for a hook, or for a summary: it ends at once, and nothing waits for what was asked.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use crate::support::*;
+
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Holds the hook that `hold.txt` names for as long as a hook may take.
+const HOLDING: &str = r"
+import fs from 'node:fs'
+const names = ['chat.message', 'chat.params', 'chat.headers', 'experimental.chat.system.transform',
+  'experimental.chat.messages.transform', 'tool.definition', 'tool.execute.before', 'tool.execute.after', 'shell.env',
+  'experimental.text.complete', 'experimental.session.compacting']
+const hooks = {}
+for (const name of names) hooks[name] = async () => {
+  if (name !== fs.readFileSync('hold.txt', 'utf8') || fs.existsSync('held.txt')) return
+  fs.writeFileSync('held.txt', '')
+  await new Promise((done) => setTimeout(done, 4000))
+  fs.writeFileSync('over.txt', '')
+}
+export const Holding = async () => hooks
+";
+
+fn is_idle(server: &Server) -> bool {
+    server.get("/session/status").json(200) == json!({})
+}
+
+#[test]
+fn a_turn_that_waits_for_a_hook_is_ended() {
+    let world = World::with(
+        Mock::new([
+            turn([call(
+                "bash",
+                json!({ "command": "echo hi", "description": "d" }),
+            )]),
+            done(),
+        ])
+        .by_results(),
+    );
+    world.plugin("holding", HOLDING);
+    world.file("hold.txt", "nothing");
+    let server = world.serve(&["--no-auth"]);
+    for hook in [
+        "chat.message",
+        "chat.params",
+        "chat.headers",
+        "experimental.chat.system.transform",
+        "experimental.chat.messages.transform",
+        "tool.definition",
+        "tool.execute.before",
+        "shell.env",
+        "tool.execute.after",
+        "experimental.text.complete",
+        "experimental.session.compacting",
+    ] {
+        for name in ["held.txt", "over.txt"] {
+            let _ = std::fs::remove_file(world.path(name));
+        }
+        let session = server.post("/session", &json!({})).json(200);
+        let id = session["id"].as_str().unwrap();
+        let prompt = json!({ "parts": [{ "type": "text", "text": "go" }] });
+        let (path, body) = if hook == "experimental.session.compacting" {
+            world.file("hold.txt", "nothing");
+            let path = format!("/session/{id}/message");
+            server.post(&path, &prompt).json(200);
+            let body = json!({ "providerID": "mock", "modelID": "m1" });
+            (format!("/session/{id}/summarize"), body)
+        } else {
+            (format!("/session/{id}/message"), prompt)
+        };
+        world.file("hold.txt", hook);
+        std::thread::scope(|scope| {
+            scope.spawn(|| server.post(&path, &body));
+            let held = wait_until(PATIENCE, || world.path("held.txt").exists());
+            assert!(held, "{hook} was not called");
+            let abort = server.post(&format!("/session/{id}/abort"), &json!({}));
+            assert_eq!(abort.json(200), true);
+            assert!(
+                wait_until(PATIENCE, || is_idle(&server)),
+                "{hook}: still busy"
+            );
+            assert!(
+                !world.path("over.txt").exists(),
+                "{hook}: the abort waited for the hook"
+            );
+        });
+        // The session is as usable as before, and so is the plugin.
+        world.file("hold.txt", "nothing");
+        let next = json!({ "parts": [{ "type": "text", "text": "and now" }] });
+        let answer = server.post(&format!("/session/{id}/message"), &next);
+        let answer = answer.json(200);
+        assert_eq!(answer["info"].get("error"), None, "{hook}: {answer}");
+        let wait = wait_until(PATIENCE, || {
+            world.path("over.txt").exists() || is_idle(&server)
+        });
+        assert!(wait, "{hook}");
+    }
+    assert!(
+        !server.running.stderr().contains("timeout"),
+        "{}",
+        server.running.stderr()
+    );
+    server.stop().exited(143);
+    world.verify();
+}
+
+/// The history is what it was, and the next summary works.
+#[test]
+fn a_summary_that_is_being_written_is_given_up() {
+    let stalled = json!({ "text": "The summary that never ends", "stall": 2 });
+    let mock = Mock::new([done()]).summaries([stalled, text("The summary.")]);
+    let world = World::with(mock);
+    let server = world.serve(&["--no-auth"]);
+    let session = server.post("/session", &json!({})).json(200);
+    let id = session["id"].as_str().unwrap();
+    let prompt = json!({ "parts": [{ "type": "text", "text": "go" }] });
+    server
+        .post(&format!("/session/{id}/message"), &prompt)
+        .json(200);
+    let path = format!("/session/{id}/summarize");
+    let body = json!({ "providerID": "mock", "modelID": "m1" });
+    std::thread::scope(|scope| {
+        scope.spawn(|| server.post(&path, &body));
+        let asked = wait_until(PATIENCE, || {
+            world.mock.all_requests().iter().any(|r| r.is_summary)
+        });
+        assert!(asked);
+        let abort = server.post(&format!("/session/{id}/abort"), &json!({}));
+        assert_eq!(abort.json(200), true);
+        assert!(wait_until(PATIENCE, || is_idle(&server)));
+    });
+    let messages = server.get(&format!("/session/{id}/message")).json(200);
+    let errors: Vec<&Value> = messages
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|message| &message["info"]["error"]["name"])
+        .filter(|name| !name.is_null())
+        .collect();
+    assert_eq!(errors, ["MessageAbortedError"]);
+    server
+        .post(&format!("/session/{id}/message"), &prompt)
+        .json(200);
+    let sent = world.mock.last().body.to_string();
+    assert!(!sent.contains("never ends"), "{sent}");
+    assert_eq!(server.post(&path, &body).json(200), true);
+    server.stop().exited(143);
+    world.verify();
+}

@@ -1,0 +1,93 @@
+//! Somebody else listens where a server of ours is expected: the kept password is not for them.
+
+use std::fs;
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::net::{TcpListener, TcpStream};
+use std::sync::{Arc, Mutex};
+
+use crate::support::*;
+
+/// Writes down what it is sent, and answers as our server would.
+struct Impostor {
+    port: u16,
+    heard: Arc<Mutex<String>>,
+}
+
+impl Impostor {
+    fn new() -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let heard = Arc::new(Mutex::new(String::new()));
+        let kept = Arc::clone(&heard);
+        std::thread::spawn(move || {
+            for stream in listener.incoming().flatten() {
+                drop(hear(stream, &kept));
+            }
+        });
+        Self { port, heard }
+    }
+
+    fn url(&self) -> String {
+        format!("http://127.0.0.1:{}", self.port)
+    }
+
+    fn heard(&self) -> String {
+        self.heard.lock().unwrap().clone()
+    }
+}
+
+fn hear(mut stream: TcpStream, heard: &Mutex<String>) -> std::io::Result<()> {
+    let mut reader = BufReader::new(stream.try_clone()?);
+    let mut line = String::new();
+    while reader.read_line(&mut line)? > 2 {
+        heard.lock().unwrap().push_str(&line);
+        line.clear();
+    }
+    stream.write_all(
+        b"HTTP/1.1 401 Unauthorized\r\nwww-authenticate: Basic realm=\"Secure Area\"\r\nconnection: close\r\ncontent-length: 0\r\n\r\n",
+    )
+}
+
+#[test]
+fn the_kept_password_goes_to_our_own_server_only() {
+    let world = World::new([done()]);
+    let server = world.serve(&[]);
+    let servers = world.store().with_file_name("servers");
+    let ours = server.address.rsplit(':').next().unwrap();
+    let announced = fs::read_to_string(servers.join(ours)).unwrap();
+    let impostor = Impostor::new();
+    let attach = |url: &str| world.run(&["--attach", url, "hi"]);
+    let refused = |why: &str| {
+        let done = attach(&impostor.url());
+        assert_ne!(done.code, 0, "{why}");
+        let heard = impostor.heard().to_lowercase();
+        assert!(heard.contains("get /"), "{why}: nothing was asked: {heard}");
+        assert!(!heard.contains("authorization"), "{why}: {heard}");
+        done.stderr
+    };
+
+    let told = refused("nobody of ours ever listened there");
+    assert!(told.contains("that you have started"), "{told}");
+    let place = servers.join(impostor.port.to_string());
+    fs::copy(servers.join(ours), &place).unwrap();
+    refused("our server lives, and that is not its socket");
+    let dead = announced.replace(&server.running.pid().to_string(), "4194303");
+    fs::write(&place, dead).unwrap();
+    refused("the server that listened there was killed");
+
+    assert_eq!(attach(&server.url()).ok().stdout, "All done.\n");
+    // A password that is given is meant for the address that is given with it.
+    world.run_with(
+        &[("OPENCODE_SERVER_PASSWORD", "told by the user")],
+        &["--attach", &impostor.url(), "hi"],
+    );
+    assert!(
+        impostor
+            .heard()
+            .to_lowercase()
+            .contains("authorization: basic")
+    );
+    let file = servers.join(ours);
+    server.stop().exited(143);
+    assert!(!file.exists(), "a server that ends is announced no more");
+}

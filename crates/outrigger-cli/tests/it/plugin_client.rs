@@ -1,0 +1,187 @@
+//! What a plugin reaches over its client: streams of events, its own project, and nothing outside of its box.
+
+use serde_json::{Value, json};
+
+use crate::support::*;
+
+/// Subscribes when the first message comes and writes down what it is told until the session is idle.
+const LISTENER: &str = r"
+import fs from 'node:fs'
+const events = async function* (response) {
+  const decoder = new TextDecoder()
+  let text = ''
+  for await (const piece of response.body) {
+    text += decoder.decode(piece, { stream: true })
+    for (let end; (end = text.indexOf('\n\n')) >= 0; text = text.slice(end + 2)) yield JSON.parse(text.slice('data: '.length, end))
+  }
+}
+export const Listener = async ({ directory, serverUrl }) => {
+  const follow = async (path, name) => {
+    const response = await fetch(new URL(path, serverUrl))
+    const lines = []
+    for await (const event of events(response)) {
+      lines.push((event.payload ? (event.directory === directory) + ' ' : '') + (event.type ?? event.payload.type))
+      if (lines.at(-1).endsWith('session.idle')) break
+    }
+    fs.writeFileSync(directory + '/' + name, response.headers.get('content-type') + '\n' + lines.join('\n') + '\n')
+  }
+  let following
+  return {
+    'chat.message': async () => { following ??= Promise.all([follow('/event', 'own.txt'), follow('/global/event', 'all.txt'), ...Array.from({ length: 20 }, (_, n) => follow('/event', 'more' + n + '.txt'))]) },
+    dispose: () => following,
+  }
+}";
+
+/// Each kind once, in the order in which it came first.
+fn kinds(lines: &[String]) -> Vec<&str> {
+    let mut seen: Vec<&str> = Vec::new();
+    for line in lines {
+        if !seen.contains(&line.as_str()) && !line.ends_with("heartbeat") {
+            seen.push(line);
+        }
+    }
+    seen
+}
+
+#[test]
+fn events_are_streamed_to_a_plugin_in_a_run() {
+    let world = World::new([turn([call("glob", json!({ "pattern": "*" }))]), done()]);
+    world.plugin("listener", LISTENER);
+    world.run(&["hi"]).ok();
+    let own = world.lines("own.txt");
+    let seen = kinds(&own);
+    assert_eq!(seen[..2], ["text/event-stream", "server.connected"]);
+    for kind in [
+        "message.updated",
+        "message.part.updated",
+        "message.part.delta",
+        "session.status",
+        "session.idle",
+    ] {
+        assert!(seen.contains(&kind), "{kind} is not in {seen:?}");
+    }
+    let all = world.lines("all.txt");
+    assert!(
+        all.contains(&"true message.part.delta".to_owned()),
+        "{all:?}"
+    );
+    for n in 0..20 {
+        let more = world.lines(&format!("more{n}.txt"));
+        assert_eq!(more.last().unwrap(), "session.idle", "{more:?}");
+    }
+    world.verify();
+}
+
+/// Asks for what the line in `ask.txt` says, `METHOD PATH`, whenever a message comes, and writes down the answer.
+const ASKER: &str = r"
+import fs from 'node:fs'
+export const Asker = async ({ directory, serverUrl }) => ({
+  'chat.message': async () => {
+    const answers = []
+    for (const line of fs.readFileSync(directory + '/ask.txt', 'utf8').trim().split('\n')) {
+      const [method, path] = line.split(' ')
+      const answer = await fetch(new URL(path, serverUrl), { method, body: method === 'POST' ? JSON.stringify({ command: 'touch shell.txt' }) : undefined,
+        headers: { 'content-type': 'application/json' } })
+      answers.push({ line, status: answer.status, body: answer.headers.get('content-type').includes('json') ? await answer.json() : null })
+      answer.body?.cancel?.().catch(() => {})
+    }
+    fs.writeFileSync(directory + '/answers.json', JSON.stringify(answers))
+  },
+})";
+
+fn encoded(path: &std::path::Path) -> String {
+    path.display().to_string().replace('/', "%2F")
+}
+
+#[test]
+fn another_project_is_refused_and_so_is_what_runs_outside_of_the_box() {
+    let world = World::new([done()]);
+    world.plugin("asker", ASKER);
+    let other = world.root().join("other");
+    std::fs::create_dir_all(other.join(".git")).unwrap();
+    std::fs::create_dir_all(world.path("sub")).unwrap();
+    std::os::unix::fs::symlink(&other, world.path("link")).unwrap();
+    let server = world.serve(&["--no-auth"]);
+    let session = server.post("/session", &json!({})).json(200);
+    let id = session["id"].as_str().unwrap();
+    let (there, link) = (encoded(&other), encoded(&world.path("link")));
+    let (own, sub) = (encoded(&world.project()), encoded(&world.path("sub")));
+    let cases = [
+        ("GET /path".to_owned(), 200),
+        (format!("GET /path?directory={own}"), 200),
+        (format!("GET /path?directory={sub}"), 200),
+        (format!("GET /path?directory={there}"), 403),
+        (format!("GET /path?location[directory]={there}"), 403),
+        (format!("GET /path?directory={own}%2F..%2Fother"), 403),
+        (format!("GET /path?directory={link}"), 403),
+        (format!("GET /path?directory={there}%2Fnot%2Fthere"), 403),
+        (format!("GET /event?directory={there}"), 403),
+        (format!("POST /session?directory={there}"), 403),
+        (format!("POST /instance/dispose?directory={there}"), 403),
+        ("POST /global/dispose".to_owned(), 403),
+        (format!("POST /session/{id}/shell"), 403),
+        ("POST /pty".to_owned(), 403),
+        ("GET /pty".to_owned(), 200),
+    ];
+    let lines: Vec<&str> = cases.iter().map(|(line, _)| line.as_str()).collect();
+    world.file("ask.txt", &lines.join("\n"));
+    let prompt = json!({ "parts": [{ "type": "text", "text": "go" }] });
+    server
+        .post(&format!("/session/{id}/message"), &prompt)
+        .json(200);
+    let answers: Value = serde_json::from_str(&world.read("answers.json")).unwrap();
+    for ((line, status), answer) in cases.iter().zip(answers.as_array().unwrap()) {
+        assert_eq!(answer["status"], *status, "{line}: {answer}");
+        if *status == 403 {
+            assert_eq!(answer["body"]["name"], "Forbidden", "{line}: {answer}");
+        }
+    }
+    let said = answers[3]["body"]["data"]["message"].as_str().unwrap();
+    let said = said.replace(&world.root().display().to_string(), "ROOT");
+    insta::assert_snapshot!(said, @"ROOT/other is not in the project of this plugin (ROOT/project): a plugin's client reaches its own project only");
+    assert!(!world.path("shell.txt").exists());
+    // For its user all of them are there.
+    assert_eq!(server.get(&format!("/path?directory={there}")).status, 200);
+}
+
+/// What happens in other projects of the server is none of its business.
+#[test]
+fn global_events_are_those_of_its_own_project() {
+    let world = World::new([done()]);
+    world.plugin("listener", LISTENER);
+    let other = world.root().join("other");
+    std::fs::create_dir_all(&other).unwrap();
+    std::fs::write(other.join("opencode.json"), world.read("opencode.json")).unwrap();
+    let server = world.serve(&["--no-auth"]);
+    let prompt = json!({ "parts": [{ "type": "text", "text": "go" }] });
+    let run = |directory: &std::path::Path| {
+        let query = format!("?directory={}", encoded(directory));
+        let session = server
+            .post(&format!("/session{query}"), &json!({}))
+            .json(200);
+        let path = format!(
+            "/session/{}/message{query}",
+            session["id"].as_str().unwrap()
+        );
+        (path, session)
+    };
+    let (there, _) = run(&other);
+    let (here, _) = run(&world.project());
+    std::thread::scope(|scope| {
+        scope.spawn(|| server.post(&there, &prompt).json(200));
+        server.post(&here, &prompt).json(200);
+    });
+    let written = wait_until(std::time::Duration::from_secs(20), || {
+        world.path("all.txt").exists()
+    });
+    assert!(written);
+    server.post(&there, &prompt).json(200);
+    let all = world.lines("all.txt");
+    assert!(all.iter().any(|line| line.starts_with("true ")), "{all:?}");
+    assert!(
+        !all.iter()
+            .any(|line| line.starts_with("false ") && !line.contains("server.")),
+        "{all:?}"
+    );
+    server.stop().exited(143);
+}

@@ -1,0 +1,308 @@
+//! MCP servers that skills bring (requirement B13).
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use crate::support::*;
+
+const LIMIT: Duration = Duration::from_secs(20);
+
+/// A server that counts its calls, and writes down its process.
+const COUNTER: &str = "
+import fs from 'node:fs'
+import readline from 'node:readline'
+fs.appendFileSync('pids.txt', process.pid + '\\n')
+if (process.argv.includes('broken')) { console.error('out of paper'); process.exit(3) }
+let count = 0
+const send = (message) => process.stdout.write(JSON.stringify({ jsonrpc: '2.0', ...message }) + '\\n')
+readline.createInterface({ input: process.stdin }).on('line', (line) => {
+  const { id, method, params } = JSON.parse(line)
+  if (id === undefined) return
+  if (method === 'initialize') return send({ id, result: { protocolVersion: params.protocolVersion, capabilities: { tools: {} }, serverInfo: { name: 'counter' } } })
+  if (method === 'tools/list') return send({ id, result: { tools: [{ name: 'next', description: 'Counts on.\\nReally.', inputSchema: { type: 'object' } }] } })
+  send({ id, result: { content: [{ type: 'text', text: (process.env.MARK ?? '') + ++count }] } })
+})
+";
+
+fn world(turns: impl IntoIterator<Item = Value>) -> World {
+    let world = World::with(Mock::new(turns).by_results());
+    world.file("counter.mjs", COUNTER);
+    world
+}
+
+/// The entry of the server in Claude Code's form.
+fn entry(world: &World, extra: &[&str]) -> Value {
+    let mut args = vec![json!(world.path("counter.mjs"))];
+    args.extend(extra.iter().map(|&argument| json!(argument)));
+    json!({ "command": "node", "args": args, "env": { "MARK": "${MARK:-}" } })
+}
+
+/// A skill with these servers in its front matter (JSON is YAML), below this folder.
+fn skill(root: &std::path::Path, name: &str, servers: Option<&Value>) {
+    let dir = root.join("skills").join(name);
+    std::fs::create_dir_all(&dir).unwrap();
+    let servers = servers.map_or_else(String::new, |servers| format!("mcp: {servers}\n"));
+    let text = format!("---\nname: {name}\ndescription: d\n{servers}---\nCount with it.\n");
+    std::fs::write(dir.join("SKILL.md"), text).unwrap();
+}
+
+fn load(name: &str) -> Value {
+    turn([call("skill", json!({ "name": name }))])
+}
+
+fn next() -> Value {
+    turn([call("counter_next", json!({}))])
+}
+
+fn pids(world: &World) -> Vec<u32> {
+    let lines = world.lines("pids.txt");
+    lines.iter().map(|line| line.parse().unwrap()).collect()
+}
+
+/// What the skill tool said of the servers.
+fn said(world: &World, result: &str) -> String {
+    let from = result.find("<skill_mcp_servers>").unwrap_or(result.len());
+    let text = result[from..].trim_end_matches("\n</skill_content>");
+    world.plain(text)
+}
+
+/// Writes a skill with this entry.
+type Write = fn(&World, Value);
+
+#[test]
+fn a_skill_brings_servers_in_every_form() {
+    let forms: [(&str, Write); 4] = [
+        ("front matter", |world, entry| {
+            skill(
+                &world.home().join(".claude"),
+                "count",
+                Some(&json!({ "counter": entry })),
+            );
+        }),
+        ("mcp.json", |world, entry| {
+            skill(&world.home().join(".config/opencode"), "count", None);
+            let file = world.home().join(".config/opencode/skills/count/mcp.json");
+            std::fs::write(
+                file,
+                json!({ "mcpServers": { "counter": entry } }).to_string(),
+            )
+            .unwrap();
+        }),
+        (".mcp.json", |world, entry| {
+            skill(&world.home().join(".claude"), "count", None);
+            let file = world.home().join(".claude/skills/count/.mcp.json");
+            std::fs::write(file, json!({ "counter": entry }).to_string()).unwrap();
+        }),
+        ("the reference's entry", |world, entry| {
+            let local = json!({ "type": "local", "command": ["node", entry["args"][0]], "environment": entry["env"] });
+            skill(
+                &world.home().join(".claude"),
+                "count",
+                Some(&json!({ "counter": local })),
+            );
+        }),
+    ];
+    for (form, write) in forms {
+        let world = world([load("count"), next(), next(), done()]);
+        write(&world, entry(&world, &[]));
+        world.run_with(&[("MARK", "m")], &["go"]).ok();
+        let requests = world.mock.requests();
+        let offered = |n: usize| {
+            requests[n]
+                .tools()
+                .iter()
+                .any(|tool| tool == "counter_next")
+        };
+        assert_eq!((offered(0), offered(1)), (false, true), "{form}");
+        let results = world.mock.last().texts("tool");
+        insta::allow_duplicates! {
+            insta::assert_snapshot!(said(&world, &results[0]), @r#"
+            <skill_mcp_servers>
+              <server name="counter">
+                counter_next: Counts on.
+              </server>
+            </skill_mcp_servers>
+            "#);
+        }
+        assert_eq!(results[1..], ["m1", "m2"], "{form}");
+        let pids = pids(&world);
+        assert!(pids.len() == 1 && !alive(pids[0]), "{form}: {pids:?}");
+    }
+}
+
+/// As those of `.mcp.json` do; what the user wrote in the home folder needs no leave.
+#[test]
+fn servers_of_a_projects_skill_wait_for_leave() {
+    let world = world([load("count"), done()]);
+    let write = |extra: &[&str]| {
+        let servers = json!({ "counter": entry(&world, extra) });
+        skill(&world.path(".claude"), "count", Some(&servers));
+    };
+    write(&[]);
+    let tried = || {
+        let run = world.run(&["go"]).ok();
+        let line = run
+            .stderr
+            .lines()
+            .find(|line| line.contains("[mcp:counter]"));
+        let said = said(&world, &world.mock.last().texts("tool")[0]);
+        format!("{said}\n{}", world.plain(line.unwrap_or_default()))
+    };
+    insta::assert_snapshot!(tried(), @r#"
+    <skill_mcp_servers>
+      <server name="counter">not started: PROJECT/.claude/skills/count/SKILL.md wants it; the user has to look at it and allow it with `outrigger mcp allow count:counter`</server>
+    </skill_mcp_servers>
+     WARN [mcp:counter] of the skill count: PROJECT/.claude/skills/count/SKILL.md wants it; the user has to look at it and allow it with `outrigger mcp allow count:counter`
+    "#);
+    assert!(pids(&world).is_empty());
+    let listed = world.cli(&["mcp", "allow"]).ok().stdout;
+    assert!(
+        listed.starts_with("not allowed  count:counter  {\"command\":\"node\""),
+        "{listed}"
+    );
+    world.cli(&["mcp", "allow", "count:counter"]).ok();
+    assert!(tried().contains("counter_next: Counts on."));
+    write(&["more"]);
+    assert!(tried().contains("not started"), "it has changed");
+    world.cli(&["mcp", "allow", "count:counter"]).ok();
+    assert!(!tried().contains("not started"));
+    world
+        .cli(&["mcp", "allow", "count:counter", "--revoke"])
+        .ok();
+    assert!(tried().contains("not started"));
+    world.cli(&["mcp", "allow", "count:other"]).exited(1);
+}
+
+#[test]
+fn a_server_that_cannot_start_is_told_and_the_skill_is_there() {
+    let world = world([load("count"), turn([call("good_next", json!({}))]), done()]);
+    let home = world.home().join(".claude");
+    let missing = json!({ "command": "node", "args": ["${NOT_SET}"] });
+    let servers = json!({
+        "broken": entry(&world, &["broken"]), "missing": missing, "taken": entry(&world, &[]),
+        "nothing": {}, "absent": { "command": "/nonexistent/x" }, "good": entry(&world, &[]),
+    });
+    skill(&home, "count", Some(&servers));
+    std::fs::write(home.join("skills/count/mcp.json"), "{ no json").unwrap();
+    world.config(
+        json!({ "mcp": { "taken": { "type": "local", "command": ["x"], "enabled": false } } }),
+    );
+    world.run(&["go"]).ok();
+    let results = world.mock.last().texts("tool");
+    assert!(results[0].contains("Count with it."));
+    insta::assert_snapshot!(said(&world, &results[0]), @r#"
+    <skill_mcp_servers>
+      <server name="broken">not started: MCP server broken ended (exit code 3); its last words: out of paper</server>
+      <server name="absent">not started: MCP server absent could not be started: program /nonexistent/x not found (searched: PROJECT)</server>
+      <server name="good">
+        good_next: Counts on.
+      </server>
+      <server name="count">not started: HOME/.claude/skills/count/mcp.json: not valid JSON: key must be a string at line 1 column 3</server>
+      <server name="missing">not started: HOME/.claude/skills/count/SKILL.md: the variable NOT_SET is not set</server>
+      <server name="taken">not started: a server of that name is configured; its tools count</server>
+      <server name="nothing">not started: HOME/.claude/skills/count/SKILL.md: it has neither `command` nor `url`</server>
+    </skill_mcp_servers>
+    "#);
+    assert_eq!(results[1], "1");
+    assert!(!pids(&world).iter().any(|pid| alive(*pid)));
+}
+
+fn session(server: &Server) -> String {
+    let session = server.post("/session", &json!({})).json(200);
+    session["id"].as_str().unwrap().to_owned()
+}
+
+fn say(server: &Server, session: &str) {
+    let body = json!({ "parts": [{ "type": "text", "text": "go" }] });
+    server
+        .post(&format!("/session/{session}/message"), &body)
+        .json(200);
+}
+
+#[test]
+fn each_session_has_its_own_until_it_is_deleted() {
+    let world = world([load("count"), next(), next(), done()]);
+    let servers = json!({ "counter": entry(&world, &[]) });
+    skill(&world.home().join(".claude"), "count", Some(&servers));
+    let server = world.serve(&["--no-auth"]);
+    let sessions = [session(&server), session(&server)];
+    for id in &sessions {
+        say(&server, id);
+        assert_eq!(world.mock.last().texts("tool")[1..], ["1", "2"]);
+    }
+    let processes = pids(&world);
+    assert_eq!(processes.len(), 2);
+    assert!(processes.iter().all(|pid| alive(*pid)));
+    // No tool of a session is everybody's.
+    let tools = server
+        .get("/experimental/tool?provider=mock&model=m1")
+        .json(200);
+    assert!(!tools.to_string().contains("counter_next"));
+    server
+        .send("DELETE", &format!("/session/{}", sessions[0]), &[], None)
+        .json(200);
+    assert!(wait_until(LIMIT, || !alive(processes[0])));
+    assert!(alive(processes[1]));
+    server.stop();
+    assert!(!alive(processes[1]));
+}
+
+#[test]
+fn one_that_nobody_uses_ends_and_comes_back_with_the_next_call() {
+    let world = World::new([load("count"), next(), next(), done(), next(), done()]);
+    world.file("counter.mjs", COUNTER);
+    let servers = json!({ "counter": entry(&world, &[]) });
+    skill(&world.home().join(".claude"), "count", Some(&servers));
+    world.settings("[tools]\nskill_server_idle_ms = 200\n");
+    let server = world.serve(&["--no-auth"]);
+    let id = session(&server);
+    say(&server, &id);
+    let first = pids(&world)[0];
+    assert!(wait_until(LIMIT, || !alive(first)));
+    say(&server, &id);
+    assert_eq!(world.mock.last().texts("tool")[1..], ["1", "2", "1"]);
+    let second = pids(&world)[1];
+    assert!(wait_until(LIMIT, || !alive(second)));
+    server.stop();
+}
+
+/// A subagent's servers end with its work.
+#[test]
+fn a_subagents_servers_end_with_it() {
+    let task = call(
+        "task",
+        json!({ "description": "sub job", "prompt": "count", "subagent_type": "general" }),
+    );
+    let check = "kill -0 $(cat pids.txt) 2>/dev/null && echo runs || echo gone";
+    let world = World::new([
+        turn([task]),
+        load("count"),
+        next(),
+        text("counted"),
+        turn([call(
+            "bash",
+            json!({ "command": check, "description": "x" }),
+        )]),
+        done(),
+    ]);
+    world.file("counter.mjs", COUNTER);
+    let servers = json!({ "counter": entry(&world, &[]) });
+    skill(&world.home().join(".claude"), "count", Some(&servers));
+    world.run(&["go"]).ok();
+    let last = world.mock.last();
+    assert_eq!(last.texts("tool")[1].trim(), "gone");
+    // The session that asked for the work has not loaded the skill.
+    assert!(!last.tools().iter().any(|tool| tool == "counter_next"));
+}
+
+/// The slash command loads the skill as the tool does.
+#[test]
+fn a_skill_as_a_command_brings_its_servers_too() {
+    let world = world([next(), done()]);
+    let servers = json!({ "counter": entry(&world, &[]) });
+    skill(&world.home().join(".claude"), "count", Some(&servers));
+    world.run(&["--command", "count", "to two"]).ok();
+    assert!(world.mock.last().texts("user")[0].contains("counter_next: Counts on."));
+    assert_eq!(world.mock.last().texts("tool"), ["1"]);
+}

@@ -1,0 +1,118 @@
+//! What a provider answered when it refused a request, as clients get it beside the message.
+
+use http::HeaderMap;
+use serde_json::{Map, Value};
+
+use crate::secret::Secrets;
+
+/// Bytes of a body that are kept. It is stored with the message that failed.
+const MOST_BODY: usize = 16 * 1024;
+/// Bytes of a header's value that are kept.
+const MOST_VALUE: usize = 1024;
+/// Headers that carry something to log in with.
+const SECRET_HEADERS: &[&str] = &["set-cookie", "authorization", "proxy-authenticate"];
+
+/// An answer with an error status: address, status, headers and body without keys (invariant 10). The reference's `APIError`
+/// has these fields (`statusCode`, `responseHeaders`, `responseBody`, `metadata.url`).
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Refusal {
+    /// Address that was asked.
+    pub url: String,
+    /// HTTP status.
+    pub status: u16,
+    /// Headers by name in lower case; one that came several times is one line.
+    pub headers: Vec<(String, String)>,
+    /// Body as text, its beginning where it is long.
+    pub body: String,
+}
+
+impl Refusal {
+    pub(crate) fn new(
+        url: &str,
+        status: u16,
+        headers: &HeaderMap,
+        body: &str,
+        secrets: &Secrets,
+    ) -> Self {
+        let mut kept: Vec<(String, String)> = Vec::new();
+        for (name, value) in headers {
+            if SECRET_HEADERS.contains(&name.as_str()) {
+                continue;
+            }
+            let text = String::from_utf8_lossy(value.as_bytes());
+            let text = secrets.scrub(beginning(&text, MOST_VALUE));
+            match kept.iter_mut().find(|(known, _)| known == name.as_str()) {
+                Some((_, before)) => {
+                    before.push_str(", ");
+                    before.push_str(&text);
+                }
+                None => kept.push((name.as_str().to_owned(), text)),
+            }
+        }
+        Self {
+            url: secrets.scrub(url),
+            status,
+            headers: kept,
+            // First without keys: one that is cut in two is not found.
+            body: beginning(&secrets.scrub(body), MOST_BODY).to_owned(),
+        }
+    }
+
+    /// Puts the fields into the data of an error, under the reference's names.
+    pub(crate) fn describe(&self, data: &mut Map<String, Value>) {
+        let headers: Map<String, Value> = self
+            .headers
+            .iter()
+            .map(|(name, value)| (name.clone(), Value::from(value.as_str())))
+            .collect();
+        data.insert("statusCode".into(), self.status.into());
+        data.insert("responseHeaders".into(), Value::Object(headers));
+        data.insert("responseBody".into(), Value::from(self.body.as_str()));
+        data.insert("metadata".into(), serde_json::json!({ "url": self.url }));
+    }
+}
+
+/// At most so many bytes, whole characters.
+fn beginning(text: &str, most: usize) -> &str {
+    let mut end = most.min(text.len());
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    text.get(..end).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::secret::Secret;
+    use http::HeaderValue;
+
+    #[test]
+    fn keys_and_cookies_are_not_in_it_and_long_bodies_are_cut() {
+        let mut secrets = Secrets::default();
+        secrets.add(&Secret::new("top-secret-key"));
+        let mut headers = HeaderMap::new();
+        headers.append("set-cookie", HeaderValue::from_static("session=1"));
+        headers.append("x-echo", HeaderValue::from_static("top-secret-key"));
+        headers.append("via", HeaderValue::from_static("a"));
+        headers.append("via", HeaderValue::from_static("b"));
+        let body = format!("top-secret-key {}", "\u{e4}".repeat(MOST_BODY));
+        let url = "http://h/v1?key=top-secret-key";
+        let refusal = Refusal::new(url, 418, &headers, &body, &secrets);
+        assert!(!format!("{refusal:?}").contains("top-secret-key"));
+        assert_eq!(
+            refusal.headers,
+            [
+                ("x-echo".to_owned(), "[key removed]".to_owned()),
+                ("via".to_owned(), "a, b".to_owned())
+            ]
+        );
+        assert!(refusal.body.len() <= MOST_BODY && refusal.body.ends_with('\u{e4}'));
+        let mut data = Map::new();
+        refusal.describe(&mut data);
+        assert_eq!(
+            data.keys().map(String::as_str).collect::<Vec<_>>(),
+            ["statusCode", "responseHeaders", "responseBody", "metadata"]
+        );
+    }
+}

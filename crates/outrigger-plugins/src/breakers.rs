@@ -1,0 +1,278 @@
+//! Which hooks are left out because they keep timing out: a breaker for each hook of each plugin (A8), and for one turn
+//! the plugins that timed out at two points of it (A13).
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
+
+use outrigger_kernel::breaker::{Breaker, Gate, Rules, Turned, View};
+use outrigger_kernel::hooks::Point;
+use outrigger_protocol::Millis;
+use outrigger_protocol::id::TurnId;
+use serde::Serialize;
+
+use crate::status::{Notice, NoticeFn};
+
+/// Points of one turn at which a plugin may time out before it sits out the rest.
+const POINTS: usize = 2;
+/// Turns that are kept in mind; the oldest is forgotten first.
+const TURNS: usize = 256;
+
+/// The breaker of one hook, where it is not simply closed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct BreakerStatus {
+    /// The hook, by the name under which plugins bring it.
+    pub hook: String,
+    /// How it stands.
+    pub state: BreakerState,
+    /// Timeouts that count, while it is closed.
+    pub timeouts: usize,
+    /// Milliseconds until the next call is let through, while it is open.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub opens_in_ms: Option<u64>,
+}
+
+/// States of a breaker (A8).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum BreakerState {
+    /// Calls go through.
+    Closed,
+    /// Calls are skipped.
+    Open,
+    /// A trial is under way, other calls are skipped.
+    HalfOpen,
+}
+
+impl std::fmt::Display for BreakerState {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Closed => "closed",
+            Self::Open => "open",
+            Self::HalfOpen => "half open",
+        })
+    }
+}
+
+/// How a call ended, as far as its breaker is concerned.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Ended {
+    /// With an answer, be it an error.
+    Answered,
+    /// Past its deadline, or in a crash of its own making.
+    TimedOut,
+    /// For another's reason.
+    Unclear,
+}
+
+/// A hook of a plugin: the plugin's index and the point.
+type Place = (usize, &'static str);
+
+/// What a plugin did in a turn: the points at which it timed out.
+type Strikes = BTreeMap<usize, Vec<&'static str>>;
+
+#[derive(Default)]
+struct State {
+    hooks: BTreeMap<Place, Breaker>,
+    turns: VecDeque<(TurnId, Strikes)>,
+}
+
+/// Breakers of all hooks.
+pub(crate) struct Breakers {
+    /// Flag `plugin_circuit_breaker`; without it every call is let through and nothing is counted.
+    on: bool,
+    rules: Rules,
+    clock: Instant,
+    state: Mutex<State>,
+    notice: NoticeFn,
+}
+
+impl Breakers {
+    pub(crate) fn new(on: bool, rules: Rules, notice: NoticeFn) -> Self {
+        Self {
+            on,
+            rules,
+            clock: Instant::now(),
+            state: Mutex::default(),
+            notice,
+        }
+    }
+
+    pub(crate) fn on(&self) -> bool {
+        self.on
+    }
+
+    fn now(&self) -> Millis {
+        Millis::try_from(self.clock.elapsed().as_millis()).unwrap_or(Millis::MAX)
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether a plugin's hook may be called now.
+    ///
+    /// # Errors
+    /// Why not. A call that may be made must be ended with [`Breakers::ended`].
+    pub(crate) fn ask(
+        &self,
+        plugin: (usize, &str),
+        point: &'static Point,
+        turn: Option<&TurnId>,
+    ) -> Result<Gate, String> {
+        if !self.on {
+            return Ok(Gate::Call);
+        }
+        let now = self.now();
+        let mut state = self.state();
+        if let Some(points) = turn.and_then(|turn| state.strikes(turn, plugin.0))
+            && points.len() >= POINTS
+        {
+            return Err(format!(
+                "it timed out at {} in this turn and sits out the rest of it",
+                points.join(" and ")
+            ));
+        }
+        // Most hooks never time out, and have no breaker.
+        let Some(breaker) = state.hooks.get_mut(&(plugin.0, point.name)) else {
+            return Ok(Gate::Call);
+        };
+        let gate = breaker.ask(now);
+        drop(state);
+        match gate {
+            Gate::Skip { until } if until > now => Err(format!(
+                "its breaker is open for another {:.0} s, since it kept timing out",
+                secs(until - now).ceil()
+            )),
+            Gate::Skip { .. } => {
+                Err("its breaker is half open, and a trial is under way".to_owned())
+            }
+            Gate::Trial => {
+                self.tell(plugin.1, point, BreakerState::HalfOpen, None);
+                Ok(gate)
+            }
+            Gate::Call => Ok(gate),
+        }
+    }
+
+    /// A call that was let through has ended.
+    pub(crate) fn ended(
+        &self,
+        plugin: (usize, &str),
+        point: &'static Point,
+        turn: Option<&TurnId>,
+        gate: Gate,
+        ended: Ended,
+    ) {
+        if !self.on {
+            return;
+        }
+        let now = self.now();
+        let mut state = self.state();
+        let place = (plugin.0, point.name);
+        let turned = match ended {
+            Ended::TimedOut => {
+                if let Some(turn) = turn {
+                    state.strike(turn, plugin.0, point.hook);
+                }
+                let breaker = state.hooks.entry(place).or_default();
+                breaker.timed_out(gate, now, &self.rules)
+            }
+            Ended::Answered => state
+                .hooks
+                .get_mut(&place)
+                .and_then(|breaker| breaker.answered(gate)),
+            Ended::Unclear => {
+                if let Some(breaker) = state.hooks.get_mut(&place) {
+                    breaker.unclear(gate);
+                }
+                None
+            }
+        };
+        drop(state);
+        match turned {
+            Some(Turned::Open { until }) => {
+                self.tell(plugin.1, point, BreakerState::Open, Some(until - now));
+            }
+            Some(Turned::Closed) => self.tell(plugin.1, point, BreakerState::Closed, None),
+            None => {}
+        }
+    }
+
+    fn tell(
+        &self,
+        plugin: &str,
+        point: &'static Point,
+        state: BreakerState,
+        pause: Option<Millis>,
+    ) {
+        let hook = point.hook;
+        match (state, pause) {
+            (BreakerState::Open, Some(pause)) => tracing::warn!(
+                "plugin {plugin}: {hook} keeps timing out and is skipped for {:.0} s",
+                secs(pause)
+            ),
+            (BreakerState::HalfOpen, _) => {
+                tracing::warn!("plugin {plugin}: {hook} is tried again");
+            }
+            _ => tracing::warn!("plugin {plugin}: {hook} answers again and is called as before"),
+        }
+        (self.notice)(Notice::Breaker {
+            plugin: plugin.to_owned(),
+            hook: hook.to_owned(),
+            state,
+            pause_ms: pause,
+        });
+    }
+
+    /// The breakers of a plugin that are not at rest.
+    pub(crate) fn of(&self, plugin: usize) -> Vec<BreakerStatus> {
+        let now = self.now();
+        let state = self.state();
+        let hooks = state.hooks.range((plugin, "")..(plugin + 1, ""));
+        let status = |(place, breaker): (&Place, &Breaker)| {
+            let (state, timeouts, until) = match breaker.view(now, &self.rules) {
+                View::Closed { timeouts: 0 } => return None,
+                View::Closed { timeouts } => (BreakerState::Closed, timeouts, None),
+                View::Open { until } => (BreakerState::Open, 0, Some(until.saturating_sub(now))),
+                View::HalfOpen => (BreakerState::HalfOpen, 0, None),
+            };
+            let point = outrigger_kernel::hooks::point(place.1);
+            Some(BreakerStatus {
+                hook: point.map_or(place.1, |point| point.hook).to_owned(),
+                state,
+                timeouts,
+                opens_in_ms: until,
+            })
+        };
+        hooks.filter_map(status).collect()
+    }
+}
+
+impl State {
+    fn strikes(&self, turn: &TurnId, plugin: usize) -> Option<&Vec<&'static str>> {
+        let (_, strikes) = self.turns.iter().find(|(id, _)| id == turn)?;
+        strikes.get(&plugin)
+    }
+
+    fn strike(&mut self, turn: &TurnId, plugin: usize, hook: &'static str) {
+        if !self.turns.iter().any(|(id, _)| id == turn) {
+            if self.turns.len() >= TURNS {
+                self.turns.pop_front();
+            }
+            self.turns.push_back((turn.clone(), Strikes::new()));
+        }
+        let Some((_, strikes)) = self.turns.iter_mut().find(|(id, _)| id == turn) else {
+            return;
+        };
+        let points = strikes.entry(plugin).or_default();
+        if !points.contains(&hook) {
+            points.push(hook);
+        }
+    }
+}
+
+#[expect(clippy::cast_precision_loss, reason = "seconds for people")]
+fn secs(ms: Millis) -> f64 {
+    ms as f64 / 1000.0
+}

@@ -1,0 +1,232 @@
+//! A hook that keeps timing out is left out, tried again and taken back (A8, A13).
+
+use std::time::Duration;
+
+use outrigger_kernel::breaker::Rules;
+use outrigger_plugins::{BreakerState, Notice, PipelineContext, PluginRules, Restarts, Stage};
+use outrigger_protocol::hook::Decision;
+use outrigger_protocol::turn::HookPayload;
+use serde_json::json;
+
+use crate::support::*;
+
+const PAUSE: u64 = 2500;
+
+/// Hangs when the input says so, at every hook that it has.
+const SLOW: &str = r#"
+    const hook = (input, output) => input.fault ? new Promise(() => {}) : void output.system?.push?.("slow")
+    export default async () => ({ "experimental.chat.system.transform": hook, "chat.params": hook, "chat.headers": hook })"#;
+
+fn project() -> Project {
+    let mut project = Project::new();
+    project.settings.deadlines.normal = Duration::from_millis(600);
+    project.settings.breaker = Rules {
+        pause: PAUSE,
+        ..Rules::default()
+    };
+    project
+}
+
+async fn call(plugins: &outrigger_plugins::Plugins, fault: bool) -> String {
+    told(
+        &run(
+            plugins,
+            "llm.before_system",
+            json!({ "fault": fault }),
+            json!({"system": []}),
+        )
+        .await,
+    )
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn it_trips_at_the_third_timeout_tries_once_and_closes() {
+    let mut project = project();
+    // A kill at a deadline is no restart for the limit: the breaker sees to it.
+    project.settings.restarts = Restarts {
+        most: 1,
+        within: Duration::from_secs(300),
+    };
+    let specs = vec![
+        project.plugin("slow", SLOW),
+        project.plugin("good", &appender("good")),
+    ];
+    let plugins = project.load(specs).await;
+    for round in 1..=3 {
+        assert_eq!(
+            call(&plugins, true).await,
+            format!("good{round} | slow timeout, good ok")
+        );
+    }
+    // Open: skipped at once, and listed.
+    assert_eq!(call(&plugins, true).await, "good4 | slow skipped, good ok");
+    wait_for("it is started again", || {
+        status(&plugins, "slow").stage == Stage::Active
+    })
+    .await;
+    let slow = status(&plugins, "slow");
+    let [breaker] = slow.breakers.as_slice() else {
+        panic!("{:?}", slow.breakers)
+    };
+    assert_eq!(
+        (breaker.hook.as_str(), breaker.state),
+        ("experimental.chat.system.transform", BreakerState::Open)
+    );
+    // Another hook of the same plugin is called as before.
+    let other = run(
+        &plugins,
+        "llm.before_params",
+        json!({}),
+        json!({"options": {}}),
+    )
+    .await;
+    assert_eq!(other.records[0].outcome, "ok");
+    // The trial times out, and it is open again.
+    tokio::time::sleep(Duration::from_millis(PAUSE + 100)).await;
+    assert_eq!(call(&plugins, true).await, "good5 | slow timeout, good ok");
+    assert_eq!(call(&plugins, false).await, "good6 | slow skipped, good ok");
+    // The trial goes well, and it is closed.
+    tokio::time::sleep(Duration::from_millis(PAUSE + 100)).await;
+    assert_eq!(call(&plugins, false).await, "slow good7 | slow ok, good ok");
+    assert!(status(&plugins, "slow").breakers.is_empty());
+    let states: Vec<String> = project
+        .told
+        .lock()
+        .unwrap()
+        .iter()
+        .filter_map(|notice| match notice {
+            Notice::Breaker { plugin, state, .. } => Some(format!("{plugin} {state}")),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(
+        states.join(", "),
+        "slow open, slow half open, slow open, slow half open, slow closed"
+    );
+    // It shares its process with nobody since its first timeout, so the other one was never started again after that.
+    assert_eq!(status(&plugins, "good").generation, 2);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn while_a_trial_is_under_way_other_calls_are_skipped() {
+    let project = project();
+    let plugins = project.load(vec![project.plugin("slow", SLOW)]).await;
+    for _ in 0..3 {
+        call(&plugins, true).await;
+    }
+    tokio::time::sleep(Duration::from_millis(PAUSE + 100)).await;
+    let calls = (0..5).map(|_| call(&plugins, true));
+    let mut told = futures_util::future::join_all(calls).await;
+    told.sort();
+    assert_eq!(told[..4], [" | slow skipped"; 4].map(str::to_owned));
+    assert_eq!(told[4], " | slow timeout");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_open_breaker_of_a_security_critical_hook_refuses() {
+    let mut project = project();
+    project.rules(
+        "guard",
+        PluginRules {
+            fail_closed: true,
+            ..PluginRules::default()
+        },
+    );
+    let guard =
+        "export default async () => ({ 'tool.execute.before': () => new Promise(() => {}) })";
+    let plugins = project.load(vec![project.plugin("guard", guard)]).await;
+    for outcome in ["timeout", "timeout", "timeout", "skipped"] {
+        let result = run(
+            &plugins,
+            "tool.before_call",
+            json!({"tool": "bash"}),
+            json!({"args": {}}),
+        )
+        .await;
+        assert_eq!(result.records[0].outcome, outcome);
+        assert_eq!(result.records[0].decision, Decision::FailedClosed);
+        assert_eq!(
+            result.block.unwrap().code,
+            "hook.failed_closed",
+            "{outcome}"
+        );
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn one_that_timed_out_at_two_points_sits_out_the_turn() {
+    let project = project();
+    let plugins = project.load(vec![project.plugin("slow", SLOW)]).await;
+    let call = async |turn: &str, point: &str, fault: bool| {
+        let item = HookPayload {
+            input: json!({ "fault": fault }),
+            output: json!({}),
+        };
+        let context = PipelineContext {
+            turn: Some(turn.into()),
+            ..PipelineContext::default()
+        };
+        let result = plugins.pipeline().run(point, vec![item], context).await;
+        let record = &result.records[0];
+        match &record.message {
+            Some(message) => format!("{}: {message}", record.outcome),
+            None => record.outcome.clone(),
+        }
+    };
+    let mut seen = Vec::new();
+    for (turn, point, fault) in [
+        ("trn_1", "chat.params", true),
+        ("trn_1", "chat.params", false),
+        ("trn_1", "chat.headers", true),
+        ("trn_1", "experimental.chat.system.transform", false),
+        ("trn_2", "experimental.chat.system.transform", false),
+    ] {
+        seen.push(format!("{turn} {point} {}", call(turn, point, fault).await));
+    }
+    assert_eq!(
+        seen.join("\n"),
+        "trn_1 chat.params timeout: no answer within 600 ms\n\
+         trn_1 chat.params ok\n\
+         trn_1 chat.headers timeout: no answer within 600 ms\n\
+         trn_1 experimental.chat.system.transform skipped: it timed out at chat.params and chat.headers in this turn and sits out the rest of it\n\
+         trn_2 experimental.chat.system.transform ok"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_crash_in_a_call_counts_for_the_breaker_and_for_the_limit() {
+    let mut project = project();
+    project.settings.restarts = Restarts {
+        most: 10,
+        within: Duration::from_secs(300),
+    };
+    let crash = "export default async () => ({ 'experimental.chat.system.transform': () => process.exit(7) })";
+    let plugins = project.load(vec![project.plugin("crash", crash)]).await;
+    let mut seen = Vec::new();
+    for _ in 0..4 {
+        seen.push(told(&system(&plugins).await));
+    }
+    assert_eq!(
+        seen.join(";"),
+        " | crash lost; | crash lost; | crash lost; | crash skipped"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn with_the_flag_off_every_call_is_made_and_the_limit_counts_timeouts() {
+    let mut project = project();
+    project.settings.circuit_breaker = false;
+    project.settings.restarts = Restarts {
+        most: 3,
+        within: Duration::from_secs(300),
+    };
+    let plugins = project.load(vec![project.plugin("slow", SLOW)]).await;
+    for _ in 0..4 {
+        assert_eq!(call(&plugins, true).await, " | slow timeout");
+    }
+    wait_for("off", || status(&plugins, "slow").stage == Stage::Off).await;
+    let off = project.told.lock().unwrap().iter().any(
+        |notice| matches!(notice, Notice::Off { plugin, cause } if plugin == "slow" && cause.contains("3 restarts")),
+    );
+    assert!(off, "{:?}", project.told.lock().unwrap());
+}

@@ -1,0 +1,94 @@
+//! Whatever breaks the channel, one call is lost and the next one works (A7): a peer that only minds its reading hangs when
+//! it writes, and one that only minds its deadlines is stuck with a process that talks nonsense.
+
+use std::time::Duration;
+
+use outrigger_plugins::Stage;
+use serde_json::json;
+
+use crate::support::*;
+
+/// A frame that says it has five bytes, and has them.
+const NONSENSE: &str = "fs.writeSync(3, Buffer.from([0, 0, 0, 5, 0x7b, 0x7b, 0x7b, 0x7b, 0x7b]));";
+/// The beginning of a frame that is larger than any.
+const TOO_LARGE: &str = "fs.writeSync(3, Buffer.from([0xff, 0xff, 0xff, 0xff]));";
+const NEITHER: &str = "fs.writeSync(3, '\\0\\0\\0\\x11{\"jsonrpc\":\"2.0\"}');";
+
+fn breaking(how: &str) -> String {
+    format!(
+        r#"import fs from "node:fs"
+        export default async () => {{
+          const wait = () => new Promise(() => {{ setInterval(() => {{}}, 1000) }})
+          return {{
+          "experimental.chat.system.transform": async (input, output) => {{
+            if (input.fault) {{ {how}; await wait() }}
+            output.system.push("broken " + (input.text?.length ?? 0))
+          }} }} }}"#
+    )
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn whatever_breaks_the_channel_costs_one_call() {
+    for (how, outcome, says) in [
+        // The process reads nothing more, and what is sent does not fit into the socket: the write hangs.
+        ("for (;;) {}", "timeout", "no answer within 1500 ms"),
+        // It reads on and never answers.
+        ("", "timeout", "no answer within 1500 ms"),
+        // End of file, while the process lives on.
+        ("fs.closeSync(3)", "lost", ""),
+        (NONSENSE, "lost", "not a JSON-RPC message"),
+        (TOO_LARGE, "lost", "limit"),
+        (NEITHER, "lost", "neither a method nor an id"),
+        ("process.exit(3)", "lost", "exit code 3"),
+        ("process.kill(process.pid, 'SIGSEGV')", "lost", "signal"),
+    ] {
+        let project = Project::new();
+        let specs = vec![
+            project.plugin("broken", &breaking(how)),
+            project.plugin("after", &appender("after")),
+        ];
+        let plugins = project.load(specs).await;
+        let first = status(&plugins, "broken");
+        let large = "x".repeat(8 << 20);
+        let (call, behind) = tokio::join!(
+            run(
+                &plugins,
+                "llm.before_system",
+                json!({"fault": true}),
+                json!({"system": []}),
+            ),
+            async {
+                tokio::time::sleep(Duration::from_millis(300)).await;
+                run(
+                    &plugins,
+                    "llm.before_system",
+                    json!({"text": large}),
+                    json!({"system": []}),
+                )
+                .await
+            },
+        );
+        let record = &call.records[0];
+        assert_eq!(record.outcome.as_str(), outcome, "{how}: {record:?}");
+        let message = record.message.as_deref().unwrap_or_default();
+        assert!(message.contains(says), "{how}: {message}");
+        let after = call.outputs[0]["system"].as_array().unwrap();
+        assert_eq!(
+            after.len(),
+            1,
+            "{how}: the chain goes on behind it: {after:?}"
+        );
+        // A call that was under way with it is lost or was made behind it; it never hangs.
+        assert!(behind.records.len() == 2, "{how}: {:?}", behind.records);
+
+        let next = system(&plugins).await;
+        assert_eq!(next.records[0].outcome.as_str(), "ok", "{how}");
+        let second = status(&plugins, "broken");
+        assert_eq!(
+            (second.generation, second.stage),
+            (first.generation + 1, Stage::Active),
+            "{how}"
+        );
+        plugins.dispose(Duration::from_secs(5)).await;
+    }
+}

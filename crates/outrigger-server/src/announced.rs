@@ -1,0 +1,176 @@
+//! Which ports servers of this user listen on: a file for each in the data folder, `servers/PORT`, that names the process.
+//!
+//! Whoever attaches without being told a password offers the kept one. Anybody on the machine can listen on a port, so it is
+//! offered only where the listening socket belongs to a process that a file here names. The files are for the user alone,
+//! and out of reach for plugins.
+
+use std::fs::{self, OpenOptions};
+use std::io::{self, Write as _};
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _};
+use std::path::{Path, PathBuf};
+
+use outrigger_sandbox::start_time;
+
+/// A server's file; gone with its value.
+#[derive(Debug)]
+pub struct Announced(PathBuf);
+
+impl Drop for Announced {
+    fn drop(&mut self) {
+        let _ = fs::remove_file(&self.0);
+    }
+}
+
+fn folder(data: &Path) -> PathBuf {
+    data.join("servers")
+}
+
+/// Says that this process listens on a port.
+///
+/// # Errors
+/// A data folder that cannot be written to.
+pub fn announce(data: &Path, port: u16) -> io::Result<Announced> {
+    let folder = folder(data);
+    fs::DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(&folder)?;
+    let pid = std::process::id();
+    let path = folder.join(port.to_string());
+    let fresh = folder.join(format!("{port}.{pid}"));
+    let _ = fs::remove_file(&fresh);
+    let mut file = OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .mode(0o600)
+        .open(&fresh)?;
+    write!(file, "{pid} {}", start_time(pid).unwrap_or_default())?;
+    fs::rename(&fresh, &path)?;
+    Ok(Announced(path))
+}
+
+/// Whether everyone who listens on this port of this machine's own addresses is a server that was announced here and still
+/// lives. False where nobody listens, and where that cannot be found out.
+#[must_use]
+pub fn is_announced(data: &Path, port: u16) -> bool {
+    let Some(pid) = announced_pid(&folder(data).join(port.to_string())) else {
+        return false;
+    };
+    let listening: Vec<u64> = ["/proc/net/tcp", "/proc/net/tcp6"]
+        .iter()
+        .filter_map(|table| fs::read_to_string(table).ok())
+        .flat_map(|table| listeners(&table, port))
+        .collect();
+    !listening.is_empty() && listening.iter().all(|inode| holds_socket(pid, *inode))
+}
+
+/// The process that a file names, if it is the one that wrote it and runs as this user.
+fn announced_pid(path: &Path) -> Option<u32> {
+    let meta = fs::symlink_metadata(path).ok()?;
+    if !meta.is_file() || meta.mode() & 0o077 != 0 {
+        return None;
+    }
+    let text = fs::read_to_string(path).ok()?;
+    let (pid, started) = text.split_once(' ')?;
+    let pid: u32 = pid.parse().ok()?;
+    let same = start_time(pid)? == started.trim().parse::<u64>().ok()?;
+    let owner = fs::metadata(format!("/proc/{pid}")).ok()?.uid();
+    (same && owner == meta.uid()).then_some(pid)
+}
+
+/// The sockets that listen on a port, in a table of the kernel's: those at an address that a loopback address leads to.
+fn listeners(table: &str, port: u16) -> Vec<u64> {
+    let row = |line: &str| {
+        let fields: Vec<&str> = line.split_whitespace().collect();
+        let (address, at) = fields.get(1)?.split_once(':')?;
+        let listens = *fields.get(3)? == "0A";
+        let here = u16::from_str_radix(at, 16).ok()? == port && is_local(address);
+        (listens && here).then(|| fields.get(9)?.parse().ok())?
+    };
+    table.lines().skip(1).filter_map(row).collect()
+}
+
+/// Loopback or any address, as the kernel writes them: words of four bytes, each in the machine's order (here: the last first).
+fn is_local(address: &str) -> bool {
+    match address.len() {
+        8 => address == "00000000" || address.ends_with("7F"),
+        32 => {
+            let mapped = address.get(..24) == Some("0000000000000000FFFF0000");
+            address == "0".repeat(32)
+                || address == "00000000000000000000000001000000"
+                || (mapped && address.ends_with("7F"))
+        }
+        _ => false,
+    }
+}
+
+fn holds_socket(pid: u32, inode: u64) -> bool {
+    let wanted = PathBuf::from(format!("socket:[{inode}]"));
+    let open = fs::read_dir(format!("/proc/{pid}/fd"));
+    open.into_iter()
+        .flatten()
+        .flatten()
+        .any(|entry| fs::read_link(entry.path()).is_ok_and(|link| link == wanted))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::TcpListener;
+    use std::os::unix::fs::PermissionsExt as _;
+
+    use super::*;
+
+    #[test]
+    fn only_who_said_so_and_listens_is_known() {
+        let dir = tempfile::tempdir().unwrap();
+        let data = dir.path();
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = listener.local_addr().unwrap().port();
+        assert!(!is_announced(data, port), "nobody said so");
+        let announced = announce(data, port).unwrap();
+        assert!(is_announced(data, port));
+        let file = data.join("servers").join(port.to_string());
+        let mine = fs::read_to_string(&file).unwrap();
+
+        for (text, why) in [
+            ("1 1", "another process"),
+            ("", "nobody"),
+            (
+                &*format!("{} 1", std::process::id()),
+                "an earlier process of that number",
+            ),
+        ] {
+            fs::write(&file, text).unwrap();
+            assert!(!is_announced(data, port), "{why}");
+        }
+        fs::write(&file, &mine).unwrap();
+        fs::set_permissions(&file, fs::Permissions::from_mode(0o644)).unwrap();
+        assert!(!is_announced(data, port), "others could have written it");
+        fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).unwrap();
+        assert!(is_announced(data, port));
+
+        // The same number at another address of this machine would be reached by the same name.
+        let twin = TcpListener::bind(("::1", port));
+        drop(listener);
+        if twin.is_err() {
+            assert!(!is_announced(data, port), "nobody listens any more");
+        }
+        drop(announced);
+        assert!(!file.exists());
+    }
+
+    #[test]
+    fn the_kernels_tables_are_read() {
+        let table = "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode\n\
+            0: 0100007F:1000 00000000:0000 0A 00000000:00000000 00:00000000 00000000  1000        0 11 1\n\
+            1: 00000000:1000 00000000:0000 0A 00000000:00000000 00:00000000 00000000  1000        0 12 1\n\
+            2: 0100007F:1000 0100007F:2000 01 00000000:00000000 00:00000000 00000000  1000        0 13 1\n\
+            3: 0100007F:1001 00000000:0000 0A 00000000:00000000 00:00000000 00000000  1000        0 14 1\n\
+            4: 0100A8C0:1000 00000000:0000 0A 00000000:00000000 00:00000000 00000000  1000        0 15 1\n\
+            5: 00000000000000000000000001000000:1000 0:0 0A 0:0 0:0 0  1000        0 16 1\n\
+            6: 0000000000000000FFFF00000100007F:1000 0:0 0A 0:0 0:0 0  1000        0 17 1\n\
+            7: 000080FE000000000000000001000000:1000 0:0 0A 0:0 0:0 0  1000        0 18 1\n\
+            nonsense\n";
+        assert_eq!(listeners(table, 0x1000), [11, 12, 16, 17]);
+    }
+}

@@ -1,0 +1,105 @@
+//! What the models are told of each parameter of the bundled tools, in our own words.
+
+use serde_json::{Map, Value, json};
+
+/// Tool, the parameter's place in its schema (`/` goes into the fields of an object or of a list's items), text.
+type Line = (&'static str, &'static str, &'static str);
+
+#[rustfmt::skip]
+const TABLE: &[Line] = &[
+    ("bash", "command", "Command line for the shell"),
+    ("bash", "timeout", "Milliseconds after which the command is ended; two minutes when left out"),
+    ("bash", "workdir", "Folder to run the command in; the project's working directory when left out"),
+    ("edit", "filePath", "Absolute path of the file"),
+    ("edit", "oldString", "Text in the file that is to go, exactly as it stands there"),
+    ("edit", "newString", "Text to put in its place; it has to be another one"),
+    ("edit", "replaceAll", "Whether every occurrence is replaced; false when left out"),
+    ("glob", "pattern", "Pattern that the paths of the files have to match"),
+    ("glob", "path", "Folder to look in; leave it out for the working directory"),
+    ("grep", "pattern", "Regular expression to look for in the lines of files"),
+    ("grep", "path", "File or folder to search; the working directory when left out"),
+    ("grep", "include", "Pattern for the names of the files that are searched, such as \"*.rs\" or \"*.{js,ts}\""),
+    ("question", "questions", "What to ask, one entry for each question"),
+    ("question", "questions/question", "The question in full"),
+    ("question", "questions/header", "A few words that stand for the question, at most 30 characters"),
+    ("question", "questions/options", "The answers that are offered"),
+    ("question", "questions/options/label", "The answer in one to five words"),
+    ("question", "questions/options/description", "What choosing it means"),
+    ("question", "questions/multiple", "Whether several answers may be chosen"),
+    ("read", "filePath", "Absolute path of the file or folder"),
+    ("read", "offset", "Line to begin at, counted from 1"),
+    ("read", "limit", "Most lines to read; 2000 when left out"),
+    ("skill", "name", "Name of the skill, one of those listed"),
+    ("task", "description", "The job in three to five words"),
+    ("task", "prompt", "Everything that the agent needs to know for its job"),
+    ("task", "subagent_type", "Name of the agent that does it"),
+    ("task", "task_id", "The task_id of an earlier call, to go on with that agent's session; leave it out for a new one"),
+    ("task", "command", "The slash command that this job comes from, if it comes from one"),
+    ("todowrite", "todos", "The whole list as it is from now on"),
+    ("todowrite", "todos/content", "What is to be done, in a few words"),
+    ("todowrite", "todos/status", "How far it is: pending, in_progress, completed or cancelled"),
+    ("todowrite", "todos/priority", "How much it matters: high, medium or low"),
+    ("webfetch", "url", "Address to fetch"),
+    ("webfetch", "format", "What to make of the page: text, markdown or html; markdown when left out"),
+    ("webfetch", "timeout", "Seconds to wait, at most 120"),
+    ("write", "content", "Everything that the file is to hold"),
+    ("write", "filePath", "Absolute path of the file"),
+];
+
+/// Puts the texts of a tool's parameters into its properties.
+pub(super) fn describe(tool: &str, properties: &mut Value) {
+    for (_, place, text) in TABLE.iter().filter(|(name, ..)| *name == tool) {
+        if let Some(parameter) = find(properties, place) {
+            parameter.insert("description".into(), json!(text));
+        }
+    }
+}
+
+fn find<'a>(properties: &'a mut Value, place: &str) -> Option<&'a mut Map<String, Value>> {
+    let (name, rest) = match place.split_once('/') {
+        Some((name, rest)) => (name, Some(rest)),
+        None => (place, None),
+    };
+    let parameter = properties.get_mut(name)?;
+    match rest {
+        None => parameter.as_object_mut(),
+        Some(rest) => find(parameter.get_mut("items")?.get_mut("properties")?, rest),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::builtin::{Options, register_all};
+    use crate::runtime::ToolRuntime;
+
+    fn undescribed(at: &str, schema: &Value, out: &mut Vec<String>) {
+        let properties = schema.get("properties").and_then(Value::as_object);
+        for (name, parameter) in properties.into_iter().flatten() {
+            let at = format!("{at}/{name}");
+            if parameter.get("description").is_none() && !at.starts_with("invalid/") {
+                out.push(at.clone());
+            }
+            undescribed(&at, parameter.get("items").unwrap_or(parameter), out);
+        }
+    }
+
+    #[test]
+    fn every_parameter_is_described_and_every_line_describes_one() {
+        let runtime = ToolRuntime::new();
+        register_all(&runtime, &Options::default()).unwrap();
+        let mut missing = Vec::new();
+        let mut tools = Vec::new();
+        for spec in runtime.specs() {
+            undescribed(&spec.name, &spec.input_schema, &mut missing);
+            tools.push(spec);
+        }
+        assert!(missing.is_empty(), "{missing:?}");
+        for (tool, place, _) in TABLE {
+            let spec = tools.iter_mut().find(|spec| spec.name == *tool);
+            let schema = &mut spec.unwrap_or_else(|| panic!("{tool}")).input_schema;
+            let found = find(schema.get_mut("properties").unwrap(), place);
+            assert!(found.is_some(), "{tool} {place}");
+        }
+    }
+}

@@ -1,0 +1,81 @@
+//! docs/peers.md: each line of its tables names the tests that show it, and those exist.
+//!
+//! The names stand in the last cell, in backticks, as ARCHITECTURE.md writes them. A line that a later issue will show says
+//! so instead (`issue N`).
+
+use super::{Repo, invariants};
+
+const FILE: &str = "docs/peers.md";
+
+pub(super) fn check(repo: &Repo) -> Vec<String> {
+    let Some(text) = repo.text(FILE) else {
+        return vec![format!("{FILE} is missing")];
+    };
+    let mut found = Vec::new();
+    let mut rows = 0;
+    for (index, line) in text.lines().enumerate() {
+        let Some((what, tests)) = row(line) else {
+            continue;
+        };
+        rows += 1;
+        let names: Vec<&str> = tests.split('`').skip(1).step_by(2).collect();
+        let later = tests
+            .split("issue ")
+            .skip(1)
+            .any(|rest| rest.starts_with(|c: char| c.is_ascii_digit()));
+        if names.is_empty() && !later {
+            found.push(format!("{FILE}:{} no test shows: {what}", index + 1));
+        }
+        let unknown = names
+            .into_iter()
+            .filter(|name| !invariants::exists(repo, name));
+        found.extend(
+            unknown
+                .map(|name| format!("{FILE}:{} names `{name}`, which does not exist", index + 1)),
+        );
+    }
+    if rows == 0 {
+        found.push(format!("{FILE} has no table"));
+    }
+    found
+}
+
+/// First and last cell of a row that is neither a head nor the line below it.
+fn row(line: &str) -> Option<(&str, &str)> {
+    let cells = line.trim().strip_prefix('|')?.strip_suffix('|')?;
+    let (first, last) = cells.split_once('|')?;
+    let (first, last) = (first.trim(), last.trim());
+    let head = first.starts_with("---") || first.starts_with("What goes wrong");
+    (!head).then_some((first, last))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_without_an_existing_test_is_found() {
+        let page = "# P\n\n| What goes wrong elsewhere | Shown by |\n|---|---|\n\
+            | Hangs. | `crates/a/src/b.rs::it_does_not`, `tidy:peers` |\n\
+            | Never trips. | comes with issue 4 |\n\
+            | Leaks. | nothing yet |\n\
+            | Loses. | `crates/a/src/b.rs::gone`, `crates/a/src/b.rs` |\n";
+        let repo = Repo::of(&[
+            (FILE, page),
+            ("crates/a/src/b.rs", "#[test]\nfn it_does_not() {}\n"),
+        ]);
+        assert_eq!(
+            check(&repo),
+            [
+                "docs/peers.md:7 no test shows: Leaks.",
+                "docs/peers.md:8 names `crates/a/src/b.rs::gone`, which does not exist",
+                "docs/peers.md:8 names `crates/a/src/b.rs`, which does not exist",
+            ]
+        );
+        assert_eq!(check(&Repo::of(&[])), ["docs/peers.md is missing"]);
+        assert_eq!(
+            check(&Repo::of(&[(FILE, "# P\n")])),
+            ["docs/peers.md has no table"]
+        );
+    }
+}
