@@ -291,6 +291,8 @@ impl Agent {
                     .await
             }
             Start::Beside(prompt, message) => {
+                self.switch_tools(&mut session, prompt.tools.as_ref())
+                    .await?;
                 let mut begin = self.begin(&session, &history, *prompt, None)?;
                 begin.message.id = message;
                 driver(begin.turn.clone())
@@ -298,17 +300,9 @@ impl Agent {
                     .await
             }
             Start::Announced(prompt, command) => {
-                let begin = self.begin(&session, &history, *prompt, command)?;
-                let message = prompt.message_id.clone();
                 self.switch_tools(&mut session, prompt.tools.as_ref())
                     .await?;
-                let mut begin = self.begin(&session, &history, *prompt, command)?;
-                let stored = history.into_iter().find_map(|m| match m.info {
-                    MessageInfo::User(user) if Some(&user.id) == message.as_ref() => {
-                        Some((user, m.parts))
-                    }
-                    _ => None,
-                });
+                let begin = self.begin(&session, &history, *prompt, command)?;
                 // Someone took the message back while it waited.
                 let Some(begin) = crate::join::stored(begin, history) else {
                     return Ok(TurnOutcome::Cancelled);
