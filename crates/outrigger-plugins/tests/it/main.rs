@@ -13,6 +13,7 @@ mod hooks;
 mod install;
 mod limits;
 mod loading;
+mod misbehaving;
 mod quarantine;
 mod support;
 mod tool_files;
