@@ -1,6 +1,6 @@
 // The scripted model: an OpenAI-compatible chat.completions server on loopback.
 // usage: node mock.mjs PORT SCRIPT LOG   (port 0: any free one; the line "mock on PORT" says it listens)
-// SCRIPT is {"title"?: TURN, "summary"?: TURN, "turns": [TURN..]}, TURN is {text?, reasoning?, tools?: [{name, args, id?}], usage?: [IN, OUT]}
+// SCRIPT is {"title"?: TURN, "summary"?: TURN, "turns": [TURN..]}, TURN is {text?, reasoning?, tools?: [{name, args, id?}], usage?: [IN, OUT], delay?: MS}
 // or {status, error}. A request without tools is the title request, or one for a summary of the conversation; the others get
 // one turn each, the last turn over and over.
 import fs from 'node:fs'
@@ -47,8 +47,11 @@ function answer(request, response, text) {
     return response.end(JSON.stringify({ error: { message: turn.error } }))
   }
   response.writeHead(200, { 'content-type': 'text/event-stream' })
-  for (const frame of chunks(turn, body.model)) response.write(frame)
-  response.end()
+  const frames = chunks(turn, body.model)
+  // A slow model: all but the end is there at once.
+  const end = turn.delay ? frames.splice(-3) : []
+  for (const frame of frames) response.write(frame)
+  setTimeout(() => response.end(end.join('')), turn.delay ?? 0)
 }
 
 const server = http.createServer((request, response) => {

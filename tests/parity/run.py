@@ -2,7 +2,7 @@
 """Runs the scenarios against an agent binary and records hook calls, model requests and results.
 
 Each scenario gets a fresh git project, a scripted model (mock.mjs) and the recorder plugin (recorder.ts). The binary is
-called as `BIN run [args] PROMPT` in the project's folder. For each scenario OUT/NAME/ holds rec.jsonl (hooks and
+called as `BIN run [args] PROMPT` in the project's folder, or as `BIN serve` for clients (client.py). For each scenario OUT/NAME/ holds rec.jsonl (hooks and
 events), llm.jsonl (requests to the model), script.json (the model's turns) and result.json (exit code, output, files).
 """
 import argparse
@@ -18,6 +18,7 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
+import client  # noqa: E402
 import gold  # noqa: E402
 from mock import Mock  # noqa: E402
 from scenarios import SCENARIOS  # noqa: E402
@@ -190,7 +191,10 @@ def run(name, options):
         }
         logs = ["--print-logs"] if options.print_logs else []
         calls = [[*scenario["args"], scenario["prompt"]], *([scenario["follow"]] if scenario["follow"] else [])]
-        runs = [call([options.bin, "run", *logs, *arguments], project, env, options.timeout) for arguments in calls]
+        if scenario["client"]:
+            runs = client.play(options.bin, fill(scenario["client"], names), project, env, options.timeout)
+        else:
+            runs = [call([options.bin, "run", *logs, *arguments], project, env, options.timeout) for arguments in calls]
     files = {
         str(path.relative_to(project)): path.read_text(errors="replace")
         for path in sorted(project.rglob("*.txt"))

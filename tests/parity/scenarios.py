@@ -13,12 +13,12 @@ def call(tool, /, **args):
     return {"name": tool, "args": args}
 
 
-def scenario(name, prompt, turns, *, mode="", files=None, config=None, args=None, follow=None, env=None):
+def scenario(name, prompt, turns, *, mode="", files=None, config=None, args=None, follow=None, env=None, client=None):
     """Adds a scenario.
 
     mode: switches of recorder.ts, comma separated; files: written before the run (the texts "MCP" and "MCP-NOTES" mean the
     echo server of run.py); config: merged over opencode.json; args: placed before the prompt; follow: arguments of a
-    second run in the same project; env: added to the environment.
+    second run in the same project; env: added to the environment; client: what clients of a server do, instead of a run.
     """
     SCENARIOS[name] = {
         "prompt": prompt,
@@ -29,6 +29,7 @@ def scenario(name, prompt, turns, *, mode="", files=None, config=None, args=None
         "args": args or [],
         "follow": follow,
         "env": env or {},
+        "client": client or [],
     }
 
 
@@ -117,3 +118,60 @@ scenario("subtask", "world", [{"text": "sub says done"}, DONE], args=["--command
          config={"command": {"look": {"template": "Look at $ARGUMENTS", "description": "looks", "agent": "general", "subtask": True}}})
 scenario("question", "ask me", [{"tools": [call("question", questions=[{"question": "Which?", "header": "W", "options": [{"label": "A", "description": "a"}]}])]}, DONE])
 scenario("writtenbybash", "write", [bash("echo x >> hello.txt; echo new > new.txt"), bash("ls"), DONE])
+
+# A subagent that has a subagent of its own, and one that may not.
+LEAD = {"subagent_depth": 2, "agent": {"lead": {"mode": "subagent", "description": "leads", "permission": {"task": "allow"}}}}
+scenario("subsubagent", "delegate", [
+    {"tools": [call("task", description="outer", prompt="OUTER", subagent_type="lead")]},
+    {"tools": [call("task", description="inner", prompt="INNER", subagent_type="general")]},
+    {"text": "inner says done"}, {"text": "outer says done"}, DONE],
+    config=LEAD)
+scenario("subsubrefused", "delegate", [
+    {"tools": [call("task", description="outer", prompt="OUTER", subagent_type="lead")]},
+    {"tools": [call("task", description="inner", prompt="INNER", subagent_type="general")]}, {"text": "outer says done"}, DONE],
+    config={"agent": LEAD["agent"]})
+
+
+# What clients of a server do (client.py).
+def clients(name, turns, steps, **more):
+    scenario(name, "", turns, client=[*steps, {"join": True}], **more)
+
+
+SLOW = bash("sleep 2; echo slept")
+RUNS = {"wait": "bash running"}
+SOON = {"pause": 0.5}
+ASK = {"config": {"permission": {"bash": "ask"}}}
+REPLY = ["POST", "/permission/{ASKED}/reply"]
+
+
+def asked(number=1):
+    return {"wait": "permission.asked", "n": number, "save": {"ASKED": "id"}}
+
+
+clients("queued", [SLOW, {"text": "both"}], [{"say": "first"}, RUNS, SOON, {"say": "second"}])
+clients("queuedatend", [{"text": "one", "delay": 2500}, {"text": "two"}], [{"say": "first"}, {"wait": "message.part.delta"}, {"say": "second"}])
+clients("queuedtwo", [{"text": "one", "delay": 3000}, {"text": "two"}], [
+    {"say": "first"}, {"wait": "message.part.delta"}, {"say": "second"}, {"said": 2}, {"say": "third"}])
+clients("note", [SLOW, {"text": "one"}, {"text": "two"}], [{"say": "first"}, RUNS, SOON, {"say": "by the way", "reply": False}])
+clients("noteatend", [{"text": "one", "delay": 2500}, {"text": "two"}], [{"say": "first"}, {"wait": "message.part.delta"}, {"say": "by the way", "reply": False}])
+clients("aborttool", [bash("sleep 30"), DONE], [{"say": "first"}, RUNS, {"send": ["POST", "/session/{SID}/abort"]}, {"join": True}, {"say": "again"}])
+clients("abortqueued", [bash("sleep 30"), DONE], [
+    {"say": "first"}, RUNS, SOON, {"say": "second"}, {"said": 2}, {"send": ["POST", "/session/{SID}/abort"]}, {"join": True}, {"say": "third"}])
+clients("shell", [DONE], [{"send": ["POST", "/session/{SID}/shell", {"agent": "build", "command": "echo from-shell > shell.txt; echo told"}]}, {"say": "what was it"}])
+WRITES = {"tools": [call("write", filePath=P + "/new.txt", content="fresh\n")]}
+REVERT = {"send": ["POST", "/session/{SID}/revert", {"messageID": "{LAST}"}]}
+clients("revert", [WRITES, DONE], [{"say": "write it"}, {"join": True}, REVERT])
+clients("unrevert", [WRITES, DONE], [{"say": "write it"}, {"join": True}, REVERT, {"send": ["POST", "/session/{SID}/unrevert"]}])
+clients("revertsay", [WRITES, DONE], [{"say": "write it"}, {"join": True}, REVERT, {"say": "go on"}])
+clients("permonce", [bash("echo one"), bash("echo one"), DONE], [
+    {"say": "run it"}, asked(), {"send": [*REPLY, {"reply": "once"}]}, asked(2), {"send": [*REPLY, {"reply": "once"}]}], **ASK)
+clients("permalways", [bash("echo one"), bash("echo two"), DONE], [{"say": "run it"}, asked(), {"send": [*REPLY, {"reply": "always"}]}], **ASK)
+clients("permreject", [bash("echo one"), DONE], [{"say": "run it"}, asked(), {"send": [*REPLY, {"reply": "reject"}]}], **ASK)
+clients("permcorrect", [bash("echo one"), DONE], [{"say": "run it"}, asked(), {"send": [*REPLY, {"reply": "reject", "message": "use printf"}]}], **ASK)
+QUESTION = {"tools": [call("question", questions=[{"question": "Which?", "header": "W", "options": [{"label": "A", "description": "a"}, {"label": "B", "description": "b"}]}])]}
+POSED = {"wait": "question.asked", "save": {"POSED": "id"}}
+clients("questionanswered", [QUESTION, DONE], [{"say": "ask me"}, POSED, {"send": ["POST", "/question/{POSED}/reply", {"answers": [["B"]]}]}])
+clients("questionrejected", [QUESTION, DONE], [{"say": "ask me"}, POSED, {"send": ["POST", "/question/{POSED}/reject"]}])
+clients("twosessions", [{"text": "one", "delay": 1500}, {"text": "one"}], [
+    {"send": ["POST", "/session", {"title": "other"}], "save": {"OTHER": "id"}}, {"say": "first"}, {"wait": "message.part.delta"}, {"say": "second", "in": "{OTHER}"}])
+clients("fork", [DONE], [{"say": "first"}, {"join": True}, {"send": ["POST", "/session/{SID}/fork", {}], "save": {"FORK": "id"}}, {"say": "second", "in": "{FORK}"}])

@@ -100,10 +100,31 @@ impl CallHost {
         }
     }
 
+    /// Subagents of subagents are made as deep as `subagent_depth` of the configuration says, which is 1 where it says
+    /// nothing (as in the reference).
+    fn may_go_deeper(&self, agent: &Agent) -> Result<(), ToolError> {
+        let failed = |error: crate::AgentError| ToolError::failed(error.to_string());
+        let most = self.inner.config.config.subagent_depth.unwrap_or(1);
+        let mut depth = 0;
+        let mut session = agent.session(&self.session_id).map_err(failed)?;
+        while let Some(parent) = session.parent_id {
+            depth += 1;
+            session = agent.session(&parent).map_err(failed)?;
+        }
+        if depth < most {
+            return Ok(());
+        }
+        Err(ToolError::failed(format!(
+            "A subagent at depth {depth} may not start another one: the limit is {most}. Do the work yourself, or raise \
+             `subagent_depth` in opencode.json."
+        )))
+    }
+
     async fn run_subagent(&self, request: SubagentRequest) -> Result<SubagentAnswer, ToolError> {
         let agent = Agent {
             inner: Arc::clone(&self.inner),
         };
+        self.may_go_deeper(&agent)?;
         let info = self
             .inner
             .agents

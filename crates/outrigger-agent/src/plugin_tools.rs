@@ -50,13 +50,35 @@ pub(crate) fn register(inner: &Arc<Inner>, bridge: &Arc<Bridge>) {
                 }
             }
         };
-        if let Err(error) = inner
-            .runtime
-            .register(Arc::new(FnTool::new(entry.spec, run)))
-        {
+        let schema = lenient(entry.spec.input_schema.clone());
+        let tool = FnTool::new(entry.spec, run).checked_by(schema);
+        if let Err(error) = inner.runtime.register(Arc::new(tool)) {
             tracing::warn!("[plugin] {error}");
         }
     }
+}
+
+/// The schema without its word on further keys. The reference checks arguments with the plugin's own zod schema, which passes
+/// keys over that it does not know, whatever the JSON Schema made from it says; where it does not, the plugin's process
+/// refuses the call.
+fn lenient(mut schema: Value) -> Value {
+    match &mut schema {
+        Value::Object(fields) => {
+            if fields.get("additionalProperties") == Some(&Value::Bool(false)) {
+                fields.remove("additionalProperties");
+            }
+            for value in fields.values_mut() {
+                *value = lenient(value.take());
+            }
+        }
+        Value::Array(items) => {
+            for item in items {
+                *item = lenient(item.take());
+            }
+        }
+        _ => {}
+    }
+    schema
 }
 
 /// The newest messages that fit into so many bytes, in order.
@@ -78,6 +100,21 @@ fn newest(history: Vec<MessageWithParts>, most: usize) -> Vec<Value> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn keys_that_a_schema_does_not_know_are_left_to_the_plugin() {
+        let strict = json!({ "type": "object", "additionalProperties": false, "properties": {
+            "a": { "anyOf": [{ "type": "string" }, { "type": "object", "additionalProperties": false }] },
+            "b": { "type": "object", "additionalProperties": { "type": "number" } },
+        } });
+        assert_eq!(
+            lenient(strict),
+            json!({ "type": "object", "properties": {
+                "a": { "anyOf": [{ "type": "string" }, { "type": "object" }] },
+                "b": { "type": "object", "additionalProperties": { "type": "number" } },
+            } })
+        );
+    }
 
     #[test]
     fn the_newest_messages_are_kept() {

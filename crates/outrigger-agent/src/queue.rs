@@ -136,7 +136,7 @@ impl Agent {
         let message = given.unwrap_or_else(crate::ids::message);
         // Before it is stored, so that the running turn never reads it.
         place.holds(&message);
-        let session = self.session(id)?;
+        let mut session = self.session(id)?;
         let history = self.inner.store.messages(id)?;
         let mut begin = self.begin(&session, &history, prompt.clone(), command)?;
         begin.no_reply = true;
@@ -150,6 +150,8 @@ impl Agent {
             cancelled,
         );
         driver.run(Input::Begin(Box::new(begin))).await?;
+        self.switch_tools(&mut session, prompt.tools.as_ref())
+            .await?;
         prompt.message_id = Some(message);
         Ok(prompt)
     }

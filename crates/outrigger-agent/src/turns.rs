@@ -173,7 +173,8 @@ impl Agent {
                 let ready = tokio::select! {
                     place = queue.lock() => Some(place),
                     () = self.free_of_plugins(id) => None,
-                    true = is_raised(&mut cancelled) => return Ok(TurnOutcome::Cancelled),
+                    // What was said is kept, also where nobody answers it any more.
+                    true = is_raised(&mut cancelled) => None,
                     () = self.waits_for_plugins(id), if plugin_waits => {
                         return Err(AgentError::WaitsForItself(id.to_string()));
                     }
@@ -188,10 +189,19 @@ impl Agent {
                 };
             }
             let answered = self.answered_by_another(id, &start);
+            let place = queue.lock();
+            tokio::pin!(place);
             tokio::select! {
                 biased;
                 Some(outcome) = answered => return Ok(outcome),
-                true = is_raised(&mut cancelled) => return Ok(TurnOutcome::Cancelled),
+                true = is_raised(&mut cancelled) => {
+                    // Whoever is told that it is over finds all of it closed; a prompt that is not stored yet is kept.
+                    let place = place.await;
+                    if !matches!(start, Start::Prompt(..)) {
+                        return Ok(TurnOutcome::Cancelled);
+                    }
+                    place
+                }
                 () = self.waits_behind_plugins(id, &waiting), if plugin_waits => {
                     if let Some(message) = waiting.message() {
                         self.leave(id, &message);
@@ -199,7 +209,7 @@ impl Agent {
                     }
                     return Err(AgentError::WaitsForItself(id.to_string()));
                 }
-                place = queue.lock() => place,
+                place = &mut place => place,
             }
         };
         let _owner = self.own(id)?;
@@ -281,6 +291,8 @@ impl Agent {
                     .await
             }
             Start::Beside(prompt, message) => {
+                self.switch_tools(&mut session, prompt.tools.as_ref())
+                    .await?;
                 let mut begin = self.begin(&session, &history, *prompt, None)?;
                 begin.message.id = message;
                 driver(begin.turn.clone())

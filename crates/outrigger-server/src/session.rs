@@ -9,7 +9,7 @@ use axum::{Extension, Json, Router};
 use outrigger_agent::{Agent, AgentError, NewSession};
 use outrigger_protocol::Object;
 use outrigger_protocol::id::{MessageId, SessionId};
-use outrigger_protocol::message::{MessageWithParts, ModelRef};
+use outrigger_protocol::message::{MessageInfo, MessageWithParts, ModelRef};
 use outrigger_protocol::permission::Rule;
 use outrigger_protocol::session::{PromptInput, Session, SessionModel, Todo};
 use outrigger_protocol::turn::TurnOutcome;
@@ -203,7 +203,11 @@ fn last_message(agent: &Agent, id: &SessionId, outcome: TurnOutcome) -> Answer<M
         TurnOutcome::Done {
             message_id: Some(wanted),
         } => all.iter().position(|m| m.info.id() == wanted),
-        _ => None,
+        TurnOutcome::Done { message_id: None } => None,
+        // As in the reference: what came to be of an answer, though later prompts may stand behind it.
+        TurnOutcome::Cancelled | TurnOutcome::Failed { .. } => all
+            .iter()
+            .rposition(|m| matches!(m.info, MessageInfo::Assistant(_))),
     };
     let last = wanted.or(all.len().checked_sub(1));
     match last.filter(|at| *at < all.len()) {

@@ -80,6 +80,7 @@ pub struct FnTool {
     spec: ToolSpec,
     deadline: Option<Duration>,
     ask: Option<PermissionAsk>,
+    checked_by: Option<Value>,
     run: Arc<Run>,
 }
 
@@ -94,6 +95,7 @@ impl FnTool {
             spec,
             deadline: None,
             ask: None,
+            checked_by: None,
             run: Arc::new(move |input, ctx| Box::pin(run(input, ctx))),
         }
     }
@@ -111,6 +113,13 @@ impl FnTool {
         self.ask = Some(ask);
         self
     }
+
+    /// With arguments checked against this JSON Schema instead of the one that the model is told.
+    #[must_use]
+    pub fn checked_by(mut self, schema: Value) -> Self {
+        self.checked_by = Some(schema);
+        self
+    }
 }
 
 impl Tool for FnTool {
@@ -126,6 +135,9 @@ impl Tool for FnTool {
     }
     fn deadline(&self, _input: &Value) -> Option<Duration> {
         self.deadline
+    }
+    fn argument_schema(&self) -> &Value {
+        self.checked_by.as_ref().unwrap_or(&self.spec.input_schema)
     }
     fn run<'a>(
         &'a self,

@@ -3,7 +3,7 @@
 //! A turn of the script is an object: `{text?, reasoning?, tools?: [{name, args | raw, id?}]}`, or `{status, error,
 //! retry_after?}`. `cut: n` ends the connection after n frames, `stall: n` sends nothing more after n frames until the
 //! client leaves; `usage: [n, m]` says how many tokens went in and out. A request that offers no tools asks for a title; the others get one turn each, and the last turn over
-//! and over. A request for a summary of the conversation gets the turns of `summaries`, in the same way. `by_results` makes the turn depend on the request alone: as many tool results as the history holds.
+//! and over. A request for a summary of the conversation gets the turns of `summaries`, in the same way. `when` answers by what is asked. `by_results` makes the turn depend on the request alone: as many tool results as the history holds.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{Shutdown, TcpListener, TcpStream};
@@ -111,6 +111,8 @@ struct Shared {
     title: Value,
     summaries: Mutex<Vec<Value>>,
     summarised: AtomicUsize,
+    /// Turns for requests whose last word of the user holds a text.
+    answers: Mutex<Vec<(String, Value)>>,
     by_results: AtomicBool,
     by_compaction: AtomicBool,
     asked: AtomicUsize,
@@ -137,6 +139,7 @@ impl Mock {
             title,
             summaries: Mutex::new(vec![text("The summary.")]),
             summarised: AtomicUsize::new(0),
+            answers: Mutex::default(),
             by_results: AtomicBool::new(false),
             by_compaction: AtomicBool::new(false),
             asked: AtomicUsize::new(0),
@@ -173,6 +176,12 @@ impl Mock {
     pub(crate) fn summaries(self, turns: impl IntoIterator<Item = Value>) -> Self {
         *self.shared.summaries.lock().unwrap() = turns.into_iter().collect();
         self
+    }
+
+    /// A request whose last message is the user's and holds this text gets this turn, as often as it is made.
+    pub(crate) fn when(&self, text: &str, turn: Value) {
+        let mut answers = self.shared.answers.lock().unwrap();
+        answers.push((text.to_owned(), turn));
     }
 
     pub(crate) fn url(&self) -> String {
@@ -249,6 +258,14 @@ impl Shared {
             let turns = self.summaries.lock().unwrap();
             let n = self.summarised.fetch_add(1, Ordering::SeqCst);
             return turns.get(n).or(turns.last()).cloned().unwrap_or_default();
+        }
+        let last = request.body["messages"].as_array().and_then(|m| m.last());
+        if let Some(last) = last.filter(|m| m["role"] == "user") {
+            let said = content(&last["content"]);
+            let answers = self.answers.lock().unwrap();
+            if let Some((_, turn)) = answers.iter().find(|(text, _)| said.contains(text)) {
+                return turn.clone();
+            }
         }
         let asked = self.asked.fetch_add(1, Ordering::SeqCst);
         let n = if self.by_results.load(Ordering::SeqCst) {

@@ -1,0 +1,189 @@
+//! What `oh-my-opencode` does about the model's context, and beside the turn (requirement B7).
+
+use std::os::unix::fs::PermissionsExt as _;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use crate::omo::{omo, run};
+use crate::omo_config::configure;
+use crate::omo_server::{SOON, background, command, say, serve, session, until_asked};
+use crate::support::*;
+
+/// A server of the Model Context Protocol with one tool.
+const ECHO: &str = r#"
+import readline from 'node:readline'
+const send = (id, result) => process.stdout.write(JSON.stringify({ jsonrpc: '2.0', id, result }) + '\n')
+readline.createInterface({ input: process.stdin }).on('line', (line) => {
+  const { id, method, params } = JSON.parse(line)
+  if (method === 'initialize') send(id, { protocolVersion: params.protocolVersion, capabilities: { tools: {} }, serverInfo: { name: 'echo', version: '1' } })
+  else if (method === 'tools/list') send(id, { tools: [{ name: 'say', description: 'says', inputSchema: { type: 'object', properties: { text: { type: 'string' } } } }] })
+  else if (method === 'tools/call') send(id, { content: [{ type: 'text', text: 'echo says ' + params.arguments.text }] })
+  else if (id !== undefined) send(id, {})
+})
+"#;
+
+/// Takes the result away from the first call that it sees.
+const LOSER: &str = r#"
+export const Loser = async () => ({
+  "experimental.chat.messages.transform": async (_, output) => {
+    const part = output.messages.flatMap((message) => message.parts).find((part) => part.type === "tool");
+    if (part) part.state = { status: "running", input: part.state.input, time: { start: 1 } };
+  },
+});
+"#;
+
+/// A turn that fills most of the context of [`it_keeps_the_context_small_and_whole`]'s model.
+fn filled(tool: Value) -> Value {
+    let mut turn = turn([tool]);
+    turn["usage"] = json!([16_500, 10]);
+    turn
+}
+
+#[test]
+fn it_keeps_the_context_small_and_whole() {
+    let Some(bun) = bun() else { return };
+    let Some(world) = omo([
+        turn([call(
+            "skill_mcp",
+            json!({ "mcp_name": "echo", "tool_name": "say", "arguments": { "text": "pong" } }),
+        )]),
+        filled(call("read", json!({ "filePath": "hello.txt" }))),
+        filled(call(
+            "grep",
+            json!({ "pattern": "line", "path": ".", "output_mode": "content" }),
+        )),
+        done(),
+    ]) else {
+        return;
+    };
+    let own = json!({ "experimental": { "preemptive_compaction": true, "truncate_all_tool_outputs": true } });
+    configure(&world, &own);
+    let echo = world.file("echo.mjs", ECHO);
+    let skill = format!(
+        "---\nname: echoes\ndescription: echoes\nmcp:\n  echo:\n    command: {}\n    args: [{}]\n---\nEcho.\n",
+        bun.display(),
+        echo.display(),
+    );
+    world.file(".opencode/skills/echoes/SKILL.md", &skill);
+    // Before the plugin: it has to mend what this one does.
+    let loser = world.file("loser.js", LOSER);
+    let plugins = [
+        format!("file://{}", loser.display()),
+        crate::omo::OMO.to_owned(),
+    ];
+    world.config(json!({ "plugin": plugins }));
+    let limit = json!({ "limit": { "context": 20_000, "output": 1000 } });
+    world.config(json!({ "provider": { "mock": { "models": { "m1": limit } } } }));
+    for n in 0..30 {
+        let text = format!("a line of file {n} that is long enough to matter when it is cut\n");
+        world.file(&format!("big/{n}.txt"), &text.repeat(20));
+    }
+    run(&world, &["look around"]).ok();
+    let requests = world.mock.requests();
+    let told: Vec<String> = requests
+        .iter()
+        .filter_map(|request| request.texts("tool").pop())
+        .collect();
+    // An MCP server of a skill's own. Its result reached the log, and the other plugin took it from the request.
+    assert!(told[0].contains("interrupted"), "{}", told[0]);
+    let calls = world.parts("tool");
+    assert!(
+        calls[0]["state"]["output"]
+            .as_str()
+            .unwrap_or_default()
+            .contains("echo says pong"),
+        "{}",
+        calls[0]
+    );
+    // A call without a result gets a word behind it.
+    let mended = "Recovered missing tool results.";
+    assert!(
+        requests[1]
+            .texts("user")
+            .iter()
+            .any(|t| t.starts_with(mended)),
+        "{:#?}",
+        requests[1].body["messages"]
+    );
+    // Output is cut to what the context has left.
+    let grep = calls[2]["state"]["output"].as_str().unwrap_or_default();
+    assert!(
+        grep.contains("truncated due to context window limit"),
+        "{grep}"
+    );
+    // A summary before the context is full, with what it wants to be in it.
+    let summary = requests.iter().find(|request| request.is_summary);
+    let asked = summary.unwrap().texts("user").concat();
+    assert!(asked.contains("## 8. Delegated Agent Sessions"), "{asked}");
+}
+
+#[test]
+fn it_tells_of_a_session_that_waits_of_an_agent_that_hangs_and_of_a_full_context() {
+    let Some(world) = omo([
+        text("Hello."),
+        turn([background("Look for zebras")]),
+        turn([call(
+            "bash",
+            json!({ "command": "sleep 2; true", "description": "waits" }),
+        )]),
+        text("Not yet."),
+    ]) else {
+        return;
+    };
+    let own = json!({ "babysitting": { "timeout_ms": 500 }, "agents": { "explore": { "model": "mock/gemini" } } });
+    configure(&world, &own);
+    let model =
+        json!({ "name": "G", "tool_call": true, "limit": { "context": 100_000, "output": 4000 } });
+    world.config(json!({ "provider": { "mock": { "models": { "gemini": model } } } }));
+    world.mock.when(
+        "Look for zebras",
+        json!({ "reasoning": "hm", "text": "I am looking", "stall": 3 }),
+    );
+    let error = "prompt is too long: 210000 tokens > 200000 maximum";
+    world
+        .mock
+        .when("find it", json!({ "status": 400, "error": error }));
+    let notify = world.file(
+        "bin/notify-send",
+        "#!/bin/sh\necho \"$1: $2\" >> notified.txt\n",
+    );
+    std::fs::set_permissions(&notify, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let path = std::env::var("PATH").unwrap();
+    let path = format!("{}:{path}", notify.parent().unwrap().display());
+    let mut command = world.command(&["serve", "--port", &free_port(), "--no-auth"]);
+    command.env("OMO_DISABLE_POSTHOG", "1").env("PATH", path);
+    let server = world.serve_with(command);
+    let id = session(&server);
+
+    say(&server, &id, "hello there");
+    let notified = wait_until(SOON, || world.read("notified.txt").contains("Hello."));
+    assert!(notified, "{}", world.read("notified.txt"));
+
+    say(&server, &id, "look for zebras in the background");
+    until_asked(&world, "Unstable background agent appears idle");
+
+    let mut events = server.events("/event");
+    say(&server, &id, "find it");
+    let mut toasts = (0..9).map(|_| events.until("tui.toast.show"));
+    assert!(toasts.any(|toast| toast["properties"]["title"] == "Context Limit Hit"));
+}
+
+#[test]
+fn a_plan_is_gone_on_with_until_it_is_stopped() {
+    let Some(world) = omo([text("Not yet.")]) else {
+        return;
+    };
+    world.file(
+        ".omo/plans/paint.md",
+        "# Paint\n\n## TODOs\n\n- [ ] 1. Paint the boat\n- [ ] 2. Paint the oar\n",
+    );
+    let server = serve(&world);
+    let id = session(&server);
+    command(&server, &id, "start-work", "paint");
+    until_asked(&world, "BOULDER CONTINUATION]");
+    command(&server, &id, "stop-continuation", "");
+    let asked = world.mock.requests().len();
+    std::thread::sleep(Duration::from_secs(3));
+    assert_eq!(world.mock.requests().len(), asked);
+}

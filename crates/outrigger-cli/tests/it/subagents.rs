@@ -1,0 +1,35 @@
+//! Subagents of subagents.
+
+use serde_json::{Value, json};
+
+use crate::support::*;
+
+fn task(agent: &str) -> Value {
+    let args = json!({ "description": "job", "prompt": format!("Job of {agent}"), "subagent_type": agent });
+    turn([call("task", args)])
+}
+
+#[test]
+fn they_go_as_deep_as_the_configuration_says() {
+    let refused = "A subagent at depth 1 may not start another one: the limit is 1.";
+    for (depth, told) in [(None, refused), (Some(2), "inner says done")] {
+        let mut turns = vec![task("lead"), task("general")];
+        turns.extend(depth.map(|_| text("inner says done")));
+        turns.extend([text("outer says done"), done()]);
+        let world = World::new(turns);
+        let lead = json!({ "mode": "subagent", "description": "leads", "permission": { "task": "allow" } });
+        world.config(json!({ "agent": { "lead": lead } }));
+        if let Some(depth) = depth {
+            world.config(json!({ "subagent_depth": depth }));
+        }
+        world.run(&["delegate"]).ok();
+        let answers: Vec<String> = world
+            .mock
+            .requests()
+            .iter()
+            .filter_map(|request| request.texts("tool").pop())
+            .collect();
+        assert!(answers[0].contains(told), "{depth:?}: {answers:#?}");
+        assert!(answers[1].contains("outer says done"), "{answers:#?}");
+    }
+}
