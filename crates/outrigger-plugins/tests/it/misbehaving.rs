@@ -366,11 +366,11 @@ async fn lies() {
       tool    done | done
       load    
     answers_twice
-      system  bad lost good ok | bad lost good ok | apart: good off plugin.off
+      system  bad lost good ok | bad lost good ok | apart: bad
       params  bad lost good ok | bad lost good ok | apart: bad
       before  bad lost good ok | bad lost good ok | apart: bad
-      tool    done | done
-      load    
+      tool    plugin.tool_lost | plugin.tool_lost | apart: bad
+      load    failed plugin.crashed
     not_json
       system  bad lost good ok | bad lost good ok | apart: bad
       params  bad lost good ok | bad lost good ok | apart: bad
