@@ -47,6 +47,7 @@ mod resumed;
 mod run_options;
 mod secrets;
 mod serve;
+mod serve_folders;
 mod skill_servers;
 mod skills;
 mod store;
