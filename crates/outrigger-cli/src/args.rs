@@ -198,6 +198,9 @@ pub(crate) struct AttachArgs {
     /// Go on with this session
     #[arg(short = 's', long, value_name = "ID")]
     pub(crate) session: Option<String>,
+    /// Work in a copy of the session (with -c or -s)
+    #[arg(long)]
+    pub(crate) fork: bool,
     /// Show what the model thinks
     #[arg(long)]
     pub(crate) thinking: bool,

@@ -235,3 +235,31 @@ fn stream(feed: Feed) -> impl Stream<Item = Result<Bytes, Infallible>> {
         Some((Ok(Bytes::from(format!("data: {value}\n\n"))), feed))
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_client_that_lags_is_let_go_and_nobody_waits_for_it() {
+        let (tell, heard) = broadcast::channel(4);
+        let event = |n: u32| Told {
+            origin: None,
+            event: Arc::new(fresh("test.event", json!({ "n": n }))),
+        };
+        let numbers =
+            |value: Option<Value>| value.map(|value| value["payload"]["properties"]["n"].clone());
+        let mut slow = Feed::new(Source::Hub(heard), None, None);
+        let mut quick = Feed::new(Source::Hub(tell.subscribe()), None, None);
+        for feed in [&mut slow, &mut quick] {
+            let first = feed.next().await.unwrap();
+            assert_eq!(first["payload"]["type"], "server.connected");
+        }
+        for n in 0..6 {
+            assert!(tell.send(event(n)).is_ok());
+            assert_eq!(numbers(quick.next().await), Some(json!(n)));
+        }
+        // Four are kept: the slow one has missed two, and is not told the rest behind a hole.
+        assert_eq!(slow.next().await, None);
+    }
+}

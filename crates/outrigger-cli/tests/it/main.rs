@@ -10,6 +10,7 @@
 
 mod aborts;
 mod attach;
+mod attach_talk;
 mod auth;
 mod bad_config;
 mod bad_model;
