@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use crate::compact::history::Active;
 use crate::error::AgentError;
 use crate::inner::Inner;
-use crate::{offer, request};
+use crate::{offer, request, reread};
 
 /// What the model reads in the last step that its limit leaves it.
 const LAST_STEP: &str = "This is the last step of this turn, and no tools are left. Say what was done, what is not \
@@ -46,7 +46,10 @@ impl Draft {
         };
         match point {
             "llm.before_messages" => {
-                self.history = list("messages").into_iter().filter_map(readable).collect()
+                self.history = list("messages")
+                    .into_iter()
+                    .filter_map(reread::message)
+                    .collect()
             }
             "llm.before_system" => {
                 let texts = list("system")
@@ -130,17 +133,6 @@ impl Draft {
             headers: self.headers,
         }
     }
-}
-
-/// What a plugin made unreadable is left out, with a word; the rest of the history stands.
-fn readable(item: Value) -> Option<MessageWithParts> {
-    serde_json::from_value(item)
-        .inspect_err(|error| {
-            tracing::warn!(
-                "[hook] a message of experimental.chat.messages.transform is left out: {error}"
-            )
-        })
-        .ok()
 }
 
 fn payload(

@@ -1,38 +1,37 @@
 //! The loop that runs a turn: it tells the kernel what happened, stores the step, and carries out the effects.
 //!
 //! There is no second loop: what the model said, what hooks answered and what tools did all come in through one channel,
-//! in one order, and that order is what the log holds.
+//! in one order, and that order is what the log holds. How effects begin is in `begin`.
 
 use std::sync::Arc;
 
 use outrigger_kernel::turn::Turn;
 use outrigger_kernel::{digest, turn};
 use outrigger_protocol::event::Event;
-use outrigger_protocol::id::{MessageId, SessionId, TurnId};
+use outrigger_protocol::id::{SessionId, TurnId};
 use outrigger_protocol::log::{LogRecord, TurnStep};
-use outrigger_protocol::message::{NamedError, PartKind, ToolPart, ToolState};
+use outrigger_protocol::message::{PartKind, ToolPart};
 use outrigger_protocol::model::ToolOffer;
 use outrigger_protocol::session::SessionStatus;
-use outrigger_protocol::tool::{ToolCall, ToolOutcome};
-use outrigger_protocol::turn::{
-    Effect, EffectId, HookPayload, Input, KnownTool, ModelSignal, TurnOutcome,
-};
-use outrigger_tools::{CancelFlag, ToolContext};
-use serde_json::{Value, json};
+use outrigger_protocol::tool::ToolOutcome;
+use outrigger_protocol::turn::{Effect, EffectId, Input, KnownTool, TurnOutcome};
+use outrigger_tools::CancelFlag;
+use serde_json::Value;
 use tokio::sync::{mpsc, watch};
 
 use crate::bus::numbered;
 use crate::changes::Changes;
 use crate::compact;
-use crate::draft::{Draft, is_last_step};
+use crate::draft::Draft;
 pub(crate) use crate::effect::is_raised;
-use crate::effect::spawn_effect;
 use crate::error::AgentError;
-use crate::host::CallHost;
 use crate::ids::now;
 use crate::inner::Inner;
-use crate::model_task::ModelTask;
+use crate::join::{Joined, Joining};
 use crate::observe::Observer;
+
+mod begin;
+mod tell;
 
 /// What the running effects report.
 pub(crate) enum Msg {
@@ -59,6 +58,8 @@ pub(crate) enum Msg {
     },
     /// A compaction is asked for; answered with whether this turn makes it.
     Compact(compact::ask::Asked),
+    /// A prompt came, and its message is stored.
+    Join(Box<Joining>),
     /// What a tool's output looks like so far, told and not stored.
     Preview { effect: EffectId, metadata: Value },
     /// Something that a tool did to the world.
@@ -86,6 +87,7 @@ pub(crate) struct Driver {
     speaking: watch::Sender<bool>,
     draft: Draft,
     changes: Changes,
+    joined: Joined,
     outcome: Option<TurnOutcome>,
 }
 
@@ -98,6 +100,7 @@ impl Driver {
         cancel: watch::Receiver<bool>,
     ) -> Self {
         let (sender, inbox) = mpsc::unbounded_channel();
+        let joined = Joined::new(&inner, &session_id);
         Self {
             inner,
             turn_id,
@@ -111,6 +114,7 @@ impl Driver {
             speaking: watch::Sender::new(false),
             draft: Draft::default(),
             changes,
+            joined,
             outcome: None,
         }
     }
@@ -122,6 +126,11 @@ impl Driver {
         Ok(())
     }
 
+    /// Where the turn is, once it has begun.
+    pub(crate) fn state(&self) -> Option<&Turn> {
+        self.state.as_ref()
+    }
+
     /// The turn that was taken over has come to its end already, or never began: nothing is left to run.
     pub(crate) fn is_over(&self) -> bool {
         self.state.as_ref().is_none_or(Turn::is_done)
@@ -129,11 +138,14 @@ impl Driver {
 
     /// Runs from this input to the end of the turn.
     pub(crate) async fn run(mut self, first: Input) -> Result<TurnOutcome, AgentError> {
-        let _steered = compact::ask::Steered::new(&self.inner, &self.session_id, &self.sender);
+        let steered = compact::ask::Steered::new(&self.inner, &self.session_id, &self.sender);
         let result = self.follow(first).await;
-        if let Err(error) = &result {
-            self.give_up(error);
+        drop(steered);
+        match &result {
+            Ok(outcome) => self.joined.ended(self.state.as_ref(), outcome),
+            Err(error) => self.give_up(error),
         }
+        crate::sequence::tell(&self.inner, &self.turn_id);
         result
     }
 
@@ -222,6 +234,10 @@ impl Driver {
                 asked.answer(self.state.as_ref());
                 Ok(())
             }
+            Msg::Join(joining) => {
+                let input = self.joined.input(*joining);
+                self.take(input).await
+            }
             Msg::Preview { effect, metadata } => {
                 self.tell_preview(effect, metadata);
                 Ok(())
@@ -246,48 +262,8 @@ impl Driver {
         }
     }
 
-    fn tell_delta(&self, index: u32, delta: String) {
-        let Some(state) = &self.state else { return };
-        let (Some(part_id), Some(message)) = (state.part_of_block(index), state.message()) else {
-            return;
-        };
-        let event = Event::PartDelta {
-            session_id: self.session_id.clone(),
-            message_id: message.id.clone(),
-            part_id: part_id.clone(),
-            field: "text".into(),
-            delta,
-        };
-        self.inner.tell(vec![numbered(event)]);
-    }
-
-    /// The part as it would be with this much of the output. What is stored comes with the result.
-    fn tell_preview(&self, effect: EffectId, preview: Value) {
-        let Some(mut part) = self
-            .state
-            .as_ref()
-            .and_then(|state| state.part_of_call(effect))
-            .cloned()
-        else {
-            return;
-        };
-        if let PartKind::Tool(ToolPart {
-            state: ToolState::Running { metadata, .. },
-            ..
-        }) = &mut part.kind
-        {
-            *metadata = Some(preview);
-            let event = Event::PartUpdated {
-                session_id: self.session_id.clone(),
-                part: Box::new(part),
-                time: now(),
-            };
-            self.inner.tell(vec![numbered(event)]);
-        }
-    }
-
     /// One step: the kernel decides, the step and its events are stored in one transaction, then the rest is begun.
-    async fn take(&mut self, input: Input) -> Result<(), AgentError> {
+    pub(crate) async fn take(&mut self, input: Input) -> Result<(), AgentError> {
         let at = now();
         if let Input::ToolDone {
             outcome: ToolOutcome::Completed { output, .. },
@@ -326,6 +302,7 @@ impl Driver {
             .await?;
         outrigger_store::fault::point("turn.after_step");
         if let Some(state) = &self.state {
+            self.joined.stepped(state);
             let observer = Observer {
                 inner: &self.inner,
                 session_id: &self.session_id,
@@ -353,291 +330,5 @@ impl Driver {
             PartKind::Tool(call) => Some(call.clone()),
             _ => None,
         }
-    }
-
-    fn begin(&mut self, effect: Effect) {
-        match effect {
-            Effect::Publish { .. } | Effect::PatchSession { .. } => {}
-            Effect::Hooks {
-                effect,
-                point,
-                payload,
-            } => self.begin_hooks(effect, &point, payload),
-            Effect::PrepareTools { effect, .. } => self.begin_tools(effect),
-            Effect::PrepareCompaction {
-                effect,
-                message_id,
-                overflow,
-            } => self.begin_compaction(effect, message_id, overflow),
-            Effect::CallModel { effect, .. } => self.begin_model(effect),
-            Effect::RunTool { effect, call } => self.begin_tool(effect, call),
-            Effect::TrackFiles {
-                effect,
-                since,
-                first,
-            } => self.begin_files(effect, since, first),
-            Effect::AskLoop { effect, call } => self.begin_loop_question(effect, &call),
-            Effect::MakeTitle { message_id } => self.begin_title(message_id),
-            Effect::Abort => {
-                let _ = self.abort.0.send(true);
-            }
-            Effect::Finish { outcome } => self.outcome = Some(outcome),
-        }
-    }
-
-    // ---- hooks ----
-
-    fn begin_hooks(&mut self, effect: EffectId, point: &str, payload: Option<HookPayload>) {
-        let Some(point) = outrigger_kernel::hooks::point(point).map(|p| p.name) else {
-            let _ = self.sender.send(Msg::Input(Input::HookDone {
-                effect,
-                output: None,
-                block: None,
-            }));
-            return;
-        };
-        let payload = match payload {
-            Some(payload) => payload,
-            None => match self.payload(point) {
-                Ok(payload) => payload,
-                Err(error) => {
-                    let block = outrigger_protocol::hook::Block {
-                        code: error.code().into(),
-                        message: error.to_string(),
-                        details: Value::Null,
-                    };
-                    let _ = self.sender.send(Msg::Input(Input::HookDone {
-                        effect,
-                        output: None,
-                        block: Some(block),
-                    }));
-                    return;
-                }
-            },
-        };
-        let (inner, sender) = (Arc::clone(&self.inner), self.sender.clone());
-        let (session, turn, cancel) = (
-            self.session_id.clone(),
-            self.turn_id.clone(),
-            self.abort.1.clone(),
-        );
-        let lost = Msg::Input(Input::HookDone {
-            effect,
-            output: None,
-            block: None,
-        });
-        spawn_effect(sender, lost, async move {
-            let result = inner
-                .run_hooks(
-                    point,
-                    vec![payload],
-                    Some(&session),
-                    Some(&turn),
-                    Some(cancel),
-                )
-                .await;
-            Msg::Hooked {
-                effect,
-                point,
-                result,
-            }
-        });
-    }
-
-    /// The payload of a point whose contents the agent holds.
-    fn payload(&self, point: &str) -> Result<HookPayload, AgentError> {
-        match &self.state {
-            Some(state) => self
-                .draft
-                .payload(&self.inner, &self.session_id, state, point),
-            None => Ok(HookPayload::default()),
-        }
-    }
-
-    // ---- tools on offer ----
-
-    fn begin_tools(&mut self, effect: EffectId) {
-        let Some(state) = &self.state else { return };
-        let (inner, sender) = (Arc::clone(&self.inner), self.sender.clone());
-        let (session, turn, cancel) = (
-            self.session_id.clone(),
-            self.turn_id.clone(),
-            self.abort.1.clone(),
-        );
-        let (agent, switches) = (state.begin().agent.clone(), state.user().tools.clone());
-        if is_last_step(state) {
-            let _ = sender.send(Msg::Tools {
-                effect,
-                offers: Vec::new(),
-                known: Vec::new(),
-            });
-            return;
-        }
-        let lost = Msg::Tools {
-            effect,
-            offers: Vec::new(),
-            known: Vec::new(),
-        };
-        spawn_effect(sender, lost, async move {
-            let (offers, known) = inner
-                .offer_tools(&agent, switches.as_ref(), &session, &turn, cancel)
-                .await;
-            Msg::Tools {
-                effect,
-                offers,
-                known,
-            }
-        });
-    }
-
-    // ---- compaction ----
-
-    fn begin_compaction(&mut self, effect: EffectId, message_id: MessageId, overflow: bool) {
-        let (inner, session) = (Arc::clone(&self.inner), self.session_id.clone());
-        spawn_effect(self.sender.clone(), compact::lost(effect), async move {
-            compact::prepare(&inner, &session, effect, &message_id, overflow)
-        });
-    }
-
-    // ---- the model ----
-
-    fn begin_model(&mut self, effect: EffectId) {
-        let Some(state) = &self.state else { return };
-        let (agent, model, request) = std::mem::take(&mut self.draft).finish(state);
-        let task = ModelTask {
-            inner: Arc::clone(&self.inner),
-            sender: self.sender.clone(),
-            effect,
-            session_id: self.session_id.clone(),
-            turn: self.turn_id.clone(),
-            about: json!({
-                "sessionID": self.session_id, "agent": agent, "model": model, "step": state.current_step(),
-                "messageID": state.message().map(|m| &m.id),
-            }),
-            cancel: self.abort.1.clone(),
-        };
-        outrigger_store::fault::point("model.before_call");
-        let error = NamedError::new(
-            "UnknownError",
-            "the model request ended in a panic; this is a defect of Outrigger",
-        );
-        let lost = Msg::Input(Input::Model {
-            effect,
-            signal: ModelSignal::Failed { error },
-        });
-        spawn_effect(self.sender.clone(), lost, async move {
-            let signal = task.run(model, request).await;
-            Msg::Input(Input::Model { effect, signal })
-        });
-    }
-
-    // ---- tools ----
-
-    fn begin_tool(&mut self, effect: EffectId, call: ToolCall) {
-        let Some(state) = &self.state else { return };
-        let inner = Arc::clone(&self.inner);
-        let agent = inner
-            .agents
-            .get(&state.begin().agent)
-            .cloned()
-            .unwrap_or_default();
-        let users = state.is_users_call(effect);
-        let mut model = state.begin().model.clone();
-        if let Some(message) = state.message().filter(|_| users) {
-            model.provider_id.clone_from(&message.provider_id);
-            model.model_id.clone_from(&message.model_id);
-        }
-        let host = CallHost::new(
-            Arc::clone(&inner),
-            self.turn_id.clone(),
-            &call,
-            agent,
-            model,
-            effect,
-            self.sender.clone(),
-            self.abort.1.clone(),
-            self.speaking.subscribe(),
-        );
-        let host = Arc::new(host.of_user(users));
-        let mut ctx = ToolContext::new(
-            call.clone(),
-            inner.place.directory.clone(),
-            inner.place.worktree.clone(),
-            Arc::clone(&host) as Arc<dyn outrigger_tools::ToolHost>,
-            inner.spawner.clone(),
-            inner.artifacts.clone(),
-        );
-        ctx.cancel = self.abort.1.clone();
-        ctx.limits = inner.tool_limits();
-        let (sender, turn) = (self.sender.clone(), self.turn_id.clone());
-        let lost = Msg::Input(Input::ToolDone {
-            effect,
-            outcome: ToolOutcome::Failed {
-                input: call.input.clone(),
-                code: "tool.failed".into(),
-                message: "the tool call ended in a panic; this is a defect of Outrigger".into(),
-                metadata: None,
-            },
-        });
-        spawn_effect(sender, lost, async move {
-            outrigger_store::fault::point("tool.before_run");
-            let executed = inner.runtime.execute(call, ctx).await;
-            outrigger_store::fault::point("tool.after_run");
-            let (mut outcome, mut record) = (executed.outcome, executed.record);
-            if let ToolOutcome::Failed { code, .. } = &mut outcome
-                && code == "tool.denied"
-                && host.was_rejected()
-            {
-                "tool.rejected".clone_into(code);
-            }
-            record.turn = Some(turn);
-            inner.note(vec![LogRecord::Tool(Box::new(record))]);
-            Msg::Input(Input::ToolDone { effect, outcome })
-        });
-    }
-
-    // ---- the project's files ----
-
-    /// Not cancelled with the turn: what a tool did until then is what someone may want back.
-    fn begin_files(&self, effect: EffectId, since: Option<String>, first: Option<String>) {
-        let inner = Arc::clone(&self.inner);
-        let lost = Input::FilesTracked {
-            effect,
-            tree: None,
-            changed: Vec::new(),
-            diffs: None,
-        };
-        spawn_effect(self.sender.clone(), Msg::Input(lost), async move {
-            Msg::Input(inner.track_files(effect, since, first).await)
-        });
-    }
-
-    fn begin_loop_question(&self, effect: EffectId, call: &ToolCall) {
-        let Some(state) = &self.state else { return };
-        let inner = Arc::clone(&self.inner);
-        let agent = inner.agents.get(&state.begin().agent).cloned();
-        let (call, cancel) = (call.clone(), self.abort.1.clone());
-        let answered =
-            move |refusal: Option<String>| Msg::Input(Input::LoopAnswered { effect, refusal });
-        let lost = answered(Some("It could not be asked about.".into()));
-        spawn_effect(self.sender.clone(), lost, async move {
-            let rules = agent.unwrap_or_default().permission;
-            tokio::select! {
-                answer = inner.ask_about_loop(&call, &rules) => answered(answer.err()),
-                () = cancel.cancelled() => answered(Some("The turn was cancelled.".into())),
-            }
-        });
-    }
-
-    fn begin_title(&self, message_id: MessageId) {
-        let inner = Arc::clone(&self.inner);
-        let session_id = self.session_id.clone();
-        let model = self
-            .state
-            .as_ref()
-            .map(|s| s.begin().model.clone())
-            .unwrap_or_default();
-        let mut tasks = crate::inner::lock(&self.inner.background);
-        tasks.spawn(async move { inner.make_title(session_id, message_id, model).await });
     }
 }

@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::time::Duration;
 
+use outrigger_lsp::{texts_at, variables_at};
 use outrigger_sandbox::{Spawner, Spec, run, which};
 use outrigger_tools::Formatted;
 use serde::Serialize;
@@ -255,15 +256,7 @@ fn configured(value: Option<&Value>) -> Vec<Formatter> {
 }
 
 fn change(name: &str, entry: &Value, before: Option<&Formatter>) -> Option<Formatter> {
-    let list = |key: &str| -> Option<Vec<String>> {
-        let list = entry.get(key)?.as_array()?;
-        Some(
-            list.iter()
-                .filter_map(|v| v.as_str().map(str::to_owned))
-                .collect(),
-        )
-    };
-    let environment = entry.get("environment").and_then(Value::as_object);
+    let list = |key: &str| texts_at(entry, key);
     let command = match list("command").filter(|command| !command.is_empty()) {
         Some(command) => Command::Given(command),
         None => before?.command.clone(),
@@ -273,11 +266,7 @@ fn change(name: &str, entry: &Value, before: Option<&Formatter>) -> Option<Forma
         extensions: list("extensions")
             .or_else(|| before.map(|f| f.extensions.clone()))
             .unwrap_or_default(),
-        environment: environment
-            .into_iter()
-            .flatten()
-            .filter_map(|(name, value)| Some((name.clone(), value.as_str()?.to_owned())))
-            .collect(),
+        environment: variables_at(entry, "environment"),
         command,
     })
 }

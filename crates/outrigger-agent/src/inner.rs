@@ -10,7 +10,7 @@ use futures_util::future::BoxFuture;
 use outrigger_config::Loaded;
 use outrigger_js::SdkAnswer;
 use outrigger_models::Models;
-use outrigger_plugins::{PluginStatus, Plugins};
+use outrigger_plugins::{PerfRow, PluginStatus, Plugins};
 use outrigger_protocol::event::{BusEvent, Event};
 use outrigger_protocol::id::SessionId;
 use outrigger_protocol::log::LogRecord;
@@ -291,6 +291,12 @@ impl Agent {
     #[must_use]
     pub fn plugins(&self) -> Vec<PluginStatus> {
         self.inner.plugins.list()
+    }
+
+    /// What the hooks of plugins cost since the start, the costliest first (A1).
+    #[must_use]
+    pub fn plugin_perf(&self) -> Vec<PerfRow> {
+        self.inner.plugins.perf()
     }
     /// Names of all tools.
     #[must_use]

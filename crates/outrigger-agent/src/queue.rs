@@ -1,5 +1,5 @@
-//! Prompts that wait for the turn before them. Their messages are stored at once, so that everyone sees what was said; they
-//! are answered one after the other.
+//! Prompts that come while a turn runs. Their messages are stored at once, so that everyone sees what was said. The turn goes
+//! on with them (`join.rs`); where it cannot, they are answered one after the other.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Mutex;
@@ -28,6 +28,8 @@ pub(crate) struct Waiting {
 struct Entry {
     number: u64,
     message: Option<MessageId>,
+    /// The turn that runs has gone on with it.
+    taken: bool,
     cancel: watch::Sender<bool>,
 }
 
@@ -36,7 +38,16 @@ impl Waiting {
     pub(crate) fn messages(&self, id: &SessionId) -> BTreeSet<MessageId> {
         let entries = lock(&self.entries);
         let all = entries.get(id).into_iter().flatten();
+        let all = all.filter(|entry| !entry.taken);
         all.filter_map(|entry| entry.message.clone()).collect()
+    }
+
+    /// These messages wait no longer: the turn that runs has gone on with them.
+    pub(crate) fn release(&self, id: &SessionId, messages: &[MessageId]) {
+        let mut entries = lock(&self.entries);
+        for entry in entries.get_mut(id).into_iter().flatten() {
+            entry.taken |= entry.message.as_ref().is_some_and(|m| messages.contains(m));
+        }
     }
 
     /// Ends the waiting of all prompts of a session; true when there were any.
@@ -63,6 +74,7 @@ impl<'a> InQueue<'a> {
         let entry = Entry {
             number,
             message: None,
+            taken: false,
             cancel,
         };
         lock(&inner.waiting.entries)
@@ -77,11 +89,23 @@ impl<'a> InQueue<'a> {
     }
 
     fn holds(&self, message: &MessageId) {
+        self.with_own(|entry| entry.message = Some(message.clone()));
+    }
+
+    fn with_own<T>(&self, look: impl FnOnce(&mut Entry) -> T) -> Option<T> {
         let mut entries = lock(&self.inner.waiting.entries);
         let mut own = entries.get_mut(&self.id).into_iter().flatten();
-        if let Some(entry) = own.find(|entry| entry.number == self.number) {
-            entry.message = Some(message.clone());
-        }
+        own.find(|entry| entry.number == self.number).map(look)
+    }
+
+    /// The message that is stored and waits.
+    pub(crate) fn message(&self) -> Option<MessageId> {
+        self.with_own(|entry| entry.message.clone()).flatten()
+    }
+
+    /// The turn that runs has gone on with it.
+    pub(crate) fn is_taken(&self) -> bool {
+        self.with_own(|entry| entry.taken) == Some(true)
     }
 }
 
@@ -108,16 +132,15 @@ impl Agent {
         cancelled: watch::Receiver<bool>,
     ) -> Result<PromptInput, AgentError> {
         let id = &place.id;
-        let message = prompt
-            .message_id
-            .get_or_insert_with(crate::ids::message)
-            .clone();
+        let given = prompt.message_id.clone();
+        let message = given.unwrap_or_else(crate::ids::message);
         // Before it is stored, so that the running turn never reads it.
         place.holds(&message);
         let session = self.session(id)?;
         let history = self.inner.store.messages(id)?;
         let mut begin = self.begin(&session, &history, prompt.clone(), command)?;
         begin.no_reply = true;
+        begin.message.id = message.clone();
         let changes = Changes::of(&history, &self.inner.place.worktree);
         let driver = Driver::new(
             std::sync::Arc::clone(&self.inner),
@@ -127,6 +150,7 @@ impl Agent {
             cancelled,
         );
         driver.run(Input::Begin(Box::new(begin))).await?;
+        prompt.message_id = Some(message);
         Ok(prompt)
     }
 

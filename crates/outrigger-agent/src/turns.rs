@@ -6,12 +6,12 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use outrigger_protocol::event::Event;
-use outrigger_protocol::id::{SessionId, TurnId};
+use outrigger_protocol::id::{MessageId, SessionId, TurnId};
 use outrigger_protocol::log::{LogRecord, TurnStep};
 use outrigger_protocol::message::{
     MessageInfo, MessageWithParts, NamedError, PartKind, PartTime, TextPart, ToolState,
 };
-use outrigger_protocol::session::{PartInput, PromptInput, SessionStatus};
+use outrigger_protocol::session::{PromptInput, SessionStatus};
 use outrigger_protocol::turn::{CommandCall, Input, TurnOutcome};
 use tokio::sync::watch;
 
@@ -37,6 +37,8 @@ pub(crate) struct Owner {
 /// What a turn starts from.
 pub(crate) enum Start {
     Prompt(Box<PromptInput>, Option<CommandCall>),
+    /// A message that wants no reply, to be stored under this identifier while a turn runs.
+    Beside(Box<PromptInput>, MessageId),
     /// The prompt's message is stored already.
     Announced(Box<PromptInput>, Option<CommandCall>),
     Compact(Compact),
@@ -155,13 +157,16 @@ impl Agent {
         plugin_waits: bool,
     ) -> Result<TurnOutcome, AgentError> {
         // A message that wants no reply does not have to wait for one.
-        let beside = matches!(&start, Start::Prompt(prompt, _) if prompt.no_reply == Some(true));
+        let start = match start {
+            Start::Prompt(prompt, _) if prompt.no_reply == Some(true) && self.is_running(id) => {
+                return self.beside(id, prompt, cancelled).await;
+            }
+            start => start,
+        };
         let queue = self.inner.sessions.queue(id);
         let mut start = start;
-        let _place = if beside && self.is_running(id) {
-            None
-        } else if let Ok(place) = queue.try_lock() {
-            Some(place)
+        let _place = if let Ok(place) = queue.try_lock() {
+            place
         } else {
             let waiting = InQueue::enter(&self.inner, id, cancel.clone());
             if let Start::Prompt(prompt, command) = start {
@@ -182,39 +187,63 @@ impl Agent {
                     Start::Prompt(prompt, command)
                 };
             }
+            let answered = self.answered_by_another(id, &start);
             tokio::select! {
-                place = queue.lock() => Some(place),
+                biased;
+                Some(outcome) = answered => return Ok(outcome),
                 true = is_raised(&mut cancelled) => return Ok(TurnOutcome::Cancelled),
-                () = self.waits_for_plugins(id), if plugin_waits => {
-                    if let Start::Announced(prompt, _) = &start
-                        && let Some(message) = &prompt.message_id
-                    {
-                        self.retract(id, message).await?;
+                () = self.waits_behind_plugins(id, &waiting), if plugin_waits => {
+                    if let Some(message) = waiting.message() {
+                        self.leave(id, &message);
+                        self.retract(id, &message).await?;
                     }
                     return Err(AgentError::WaitsForItself(id.to_string()));
                 }
+                place = queue.lock() => place,
             }
         };
-        let alone = _place.is_some();
-        let _owner = if alone { Some(self.own(id)?) } else { None };
-        let _registered = alone.then(|| {
-            lock(&self.inner.running).insert(id.clone(), cancel);
-            Registered {
-                inner: &self.inner,
-                id: id.clone(),
-            }
-        });
-        if alone && !matches!(start, Start::Resume(_)) {
+        let _owner = self.own(id)?;
+        lock(&self.inner.running).insert(id.clone(), cancel);
+        let _registered = Registered {
+            inner: &self.inner,
+            id: id.clone(),
+        };
+        if !matches!(start, Start::Resume(_)) {
             // What a dead process left open here, and nobody went on with, is over now.
             self.close_open(id, "another prompt came instead").await?;
             self.close_children(id).await?;
         }
         let outcome = self.drive(id, start, cancelled).await?;
-        if alone {
-            self.inner.prune(id).await?;
-        }
+        self.inner.prune(id).await?;
         self.inner.store.flush(true).await?;
         Ok(outcome)
+    }
+
+    /// Stores a message that wants no reply, while a turn runs that may read it.
+    async fn beside(
+        &self,
+        id: &SessionId,
+        mut prompt: Box<PromptInput>,
+        cancelled: watch::Receiver<bool>,
+    ) -> Result<TurnOutcome, AgentError> {
+        let message = prompt.message_id.take().unwrap_or_else(crate::ids::message);
+        let start = Start::Beside(prompt, message.clone());
+        let outcome = self.drive(id, start, cancelled).await?;
+        self.join_silently(id, &message)?;
+        self.inner.store.flush(true).await?;
+        Ok(outcome)
+    }
+
+    /// How the turn ended that went on with this prompt. None when none did.
+    async fn answered_by_another(&self, id: &SessionId, start: &Start) -> Option<TurnOutcome> {
+        let Start::Announced(prompt, command) = start else {
+            return None;
+        };
+        let joined = self.join(id, prompt, command.clone());
+        let joined = joined.inspect_err(|error| {
+            tracing::warn!("[turn] a prompt is answered behind the turn that runs: {error}");
+        });
+        joined.ok().flatten()?.await.ok()
     }
 
     async fn drive(
@@ -251,33 +280,21 @@ impl Agent {
                     .run(Input::Begin(Box::new(begin)))
                     .await
             }
+            Start::Beside(prompt, message) => {
+                let mut begin = self.begin(&session, &history, *prompt, None)?;
+                begin.message.id = message;
+                driver(begin.turn.clone())
+                    .run(Input::Begin(Box::new(begin)))
+                    .await
+            }
             Start::Announced(prompt, command) => {
-                let message = prompt.message_id.clone();
                 self.switch_tools(&mut session, prompt.tools.as_ref())
                     .await?;
-                let mut begin = self.begin(&session, &history, *prompt, command)?;
-                let stored = history.into_iter().find_map(|m| match m.info {
-                    MessageInfo::User(user) if Some(&user.id) == message.as_ref() => {
-                        Some((user, m.parts))
-                    }
-                    _ => None,
-                });
+                let begin = self.begin(&session, &history, *prompt, command)?;
                 // Someone took the message back while it waited.
-                let Some((stored, parts)) = stored else {
+                let Some(begin) = crate::join::stored(begin, history) else {
                     return Ok(TurnOutcome::Cancelled);
                 };
-                begin.message = stored;
-                // What of the parts decides how the turn goes on.
-                let tasks = parts
-                    .into_iter()
-                    .filter(|part| matches!(part.kind, PartKind::Subtask(_)));
-                begin.parts = tasks
-                    .map(|part| PartInput {
-                        id: Some(part.id),
-                        kind: part.kind,
-                    })
-                    .collect();
-                begin.stored = true;
                 driver(begin.turn.clone())
                     .run(Input::Begin(Box::new(begin)))
                     .await
@@ -294,7 +311,17 @@ impl Agent {
                 match driver.restore(&self.inner.store.turn_steps(&turn)?) {
                     // Another process came to its end in between.
                     Ok(()) if driver.is_over() => Ok(TurnOutcome::Done { message_id: None }),
-                    Ok(()) => driver.run(Input::Resumed).await,
+                    Ok(()) => {
+                        let left = match driver.state() {
+                            Some(state) => self.left_behind(id, state)?,
+                            None => Vec::new(),
+                        };
+                        for begin in left {
+                            let begin = Box::new(begin);
+                            driver.take(Input::Joined { begin }).await?;
+                        }
+                        driver.run(Input::Resumed).await
+                    }
                     Err(error @ AgentError::Replay { .. }) => {
                         tracing::warn!("[turn] {error}; the turn is closed");
                         self.abandon(id, &turn, &error.to_string()).await?;
@@ -319,6 +346,16 @@ impl Agent {
             } else {
                 Duration::ZERO
             };
+        }
+    }
+
+    /// The same for a prompt that waits for the turn; once the turn has gone on with it, it waits for nobody.
+    async fn waits_behind_plugins(&self, id: &SessionId, waiting: &InQueue<'_>) {
+        loop {
+            self.waits_for_plugins(id).await;
+            if !waiting.is_taken() {
+                return;
+            }
         }
     }
 

@@ -276,6 +276,33 @@ pub(crate) enum PluginCommand {
     },
     /// Install what plugins need from npm (the SDK), ahead of their first use
     Setup,
+    /// Show what the hooks of each plugin cost: calls, p50, p95, p99
+    Perf {
+        /// Only in this session; else in all that is recorded
+        #[arg(short = 's', long, value_name = "ID")]
+        session: Option<String>,
+        /// As JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Show every call of a plugin's hook in a session, in order, with what it changed
+    Trace {
+        /// Which; the latest one of this folder if none is given
+        id: Option<String>,
+        /// As JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Watch what the plugins of a running server use, until interrupted
+    Top {
+        /// Address of the server
+        url: String,
+        /// Print once and end
+        #[arg(long)]
+        once: bool,
+        #[command(flatten)]
+        server: ServerArgs,
+    },
 }
 
 /// `outrigger mcp`.

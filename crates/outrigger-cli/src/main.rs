@@ -17,6 +17,7 @@ mod models;
 mod network;
 mod paint;
 mod plugin;
+mod plugin_perf;
 mod progress;
 mod question;
 mod remote;

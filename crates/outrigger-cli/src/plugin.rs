@@ -1,11 +1,13 @@
 //! `outrigger plugin`.
 
-use outrigger_agent::{Agent, AgentError};
+use outrigger_agent::{Agent, AgentError, Place};
 use outrigger_plugins::matrix::{Feature, Matrix, Use};
 use outrigger_plugins::{BreakerState, PluginStatus};
+use outrigger_store::Store;
 
 use crate::args::{Global, PluginCommand};
 use crate::progress::Line;
+use crate::remote::Remote;
 use crate::report::Failure;
 use crate::view::out;
 
@@ -45,6 +47,22 @@ pub(crate) async fn plugin(global: &Global, command: PluginCommand) -> Result<u8
             });
             Ok(0)
         }
+        PluginCommand::Perf { session, json } => {
+            let (store, place) = recorded(global)?;
+            let session = session
+                .map(|id| crate::session::find(&store, &place, Some(id)))
+                .transpose()?;
+            crate::plugin_perf::perf(&store, session.as_ref().map(|s| &s.id), json)
+        }
+        PluginCommand::Trace { id, json } => {
+            let (store, place) = recorded(global)?;
+            let session = crate::session::find(&store, &place, id)?;
+            crate::plugin_perf::trace(&store, &session.id, json)
+        }
+        PluginCommand::Top { url, once, server } => {
+            let remote = Remote::new(&url, &server, global.dir.as_deref())?;
+            crate::plugin_perf::top(&remote, once).await
+        }
         PluginCommand::Setup => {
             let boot = crate::run::boot(global, &Line::new())?;
             match outrigger_agent::setup_plugins(&boot).await {
@@ -62,6 +80,13 @@ pub(crate) async fn plugin(global: &Global, command: PluginCommand) -> Result<u8
             }
         }
     }
+}
+
+/// What is recorded, without starting a plugin.
+fn recorded(global: &Global) -> Result<(Store, Place), Failure> {
+    let boot = crate::run::boot(global, &Line::new())?;
+    let place = Place::find(&boot.directory);
+    Ok((crate::session::open(&boot)?, place))
 }
 
 /// What the plugins declare and name, and, unless only that is `declared`, what the log says they did.

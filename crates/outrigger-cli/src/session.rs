@@ -47,7 +47,7 @@ pub(crate) async fn session(global: &Global, command: SessionCommand) -> Result<
     }
 }
 
-fn open(boot: &Boot) -> Result<Store, Failure> {
+pub(crate) fn open(boot: &Boot) -> Result<Store, Failure> {
     let path = boot.folders.store();
     if !path.exists() {
         return Err(Failure::new(
@@ -69,7 +69,8 @@ fn of_place(store: &Store, place: &Place, limit: Option<usize>) -> Result<Vec<Se
     })?)
 }
 
-fn find(store: &Store, place: &Place, id: Option<String>) -> Result<Session, Failure> {
+/// The session of that id, else the latest one of the folder.
+pub(crate) fn find(store: &Store, place: &Place, id: Option<String>) -> Result<Session, Failure> {
     let found = match &id {
         Some(id) => store.session(&SessionId(id.clone()))?,
         None => of_place(store, place, Some(1))?.into_iter().next(),

@@ -11,6 +11,8 @@ const early = [];
 // Answers of event hooks that have not come, and how long the end waits for them, in milliseconds.
 const unfinished = new Set();
 const EVENTS_GRACE = 500;
+const { isArray } = Array;
+const { isExtensible } = Object;
 
 export function adopt(loaded) {
   for (const { id, instances } of loaded) {
@@ -55,6 +57,8 @@ async function runHandler(hook, handler, items) {
         throw new Unserialisable(`answer cannot be serialised: ${errorText(error)}`);
       }
       changes.push(out);
+      // Frozen for the handlers behind it, too, if it stayed.
+      if (!isExtensible(item.output)) item.output = plain(item.output);
     }
     return { items: changes.some((out) => out.length > 0) ? changes : undefined, before };
   } catch (error) {
@@ -67,7 +71,27 @@ function restore(items, before) {
   before.forEach((output, index) => (items[index].output = output));
 }
 
-export async function hookRun({ hook, handlers, items }, call, cancelled) {
+// Whether a handler changed what the host will take back: then the ones behind it must not see it. The same rules as the
+// host's, which decides; a wrong answer here costs a round trip, or a neighbour sees what is taken back later.
+function tooFar(open, changes, items) {
+  const any = open.some(({ key }) => key === "*");
+  return changes.some((list, index) =>
+    list.some(({ path: [key] }) => {
+      if (typeof key !== "string") return true;
+      const field = open.find((field) => field.key === key);
+      if (!field) return !any;
+      const value = items[index].output[key];
+      if (value === undefined || value === null) return field.required;
+      return field.kind !== "any" && kind(value) !== field.kind;
+    }),
+  );
+}
+
+function kind(value) {
+  return isArray(value) ? "array" : typeof value;
+}
+
+export async function hookRun({ hook, handlers, open = [], items }, call, cancelled) {
   for (let index = 0; index < handlers.length; index++) {
     if (cancelled()) return undefined;
     const handler = handlers[index];
@@ -81,7 +105,9 @@ export async function hookRun({ hook, handlers, items }, call, cancelled) {
       // Larger than a frame: the host never sees it, so the next handler must not either.
       restore(items, result.before);
       notify("hook.result", { ...report, error: `answer cannot be serialised: ${errorText(error)}` });
+      continue;
     }
+    if (result.items && index + 1 < handlers.length && tooFar(open, result.items, items)) return {};
   }
   return {};
 }

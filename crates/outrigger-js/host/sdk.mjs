@@ -38,10 +38,13 @@ function receive(id, signal) {
   });
   signal.addEventListener("abort", abort, { once: true });
   if (signal.aborted) abort();
-  else grant(WINDOW);
+  let begun = false;
   return new ReadableStream(
     {
       async pull(controller) {
+        // One that nobody reads costs nothing.
+        if (!begun && !over) grant(WINDOW);
+        begun = true;
         while (pieces.length === 0 && !over) await new Promise((resolve) => (wake = resolve));
         const piece = pieces.shift();
         if (piece) {

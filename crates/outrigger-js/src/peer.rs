@@ -28,6 +28,8 @@ use crate::sdk::{Credit, SdkAnswer, SdkBody};
 const MAX_BACKLOG: usize = 2 * MAX_FRAME;
 /// Requests of a process that may be in work at once; the next one is refused.
 const MAX_REVERSE: usize = 1024;
+/// Streamed answers that may be open at once: those that nobody reads must not use up what other requests need.
+const MAX_STREAMS: usize = 256;
 const OVERLOADED: i64 = -32001;
 const UNKNOWN_METHOD: i64 = -32601;
 const BAD_PARAMS: i64 = -32602;
@@ -82,6 +84,22 @@ struct Open {
 struct Call {
     answer: oneshot::Sender<Result<Value, RpcError>>,
     results: Option<mpsc::UnboundedSender<HookResult>>,
+    /// The handler whose result comes next.
+    next: usize,
+}
+
+impl Open {
+    /// Whether this result is the next one of its call. What is not was made up by a plugin, and says nothing about whose
+    /// code runs.
+    fn due(&mut self, result: &HookResult) -> bool {
+        match self.calls.get_mut(&result.call) {
+            Some(call) if call.next == result.handler => {
+                call.next += 1;
+                true
+            }
+            _ => false,
+        }
+    }
 }
 
 /// A call in flight. Dropped before its answer came, it tells the process that nobody waits any more.
@@ -148,6 +166,11 @@ impl Peer {
         for (_, task) in open.reverse.drain() {
             task.abort();
         }
+    }
+
+    /// Whether a call is open.
+    pub(crate) fn is_working(&self) -> bool {
+        !lock(&self.open).calls.is_empty()
     }
 
     fn post(&self, message: &Message) -> Result<(), JsError> {
@@ -235,6 +258,7 @@ impl Peer {
                 Call {
                     answer: sender,
                     results,
+                    next: 0,
                 },
             );
         }
@@ -330,7 +354,10 @@ impl Peer {
             process::LEAVE => lock(&self.entered).leave(),
             process::HOOK_RESULT => {
                 let result: HookResult = read(params)?;
-                lock(&self.entered).answered(result.call);
+                let due = lock(&self.open).due(&result);
+                if due {
+                    lock(&self.entered).answered(result.call);
+                }
                 if let Some(results) = lock(&self.open)
                     .calls
                     .get(&result.call)
@@ -406,8 +433,17 @@ impl Peer {
     /// The head, then the body as far as the process takes it. Cancelled by the process, it ends where it is.
     async fn send_streamed(&self, id: u64, head: Result<Value, RpcError>, body: SdkBody) {
         let credit = Arc::new(Credit::default());
-        // Before the head is sent: the first credit may be there as soon as that is.
-        lock(&self.open).credits.insert(id, Arc::clone(&credit));
+        {
+            let mut open = lock(&self.open);
+            if open.credits.len() >= MAX_STREAMS {
+                open.reverse.remove(&id);
+                drop(open);
+                let refusal = format!("more than {MAX_STREAMS} streams are open: close some");
+                return self.answer(id, Err(rpc_error(OVERLOADED, refusal)));
+            }
+            // Before the head is sent: the first credit may be there as soon as that is.
+            open.credits.insert(id, Arc::clone(&credit));
+        }
         self.answer(id, head);
         let sent = crate::sdk::pump(id, body, &credit, |chunk| {
             self.notify(host::SDK_CHUNK, &chunk)

@@ -228,11 +228,8 @@ impl JsProcess {
             let next = async {
                 tokio::select! {
                     biased;
-                    Some(result) = results.recv() => Ok(result),
-                    early = call.answer() => Err(match early {
-                        Ok(_) => bad_answer("it ended before all handlers had answered"),
-                        Err(error) => error,
-                    }),
+                    Some(result) = results.recv() => Ok(Some(result)),
+                    early = call.answer() => early.map(|_| None),
                 }
             };
             let result = timeout(deadline, next)
@@ -243,8 +240,18 @@ impl JsProcess {
                     handler: Some(handler.clone()),
                     entered: self.entered(),
                 })??;
+            // It ends early behind a handler that changed what it may not.
+            let Some(result) = result else {
+                return Ok(());
+            };
+            // Nobody but code that writes to the channel by itself does this.
             if result.handler != index {
-                return Err(bad_answer("its results are out of order"));
+                return Err(JsError::BadFrame {
+                    reason: format!(
+                        "a result of handler {} where that of {index} was due",
+                        result.handler
+                    ),
+                });
             }
             on_result(result);
         }
@@ -321,6 +328,12 @@ impl JsProcess {
         Ok((head, body.begin()))
     }
 
+    /// Whether it has a call to answer.
+    #[must_use]
+    pub fn is_working(&self) -> bool {
+        self.peer.is_working()
+    }
+
     /// Whether the process takes requests: false when some code in it does not let go of the thread.
     pub async fn responds(&self, within: Duration) -> bool {
         let Ok(mut call) = self.peer.call(host::PING, &json!({}), None) else {
@@ -375,13 +388,6 @@ impl JsProcess {
                 entered: self.entered(),
             })
         })
-    }
-}
-
-fn bad_answer(reason: &str) -> JsError {
-    JsError::BadAnswer {
-        method: host::HOOK_RUN,
-        reason: reason.to_owned(),
     }
 }
 

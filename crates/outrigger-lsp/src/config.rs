@@ -80,17 +80,8 @@ pub(crate) fn servers(value: Option<&Value>) -> Vec<Server> {
 }
 
 fn configure(id: &str, entry: &Value, known: Option<&Server>) -> Option<Server> {
-    let list = |key: &str| -> Option<Vec<String>> {
-        let list = entry.get(key)?.as_array()?;
-        Some(
-            list.iter()
-                .filter_map(|v| v.as_str().map(str::to_owned))
-                .collect(),
-        )
-    };
+    let list = |key: &str| texts_at(entry, key);
     let command = list("command").filter(|command| !command.is_empty())?;
-    let env = entry.get("env").and_then(Value::as_object);
-    let env = env.into_iter().flatten();
     Some(Server {
         id: id.to_owned(),
         extensions: list("extensions")
@@ -98,12 +89,28 @@ fn configure(id: &str, entry: &Value, known: Option<&Server>) -> Option<Server> 
             .unwrap_or_default(),
         root: known.map_or(Root::Directory, |known| known.root),
         command,
-        env: env
-            .filter_map(|(name, value)| Some((name.clone(), value.as_str()?.to_owned())))
-            .collect(),
+        env: variables_at(entry, "env"),
         options: Initial::Given(entry.get("initialization").cloned().unwrap_or(Value::Null)),
         configured: true,
     })
+}
+
+/// A list of texts of an entry; what is no text in it is passed over. `None` where there is no list.
+#[must_use]
+pub fn texts_at(entry: &Value, key: &str) -> Option<Vec<String>> {
+    let list = entry.get(key)?.as_array()?;
+    let texts = list.iter().filter_map(|v| v.as_str().map(str::to_owned));
+    Some(texts.collect())
+}
+
+/// Names and values of an entry; what is no text is passed over.
+#[must_use]
+pub fn variables_at(entry: &Value, key: &str) -> Vec<(String, String)> {
+    let map = entry.get(key).and_then(Value::as_object);
+    map.into_iter()
+        .flatten()
+        .filter_map(|(name, value)| Some((name.clone(), value.as_str()?.to_owned())))
+        .collect()
 }
 
 fn texts(list: &[&str]) -> Vec<String> {

@@ -3,9 +3,11 @@
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use tokio::sync::{Notify, oneshot};
+use tokio::time::{Instant, sleep_until};
 
 use crate::error::McpError;
 use crate::wire::{Id, Refusal};
@@ -37,6 +39,68 @@ pub(crate) struct Ticket {
     pub(crate) answer: oneshot::Receiver<Answer>,
     /// Told at each report of progress.
     pub(crate) progress: Arc<Notify>,
+}
+
+/// What a request is, for the one who waits for its answer.
+#[derive(Clone, Copy)]
+pub(crate) struct Asked<'a> {
+    pub(crate) server: &'a str,
+    pub(crate) method: &'a str,
+    /// Longest wait since it was made or last reported progress.
+    pub(crate) wait: Duration,
+}
+
+impl Asked<'_> {
+    pub(crate) fn late(&self) -> McpError {
+        McpError::Timeout {
+            server: self.server.to_owned(),
+            what: self.method.to_owned(),
+            after: self.wait,
+        }
+    }
+}
+
+impl Ticket {
+    /// The parameters with the number by which the server reports progress; only calls have one.
+    pub(crate) fn marked(&self, method: &str, params: &Value) -> Value {
+        let mut params = params.clone();
+        if method == "tools/call" {
+            params["_meta"] = json!({"progressToken": self.id});
+        }
+        params
+    }
+
+    /// The answer, waited for until the deadline, which each report of progress puts off.
+    ///
+    /// # Errors
+    /// [`McpError::Timeout`], [`McpError::Refused`], and why the connection was closed.
+    pub(crate) async fn answered(
+        mut self,
+        asked: Asked<'_>,
+        mut deadline: Instant,
+    ) -> Result<Value, McpError> {
+        let result = loop {
+            tokio::select! {
+                result = &mut self.answer => break result,
+                () = self.progress.notified() => deadline = Instant::now() + asked.wait,
+                () = sleep_until(deadline) => return Err(asked.late()),
+            }
+        };
+        let server = || asked.server.to_owned();
+        match result {
+            Ok(Ok(Ok(value))) => Ok(value),
+            Ok(Ok(Err(refusal))) => Err(McpError::Refused {
+                server: server(),
+                code: refusal.code,
+                message: refusal.message,
+            }),
+            Ok(Err(closed)) => Err(closed),
+            Err(_) => Err(McpError::Closed {
+                server: server(),
+                cause: "is gone".to_owned(),
+            }),
+        }
+    }
 }
 
 impl Pending {

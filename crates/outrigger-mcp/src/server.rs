@@ -1,4 +1,8 @@
-//! One configured server through its life: starting, running, failed, started again.
+//! One configured server through its life: starting, running, failed, started again. How it is reached is in `connect`, how it
+//! is listed in `status`.
+
+mod connect;
+mod status;
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -6,83 +10,25 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
 use outrigger_sandbox::Spawner;
-use serde::Serialize;
 use serde_json::{Value, json};
-use tokio::sync::{Notify, watch};
+use tokio::sync::watch;
 
 use crate::config::{ServerConfig, Transport};
 use crate::content;
 use crate::error::McpError;
-use crate::http::Http;
 use crate::link::{About, Link, ToolInfo};
 use crate::oauth::{Bearer, Login, TokenStore};
-use crate::remote::Remote;
-use crate::secret::Secrets;
-use crate::sse_link::SseLink;
-use crate::stdio::{Program, Stdio};
+
+pub use status::{State, Status};
 
 /// Longest start of a server that sets no timeout (the reference's).
 const START: Duration = Duration::from_secs(30);
 /// Longest call of a server that sets no timeout (that of the reference's client).
 const CALL: Duration = Duration::from_secs(60);
-/// After a failed restart, how long calls fail at once instead of trying again.
-const PAUSE: Duration = Duration::from_secs(30);
 /// From the end of a start's time to its cause being known.
 const SETTLE: Duration = Duration::from_secs(1);
 /// How long a server that is switched off may take to end by itself.
 const GRACE: Duration = Duration::from_millis(500);
-/// Between two readings of a list of tools that keeps changing.
-const RELIST: Duration = Duration::from_secs(1);
-
-/// How a server is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum State {
-    /// Switched off in the configuration.
-    Disabled,
-    /// Not up yet.
-    Starting,
-    /// Its tools can be called.
-    Connected,
-    /// It did not come up, or it ended. One that was up is started again by the next call.
-    Failed,
-    /// It wants a login.
-    NeedsAuth,
-    /// It wants a login with a client that was registered by hand.
-    NeedsClientRegistration,
-}
-
-/// One server, as it is listed.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Status {
-    /// Name in the configuration.
-    pub name: String,
-    /// `local` or `remote`; empty when the entry cannot be read.
-    pub transport: &'static str,
-    /// How it is.
-    pub state: State,
-    /// Why it is not connected.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub error: Option<String>,
-    /// Stable code of that error.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub code: Option<&'static str>,
-    /// What to do about it.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub hint: Option<String>,
-    /// Names of its tools, as the model calls them.
-    pub tools: Vec<String>,
-    /// What it calls itself, with its version.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub server: Option<String>,
-    /// Its process, while it runs.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub pid: Option<u32>,
-    /// How often it was started again.
-    pub restarts: u32,
-    /// Milliseconds from its start to its list of tools, of the last start.
-    pub start_ms: Option<u64>,
-}
 
 /// Where and with what servers are started.
 #[derive(Clone, Debug)]
@@ -271,54 +217,6 @@ impl Server {
         inside.tools.iter().map(tool).collect()
     }
 
-    pub(crate) fn status(&self) -> Status {
-        let inside = self.inside();
-        let link = inside.link.as_ref();
-        let lost = link.and_then(|link| link.closed());
-        let error = lost.or_else(|| inside.error.as_ref().map(|(error, _)| error.clone()));
-        let disabled = match inside.switched {
-            Some(on) => !on,
-            None => self.config.as_ref().is_ok_and(|config| !config.enabled),
-        };
-        let state = match &error {
-            _ if disabled => State::Disabled,
-            Some(McpError::NeedsAuth { .. }) => State::NeedsAuth,
-            Some(McpError::NeedsClientRegistration { .. }) => State::NeedsClientRegistration,
-            Some(_) => State::Failed,
-            None if link.is_some() => State::Connected,
-            None => State::Starting,
-        };
-        let about = inside
-            .about
-            .name
-            .as_ref()
-            .map(|name| match &inside.about.version {
-                Some(version) => format!("{name} {version}"),
-                None => name.clone(),
-            });
-        Status {
-            name: self.name.clone(),
-            transport: match self.config.as_ref().map(|config| &config.transport) {
-                Ok(Transport::Local { .. }) => "local",
-                Ok(Transport::Remote { .. }) => "remote",
-                Err(_) => "",
-            },
-            state,
-            code: error.as_ref().map(McpError::code),
-            hint: error.as_ref().and_then(McpError::hint),
-            tools: inside
-                .tools
-                .iter()
-                .map(|tool| crate::tool_name(&self.name, &tool.name))
-                .collect(),
-            server: about,
-            pid: link.filter(|_| error.is_none()).and_then(|link| link.pid()),
-            restarts: inside.starts.saturating_sub(1),
-            start_ms: inside.start_ms,
-            error: error.map(|error| error.to_string()),
-        }
-    }
-
     /// Ends it; it does not come up again.
     pub(crate) async fn stop(&self, grace: Duration) {
         let link = {
@@ -345,157 +243,6 @@ impl Server {
             .unwrap_or(START)
     }
 
-    /// The connection, made anew when it has been lost.
-    pub(crate) async fn live(self: &Arc<Self>) -> Result<Arc<Link>, McpError> {
-        let open = || {
-            self.inside()
-                .link
-                .clone()
-                .filter(|link| link.closed().is_none())
-        };
-        if let Some(link) = open() {
-            return Ok(link);
-        }
-        let _gate = self.gate.lock().await;
-        if let Some(link) = open() {
-            return Ok(link);
-        }
-        let before = self.inside().error.clone();
-        if let Some((error, _)) = before.filter(|(_, at)| at.elapsed() < PAUSE) {
-            return Err(error);
-        }
-        if self.inside().stopped || !self.is_on() {
-            return Err(McpError::Closed {
-                server: self.name.clone(),
-                cause: "was stopped".to_owned(),
-            });
-        }
-        let link = self
-            .connect()
-            .await
-            .inspect_err(|error| tracing::warn!("[mcp:{}] {error}", self.name))?;
-        tracing::info!("[mcp:{}] was started again", self.name);
-        self.changed();
-        Ok(link)
-    }
-
-    /// Starts it, says hello and lists its tools, all within its timeout.
-    async fn connect(self: &Arc<Self>) -> Result<Arc<Link>, McpError> {
-        let (begun, wait) = (Instant::now(), self.start_wait());
-        self.inside().starts += 1;
-        // Where to look for what it said when time is up.
-        let opened: Mutex<Option<Arc<Link>>> = Mutex::default();
-        let work = async {
-            let link = Arc::new(self.open().await?);
-            *opened.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(&link));
-            let (link, about) = match link.initialize(&self.name, wait).await {
-                Err(error) if matches!(*link, Link::Http(_)) => self.older(error, wait).await?,
-                about => (link, about?),
-            };
-            let tools = if about.tools {
-                link.tools(&self.name, wait).await?
-            } else {
-                Vec::new()
-            };
-            Ok((link, about, tools))
-        };
-        let result = match tokio::time::timeout(wait, work).await {
-            Ok(Err(McpError::Timeout { .. })) | Err(_) => {
-                let link = opened.into_inner().unwrap_or_else(PoisonError::into_inner);
-                let heard = link.map(|link| link.heard()).unwrap_or_default();
-                Err(McpError::StartTimeout {
-                    server: self.name.clone(),
-                    ms: wait.as_millis(),
-                    heard,
-                })
-            }
-            Ok(other) => other,
-        };
-        let (link, about, tools) = result.inspect_err(|error| self.failed(error.clone()))?;
-        let mut inside = self.inside();
-        if inside.stopped || inside.switched == Some(false) {
-            return Err(McpError::Closed {
-                server: self.name.clone(),
-                cause: "was stopped".to_owned(),
-            });
-        }
-        inside.start_ms = u64::try_from(begun.elapsed().as_millis()).ok();
-        inside.error = None;
-        inside.about = about;
-        inside.tools = tools;
-        inside.link = Some(Arc::clone(&link));
-        drop(inside);
-        tokio::spawn(follow(
-            Arc::downgrade(self),
-            Arc::downgrade(&link),
-            link.news(),
-        ));
-        Ok(link)
-    }
-
-    /// A remote server that does not understand streamable HTTP may speak the older transport. If it does not, the first
-    /// error says more.
-    async fn older(&self, error: McpError, wait: Duration) -> Result<(Arc<Link>, About), McpError> {
-        if !matches!(error, McpError::Http { .. } | McpError::Answer { .. }) {
-            return Err(error);
-        }
-        let older = async {
-            let sse = SseLink::open(self.remote()?, wait).await?;
-            let link = Arc::new(Link::Sse(Box::new(sse)));
-            let about = link.initialize(&self.name, wait).await?;
-            Ok((link, about))
-        };
-        match older.await {
-            Err(
-                refusal @ (McpError::NeedsAuth { .. } | McpError::NeedsClientRegistration { .. }),
-            ) => Err(refusal),
-            other => other.map_err(|_: McpError| error),
-        }
-    }
-
-    /// Address, headers and token of a remote server.
-    pub(crate) fn remote(&self) -> Result<Remote, McpError> {
-        match &self.config.as_ref().map_err(Clone::clone)?.transport {
-            Transport::Remote { url, headers, .. } => {
-                Remote::new(&self.name, url, headers, self.bearer.clone())
-            }
-            Transport::Local { .. } => Err(McpError::NoOAuth {
-                server: self.name.clone(),
-            }),
-        }
-    }
-
-    async fn open(&self) -> Result<Link, McpError> {
-        match &self.config.as_ref().map_err(Clone::clone)?.transport {
-            Transport::Local {
-                command,
-                cwd,
-                environment,
-            } => {
-                let mut env = self.around.env.clone();
-                env.extend(
-                    environment
-                        .iter()
-                        .map(|(name, value)| (name.into(), value.into())),
-                );
-                let directory = &self.around.directory;
-                let cwd = cwd
-                    .as_ref()
-                    .map_or_else(|| directory.clone(), |cwd| directory.join(cwd));
-                let program = Program {
-                    command: command.clone(),
-                    cwd,
-                    env,
-                    secrets: Secrets::new(environment.values()),
-                };
-                Stdio::start(&self.name, &program, &self.around.spawner)
-                    .await
-                    .map(Link::Stdio)
-            }
-            Transport::Remote { .. } => Ok(Link::Http(Box::new(Http::new(self.remote()?)))),
-        }
-    }
-
     async fn call(self: &Arc<Self>, tool: &str, arguments: &Value) -> Result<Value, McpError> {
         let params = json!({"name": tool, "arguments": arguments});
         let link = self.live().await?;
@@ -513,23 +260,6 @@ impl Server {
             server: self.name.clone(),
             reason,
         })
-    }
-
-    async fn relist(&self, link: &Link) {
-        match link.tools(&self.name, self.start_wait()).await {
-            Ok(tools) => {
-                let mut inside = self.inside();
-                if inside.stopped {
-                    return;
-                }
-                inside.tools = tools;
-                drop(inside);
-                self.changed();
-            }
-            Err(error) => {
-                tracing::warn!("[mcp:{}] its tools have changed, but: {error}", self.name)
-            }
-        }
     }
 
     fn failed(&self, error: McpError) {
@@ -551,22 +281,6 @@ impl Server {
 
     fn inside(&self) -> MutexGuard<'_, Inside> {
         self.inside.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// Reads the list of tools again whenever the server says that it has changed. Keeps neither server nor connection.
-async fn follow(server: Weak<Server>, link: Weak<Link>, news: Arc<Notify>) {
-    loop {
-        news.notified().await;
-        let (Some(server), Some(link)) = (server.upgrade(), link.upgrade()) else {
-            return;
-        };
-        if link.closed().is_some() {
-            return;
-        }
-        server.relist(&link).await;
-        drop((server, link));
-        tokio::time::sleep(RELIST).await;
     }
 }
 

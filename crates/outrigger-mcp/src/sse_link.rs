@@ -6,13 +6,13 @@ use std::time::Duration;
 
 use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderValue};
 use reqwest::{Response, Url};
-use serde_json::{Value, json};
+use serde_json::Value;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
-use tokio::time::{Instant, sleep_until, timeout_at};
+use tokio::time::{Instant, timeout_at};
 
 use crate::error::McpError;
-use crate::pending::{Pending, Ticket};
+use crate::pending::{Asked, Pending};
 use crate::remote::Remote;
 use crate::sse::Events;
 use crate::wire::{self, Incoming, MOST_BYTES};
@@ -101,50 +101,24 @@ impl SseLink {
         params: &Value,
         wait: Duration,
     ) -> Result<Value, McpError> {
-        let Ticket {
-            id,
-            mut answer,
-            progress,
-        } = self.shared.pending.begin()?;
-        let mut params = params.clone();
-        if method == "tools/call" {
-            params["_meta"] = json!({"progressToken": id});
-        }
-        let given_up = GivenUp {
+        let ticket = self.shared.pending.begin()?;
+        let asked = Asked {
+            server: &self.shared.remote.server,
+            method,
+            wait,
+        };
+        let _given_up = GivenUp {
             shared: &self.shared,
-            id,
+            id: ticket.id,
             tell: method != "initialize",
         };
-        let server = || self.shared.remote.server.clone();
-        let late = || McpError::Timeout {
-            server: server(),
-            what: method.to_owned(),
-            after: wait,
-        };
-        let mut deadline = Instant::now() + wait;
-        let sent = self.shared.post(wire::request(id, method, &params));
-        timeout_at(deadline, sent).await.map_err(|_| late())??;
-        let result = loop {
-            tokio::select! {
-                result = &mut answer => break result,
-                () = progress.notified() => deadline = Instant::now() + wait,
-                () = sleep_until(deadline) => return Err(late()),
-            }
-        };
-        drop(given_up);
-        match result {
-            Ok(Ok(Ok(value))) => Ok(value),
-            Ok(Ok(Err(refusal))) => Err(McpError::Refused {
-                server: server(),
-                code: refusal.code,
-                message: refusal.message,
-            }),
-            Ok(Err(closed)) => Err(closed),
-            Err(_) => Err(McpError::Closed {
-                server: server(),
-                cause: "is gone".to_owned(),
-            }),
-        }
+        let deadline = Instant::now() + wait;
+        let params = ticket.marked(method, params);
+        let sent = self.shared.post(wire::request(ticket.id, method, &params));
+        timeout_at(deadline, sent)
+            .await
+            .map_err(|_| asked.late())??;
+        ticket.answered(asked, deadline).await
     }
 
     /// Tells the server something.

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use outrigger_sandbox::{Child, Exit, SandboxError, Spawner, Spec};
-use serde_json::{Value, json};
+use serde_json::Value;
 use tokio::io::AsyncWriteExt as _;
 use tokio::net::unix::pipe;
 use tokio::sync::{mpsc, watch};
@@ -16,7 +16,7 @@ use tokio::time::{Instant, sleep_until, timeout};
 
 use crate::error::McpError;
 use crate::lines::Lines;
-use crate::pending::{Pending, Ticket};
+use crate::pending::{Asked, Pending};
 use crate::quota::Quota;
 use crate::secret::Secrets;
 use crate::wire::{self, Incoming, MOST_BYTES};
@@ -142,56 +142,28 @@ impl Stdio {
         params: &Value,
         wait: Duration,
     ) -> Result<Value, McpError> {
-        let Ticket {
-            id,
-            mut answer,
-            progress,
-        } = self.shared.pending.begin()?;
-        let mut params = params.clone();
-        if method == "tools/call" {
-            params["_meta"] = json!({"progressToken": id});
-        }
+        let ticket = self.shared.pending.begin()?;
+        let asked = Asked {
+            server: &self.shared.server,
+            method,
+            wait,
+        };
         // A client must not cancel the first exchange (MCP, Cancellation).
-        let given_up = GivenUp {
+        let _given_up = GivenUp {
             link: self,
-            id,
+            id: ticket.id,
             tell: method != "initialize",
         };
-        let late = || McpError::Timeout {
-            server: self.shared.server.clone(),
-            what: method.to_owned(),
-            after: wait,
-        };
-        let mut deadline = Instant::now() + wait;
+        let deadline = Instant::now() + wait;
+        let params = ticket.marked(method, params);
         tokio::select! {
-            sent = self.outgoing.send(wire::request(id, method, &params)) => {
+            sent = self.outgoing.send(wire::request(ticket.id, method, &params)) => {
                 // The queue closes before the cause is known; the answer brings it.
                 let _ = sent;
             }
-            () = sleep_until(deadline) => return Err(late()),
+            () = sleep_until(deadline) => return Err(asked.late()),
         }
-        let result = loop {
-            tokio::select! {
-                result = &mut answer => break result,
-                () = progress.notified() => deadline = Instant::now() + wait,
-                () = sleep_until(deadline) => return Err(late()),
-            }
-        };
-        drop(given_up);
-        let server = || self.shared.server.clone();
-        match result {
-            Ok(Ok(Ok(value))) => Ok(value),
-            Ok(Ok(Err(refusal))) => Err(McpError::Refused {
-                server: server(),
-                code: refusal.code,
-                message: refusal.message,
-            }),
-            Ok(Err(closed)) => Err(closed),
-            Err(_) => Err(McpError::Closed {
-                server: server(),
-                cause: "is gone".to_owned(),
-            }),
-        }
+        ticket.answered(asked, deadline).await
     }
 
     /// Tells the server something.

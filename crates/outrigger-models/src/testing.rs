@@ -1,9 +1,52 @@
 //! Helpers of this crate's unit tests.
 
-use outrigger_protocol::model::StreamEvent;
+use outrigger_protocol::model::{
+    ChatMessage, Content, ModelParams, ModelRequest, StreamEvent, ToolOffer,
+};
+use serde_json::json;
 
 use crate::sse::SseParser;
 use crate::wire::{Decode, Progress};
+
+pub(crate) fn text(text: &str) -> Content {
+    Content::Text { text: text.into() }
+}
+
+/// A conversation of one step: the model says this, calls `read`, and has its answer.
+pub(crate) fn one_step(said: Vec<Content>, params: ModelParams) -> ModelRequest {
+    let call = Content::ToolCall {
+        call_id: "c1".into(),
+        tool: "read".into(),
+        input: json!({"filePath": "/a"}),
+        metadata: None,
+    };
+    ModelRequest {
+        messages: vec![
+            ChatMessage::System {
+                content: "S".into(),
+            },
+            ChatMessage::User {
+                content: vec![text("hi")],
+            },
+            ChatMessage::Assistant {
+                content: said.into_iter().chain([call]).collect(),
+            },
+            ChatMessage::Tool {
+                call_id: "c1".into(),
+                tool: "read".into(),
+                content: "A".into(),
+                is_error: false,
+            },
+        ],
+        tools: vec![ToolOffer {
+            name: "read".into(),
+            description: "d".into(),
+            parameters: json!({"type": "object"}),
+        }],
+        params,
+        headers: vec![],
+    }
+}
 
 /// Events one a line, without the quotes of JSON's keys.
 pub(crate) fn compact(events: &[StreamEvent]) -> String {

@@ -190,8 +190,10 @@ impl Launch {
             policy,
             env,
             limits: Limits {
-                data: self.settings.memory,
-                ..Limits::default()
+                // Against what grows faster than the watch looks. Bun 1.4 fails to allocate buffers when about a quarter
+                // of this is resident, and the watch, which names the limit, is to come first.
+                data: Some(self.settings.limits.memory.saturating_mul(8)),
+                nofile: Some(self.settings.limits.files),
             },
             private_dir,
             name: name.to_owned(),

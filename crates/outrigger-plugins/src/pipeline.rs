@@ -1,15 +1,15 @@
 //! The one way to call a hook (invariant 3): drives the kernel's chain over the plugin processes.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 
 use outrigger_js::JsError;
 use outrigger_kernel::breaker::Gate;
-use outrigger_kernel::hooks::{self, Chain, Folded, Handler, Next, Point};
+use outrigger_kernel::hooks::{self, Chain, Field, Folded, Handler, Next, Phase, Point};
 use outrigger_protocol::hook::{Block, Decision, HandlerOutcome, HookRecord};
 use outrigger_protocol::id::{PluginId, SessionId, TurnId};
-use outrigger_protocol::rpc::{Enter, HandlerRef, HookResult, HookRun};
+use outrigger_protocol::rpc::{Enter, HandlerRef, HookResult, HookRun, OpenField};
 use outrigger_protocol::turn::HookPayload;
 use serde_json::Value;
 use tokio::sync::watch;
@@ -185,6 +185,7 @@ impl Drive<'_> {
         let run = HookRun {
             hook: bound.hook.clone(),
             handlers: refs,
+            open: open(self.point),
             items,
         };
         let deadline = self.deadline(bound);
@@ -200,7 +201,11 @@ impl Drive<'_> {
         }
         // A refusal in the middle ends the chain, whatever the rest would have said.
         let ms = began.elapsed().as_secs_f64() * 1000.0;
-        if let Some(handler) = handlers.get(answered).copied() {
+        // A run that ends early ends behind a handler that went too far: those behind it are asked anew.
+        let early = answered > 0 && matches!(reply.end, End::Answered);
+        if let Some(handler) = handlers.get(answered).copied()
+            && !early
+        {
             self.missing(handler, &run, &group, &live, reply.end, ms)
                 .await;
         }
@@ -422,7 +427,15 @@ impl Drive<'_> {
             log(&record);
             Some(record)
         });
-        let records = records.collect();
+        let records: Vec<HookRecord> = records.collect();
+        {
+            let mut perf = self
+                .inner
+                .perf
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner);
+            records.iter().for_each(|record| perf.add(record));
+        }
         PipelineResult {
             outputs: folded.outputs,
             block: folded.block,
@@ -463,6 +476,19 @@ fn named(entered: &[Enter]) -> String {
         .iter()
         .map(|enter| format!("{} ({})", enter.plugin, enter.what));
     names.collect::<Vec<_>>().join(" or ")
+}
+
+// What handlers may change there, as the process needs it to know when one goes too far.
+fn open(point: &Point) -> Vec<OpenField> {
+    if point.phase == Phase::Observe {
+        return Vec::new();
+    }
+    let field = |field: &Field| OpenField {
+        key: field.key.to_owned(),
+        kind: field.kind.name().to_owned(),
+        required: field.required,
+    };
+    point.patch.iter().map(field).collect()
 }
 
 fn outcome(result: &HookResult) -> HandlerOutcome {

@@ -1,7 +1,7 @@
 //! The plugins of one project, from the configuration to their end.
 
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use futures_util::future::join_all;
@@ -25,6 +25,7 @@ use crate::group::{Group, Live};
 use crate::install::Cache;
 use crate::installer::Installer;
 use crate::launch::Launch;
+use crate::perf::{Perf, PerfRow};
 use crate::pipeline::{Pipeline, PipelineContext};
 use crate::processes::Processes;
 use crate::registry::{Plugin, ProgressFn, Registry};
@@ -88,6 +89,7 @@ pub(crate) struct Inner {
     pub(crate) settings: PluginSettings,
     pub(crate) now: fn() -> Millis,
     pub(crate) breakers: Breakers,
+    pub(crate) perf: Mutex<Perf>,
     processes: Arc<Processes>,
 }
 
@@ -174,9 +176,11 @@ impl Plugins {
                 options.settings.breaker,
                 Arc::clone(&options.notice),
             ),
+            perf: Mutex::default(),
             processes: Arc::default(),
         });
         if let Some(started) = start(&options, &registry, &inner.processes).await {
+            crate::watch::watch(&inner.processes, options.settings.limits);
             let Started {
                 launch,
                 groups,
@@ -203,6 +207,7 @@ impl Plugins {
             settings: PluginSettings::default(),
             now: || 0,
             breakers: Breakers::new(false, Rules::default(), Arc::new(|_| {})),
+            perf: Mutex::default(),
             processes: Arc::default(),
         }))
     }
@@ -267,6 +272,13 @@ impl Plugins {
         join_all(groups.iter().map(|group| group.close(deadline))).await;
     }
 
+    /// What the hooks cost since the start, the costliest first (A1).
+    #[must_use]
+    pub fn perf(&self) -> Vec<PerfRow> {
+        let perf = self.0.perf.lock().unwrap_or_else(PoisonError::into_inner);
+        perf.rows()
+    }
+
     /// Every plugin of the configuration, in load order.
     #[must_use]
     pub fn list(&self) -> Vec<PluginStatus> {
@@ -278,6 +290,9 @@ impl Plugins {
                     .filter(|live| status.stage == Stage::Active && live.process.is_alive())
                     .map(|live| live.process.pid());
                 status.generation = generation;
+                status.usage = status
+                    .pid
+                    .and_then(|_| self.0.processes.readings.of(group.key));
             }
             status
         };

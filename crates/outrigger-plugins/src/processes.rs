@@ -6,12 +6,15 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 
 use crate::group::Group;
+use crate::watch::Readings;
 
 /// All of them.
 #[derive(Default)]
 pub(crate) struct Processes {
     groups: RwLock<BTreeMap<u64, Arc<Group>>>,
     made: AtomicU64,
+    /// What they use.
+    pub(crate) readings: Readings,
 }
 
 impl Processes {

@@ -437,6 +437,7 @@ impl Plugin {
             tools: each_once(tools.map(|tool| &tool.name)),
             pid: None,
             generation: 0,
+            usage: None,
             quarantine: self.quarantine.clone(),
             breakers: Vec::new(),
             load_ms: self.load_ms,

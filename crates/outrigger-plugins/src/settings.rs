@@ -11,6 +11,7 @@ use outrigger_kernel::hooks::Deadline;
 use tracing::Level;
 
 use crate::error::PluginError;
+use crate::gauge::ProcessLimits;
 
 /// How plugins are run.
 #[derive(Clone, Debug, PartialEq)]
@@ -26,8 +27,8 @@ pub struct PluginSettings {
     pub deadlines: Deadlines,
     /// How often a process may be started again.
     pub restarts: Restarts,
-    /// Most bytes of private writable memory for a process (`RLIMIT_DATA`); no limit when absent.
-    pub memory: Option<u64>,
+    /// What a process may use with everything it starts.
+    pub limits: ProcessLimits,
     /// A process whose handler missed its deadline is ended and started again (A7, flag `plugin_timeout_self_heal`).
     pub self_heal: bool,
     /// When a hook that keeps timing out is left out (A8).
@@ -90,7 +91,7 @@ impl Default for PluginSettings {
             env: Vec::new(),
             deadlines: Deadlines::default(),
             restarts: Restarts::default(),
-            memory: None,
+            limits: ProcessLimits::default(),
             self_heal: true,
             breaker: Rules::default(),
             circuit_breaker: true,
@@ -215,6 +216,12 @@ impl From<&Settings> for PluginSettings {
             },
             self_heal: settings.flags.plugin_timeout_self_heal,
             circuit_breaker: settings.flags.plugin_circuit_breaker,
+            limits: ProcessLimits {
+                memory: settings.limits.plugin_memory_mb << 20,
+                processes: usize::try_from(settings.limits.plugin_processes).unwrap_or(usize::MAX),
+                files: settings.limits.plugin_open_files,
+                ..ProcessLimits::default()
+            },
             output: output(
                 &settings.log.plugin_stderr_level,
                 settings.log.plugin_stderr_lines_per_second,

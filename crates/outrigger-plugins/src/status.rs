@@ -8,6 +8,7 @@ use serde::Serialize;
 
 use crate::breakers::{BreakerState, BreakerStatus};
 use crate::error::PluginError;
+use crate::watch::ProcessUse;
 
 /// How far a plugin is. `Found` to `Active` come in this order; the others end it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
@@ -163,6 +164,9 @@ pub struct PluginStatus {
     pub pid: Option<u32>,
     /// How often its process has been started, from 1; 0 when it never was.
     pub generation: u64,
+    /// What its process uses, shared ones with all plugins in it; looked at once a second.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub usage: Option<ProcessUse>,
     /// Why it was given a process of its own, when it hung or crashed a shared one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub quarantine: Option<String>,

@@ -243,8 +243,23 @@ pub struct HookRun {
     pub hook: String,
     /// Handlers that live next to each other in the order and in this process.
     pub handlers: Vec<HandlerRef>,
+    /// What may be changed. A handler that goes beyond it ends the run: the host takes back what is not allowed, and
+    /// the ones behind it must see what is left.
+    #[serde(default)]
+    pub open: Vec<OpenField>,
     /// One payload, or many for hooks that are asked about a list (`tool.definition`).
     pub items: Vec<HookPayload>,
+}
+
+/// A field of `output` that handlers may change.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OpenField {
+    /// Its name; `*` for any.
+    pub key: String,
+    /// What it must stay: `any`, `string`, `number`, `boolean`, `array` or `object`.
+    pub kind: String,
+    /// It may not be deleted or null.
+    pub required: bool,
 }
 
 /// A hooks object in a process.

@@ -190,6 +190,17 @@ pub enum Input {
         /// Why.
         error: NamedError,
     },
+    /// A prompt came while the turn runs, and its message is stored: the next step reads it and the turn goes on with it,
+    /// as in the reference. `stored` is set; identifiers and title are the turn's own.
+    Joined {
+        /// What the turn would have begun with.
+        begin: Box<Begin>,
+    },
+    /// A prompt that came meanwhile was taken back.
+    Left {
+        /// Its message.
+        message_id: MessageId,
+    },
     /// The user, a client or a parent wants the turn to end.
     Cancel,
     /// The process that ran this turn is gone and another one goes on with it.

@@ -14,6 +14,7 @@ compile_error!("outrigger-sandbox needs Linux: it is made of pidfd, PR_SET_PDEAT
 pub mod env;
 pub mod ledger;
 pub mod paths;
+pub mod usage;
 
 mod child;
 mod error;

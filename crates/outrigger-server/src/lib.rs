@@ -18,6 +18,7 @@ mod lsp;
 mod mcp;
 mod password;
 mod permission;
+mod plugin;
 mod project;
 mod provider;
 mod pty;
@@ -60,6 +61,7 @@ pub fn router(agent: Agent) -> Router {
         .merge(question::routes())
         .merge(file::routes())
         .merge(vcs::routes())
+        .merge(plugin::routes())
         .merge(project::routes())
         .merge(pty::routes())
         .merge(tui::routes())

@@ -40,6 +40,15 @@ impl Scope {
         }
     }
 
+    /// A project that is this folder.
+    #[cfg(test)]
+    pub(crate) fn only(folder: &Path) -> Self {
+        Self {
+            directory: folder.to_path_buf(),
+            worktree: folder.to_path_buf(),
+        }
+    }
+
     /// Whether a folder is the project's. The path is absolute and without links.
     pub(crate) fn holds(&self, folder: &Path) -> bool {
         folder.starts_with(&self.directory)

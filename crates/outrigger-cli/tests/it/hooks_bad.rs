@@ -101,6 +101,7 @@ fn a_hook_that_never_answers_costs_one_call() {
     world.settings("[deadlines]\nnormal_ms = 300\n");
     insta::assert_snapshot!(costs_nothing(&world), @r"
     WARN plugin process shared (generation 1) is given up: culprit (chat.message) did not answer within 300 ms
+    WARN plugin culprit: it gets a process of its own: culprit (chat.message) did not answer within 300 ms
     WARN plugin culprit: timeout at chat.message: no answer within 300 ms
     ");
 }
@@ -113,6 +114,7 @@ fn a_hook_that_spins() {
     world.settings("[deadlines]\nnormal_ms = 300\n");
     insta::assert_snapshot!(costs_nothing(&world), @r"
     WARN plugin process shared (generation 1) is given up: culprit (chat.message) did not answer within 300 ms
+    WARN plugin culprit: it gets a process of its own: culprit (chat.message) did not answer within 300 ms
     WARN plugin culprit: timeout at chat.message: no answer within 300 ms
     ");
 }
@@ -124,6 +126,7 @@ fn a_crash_in_the_middle_of_a_turn() {
     );
     insta::assert_snapshot!(costs_nothing(&world), @r"
     WARN plugin process shared (generation 1) is given up: culprit (chat.message): the plugin process shared is gone (exit code 3)
+    WARN plugin culprit: it gets a process of its own: culprit (chat.message): the plugin process shared is gone (exit code 3)
     WARN plugin culprit: lost at chat.message: the plugin process shared is gone (exit code 3)
     ");
 }

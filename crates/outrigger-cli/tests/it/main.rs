@@ -22,6 +22,7 @@ mod compact;
 mod compact_asked;
 mod crash;
 mod demo;
+mod figures;
 mod files;
 mod hooks;
 mod hooks_bad;

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::npm::{installed, world};
 use crate::support::*;
 
-const OMO: &str = "oh-my-opencode@4.19.4";
+pub(crate) const OMO: &str = "oh-my-opencode@4.19.4";
 
 /// A project with the plugin, whose model speaks these turns; `None` where the package cannot be had.
 pub(crate) fn omo(turns: impl IntoIterator<Item = Value>) -> Option<World> {
@@ -22,7 +22,7 @@ pub(crate) fn omo(turns: impl IntoIterator<Item = Value>) -> Option<World> {
 
 /// `outrigger run`, without the plugin's telemetry.
 #[track_caller]
-fn run(world: &World, args: &[&str]) -> Done {
+pub(crate) fn run(world: &World, args: &[&str]) -> Done {
     let mut command = world.command(&[&["run"], args].concat());
     command.env("OMO_DISABLE_POSTHOG", "1");
     world.start(command).end()

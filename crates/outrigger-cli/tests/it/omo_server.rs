@@ -9,20 +9,20 @@ use crate::omo::omo;
 use crate::support::*;
 
 /// Its own timers are of seconds, and the machine may be busy.
-const SOON: Duration = Duration::from_secs(40);
+pub(crate) const SOON: Duration = Duration::from_secs(40);
 
-fn serve(world: &World) -> Server {
+pub(crate) fn serve(world: &World) -> Server {
     let mut command = world.command(&["serve", "--port", &free_port(), "--no-auth"]);
     command.env("OMO_DISABLE_POSTHOG", "1");
     world.serve_with(command)
 }
 
-fn session(server: &Server) -> String {
+pub(crate) fn session(server: &Server) -> String {
     let made = server.post("/session", &json!({})).json(200);
     made["id"].as_str().unwrap().to_owned()
 }
 
-fn say(server: &Server, session: &str, text: &str) -> Value {
+pub(crate) fn say(server: &Server, session: &str, text: &str) -> Value {
     let body = json!({ "parts": [{ "type": "text", "text": text }] });
     server
         .post(&format!("/session/{session}/message"), &body)
@@ -31,7 +31,7 @@ fn say(server: &Server, session: &str, text: &str) -> Value {
 
 /// Waits until a request to the model has this in what the user says.
 #[track_caller]
-fn until_asked(world: &World, text: &str) {
+pub(crate) fn until_asked(world: &World, text: &str) {
     assert!(
         wait_until(SOON, || is_asked(world, text)),
         "{text}: {:#?}",
@@ -44,14 +44,14 @@ fn until_asked(world: &World, text: &str) {
     );
 }
 
-fn is_asked(world: &World, text: &str) -> bool {
+pub(crate) fn is_asked(world: &World, text: &str) -> bool {
     let requests = world.mock.requests();
     requests
         .iter()
         .any(|r| r.texts("user").iter().any(|t| t.contains(text)))
 }
 
-fn background(prompt: &str) -> Value {
+pub(crate) fn background(prompt: &str) -> Value {
     call(
         "task",
         json!({
@@ -61,7 +61,7 @@ fn background(prompt: &str) -> Value {
     )
 }
 
-fn command(server: &Server, session: &str, name: &str, arguments: &str) {
+pub(crate) fn command(server: &Server, session: &str, name: &str, arguments: &str) {
     let body = json!({ "command": name, "arguments": arguments });
     server
         .post(&format!("/session/{session}/command"), &body)

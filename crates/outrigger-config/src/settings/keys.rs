@@ -258,6 +258,24 @@ pub const KEYS: &[Key<Settings>] = &[
         }
     ),
     key!(
+        "limits.plugin_memory_mb",
+        Kind::Whole(64, 1 << 20),
+        "most memory of a plugin process, in MiB",
+        |s, v| s.limits.plugin_memory_mb = v.count()
+    ),
+    key!(
+        "limits.plugin_processes",
+        COUNT,
+        "most processes of a plugin process",
+        |s, v| s.limits.plugin_processes = v.count()
+    ),
+    key!(
+        "limits.plugin_open_files",
+        Kind::Whole(64, 1 << 20),
+        "most open files of a plugin process",
+        |s, v| s.limits.plugin_open_files = v.count()
+    ),
+    key!(
         "claude.mcp",
         Kind::Bool,
         "read the project's .mcp.json",

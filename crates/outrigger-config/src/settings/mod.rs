@@ -37,6 +37,8 @@ pub struct Settings {
     pub agent: Agent,
     /// What goes to the log.
     pub log: Log,
+    /// What plugin processes may use.
+    pub limits: Limits,
     /// Parts that can be switched off.
     pub flags: Flags,
     /// Formats of Claude Code.
@@ -240,6 +242,27 @@ impl Default for Log {
         Self {
             plugin_stderr_level: "warn".into(),
             plugin_stderr_lines_per_second: 50,
+        }
+    }
+}
+
+/// `[limits]`: what one plugin process may use, with everything it starts.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Limits {
+    /// Most resident memory in MiB; at eight times as much private memory, allocations fail in it.
+    pub plugin_memory_mb: u64,
+    /// Most processes.
+    pub plugin_processes: u64,
+    /// Most open files of each process.
+    pub plugin_open_files: u64,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            plugin_memory_mb: 2048,
+            plugin_processes: 128,
+            plugin_open_files: 4096,
         }
     }
 }

@@ -1,11 +1,11 @@
 //! Hooks and events: what changes, in which order, and how large the answer is.
 
 use outrigger_protocol::event::BusEvent;
-use outrigger_protocol::rpc::{EventBatch, HookRun};
+use outrigger_protocol::rpc::{EventBatch, HookRun, OpenField};
 use outrigger_protocol::turn::HookPayload;
 use serde_json::{Value, json};
 
-use crate::support::{LONG, Room, handler, hook, run, runtimes, show};
+use crate::support::{LONG, Room, anything, handler, hook, run, runtimes, show};
 
 #[tokio::test]
 async fn what_a_handler_does_to_its_output() {
@@ -126,6 +126,7 @@ async fn many_items_are_one_call_and_a_throw_undoes_all_of_them() {
         let run = HookRun {
             hook: "tool.definition".into(),
             handlers: vec![handler("p")],
+            open: anything(),
             items: items(&["a", "skip", "b"]),
         };
         assert_eq!(
@@ -135,6 +136,7 @@ async fn many_items_are_one_call_and_a_throw_undoes_all_of_them() {
         let run = HookRun {
             hook: "late".into(),
             handlers: vec![handler("p")],
+            open: anything(),
             items: items(&["first", "last"]),
         };
         assert_eq!(show(&hook(&process, &run).await[0]), "! late");
@@ -285,5 +287,47 @@ async fn stray_failures_and_noise_do_not_end_the_process() {
         assert!(process.is_alive());
         process.shutdown(LONG).await.unwrap();
         assert!(!process.is_alive());
+    }
+}
+
+/// What the host takes back must not be seen by the handlers behind it, so the run ends there and they are asked anew.
+#[tokio::test]
+async fn a_run_ends_behind_a_handler_that_changed_what_it_may_not() {
+    let fields = vec![
+        OpenField {
+            key: "system".into(),
+            kind: "array".into(),
+            required: true,
+        },
+        OpenField {
+            key: "title".into(),
+            kind: "string".into(),
+            required: false,
+        },
+    ];
+    for (code, results) in [
+        ("output.system.push('a')", 2),
+        ("output.system = []; output.title = 'x'", 2),
+        ("output.title = null", 2),
+        ("output.other = 1", 1),
+        ("delete output.system", 1),
+        ("output.system = 'text'", 1),
+        ("output.title = 5", 1),
+        ("delete output.fixed", 1),
+    ] {
+        let first =
+            format!("export const P = async () => ({{ hook: (_, output) => {{ {code} }} }})");
+        let second = "export const P = async () => ({ hook: () => {} })";
+        for runtime in runtimes() {
+            let room = Room::new(&runtime);
+            let (process, _) = room.load(&[("first", &first), ("second", second)]).await;
+            let mut run = run(
+                "hook",
+                &["first", "second"],
+                json!({"system": [], "fixed": 1}),
+            );
+            run.open.clone_from(&fields);
+            assert_eq!(hook(&process, &run).await.len(), results, "{code}");
+        }
     }
 }

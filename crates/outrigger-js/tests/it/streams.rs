@@ -101,6 +101,14 @@ export const P = async ({ serverUrl }) => ({
         while (!failure) await reader.read().then(({ done }) => { if (done) failure = { name: 'done' } }, (error) => { failure = error });
         o.got = failure.name;
     },
+    leak: async (_, o) => {
+        held = [];
+        const failures = [];
+        for (let n = 0; n < 258; n++)
+            await fetch(new URL('/stream/10', serverUrl)).then((answer) => held.push(answer), (error) => failures.push(error.message));
+        o.got = [held.length, failures.join(' '), (await fetch(new URL('/session', serverUrl))).status].join(' | ');
+        held.forEach((answer) => answer.body.cancel());
+    },
     slow: async (_, o) => { held = await read(serverUrl, '/stream/1000', 1); o.got = held.lines[0].slice(0, 2) },
 });
 ";
@@ -132,7 +140,7 @@ async fn what_is_not_wanted_any_more_is_given_up() {
         let room = Room::new(&runtime);
         let (process, _) = room.load(&[("p", READER)]).await;
         let mut shown = Vec::new();
-        for name in ["cancel", "abort"] {
+        for name in ["cancel", "abort", "leak"] {
             shown.push(show(
                 &hook(&process, &run(name, &["p"], json!({}))).await[0],
             ));
@@ -141,6 +149,7 @@ async fn what_is_not_wanted_any_more_is_given_up() {
         insta::allow_duplicates! { insta::assert_snapshot!(shown.join("\n"), @r#"
         got="0,1,2"
         got="AbortError"
+        got="256 | more than 256 streams are open: close some more than 256 streams are open: close some | 200"
         "#); }
     }
 }

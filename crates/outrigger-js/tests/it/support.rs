@@ -13,8 +13,8 @@ use outrigger_js::{
 };
 use outrigger_protocol::hook::Change;
 use outrigger_protocol::rpc::{
-    HandlerRef, HookResult, HookRun, Initialize, Initialized, Log, PluginEntry, SdkRequest,
-    SdkResponse, Stage, ToolAsk, ToolMetadata, ToolRun,
+    HandlerRef, HookResult, HookRun, Initialize, Initialized, Log, OpenField, PluginEntry,
+    SdkRequest, SdkResponse, Stage, ToolAsk, ToolMetadata, ToolRun,
 };
 use outrigger_protocol::turn::HookPayload;
 use outrigger_sandbox::{Limits, Spawner, env};
@@ -272,10 +272,20 @@ pub(crate) fn handler(plugin: &str) -> HandlerRef {
     }
 }
 
+/// Everything may be changed.
+pub(crate) fn anything() -> Vec<OpenField> {
+    vec![OpenField {
+        key: "*".into(),
+        kind: "any".into(),
+        required: false,
+    }]
+}
+
 pub(crate) fn run(hook: &str, plugins: &[&str], output: Value) -> HookRun {
     HookRun {
         hook: hook.into(),
         handlers: plugins.iter().map(|plugin| handler(plugin)).collect(),
+        open: anything(),
         items: vec![HookPayload {
             input: json!({"sessionID": "ses_1"}),
             output,

@@ -61,6 +61,21 @@ pub enum Kind {
     Object,
 }
 
+impl Kind {
+    /// As JavaScript names it (`typeof`, or `array`); `any` for all.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Any => "any",
+            Self::String => "string",
+            Self::Number => "number",
+            Self::Bool => "boolean",
+            Self::Array => "array",
+            Self::Object => "object",
+        }
+    }
+}
+
 /// A field of `output` that a handler may change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Field {

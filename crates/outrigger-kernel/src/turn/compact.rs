@@ -469,7 +469,7 @@ impl Turn {
         self.compacting = None;
         // What the model read before is gone: reading it again is no loop.
         self.loops = super::loops::Loops::default();
-        if self.compact_if_needed(at, 0, out) {
+        if self.compact_if_needed(at, 0, out) || self.go_on_with_joined(at, 0, out) {
             return;
         }
         out.push(self.status(SessionStatus::Busy));

@@ -49,6 +49,10 @@ impl Turn {
             self.end(at, out);
             return;
         }
+        // Before a compaction that nobody asked for: what was just said is no part of what is summarised.
+        if !self.has_asked_compaction() && self.go_on_with_joined(at, used, out) {
+            return;
+        }
         if self.compact_if_needed(at, used, out) {
             return;
         }
@@ -125,12 +129,14 @@ impl Turn {
             },
         });
         // A command whose message never came to be was not executed.
-        if let Some(command) = self.begin.command.as_ref().filter(|_| self.step > 0) {
+        let commands = core::mem::take(&mut self.commands);
+        let last = self.begin.command.clone();
+        for command in commands.into_iter().chain(last).filter(|_| self.step > 0) {
             out.push(Effect::Publish {
                 event: Event::CommandExecuted {
-                    name: command.name.clone(),
-                    session_id,
-                    arguments: command.arguments.clone(),
+                    name: command.name,
+                    session_id: session_id.clone(),
+                    arguments: command.arguments,
                     message_id: self
                         .message
                         .as_ref()

@@ -10,6 +10,7 @@
 pub mod compact;
 mod ends;
 mod files;
+mod join;
 mod loops;
 mod parts;
 mod prompt;
@@ -36,7 +37,7 @@ use outrigger_protocol::model::Usage;
 use outrigger_protocol::session::SessionStatus;
 use outrigger_protocol::tool::ToolCall;
 use outrigger_protocol::turn::{
-    Begin, Effect, EffectId, HookPayload, Input, KnownTool, ModelSignal, SessionPatch,
+    Begin, CommandCall, Effect, EffectId, HookPayload, Input, KnownTool, ModelSignal, SessionPatch,
 };
 use serde_json::{Value, json};
 
@@ -101,6 +102,10 @@ pub struct Turn {
     unbilled: Option<(Usage, f64)>,
     calls_in_step: u32,
     files: files::Files,
+    /// Prompts that came meanwhile, oldest first.
+    joined: Vec<Begin>,
+    /// Commands that the turn has answered, but for the last.
+    commands: Vec<CommandCall>,
     loops: loops::Loops,
     /// A subtask of the user runs; the command that it comes from.
     subtask: Option<Option<String>>,
@@ -172,6 +177,8 @@ impl Turn {
             unbilled: None,
             calls_in_step: 0,
             files: files::Files::default(),
+            joined: Vec::new(),
+            commands: Vec::new(),
             loops: loops::Loops::default(),
             subtask: None,
             refused: false,
@@ -396,6 +403,8 @@ impl Turn {
                 }
             }
             Input::Resumed => self.resume(at, out),
+            Input::Joined { begin } => self.join(*begin),
+            Input::Left { message_id } => self.leave(&message_id),
             Input::HookDone {
                 effect,
                 output,

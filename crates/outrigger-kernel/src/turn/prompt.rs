@@ -18,7 +18,7 @@ impl Turn {
         } else if self.begin.stored {
             let kinds = self.begin.parts.iter().map(|part| &part.kind);
             let task = kinds.filter_map(subtask).next();
-            self.answer(at, task, out);
+            self.begin_answer(at, task, out);
         } else if let Some(command) = self.begin.command.clone() {
             let payload = HookPayload {
                 input: json!({ "command": command.name, "sessionID": self.begin.session_id, "arguments": command.arguments }),
@@ -82,17 +82,30 @@ impl Turn {
         if self.stopping() {
             return;
         }
-        self.answer(at, task, out);
+        self.begin_answer(at, task, out);
     }
 
-    /// The message is stored: a subtask runs, or the model is asked.
-    fn answer(&mut self, at: Millis, task: Option<Object>, out: &mut Vec<Effect>) {
+    /// The turn's own message is stored. What came with its hooks comes first, as in the reference.
+    fn begin_answer(&mut self, at: Millis, task: Option<Object>, out: &mut Vec<Effect>) {
+        let used = self.begin.auto_compact.as_ref().map_or(0, |auto| auto.used);
+        if task.is_some() || !self.go_on_with_joined(at, used, out) {
+            self.answer(at, task, used, out);
+        }
+    }
+
+    /// The message is stored: a subtask runs, or the model is asked. The last request took so many tokens.
+    pub(super) fn answer(
+        &mut self,
+        at: Millis,
+        task: Option<Object>,
+        used: u64,
+        out: &mut Vec<Effect>,
+    ) {
         out.push(self.status(SessionStatus::Busy));
         if let Some(task) = task {
             self.begin_subtask(at, &task, out);
             return;
         }
-        let used = self.begin.auto_compact.as_ref().map_or(0, |auto| auto.used);
         if !self.compact_if_needed(at, used, out) {
             self.next_step(at, out);
         }

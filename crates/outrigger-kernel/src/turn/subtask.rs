@@ -138,6 +138,8 @@ impl Turn {
             self.user = user;
         }
         self.parts.clear();
-        self.next_step(at, out);
+        if !self.go_on_with_joined(at, 0, out) {
+            self.next_step(at, out);
+        }
     }
 }

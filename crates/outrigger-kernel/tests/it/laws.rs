@@ -7,6 +7,7 @@ use outrigger_kernel::turn::step;
 use outrigger_protocol::event::Event;
 use outrigger_protocol::message::{MessageInfo, NamedError, PartKind};
 use outrigger_protocol::session::SessionStatus;
+use outrigger_protocol::tool::ToolOutcome;
 use outrigger_protocol::turn::{Effect, EffectId, Input, ModelSignal, TurnOutcome};
 use proptest::prelude::*;
 use serde_json::json;
@@ -98,6 +99,15 @@ proptest! {
         let no_reply = script.begin.no_reply;
         let overflows = script.requests.iter().any(|request| request.overflows);
         let world = run(script, random, cancel);
+        // What came meanwhile is answered, or somebody else does it: nothing of it is lost.
+        let turn = world.turn.as_ref().unwrap();
+        let left = turn.joined().len();
+        let refused = world.log.iter().any(|(_, input, _)| matches!(
+            input, Input::ToolDone { outcome: ToolOutcome::Failed { code, .. }, .. } if code == "tool.rejected"
+        ));
+        if let Some(Effect::Finish { outcome: TurnOutcome::Done { .. } }) = world.effects.last() {
+            prop_assert!(left == 0 || no_reply || refused || turn.current_step() >= max_steps);
+        }
         let finishes = world.effects.iter().filter(|e| matches!(e, Effect::Finish { .. })).count();
         prop_assert_eq!(finishes, 1);
         let Some(Effect::Finish { outcome }) = world.effects.last() else { panic!("the end is not the end") };
@@ -158,7 +168,12 @@ fn effect_of(input: &Input) -> Option<EffectId> {
         | Input::FilesTracked { effect, .. }
         | Input::LoopAnswered { effect, .. }
         | Input::ToolDone { effect, .. } => Some(*effect),
-        Input::Begin(_) | Input::Compact { .. } | Input::Cancel | Input::Resumed => None,
+        Input::Begin(_)
+        | Input::Compact { .. }
+        | Input::Joined { .. }
+        | Input::Left { .. }
+        | Input::Cancel
+        | Input::Resumed => None,
     }
 }
 

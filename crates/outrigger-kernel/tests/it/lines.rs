@@ -210,6 +210,8 @@ pub(crate) fn input_line(input: &Input) -> String {
         Input::Compact { auto, .. } => format!("compact auto={auto}"),
         Input::CompactionPlanned { effect, .. } => format!("#{} planned", effect.0),
         Input::CompactionRefused { effect, error } => format!("#{} {}", effect.0, error.message()),
+        Input::Joined { begin } => format!("joined {}", begin.message.id),
+        Input::Left { message_id } => format!("left {message_id}"),
         Input::Cancel => "cancel".to_owned(),
         Input::Resumed => "resumed".to_owned(),
     }

@@ -14,6 +14,7 @@ mod drive;
 mod gold;
 mod guard;
 mod invariant;
+mod join;
 mod laws;
 mod lines;
 mod merge;

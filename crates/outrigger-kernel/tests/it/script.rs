@@ -42,6 +42,21 @@ pub(crate) struct Script {
     pub(crate) block: Option<(&'static str, usize)>,
     /// Tools and the model report at once when they are told to stop.
     pub(crate) obeys: bool,
+    /// After so many reports a prompt comes.
+    pub(crate) joins: Vec<usize>,
+}
+
+/// A prompt whose message is stored already.
+pub(crate) fn joined(begin: &Begin, id: &str) -> Begin {
+    let mut joined = Begin {
+        stored: true,
+        no_reply: false,
+        compact: None,
+        ..begin.clone()
+    };
+    joined.message.id = id.into();
+    joined.parts.clear();
+    joined
 }
 
 fn say() -> impl Strategy<Value = Say> {
@@ -102,8 +117,9 @@ pub(crate) fn script() -> impl Strategy<Value = Script> {
         block,
         any::<bool>(),
         flags,
+        prop::collection::vec(0..40_usize, 0..3),
     )
-        .prop_map(|(requests, block, obeys, flags)| {
+        .prop_map(|(requests, block, obeys, flags, joins)| {
             let (title, no_reply, command, max_steps, seed, auto, compact) = flags;
             let command = command.then(|| outrigger_protocol::turn::CommandCall {
                 name: "c".into(),
@@ -128,6 +144,7 @@ pub(crate) fn script() -> impl Strategy<Value = Script> {
                 requests,
                 block,
                 obeys,
+                joins,
             }
         })
 }

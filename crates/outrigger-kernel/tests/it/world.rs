@@ -17,7 +17,7 @@ use outrigger_protocol::turn::{Effect, EffectId, Input, ModelSignal};
 use serde_json::{Value, json};
 
 use crate::drive::{failed, known_tools, text_input, usage};
-use crate::script::{Say, Script};
+use crate::script::{Say, Script, joined};
 
 /// What a tool answers follows from its name and its arguments.
 fn answer(call: &ToolCall) -> (Option<Value>, ToolOutcome) {
@@ -85,6 +85,7 @@ pub(crate) struct World {
     /// Everything it wanted.
     pub(crate) effects: Vec<Effect>,
     reached: BTreeMap<String, usize>,
+    advanced: usize,
 }
 
 impl World {
@@ -98,6 +99,7 @@ impl World {
             log: vec![],
             effects: vec![],
             reached: BTreeMap::new(),
+            advanced: 0,
         };
         let begin = Box::new(world.script.begin.clone());
         world.tell(Input::Begin(begin));
@@ -311,6 +313,12 @@ impl World {
             .get_mut(&id)
             .and_then(|(_, inputs)| inputs.pop_front())
             .unwrap();
+        if self.script.joins.contains(&self.advanced) {
+            let id = format!("msg_join_{}", self.advanced);
+            let begin = Box::new(joined(&self.script.begin, &id));
+            self.tell(Input::Joined { begin });
+        }
+        self.advanced += 1;
         self.tell(input);
         true
     }

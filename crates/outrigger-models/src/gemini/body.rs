@@ -244,6 +244,108 @@ mod tests {
     "#);
     }
 
+    /// The service refuses a history in which the answers of one message's calls are not together, or stand before another
+    /// message's calls.
+    #[test]
+    fn answers_stand_behind_their_calls_by_table() {
+        let call = |id: &str, tool: &str| Content::ToolCall {
+            call_id: id.into(),
+            tool: tool.into(),
+            input: json!({}),
+            metadata: None,
+        };
+        let calls = |list: &[(&str, &str)]| ChatMessage::Assistant {
+            content: list.iter().map(|(id, tool)| call(id, tool)).collect(),
+        };
+        let answer = |id: &str, tool: &str, text: &str, is_error| ChatMessage::Tool {
+            call_id: id.into(),
+            tool: tool.into(),
+            content: text.into(),
+            is_error,
+        };
+        let user = |text: &str| ChatMessage::User {
+            content: vec![Content::Text { text: text.into() }],
+        };
+        for (name, messages, want) in [
+            (
+                "a failure is told as its text",
+                vec![
+                    calls(&[("c1", "read")]),
+                    answer("c1", "read", "no such file", true),
+                ],
+                "model read() | user read=no such file",
+            ),
+            (
+                "parallel calls, answered in another order",
+                vec![
+                    calls(&[("c1", "read"), ("c2", "glob")]),
+                    answer("c2", "glob", "G", false),
+                    answer("c1", "read", "", true),
+                ],
+                "model read() glob() | user glob=G read=",
+            ),
+            (
+                "two steps",
+                vec![
+                    calls(&[("c1", "read")]),
+                    answer("c1", "read", "A", false),
+                    calls(&[("c2", "read")]),
+                    answer("c2", "read", "B", false),
+                ],
+                "model read() | user read=A | model read() | user read=B",
+            ),
+            (
+                "a prompt behind the answers is no answer",
+                vec![
+                    calls(&[("c1", "read")]),
+                    answer("c1", "read", "A", false),
+                    user("and now?"),
+                ],
+                "model read() | user read=A | user and now?",
+            ),
+            (
+                "a message with nothing in it is left out, and parts no answers",
+                vec![
+                    calls(&[("c1", "read"), ("c2", "read")]),
+                    answer("c1", "read", "A", false),
+                    calls(&[]),
+                    answer("c2", "read", "B", false),
+                ],
+                "model read() read() | user read=A read=B",
+            ),
+        ] {
+            let (_, contents) = conversation(&ModelInfo::default(), &messages);
+            let part = |part: &Value| {
+                let text = |value: &Value| value.as_str().unwrap_or("?").to_owned();
+                match (part.get("functionCall"), part.get("functionResponse")) {
+                    (Some(call), _) => format!("{}()", text(&call["name"])),
+                    (_, Some(answer)) => {
+                        assert_eq!(answer["name"], answer["response"]["name"]);
+                        format!(
+                            "{}={}",
+                            text(&answer["name"]),
+                            text(&answer["response"]["content"])
+                        )
+                    }
+                    _ => text(&part["text"]),
+                }
+            };
+            let told: Vec<String> = contents
+                .iter()
+                .map(|content| {
+                    let parts: Vec<String> = content["parts"]
+                        .as_array()
+                        .unwrap()
+                        .iter()
+                        .map(part)
+                        .collect();
+                    format!("{} {}", content["role"].as_str().unwrap(), parts.join(" "))
+                })
+                .collect();
+            assert_eq!(told.join(" | "), want, "{name}");
+        }
+    }
+
     #[test]
     fn the_address_names_the_model() {
         assert_eq!(

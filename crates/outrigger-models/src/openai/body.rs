@@ -183,7 +183,8 @@ fn reasoning_field(dialect: Dialect, model: &ModelInfo) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use outrigger_protocol::model::{ModelParams, ToolOffer};
+    use crate::testing::{one_step, text};
+    use outrigger_protocol::model::ModelParams;
 
     fn model() -> ModelInfo {
         let mut model = ModelInfo::default();
@@ -193,56 +194,25 @@ mod tests {
     }
 
     fn request() -> ModelRequest {
-        let text = |t: &str| Content::Text { text: t.into() };
-        ModelRequest {
-            messages: vec![
-                ChatMessage::System {
-                    content: "S".into(),
-                },
-                ChatMessage::User {
-                    content: vec![text("hi")],
-                },
-                ChatMessage::Assistant {
-                    content: vec![
-                        Content::Reasoning {
-                            text: "hm".into(),
-                            metadata: None,
-                        },
-                        Content::ToolCall {
-                            call_id: "c1".into(),
-                            tool: "read".into(),
-                            input: json!({"filePath": "/a"}),
-                            metadata: None,
-                        },
-                    ],
-                },
-                ChatMessage::Tool {
-                    call_id: "c1".into(),
-                    tool: "read".into(),
-                    content: "A".into(),
-                    is_error: false,
-                },
-                ChatMessage::User {
-                    content: vec![text("one"), text("two")],
-                },
-            ],
-            tools: vec![ToolOffer {
-                name: "read".into(),
-                description: "d".into(),
-                parameters: json!({"type": "object"}),
-            }],
-            params: ModelParams {
-                temperature: Some(0.25),
-                top_p: Some(1.0),
-                max_output_tokens: Some(4000),
-                options: json!({"extra_thing": "yes", "reasoningEffort": "low"})
-                    .as_object()
-                    .cloned()
-                    .unwrap(),
-                ..ModelParams::default()
-            },
-            headers: vec![],
-        }
+        let said = vec![Content::Reasoning {
+            text: "hm".into(),
+            metadata: None,
+        }];
+        let params = ModelParams {
+            temperature: Some(0.25),
+            top_p: Some(1.0),
+            max_output_tokens: Some(4000),
+            options: json!({"extra_thing": "yes", "reasoningEffort": "low"})
+                .as_object()
+                .cloned()
+                .unwrap(),
+            ..ModelParams::default()
+        };
+        let mut request = one_step(said, params);
+        request.messages.push(ChatMessage::User {
+            content: vec![text("one"), text("two")],
+        });
+        request
     }
 
     #[test]

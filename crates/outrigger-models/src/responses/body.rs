@@ -203,60 +203,29 @@ fn reasoning(text: &str, metadata: Option<&Value>, stored: bool) -> Option<Value
 #[cfg(test)]
 mod tests {
     use super::*;
-    use outrigger_protocol::model::{ModelParams, ToolOffer};
+    use crate::testing::{one_step, text};
+    use outrigger_protocol::model::ModelParams;
 
     fn request(options: Value) -> ModelRequest {
-        let text = |t: &str| Content::Text { text: t.into() };
         let thought = |t: &str, metadata| Content::Reasoning {
             text: t.into(),
             metadata,
         };
-        ModelRequest {
-            messages: vec![
-                ChatMessage::System {
-                    content: "S".into(),
-                },
-                ChatMessage::User {
-                    content: vec![text("hi")],
-                },
-                ChatMessage::Assistant {
-                    content: vec![
-                        thought("think", Some(json!({"openai": {"itemId": "rs_1"}}))),
-                        thought(
-                            "more",
-                            Some(
-                                json!({"openai": {"itemId": "rs_1", "reasoningEncryptedContent": "enc"}}),
-                            ),
-                        ),
-                        thought("foreign", None),
-                        text("let me look"),
-                        Content::ToolCall {
-                            call_id: "c1".into(),
-                            tool: "read".into(),
-                            input: json!({"filePath": "/a"}),
-                            metadata: None,
-                        },
-                    ],
-                },
-                ChatMessage::Tool {
-                    call_id: "c1".into(),
-                    tool: "read".into(),
-                    content: "A".into(),
-                    is_error: false,
-                },
-            ],
-            tools: vec![ToolOffer {
-                name: "read".into(),
-                description: "d".into(),
-                parameters: json!({"type": "object"}),
-            }],
-            params: ModelParams {
-                temperature: Some(0.5),
-                options: options.as_object().cloned().unwrap(),
-                ..ModelParams::default()
-            },
-            headers: vec![],
-        }
+        let said = vec![
+            thought("think", Some(json!({"openai": {"itemId": "rs_1"}}))),
+            thought(
+                "more",
+                Some(json!({"openai": {"itemId": "rs_1", "reasoningEncryptedContent": "enc"}})),
+            ),
+            thought("foreign", None),
+            text("let me look"),
+        ];
+        let params = ModelParams {
+            temperature: Some(0.5),
+            options: options.as_object().cloned().unwrap(),
+            ..ModelParams::default()
+        };
+        one_step(said, params)
     }
 
     #[test]

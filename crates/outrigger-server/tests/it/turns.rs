@@ -20,8 +20,71 @@ fn texts(messages: &[Value]) -> Vec<String> {
         .collect()
 }
 
+/// Waits until the session holds these texts.
+async fn holds(h: &Harness, session: &str, wanted: &[&str]) {
+    let end = std::time::Instant::now() + std::time::Duration::from_secs(30);
+    while texts(&h.messages(session).await) != wanted {
+        assert!(std::time::Instant::now() < end, "the message is not there");
+        tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+    }
+}
+
+async fn allow(h: &Harness, asked: &Value) {
+    let id = asked["properties"]["id"].as_str().unwrap();
+    let path = format!("/permission/{id}/reply");
+    h.ok("POST", &path, json!({ "reply": "once" })).await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
-async fn a_prompt_that_waits_is_seen_at_once_and_answered_in_its_turn() {
+async fn a_prompt_during_a_turn_is_seen_at_once_and_read_by_its_next_step() {
+    let h = Harness::new(
+        [turn([bash("true")]), text("one"), text("two")],
+        json!({ "permission": { "bash": "ask" } }),
+    )
+    .await;
+    let session = h.session().await;
+    h.prompt_async(&session, "first").await;
+    let asked = h.sees("permission.asked", 1).await;
+    let (second, third, ()) = tokio::join!(
+        h.prompt(&session, "second"),
+        async {
+            holds(&h, &session, &["first", "second"]).await;
+            h.prompt(&session, "third").await
+        },
+        async {
+            holds(&h, &session, &["first", "second", "third"]).await;
+            assert_eq!(h.mock.requests().len(), 1, "nothing of it is answered yet");
+            allow(&h, &asked).await;
+        }
+    );
+    // One answer for all that was said.
+    assert_eq!(
+        (texts(std::slice::from_ref(&second)), texts(&[third])),
+        (vec!["one".into()], vec!["one".into()])
+    );
+    let requests = h.mock.requests();
+    let said: Vec<_> = requests.iter().map(|r| r.texts("user")).collect();
+    assert_eq!(said, [vec!["first"], vec!["first", "second", "third"]]);
+    let messages = h.messages(&session).await;
+    let last_said = messages.iter().rfind(|m| m["info"]["role"] == "user");
+    assert_eq!(second["info"]["parentID"], last_said.unwrap()["info"]["id"]);
+    h.prompt(&session, "fourth").await;
+    // Each answer stands behind its question, though the questions were stored before.
+    let roles: Vec<_> = h.mock.last().body["messages"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|m| m["role"].as_str().unwrap().to_owned())
+        .filter(|r| r != "system")
+        .collect();
+    assert_eq!(
+        roles.join(" "),
+        "user assistant tool user user assistant user"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_message_that_wants_no_reply_is_answered_by_the_turn_and_a_mere_note_is_not() {
     let h = Harness::new(
         [
             turn([bash("true")]),
@@ -35,63 +98,28 @@ async fn a_prompt_that_waits_is_seen_at_once_and_answered_in_its_turn() {
     let session = h.session().await;
     h.prompt_async(&session, "first").await;
     let asked = h.sees("permission.asked", 1).await;
-    let (second, third, ()) = tokio::join!(
-        h.prompt(&session, "second"),
-        async {
-            let end = std::time::Instant::now() + std::time::Duration::from_secs(30);
-            while texts(&h.messages(&session).await) != ["first", "second"] {
-                assert!(std::time::Instant::now() < end, "the message is not there");
-                tokio::time::sleep(std::time::Duration::from_millis(10)).await;
-            }
-            h.prompt(&session, "third").await
-        },
-        async {
-            let end = std::time::Instant::now() + std::time::Duration::from_secs(30);
-            while texts(&h.messages(&session).await) != ["first", "second", "third"] {
-                assert!(std::time::Instant::now() < end, "the message is not there");
-                tokio::time::sleep(std::time::Duration::from_millis(10)).await;
-            }
-            assert_eq!(h.mock.requests().len(), 1, "nothing of it is answered yet");
-            let id = asked["properties"]["id"].as_str().unwrap();
-            h.ok(
-                "POST",
-                &format!("/permission/{id}/reply"),
-                json!({ "reply": "once" }),
-            )
-            .await;
-        }
-    );
-    assert_eq!(
-        (texts(&[second]), texts(&[third])),
-        (vec!["two".into()], vec!["three".into()])
-    );
-    let requests = h.mock.requests();
-    let said: Vec<_> = requests
+    // Wants no answer, and gets one all the same while a turn runs, as in the reference; a mere note does not.
+    for (text, ignored) in [("note", true), ("second", false)] {
+        let part = json!({ "type": "text", "text": text, "ignored": ignored });
+        let path = format!("/session/{session}/message");
+        let body = json!({ "noReply": true, "parts": [part] });
+        h.ok("POST", &path, body).await;
+    }
+    allow(&h, &asked).await;
+    h.sees("session.idle", 1).await;
+    let messages = h.messages(&session).await;
+    let parents: Vec<String> = messages
         .iter()
-        .map(|r| (r.texts("user"), r.texts("assistant").concat()))
+        .filter(|m| m["info"]["role"] == "assistant")
+        .map(|answer| {
+            let asked = messages
+                .iter()
+                .find(|m| m["info"]["id"] == answer["info"]["parentID"]);
+            texts(&[asked.unwrap().clone()]).concat()
+        })
         .collect();
-    let users = |n: usize| ["first", "second", "third"].map(str::to_owned)[..n].to_vec();
-    assert_eq!(
-        said,
-        [
-            (users(1), String::new()),
-            (users(1), String::new()),
-            (users(2), "one".to_owned()),
-            (users(3), "onetwo".to_owned()),
-        ]
-    );
-    // Each answer stands behind its question, though the questions were stored before.
-    let roles: Vec<_> = requests[3].body["messages"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|m| m["role"].as_str().unwrap().to_owned())
-        .filter(|r| r != "system")
-        .collect();
-    assert_eq!(
-        roles.join(" "),
-        "user assistant tool assistant user assistant user"
-    );
+    assert_eq!(parents, ["first", "second"]);
+    assert_eq!(h.mock.requests().len(), 2);
 }
 
 #[tokio::test(flavor = "multi_thread")]

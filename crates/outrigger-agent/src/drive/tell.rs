@@ -1,0 +1,53 @@
+//! What a turn tells without storing it.
+
+use outrigger_protocol::event::Event;
+use outrigger_protocol::message::{PartKind, ToolPart, ToolState};
+use outrigger_protocol::turn::EffectId;
+use serde_json::Value;
+
+use super::Driver;
+use crate::bus::numbered;
+use crate::ids::now;
+
+impl Driver {
+    /// A piece of streamed text.
+    pub(super) fn tell_delta(&self, index: u32, delta: String) {
+        let Some(state) = &self.state else { return };
+        let (Some(part_id), Some(message)) = (state.part_of_block(index), state.message()) else {
+            return;
+        };
+        let event = Event::PartDelta {
+            session_id: self.session_id.clone(),
+            message_id: message.id.clone(),
+            part_id: part_id.clone(),
+            field: "text".into(),
+            delta,
+        };
+        self.inner.tell(vec![numbered(event)]);
+    }
+
+    /// The part as it would be with this much of the output. What is stored comes with the result.
+    pub(super) fn tell_preview(&self, effect: EffectId, preview: Value) {
+        let Some(mut part) = self
+            .state
+            .as_ref()
+            .and_then(|state| state.part_of_call(effect))
+            .cloned()
+        else {
+            return;
+        };
+        if let PartKind::Tool(ToolPart {
+            state: ToolState::Running { metadata, .. },
+            ..
+        }) = &mut part.kind
+        {
+            *metadata = Some(preview);
+            let event = Event::PartUpdated {
+                session_id: self.session_id.clone(),
+                part: Box::new(part),
+                time: now(),
+            };
+            self.inner.tell(vec![numbered(event)]);
+        }
+    }
+}

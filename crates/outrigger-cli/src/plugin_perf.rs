@@ -1,0 +1,247 @@
+//! `outrigger plugin perf`, `trace` and `top`: what plugins cost and what they did (A1, A2).
+
+use std::fmt::Write as _;
+use std::time::Duration;
+
+use outrigger_plugins::{Perf, PerfRow};
+use outrigger_protocol::hook::{Decision, HookRecord};
+use outrigger_protocol::id::SessionId;
+use outrigger_protocol::log::LogRecord;
+use outrigger_store::{RecordQuery, Scope, Store};
+use serde_json::Value;
+
+use crate::remote::Remote;
+use crate::report::Failure;
+use crate::view::out;
+
+/// Records that are read at once.
+const PAGE: usize = 10_000;
+
+/// `plugin perf`: from the log, of one session or of all.
+pub(crate) fn perf(store: &Store, session: Option<&SessionId>, json: bool) -> Result<u8, Failure> {
+    let mut figures = Perf::default();
+    each(store, session, |record| figures.add(&record))?;
+    let rows = figures.rows();
+    out(&if json {
+        let text = serde_json::to_string_pretty(&rows).unwrap_or_default();
+        format!("{text}\n")
+    } else {
+        table(&rows)
+    });
+    Ok(0)
+}
+
+/// `plugin trace`: every call of a session in order.
+pub(crate) fn trace(store: &Store, session: &SessionId, json: bool) -> Result<u8, Failure> {
+    let mut records = Vec::new();
+    each(store, Some(session), |record| records.push(record))?;
+    if json {
+        let text = serde_json::to_string_pretty(&records).unwrap_or_default();
+        out(&format!("{text}\n"));
+    } else {
+        out(&traced(&records));
+    }
+    Ok(0)
+}
+
+fn each(
+    store: &Store,
+    session: Option<&SessionId>,
+    mut take: impl FnMut(HookRecord),
+) -> Result<(), Failure> {
+    let mut after = 0;
+    loop {
+        let found = store.records(&RecordQuery {
+            scope: session.map(Scope::Session),
+            kind: Some("hook"),
+            after,
+            limit: Some(PAGE),
+        })?;
+        let Some(last) = found.last() else {
+            return Ok(());
+        };
+        after = last.seq;
+        for stored in found {
+            if let LogRecord::Hook(hook) = stored.record {
+                take(*hook);
+            }
+        }
+    }
+}
+
+fn table(rows: &[PerfRow]) -> String {
+    if rows.is_empty() {
+        return "no hook of a plugin was called yet\n".to_owned();
+    }
+    let name = |row: &PerfRow| row.plugin.chars().count();
+    let wide = rows.iter().map(name).max().unwrap_or(0).max(6);
+    let mut text = format!(
+        "{:wide$}  {:42} {:>7} {:>9} {:>9} {:>9} {:>9} {:>10} {:>9}\n",
+        "PLUGIN", "HOOK", "CALLS", "P50", "P95", "P99", "MAX", "TOTAL", "BYTES"
+    );
+    for row in rows {
+        let _ = writeln!(
+            text,
+            "{:wide$}  {:42} {:>7} {:>9} {:>9} {:>9} {:>9} {:>10} {:>9}{}",
+            row.plugin,
+            row.hook,
+            row.calls,
+            time(row.p50_ms),
+            time(row.p95_ms),
+            time(row.p99_ms),
+            time(row.max_ms),
+            time(row.total_ms),
+            row.max_bytes,
+            troubles(row)
+        );
+    }
+    text
+}
+
+/// What did not go well, behind a row.
+fn troubles(row: &PerfRow) -> String {
+    let bad = row.outcomes.iter().filter(|(outcome, _)| *outcome != "ok");
+    let mut words: Vec<String> = bad.map(|(outcome, n)| format!("{n} {outcome}")).collect();
+    if row.skipped > 0 {
+        words.push(format!("{} skipped", row.skipped));
+    }
+    if words.is_empty() {
+        String::new()
+    } else {
+        format!("  {}", words.join(", "))
+    }
+}
+
+/// `0.41 ms`, `12 ms`, `3.2 s`.
+fn time(ms: f64) -> String {
+    if ms < 10.0 {
+        format!("{ms:.2} ms")
+    } else if ms < 1000.0 {
+        format!("{ms:.0} ms")
+    } else {
+        format!("{:.1} s", ms / 1000.0)
+    }
+}
+
+fn traced(records: &[HookRecord]) -> String {
+    if records.is_empty() {
+        return "no hook of a plugin was called in this session\n".to_owned();
+    }
+    let mut text = String::new();
+    let (mut turn, mut began) = (None, 0);
+    for (number, record) in records.iter().enumerate() {
+        if number == 0 || record.turn != turn {
+            turn.clone_from(&record.turn);
+            began = record.at;
+            let name = turn.as_ref().map_or("outside a turn", |turn| turn.as_str());
+            let _ = writeln!(text, "{name}");
+        }
+        let _ = write!(
+            text,
+            "{:>5}  +{:<8} {:42} {:24} {:8} {:>9}",
+            number + 1,
+            format!("{} ms", record.at.saturating_sub(began)),
+            record.hook,
+            record.plugin.as_str(),
+            record.outcome,
+            time(record.duration_ms),
+        );
+        if !matches!(record.decision, Decision::Continue | Decision::Skipped) {
+            let _ = write!(text, "  {}", decision(record.decision));
+        }
+        if !record.changed.is_empty() {
+            let _ = write!(text, " {}", record.changed.join(" "));
+        }
+        if let Some(message) = &record.message {
+            let _ = write!(text, "  {}", message.lines().next().unwrap_or_default());
+        }
+        text.push('\n');
+    }
+    text
+}
+
+fn decision(decision: Decision) -> &'static str {
+    match decision {
+        Decision::Continue => "continue",
+        Decision::Patch => "patch",
+        Decision::Block => "block",
+        Decision::Refused => "refused",
+        Decision::FailedOpen => "failed open",
+        Decision::FailedClosed => "failed closed",
+        Decision::Skipped => "skipped",
+    }
+}
+
+/// `plugin top`: what the plugins of a running server use, anew every second until interrupted.
+pub(crate) async fn top(remote: &Remote, once: bool) -> Result<u8, Failure> {
+    loop {
+        let answer = remote.get("/outrigger/plugin").await?;
+        let screen = screen(&answer);
+        if once {
+            out(&screen);
+            return Ok(0);
+        }
+        // Clears the screen and begins at its top.
+        out(&format!("\u{1b}[2J\u{1b}[H{screen}"));
+        tokio::time::sleep(Duration::from_secs(1)).await;
+    }
+}
+
+fn screen(answer: &Value) -> String {
+    let list = |name: &str| answer[name].as_array().cloned().unwrap_or_default();
+    let mut text = format!(
+        "{:28} {:12} {:>8} {:>7} {:>9} {:>6} {:>4}\n",
+        "PLUGIN", "STAGE", "PID", "CPU", "MEMORY", "PROCS", "GEN"
+    );
+    for plugin in list("plugins") {
+        let usage = &plugin["usage"];
+        let shown = |value: Option<String>| value.unwrap_or_else(|| "-".to_owned());
+        let _ = writeln!(
+            text,
+            "{:28} {:12} {:>8} {:>7} {:>9} {:>6} {:>4}{}",
+            plugin["id"].as_str().unwrap_or_default(),
+            plugin["stage"].as_str().unwrap_or_default(),
+            shown(plugin["pid"].as_u64().map(|pid| pid.to_string())),
+            shown(
+                usage["cpu"]
+                    .as_f64()
+                    .map(|cpu| format!("{:.0} %", cpu * 100.0))
+            ),
+            shown(
+                usage["rss"]
+                    .as_u64()
+                    .map(|rss| format!("{} MiB", rss >> 20))
+            ),
+            shown(usage["processes"].as_u64().map(|n| n.to_string())),
+            plugin["generation"].as_u64().unwrap_or_default(),
+            notes(&plugin)
+        );
+    }
+    let rows: Vec<PerfRow> = serde_json::from_value(answer["perf"].clone()).unwrap_or_default();
+    if !rows.is_empty() {
+        text.push('\n');
+        text.push_str(&table(&rows));
+    }
+    text
+}
+
+/// What is out of order with a plugin, behind its row.
+fn notes(plugin: &Value) -> String {
+    let mut words = Vec::new();
+    for breaker in plugin["breakers"].as_array().into_iter().flatten() {
+        let hook = breaker["hook"].as_str().unwrap_or_default();
+        let state = breaker["state"].as_str().unwrap_or_default();
+        words.push(format!("{hook} {}", state.replace('_', " ")));
+    }
+    if let Some(cause) = plugin["quarantine"].as_str() {
+        words.push(format!("apart: {cause}"));
+    }
+    if let Some(message) = plugin["cause"]["message"].as_str() {
+        words.push(message.to_owned());
+    }
+    if words.is_empty() {
+        String::new()
+    } else {
+        format!("  {}", words.join("; "))
+    }
+}

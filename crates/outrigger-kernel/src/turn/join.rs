@@ -1,0 +1,84 @@
+//! Prompts that come while the turn runs. Their messages are stored beside it; the turn reads them in its next step and
+//! goes on with them, also where it would have ended, as the reference does.
+
+use alloc::vec::Vec;
+
+use outrigger_protocol::Millis;
+use outrigger_protocol::id::{CallId, MessageId};
+use outrigger_protocol::message::PartKind;
+use outrigger_protocol::turn::{Begin, Effect};
+
+use super::Turn;
+
+impl Turn {
+    /// Prompts that the turn has not gone on with yet, oldest first. When it ends without them, they are somebody else's.
+    #[must_use]
+    pub fn joined(&self) -> Vec<&MessageId> {
+        self.joined.iter().map(|begin| &begin.message.id).collect()
+    }
+
+    pub(super) fn join(&mut self, begin: Begin) {
+        if !self.cancelled && begin.stored {
+            self.joined.push(begin);
+        }
+    }
+
+    pub(super) fn leave(&mut self, message: &MessageId) {
+        self.joined.retain(|begin| begin.message.id != *message);
+    }
+
+    /// Goes on with what came meanwhile; false when there is nothing, or no step is left for it. What was used is that of
+    /// the last request, in tokens.
+    pub(super) fn go_on_with_joined(
+        &mut self,
+        at: Millis,
+        used: u64,
+        out: &mut Vec<Effect>,
+    ) -> bool {
+        let Some(task) = self.take_joined(out) else {
+            return false;
+        };
+        self.answer(at, task, used, out);
+        true
+    }
+
+    /// Makes the newest prompt the turn's own. One that a subagent answers stops the row: those behind it come afterwards.
+    fn take_joined(&mut self, out: &mut Vec<Effect>) -> Option<Option<outrigger_protocol::Object>> {
+        if self.joined.is_empty() || self.step >= self.begin.max_steps {
+            return None;
+        }
+        let mut task = None;
+        while task.is_none() && !self.joined.is_empty() {
+            let next = self.joined.remove(0);
+            task = next.parts.iter().find_map(|part| match &part.kind {
+                PartKind::Subtask(task) => Some(task.clone()),
+                _ => None,
+            });
+            self.adopt(next, out);
+        }
+        Some(task)
+    }
+
+    fn adopt(&mut self, next: Begin, out: &mut Vec<Effect>) {
+        // What this turn has changed so far belongs to the prompt before.
+        if core::mem::take(&mut self.files.unpublished) {
+            out.push(self.publish_user());
+        }
+        let used = next.used_calls.iter().map(|id| CallId(id.clone()));
+        self.used_calls.extend(used);
+        self.commands.extend(self.begin.command.take());
+        self.user = next.message.clone();
+        // Another request of the user is no repetition of what was done for the last one.
+        self.loops = super::loops::Loops::default();
+        let own = &self.begin;
+        *self.begin = Begin {
+            turn: own.turn.clone(),
+            session_id: own.session_id.clone(),
+            seed: own.seed,
+            wants_title: own.wants_title,
+            compact: own.compact.clone(),
+            no_reply: false,
+            ..next
+        };
+    }
+}

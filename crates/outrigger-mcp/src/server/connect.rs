@@ -1,0 +1,207 @@
+//! The connection to a server: made within its time, made anew when it is lost, its tools read again when they change.
+
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::time::{Duration, Instant};
+
+use tokio::sync::Notify;
+
+use super::Server;
+use crate::config::Transport;
+use crate::error::McpError;
+use crate::http::Http;
+use crate::link::{About, Link};
+use crate::remote::Remote;
+use crate::secret::Secrets;
+use crate::sse_link::SseLink;
+use crate::stdio::{Program, Stdio};
+
+/// After a failed restart, how long calls fail at once instead of trying again.
+const PAUSE: Duration = Duration::from_secs(30);
+/// Between two readings of a list of tools that keeps changing.
+const RELIST: Duration = Duration::from_secs(1);
+
+impl Server {
+    /// The connection, made anew when it has been lost.
+    pub(crate) async fn live(self: &Arc<Self>) -> Result<Arc<Link>, McpError> {
+        let open = || {
+            self.inside()
+                .link
+                .clone()
+                .filter(|link| link.closed().is_none())
+        };
+        if let Some(link) = open() {
+            return Ok(link);
+        }
+        let _gate = self.gate.lock().await;
+        if let Some(link) = open() {
+            return Ok(link);
+        }
+        let before = self.inside().error.clone();
+        if let Some((error, _)) = before.filter(|(_, at)| at.elapsed() < PAUSE) {
+            return Err(error);
+        }
+        if self.inside().stopped || !self.is_on() {
+            return Err(McpError::Closed {
+                server: self.name.clone(),
+                cause: "was stopped".to_owned(),
+            });
+        }
+        let link = self
+            .connect()
+            .await
+            .inspect_err(|error| tracing::warn!("[mcp:{}] {error}", self.name))?;
+        tracing::info!("[mcp:{}] was started again", self.name);
+        self.changed();
+        Ok(link)
+    }
+
+    /// Starts it, says hello and lists its tools, all within its timeout.
+    pub(super) async fn connect(self: &Arc<Self>) -> Result<Arc<Link>, McpError> {
+        let (begun, wait) = (Instant::now(), self.start_wait());
+        self.inside().starts += 1;
+        // Where to look for what it said when time is up.
+        let opened: Mutex<Option<Arc<Link>>> = Mutex::default();
+        let work = async {
+            let link = Arc::new(self.open().await?);
+            *opened.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(&link));
+            let (link, about) = match link.initialize(&self.name, wait).await {
+                Err(error) if matches!(*link, Link::Http(_)) => self.older(error, wait).await?,
+                about => (link, about?),
+            };
+            let tools = if about.tools {
+                link.tools(&self.name, wait).await?
+            } else {
+                Vec::new()
+            };
+            Ok((link, about, tools))
+        };
+        let result = match tokio::time::timeout(wait, work).await {
+            Ok(Err(McpError::Timeout { .. })) | Err(_) => {
+                let link = opened.into_inner().unwrap_or_else(PoisonError::into_inner);
+                let heard = link.map(|link| link.heard()).unwrap_or_default();
+                Err(McpError::StartTimeout {
+                    server: self.name.clone(),
+                    ms: wait.as_millis(),
+                    heard,
+                })
+            }
+            Ok(other) => other,
+        };
+        let (link, about, tools) = result.inspect_err(|error| self.failed(error.clone()))?;
+        let mut inside = self.inside();
+        if inside.stopped || inside.switched == Some(false) {
+            return Err(McpError::Closed {
+                server: self.name.clone(),
+                cause: "was stopped".to_owned(),
+            });
+        }
+        inside.start_ms = u64::try_from(begun.elapsed().as_millis()).ok();
+        inside.error = None;
+        inside.about = about;
+        inside.tools = tools;
+        inside.link = Some(Arc::clone(&link));
+        drop(inside);
+        tokio::spawn(follow(
+            Arc::downgrade(self),
+            Arc::downgrade(&link),
+            link.news(),
+        ));
+        Ok(link)
+    }
+
+    /// A remote server that does not understand streamable HTTP may speak the older transport. If it does not, the first
+    /// error says more.
+    async fn older(&self, error: McpError, wait: Duration) -> Result<(Arc<Link>, About), McpError> {
+        if !matches!(error, McpError::Http { .. } | McpError::Answer { .. }) {
+            return Err(error);
+        }
+        let older = async {
+            let sse = SseLink::open(self.remote()?, wait).await?;
+            let link = Arc::new(Link::Sse(Box::new(sse)));
+            let about = link.initialize(&self.name, wait).await?;
+            Ok((link, about))
+        };
+        match older.await {
+            Err(
+                refusal @ (McpError::NeedsAuth { .. } | McpError::NeedsClientRegistration { .. }),
+            ) => Err(refusal),
+            other => other.map_err(|_: McpError| error),
+        }
+    }
+
+    /// Address, headers and token of a remote server.
+    pub(crate) fn remote(&self) -> Result<Remote, McpError> {
+        match &self.config.as_ref().map_err(Clone::clone)?.transport {
+            Transport::Remote { url, headers, .. } => {
+                Remote::new(&self.name, url, headers, self.bearer.clone())
+            }
+            Transport::Local { .. } => Err(McpError::NoOAuth {
+                server: self.name.clone(),
+            }),
+        }
+    }
+
+    async fn open(&self) -> Result<Link, McpError> {
+        match &self.config.as_ref().map_err(Clone::clone)?.transport {
+            Transport::Local {
+                command,
+                cwd,
+                environment,
+            } => {
+                let mut env = self.around.env.clone();
+                env.extend(
+                    environment
+                        .iter()
+                        .map(|(name, value)| (name.into(), value.into())),
+                );
+                let directory = &self.around.directory;
+                let cwd = cwd
+                    .as_ref()
+                    .map_or_else(|| directory.clone(), |cwd| directory.join(cwd));
+                let program = Program {
+                    command: command.clone(),
+                    cwd,
+                    env,
+                    secrets: Secrets::new(environment.values()),
+                };
+                Stdio::start(&self.name, &program, &self.around.spawner)
+                    .await
+                    .map(Link::Stdio)
+            }
+            Transport::Remote { .. } => Ok(Link::Http(Box::new(Http::new(self.remote()?)))),
+        }
+    }
+
+    async fn relist(&self, link: &Link) {
+        match link.tools(&self.name, self.start_wait()).await {
+            Ok(tools) => {
+                let mut inside = self.inside();
+                if inside.stopped {
+                    return;
+                }
+                inside.tools = tools;
+                drop(inside);
+                self.changed();
+            }
+            Err(error) => {
+                tracing::warn!("[mcp:{}] its tools have changed, but: {error}", self.name)
+            }
+        }
+    }
+}
+
+/// Reads the list of tools again whenever the server says that it has changed. Keeps neither server nor connection.
+async fn follow(server: Weak<Server>, link: Weak<Link>, news: Arc<Notify>) {
+    loop {
+        news.notified().await;
+        let (Some(server), Some(link)) = (server.upgrade(), link.upgrade()) else {
+            return;
+        };
+        if link.closed().is_some() {
+            return;
+        }
+        server.relist(&link).await;
+        drop((server, link));
+        tokio::time::sleep(RELIST).await;
+    }
+}

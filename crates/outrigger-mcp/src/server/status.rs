@@ -1,0 +1,107 @@
+//! How a server is, as it is listed.
+
+use serde::Serialize;
+
+use super::Server;
+use crate::config::Transport;
+use crate::error::McpError;
+
+/// How a server is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum State {
+    /// Switched off in the configuration.
+    Disabled,
+    /// Not up yet.
+    Starting,
+    /// Its tools can be called.
+    Connected,
+    /// It did not come up, or it ended. One that was up is started again by the next call.
+    Failed,
+    /// It wants a login.
+    NeedsAuth,
+    /// It wants a login with a client that was registered by hand.
+    NeedsClientRegistration,
+}
+
+/// One server, as it is listed.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Status {
+    /// Name in the configuration.
+    pub name: String,
+    /// `local` or `remote`; empty when the entry cannot be read.
+    pub transport: &'static str,
+    /// How it is.
+    pub state: State,
+    /// Why it is not connected.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+    /// Stable code of that error.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub code: Option<&'static str>,
+    /// What to do about it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hint: Option<String>,
+    /// Names of its tools, as the model calls them.
+    pub tools: Vec<String>,
+    /// What it calls itself, with its version.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub server: Option<String>,
+    /// Its process, while it runs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pid: Option<u32>,
+    /// How often it was started again.
+    pub restarts: u32,
+    /// Milliseconds from its start to its list of tools, of the last start.
+    pub start_ms: Option<u64>,
+}
+
+impl Server {
+    pub(crate) fn status(&self) -> Status {
+        let inside = self.inside();
+        let link = inside.link.as_ref();
+        let lost = link.and_then(|link| link.closed());
+        let error = lost.or_else(|| inside.error.as_ref().map(|(error, _)| error.clone()));
+        let disabled = match inside.switched {
+            Some(on) => !on,
+            None => self.config.as_ref().is_ok_and(|config| !config.enabled),
+        };
+        let state = match &error {
+            _ if disabled => State::Disabled,
+            Some(McpError::NeedsAuth { .. }) => State::NeedsAuth,
+            Some(McpError::NeedsClientRegistration { .. }) => State::NeedsClientRegistration,
+            Some(_) => State::Failed,
+            None if link.is_some() => State::Connected,
+            None => State::Starting,
+        };
+        let about = inside
+            .about
+            .name
+            .as_ref()
+            .map(|name| match &inside.about.version {
+                Some(version) => format!("{name} {version}"),
+                None => name.clone(),
+            });
+        Status {
+            name: self.name.clone(),
+            transport: match self.config.as_ref().map(|config| &config.transport) {
+                Ok(Transport::Local { .. }) => "local",
+                Ok(Transport::Remote { .. }) => "remote",
+                Err(_) => "",
+            },
+            state,
+            code: error.as_ref().map(McpError::code),
+            hint: error.as_ref().and_then(McpError::hint),
+            tools: inside
+                .tools
+                .iter()
+                .map(|tool| crate::tool_name(&self.name, &tool.name))
+                .collect(),
+            server: about,
+            pid: link.filter(|_| error.is_none()).and_then(|link| link.pid()),
+            restarts: inside.starts.saturating_sub(1),
+            start_ms: inside.start_ms,
+            error: error.map(|error| error.to_string()),
+        }
+    }
+}

@@ -1,0 +1,109 @@
+//! Looks once a second at what plugin processes use, and stops those that use too much.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::time::{Duration, Instant};
+
+use outrigger_sandbox::usage::{self, Usage};
+use serde::Serialize;
+
+use crate::gauge::{Gauge, ProcessLimits, Verdict};
+use crate::group::{Fault, Group};
+use crate::processes::Processes;
+
+/// Between two looks.
+const EVERY: Duration = Duration::from_secs(1);
+/// `nice` of a process that burns CPU with nothing to do.
+const NICE: i32 = 10;
+
+/// What a plugin process uses (A1).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct ProcessUse {
+    /// CPU time so far, in milliseconds, with everything it started.
+    pub cpu_ms: u64,
+    /// Part of one core that it used during the last second.
+    pub cpu: f64,
+    /// Resident bytes.
+    pub rss: u64,
+    /// Processes.
+    pub processes: usize,
+}
+
+/// Readings of all processes, by process key.
+#[derive(Default)]
+pub(crate) struct Readings(Mutex<HashMap<u64, (u64, Gauge, Usage)>>);
+
+impl Readings {
+    /// What a process uses, as it was seen last.
+    pub(crate) fn of(&self, key: u64) -> Option<ProcessUse> {
+        let readings = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let (_, gauge, usage) = readings.get(&key)?;
+        Some(ProcessUse {
+            cpu_ms: u64::try_from(usage.cpu.as_millis()).unwrap_or(u64::MAX),
+            cpu: gauge.cpu,
+            rss: usage.rss,
+            processes: usage.processes,
+        })
+    }
+}
+
+/// Watches until the plugins are gone.
+pub(crate) fn watch(processes: &Arc<Processes>, limits: ProcessLimits) {
+    let processes = Arc::downgrade(processes);
+    tokio::spawn(async move {
+        let began = Instant::now();
+        loop {
+            tokio::time::sleep(EVERY).await;
+            let Some(processes) = Weak::upgrade(&processes) else {
+                return;
+            };
+            for group in processes.all() {
+                look(&group, &processes.readings, began.elapsed(), &limits);
+            }
+        }
+    });
+}
+
+fn look(group: &Arc<Group>, readings: &Readings, now: Duration, limits: &ProcessLimits) {
+    let (Some(live), _) = group.now() else { return };
+    if !live.process.is_alive() {
+        // It is there again for its events before anybody calls it.
+        let group = Arc::clone(group);
+        tokio::spawn(async move { group.live().await });
+        return;
+    }
+    let pid = live.process.pid();
+    let Some(usage) = usage::usage(pid) else {
+        return;
+    };
+    let working = live.process.is_working();
+    let verdict = {
+        let mut readings = readings.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let entry = readings.entry(group.key).or_default();
+        if entry.0 != live.generation {
+            *entry = (live.generation, Gauge::default(), usage);
+        }
+        entry.2 = usage;
+        entry.1.read(now, usage, working, limits)
+    };
+    match verdict {
+        None => {}
+        Some(Verdict::Slow(why)) => {
+            tracing::warn!(
+                "plugin process {}: {why}; it is put behind others",
+                group.name
+            );
+            if let Some(start) = outrigger_sandbox::start_time(pid) {
+                usage::lower_priority(pid, start, NICE);
+            }
+        }
+        Some(Verdict::Stop(cause)) => {
+            let fault = Fault {
+                cause,
+                culprit: group.only(&live.process.all_entered()),
+                counts: true,
+            };
+            group.give_up(live.generation, fault);
+        }
+    }
+}

@@ -1,0 +1,93 @@
+//! What a plugin process may use, and that the limit names itself.
+
+use std::time::Duration;
+
+use outrigger_plugins::{Notice, ProcessLimits};
+use serde_json::json;
+
+use crate::support::*;
+
+/// Restarts with their causes.
+fn restarts(project: &Project) -> Vec<String> {
+    let told = project.told.lock().unwrap();
+    let causes = told.iter().filter_map(|notice| match notice {
+        Notice::Restart { cause, .. } => Some(cause.clone()),
+        _ => None,
+    });
+    causes.collect()
+}
+
+/// Whether a process whose command line has this word is there.
+fn runs(word: &str) -> bool {
+    std::fs::read_dir("/proc")
+        .unwrap()
+        .flatten()
+        .filter_map(|entry| std::fs::read(entry.path().join("cmdline")).ok())
+        .any(|line| String::from_utf8_lossy(&line).contains(word))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn one_that_takes_too_much_is_stopped_and_started_again() {
+    let grows = r#"globalThis.kept = []
+        const more = () => { globalThis.kept.push(Buffer.alloc(32 << 20, 1)); setTimeout(more, 100) }; more()"#;
+    let spins = "setTimeout(() => { for (;;) {} }, 50)";
+    let forks = r#"const { spawn } = await import("node:child_process")
+        for (let n = 0; n < 12; n++) spawn("sleep", ["98761"], { stdio: "ignore" })"#;
+    for (what, code, names) in [
+        ("memory", grows, "limits.plugin_memory_mb"),
+        ("a spin in a timer", spins, "of a core for"),
+        ("children", forks, "limits.plugin_processes"),
+    ] {
+        let mut project = Project::new();
+        project.settings.limits = ProcessLimits {
+            memory: 600 << 20,
+            processes: 8,
+            // A busy machine does not give it a whole core.
+            busy_percent: 20,
+            busy_slow: Duration::from_secs(2),
+            busy_stop: Duration::from_secs(4),
+            ..ProcessLimits::default()
+        };
+        let source = format!(
+            r#"export default async () => ({{ "experimental.chat.system.transform": async (input, output) => {{
+                output.system.push("ok"); if (input.fault) {{ {code} }} }} }})"#
+        );
+        let plugins = project.load(vec![project.plugin("greedy", &source)]).await;
+        let input = json!({"fault": true});
+        let first = run(&plugins, "llm.before_system", input, json!({"system": []})).await;
+        assert_eq!(told(&first), "ok | greedy ok", "{what}");
+        wait_for(what, || !restarts(&project).is_empty()).await;
+        let causes = restarts(&project);
+        assert!(causes[0].contains(names), "{what}: {causes:?}");
+        assert_eq!(told(&system(&plugins).await), "ok | greedy ok", "{what}");
+        wait_for("what it started is gone", || !runs("98761")).await;
+        plugins.dispose(Duration::from_secs(5)).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn open_files_are_limited_and_the_plugin_sees_it() {
+    let mut project = Project::new();
+    project.settings.limits.files = 128;
+    let leaks = r#"import { openSync } from "node:fs"
+        export default async () => ({ "experimental.chat.system.transform": (input, output) => {
+            try { for (let n = 0; n < 1000; n++) openSync("/dev/null") } catch (error) { output.system.push(error.code) } } })"#;
+    let plugins = project.load(vec![project.plugin("leaks", leaks)]).await;
+    assert_eq!(told(&system(&plugins).await), "EMFILE | leaks ok");
+    // The channel was there before, so it answers still.
+    assert_eq!(told(&system(&plugins).await), "EMFILE | leaks ok");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_process_uses_is_in_the_list() {
+    let project = Project::new();
+    let plugins = project
+        .load(vec![project.plugin("a", &appender("a"))])
+        .await;
+    wait_for("a reading", || status(&plugins, "a").usage.is_some()).await;
+    let usage = status(&plugins, "a").usage.unwrap();
+    assert!(
+        usage.rss > 1 << 20 && usage.processes == 1 && usage.cpu_ms > 0,
+        "{usage:?}"
+    );
+}

@@ -1,0 +1,491 @@
+//! The misbehaving plugin (misbehaving.mjs): every fault at three hooks, in a tool and while it is loaded, beside a plugin
+//! that does nothing wrong. A line says what became of the calls of both, who was blamed, and how the culprit is after it.
+
+use std::fmt::Write as _;
+use std::time::{Duration, Instant};
+
+use outrigger_plugins::{Notice, Plugins, Stage};
+use outrigger_protocol::Object;
+use serde_json::{Value, json};
+
+use crate::support::*;
+
+const HOOKS: [&str; 3] = [
+    "experimental.chat.system.transform",
+    "chat.params",
+    "tool.execute.before",
+];
+/// A hook's deadline here.
+const DEADLINE: Duration = Duration::from_millis(700);
+
+fn payload(place: &str) -> (Value, Value) {
+    match place {
+        "experimental.chat.system.transform" => (json!({"model": {}}), json!({"system": []})),
+        "chat.params" => (
+            json!({"agent": "build"}),
+            json!({"temperature": 0, "options": {}}),
+        ),
+        _ => (
+            json!({"tool": "bash"}),
+            json!({"args": {"command": "true"}}),
+        ),
+    }
+}
+
+fn project(fault: &str, place: &str) -> (Project, Vec<outrigger_config::PluginSpec>) {
+    let mut project = Project::new();
+    project.settings.deadlines.normal = DEADLINE;
+    project.settings.deadlines.load = Duration::from_secs(2);
+    project.settings.deadlines.tool = Duration::from_secs(2);
+    let mut bad = project.plugin("bad", include_str!("misbehaving.mjs"));
+    bad.options = Some(json!({ "fault": fault, "where": place }));
+    let good = r#"export default async () => ({
+        "experimental.chat.system.transform": (_, output) => void output.system.push("good"),
+        "chat.params": (_, output) => { output.temperature = 1 },
+        "tool.execute.before": (_, output) => { output.args.good = true } })"#;
+    let specs = vec![bad, project.plugin("good", good)];
+    (project, specs)
+}
+
+/// The tool's answer or error, cut.
+async fn tool(plugins: &Plugins) -> String {
+    let context =
+        json!({"sessionID": "ses_1", "messageID": "msg_1", "callID": "call_1", "agent": "build"});
+    let context: Object = context.as_object().unwrap().clone();
+    let Some(tool) = plugins.tools().into_iter().next() else {
+        return "no tool".to_owned();
+    };
+    match tool.runner.run(json!({}), context, None, |_| {}).await {
+        Ok(output) if output.output.len() > 40 => format!("{} bytes", output.output.len()),
+        Ok(output) => output.output,
+        Err(error) => error.code().to_owned(),
+    }
+}
+
+/// One line of the table.
+async fn line(fault: &str, place: &str) -> String {
+    let (mut project, specs) = project(fault, place);
+    if matches!(fault, "stdout" | "stderr" | "huge" | "large" | "requests") {
+        // Work, and no hang: how long it takes is not what is asked here.
+        project.settings.deadlines.normal = Duration::from_secs(30);
+        project.settings.deadlines.load = Duration::from_secs(30);
+        project.settings.deadlines.tool = Duration::from_secs(30);
+    }
+    let began = Instant::now();
+    let plugins = project.load(specs).await;
+    let mut out = String::new();
+    for _ in 0..2 {
+        match place {
+            "load" => {}
+            "tool" => {
+                let _ = write!(out, "{} | ", tool(&plugins).await);
+            }
+            hook => {
+                let (input, output) = payload(hook);
+                let result = run(&plugins, hook, input, output).await;
+                let runs: Vec<String> = result
+                    .records
+                    .iter()
+                    .map(|r| format!("{} {}", r.plugin, r.outcome))
+                    .collect();
+                let block = result.block.map_or("", |_| " blocked");
+                let _ = write!(out, "{}{block} | ", runs.join(" "));
+            }
+        }
+    }
+    // Whatever happened: the other one answers, in time.
+    let after = Instant::now();
+    let (input, output) = payload(HOOKS[0]);
+    let result = run(&plugins, HOOKS[0], input, output).await;
+    let good = result.records.iter().find(|r| r.plugin.as_str() == "good");
+    assert_eq!(
+        good.map(|r| r.outcome.as_str()),
+        Some("ok"),
+        "{fault} at {place}: {:?}",
+        result.records
+    );
+    assert!(
+        after.elapsed() < Duration::from_secs(10),
+        "{fault} at {place}: {:?}",
+        after.elapsed()
+    );
+    let blamed = project
+        .told
+        .lock()
+        .unwrap()
+        .iter()
+        .find_map(|notice| match notice {
+            Notice::Quarantine { plugin, .. } => Some(plugin.clone()),
+            _ => None,
+        });
+    if let Some(plugin) = blamed {
+        let _ = write!(out, "apart: {plugin} ");
+    }
+    let bad = status(&plugins, "bad");
+    if bad.stage == Stage::Failed || bad.stage == Stage::Off {
+        let _ = write!(out, "{} {} ", bad.stage, bad.cause.unwrap().code);
+    }
+    plugins.dispose(Duration::from_secs(2)).await;
+    // Nothing takes longer than its deadlines, however often they apply.
+    assert!(
+        began.elapsed() < Duration::from_secs(60),
+        "{fault} at {place}: {:?}",
+        began.elapsed()
+    );
+    let home = project.root.path().to_string_lossy().into_owned();
+    wait_for("no process is left", || !runs(&home)).await;
+    out.trim_end_matches([' ', '|']).to_owned()
+}
+
+/// Whether a process runs whose environment names this folder.
+fn runs(folder: &str) -> bool {
+    let me = std::process::id().to_string();
+    std::fs::read_dir("/proc")
+        .unwrap()
+        .flatten()
+        .filter(|entry| entry.file_name().to_string_lossy() != me)
+        .filter_map(|entry| std::fs::read(entry.path().join("environ")).ok())
+        .any(|environ| String::from_utf8_lossy(&environ).contains(folder))
+}
+
+async fn table(faults: &[&str]) -> String {
+    let mut out = String::new();
+    for fault in faults {
+        let _ = writeln!(out, "{fault}");
+        for place in HOOKS.iter().copied().chain(["tool", "load"]) {
+            let short = place.rsplit('.').next().unwrap();
+            let short = if place == HOOKS[0] { "system" } else { short };
+            let _ = writeln!(out, "  {short:7} {}", line(fault, place).await);
+        }
+    }
+    out
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn hangs() {
+    insta::assert_snapshot!(table(&["never", "spin", "second", "spin_in_timer"]).await, @r"
+    never
+      system  bad timeout good ok | bad timeout good ok | apart: bad
+      params  bad timeout good ok | bad timeout good ok | apart: bad
+      before  bad timeout good ok | bad timeout good ok | apart: bad
+      tool    plugin.tool_timeout | plugin.tool_timeout | apart: bad
+      load    failed plugin.hung
+    spin
+      system  bad timeout good ok | bad timeout good ok | apart: bad
+      params  bad timeout good ok | bad timeout good ok | apart: bad
+      before  bad timeout good ok | bad timeout good ok | apart: bad
+      tool    plugin.tool_timeout | plugin.tool_timeout | apart: bad
+      load    failed plugin.hung
+    second
+      system  bad ok good ok | bad timeout good ok | apart: bad
+      params  bad ok good ok | bad timeout good ok | apart: bad
+      before  bad ok good ok | bad timeout good ok | apart: bad
+      tool    done | plugin.tool_timeout | apart: bad
+      load    
+    spin_in_timer
+      system  bad timeout good ok | bad timeout good ok | apart: bad
+      params  bad timeout good ok | bad timeout good ok | apart: bad
+      before  bad timeout good ok | bad timeout good ok | apart: bad
+      tool    plugin.tool_timeout | plugin.tool_timeout | apart: bad
+      load    failed plugin.hung
+    ");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn ends() {
+    insta::assert_snapshot!(table(&["exit0", "exit1", "kill", "abort", "exit_in_timer", "forks_and_exits"]).await, @r"
+    exit0
+      system  bad lost good ok | bad lost good ok | apart: bad
+      params  bad lost good ok | bad lost good ok | apart: bad
+      before  bad lost good ok | bad lost good ok | apart: bad
+      tool    plugin.tool_lost | plugin.tool_lost | apart: bad
+      load    failed plugin.crashed
+    exit1
+      system  bad lost good ok | bad lost good ok | apart: bad
+      params  bad lost good ok | bad lost good ok | apart: bad
+      before  bad lost good ok | bad lost good ok | apart: bad
+      tool    plugin.tool_lost | plugin.tool_lost | apart: bad
+      load    failed plugin.crashed
+    kill
+      system  bad lost good ok | bad lost good ok | apart: bad
+      params  bad lost good ok | bad lost good ok | apart: bad
+      before  bad lost good ok | bad lost good ok | apart: bad
+      tool    plugin.tool_lost | plugin.tool_lost | apart: bad
+      load    failed plugin.crashed
+    abort
+      system  bad lost good ok | bad lost good ok | apart: bad
+      params  bad lost good ok | bad lost good ok | apart: bad
+      before  bad lost good ok | bad lost good ok | apart: bad
+      tool    plugin.tool_lost | plugin.tool_lost | apart: bad
+      load    failed plugin.crashed
+    exit_in_timer
+      system  bad lost good ok | bad lost good ok | apart: bad
+      params  bad lost good ok | bad lost good ok | apart: bad
+      before  bad lost good ok | bad lost good ok | apart: bad
+      tool    plugin.tool_lost | plugin.tool_lost | apart: bad
+      load    failed plugin.crashed
+    forks_and_exits
+      system  bad lost good ok | bad lost good ok | apart: bad
+      params  bad lost good ok | bad lost good ok | apart: bad
+      before  bad lost good ok | bad lost good ok | apart: bad
+      tool    plugin.tool_lost | plugin.tool_lost | apart: bad
+      load    failed plugin.crashed
+    ");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn throws() {
+    let told = table(&[
+        "throw_text",
+        "throw_error",
+        "throw_undefined",
+        "throw_cycle",
+        "reject_late",
+        "unhandled",
+        "throw_in_timer",
+    ])
+    .await;
+    insta::assert_snapshot!(told, @r"
+    throw_text
+      system  bad error good ok | bad error good ok
+      params  bad error good ok | bad error good ok
+      before  bad error blocked | bad error blocked
+      tool    plugin.tool | plugin.tool
+      load    failed plugin.server
+    throw_error
+      system  bad error good ok | bad error good ok
+      params  bad error good ok | bad error good ok
+      before  bad error blocked | bad error blocked
+      tool    plugin.tool | plugin.tool
+      load    failed plugin.server
+    throw_undefined
+      system  bad error good ok | bad error good ok
+      params  bad error good ok | bad error good ok
+      before  bad error blocked | bad error blocked
+      tool    plugin.tool | plugin.tool
+      load    failed plugin.server
+    throw_cycle
+      system  bad error good ok | bad error good ok
+      params  bad error good ok | bad error good ok
+      before  bad error blocked | bad error blocked
+      tool    plugin.tool | plugin.tool
+      load    failed plugin.server
+    reject_late
+      system  bad error good ok | bad error good ok
+      params  bad error good ok | bad error good ok
+      before  bad error blocked | bad error blocked
+      tool    plugin.tool | plugin.tool
+      load    failed plugin.server
+    unhandled
+      system  bad ok good ok | bad ok good ok
+      params  bad ok good ok | bad ok good ok
+      before  bad ok good ok | bad ok good ok
+      tool    done | done
+      load    
+    throw_in_timer
+      system  bad ok good ok | bad ok good ok
+      params  bad ok good ok | bad ok good ok
+      before  bad ok good ok | bad ok good ok
+      tool    done | done
+      load
+    ");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn floods() {
+    insta::assert_snapshot!(table(&["stdout", "stderr", "files", "huge", "large", "deep", "requests"]).await, @r"
+    stdout
+      system  bad ok good ok | bad ok good ok
+      params  bad ok good ok | bad ok good ok
+      before  bad ok good ok | bad ok good ok
+      tool    done | done
+      load    
+    stderr
+      system  bad ok good ok | bad ok good ok
+      params  bad ok good ok | bad ok good ok
+      before  bad ok good ok | bad ok good ok
+      tool    done | done
+      load    
+    files
+      system  bad ok good ok | bad ok good ok
+      params  bad ok good ok | bad ok good ok
+      before  bad ok good ok | bad ok good ok
+      tool    done | done
+      load    
+    huge
+      system  bad error good ok | bad error good ok
+      params  bad ok good ok | bad ok good ok
+      before  bad ok good ok | bad ok good ok
+      tool    plugin.tool | plugin.tool
+      load    
+    large
+      system  bad ok good ok | bad ok good ok
+      params  bad ok good ok | bad ok good ok
+      before  bad ok good ok | bad ok good ok
+      tool    16777216 bytes | 16777216 bytes
+      load    
+    deep
+      system  bad error good ok | bad error good ok
+      params  bad error good ok | bad error good ok
+      before  bad error blocked | bad error blocked
+      tool    plugin.tool | plugin.tool
+      load    
+    requests
+      system  bad ok good ok | bad ok good ok
+      params  bad ok good ok | bad ok good ok
+      before  bad ok good ok | bad ok good ok
+      tool    done | done
+      load
+    ");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn lies() {
+    let told = table(&[
+        "protocol_lines",
+        "answers_another",
+        "answers_twice",
+        "not_json",
+        "not_utf8",
+        "too_large",
+        "half_a_frame",
+        "hello_again",
+    ])
+    .await;
+    insta::assert_snapshot!(told, @r"
+    protocol_lines
+      system  bad ok good ok | bad ok good ok
+      params  bad ok good ok | bad ok good ok
+      before  bad ok good ok | bad ok good ok
+      tool    done | done
+      load    
+    answers_another
+      system  bad ok good ok | bad ok good ok
+      params  bad ok good ok | bad ok good ok
+      before  bad ok good ok | bad ok good ok
+      tool    done | done
+      load    
+    answers_twice
+      system  bad lost good ok | bad lost good ok | apart: good off plugin.off
+      params  bad lost good ok | bad lost good ok | apart: bad
+      before  bad lost good ok | bad lost good ok | apart: bad
+      tool    done | done
+      load    
+    not_json
+      system  bad lost good ok | bad lost good ok | apart: bad
+      params  bad lost good ok | bad lost good ok | apart: bad
+      before  bad lost good ok | bad lost good ok | apart: bad
+      tool    plugin.tool_lost | plugin.tool_lost | apart: bad
+      load    failed plugin.crashed
+    not_utf8
+      system  bad lost good ok | bad lost good ok | apart: bad
+      params  bad lost good ok | bad lost good ok | apart: bad
+      before  bad lost good ok | bad lost good ok | apart: bad
+      tool    plugin.tool_lost | plugin.tool_lost | apart: bad
+      load    failed plugin.crashed
+    too_large
+      system  bad lost good ok | bad lost good ok | apart: bad
+      params  bad lost good ok | bad lost good ok | apart: bad
+      before  bad lost good ok | bad lost good ok | apart: bad
+      tool    plugin.tool_lost | plugin.tool_lost | apart: bad
+      load    failed plugin.crashed
+    half_a_frame
+      system  bad timeout good ok | bad timeout good ok | apart: bad
+      params  bad timeout good ok | bad timeout good ok | apart: bad
+      before  bad timeout good ok | bad timeout good ok | apart: bad
+      tool    plugin.tool_timeout | plugin.tool_timeout | apart: bad
+      load    failed plugin.hung
+    hello_again
+      system  bad ok good ok | bad ok good ok
+      params  bad ok good ok | bad ok good ok
+      before  bad ok good ok | bad ok good ok
+      tool    done | done
+      load
+    ");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn values() {
+    let told = table(&[
+        "cycle",
+        "bigint",
+        "nan",
+        "surrogate",
+        "deletes",
+        "types",
+        "nulls",
+        "input",
+        "later",
+        "freezes",
+        "getter",
+    ])
+    .await;
+    insta::assert_snapshot!(told, @r"
+    cycle
+      system  bad error good ok | bad error good ok
+      params  bad error good ok | bad error good ok
+      before  bad error blocked | bad error blocked
+      tool    plugin.tool | plugin.tool
+      load    
+    bigint
+      system  bad error good ok | bad error good ok
+      params  bad error good ok | bad error good ok
+      before  bad error blocked | bad error blocked
+      tool    plugin.tool | plugin.tool
+      load    
+    nan
+      system  bad ok good ok | bad ok good ok
+      params  bad ok good ok | bad ok good ok
+      before  bad ok good ok | bad ok good ok
+      tool    plugin.tool | plugin.tool
+      load    
+    surrogate
+      system  bad ok good ok | bad ok good ok
+      params  bad ok good ok | bad ok good ok
+      before  bad ok good ok | bad ok good ok
+      tool    � | �
+      load    
+    deletes
+      system  bad ok good ok | bad ok good ok
+      params  bad ok good ok | bad ok good ok
+      before  bad ok good ok | bad ok good ok
+      tool    done | done
+      load    
+    types
+      system  bad ok good ok | bad ok good ok
+      params  bad ok good ok | bad ok good ok
+      before  bad ok good ok | bad ok good ok
+      tool    plugin.tool | plugin.tool
+      load    
+    nulls
+      system  bad ok good ok | bad ok good ok
+      params  bad ok good ok | bad ok good ok
+      before  bad ok good ok | bad ok good ok
+      tool    plugin.tool | plugin.tool
+      load    
+    input
+      system  bad ok good ok | bad ok good ok
+      params  bad ok good ok | bad ok good ok
+      before  bad ok good ok | bad ok good ok
+      tool    done | done
+      load    
+    later
+      system  bad ok good ok | bad ok good ok
+      params  bad ok good ok | bad ok good ok
+      before  bad ok good ok | bad ok good ok
+      tool    done | done
+      load    
+    freezes
+      system  bad ok good ok | bad ok good ok
+      params  bad ok good ok | bad ok good ok
+      before  bad ok good ok | bad ok good ok
+      tool    done | done
+      load    
+    getter
+      system  bad error good ok | bad error good ok
+      params  bad error good ok | bad error good ok
+      before  bad error blocked | bad error blocked
+      tool    done | done
+      load
+    ");
+}
