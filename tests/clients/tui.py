@@ -193,7 +193,7 @@ def second_session(s):
     if both.count("A title") < 2:
         raise Missing("the list has not both sessions", both)
     s.keys("Down", "Enter")
-    s.keep("other-session", s.wait("Compaction", gone=("Sessions",)))
+    s.keep("other-session", s.wait("one two", "All done.", "Compaction", "A title", gone=("Sessions",)))
 
 
 STEPS = [start, answer, edit, permission, question, todo, delegate, sessions, model, agent, abort, shell, undo, command, compact, second_session]

@@ -159,12 +159,12 @@ pub(crate) struct DemoArgs {
 /// `outrigger serve`.
 #[derive(Args, Debug)]
 pub(crate) struct ServeArgs {
-    /// Port; without it 4096 if that is free, else any
+    /// Port; without it that of the configuration, else 4096 if that is free, else any
     #[arg(long, value_name = "N")]
     pub(crate) port: Option<u16>,
-    /// Name or address to listen on
-    #[arg(long, value_name = "NAME", default_value = "127.0.0.1")]
-    pub(crate) hostname: String,
+    /// Name or address to listen on; without it that of the configuration, else 127.0.0.1
+    #[arg(long, value_name = "NAME")]
+    pub(crate) hostname: Option<String>,
     /// Ask nobody for a password (on this machine only)
     #[arg(long)]
     pub(crate) no_auth: bool,
@@ -198,6 +198,9 @@ pub(crate) struct AttachArgs {
     /// Go on with this session
     #[arg(short = 's', long, value_name = "ID")]
     pub(crate) session: Option<String>,
+    /// Work in a copy of the session (with -c or -s)
+    #[arg(long)]
+    pub(crate) fork: bool,
     /// Show what the model thinks
     #[arg(long)]
     pub(crate) thinking: bool,

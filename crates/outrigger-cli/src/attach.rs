@@ -75,6 +75,12 @@ pub(crate) async fn attach(
     args: AttachArgs,
     signals: Signals,
 ) -> Result<u8, Failure> {
+    if args.fork && !args.resume && args.session.is_none() {
+        return Err(Failure::usage(
+            "--fork needs a session to copy",
+            Some("add -c or -s ID".into()),
+        ));
+    }
     let remote = Remote::new(&args.url, &args.server, global.dir.as_deref())?;
     let events = listen(&remote).await?;
     let session = match &args.session {
@@ -85,6 +91,13 @@ pub(crate) async fn attach(
         ),
         None if args.resume => remote.sessions().await?.into_iter().next(),
         None => None,
+    };
+    let session = match session {
+        Some(session) if args.fork => {
+            let path = format!("/session/{}/fork", session.id);
+            Some(remote.session(remote.post(&path, json!({})).await?).await?)
+        }
+        session => session,
     };
     let line = Line::new();
     let _ticking = line.run();

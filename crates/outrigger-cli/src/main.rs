@@ -14,6 +14,7 @@ mod inquiry;
 mod interrupt;
 mod mcp;
 mod models;
+mod network;
 mod paint;
 mod plugin;
 mod plugin_perf;

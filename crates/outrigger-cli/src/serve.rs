@@ -9,6 +9,7 @@ use outrigger_server::{Guard, Hub, Login};
 
 use crate::args::{Global, ServeArgs};
 use crate::interrupt::Signals;
+use crate::network::Network;
 use crate::report::Failure;
 use crate::view::{err, out};
 
@@ -24,12 +25,13 @@ pub(crate) async fn serve(
     let directory = crate::run::directory(global)?;
     let env = crate::run::environment();
     let folders = Folders::from_env(&env);
-    let listening = outrigger_server::listen(&args.hostname, args.port)
+    let network = network(&args, &directory, &env);
+    let listening = outrigger_server::listen(&network.hostname, network.port)
         .await
-        .map_err(|error| cannot_listen(&args, &error))?;
+        .map_err(|error| cannot_listen(&network, &error))?;
     if args.no_auth && !listening.address.ip().is_loopback() {
         return Err(Failure::usage(
-            format!("--no-auth on {} would let everyone in", args.hostname),
+            format!("--no-auth on {} would let everyone in", network.hostname),
             Some("leave it out, or listen on 127.0.0.1".into()),
         ));
     }
@@ -52,9 +54,9 @@ pub(crate) async fn serve(
     let hub = Hub::new(folders, directory, Arc::new(make));
     let guard = Guard {
         login: login.clone(),
-        hostname: args.hostname.clone(),
+        hostname: network.hostname.clone(),
         hosts: args.allow_host.clone(),
-        cors: args.cors.clone(),
+        cors: network.cors.clone(),
     };
     let router = guard.around(outrigger_server::serve_router(hub.clone()));
     let url = format!("http://{}", listening.address);
@@ -108,13 +110,23 @@ fn login(env: &BTreeMap<String, String>, folders: &Folders) -> Result<(Login, bo
     Ok((Login { username, password }, made))
 }
 
-fn cannot_listen(args: &ServeArgs, error: &std::io::Error) -> Failure {
-    let port = args
+/// A configuration that cannot be read costs what it says of the server; whoever asks for something is told of it.
+fn network(args: &ServeArgs, directory: &Path, env: &BTreeMap<String, String>) -> Network {
+    let global = Boot::new(directory.to_path_buf(), env.clone()).load_global();
+    let global = global.unwrap_or_else(|error| {
+        tracing::warn!("[server] {error}; `server` of the configuration has no effect");
+        serde_json::Value::Null
+    });
+    Network::of(args, &global)
+}
+
+fn cannot_listen(network: &Network, error: &std::io::Error) -> Failure {
+    let port = network
         .port
         .map_or_else(String::new, |port| format!(" port {port}"));
     Failure::new(
         "serve.port",
-        format!("cannot listen on {}{port}: {error}", args.hostname),
+        format!("cannot listen on {}{port}: {error}", network.hostname),
         Some("choose another with --port, or leave it out for any that is free".into()),
     )
 }

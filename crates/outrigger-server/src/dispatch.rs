@@ -34,6 +34,7 @@ pub fn serve_router(hub: Hub) -> Router {
         .route("/config", patch(settings::change).fallback(dispatch))
         .route("/event", get(stream::of_folder))
         .route("/instance/dispose", post(dispose))
+        .route("/project/git/init", post(init_git))
         .fallback(dispatch)
         .layer(DefaultBodyLimit::max(MOST_BYTES))
         .with_state(hub)
@@ -96,6 +97,21 @@ async fn dispatch(State(hub): State<Hub>, request: Request) -> Response {
         Ok(response) => response,
         Err(never) => match never {},
     }
+}
+
+/// The agent of a folder that has become a repository still takes it for none: its next request starts another.
+async fn init_git(State(hub): State<Hub>, request: Request) -> Response {
+    let directory = hub.resolve(directory_of(&request).as_deref());
+    let from_plugin = request.extensions().get::<FromPlugin>().is_some();
+    let answer = dispatch(State(hub.clone()), request).await;
+    let stale = match hub.running(&directory).await {
+        Some(instance) => answer.status().is_success() && !instance.agent.place().git,
+        None => false,
+    };
+    if stale {
+        let _ = finish(async move { hub.dispose(&directory).await }, from_plugin).await;
+    }
+    answer
 }
 
 async fn dispose(State(hub): State<Hub>, request: Request) -> Json<bool> {

@@ -10,6 +10,7 @@
 
 mod aborts;
 mod attach;
+mod attach_talk;
 mod auth;
 mod bad_config;
 mod bad_model;
@@ -52,6 +53,7 @@ mod resumed;
 mod run_options;
 mod secrets;
 mod serve;
+mod serve_folders;
 mod skill_servers;
 mod skills;
 mod store;
