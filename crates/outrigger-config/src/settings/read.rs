@@ -328,6 +328,9 @@ mod tests {
         agent.max_steps = null
         log.plugin_stderr_level = "warn"
         log.plugin_stderr_lines_per_second = 50
+        limits.plugin_memory_mb = 2048
+        limits.plugin_processes = 128
+        limits.plugin_open_files = 4096
         flags.plugin_seq_hooks = true
         flags.plugin_timeout_self_heal = true
         flags.plugin_circuit_breaker = true
