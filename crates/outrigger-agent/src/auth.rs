@@ -329,14 +329,17 @@ impl Agent {
         &self,
         provider: &str,
         method: usize,
-        answers: BTreeMap<String, String>,
+        answers: Option<BTreeMap<String, String>>,
     ) -> Result<Option<Authorization>, LoginError> {
         let (hook, found) = self.hook(provider, method)?;
         if found.kind != "oauth" {
             return Ok(None);
         }
         for (at, prompt) in found.prompts.iter().flatten().enumerate() {
-            let Some(value) = answers.get(&prompt.key).filter(|_| prompt.kind == "text") else {
+            let given = answers
+                .as_ref()
+                .and_then(|answers| answers.get(&prompt.key));
+            let Some(value) = given.filter(|_| prompt.kind == "text") else {
                 continue;
             };
             if let Some(message) = self.check_answer(provider, method, at, value).await? {
@@ -387,7 +390,7 @@ impl Agent {
         key: &str,
     ) -> Result<(), LoginError> {
         let (hook, _) = self.hook(provider, method)?;
-        let result = match hook.authorize(method, answers.clone()).await? {
+        let result = match hook.authorize(method, Some(answers.clone())).await? {
             Begun::Over(Value::Null) | Begun::Waits(_) => json!({ "type": "success" }),
             Begun::Over(result) => result,
         };

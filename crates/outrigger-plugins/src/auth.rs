@@ -306,14 +306,14 @@ impl AuthHook {
         .await
     }
 
-    /// Begins a login.
+    /// Begins a login. Without answers `authorize` of the plugin is called without an argument, as in the reference.
     ///
     /// # Errors
     /// [`PluginError::Auth`].
     pub async fn authorize(
         &self,
         method: usize,
-        answers: BTreeMap<String, String>,
+        answers: Option<BTreeMap<String, String>>,
     ) -> Result<Begun, PluginError> {
         let Place {
             group,

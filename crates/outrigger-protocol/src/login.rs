@@ -75,8 +75,9 @@ pub struct AuthBegin {
     pub handler: HandlerRef,
     /// Index of the method.
     pub method: usize,
-    /// Answers to its questions.
-    pub answers: BTreeMap<String, String>,
+    /// Answers to its questions; absent where the caller gave none, which some plugins tell from an empty object.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub answers: Option<BTreeMap<String, String>>,
 }
 
 /// A login has begun (`oauth`), or is over (`api`).

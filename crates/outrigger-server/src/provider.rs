@@ -81,8 +81,7 @@ async fn methods(State(agent): State<Agent>) -> Json<Value> {
 #[derive(Deserialize)]
 struct Begin {
     method: usize,
-    #[serde(default)]
-    inputs: BTreeMap<String, String>,
+    inputs: Option<BTreeMap<String, String>>,
 }
 
 /// Begins a login; null for a method that has nothing to begin with, as in the reference.

@@ -96,6 +96,8 @@ async fn by_plugin(
         let key = ask::secret("API key:")?;
         return Ok(agent.login_with_key(id, at, answers, &key).await?);
     }
+    // A plugin that declares no questions and is given answers may put some on its own terminal; it has none here.
+    let answers = method.prompts.is_some().then_some(answers);
     let Some(begun) = agent.authorize(id, at, answers).await? else {
         return Ok(());
     };

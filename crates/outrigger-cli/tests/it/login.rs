@@ -55,8 +55,8 @@ export const Acme = async () => ({
       }
     },
     methods: [
-      { type: "oauth", label: "Browser", async authorize() {
-        return { url: "https://acme.test/login", instructions: "Sign in.", method: "auto", callback: async () => success("access-browser") }
+      { type: "oauth", label: "Browser", async authorize(inputs) {
+        return { url: "https://acme.test/login" + (inputs ? "?answered" : ""), instructions: "Sign in.", method: "auto", callback: async () => success("access-browser") }
       } },
       { type: "oauth", label: "Code",
         prompts: [
@@ -328,6 +328,9 @@ fn clients_log_in_over_the_routes() {
     let calls = json!([
         ["GET", "/provider/auth"],
         ["POST", format!("{at}/callback"), { "method": 0 }],
+        // A plugin can tell a client that has no answers from one that has.
+        ["POST", format!("{at}/authorize"), { "method": 0 }],
+        ["POST", format!("{at}/authorize"), { "method": 0, "inputs": {} }],
         ["POST", format!("{at}/authorize"), { "method": 9 }],
         ["POST", format!("{at}/authorize"), { "method": 2 }],
         ["POST", format!("{at}/authorize"), { "method": 1, "inputs": { "kind": "own", "host": "nodot" } }],
@@ -360,6 +363,8 @@ fn clients_log_in_over_the_routes() {
         Value::from(names),
         json!([
             [400, "ProviderAuthOauthMissing"],
+            [200, { "url": "https://acme.test/login", "method": "auto", "instructions": "Sign in." }],
+            [200, { "url": "https://acme.test/login?answered", "method": "auto", "instructions": "Sign in." }],
             [400, "BadRequest"],
             [200, null],
             [400, "ProviderAuthValidationFailed"],

@@ -38,6 +38,7 @@ mod mcp;
 mod npm;
 mod npm_auth;
 mod npm_client;
+mod npm_rest;
 mod omo;
 mod omo_config;
 mod omo_context;

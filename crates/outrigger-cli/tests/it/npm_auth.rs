@@ -15,7 +15,7 @@ const CODEX: &str = "opencode-openai-codex-auth@4.4.0";
 const GEMINI: &str = "opencode-gemini-auth@1.3.8";
 
 /// The imitations; gone with their value.
-struct Services {
+pub(crate) struct Services {
     child: Child,
     port: String,
 }
@@ -26,7 +26,7 @@ impl Services {
         clippy::disallowed_methods,
         reason = "a third party's service is not started by our program"
     )]
-    fn start(world: &World) -> Option<Self> {
+    pub(crate) fn start(world: &World) -> Option<Self> {
         let Some(bun) = bun() else {
             eprintln!("skipped: there is no Bun for the imitated services");
             return None;
@@ -51,7 +51,7 @@ impl Services {
     }
 
     /// The binary, with the way to the imitations.
-    fn command(&self, world: &World, args: &[&str]) -> Command {
+    pub(crate) fn command(&self, world: &World, args: &[&str]) -> Command {
         let mut command = world.command(args);
         crate::npm::without_npm(&mut command);
         let proxy = format!("http://127.0.0.1:{}", self.port);
@@ -63,7 +63,7 @@ impl Services {
         command
     }
 
-    fn run(&self, world: &World, args: &[&str], typed: &str) -> Done {
+    pub(crate) fn run(&self, world: &World, args: &[&str], typed: &str) -> Done {
         let mut command = self.command(world, args);
         let path = world.root().join("typed");
         fs::write(&path, typed).unwrap();
@@ -80,7 +80,7 @@ impl Drop for Services {
 }
 
 /// Requests that a service got.
-fn got(world: &World, name: &str) -> Vec<Value> {
+pub(crate) fn got(world: &World, name: &str) -> Vec<Value> {
     let log = fs::read_to_string(world.root().join("services.log")).unwrap_or_default();
     let all = log
         .lines()

@@ -1,4 +1,4 @@
-// Imitations of the services that two published plugins speak to, behind a proxy on loopback: whoever has it as
+// Imitations of the services that published plugins speak to, behind a proxy on loopback: whoever has it as
 // `HTTPS_PROXY` and trusts `ca.pem` finds them under their real names, and nothing else.
 // Arguments: this folder, and a file that every request is written to, one a line. The proxy's port is printed.
 
@@ -29,11 +29,16 @@ function codex(body) {
   return events([...parts, { type: "response.completed", response: { usage } }]);
 }
 
+const asked = (body) =>
+  JSON.stringify(body.request.contents).includes("search the web")
+    ? { name: "google_search", args: { query: "harbours" } }
+    : { name: "read", args: { filePath: "hello.txt" } };
+
 function gemini(body) {
   const answered = JSON.stringify(body.request.contents).includes("functionResponse");
   const parts = answered
     ? [{ text: "Gemini says hello." }]
-    : [{ functionCall: { name: "read", args: { filePath: "hello.txt" } }, thoughtSignature: "sig-1" }];
+    : [{ functionCall: asked(body), thoughtSignature: "sig-1" }];
   const response = { candidates: [{ content: { role: "model", parts }, finishReason: "STOP" }], usageMetadata: { promptTokenCount: 10, candidatesTokenCount: 5 } };
   return events([{ response }]);
 }
@@ -46,6 +51,13 @@ const routes = {
   "www.googleapis.com/oauth2/v1/userinfo": () => json({ email: "someone@example.invalid" }),
   "cloudcode-pa.googleapis.com/v1internal:loadCodeAssist": () => json({ cloudaicompanionProject: "project-1", currentTier: { id: "free-tier" } }),
   "cloudcode-pa.googleapis.com/v1internal:streamGenerateContent": gemini,
+  "daily-cloudcode-pa.sandbox.googleapis.com/v1internal:streamGenerateContent": gemini,
+  "daily-cloudcode-pa.sandbox.googleapis.com/v1internal:generateContent": () =>
+    json({ response: { candidates: [{ content: { parts: [{ text: "Genoa has a harbour." }] } }] } }),
+  "api.supermemory.ai/v3/settings": () => json({}),
+  "api.supermemory.ai/v4/profile": () => json({ profile: { static: ["Ties bowlines."], dynamic: [] } }),
+  "api.supermemory.ai/v4/search": () => json({ results: [{ id: "m1", memory: "The keel is red.", similarity: 0.9 }], total: 1, timing: 1 }),
+  "api.supermemory.ai/v3/documents": () => json({ id: "doc-1", status: "queued" }),
 };
 
 const tls = Bun.serve({
