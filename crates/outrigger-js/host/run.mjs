@@ -12,6 +12,7 @@ const early = [];
 const unfinished = new Set();
 const EVENTS_GRACE = 500;
 const { isArray } = Array;
+const clock = performance.now.bind(performance);
 const { isExtensible } = Object;
 
 export function adopt(loaded) {
@@ -95,10 +96,10 @@ export async function hookRun({ hook, handlers, open = [], items }, call, cancel
   for (let index = 0; index < handlers.length; index++) {
     if (cancelled()) return undefined;
     const handler = handlers[index];
-    const began = performance.now();
+    const began = clock();
     notifyNow("plugin.enter", { plugin: handler.plugin, what: hook, call });
     const result = await runHandler(hook, handler, items);
-    const report = { call, handler: index, ms: performance.now() - began };
+    const report = { call, handler: index, ms: clock() - began };
     try {
       notify("hook.result", { ...report, items: result.items, error: result.error });
     } catch (error) {

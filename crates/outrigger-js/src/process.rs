@@ -232,19 +232,25 @@ impl JsProcess {
                     early = call.answer() => early.map(|_| None),
                 }
             };
-            let result = timeout(deadline, next)
+            let next = timeout(deadline, next)
                 .await
                 .map_err(|_| JsError::CallTimeout {
                     method: host::HOOK_RUN,
                     ms: millis(deadline),
                     handler: Some(handler.clone()),
                     entered: self.entered(),
-                })??;
-            // It ends early behind a handler that changed what it may not.
-            let Some(result) = result else {
-                return Ok(());
-            };
-            on_result(result);
+                })?;
+            match next {
+                Ok(Some(result)) => on_result(result),
+                // It ends early behind a handler that changed what it may not, or the process has ended. What was told
+                // before that is there, whatever was looked at first.
+                ended => {
+                    while let Ok(result) = results.try_recv() {
+                        on_result(result);
+                    }
+                    return ended.map(|_| ());
+                }
+            }
         }
         self.within(host::HOOK_RUN, deadline, call.answer()).await?;
         Ok(())

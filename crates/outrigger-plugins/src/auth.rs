@@ -20,7 +20,7 @@ use serde_json::Value;
 use tokio::sync::Mutex;
 
 use crate::error::PluginError;
-use crate::group::{Fault, Group, Live};
+use crate::group::{Counts, Fault, Group, Live};
 use crate::plugins::{Inner, Plugins};
 
 /// How long a login may wait for its user. The reference waits for ever.
@@ -217,7 +217,7 @@ fn give_up(group: &Arc<Group>, live: &Live, cause: String) {
     let fault = Fault {
         cause,
         culprit: group.only(&live.process.all_entered()),
-        counts: true,
+        counts: Counts::Crash,
     };
     group.give_up(live.generation, fault);
 }

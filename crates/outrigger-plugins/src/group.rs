@@ -34,10 +34,25 @@ pub(crate) struct Fault {
     pub(crate) cause: String,
     /// The plugin whose code it was, by index; `None` when that cannot be told.
     pub(crate) culprit: Option<usize>,
-    /// It counts for the limit of restarts. What the breaker sees to does not: a hook that misses its deadline is left
-    /// out by its breaker, long before its process is off.
-    pub(crate) counts: bool,
+    /// What it counts for.
+    pub(crate) counts: Counts,
 }
+
+/// For which limit a fault counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Counts {
+    /// None. A hook that misses its deadline is left out by its breaker, long before its process would be off.
+    Nothing,
+    /// The limit of restarts.
+    Crash,
+    /// A limit of its own, since it may take half a minute to be seen each time: the third within ten minutes.
+    Excess,
+}
+
+/// How often a process may be stopped for what it used, and within which time.
+const EXCESS: (usize, Duration) = (2, Duration::from_secs(600));
+/// How long code may go on that nobody waits for any more, before its process is ended.
+const LEAVE: Duration = Duration::from_secs(5);
 
 /// A process that answers.
 pub(crate) struct Live {
@@ -54,10 +69,11 @@ impl Live {
         let mut gone = self.gone.subscribe();
         tokio::select! {
             biased;
-            answer = call => Ok(answer),
+            // First, since a process that is given up is killed, and its calls end with that.
             cause = gone.wait_for(Option::is_some) => {
                 Err(cause.ok().and_then(|cause| cause.clone()).unwrap_or_else(|| "it was ended".to_owned()))
             }
+            answer = call => Ok(answer),
         }
     }
 }
@@ -75,6 +91,8 @@ pub(crate) struct Group {
 struct State {
     members: Vec<usize>,
     recent: VecDeque<Instant>,
+    /// When it was stopped for what it used.
+    excess: VecDeque<Instant>,
     off: Option<String>,
 }
 
@@ -84,6 +102,8 @@ struct Slot {
     generation: u64,
     fault: Option<Fault>,
     pending: Vec<BusEvent>,
+    /// The one plugin that lives in it.
+    alone: Option<usize>,
     closed: bool,
 }
 
@@ -97,6 +117,7 @@ impl Group {
         let state = State {
             members,
             recent: VecDeque::new(),
+            excess: VecDeque::new(),
             off: None,
         };
         Arc::new(Self {
@@ -143,6 +164,7 @@ impl Group {
         if let Some(old) = old {
             let why = "a plugin that brings authentication gets a process of its own";
             old.gone.send_replace(Some(why.to_owned()));
+            old.process.kill();
         }
         drop(state);
         if let Err(error) = self.live().await {
@@ -172,7 +194,7 @@ impl Group {
             let fault = Fault {
                 cause: ended_by_itself(&ended, self.launch.settings.limits.memory),
                 culprit: self.only(&live.process.all_entered()),
-                counts: true,
+                counts: Counts::Crash,
             };
             self.take(live.generation, fault);
         }
@@ -190,8 +212,11 @@ impl Group {
         }
     }
 
-    /// The one plugin whose code is entered; `None` when there are several, or none.
+    /// The one plugin whose code is entered, or the one that lives here; `None` when it cannot be told.
     pub(crate) fn only(&self, entered: &[Enter]) -> Option<usize> {
+        if let Some(alone) = self.slot().alone {
+            return Some(alone);
+        }
         let (first, rest) = entered.split_first()?;
         rest.iter()
             .all(|enter| enter.plugin == first.plugin)
@@ -214,6 +239,8 @@ impl Group {
             self.name
         );
         live.gone.send_replace(Some(cause));
+        // Somebody may hold it still: a login that nobody ends, a body that nobody reads.
+        live.process.kill();
         true
     }
 
@@ -236,8 +263,8 @@ impl Group {
             self.tell_restart(&state, &fault);
             let moved = self.part(&mut state, &fault);
             // What it did counts where the culprit is now.
-            if fault.counts && !moved {
-                self.admit(&mut state, fault.cause).await?;
+            if !moved {
+                self.admit(&mut state, fault).await?;
             }
         }
         self.bring_up(&mut state).await
@@ -272,9 +299,9 @@ impl Group {
         };
         for index in &leaving {
             let group = self.beside(processes.key(), *index);
-            if fault.counts {
-                group.count();
-            }
+            group.count(fault.counts);
+            // Before anybody is sent there.
+            processes.add(&group);
             registry.quarantine(*index, group.key, &fault.cause);
             tracing::warn!(
                 "plugin {}: it gets a process of its own: {}",
@@ -285,37 +312,69 @@ impl Group {
                 plugin: group.name.clone(),
                 cause: fault.cause.clone(),
             });
-            processes.add(&group);
             tokio::spawn(async move { group.revive().await });
         }
         state.members.retain(|member| !leaving.contains(member));
         !leaving.is_empty()
     }
 
-    /// A restart of it has been counted elsewhere.
-    fn count(&self) {
+    /// What brought it about counts here. Nobody else has it yet.
+    fn count(&self, counts: Counts) {
         if let Ok(mut state) = self.state.try_lock() {
-            state.recent.push_back(Instant::now());
+            match counts {
+                Counts::Nothing => {}
+                Counts::Crash => state.recent.push_back(Instant::now()),
+                Counts::Excess => state.excess.push_back(Instant::now()),
+            }
         }
     }
 
+    /// Nobody waits any more for code that was entered. When it has not come back after a while, it will not by itself:
+    /// its process is ended (issue: cancel, then kill).
+    pub(crate) fn end_unless_left(self: &Arc<Self>, generation: u64, enter: Enter) {
+        let group = Arc::clone(self);
+        tokio::spawn(async move {
+            tokio::time::sleep(LEAVE).await;
+            let (Some(live), now) = group.now() else {
+                return;
+            };
+            if now != generation || !live.process.all_entered().contains(&enter) {
+                return;
+            }
+            let fault = Fault {
+                cause: format!(
+                    "{} ({}) went on for {} s after it had been cancelled",
+                    enter.plugin,
+                    enter.what,
+                    LEAVE.as_secs()
+                ),
+                culprit: group.launch.registry.index_of(&enter.plugin),
+                counts: Counts::Nothing,
+            };
+            group.give_up(generation, fault);
+        });
+    }
+
     /// Counts a restart, and refuses it when there have been too many.
-    async fn admit(&self, state: &mut State, cause: String) -> Result<(), String> {
+    async fn admit(&self, state: &mut State, fault: Fault) -> Result<(), String> {
         let limit = self.launch.settings.restarts;
+        let (times, most, within) = match fault.counts {
+            Counts::Nothing => return Ok(()),
+            Counts::Crash => (&mut state.recent, limit.most, limit.within),
+            Counts::Excess => (&mut state.excess, EXCESS.0, EXCESS.1),
+        };
         let now = Instant::now();
-        state
-            .recent
-            .retain(|at| now.saturating_duration_since(*at) < limit.within);
-        if state.recent.len() >= limit.most {
+        times.retain(|at| now.saturating_duration_since(*at) < within);
+        if times.len() >= most {
             let error = PluginError::Off {
                 process: self.name.clone(),
-                restarts: state.recent.len(),
-                seconds: limit.within.as_secs(),
-                cause,
+                restarts: times.len(),
+                seconds: within.as_secs(),
+                cause: fault.cause,
             };
             return Err(self.switch_off(state, &error));
         }
-        state.recent.push_back(now);
+        times.push_back(now);
         if let Some(power) = u32::try_from(state.recent.len())
             .ok()
             .and_then(|count| count.checked_sub(2))
@@ -381,7 +440,7 @@ impl Group {
                         serial: loaded.serial,
                         gone: watch::Sender::new(None),
                     };
-                    return self.install(live);
+                    return self.install(live, &state.members);
                 }
                 Err(Failed::Culprit(index, error)) => {
                     registry.fail(index, &error);
@@ -402,7 +461,11 @@ impl Group {
     }
 
     /// From now on calls go to it. What happened meanwhile is told first.
-    fn install(&self, live: Live) -> Result<Arc<Live>, String> {
+    fn install(&self, live: Live, members: &[usize]) -> Result<Arc<Live>, String> {
+        let alone = match members {
+            [one] => Some(*one),
+            _ => None,
+        };
         let live = Arc::new(live);
         let mut slot = self.slot();
         if slot.closed {
@@ -413,6 +476,7 @@ impl Group {
             self.send(&live, events);
         }
         slot.live = Some(Arc::clone(&live));
+        slot.alone = alone;
         Ok(live)
     }
 
@@ -421,9 +485,9 @@ impl Group {
     pub(crate) fn events(&self, events: &[BusEvent]) {
         let mut slot = self.slot();
         match &slot.live {
-            Some(live) => self.send(live, events.to_vec()),
-            None if slot.closed => {}
-            None => {
+            Some(live) if live.process.is_alive() => self.send(live, events.to_vec()),
+            _ if slot.closed => {}
+            _ => {
                 slot.pending.extend_from_slice(events);
                 let over = slot.pending.len().saturating_sub(MAX_PENDING);
                 if over > 0 {
@@ -461,7 +525,10 @@ impl Group {
         let process = loop {
             match Arc::try_unwrap(live) {
                 Ok(live) => break live.process,
-                Err(_) if tokio::time::Instant::now() >= end => return,
+                Err(held) if tokio::time::Instant::now() >= end => {
+                    held.process.kill();
+                    return;
+                }
                 Err(held) => {
                     live = held;
                     tokio::time::sleep(Duration::from_millis(5)).await;

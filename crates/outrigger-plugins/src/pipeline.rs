@@ -15,12 +15,15 @@ use serde_json::Value;
 use tokio::sync::watch;
 
 use crate::breakers::Ended;
-use crate::group::{Fault, Group, Live};
+use crate::group::{Counts, Fault, Group, Live};
 use crate::plugins::Inner;
 use crate::registry::Bound;
 
 /// How long a process has to say that it takes requests at all, once a handler is late.
 const PING: Duration = Duration::from_millis(200);
+
+/// How long a call waits at least for a process that is being started again (A7: the next call works within 2 s).
+const RESTART: Duration = Duration::from_secs(2);
 
 /// Whom a chain is run for, and what stops it.
 #[derive(Clone, Debug, Default)]
@@ -138,6 +141,15 @@ struct Drive<'a> {
     repeated: Option<usize>,
 }
 
+/// A chain that is dropped half-way has said nothing about whom it called; a trial is made anew by the next call.
+impl Drop for Drive<'_> {
+    fn drop(&mut self) {
+        for handler in self.gates.keys().copied().collect::<Vec<_>>() {
+            self.settle(handler, Ended::Unclear);
+        }
+    }
+}
+
 impl Drive<'_> {
     /// One request to one process, or the skipping of handlers that cannot be called.
     async fn call(&mut self, handlers: &[usize], items: Vec<HookPayload>) {
@@ -153,7 +165,15 @@ impl Drive<'_> {
         if let Err(why) = self.admit(first) {
             return self.skip(&[first], &why);
         }
-        let (group, live) = match self.inner.live(bound.plugin).await {
+        // A restart goes on when nobody waits for it any more.
+        let patience = self.deadline(bound).max(RESTART);
+        let found = tokio::select! {
+            biased;
+            () = cancelled(self.context.cancel.clone()) => Err("cancelled".to_owned()),
+            found = self.inner.live(bound.plugin) => found,
+            () = tokio::time::sleep(patience) => Err("its process is still being started".to_owned()),
+        };
+        let (group, live) = match found {
             Ok(found) => found,
             Err(why) => {
                 self.settle(first, Ended::Unclear);
@@ -208,6 +228,16 @@ impl Drive<'_> {
         {
             self.missing(handler, &run, &group, &live, reply.end, ms)
                 .await;
+        } else if let End::Failed(error) = &reply.end
+            && error.is_fatal()
+        {
+            // All have answered, and then the process hung or died: whoever was called last left it so.
+            let fault = Fault {
+                cause: format!("behind {}: {error}", run.hook),
+                culprit: group.only(&live.process.all_entered()),
+                counts: Counts::Crash,
+            };
+            group.give_up(live.generation, fault);
         }
         // Those behind it were not reached.
         for handler in handlers {
@@ -327,9 +357,17 @@ impl Drive<'_> {
             .any(|enter| enter.plugin == bound.id && enter.what == run.hook);
         let mut ended = Ended::Unclear;
         let outcome = match end {
-            End::Cancelled => HandlerOutcome::Skipped {
-                reason: "cancelled".into(),
-            },
+            End::Cancelled => {
+                let still = entered.into_iter().rev();
+                let mut still =
+                    still.filter(|enter| enter.plugin == bound.id && enter.what == run.hook);
+                if let Some(enter) = still.next() {
+                    group.end_unless_left(live.generation, enter);
+                }
+                HandlerOutcome::Skipped {
+                    reason: "cancelled".into(),
+                }
+            }
             End::Answered => HandlerOutcome::Lost {
                 message: "its process gave no answer for it".into(),
             },
@@ -353,7 +391,12 @@ impl Drive<'_> {
                     let fault = Fault {
                         cause: format!("{who} did not answer within {ms} ms"),
                         culprit,
-                        counts: !self.inner.breakers.on(),
+                        // The breaker sees to what it is charged with.
+                        counts: if mine && self.inner.breakers.on() {
+                            Counts::Nothing
+                        } else {
+                            Counts::Crash
+                        },
                     };
                     group.give_up(live.generation, fault);
                 }
@@ -382,7 +425,7 @@ impl Drive<'_> {
                     let fault = Fault {
                         cause: format!("{who}{error}"),
                         culprit,
-                        counts: true,
+                        counts: Counts::Crash,
                     };
                     group.give_up(live.generation, fault);
                 }

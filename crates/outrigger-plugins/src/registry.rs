@@ -373,10 +373,11 @@ impl Registry {
 
     /// The plugin of that name.
     pub(crate) fn index_of(&self, id: &str) -> Option<usize> {
-        self.read()
-            .plugins
-            .iter()
-            .position(|plugin| plugin.id == id)
+        let inner = self.read();
+        // An entry that failed may go by the same name.
+        let mut plugins = inner.plugins.iter();
+        let placed = plugins.position(|plugin| plugin.id == id && plugin.group.is_some());
+        placed.or_else(|| inner.plugins.iter().position(|plugin| plugin.id == id))
     }
 
     /// The last instance of a plugin for which this holds.

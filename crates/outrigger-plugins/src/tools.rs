@@ -1,17 +1,18 @@
 //! Tools that plugins bring.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use outrigger_js::JsError;
 use outrigger_protocol::Object;
-use outrigger_protocol::rpc::ToolRun;
+use outrigger_protocol::rpc::{Enter, ToolRun};
 use outrigger_protocol::tool::{ToolOutput, ToolSpec};
 use serde_json::Value;
 use tokio::sync::watch;
 
 use crate::error::PluginError;
-use crate::group::Fault;
+use crate::group::{Counts, Fault, Group};
 use crate::pipeline::cancelled;
 use crate::plugins::Inner;
 use crate::relay::host_call;
@@ -72,12 +73,25 @@ impl ToolRunner {
         };
         let deadline = self.inner.settings.deadlines.tool;
         let serial = live.serial;
+        // Given up half-way (a cancelled turn, the deadline of the tool runtime), it has to come to its end by itself.
+        let number = AtomicU64::new(0);
+        let mut open = Unfinished {
+            group: &group,
+            generation: live.generation,
+            plugin: &run.handler.plugin,
+            tool: &self.tool,
+            call: &number,
+            over: false,
+        };
         let call = live
             .process
-            .tool_run_as(&run, deadline, cancelled(cancel), move |call| {
-                on_call(host_call(serial, call))
+            .tool_run_as(&run, deadline, cancelled(cancel), |call| {
+                number.store(call, Ordering::Relaxed);
+                on_call(host_call(serial, call));
             });
-        match live.until_gone(call).await {
+        let ended = live.until_gone(call).await;
+        open.over = !matches!(ended, Ok(Err(JsError::Cancelled { .. })));
+        match ended {
             Ok(Ok(output)) => Ok(output),
             Ok(Err(error)) => {
                 if error.is_fatal() {
@@ -85,7 +99,11 @@ impl ToolRunner {
                     let fault = Fault {
                         cause: format!("tool {} of {}: {error}", self.tool, run.handler.plugin),
                         culprit: group.only(&entered),
-                        counts: !matches!(error, JsError::CallTimeout { .. }),
+                        counts: if matches!(error, JsError::CallTimeout { .. }) {
+                            Counts::Nothing
+                        } else {
+                            Counts::Crash
+                        },
                     };
                     group.give_up(live.generation, fault);
                 }
@@ -110,6 +128,30 @@ impl ToolRunner {
             code,
             message,
         }
+    }
+}
+
+/// A call of a tool that may be given up before it has ended.
+struct Unfinished<'c> {
+    group: &'c Arc<Group>,
+    generation: u64,
+    plugin: &'c str,
+    tool: &'c str,
+    call: &'c AtomicU64,
+    over: bool,
+}
+
+impl Drop for Unfinished<'_> {
+    fn drop(&mut self) {
+        if self.over {
+            return;
+        }
+        let enter = Enter {
+            plugin: self.plugin.to_owned(),
+            what: format!("tool:{}", self.tool),
+            call: Some(self.call.load(Ordering::Relaxed)),
+        };
+        self.group.end_unless_left(self.generation, enter);
     }
 }
 

@@ -8,7 +8,7 @@ use outrigger_sandbox::usage::{self, Usage};
 use serde::Serialize;
 
 use crate::gauge::{Gauge, ProcessLimits, Verdict};
-use crate::group::{Fault, Group};
+use crate::group::{Counts, Fault, Group};
 use crate::processes::Processes;
 
 /// Between two looks.
@@ -98,10 +98,11 @@ fn look(group: &Arc<Group>, readings: &Readings, now: Duration, limits: &Process
             }
         }
         Some(Verdict::Stop(cause)) => {
+            // Whose it is cannot be told: what was taken long ago is charged to nobody who happens to be called now.
             let fault = Fault {
                 cause,
-                culprit: group.only(&live.process.all_entered()),
-                counts: true,
+                culprit: group.only(&[]),
+                counts: Counts::Excess,
             };
             group.give_up(live.generation, fault);
         }

@@ -89,9 +89,17 @@ pub fn lower_priority(pid: u32, start_time: u64, nice: i32) {
     if procfs::start_time(pid) != Some(start_time) {
         return;
     }
-    if let Some(pid) = i32::try_from(pid).ok().and_then(Pid::from_raw) {
-        // Fails when it has just ended.
-        let _ = rustix::process::setpriority_process(Some(pid), nice);
+    // On Linux it is a matter of each thread.
+    let threads = fs::read_dir(format!("/proc/{pid}/task"));
+    for thread in threads.into_iter().flatten().flatten().take(MOST) {
+        let number = thread
+            .file_name()
+            .to_str()
+            .and_then(|name| name.parse().ok());
+        if let Some(thread) = number.and_then(Pid::from_raw) {
+            // Fails when it has just ended.
+            let _ = rustix::process::setpriority_process(Some(thread), nice);
+        }
     }
 }
 

@@ -230,3 +230,17 @@ async fn with_the_flag_off_every_call_is_made_and_the_limit_counts_timeouts() {
     );
     assert!(off, "{:?}", project.told.lock().unwrap());
 }
+
+/// A client that goes away in the middle of the trial must not leave the hook off for ever.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_trial_that_is_dropped_is_made_again() {
+    let project = project();
+    let plugins = project.load(vec![project.plugin("slow", SLOW)]).await;
+    for _ in 0..3 {
+        call(&plugins, true).await;
+    }
+    tokio::time::sleep(Duration::from_millis(PAUSE + 100)).await;
+    let dropped = tokio::time::timeout(Duration::from_millis(100), call(&plugins, true)).await;
+    assert!(dropped.is_err());
+    assert_eq!(call(&plugins, false).await, "slow | slow ok");
+}

@@ -295,3 +295,64 @@ async fn with_self_healing_off_a_timeout_leaves_the_process_alone() {
     assert_eq!(told(&system(&plugins).await), "faulty | faulty ok");
     assert_eq!(status(&plugins, "faulty").generation, 1);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_event_hook_that_keeps_spinning_ends_up_off() {
+    let project = Project::new();
+    let ear = r#"export default async () => ({ event: () => { for (;;) {} },
+        "experimental.chat.system.transform": (_, output) => void output.system.push("ear") })"#;
+    let plugins = project
+        .load(vec![
+            project.plugin("ear", ear),
+            project.plugin("a", &appender("a")),
+        ])
+        .await;
+    let mut rounds = 0;
+    while status(&plugins, "ear").stage != Stage::Off {
+        rounds += 1;
+        assert!(rounds < 8, "{:?}", status(&plugins, "ear"));
+        let idle = BusEvent {
+            id: "evt_1".into(),
+            event: Event::SessionIdle {
+                session_id: "ses_1".into(),
+            },
+        };
+        plugins.events(&[idle]);
+        let result = system(&plugins).await;
+        let a = result.records.iter().find(|r| r.plugin.as_str() == "a");
+        assert_eq!(a.unwrap().outcome, "ok");
+    }
+    assert_eq!(
+        told(&system(&plugins).await),
+        "a1 | a ok".replace('1', &(rounds + 1).to_string())
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_goes_on_after_it_was_cancelled_costs_its_process() {
+    let project = Project::new();
+    let plugins = project
+        .load(vec![project.plugin("faulty", &faulty(NEVER))])
+        .await;
+    let (sender, flag) = tokio::sync::watch::channel(false);
+    let item = outrigger_protocol::turn::HookPayload {
+        input: json!({"fault": true}),
+        output: json!({"system": []}),
+    };
+    let context = outrigger_plugins::PipelineContext {
+        cancel: Some(flag),
+        ..Default::default()
+    };
+    let chain = {
+        let pipeline = plugins.pipeline();
+        tokio::spawn(async move { pipeline.run("llm.before_system", vec![item], context).await })
+    };
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    sender.send_replace(true);
+    assert_eq!(told(&chain.await.unwrap()), " | faulty skipped");
+    assert_eq!(status(&plugins, "faulty").generation, 1);
+    wait_for("its process is another", || {
+        status(&plugins, "faulty").generation == 2
+    })
+    .await;
+}
