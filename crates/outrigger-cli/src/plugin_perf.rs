@@ -231,7 +231,10 @@ fn notes(plugin: &Value) -> String {
     for breaker in plugin["breakers"].as_array().into_iter().flatten() {
         let hook = breaker["hook"].as_str().unwrap_or_default();
         let state = breaker["state"].as_str().unwrap_or_default();
-        words.push(format!("{hook} {}", state.replace('_', " ")));
+        words.push(match (state, breaker["timeouts"].as_u64()) {
+            ("closed", Some(timeouts)) => format!("{hook} timed out {timeouts} times lately"),
+            _ => format!("{hook} {}", state.replace('_', " ")),
+        });
     }
     if let Some(cause) = plugin["quarantine"].as_str() {
         words.push(format!("apart: {cause}"));

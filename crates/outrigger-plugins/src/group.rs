@@ -330,7 +330,7 @@ impl Group {
     }
 
     /// Nobody waits any more for code that was entered. When it has not come back after a while, it will not by itself:
-    /// its process is ended (issue: cancel, then kill).
+    /// its process is ended, and whoever shares it is freed of it (A7, A13).
     pub(crate) fn end_unless_left(self: &Arc<Self>, generation: u64, enter: Enter) {
         let group = Arc::clone(self);
         tokio::spawn(async move {
@@ -375,7 +375,7 @@ impl Group {
             return Err(self.switch_off(state, &error));
         }
         times.push_back(now);
-        if let Some(power) = u32::try_from(state.recent.len())
+        if let Some(power) = u32::try_from(times.len())
             .ok()
             .and_then(|count| count.checked_sub(2))
         {

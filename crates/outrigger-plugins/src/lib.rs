@@ -25,6 +25,7 @@ mod installer;
 mod launch;
 mod lock;
 pub mod matrix;
+mod payload;
 mod perf;
 mod pipeline;
 mod plugins;

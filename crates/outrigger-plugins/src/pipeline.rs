@@ -6,16 +6,17 @@ use std::time::{Duration, Instant};
 
 use outrigger_js::JsError;
 use outrigger_kernel::breaker::Gate;
-use outrigger_kernel::hooks::{self, Chain, Field, Folded, Handler, Next, Phase, Point};
+use outrigger_kernel::hooks::{self, Chain, Folded, Handler, Next, Point};
 use outrigger_protocol::hook::{Block, Decision, HandlerOutcome, HookRecord};
 use outrigger_protocol::id::{PluginId, SessionId, TurnId};
-use outrigger_protocol::rpc::{Enter, HandlerRef, HookResult, HookRun, OpenField};
+use outrigger_protocol::rpc::{HandlerRef, HookResult, HookRun};
 use outrigger_protocol::turn::HookPayload;
 use serde_json::Value;
 use tokio::sync::watch;
 
 use crate::breakers::Ended;
 use crate::group::{Counts, Fault, Group, Live};
+use crate::payload::{named, open, outcome, size};
 use crate::plugins::Inner;
 use crate::registry::Bound;
 
@@ -219,7 +220,6 @@ impl Drive<'_> {
                 self.chain.feed(*handler, outcome(&result), result.ms);
             }
         }
-        // A refusal in the middle ends the chain, whatever the rest would have said.
         let ms = began.elapsed().as_secs_f64() * 1000.0;
         // A run that ends early ends behind a handler that went too far: those behind it are asked anew.
         let early = answered > 0 && matches!(reply.end, End::Answered);
@@ -510,41 +510,6 @@ fn log(record: &HookRecord) {
     }
 }
 
-// Whose code is entered: `a (event)`, `a (tool:x) or b (event)`.
-fn named(entered: &[Enter]) -> String {
-    if entered.is_empty() {
-        return "code that no call entered (a timer, say)".to_owned();
-    }
-    let names = entered
-        .iter()
-        .map(|enter| format!("{} ({})", enter.plugin, enter.what));
-    names.collect::<Vec<_>>().join(" or ")
-}
-
-// What handlers may change there, as the process needs it to know when one goes too far.
-fn open(point: &Point) -> Vec<OpenField> {
-    if point.phase == Phase::Observe {
-        return Vec::new();
-    }
-    let field = |field: &Field| OpenField {
-        key: field.key.to_owned(),
-        kind: field.kind.name().to_owned(),
-        required: field.required,
-    };
-    point.patch.iter().map(field).collect()
-}
-
-fn outcome(result: &HookResult) -> HandlerOutcome {
-    match &result.error {
-        Some(message) => HandlerOutcome::Threw {
-            message: message.clone(),
-        },
-        None => HandlerOutcome::Answered {
-            items: result.items.clone(),
-        },
-    }
-}
-
 /// Resolves when the flag turns true; never, when there is none or its owner has gone.
 pub(crate) async fn cancelled(cancel: Option<watch::Receiver<bool>>) {
     if let Some(mut cancel) = cancel
@@ -555,40 +520,9 @@ pub(crate) async fn cancelled(cancel: Option<watch::Receiver<bool>>) {
     std::future::pending::<()>().await;
 }
 
-// Counted without being kept: the frame itself is made by the peer.
-fn size(items: &[HookPayload]) -> u64 {
-    struct Count(u64);
-    impl std::io::Write for Count {
-        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-            self.0 += bytes.len() as u64;
-            Ok(bytes.len())
-        }
-        fn flush(&mut self) -> std::io::Result<()> {
-            Ok(())
-        }
-    }
-    let mut count = Count(0);
-    // A value always serialises, and counting cannot fail.
-    let _ = serde_json::to_writer(&mut count, items);
-    count.0
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
-
-    #[test]
-    fn the_size_is_that_of_the_json() {
-        let items = vec![HookPayload {
-            input: json!({"a": "é"}),
-            output: json!([1, null]),
-        }];
-        assert_eq!(
-            size(&items),
-            serde_json::to_vec(&items).unwrap().len() as u64
-        );
-    }
 
     #[tokio::test]
     async fn a_flag_whose_owner_has_gone_never_cancels() {
