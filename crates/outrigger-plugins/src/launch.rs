@@ -2,13 +2,16 @@
 //! what follows from it is decided in [`crate::group`].
 
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use outrigger_config::settings::Environment;
-use outrigger_js::{HostHandler, JsError, JsProcess, JsRuntime, StartOptions, default_policy};
+use outrigger_js::{
+    ExchangeRoot, HostHandler, JsError, JsProcess, JsRuntime, StartOptions, Transfer,
+    default_policy,
+};
 use outrigger_protocol::rpc::{Initialize, Initialized, LoadedPlugin, PluginEntry};
 use outrigger_sandbox::{Limits, Spawner, env};
 use serde_json::Value;
@@ -43,6 +46,8 @@ pub(crate) struct Launch {
     /// The user's OpenCode configuration, which processes get copies of.
     pub(crate) user_config: Option<PathBuf>,
     pub(crate) registry: Arc<Registry>,
+    /// Where large payloads are put for processes; without it they are sent inline.
+    pub(crate) files: Option<ExchangeRoot>,
     /// All processes of the project; they hold this.
     pub(crate) processes: Weak<Processes>,
     pub(crate) notice: NoticeFn,
@@ -80,6 +85,19 @@ pub(crate) struct Loaded {
 enum Stuck {
     Silent,
     Error(JsError),
+}
+
+/// The folder for large payloads; that of a host that died is removed here.
+pub(crate) async fn files(settings: &PluginSettings, data: &Path) -> Option<ExchangeRoot> {
+    let base = settings.file_ipc.then(|| data.join("plugin-files"))?;
+    let made = tokio::task::spawn_blocking(move || ExchangeRoot::open(&base)).await;
+    match made.map_err(std::io::Error::other).flatten() {
+        Ok(root) => Some(root),
+        Err(error) => {
+            tracing::warn!("payloads of plugins are sent inline, no folder for files: {error}");
+            None
+        }
+    }
 }
 
 impl Launch {
@@ -200,6 +218,11 @@ impl Launch {
             handler: relay,
             output: self.settings.output,
             deadline: HELLO,
+            transfer: Transfer {
+                files: self.files.clone(),
+                inline: self.settings.inline_bytes,
+                mirror: self.settings.mirror,
+            },
         })
         .await
         .map_err(|error| match error {
@@ -270,6 +293,7 @@ impl Launch {
                 .as_ref()
                 .map(|modules| modules.root.to_string_lossy().into_owned()),
             plugins: batch.iter().filter_map(entry).collect(),
+            ..Initialize::default()
         }
     }
 

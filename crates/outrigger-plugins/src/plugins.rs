@@ -24,7 +24,7 @@ use crate::error::PluginError;
 use crate::group::{Group, Live};
 use crate::install::Cache;
 use crate::installer::Installer;
-use crate::launch::Launch;
+use crate::launch::{self, Launch};
 use crate::perf::{Perf, PerfRow};
 use crate::pipeline::{Pipeline, PipelineContext};
 use crate::processes::Processes;
@@ -357,6 +357,7 @@ async fn start(
             .join("plugin-homes")
             .join(digest(&options.directory)),
         user_config: options.user_config.clone(),
+        files: launch::files(&options.settings, &options.data).await,
         registry: Arc::clone(registry),
         processes: Arc::downgrade(processes),
         notice: Arc::clone(&options.notice),

@@ -35,6 +35,12 @@ pub struct PluginSettings {
     pub breaker: Rules,
     /// Breakers are in use (flag `plugin_circuit_breaker`).
     pub circuit_breaker: bool,
+    /// Payloads over `inline_bytes` go by file (A10, flag `plugin_large_payload_file_ipc`).
+    pub file_ipc: bool,
+    /// Largest payload that is sent inline where files are in use, in bytes.
+    pub inline_bytes: usize,
+    /// Plugin processes keep the messages of sessions, and calls carry what changed (A14, flag `plugin_message_mirror`).
+    pub mirror: bool,
     /// How what plugins print is logged (A9).
     pub output: OutputLog,
     /// Rules for single plugins, by id, by npm package name or by spec.
@@ -95,6 +101,9 @@ impl Default for PluginSettings {
             self_heal: true,
             breaker: Rules::default(),
             circuit_breaker: true,
+            file_ipc: true,
+            inline_bytes: 64 * 1024,
+            mirror: true,
             output: output(&log.plugin_stderr_level, log.plugin_stderr_lines_per_second),
             plugins: BTreeMap::new(),
         }
@@ -216,6 +225,10 @@ impl From<&Settings> for PluginSettings {
             },
             self_heal: settings.flags.plugin_timeout_self_heal,
             circuit_breaker: settings.flags.plugin_circuit_breaker,
+            file_ipc: settings.flags.plugin_large_payload_file_ipc,
+            inline_bytes: usize::try_from(settings.limits.plugin_inline_bytes)
+                .unwrap_or(usize::MAX),
+            mirror: settings.flags.plugin_message_mirror,
             limits: ProcessLimits {
                 memory: settings.limits.plugin_memory_mb << 20,
                 processes: usize::try_from(settings.limits.plugin_processes).unwrap_or(usize::MAX),

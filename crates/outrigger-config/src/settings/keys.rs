@@ -276,6 +276,12 @@ pub const KEYS: &[Key<Settings>] = &[
         |s, v| s.limits.plugin_open_files = v.count()
     ),
     key!(
+        "limits.plugin_inline_bytes",
+        Kind::Whole(0, 1 << 26),
+        "largest payload of a hook that is not sent by file",
+        |s, v| s.limits.plugin_inline_bytes = v.count()
+    ),
+    key!(
         "claude.mcp",
         Kind::Bool,
         "read the project's .mcp.json",
@@ -317,6 +323,14 @@ pub const KEYS: &[Key<Settings>] = &[
         "hand large payloads to plugins by file",
         |s, v| {
             s.flags.plugin_large_payload_file_ipc = v.bool();
+        }
+    ),
+    key!(
+        "flags.plugin_message_mirror",
+        Kind::Bool,
+        "let plugin processes keep the messages of sessions",
+        |s, v| {
+            s.flags.plugin_message_mirror = v.bool();
         }
     ),
 ];

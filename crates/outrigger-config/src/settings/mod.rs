@@ -255,6 +255,8 @@ pub struct Limits {
     pub plugin_processes: u64,
     /// Most open files of each process.
     pub plugin_open_files: u64,
+    /// Largest payload of a hook that is sent inline, in bytes; a larger one goes by file (A10).
+    pub plugin_inline_bytes: u64,
 }
 
 impl Default for Limits {
@@ -263,6 +265,7 @@ impl Default for Limits {
             plugin_memory_mb: 2048,
             plugin_processes: 128,
             plugin_open_files: 4096,
+            plugin_inline_bytes: 64 * 1024,
         }
     }
 }
@@ -294,8 +297,10 @@ pub struct Flags {
     pub plugin_timeout_self_heal: bool,
     /// Skipping hooks that keep timing out (A8).
     pub plugin_circuit_breaker: bool,
-    /// Handing large payloads to plugins by file.
+    /// Handing large payloads to plugins by file (A10).
     pub plugin_large_payload_file_ipc: bool,
+    /// Plugin processes keep the messages of sessions, and calls carry what changed (A14).
+    pub plugin_message_mirror: bool,
 }
 
 impl Default for Flags {
@@ -305,6 +310,7 @@ impl Default for Flags {
             plugin_timeout_self_heal: true,
             plugin_circuit_breaker: true,
             plugin_large_payload_file_ipc: true,
+            plugin_message_mirror: true,
         }
     }
 }

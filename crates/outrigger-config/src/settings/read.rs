@@ -331,10 +331,12 @@ mod tests {
         limits.plugin_memory_mb = 2048
         limits.plugin_processes = 128
         limits.plugin_open_files = 4096
+        limits.plugin_inline_bytes = 65536
         flags.plugin_seq_hooks = true
         flags.plugin_timeout_self_heal = true
         flags.plugin_circuit_breaker = true
         flags.plugin_large_payload_file_ipc = true
+        flags.plugin_message_mirror = true
         claude.mcp = true
         claude.commands = true
         "#);

@@ -154,9 +154,8 @@ impl Room {
 fn settings(way: Way) -> PluginSettings {
     let mut settings = PluginSettings::default();
     settings.deadlines.normal = Duration::from_secs(30);
-    match way {
-        Way::Inline => {}
-    }
+    settings.file_ipc = way != Way::Inline;
+    settings.mirror = way == Way::Mirror;
     settings
 }
 
