@@ -137,7 +137,7 @@ async fn what_is_large_goes_by_file_in_both_directions() {
             );
             assert_eq!(
                 files(&room.root.join("files")),
-                [PathBuf::new(); 0],
+                Vec::<PathBuf>::new(),
                 "{hook}"
             );
         }
@@ -169,7 +169,7 @@ async fn a_file_is_gone_whatever_the_outcome() {
             assert_eq!((ended.as_str(), sent.way), (expected, Way::File), "{hook}");
             assert_eq!(
                 files(&room.root.join("files")),
-                [PathBuf::new(); 0],
+                Vec::<PathBuf>::new(),
                 "{hook}"
             );
         }
@@ -183,6 +183,6 @@ async fn a_file_of_a_call_that_is_given_up_is_gone() {
     let output = json!({"text": "x".repeat(9000)});
     let given_up = tokio::time::timeout(SHORT, call(&process, "hangs", output, LONG)).await;
     assert!(given_up.is_err());
-    assert_eq!(files(&room.root.join("files")), [PathBuf::new(); 0]);
+    assert_eq!(files(&room.root.join("files")), Vec::<PathBuf>::new());
     drop(process);
 }
