@@ -282,6 +282,7 @@ impl Agent {
         let options = outrigger_tools::builtin::Options {
             shell: config.config.shell.as_ref().map(PathBuf::from),
             shell_timeout: Duration::from_millis(tools.bash_timeout_ms),
+            lsp: crate::lsp::tool_is_on(&boot.env),
             ..Default::default()
         };
         outrigger_tools::builtin::register_all(&runtime, &options)
@@ -338,6 +339,7 @@ impl Agent {
             mcp,
             mcp_waiting,
             skill_servers: crate::mcp::SkillServers::default(),
+            late: crate::late::Late::default(),
             config,
         };
         let inner = Arc::new(inner);

@@ -172,6 +172,7 @@ impl CallHost {
             }],
             ..PromptInput::default()
         };
+        let _awaited = self.inner.late.awaits(&session.id, &self.session_id);
         // Dropping this cancels the child's turn, which then ends by itself.
         let outcome = tokio::select! {
             outcome = agent.prompt(&session.id, prompt) => outcome.map_err(failed),
@@ -383,6 +384,19 @@ impl ToolHost for CallHost {
             self.inner.lsp.touch(file).await;
             self.inner.lsp.diagnostics()
         })
+    }
+
+    fn ask_language<'a>(
+        &'a self,
+        file: &'a Path,
+        method: &'a str,
+        params: Value,
+    ) -> BoxFuture<'a, Option<Vec<Value>>> {
+        Box::pin(async move { self.inner.lsp.ask(file, method, &params).await })
+    }
+
+    fn symbols<'a>(&'a self, query: &'a str) -> BoxFuture<'a, Vec<Value>> {
+        Box::pin(self.inner.lsp.symbols(query))
     }
 
     fn opened(&self, file: &Path) {

@@ -25,6 +25,7 @@ mod host;
 pub mod ids;
 mod inner;
 mod join;
+mod late;
 mod listing;
 mod lsp;
 mod mcp;

@@ -163,6 +163,22 @@ pub trait ToolHost: Send + Sync {
         let _ = file;
         Box::pin(std::future::ready(BTreeMap::new()))
     }
+    /// Puts a request of LSP about a file to its language servers; methods of `textDocument/` get the file's address. The
+    /// answers of those that had one, `None` where no server is for this kind of file.
+    fn ask_language<'a>(
+        &'a self,
+        file: &'a Path,
+        method: &'a str,
+        params: Value,
+    ) -> BoxFuture<'a, Option<Vec<Value>>> {
+        let _ = (file, method, params);
+        Box::pin(std::future::ready(None))
+    }
+    /// Symbols of the project by name, from the language servers that run, in LSP's form.
+    fn symbols<'a>(&'a self, query: &'a str) -> BoxFuture<'a, Vec<Value>> {
+        let _ = query;
+        Box::pin(std::future::ready(Vec::new()))
+    }
     /// A file was read, and is likely to be changed.
     fn opened(&self, file: &Path) {
         let _ = file;

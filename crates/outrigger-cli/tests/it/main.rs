@@ -44,6 +44,7 @@ mod omo_config;
 mod omo_context;
 mod omo_server;
 mod output;
+mod patch;
 mod permission;
 mod plugin_client;
 mod points;
