@@ -91,9 +91,13 @@ fn routes() -> impl Iterator<Item = Route> {
 }
 
 pub(crate) async fn document() -> Json<Value> {
+    Json(openapi())
+}
+
+/// The OpenAPI document that `GET /doc` answers.
+#[must_use]
+pub fn openapi() -> Value {
     let (mut paths, bodies) = (Map::new(), bodies());
-    let mut schemas = forms();
-    schemas.insert("Error".to_owned(), error());
     for route in routes() {
         let entry = paths.entry(route.path).or_insert_with(|| json!({}));
         if let Some(methods) = entry.as_object_mut() {
@@ -103,7 +107,7 @@ pub(crate) async fn document() -> Json<Value> {
             );
         }
     }
-    Json(json!({
+    json!({
         "openapi": "3.1.0",
         "info": {
             "title": "Outrigger",
@@ -111,18 +115,7 @@ pub(crate) async fn document() -> Json<Value> {
             "version": env!("CARGO_PKG_VERSION"),
         },
         "paths": paths,
-        "components": { "schemas": schemas },
-    }))
-}
-
-fn error() -> Value {
-    json!({
-        "type": "object",
-        "required": ["name", "data"],
-        "properties": {
-            "name": { "type": "string" },
-            "data": { "type": "object", "properties": { "message": { "type": "string" } } },
-        },
+        "components": { "schemas": forms() },
     })
 }
 

@@ -1,15 +1,12 @@
 //! Every answer that a test gets, held against `GET /doc`.
 
+use std::sync::LazyLock;
+
 use jsonschema::Validator;
 use serde_json::{Value, json};
-use tokio::sync::OnceCell;
 
-static DOCUMENT: OnceCell<Value> = OnceCell::const_new();
-
-/// The document, asked for once.
-pub(crate) async fn document(ask: impl AsyncFnOnce() -> Value) -> &'static Value {
-    DOCUMENT.get_or_init(async || ask().await).await
-}
+/// The document, made once.
+pub(crate) static DOCUMENT: LazyLock<Value> = LazyLock::new(outrigger_server::openapi);
 
 /// The operation that a request is for.
 fn operation<'d>(document: &'d Value, method: &str, path: &str) -> Option<&'d Value> {
@@ -82,9 +79,8 @@ fn a_wrong_answer_is_seen() {
 #[tokio::test]
 async fn a_body_without_what_it_needs_is_refused() {
     let world = crate::support::World::plain().await;
-    let document = world.get("/doc").await.ok();
     let mut tried = 0;
-    for (path, methods) in document["paths"].as_object().unwrap() {
+    for (path, methods) in DOCUMENT["paths"].as_object().unwrap() {
         for (method, operation) in methods.as_object().unwrap() {
             let schema = operation.pointer("/requestBody/content/application~1json/schema");
             if schema.is_none_or(|schema| schema.get("required").is_none()) {

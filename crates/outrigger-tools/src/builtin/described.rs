@@ -93,7 +93,11 @@ mod tests {
     #[test]
     fn every_parameter_is_described_and_every_line_describes_one() {
         let runtime = ToolRuntime::new();
-        register_all(&runtime, &Options::default()).unwrap();
+        let options = Options {
+            lsp: true,
+            ..Options::default()
+        };
+        register_all(&runtime, &options).unwrap();
         let mut missing = Vec::new();
         let mut tools = Vec::new();
         for spec in runtime.specs() {
