@@ -8,7 +8,8 @@ folder's instance is disposed of, and the next request starts it anew. One clien
 Every few seconds are taken, of the server's own process: memory (RssAnon), open descriptors, threads; and the processes
 of the whole run. It has passed when
 
-  finished   every turn that was begun ended within its limit with the model's last word, whatever the plugins did
+  finished   every turn that was begun ended within its limit, whatever the plugins did: with the model's last word, or aborted
+               where a plugin's tool held it up for 25 s (it has ten minutes)
   memory     the median of the last third is at most 10 % and 8 MiB over that of the second sixth
   files      the same for descriptors, with 16 of them instead of 8 MiB
   threads    the same, with 8
@@ -42,6 +43,8 @@ REPOSITORY = HERE.parent.parent
 MISBEHAVING = REPOSITORY / "crates/outrigger-plugins/tests/it/misbehaving.mjs"
 EVERY = 5.0
 TURN_LIMIT = 180.0
+# A turn that takes longer is aborted, as a person would: a plugin's tool that hangs has ten minutes.
+PATIENCE = 25.0
 # Faults that cost the machine much are rarer; the others count 1.
 WEIGHTS = {name: 1.0 for name in """never second reject_late throw_text throw_error throw_undefined throw_cycle unhandled throw_in_timer
     exit0 exit1 kill abort exit_in_timer forks_and_exits protocol_lines answers_another answers_twice not_json not_utf8 too_large
@@ -72,6 +75,8 @@ class Soak:
         self.orphans = {}
         self.seen_outside = set()
         self.busy = {}
+        chosen = options.faults.split(",") if options.faults else WEIGHTS
+        self.faults = {name: WEIGHTS[name] for name in chosen}
 
     def fail(self, text):
         with self.lock:
@@ -93,7 +98,7 @@ class Soak:
             (folder / "hello.txt").write_text("hi there\n")
             (folder / "opencode.json").write_text(json.dumps({
                 "model": "mock/m1", "small_model": "mock/m1", "provider": {"mock": provider}, "snapshot": False,
-                "plugin": [str(plugins / "good.mjs"), [str(plugins / "random.mjs"), {"chance": self.options.chance, "faults": WEIGHTS}]],
+                "plugin": [str(plugins / "good.mjs"), [str(plugins / "random.mjs"), {"chance": self.options.chance, "faults": self.faults}]],
             }))
             (folder / "outrigger.toml").write_text("[deadlines]\nnormal_ms = 1500\n[limits]\nplugin_memory_mb = 768\nplugin_processes = 32\n")
             folders.append(folder)
@@ -179,20 +184,38 @@ class Soak:
         began = time.monotonic()
         with self.lock:
             self.count["turns begun"] += 1
+        aborted = []
+        timer = threading.Timer(PATIENCE, self.abort, (folder, session, aborted))
+        timer.daemon = True
+        timer.start()
         try:
             answer = self.ask(f"/session/{session}/message", {"parts": [{"type": "text", "text": "go"}]}, folder)
         except (OSError, ValueError) as error:
             detail = error.read()[:300] if isinstance(error, urllib.error.HTTPError) else ""
             self.fail(f"turn in {session}: {error} {detail}")
             return False
+        finally:
+            timer.cancel()
         took = time.monotonic() - began
         said = "".join(part.get("text", "") for part in answer["parts"] if part["type"] == "text")
         with self.lock:
             self.slowest = max(self.slowest, took)
             self.count["turns finished"] += 1
+        if aborted:
+            return True
         if "All done." not in said or not answer["info"]["time"].get("completed"):
             self.fail(f"turn in {session} ended otherwise: {json.dumps(answer['info'].get('error') or answer)[:400]}")
         return True
+
+    def abort(self, folder, session, aborted):
+        """What a person does when a plugin's tool hangs: it may take ten minutes."""
+        aborted.append(True)
+        try:
+            self.ask(f"/session/{session}/abort", {}, folder)
+            with self.lock:
+                self.count["turns aborted"] += 1
+        except (OSError, ValueError) as error:
+            self.fail(f"abort of {session}: {error}")
 
     # What goes on beside.
 
@@ -425,6 +448,7 @@ def main():
     parser.add_argument("--turns", type=int, default=8, help="turns of a session")
     parser.add_argument("--pace", type=float, default=10.0, help="seconds between two turns of a session, on average")
     parser.add_argument("--chance", type=float, default=0.01, help="part of the plugin's calls that do a fault")
+    parser.add_argument("--faults", metavar="A,B", help="only these faults of misbehaving.mjs")
     parser.add_argument("--log", help="filter for the server's log")
     parser.add_argument("--json", metavar="FILE", help="writes all samples there")
     parser.add_argument("--write", metavar="FILE", help="writes the output there as a page")

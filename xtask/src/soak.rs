@@ -15,7 +15,7 @@ pub(crate) fn run(arguments: &[String]) -> Result {
         match argument {
             "--bin" => binary = Some(parity::absolute(arguments.value(argument)?)?),
             "--minutes" | "--sessions" | "--folders" | "--turns" | "--pace" | "--chance"
-            | "--json" | "--log" | "--write" => {
+            | "--faults" | "--json" | "--log" | "--write" => {
                 python.arg(argument).arg(arguments.value(argument)?);
             }
             "--keep" => {
