@@ -52,6 +52,7 @@ pub(crate) mod exit {
 }
 
 fn main() -> ExitCode {
+    outrigger_sandbox::memory::give_back_large_blocks();
     let cli = Cli::parse();
     report::logging(&cli.global);
     let format = match &cli.command {
