@@ -118,6 +118,7 @@ fn what_is_no_plugins_fault_is_said() {
             .lines()
             .rev()
             .find(|line| line.starts_with("error:"))
+            .and_then(|line| line.split(" (searched").next())
             .unwrap_or_default()
             .to_owned()
     }));
@@ -130,7 +131,7 @@ fn what_is_no_plugins_fault_is_said() {
     exit 125: 1 error: the command says (exit code 125) that it cannot tell with all plugins [bisect.cannot_tell]
     sleep 60: 1 error: the command fails without any plugin, too, so no plugin is to blame [bisect.bad_with_none]
     unclear: 1 error: the command says (exit code 125) that it cannot tell without plugins [bisect.cannot_tell]
-    no program: error: program no-such-program not found (searched: /root/.cargo/bin:/root/.cargo/bin:/root/.pyenv/plugins/pyenv-virtualenv/shims:/root/.pyenv/shims:/root/.pyenv/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin) [spawn.not_found]
+    no program: error: program no-such-program not found
     no plugins: 1 error: no plugin is configured here, so none can be the culprit [bisect.no_plugins]
     ");
 }
