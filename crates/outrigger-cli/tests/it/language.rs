@@ -206,7 +206,17 @@ fn the_lsp_tool_asks_the_server_of_a_file() {
         })
         .map(|t| t.chars().take(150).collect())
         .collect();
-    insta::assert_snapshot!(told.join("\n"), @"");
+    insta::assert_snapshot!(told.join("\n"), @r#"
+    [ { "uri": "file://PROJECT/a.txt", "position": { "line": 2, "character": 4 }, "context": null } ]
+    [ { "uri": "file://PROJECT/a.txt", "position": { "line": 2, "character": 4 }, "context": { "includeDeclaration": true } }, { "uri": "file://PROJECT/a.
+    [ { "from": { "name": "main" } } ]
+    No results found for hover
+    No results found for documentSymbol
+    [ { "name": "s12", "kind": 12, "location": { "uri": "file:///x", "range": { "start": { "line": 0, "character": 0 }, "end": { "line": 0, "character": 1
+    No results found for goToImplementation
+    File not found: PROJECT/gone.txt
+    No LSP server available for this file type.
+    "#);
     let tools = world.parts("tool");
     let state = &tools[0]["state"];
     assert_eq!(state["title"], "goToDefinition a.txt:3:5");
@@ -266,7 +276,23 @@ fn errors_behind_a_patch_are_told_for_each_of_its_files() {
         "formatter": { "upper": { "command": [upper, "$FILE"], "extensions": [".txt"] } },
     }));
     world.run(&["hi"]).ok();
-    insta::assert_snapshot!(world.mock.last().texts("tool").join("\n"), @"");
+    let told = world.plain(&world.mock.last().texts("tool").join("\n"));
+    insta::assert_snapshot!(told, @r#"
+    Success. Updated the following files:
+    A a.txt
+    A b.txt
+    M c.txt
+
+    LSP errors detected in a.txt, please fix:
+    <diagnostics file="PROJECT/a.txt">
+    ERROR [1:4] found: an error
+    </diagnostics>
+
+    LSP errors detected in c.txt, please fix:
+    <diagnostics file="PROJECT/c.txt">
+    ERROR [2:1] found: error too
+    </diagnostics>
+    "#);
     assert_eq!(world.read("b.txt"), "Fine\n");
     let part = &world.parts("tool")[0]["state"]["metadata"];
     assert!(
