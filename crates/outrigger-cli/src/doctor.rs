@@ -70,14 +70,7 @@ pub(crate) async fn doctor(global: &Global) -> Result<u8, Failure> {
     }
     store(&mut lines, &boot.folders.store());
     match outrigger_sandbox::Spawner::new() {
-        Ok(spawner) => lines.good(
-            "sandbox",
-            format!(
-                "Landlock {} (ABI {})",
-                format!("{:?}", spawner.level()).to_lowercase(),
-                spawner.landlock_abi()
-            ),
-        ),
+        Ok(spawner) => sandbox(&mut lines, &spawner),
         Err(error) => lines.wrong("sandbox", &error, error.hint().as_deref()),
     }
     if lines.bad {
@@ -93,6 +86,25 @@ pub(crate) async fn doctor(global: &Global) -> Result<u8, Failure> {
     models(&mut lines, &agent);
     agent.shutdown().await;
     Ok(if lines.bad { exit::FAILED } else { 0 })
+}
+
+/// What the system can enforce, and what follows where it cannot.
+fn sandbox(lines: &mut Lines, spawner: &Spawner) {
+    let level = spawner.level();
+    let has = |there: bool, what: &str| format!("{}{what}", if there { "" } else { "no " });
+    let parts = [
+        format!("Landlock ABI {}", spawner.landlock_abi()),
+        has(spawner.has_views(), "mount namespaces"),
+        has(spawner.has_filters(), "seccomp"),
+    ];
+    let told = format!("{} ({})", format!("{level:?}").to_lowercase(), parts.join(", "));
+    if level == Level::Full {
+        return lines.good("sandbox", told);
+    }
+    lines.note(
+        "sandbox",
+        format!("{told}: a part of the rules for processes cannot be enforced; `sandbox = \"strict\"` refuses to start them then"),
+    );
 }
 
 fn store(lines: &mut Lines, path: &std::path::Path) {

@@ -11,11 +11,13 @@
 #[cfg(not(target_os = "linux"))]
 compile_error!("outrigger-sandbox needs Linux: it is made of pidfd, PR_SET_PDEATHSIG and Landlock");
 
+pub mod covers;
 pub mod env;
 pub mod ledger;
 pub mod paths;
 pub mod usage;
 
+mod calls;
 mod child;
 mod error;
 mod policy;
@@ -27,8 +29,10 @@ mod spawner;
 mod spec;
 mod terminal;
 mod tree;
+mod view;
 mod which;
 
+pub use calls::Calls;
 pub use child::{Child, Exit, Killer};
 pub use error::SandboxError;
 pub use policy::{Level, Policy};

@@ -15,6 +15,7 @@ mod auth;
 mod bad_config;
 mod bad_model;
 mod bad_plugins;
+mod boxed;
 mod built_once;
 mod cancel;
 mod commands;
