@@ -154,6 +154,15 @@ impl Spawner {
     }
 }
 
+/// Keeps processes of this user from looking into the host: its memory, environment and open files hold keys, and `/proc`
+/// has to stay readable in a box (Bun does not start without it). No core dumps of it, and no debugger, either.
+pub fn hide_host() {
+    use rustix::process::{DumpableBehavior, set_dumpable_behavior};
+    if let Err(error) = set_dumpable_behavior(DumpableBehavior::NotDumpable) {
+        tracing::warn!(%error, "other processes of this user can look into this one");
+    }
+}
+
 /// A host that was itself started with SIGCHLD ignored would lose its children's exit codes: the kernel reaps them.
 #[expect(
     unsafe_code,
