@@ -8,6 +8,7 @@ mod generate;
 mod parity;
 mod setup;
 mod sh;
+mod soak;
 mod tidy;
 
 use std::process::ExitCode;
@@ -21,10 +22,12 @@ cargo xtask NAME [options]
   generate                   writes the files that are made from the code (docs/hooks.md)
   matrix                     writes docs/plugin-matrix.csv anew: what published plugins use (needs npm)
   tidy                       the checks of the repository's own rules
-  parity [--reference] [--only A,B] [--bin PATH] [-v]
+  parity [--reference | --live] [--only A,B] [--bin PATH] [-v]
+         [--show NAMES | --side-by-side NAMES] [--hooks] [--model] [--events] [--whole]
                              runs the scenarios of tests/parity with the release binary and holds them against the
-                             committed recordings; --reference: against a fresh run of the reference program, with
-                             both hook sequences side by side; --side-by-side NAMES prints them for some scenarios
+                             committed recordings; --reference: against a fresh run of the reference program, --live:
+                             of the opencode on PATH; --show runs these scenarios alone and prints where hooks, model
+                             requests and events differ, --side-by-side prints them whole, in two columns
   clients [--reference] [--record] [--bin PATH] [-v]
                              calls every method of OpenCode's published client against our server and holds the answers
                              against the committed recording; --reference: against a fresh run of the reference;
@@ -35,6 +38,10 @@ cargo xtask NAME [options]
                              a running server, ours and the reference: time until ready, memory, first and second turn
   bench hooks [--only hook|transform|curve] [--check] [--json FILE]
                              a hook call beside a bare socket; a large history handed to a plugin in each way there is
+  soak [--minutes N] [--sessions N] [--folders N] [--chance P] [--bin PATH] [--json FILE]
+       [--write docs/soak.md]
+                             sessions on one server with a plugin that misbehaves at random: no growth of memory and
+                             descriptors, no orphan, every turn finished (30 minutes; not part of `test`)
 
 Exit code: 0 done; 1 a check, a test or a threshold failed; 2 wrong use.
 ";
@@ -85,6 +92,7 @@ fn run(arguments: &[String]) -> Result {
         "tidy" => tidy::run(rest),
         "parity" => parity::run(rest),
         "bench" => bench::run(rest),
+        "soak" => soak::run(rest),
         "clients" => clients::run(rest),
         "help" | "--help" | "-h" => {
             print!("{HELP}");

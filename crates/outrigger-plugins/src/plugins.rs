@@ -24,7 +24,7 @@ use crate::error::PluginError;
 use crate::group::{Group, Live};
 use crate::install::Cache;
 use crate::installer::Installer;
-use crate::launch::{self, Launch};
+use crate::launch::{self, CoversFn, Launch};
 use crate::perf::{Perf, PerfRow};
 use crate::pipeline::{Pipeline, PipelineContext};
 use crate::processes::Processes;
@@ -58,6 +58,8 @@ pub struct LoadOptions {
     pub project: Value,
     /// `serverUrl` of the plugin input, usually [`SERVER_URL`].
     pub server_url: String,
+    /// What the user's rules keep from processes; asked at each start of one.
+    pub covers: CoversFn,
     /// Starts processes.
     pub spawner: Spawner,
     /// Where a JavaScript runtime is looked for.
@@ -155,11 +157,8 @@ impl Plugins {
     /// [`Plugins::list`] with its stage and cause, and the rest runs (A13). Without plugins no process is started.
     pub async fn load(options: LoadOptions) -> Self {
         let skipped = options.skipped.iter().map(|skipped| &skipped.plugin);
-        let found = options.plugins.iter().chain(skipped).map(|plugin| {
-            let label = Source::parse(&plugin.spec, &plugin.declared_in)
-                .map(|source| label(plugin.source, &source));
-            Plugin::found(label.unwrap_or_else(|_| plugin.spec.clone()), plugin)
-        });
+        let found = options.plugins.iter().chain(skipped);
+        let found = found.map(|plugin| Plugin::found(name_of(plugin), plugin));
         let registry = Arc::new(Registry::new(
             found.collect(),
             Arc::clone(&options.progress),
@@ -345,6 +344,7 @@ async fn start(
     let launch = Arc::new(Launch {
         runtime,
         spawner: options.spawner.clone(),
+        covers: Arc::clone(&options.covers),
         handler: Arc::clone(&options.handler),
         settings: options.settings.clone(),
         directory: options.directory.clone(),
@@ -411,6 +411,16 @@ async fn under_bun(
     }
 }
 
+/// What a plugin of the configuration goes by until its module has been read.
+#[must_use]
+pub fn name_of(plugin: &PluginSpec) -> String {
+    let source = Source::parse(&plugin.spec, &plugin.declared_in);
+    source.map_or_else(
+        |_| plugin.spec.clone(),
+        |source| label(plugin.source, &source),
+    )
+}
+
 /// What a plugin goes by before its module has been read.
 fn label(kind: PluginSource, source: &Source) -> String {
     match (kind, source) {
@@ -428,6 +438,7 @@ fn why_skipped(skipped: &SkippedPlugin) -> PluginError {
     let spec = skipped.plugin.spec.clone();
     match &skipped.reason {
         SkipReason::Pure => PluginError::Pure { spec },
+        SkipReason::LeftOut => PluginError::LeftOut { spec },
         SkipReason::Replaced => PluginError::Replaced { spec },
         SkipReason::Overridden {
             spec: other,
@@ -526,7 +537,9 @@ fn divide(registry: &Registry, members: &[usize]) -> Divided {
     let mut own = Vec::new();
     for &index in members {
         let ready = registry.with(index, |plugin| {
-            let alone = plugin.rules.isolation == Isolation::Own || plugin.rules.fail_closed;
+            let alone = plugin.rules.isolation == Isolation::Own
+                || plugin.rules.fail_closed
+                || plugin.rules.unix_sockets;
             plugin.resolved.as_ref().map(|_| (plugin.id.clone(), alone))
         });
         match ready.flatten() {

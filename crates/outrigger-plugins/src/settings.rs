@@ -20,6 +20,8 @@ pub struct PluginSettings {
     pub js: Js,
     /// Plugin processes run in a box (`sandbox = "off"` switches it off).
     pub sandbox: bool,
+    /// A process whose box the system cannot enforce in full is not started (`sandbox = "strict"`).
+    pub strict: bool,
     /// Names of environment variables that plugin processes get besides the usual ones; a trailing `*` stands for any
     /// rest.
     pub env: Vec<String>,
@@ -29,6 +31,9 @@ pub struct PluginSettings {
     pub restarts: Restarts,
     /// What a process may use with everything it starts.
     pub limits: ProcessLimits,
+    /// Handlers are called one after another, those that only observe too (A12, flag `plugin_seq_hooks`). Off: observers are
+    /// called at the same time; handlers that can change something never are.
+    pub seq_hooks: bool,
     /// A process whose handler missed its deadline is ended and started again (A7, flag `plugin_timeout_self_heal`).
     pub self_heal: bool,
     /// When a hook that keeps timing out is left out (A8).
@@ -86,6 +91,8 @@ pub struct PluginRules {
     pub completed_messages: bool,
     /// Deadline of its hooks, whatever their class.
     pub hook_deadline: Option<Duration>,
+    /// It may make UNIX sockets. Such a plugin has a process of its own.
+    pub unix_sockets: bool,
 }
 
 impl Default for PluginSettings {
@@ -94,10 +101,12 @@ impl Default for PluginSettings {
         Self {
             js: Js::default(),
             sandbox: true,
+            strict: false,
             env: Vec::new(),
             deadlines: Deadlines::default(),
             restarts: Restarts::default(),
             limits: ProcessLimits::default(),
+            seq_hooks: true,
             self_heal: true,
             breaker: Rules::default(),
             circuit_breaker: true,
@@ -210,12 +219,14 @@ impl From<&Settings> for PluginSettings {
                 fail_closed: false,
                 completed_messages: plugin.chat_message == ChatMessage::Assistant,
                 hook_deadline: plugin.timeout_ms.map(ms),
+                unix_sockets: plugin.unix_sockets,
             };
             (id.clone(), rules)
         });
         Self {
             js: settings.js.clone(),
-            sandbox: settings.sandbox == Sandbox::On,
+            sandbox: settings.sandbox != Sandbox::Off,
+            strict: settings.sandbox == Sandbox::Strict,
             deadlines: Deadlines {
                 fast: ms(settings.deadlines.fast_ms),
                 normal: ms(settings.deadlines.normal_ms),
@@ -223,6 +234,7 @@ impl From<&Settings> for PluginSettings {
                 slow: ms(settings.deadlines.slow_ms),
                 ..Deadlines::default()
             },
+            seq_hooks: settings.flags.plugin_seq_hooks,
             self_heal: settings.flags.plugin_timeout_self_heal,
             circuit_breaker: settings.flags.plugin_circuit_breaker,
             file_ipc: settings.flags.plugin_large_payload_file_ipc,

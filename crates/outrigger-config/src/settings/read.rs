@@ -308,6 +308,7 @@ mod tests {
             .collect();
         insta::assert_snapshot!(seen.join("\n"), @r#"
         sandbox = "on"
+        strict_plugins = false
         js.runtime = "auto"
         js.bun = null
         js.node = null
@@ -325,6 +326,7 @@ mod tests {
         tools.output_lines = 2000
         tools.bash_timeout_ms = 120000
         tools.skill_server_idle_ms = 300000
+        tools.sandbox = "full"
         agent.max_steps = null
         log.plugin_stderr_level = "warn"
         log.plugin_stderr_lines_per_second = 50
@@ -417,7 +419,7 @@ mod tests {
             (
                 "OUTRIGGER_SANDBOX",
                 "no",
-                "OUTRIGGER_SANDBOX: setting `sandbox`: expected \"on\" or \"off\", found \"no\"",
+                "OUTRIGGER_SANDBOX: setting `sandbox`: expected \"on\" or \"off\" or \"strict\", found \"no\"",
             ),
             (
                 "OUTRIGGER_AGENT_MAX_STEPS",
@@ -433,14 +435,13 @@ mod tests {
 
     #[test]
     fn every_key_changes_its_setting() {
-        let mut names: Vec<String> = Settings::default()
-            .list()
-            .into_iter()
-            .map(|(name, _)| name)
-            .collect();
+        let defaults: BTreeMap<String, serde_json::Value> =
+            Settings::default().list().into_iter().collect();
+        let mut names: Vec<String> = defaults.keys().cloned().collect();
         for key in KEYS {
             let text = match key.kind {
-                Kind::Bool => "false".to_owned(),
+                // Not its default, whichever that is.
+                Kind::Bool => (defaults[key.name] == false).to_string(),
                 Kind::Whole(..) => "77".into(),
                 Kind::Word(words) => words[words.len() - 1].into(),
                 Kind::Program => "/x".into(),
