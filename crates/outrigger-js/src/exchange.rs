@@ -311,7 +311,8 @@ mod tests {
         let root = ExchangeRoot::open(&base.path().join("x")).unwrap();
         let exchange = root.process().unwrap();
 
-        let put: [(&str, fn(&Path, &Path)); 3] = [
+        type Put = fn(&Path, &Path);
+        let put: [(&str, Put); 3] = [
             ("link", |path, secret| symlink(secret, path).unwrap()),
             ("other file", |path, _| fs::write(path, "other").unwrap()),
             ("folder", |path, _| fs::create_dir(path).unwrap()),

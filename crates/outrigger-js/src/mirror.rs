@@ -290,7 +290,7 @@ mod tests {
         ] {
             told(&mut kept, std::slice::from_ref(&before));
             assert_eq!(
-                told(&mut kept, &[after.clone()]),
+                told(&mut kept, std::slice::from_ref(&after)),
                 format!(r#"[{{"value":{after}}}]"#)
             );
         }
