@@ -282,6 +282,10 @@ impl Agent {
         let options = outrigger_tools::builtin::Options {
             shell: config.config.shell.as_ref().map(PathBuf::from),
             shell_timeout: Duration::from_millis(tools.bash_timeout_ms),
+            tmux: Some(outrigger_plugins::tmux_dir(
+                &boot.folders.data,
+                &place.directory,
+            )),
             ..Default::default()
         };
         outrigger_tools::builtin::register_all(&runtime, &options)

@@ -80,6 +80,10 @@ pub struct PluginRules {
     pub completed_messages: bool,
     /// Deadline of its hooks, whatever their class.
     pub hook_deadline: Option<Duration>,
+    /// Environment variables that it gets although they look like secrets; they give it a process of its own.
+    pub env: Vec<String>,
+    /// TCP ports that it may listen on; they give it a process of its own.
+    pub ports: Vec<u16>,
 }
 
 impl Default for PluginSettings {
@@ -201,6 +205,8 @@ impl From<&Settings> for PluginSettings {
                 fail_closed: false,
                 completed_messages: plugin.chat_message == ChatMessage::Assistant,
                 hook_deadline: plugin.timeout_ms.map(ms),
+                env: plugin.env.clone(),
+                ports: plugin.ports.clone(),
             };
             (id.clone(), rules)
         });

@@ -5,8 +5,7 @@ use std::collections::BTreeSet;
 use axum::extract::State;
 use axum::routing::{get, post};
 use axum::{Json, Router};
-use outrigger_agent::Agent;
-use serde::Deserialize;
+use outrigger_agent::{Agent, LogLine};
 use serde_json::{Value, json};
 
 use crate::error::ApiError;
@@ -23,7 +22,7 @@ pub(crate) fn general() -> Router<Agent> {
 }
 
 pub(crate) async fn health() -> Json<Value> {
-    Json(json!({ "healthy": true, "version": env!("CARGO_PKG_VERSION") }))
+    Json(outrigger_agent::health())
 }
 
 /// The merged configuration. Keys and tokens are taken out: a plugin that needs one is granted it, not handed all.
@@ -136,37 +135,7 @@ async fn path(State(agent): State<Agent>) -> Json<Value> {
     }))
 }
 
-#[derive(Deserialize)]
-struct LogLine {
-    service: String,
-    level: String,
-    message: String,
-    #[serde(default)]
-    extra: Value,
-}
-
 async fn log(Json(line): Json<LogLine>) -> Result<Json<bool>, ApiError> {
-    let LogLine {
-        service,
-        level,
-        message,
-        extra,
-    } = line;
-    let extra = if extra.is_null() {
-        String::new()
-    } else {
-        format!(" {extra}")
-    };
-    match level.as_str() {
-        "error" => tracing::error!("[{service}] {message}{extra}"),
-        "warn" => tracing::warn!("[{service}] {message}{extra}"),
-        "info" => tracing::info!("[{service}] {message}{extra}"),
-        "debug" => tracing::debug!("[{service}] {message}{extra}"),
-        other => {
-            return Err(ApiError::bad_request(format!(
-                "`{other}` is no log level: debug, info, warn or error"
-            )));
-        }
-    }
+    line.write().map_err(ApiError::bad_request)?;
     Ok(Json(true))
 }

@@ -37,6 +37,9 @@ pub struct Options {
     pub shell_timeout: Duration,
     /// Names of further variables that shell commands see; a trailing `*` stands for any rest.
     pub shell_env: Vec<String>,
+    /// A folder in which tmux servers of plugins have their sockets. While one is there, `tmux` in a command finds it, as
+    /// plugins tell the model to look at their terminals (requirement B7, `interactive_bash`).
+    pub tmux: Option<std::path::PathBuf>,
 }
 
 impl Default for Options {
@@ -45,6 +48,7 @@ impl Default for Options {
             shell: None,
             shell_timeout: Duration::from_secs(120),
             shell_env: Vec::new(),
+            tmux: None,
         }
     }
 }

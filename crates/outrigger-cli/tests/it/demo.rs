@@ -244,7 +244,7 @@ fn with_node() {
 
 #[test]
 fn with_bun() {
-    if let Some(bun) = bun() {
+    if let Some(bun) = bun_or_skip() {
         whole_turn(&Machine::new(Some(("bun", bun))));
     }
 }

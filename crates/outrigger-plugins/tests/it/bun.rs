@@ -14,10 +14,12 @@ use crate::support::*;
 
 /// A project whose machine has Node and this npm, or `None` where there is no Bun or no Node to test with.
 fn machine(npm: impl Fn(&Path) -> String) -> Option<(Project, PathBuf)> {
-    let bun = runtimes()
-        .bun
-        .or_else(|| which("bun", std::env::var_os("PATH")?))?;
-    let node = which("node", std::env::var_os("PATH")?)?;
+    let on_path = |name| which(name, std::env::var_os("PATH")?);
+    let (Some(bun), Some(node)) = (runtimes().bun.or_else(|| on_path("bun")), on_path("node"))
+    else {
+        skip("there is no Bun or no Node");
+        return None;
+    };
     let mut project = Project::new();
     let path = project.path("path");
     fs::create_dir(&path).unwrap();

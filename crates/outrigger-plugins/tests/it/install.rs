@@ -9,7 +9,10 @@ use crate::support::*;
 
 /// Packs a package with npm and answers the tarball, or `None` where there is no npm.
 async fn pack(root: &Path, name: &str, version: &str, manifest: &str) -> Option<PathBuf> {
-    let npm = npm()?;
+    let Some(npm) = npm() else {
+        skip("there is no npm on PATH");
+        return None;
+    };
     let folder = root.join(format!("src-{name}-{version}"));
     fs::create_dir_all(&folder).unwrap();
     let rest = if manifest.is_empty() {
@@ -136,7 +139,7 @@ async fn a_package_is_installed_once_locked_and_found_again_without_an_installer
 #[tokio::test(flavor = "multi_thread")]
 async fn hosts_that_install_at_once_get_one_whole_package() {
     let Some(installer) = installers().pop() else {
-        return;
+        return skip("there is neither Bun nor npm");
     };
     let project = Project::new();
     let Some(tarball) = pack(project.root.path(), "demo-plugin", "2.0.0", "").await else {

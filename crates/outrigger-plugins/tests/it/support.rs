@@ -16,6 +16,11 @@ use outrigger_protocol::turn::HookPayload;
 use outrigger_sandbox::Spawner;
 use serde_json::{Value, json};
 
+#[path = "../../../../tests/skip/mod.rs"]
+#[expect(dead_code, reason = "these tests need no registry")]
+mod skip;
+pub(crate) use skip::skip;
+
 /// A project with a data and a cache folder.
 pub(crate) struct Project {
     pub(crate) root: tempfile::TempDir,
