@@ -35,6 +35,8 @@ cargo xtask NAME [options]
                              one turn with one tool call, ours and the reference: time, CPU, memory
   bench serve [--runs N] [--bin PATH] [--check] [--json FILE]
                              a running server, ours and the reference: time until ready, memory, first and second turn
+  bench hooks [--only hook|transform|curve] [--check] [--json FILE]
+                             a hook call beside a bare socket; a large history handed to a plugin in each way there is
 
 Exit code: 0 done; 1 a check, a test or a threshold failed; 2 wrong use.
 ";
