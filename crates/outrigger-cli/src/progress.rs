@@ -7,8 +7,9 @@ use std::io::{IsTerminal as _, Write as _};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use outrigger_plugins::{Progress, Stage};
+use outrigger_plugins::{Fetched, Progress, Stage};
 
+use crate::fetching::Fetching;
 use crate::view::{Paint, err};
 
 /// A plugin that takes longer than this to load is named on screen (C5).
@@ -19,9 +20,23 @@ struct State {
     /// Plugins that are being loaded, with the stage and since when.
     loading: BTreeMap<String, (Stage, Instant)>,
     named: Vec<String>,
+    /// What is being installed, by plugin.
+    fetching: BTreeMap<String, Fetching>,
     /// What the turn waits for.
     waiting: Option<(String, Instant)>,
     shown: bool,
+}
+
+impl State {
+    /// What the line says. What is being fetched is told first: the rest waits for it.
+    fn text(&self, now: Instant) -> Option<String> {
+        if let Some(fetching) = self.fetching.values().next() {
+            return Some(fetching.bar(now));
+        }
+        let (what, since) = self.waiting.as_ref()?;
+        let seconds = (now - *since).as_secs();
+        (seconds > 0).then(|| format!("{what} {seconds} s"))
+    }
 }
 
 /// The line. Cheap to clone.
@@ -52,7 +67,11 @@ impl Line {
             spec,
             stage,
             cause,
+            fetched,
         } = progress;
+        if let Some(fetched) = fetched {
+            return self.came(&plugin, fetched);
+        }
         match stage {
             Stage::Installing => self.say(&paint.dim(&format!("~ installing {spec} …\n"))),
             Stage::Failed | Stage::Off => {
@@ -67,13 +86,25 @@ impl Line {
             stage => tracing::info!("[plugin:{plugin}] {stage}"),
         }
         let mut state = self.state();
+        if stage == Stage::Installing {
+            let fetching = Fetching::new(&spec, Instant::now());
+            state.fetching.insert(plugin.clone(), fetching);
+        } else {
+            state.fetching.remove(&plugin);
+        }
         if matches!(
             stage,
-            Stage::Installing | Stage::Installed | Stage::Starting | Stage::Initialised
+            Stage::Installed | Stage::Starting | Stage::Initialised
         ) {
             state.loading.insert(plugin, (stage, Instant::now()));
         } else {
             state.loading.remove(&plugin);
+        }
+    }
+
+    fn came(&self, plugin: &str, fetched: Fetched) {
+        if let Some(fetching) = self.state().fetching.get_mut(plugin) {
+            fetching.came(fetched);
         }
     }
 
@@ -111,19 +142,17 @@ impl Line {
             state.named.push(name);
         }
         if !self.terminal {
+            for fetching in state.fetching.values_mut() {
+                if let Some(line) = fetching.line(now) {
+                    err(&Paint::for_stderr().dim(&format!("~ {line}\n")));
+                }
+            }
             return;
         }
-        let Some((what, since)) = &state.waiting else {
+        let Some(text) = state.text(now) else {
             return;
         };
-        let seconds = (now - *since).as_secs();
-        if seconds == 0 {
-            return;
-        }
-        let line = format!(
-            "\r\x1b[K{}",
-            Paint::for_stderr().dim(&format!("~ {what} {seconds} s"))
-        );
+        let line = format!("\r\x1b[K{}", Paint::for_stderr().dim(&format!("~ {text}")));
         let _ = std::io::stderr().lock().write_all(line.as_bytes());
         state.shown = true;
     }

@@ -21,6 +21,7 @@ mod gauge;
 mod granted;
 mod grants;
 mod group;
+mod growth;
 mod home;
 mod install;
 mod installer;
@@ -61,7 +62,7 @@ pub use resolve::{OPENCODE_VERSION, ResolvedPlugin, resolve_package, resolve_pat
 pub use settings::{Deadlines, PluginRules, PluginSettings, Restarts};
 pub use setup::{Modules, modules, setup};
 pub use spec::{DEPRECATED, Source, file_url};
-pub use status::{Cause, Notice, NoticeFn, PluginStatus, Progress, Stage};
+pub use status::{Cause, Fetched, Notice, NoticeFn, PluginStatus, Progress, Stage};
 pub use tmux::{TMUX_TMPDIR, tmux_dir};
 pub use tools::{PluginToolEntry, ToolRunner};
 pub use watch::ProcessUse;

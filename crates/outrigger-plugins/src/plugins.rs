@@ -448,7 +448,11 @@ async fn resolve_all(options: &LoadOptions, registry: &Registry, cache: &Cache) 
         .map(|(index, plugin)| async move {
             (
                 index,
-                resolve(plugin, cache, || registry.stage(index, Stage::Installing)).await,
+                resolve(plugin, cache, |grown| match grown {
+                    None => registry.stage(index, Stage::Installing),
+                    Some(bytes) => registry.fetched(index, bytes),
+                })
+                .await,
             )
         })
         .collect();
@@ -495,7 +499,7 @@ async fn resolve_all(options: &LoadOptions, registry: &Registry, cache: &Cache) 
 pub async fn resolve(
     plugin: &PluginSpec,
     cache: &Cache,
-    installing: impl FnOnce() + Send,
+    installing: impl FnMut(Option<u64>) + Send,
 ) -> Result<ResolvedPlugin, PluginError> {
     let source = Source::parse(&plugin.spec, &plugin.declared_in)?;
     let id = label(plugin.source, &source);
@@ -542,6 +546,7 @@ async fn modules(
             spec: setup::SPEC.to_owned(),
             stage,
             cause,
+            fetched: None,
         });
     };
     tell(Stage::Installing, None);

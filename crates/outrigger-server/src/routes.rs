@@ -54,15 +54,19 @@ async fn agents(State(agent): State<Agent>) -> Json<Value> {
 }
 
 async fn commands(State(agent): State<Agent>) -> Json<Value> {
-    let subtask = |name: &str| {
-        let entries = &agent.config().config.command;
-        entries.iter().find(|c| c.name == name)?.subtask
-    };
-    let list = agent.commands().values().map(|command| {
+    let entries = &agent.config().config.command;
+    let subtask = |name: &str| entries.iter().find(|c| c.name == name)?.subtask;
+    // As the reference lists them: the bundled ones, those of the configuration as they stand there, prompts, skills.
+    let (skills, mut others): (Vec<_>, Vec<_>) = agent
+        .commands()
+        .values()
+        .partition(|command| command.source.word() == "skill");
+    others.sort_by_key(|command| {
+        let place = entries.iter().position(|entry| entry.name == command.name);
+        place.map_or(0, |place| place + 1)
+    });
+    let list = others.into_iter().map(|command| {
         let source = command.source.word();
-        if source == "skill" {
-            return skill_command(command);
-        }
         let mut out = json!({
             "name": command.name, "source": source, "template": command.template, "hints": hints(&command.template),
             // Null where the file says nothing, as the reference answers.
@@ -86,7 +90,8 @@ async fn commands(State(agent): State<Agent>) -> Json<Value> {
         }
         out
     });
-    Json(list.chain(prompts).collect())
+    let skills = skills.into_iter().map(skill_command);
+    Json(list.chain(prompts).chain(skills).collect())
 }
 
 /// A skill as a command, which has no hints in the reference and nothing to choose.

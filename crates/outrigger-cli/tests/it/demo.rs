@@ -5,7 +5,7 @@ use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use crate::support::bun;
+use crate::support::bun_or_skip;
 
 /// What a machine has beside a JavaScript runtime. No git, no npm.
 const PROGRAMS: [&str; 8] = ["sh", "bash", "cat", "ls", "env", "mkdir", "rm", "uname"];

@@ -186,3 +186,45 @@ fn a_login_waits_for_the_browser_on_the_port_that_was_granted() {
         Some("Bearer access-good")
     );
 }
+
+/// A published plugin that does so, on the port that its service sends browsers to.
+#[test]
+fn codex_auth_waits_for_the_browser_on_its_own_port() {
+    let world = world_with("opencode-openai-codex-auth@4.4.0", []);
+    if installed(&world, |_| ()).is_none() {
+        return;
+    }
+    let Some(services) = Services::start(&world) else {
+        return;
+    };
+    if std::net::TcpListener::bind("127.0.0.1:1455").is_err() {
+        return skip("port 1455, which the plugin listens on, is taken here");
+    }
+    granting(
+        &world,
+        "[plugins.\"opencode-openai-codex-auth\"]\nports = [1455]\n",
+    );
+    let method = "ChatGPT Plus/Pro (Codex Subscription)";
+    let login = services.command(&world, &["auth", "login", "-p", "openai", "-m", method]);
+    let running = world.start(login);
+    let state = || {
+        let said = running.stderr();
+        let (_, rest) = said.split_once("&state=")?;
+        let end = rest.find(['&', '\n'])?;
+        Some(rest[..end].to_owned())
+    };
+    assert!(
+        wait_until(Duration::from_secs(30), || state().is_some()),
+        "{}",
+        running.stderr()
+    );
+    let callback = format!(
+        "/auth/callback?code=of-the-browser&state={}",
+        state().unwrap()
+    );
+    assert!(browse("1455", &callback).starts_with("HTTP/1.1 200"));
+    running.end().ok();
+    let token = got(&world, "auth.openai.com/oauth/token").remove(0);
+    let body = token["body"].as_str().unwrap();
+    assert!(body.contains("code=of-the-browser"), "{body}");
+}

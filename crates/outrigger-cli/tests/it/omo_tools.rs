@@ -7,6 +7,8 @@ use std::path::Path;
 use serde_json::{Value, json};
 
 use crate::omo::{omo, run};
+use crate::omo_config::configure;
+use crate::omo_lists::has_tmux;
 use crate::omo_server::{SOON, background, is_asked, say, serve, session};
 use crate::support::*;
 
@@ -14,14 +16,16 @@ fn tmux(command: &str) -> Value {
     call("interactive_bash", json!({ "tmux_command": command }))
 }
 
-/// Whether there is a tmux; a machine without one says so.
-fn tmux_or_skip() -> bool {
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    let there = std::env::split_paths(&path).any(|folder| folder.join("tmux").is_file());
-    if !there {
+/// A project whose model speaks these turns, and in which the plugin keeps book of its terminals; nothing, with a word,
+/// where there is no tmux.
+fn with_tmux(turns: impl IntoIterator<Item = Value>) -> Option<World> {
+    if !has_tmux() {
         skip("there is no tmux on PATH (Debian: apt-get install tmux)");
+        return None;
     }
-    there
+    let world = omo(turns)?;
+    configure(&world, &json!({ "tmux": { "enabled": true } }));
+    Some(world)
 }
 
 /// Processes that were started with something of this folder in their environment.
@@ -38,11 +42,8 @@ fn processes_of(folder: &Path) -> Vec<String> {
 
 #[test]
 fn interactive_bash_drives_a_real_tmux_that_the_shell_sees_and_that_ends_with_us() {
-    if !tmux_or_skip() {
-        return;
-    }
     let look = "for i in $(seq 100); do tmux capture-pane -p -t omo-it | grep -q '^42 boats' && break; sleep 0.1; done; tmux capture-pane -p -t omo-it";
-    let Some(world) = omo([
+    let Some(world) = with_tmux([
         turn([tmux("new-session -d -s omo-it sh")]),
         turn([tmux(r#"send-keys -t omo-it "echo $((6*7)) boats" Enter"#)]),
         turn([tmux("capture-pane -p -t omo-it")]),
@@ -92,10 +93,7 @@ fn interactive_bash_drives_a_real_tmux_that_the_shell_sees_and_that_ends_with_us
 
 #[test]
 fn a_deleted_session_takes_its_tmux_sessions_with_it() {
-    if !tmux_or_skip() {
-        return;
-    }
-    let Some(world) = omo([turn([tmux("new-session -d -s omo-gone sh")]), done()]) else {
+    let Some(world) = with_tmux([turn([tmux("new-session -d -s omo-gone sh")]), done()]) else {
         return;
     };
     let server = serve(&world);
@@ -223,7 +221,7 @@ fn background_tasks_are_polled_waited_for_and_cancelled() {
 }
 
 #[test]
-fn it_reminds_of_agents_skills_and_open_terminals() {
+fn it_reminds_of_agents_and_of_skills() {
     let grep = || turn([call("grep", json!({ "pattern": "hi", "path": "." }))]);
     let Some(world) = omo([grep(), grep(), grep(), grep(), done()]) else {
         return;

@@ -229,7 +229,7 @@ async fn what_does_not_run_is_not_kept() {
     };
     let (data, spawner) = (project.path("data"), Spawner::new().unwrap());
     let npm = which("npm", &project.runtimes.path);
-    let error = setup_bun(&data, npm.as_deref(), &spawner)
+    let error = setup_bun(&data, npm.as_deref(), &spawner, &mut |_| {})
         .await
         .unwrap_err();
     assert!(error.to_string().contains("does not run here"), "{error}");
