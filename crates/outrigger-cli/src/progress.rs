@@ -83,7 +83,8 @@ impl Line {
                     paint.bad("!")
                 ));
             }
-            stage => tracing::info!("[plugin:{plugin}] {stage}"),
+            // The log has it.
+            _ => {}
         }
         let mut state = self.state();
         if stage == Stage::Installing {

@@ -15,6 +15,7 @@ use outrigger_config::settings::Isolation;
 use outrigger_js::JsProcess;
 use outrigger_protocol::event::BusEvent;
 use outrigger_protocol::rpc::{Enter, EventBatch};
+use outrigger_sandbox::cgroup::Cgroup;
 use tokio::sync::watch;
 
 use crate::error::PluginError;
@@ -59,6 +60,7 @@ pub(crate) struct Live {
     pub(crate) process: JsProcess,
     pub(crate) generation: u64,
     pub(crate) serial: u64,
+    cgroup: Option<Cgroup>,
     gone: watch::Sender<Option<String>>,
 }
 
@@ -231,6 +233,14 @@ impl Group {
         let Some(live) = slot.live.take() else {
             return false;
         };
+        let mut fault = fault;
+        if live.cgroup.as_ref().is_some_and(|group| group.killed() > 0) {
+            let mib = self.launch.settings.limits.memory >> 20;
+            let cause = fault.cause;
+            fault.cause = format!(
+                "it took more memory than the {mib} MiB of limits.plugin_memory_mb, faster than could be watched, and the system killed it: {cause}"
+            );
+        }
         let cause = fault.cause.clone();
         slot.fault = Some(fault);
         drop(slot);
@@ -438,6 +448,7 @@ impl Group {
                         process: loaded.process,
                         generation,
                         serial: loaded.serial,
+                        cgroup: loaded.cgroup,
                         gone: watch::Sender::new(None),
                     };
                     return self.install(live, &state.members);

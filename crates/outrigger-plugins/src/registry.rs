@@ -138,6 +138,10 @@ impl Registry {
             fetched: None,
         });
         if let Some(progress) = progress {
+            // What ended it is in the log already, with its cause.
+            if progress.cause.is_none() {
+                tracing::info!("[plugin:{}] {}", progress.plugin, progress.stage);
+            }
             (self.progress)(progress);
         }
     }

@@ -8,6 +8,7 @@
 mod breaker;
 mod bun;
 mod faults;
+mod flags;
 mod heal;
 mod hooks;
 mod install;
