@@ -15,6 +15,9 @@ use crate::view::{Paint, err};
 /// A plugin that takes longer than this to load is named on screen (C5).
 const SLOW_PLUGIN: Duration = Duration::from_secs(1);
 
+/// How often the line is drawn.
+const TICK: Duration = Duration::from_millis(250);
+
 #[derive(Default)]
 struct State {
     /// Plugins that are being loaded, with the stage and since when.
@@ -25,9 +28,17 @@ struct State {
     /// What the turn waits for.
     waiting: Option<(String, Instant)>,
     shown: bool,
+    /// Somebody draws it.
+    ticking: bool,
 }
 
 impl State {
+    fn erase(&mut self) {
+        if std::mem::take(&mut self.shown) {
+            let _ = std::io::stderr().lock().write_all(b"\r\x1b[K");
+        }
+    }
+
     /// What the line says. What is being fetched is told first: the rest waits for it.
     fn text(&self, now: Instant) -> Option<String> {
         if let Some(fetching) = self.fetching.values().next() {
@@ -90,6 +101,9 @@ impl Line {
         if stage == Stage::Installing {
             let fetching = Fetching::new(&spec, Instant::now());
             state.fetching.insert(plugin.clone(), fetching);
+            if !state.ticking && state.fetching.len() == 1 {
+                self.tick_while_fetching();
+            }
         } else {
             state.fetching.remove(&plugin);
         }
@@ -101,6 +115,22 @@ impl Line {
         } else {
             state.loading.remove(&plugin);
         }
+    }
+
+    /// For commands that keep no line: what is fetched takes long.
+    fn tick_while_fetching(&self) {
+        let Ok(runtime) = tokio::runtime::Handle::try_current() else {
+            return;
+        };
+        let line = self.clone();
+        runtime.spawn(async move {
+            let mut interval = tokio::time::interval(TICK);
+            while !line.state().fetching.is_empty() {
+                interval.tick().await;
+                line.tick();
+            }
+            line.clear();
+        });
     }
 
     fn came(&self, plugin: &str, fetched: Fetched) {
@@ -123,9 +153,7 @@ impl Line {
 
     /// Takes the line away.
     pub(crate) fn clear(&self) {
-        if std::mem::take(&mut self.state().shown) {
-            let _ = std::io::stderr().lock().write_all(b"\r\x1b[K");
-        }
+        self.state().erase();
     }
 
     /// Draws it; called a few times a second.
@@ -139,6 +167,8 @@ impl Line {
             .map(|(name, _)| name.clone())
             .collect();
         for name in slow {
+            // Or it would stand behind what moves.
+            state.erase();
             err(&Paint::for_stderr().dim(&format!("~ waiting for plugin {name} …\n")));
             state.named.push(name);
         }
@@ -160,9 +190,10 @@ impl Line {
 
     /// Ticks until the guard is dropped.
     pub(crate) fn run(&self) -> Ticking {
+        self.state().ticking = true;
         let line = self.clone();
         let task = tokio::spawn(async move {
-            let mut interval = tokio::time::interval(Duration::from_millis(250));
+            let mut interval = tokio::time::interval(TICK);
             loop {
                 interval.tick().await;
                 line.tick();
@@ -184,6 +215,7 @@ pub(crate) struct Ticking {
 impl Drop for Ticking {
     fn drop(&mut self) {
         self.task.abort();
+        self.line.state().ticking = false;
         self.line.clear();
     }
 }

@@ -156,3 +156,69 @@ fn how_much_of_a_package_has_come_is_said_every_few_seconds() {
         done.stderr
     );
 }
+
+/// Runs the program in a terminal of its own.
+const IN_TERMINAL: &str = "import os, pty, sys; sys.exit(os.waitstatus_to_exitcode(pty.spawn([os.environ['OUTRIGGER']] + sys.argv[1:])))";
+
+#[test]
+fn a_bar_moves_on_a_terminal_while_bun_is_fetched() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let Some(bun) = bun_or_skip() else { return };
+    let world = World::new([done()]);
+    world.packages();
+    world.file(
+        "typed.tsx",
+        "export const Typed = async () => ({ 'chat.message': async () => {} })\n",
+    );
+    world.config(json!({ "plugin": ["./typed.tsx"] }));
+    let path = std::env::var_os("PATH").unwrap();
+    let found = |name: &str| {
+        let mut all = std::env::split_paths(&path).map(|folder| folder.join(name));
+        all.find(|file| file.is_file())
+    };
+    let (Some(node), Some(python)) = (found("node"), found("python3")) else {
+        return skip("there is no Node or no Python on PATH");
+    };
+    // npm as it looks from outside: what it fetches grows in the folder, here by 20 MB each time.
+    let bin = world.root().join("bin");
+    std::fs::create_dir(&bin).unwrap();
+    link(&node, &bin.join("node"));
+    link(&python, &bin.join("python3"));
+    let npm = format!(
+        "#!/bin/sh\nname=$(sed -n 's/.*\"@oven.\\(bun-[a-z0-9-]*\\)\".*/\\1/p' package.json)\nmkdir -p node_modules/@oven/$name/bin\n\
+         for i in 1 2 3 4; do truncate -s ${{i}}0000000 node_modules/part; sleep 1; done\nrm node_modules/part\n\
+         ln -s {} node_modules/@oven/$name/bin/bun\n",
+        bun.display()
+    );
+    std::fs::write(bin.join("npm"), npm).unwrap();
+    std::fs::set_permissions(bin.join("npm"), std::fs::Permissions::from_mode(0o755)).unwrap();
+    if ["/usr/bin/bun", "/bin/bun"]
+        .iter()
+        .any(|bun| Path::new(bun).exists())
+    {
+        return skip("there is a Bun in /usr/bin or /bin");
+    }
+    let mut list = world.script("python3", &["-c", IN_TERMINAL, "plugin", "list"]);
+    list.env("PATH", format!("{}:/usr/bin:/bin", bin.display()))
+        .env("OUTRIGGER_JS_INSTALL", "auto")
+        .env_remove("OUTRIGGER_BUN");
+    let done = world.start(list).end().ok();
+    let shown = done.stdout;
+    // It is drawn in one line, over itself.
+    let drawn: Vec<&str> = shown
+        .split("\r\u{1b}[K")
+        .filter(|text| text.contains("bun@1.4.5 ["))
+        .collect();
+    assert!(drawn.len() > 3, "{shown:?}");
+    assert!(drawn.iter().all(|text| !text.contains('\n')), "{drawn:?}");
+    for stands in [
+        "[##----------------------] 10.0 of 107.4 MB, ",
+        "[######------------------] 30.0 of 107.4 MB, ",
+    ] {
+        assert!(
+            drawn.iter().any(|text| text.contains(stands)),
+            "{stands}: {drawn:?}"
+        );
+    }
+    assert!(!shown.contains("waiting for plugin bun"), "{shown:?}");
+}

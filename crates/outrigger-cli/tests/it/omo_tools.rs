@@ -118,8 +118,8 @@ fn result(server: &Server, session: &str, tool: &str) -> String {
     let messages = server.get(&format!("/session/{session}/message")).json(200);
     let parts = messages.as_array().unwrap().iter();
     let parts = parts.flat_map(|message| message["parts"].as_array().unwrap());
-    let calls = parts.filter(|part| part["tool"] == tool);
-    let last = calls.last().unwrap_or_else(|| panic!("{messages:#}"));
+    let mut calls = parts.filter(|part| part["tool"] == tool);
+    let last = calls.next_back().unwrap_or_else(|| panic!("{messages:#}"));
     let state = &last["state"];
     let said = state["output"].as_str().or(state["error"].as_str());
     said.unwrap_or_else(|| panic!("{last:#}")).to_owned()
