@@ -27,6 +27,7 @@ use crate::relay::Relay;
 use crate::settings::PluginSettings;
 use crate::setup::Modules;
 use crate::status::{NoticeFn, Stage};
+use crate::tmux;
 
 /// How long a runtime may take to say hello; it does so before any plugin's code runs.
 const HELLO: Duration = Duration::from_secs(10);
@@ -45,6 +46,8 @@ pub(crate) struct Launch {
     pub(crate) modules: Option<Modules>,
     /// Folder of the private folders, one for each process.
     pub(crate) homes: PathBuf,
+    /// Folder of the sockets of their tmux servers.
+    pub(crate) tmux: PathBuf,
     /// The user's OpenCode configuration, which processes get copies of.
     pub(crate) user_config: Option<PathBuf>,
     pub(crate) registry: Arc<Registry>,
@@ -176,13 +179,28 @@ impl Launch {
             message,
         };
         let private_dir = self.homes.join(name.replace(['/', '\\'], "+"));
-        let own = home::prepare(&private_dir, self.user_config.as_deref()).map_err(|error| {
-            failed(format!(
-                "its folder {} cannot be made: {error}",
-                private_dir.display()
-            ))
-        })?;
-        let extra: Vec<&str> = self.settings.env.iter().map(String::as_str).collect();
+        let mut own =
+            home::prepare(&private_dir, self.user_config.as_deref()).map_err(|error| {
+                failed(format!(
+                    "its folder {} cannot be made: {error}",
+                    private_dir.display()
+                ))
+            })?;
+        let (granted, ports) = self.granted(members);
+        let extra = self.settings.env.iter().chain(&granted);
+        let extra: Vec<&str> = extra.map(String::as_str).collect();
+        let tmux = self
+            .settings
+            .sandbox
+            .then(|| self.tmux_of(members, &private_dir));
+        if let Some(folder) = &tmux {
+            own.push(tmux::prepare(folder).map_err(|error| {
+                failed(format!(
+                    "its folder {} cannot be made: {error}",
+                    folder.display()
+                ))
+            })?);
+        }
         let mut grants = self.grants();
         if self.settings.sandbox {
             grants.make();
@@ -235,6 +253,8 @@ impl Launch {
                 // Names are looked up by the process itself.
                 udp: true,
             });
+            policy.write.extend(tmux);
+            policy.bind_tcp.get_or_insert_default().extend(ports);
             // Outside version control the reference's worktree is `/`, which is nobody's project.
             if self.worktree.parent().is_some() {
                 policy.write(&self.worktree)
@@ -293,6 +313,30 @@ impl Launch {
         Err(format!(
             "what the permission rules deny cannot be kept from it: {why}"
         ))
+    }
+
+    /// What the user grants the plugins of this process: variables and ports.
+    fn granted(&self, members: &[usize]) -> (Vec<String>, Vec<u16>) {
+        let rules = members.iter();
+        let rules = rules.filter_map(|index| self.registry.with(*index, |p| p.rules.clone()));
+        let (mut env, mut ports) = (Vec::new(), Vec::new());
+        for rules in rules {
+            env.extend(rules.env);
+            ports.extend(rules.ports);
+        }
+        (env, ports)
+    }
+
+    fn tmux_of(&self, members: &[usize], private: &Path) -> PathBuf {
+        let secret = |index: &usize| {
+            let granted = self.registry.with(*index, |p| !p.rules.env.is_empty());
+            granted == Some(true) || self.registry.brings_auth(*index)
+        };
+        if members.iter().any(secret) {
+            private.join("tmp")
+        } else {
+            self.tmux.clone()
+        }
     }
 
     fn grants(&self) -> Grants {

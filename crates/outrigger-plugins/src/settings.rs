@@ -93,6 +93,10 @@ pub struct PluginRules {
     pub hook_deadline: Option<Duration>,
     /// It may make UNIX sockets. Such a plugin has a process of its own.
     pub unix_sockets: bool,
+    /// Environment variables that it gets although they look like secrets; they give it a process of its own.
+    pub env: Vec<String>,
+    /// TCP ports that it may listen on; they give it a process of its own.
+    pub ports: Vec<u16>,
 }
 
 impl Default for PluginSettings {
@@ -220,6 +224,8 @@ impl From<&Settings> for PluginSettings {
                 completed_messages: plugin.chat_message == ChatMessage::Assistant,
                 hook_deadline: plugin.timeout_ms.map(ms),
                 unix_sockets: plugin.unix_sockets,
+                env: plugin.env.clone(),
+                ports: plugin.ports.clone(),
             };
             (id.clone(), rules)
         });

@@ -142,6 +142,11 @@ pub struct Plugin {
     pub unix_sockets: bool,
     /// Not loaded.
     pub disabled: bool,
+    /// Environment variables that it gets although they look like secrets. Only a plugin that is named by its npm package
+    /// or by the path of its file gets them, and it has a process of its own.
+    pub env: Vec<String>,
+    /// TCP ports that it may listen on in the box, as logins do that wait for the browser. Granted as `env` is.
+    pub ports: Vec<u16>,
 }
 
 /// `plugins.<id>.isolation`.
