@@ -14,6 +14,7 @@ mod input;
 mod inquiry;
 mod interrupt;
 mod mcp;
+mod memory;
 mod models;
 mod network;
 mod paint;
