@@ -7,7 +7,7 @@ use outrigger_sandbox::memory;
 /// Between two looks.
 const EVERY: Duration = Duration::from_secs(10);
 /// Grown by less than this since memory was given back, it is left alone.
-const GROWN: u64 = 8 << 20;
+const GROWN: u64 = 1 << 20;
 
 /// Looks now and then until it is dropped.
 pub(crate) async fn give_back() {

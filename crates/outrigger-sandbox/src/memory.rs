@@ -86,6 +86,9 @@ mod tests {
         give_back_gaps();
         let after = resident();
         let kept = blocks.len();
-        assert!(after < before + (16 << 20), "{before} {full} {after} {kept}");
+        assert!(
+            after < before + (16 << 20),
+            "{before} {full} {after} {kept}"
+        );
     }
 }
