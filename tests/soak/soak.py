@@ -229,7 +229,7 @@ class Soak:
                 continue
             if not any(plugin["stage"] in ("off", "failed") for plugin in plugins):
                 continue
-            if any(plugin["id"] == "good" and plugin["stage"] != "active" for plugin in plugins):
+            if any(plugin["id"] == "good" and plugin["stage"] in ("off", "failed") for plugin in plugins):
                 with self.lock:
                     self.count["good plugin off as well"] += 1
             self.quiet(folder)

@@ -4,6 +4,8 @@ use std::fmt::Write as _;
 
 use outrigger_config::{Loaded, Origin};
 
+use crate::inner::Agent;
+
 /// Every flag with its state and where that comes from, in the order of the settings: name, whether it is on, origin.
 pub fn flags(config: &Loaded) -> Vec<(String, bool, Origin)> {
     let values = config.settings.list().into_iter();
@@ -14,6 +16,14 @@ pub fn flags(config: &Loaded) -> Vec<(String, bool, Origin)> {
             Some((flag, value == true, origin.unwrap_or(Origin::Default)))
         })
         .collect()
+}
+
+impl Agent {
+    /// The feature flags that it runs with.
+    #[must_use]
+    pub fn flags(&self) -> Vec<(String, bool, Origin)> {
+        flags(&self.inner.config)
+    }
 }
 
 /// Writes the flags to the log, so that the figures behind that line can be told from those of another setting.

@@ -15,6 +15,7 @@ mod input;
 mod inquiry;
 mod interrupt;
 mod mcp;
+mod memory;
 mod models;
 mod network;
 mod paint;

@@ -79,10 +79,12 @@ pub(crate) async fn serve(
         signals.cancelled().await;
         drop(turn);
     };
+    let giving_back = tokio::spawn(crate::memory::give_back());
     listening
         .serve(router, &hub, stop)
         .await
         .map_err(|error| Failure::new("serve.port", error.to_string(), None))?;
+    giving_back.abort();
     drop(announced);
     Ok(0)
 }

@@ -21,18 +21,31 @@ pub fn give_back_large_blocks() {
     }
 }
 
+/// Gives the pages of free memory back that lie between blocks in use: a thousand small answers at once leave such. Some
+/// milliseconds for a heap of 100 MiB.
+pub fn give_back_gaps() {
+    #[cfg(all(target_os = "linux", target_env = "gnu"))]
+    #[expect(unsafe_code, reason = "malloc_trim has no safe wrapper")]
+    // SAFETY: takes a number; it may be called at any time from any thread.
+    unsafe {
+        libc::malloc_trim(0);
+    }
+}
+
+/// Bytes of this process's own memory that are resident; 0 where that cannot be seen.
+#[must_use]
+pub fn resident() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status
+        .lines()
+        .find_map(|line| line.strip_prefix("RssAnon:"));
+    let kib = line.map_or("", |line| line.trim().trim_end_matches(" kB"));
+    kib.parse::<u64>().map_or(0, |kib| kib << 10)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn resident() -> u64 {
-        let status = std::fs::read_to_string("/proc/self/status").unwrap();
-        let line = status
-            .lines()
-            .find_map(|line| line.strip_prefix("RssAnon:"));
-        let kib = line.unwrap().trim().trim_end_matches(" kB");
-        kib.parse::<u64>().unwrap() << 10
-    }
 
     #[test]
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
@@ -54,6 +67,28 @@ mod tests {
             after < before + (8 << 20),
             "{before} {after} {}",
             small.len()
+        );
+    }
+
+    #[test]
+    #[cfg(all(target_os = "linux", target_env = "gnu"))]
+    fn gaps_between_blocks_are_given_back() {
+        let before = resident();
+        let mut blocks: Vec<Vec<u8>> = (0..6400).map(|_| vec![1_u8; 10_000]).collect();
+        let full = resident();
+        assert!(full > before + (48 << 20), "{before} {full}");
+        // One in a hundred stays where it is.
+        let mut number = 0;
+        blocks.retain(|_| {
+            number += 1;
+            number % 100 == 0
+        });
+        give_back_gaps();
+        let after = resident();
+        let kept = blocks.len();
+        assert!(
+            after < before + (16 << 20),
+            "{before} {full} {after} {kept}"
         );
     }
 }

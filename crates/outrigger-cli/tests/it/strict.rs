@@ -77,6 +77,10 @@ fn every_stage_is_in_the_log_of_a_server_and_in_its_list() {
     let world = world();
     let server = world.serve(&["--no-auth", "--print-logs"]);
     let told = server.get("/outrigger/plugin").json(200);
+    assert_eq!(
+        told["flags"]["plugin_seq_hooks"],
+        json!({"on": true, "from": "default"})
+    );
     let stages: Vec<_> = told["plugins"]
         .as_array()
         .unwrap()

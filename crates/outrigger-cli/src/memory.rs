@@ -1,0 +1,30 @@
+//! A server lives long: memory that a burst took goes back to the system afterwards.
+
+use std::time::Duration;
+
+use outrigger_sandbox::memory;
+
+/// Between two looks.
+const EVERY: Duration = Duration::from_secs(10);
+/// Grown by less than this since memory was given back, it is left alone.
+const GROWN: u64 = 1 << 20;
+
+/// Looks now and then until it is dropped.
+pub(crate) async fn give_back() {
+    let mut least = memory::resident();
+    loop {
+        tokio::time::sleep(EVERY).await;
+        if memory::resident() < least.saturating_add(GROWN) {
+            continue;
+        }
+        // It takes locks that allocations of other threads may need, but for a few milliseconds only.
+        let given = tokio::task::spawn_blocking(|| {
+            memory::give_back_gaps();
+            memory::resident()
+        });
+        match given.await {
+            Ok(now) => least = now,
+            Err(_) => return,
+        }
+    }
+}
