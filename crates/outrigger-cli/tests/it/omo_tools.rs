@@ -25,6 +25,10 @@ fn with_tmux(turns: impl IntoIterator<Item = Value>) -> Option<World> {
     }
     let world = omo(turns)?;
     configure(&world, &json!({ "tmux": { "enabled": true } }));
+    // tmux is a service on a UNIX socket, which a plugin is not given unasked.
+    let ours = world.home().join(".config/outrigger/outrigger.toml");
+    fs::create_dir_all(ours.parent().unwrap()).unwrap();
+    fs::write(ours, "[plugins.oh-my-opencode]\nunix_sockets = true\n").unwrap();
     Some(world)
 }
 
