@@ -381,6 +381,10 @@ fn plugin_options(
         },
         project: json!(project),
         server_url: outrigger_plugins::SERVER_URL.to_owned(),
+        covers: {
+            let (place, rules) = (place.clone(), config.config.permission.clone());
+            Arc::new(move || crate::confine::covers(&place, &[&rules]))
+        },
         spawner: spawner.clone(),
         runtimes: boot.runtimes(),
         data: boot.folders.data.clone(),

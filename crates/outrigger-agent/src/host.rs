@@ -14,6 +14,7 @@ use outrigger_protocol::question::{Answer, Question};
 use outrigger_protocol::session::{PartInput, PromptInput, Session, Todo};
 use outrigger_protocol::tool::ToolCall;
 use outrigger_protocol::turn::{EffectId, HookPayload, Input, TurnOutcome};
+use outrigger_sandbox::Policy;
 use outrigger_tools::{
     AgentEntry, CancelFlag, Formatted, HookVerdict, NearbyInstruction, PermissionAsk, SkillEntry,
     SubagentAnswer, SubagentRequest, ToolError, ToolHost, nearby_instruction_files,
@@ -336,6 +337,24 @@ impl ToolHost for CallHost {
         request: SubagentRequest,
     ) -> BoxFuture<'a, Result<SubagentAnswer, ToolError>> {
         Box::pin(self.run_subagent(request))
+    }
+
+    fn confine<'a>(&'a self) -> BoxFuture<'a, Result<Option<Policy>, ToolError>> {
+        Box::pin(async move {
+            let own = self.inner.store.session(&self.session_id);
+            let own = own.map_err(|error| ToolError::failed(error.to_string()))?;
+            let mut rules = self.agent.permission.clone();
+            rules.extend(
+                own.and_then(|session| session.permission)
+                    .unwrap_or_default(),
+            );
+            self.inner.confine(rules).await.map_err(|error| {
+                ToolError::failed(format!(
+                    "The command was not started: {error} ({})",
+                    error.hint()
+                ))
+            })
+        })
     }
 
     fn question<'a>(&'a self, questions: Vec<Question>) -> BoxFuture<'a, Option<Vec<Answer>>> {

@@ -13,6 +13,7 @@ mod bus;
 mod changes;
 mod command;
 mod compact;
+mod confine;
 mod draft;
 mod drive;
 mod edit;

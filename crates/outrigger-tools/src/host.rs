@@ -15,7 +15,7 @@ use outrigger_protocol::question::{Answer, Question};
 use outrigger_protocol::session::Todo;
 use outrigger_protocol::tool::ToolCall;
 use outrigger_protocol::turn::HookPayload;
-use outrigger_sandbox::Spawner;
+use outrigger_sandbox::{Policy, Spawner};
 use serde_json::Value;
 use tokio::sync::watch;
 
@@ -134,6 +134,11 @@ pub trait ToolHost: Send + Sync {
     fn question<'a>(&'a self, questions: Vec<Question>) -> BoxFuture<'a, Option<Vec<Answer>>> {
         let _ = questions;
         Box::pin(async { None })
+    }
+    /// The box of a process that the call starts: what the rules deny to tools is kept from it too. `None`: nothing is.
+    /// An error refuses the call.
+    fn confine<'a>(&'a self) -> BoxFuture<'a, Result<Option<Policy>, ToolError>> {
+        Box::pin(async { Ok(None) })
     }
     /// Skills that this agent may load.
     fn skills(&self) -> Vec<SkillEntry>;

@@ -16,6 +16,7 @@ mod bad_config;
 mod bad_model;
 mod bad_plugins;
 mod bisect;
+mod boxed;
 mod built_once;
 mod cancel;
 mod commands;
