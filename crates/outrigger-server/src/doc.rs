@@ -2,8 +2,7 @@
 //! (`doc/bodies.txt`) and one of the forms that these name (`doc/forms.txt`). The tests hold every answer of ours that they
 //! see against it.
 //!
-//! Names and forms are those of the reference's API of the same version. Parameters of the query are not described, but for
-//! the folder.
+//! Names and forms are those of the reference's API of the same version.
 
 mod form;
 
@@ -18,7 +17,7 @@ const TABLE: &str = include_str!("doc.txt");
 /// Name of a form and the form, lines that begin with white space going on with the one before.
 const FORMS: &str = include_str!("doc/forms.txt");
 
-/// Name of a route, what it takes in parentheses, what it answers: a form, `stream` with the form of its events, `text`, or
+/// Name of a route, behind `?` the parameters of its query or in parentheses its body, and what it answers: a form, `stream` with the form of its events, `text`, or
 /// `nothing`.
 const BODIES: &str = include_str!("doc/bodies.txt");
 
@@ -38,6 +37,7 @@ fn entries(table: &'static str) -> Vec<String> {
 }
 
 struct Body {
+    query: Option<Value>,
     takes: Option<Value>,
     /// Kind of content and its form.
     answers: Option<(&'static str, Value)>,
@@ -47,9 +47,13 @@ struct Body {
 fn bodies() -> BTreeMap<String, Body> {
     let read = |entry: &String| {
         let (head, answer) = entry.split_once(" -> ")?;
-        let (name, takes) = match head.split_once(" (") {
-            Some((name, takes)) => (name, Some(form::schema(takes.strip_suffix(')')?)?)),
+        let (name, query) = match head.split_once(" ?") {
+            Some((name, query)) => (name, Some(form::schema(query)?)),
             None => (head, None),
+        };
+        let (name, takes) = match name.split_once(" (") {
+            Some((name, takes)) => (name, Some(form::schema(takes.strip_suffix(')')?)?)),
+            None => (name, None),
         };
         let answers = match answer.strip_prefix("stream ") {
             Some(event) => Some(("text/event-stream", form::schema(event)?)),
@@ -57,7 +61,12 @@ fn bodies() -> BTreeMap<String, Body> {
             None if answer == "text" => Some(("text/plain", json!({ "type": "string" }))),
             None => Some(("application/json", form::schema(answer)?)),
         };
-        Some((name.to_owned(), Body { takes, answers }))
+        let body = Body {
+            query,
+            takes,
+            answers,
+        };
+        Some((name.to_owned(), body))
     };
     entries(BODIES).iter().filter_map(read).collect()
 }
@@ -128,6 +137,14 @@ fn operation(route: &Route, body: Option<&Body>) -> Value {
             "name": "directory", "in": "query", "schema": { "type": "string" },
             "description": "Folder whose agent is asked; that of the server when left out",
         }));
+    }
+    let query = body.and_then(|body| body.query.as_ref());
+    let fields = query.and_then(|query| query["properties"].as_object());
+    for (name, schema) in fields.into_iter().flatten() {
+        let needed = query.and_then(|query| query["required"].as_array());
+        let required = needed.is_some_and(|names| names.iter().any(|needed| needed == name));
+        parameters
+            .push(json!({ "name": name, "in": "query", "required": required, "schema": schema }));
     }
     let error = json!({
         "description": "An error",

@@ -5,6 +5,7 @@
 //! one that was live.
 
 mod convert;
+mod patched;
 mod processors;
 
 use alloc::boxed::Box;

@@ -30,6 +30,7 @@ pub trait ToolProcessor: Send + Sync {
 pub fn bundled() -> Vec<Box<dyn ToolProcessor>> {
     vec![
         Box::new(FileChange),
+        Box::new(super::patched::Patched),
         Box::new(FileRead),
         Box::new(FileList),
         Box::new(Shell),
@@ -40,11 +41,11 @@ fn input<'a>(start: &'a ConversationMessage, key: &str) -> Option<&'a str> {
     start.metadata.get("input")?.get(key)?.as_str()
 }
 
-fn reported<'a>(result: &'a ConversationMessage, pointer: &str) -> Option<&'a Value> {
+pub(super) fn reported<'a>(result: &'a ConversationMessage, pointer: &str) -> Option<&'a Value> {
     result.metadata.get("metadata")?.pointer(pointer)
 }
 
-fn failed(result: &ConversationMessage) -> bool {
+pub(super) fn failed(result: &ConversationMessage) -> bool {
     result
         .metadata
         .get("is_error")

@@ -75,6 +75,30 @@ fn a_wrong_answer_is_seen() {
     }
 }
 
+/// A request leaves out a parameter that has to be there.
+#[tokio::test]
+async fn a_query_without_what_it_needs_is_refused() {
+    let world = crate::support::World::plain().await;
+    let mut tried = 0;
+    for (path, methods) in DOCUMENT["paths"].as_object().unwrap() {
+        for (method, operation) in methods.as_object().unwrap() {
+            let parameters = operation["parameters"].as_array().unwrap();
+            let needed = |one: &&Value| one["in"] == "query" && one["required"] == true;
+            if parameters.iter().any(|one| needed(&one)) {
+                let answer = world.send(&method.to_uppercase(), path, None).await;
+                assert_eq!(
+                    answer.status.as_u16(),
+                    400,
+                    "{method} {path} {}",
+                    answer.text
+                );
+                tried += 1;
+            }
+        }
+    }
+    assert_eq!(tried, 7);
+}
+
 /// What the document says has to be there is asked for.
 #[tokio::test]
 async fn a_body_without_what_it_needs_is_refused() {
