@@ -291,6 +291,7 @@ impl Agent {
         let options = outrigger_tools::builtin::Options {
             shell: config.config.shell.as_ref().map(PathBuf::from),
             shell_timeout: Duration::from_millis(tools.bash_timeout_ms),
+            lsp: crate::lsp::tool_is_on(&boot.env),
             ..Default::default()
         };
         outrigger_tools::builtin::register_all(&runtime, &options)
@@ -347,6 +348,7 @@ impl Agent {
             mcp,
             mcp_waiting,
             skill_servers: crate::mcp::SkillServers::default(),
+            late: crate::late::Late::default(),
             config,
         };
         let inner = Arc::new(inner);
@@ -379,6 +381,10 @@ fn plugin_options(
         },
         project: json!(project),
         server_url: outrigger_plugins::SERVER_URL.to_owned(),
+        covers: {
+            let (place, rules) = (place.clone(), config.config.permission.clone());
+            Arc::new(move || crate::confine::covers(&place, &[&rules]))
+        },
         spawner: spawner.clone(),
         runtimes: boot.runtimes(),
         data: boot.folders.data.clone(),

@@ -255,8 +255,8 @@ mod tests {
             seen += &format!("{error}\n  {}\n", error.hint().unwrap());
         }
         insta::assert_snapshot!(seen, @r#"
-        outrigger.toml:1:11: setting `sandbox`: expected "on" or "off", found "maybe"
-          set `sandbox` to "on" or "off", or remove it
+        outrigger.toml:1:11: setting `sandbox`: expected "on" or "off" or "strict", found "maybe"
+          set `sandbox` to "on" or "off" or "strict", or remove it
         outrigger.toml:1:1: unknown setting `sandbx`
           did you mean `sandbox`?
         outrigger.toml:2:1: unknown setting `js.runtme`
@@ -278,7 +278,7 @@ mod tests {
         outrigger.toml:2:1: unknown setting `plugins.foo.prority`
           did you mean `priority`?
         outrigger.toml:2:1: unknown setting `plugins."@a/b".whatever`
-          known here: isolation, priority, chat_message, timeout_ms, disabled
+          known here: isolation, priority, chat_message, timeout_ms, unix_sockets, disabled
         outrigger.toml:2:20: setting `flags.plugin_seq_hooks`: expected true or false, found "yes"
           set `flags.plugin_seq_hooks` to true or false, or remove it
         outrigger.toml:1:1: unknown setting `nonsense_of_a_key`
