@@ -1,8 +1,11 @@
 //! `cargo xtask test`: everything that has to hold before a change lands, as one command.
 
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::PathBuf;
 use std::time::Instant;
 
-use crate::sh::{cargo, check};
+use crate::sh::{cargo, check, command};
 use crate::{Result, clients, parity, setup, sh, tidy, usage};
 
 /// A stage's name, and what it does.
@@ -58,7 +61,47 @@ pub(crate) fn run(arguments: &[String]) -> Result {
         times.push(format!("{name} {:.0} s", started.elapsed().as_secs_f64()));
     }
     println!("==> all stages passed: {}", times.join(", "));
+    report_skipped();
     Ok(())
+}
+
+/// Where tests write what they could not test (`tests/skip`).
+fn skipped_file() -> PathBuf {
+    sh::work("skipped.txt")
+}
+
+/// Says at the very end what was not tested, so that no pass is silent.
+fn report_skipped() {
+    let text = fs::read_to_string(skipped_file()).unwrap_or_default();
+    println!("{}", skipped(&text));
+}
+
+// A test that was tried again wrote its line again.
+fn skipped(text: &str) -> String {
+    let lines: BTreeSet<&str> = text.lines().filter(|line| !line.is_empty()).collect();
+    let mut said = match lines.len() {
+        0 => "==> no test was skipped".to_owned(),
+        1 => "==> 1 test was skipped, or a part of it:".to_owned(),
+        count => format!("==> {count} tests were skipped, or a part of them:"),
+    };
+    for line in lines {
+        said.push_str("\n      ");
+        said.push_str(line);
+    }
+    said
+}
+
+/// Whether npm reaches its registry: then no test of a published plugin may be skipped.
+fn registry_answers() -> bool {
+    let view = [
+        "view",
+        "npm",
+        "version",
+        "--prefer-online",
+        "--fetch-retries=0",
+        "--fetch-timeout=20000",
+    ];
+    sh::output(command("npm").args(view)).is_ok()
 }
 
 /// The workspace's tests; nextest does not run the examples in doc comments, so those come first.
@@ -82,8 +125,39 @@ fn tests() -> Result {
     } else {
         &[&["test", "--workspace", "--no-fail-fast"]]
     };
+    let registry = registry_answers();
+    if !registry {
+        println!(
+            "npm's registry does not answer: published plugins are tested as far as they are in .work/plugin-cache"
+        );
+    }
+    // What an earlier run wrote is not about this one; where there is nothing, nothing has to go.
+    let _ = fs::remove_file(skipped_file());
     for arguments in commands {
-        check(cargo(arguments).env("OUTRIGGER_BUN", &bun))?;
+        let mut cargo = cargo(arguments);
+        cargo
+            .env("OUTRIGGER_BUN", &bun)
+            .env("OUTRIGGER_SKIPPED", skipped_file())
+            .env("OUTRIGGER_NEED_NPM", if registry { "1" } else { "0" });
+        check(&mut cargo).inspect_err(|_| report_skipped())?;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_skipped_is_counted_once_and_named() {
+        assert_eq!(skipped(""), "==> no test was skipped");
+        assert_eq!(
+            skipped("a::b: no tmux\n"),
+            "==> 1 test was skipped, or a part of it:\n      a::b: no tmux"
+        );
+        assert_eq!(
+            skipped("c::d: no npm\na::b: no tmux\nc::d: no npm\n"),
+            "==> 2 tests were skipped, or a part of them:\n      a::b: no tmux\n      c::d: no npm"
+        );
+    }
 }

@@ -17,7 +17,9 @@ const HELP: &str = "\
 cargo xtask NAME [options]
 
   setup                      installs what the tests need: npm packages into .work/tools; Debian packages when root
-  test [STAGE..]             everything CI runs: setup fmt clippy tidy tests release parity (only STAGE.. when named)
+  test [STAGE..]             everything CI runs: setup fmt clippy tidy tests release parity (only STAGE.. when named);
+                             says at the end which tests were skipped and why. Where npm's registry answers, a skipped
+                             test of a published plugin is a failure
   ci                         the same as test
   generate                   writes the files that are made from the code (docs/hooks.md)
   matrix                     writes docs/plugin-matrix.csv anew: what published plugins use (needs npm)

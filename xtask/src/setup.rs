@@ -9,7 +9,15 @@ use crate::sh::{self, Arguments, check, command, there, work};
 use crate::{Result, failed, usage};
 
 /// A program that tests start, and the Debian package that has it.
-const PROGRAMS: [(&str, &str); 3] = [("git", "git"), ("rg", "ripgrep"), ("python3", "python3")];
+const PROGRAMS: [(&str, &str); 4] = [
+    ("git", "git"),
+    ("rg", "ripgrep"),
+    ("python3", "python3"),
+    ("tmux", "tmux"),
+];
+
+/// Without these, tests are skipped and say so.
+const OPTIONAL: [&str; 1] = ["tmux"];
 
 /// Installs all of it; a second call finds it there and asks no network.
 pub(crate) fn run(arguments: &[String]) -> Result {
@@ -38,9 +46,15 @@ fn programs() -> Result {
             .args(&missing);
         check(install.env("DEBIAN_FRONTEND", "noninteractive"))?;
     }
+    for program in OPTIONAL.iter().filter(|program| !there(program)) {
+        println!(
+            "setup: tests that need {program} are skipped: it is not there and could not be installed"
+        );
+    }
     let needed = PROGRAMS
         .iter()
         .map(|(program, _)| *program)
+        .filter(|program| !OPTIONAL.contains(program))
         .chain(["node", "npm"]);
     let missing: Vec<&str> = needed.filter(|program| !there(program)).collect();
     if missing.is_empty() {

@@ -85,11 +85,11 @@ pub(crate) fn output(command: &mut Command) -> Result<String> {
     }
 }
 
-/// Whether `program --version` runs.
+/// Whether `program --version` runs, or what the program has instead.
 pub(crate) fn there(program: &str) -> bool {
     let mut command = command(program);
     command
-        .arg("--version")
+        .arg(if program == "tmux" { "-V" } else { "--version" })
         .stdout(Stdio::null())
         .stderr(Stdio::null());
     command.status().is_ok_and(|status| status.success())

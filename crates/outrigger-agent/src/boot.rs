@@ -292,6 +292,10 @@ impl Agent {
             shell: config.config.shell.as_ref().map(PathBuf::from),
             shell_timeout: Duration::from_millis(tools.bash_timeout_ms),
             lsp: crate::lsp::tool_is_on(&boot.env),
+            tmux: Some(outrigger_plugins::tmux_dir(
+                &boot.folders.data,
+                &place.directory,
+            )),
             ..Default::default()
         };
         outrigger_tools::builtin::register_all(&runtime, &options)

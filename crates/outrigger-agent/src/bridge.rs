@@ -9,7 +9,7 @@ use outrigger_js::{HostHandler, SdkAnswer};
 use outrigger_protocol::id::{PluginId, SessionId};
 use outrigger_protocol::log::{ClientRecord, LogRecord};
 use outrigger_protocol::login::AuthGet;
-use outrigger_protocol::rpc::{Log, SdkRequest, SdkResponse, Stage, ToolAsk, ToolMetadata};
+use outrigger_protocol::rpc::{Log, SdkRequest, Stage, ToolAsk, ToolMetadata};
 use outrigger_tools::{PermissionAsk, ToolContext};
 use serde_json::{Value, json};
 
@@ -81,8 +81,6 @@ impl Drop for Entered {
     }
 }
 
-const NOT_READY: &str = r#"{"name":"UnknownError","data":{"message":"the agent is not ready yet: the client can be used once all plugins are loaded"}}"#;
-
 impl HostHandler for Bridge {
     fn sdk(&self, request: SdkRequest) -> BoxFuture<'_, SdkAnswer> {
         Box::pin(async move {
@@ -93,13 +91,7 @@ impl HostHandler for Bridge {
                 .and_then(|inner| lock(&inner.sdk).clone());
             match service {
                 Some(service) => self.recorded(request, &service).await,
-                None => SdkResponse {
-                    status: 503,
-                    headers: vec![("content-type".into(), "application/json".into())],
-                    body: NOT_READY.into(),
-                    stream: false,
-                }
-                .into(),
+                None => crate::early::answer(&request).into(),
             }
         })
     }

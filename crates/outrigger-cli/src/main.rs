@@ -9,6 +9,7 @@ mod completions;
 mod config;
 mod demo;
 mod doctor;
+mod fetching;
 mod follow;
 mod input;
 mod inquiry;

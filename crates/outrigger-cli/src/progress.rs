@@ -7,21 +7,47 @@ use std::io::{IsTerminal as _, Write as _};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use outrigger_plugins::{Progress, Stage};
+use outrigger_plugins::{Fetched, Progress, Stage};
 
+use crate::fetching::Fetching;
 use crate::view::{Paint, err};
 
 /// A plugin that takes longer than this to load is named on screen (C5).
 const SLOW_PLUGIN: Duration = Duration::from_secs(1);
+
+/// How often the line is drawn.
+const TICK: Duration = Duration::from_millis(250);
 
 #[derive(Default)]
 struct State {
     /// Plugins that are being loaded, with the stage and since when.
     loading: BTreeMap<String, (Stage, Instant)>,
     named: Vec<String>,
+    /// What is being installed, by plugin.
+    fetching: BTreeMap<String, Fetching>,
     /// What the turn waits for.
     waiting: Option<(String, Instant)>,
     shown: bool,
+    /// Somebody draws it.
+    ticking: bool,
+}
+
+impl State {
+    fn erase(&mut self) {
+        if std::mem::take(&mut self.shown) {
+            let _ = std::io::stderr().lock().write_all(b"\r\x1b[K");
+        }
+    }
+
+    /// What the line says. What is being fetched is told first: the rest waits for it.
+    fn text(&self, now: Instant) -> Option<String> {
+        if let Some(fetching) = self.fetching.values().next() {
+            return Some(fetching.bar(now));
+        }
+        let (what, since) = self.waiting.as_ref()?;
+        let seconds = (now - *since).as_secs();
+        (seconds > 0).then(|| format!("{what} {seconds} s"))
+    }
 }
 
 /// The line. Cheap to clone.
@@ -52,7 +78,11 @@ impl Line {
             spec,
             stage,
             cause,
+            fetched,
         } = progress;
+        if let Some(fetched) = fetched {
+            return self.came(&plugin, fetched);
+        }
         match stage {
             Stage::Installing => self.say(&paint.dim(&format!("~ installing {spec} …\n"))),
             Stage::Failed | Stage::Off => {
@@ -68,13 +98,44 @@ impl Line {
             _ => {}
         }
         let mut state = self.state();
+        if stage == Stage::Installing {
+            let fetching = Fetching::new(&spec, Instant::now());
+            state.fetching.insert(plugin.clone(), fetching);
+            if !state.ticking && state.fetching.len() == 1 {
+                self.tick_while_fetching();
+            }
+        } else {
+            state.fetching.remove(&plugin);
+        }
         if matches!(
             stage,
-            Stage::Installing | Stage::Installed | Stage::Starting | Stage::Initialised
+            Stage::Installed | Stage::Starting | Stage::Initialised
         ) {
             state.loading.insert(plugin, (stage, Instant::now()));
         } else {
             state.loading.remove(&plugin);
+        }
+    }
+
+    /// For commands that keep no line: what is fetched takes long.
+    fn tick_while_fetching(&self) {
+        let Ok(runtime) = tokio::runtime::Handle::try_current() else {
+            return;
+        };
+        let line = self.clone();
+        runtime.spawn(async move {
+            let mut interval = tokio::time::interval(TICK);
+            while !line.state().fetching.is_empty() {
+                interval.tick().await;
+                line.tick();
+            }
+            line.clear();
+        });
+    }
+
+    fn came(&self, plugin: &str, fetched: Fetched) {
+        if let Some(fetching) = self.state().fetching.get_mut(plugin) {
+            fetching.came(fetched);
         }
     }
 
@@ -92,9 +153,7 @@ impl Line {
 
     /// Takes the line away.
     pub(crate) fn clear(&self) {
-        if std::mem::take(&mut self.state().shown) {
-            let _ = std::io::stderr().lock().write_all(b"\r\x1b[K");
-        }
+        self.state().erase();
     }
 
     /// Draws it; called a few times a second.
@@ -108,32 +167,33 @@ impl Line {
             .map(|(name, _)| name.clone())
             .collect();
         for name in slow {
+            // Or it would stand behind what moves.
+            state.erase();
             err(&Paint::for_stderr().dim(&format!("~ waiting for plugin {name} …\n")));
             state.named.push(name);
         }
         if !self.terminal {
+            for fetching in state.fetching.values_mut() {
+                if let Some(line) = fetching.line(now) {
+                    err(&Paint::for_stderr().dim(&format!("~ {line}\n")));
+                }
+            }
             return;
         }
-        let Some((what, since)) = &state.waiting else {
+        let Some(text) = state.text(now) else {
             return;
         };
-        let seconds = (now - *since).as_secs();
-        if seconds == 0 {
-            return;
-        }
-        let line = format!(
-            "\r\x1b[K{}",
-            Paint::for_stderr().dim(&format!("~ {what} {seconds} s"))
-        );
+        let line = format!("\r\x1b[K{}", Paint::for_stderr().dim(&format!("~ {text}")));
         let _ = std::io::stderr().lock().write_all(line.as_bytes());
         state.shown = true;
     }
 
     /// Ticks until the guard is dropped.
     pub(crate) fn run(&self) -> Ticking {
+        self.state().ticking = true;
         let line = self.clone();
         let task = tokio::spawn(async move {
-            let mut interval = tokio::time::interval(Duration::from_millis(250));
+            let mut interval = tokio::time::interval(TICK);
             loop {
                 interval.tick().await;
                 line.tick();
@@ -155,6 +215,7 @@ pub(crate) struct Ticking {
 impl Drop for Ticking {
     fn drop(&mut self) {
         self.task.abort();
+        self.line.state().ticking = false;
         self.line.clear();
     }
 }

@@ -87,7 +87,11 @@ impl From<AgentError> for Failure {
 
 impl From<outrigger_agent::LoginError> for Failure {
     fn from(error: outrigger_agent::LoginError) -> Self {
-        Self::new(error.code(), error.to_string(), None)
+        let hint = match &error {
+            outrigger_agent::LoginError::Plugin(error) => error.hint(),
+            _ => None,
+        };
+        Self::new(error.code(), error.to_string(), hint)
     }
 }
 

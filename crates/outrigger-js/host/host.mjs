@@ -48,6 +48,7 @@ async function initialize(init, call) {
     import("./sdk.mjs"),
   ]);
   sdk = ours;
+  run.answersOver(init.fileOver);
   process.chdir(init.directory);
   process.env.PWD = init.directory;
   const serverUrl = new URL(init.serverUrl);
@@ -70,6 +71,10 @@ async function serve({ method, params }, id, controller) {
       return initialize(params, id);
     case "hook.run":
       return run.hookRun(params, id, () => controller.signal.aborted);
+    case "hook.invoke.file":
+      return run.hookInvokeFile(params, id, () => controller.signal.aborted);
+    case "hook.mirror":
+      return run.hookMirror(params, id, () => controller.signal.aborted);
     case "tool.run":
       return run.toolRun(params, id, controller.signal);
     case "ping":
@@ -127,7 +132,7 @@ const run = await import("./run.mjs");
 await open(receive);
 notify("hello", {
   protocol: "1.0",
-  features: ["sdk.request", "sdk.stream", "tool.ask", "plugin.leave"],
+  features: ["sdk.request", "sdk.stream", "tool.ask", "plugin.leave", "hook.file", "hook.mirror"],
   runtime: Bun ? "bun" : "node",
   version: Bun ? Bun.version : process.versions.node,
 });

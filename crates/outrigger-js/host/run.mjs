@@ -1,5 +1,7 @@
 // Hooks, events and tools of loaded plugins.
 
+import { fileOver, fromFile, tell } from "./file.mjs";
+import { Mirrored, keep } from "./mirror.mjs";
 import { Unserialisable, diff, errorText, plain } from "./value.mjs";
 import { issues } from "./zod.mjs";
 import { notify, notifyNow, request } from "./wire.mjs";
@@ -26,6 +28,8 @@ export function adopt(loaded) {
   for (const batch of early.splice(0)) eventBatch(batch);
 }
 
+export { fileOver as answersOver };
+
 export function log(level, message) {
   notify("log", { level, message });
 }
@@ -36,15 +40,43 @@ export function find({ plugin, instance }) {
   return hooks;
 }
 
+// The items of a call, with what each was before the handler that runs.
+class Items {
+  constructor(items) {
+    this.items = items;
+  }
+
+  begin() {
+    this.before = [];
+  }
+
+  snapshot(item) {
+    this.before.push(plain(item.output));
+  }
+
+  diff(item, out) {
+    diff(this.before.at(-1), item.output, [], out);
+  }
+
+  thaw(item) {
+    item.output = plain(item.output);
+  }
+
+  undo() {
+    this.before.forEach((output, index) => (this.items[index].output = output));
+  }
+}
+
 // One handler over all items. `output` is changed in place, as in the reference; when the handler fails, what it did is
 // undone, so that the next one sees the state from before.
-async function runHandler(hook, handler, items) {
-  const before = [];
+async function runHandler(hook, handler, subject) {
   const changes = [];
+  let order;
+  subject.begin();
   try {
     const hooks = find(handler);
-    for (const item of items) {
-      before.push(plain(item.output));
+    for (const item of subject.items) {
+      subject.snapshot(item);
       const run = hooks[hook];
       if (typeof run === "function") {
         const answer = hook === "config" ? run.call(hooks, item.output) : run.call(hooks, item.input, item.output);
@@ -52,24 +84,20 @@ async function runHandler(hook, handler, items) {
       }
       const out = [];
       try {
-        diff(before.at(-1), item.output, [], out);
+        order = subject.diff(item, out);
       } catch (error) {
         if (error instanceof Unserialisable) throw error;
         throw new Unserialisable(`answer cannot be serialised: ${errorText(error)}`);
       }
       changes.push(out);
       // Frozen for the handlers behind it, too, if it stayed.
-      if (!isExtensible(item.output)) item.output = plain(item.output);
+      if (!isExtensible(item.output)) subject.thaw(item);
     }
-    return { items: changes.some((out) => out.length > 0) ? changes : undefined, before };
+    return { items: changes.some((out) => out.length > 0) ? changes : undefined, order };
   } catch (error) {
-    restore(items, before);
-    return { error: errorText(error), before };
+    subject.undo();
+    return { error: errorText(error) };
   }
-}
-
-function restore(items, before) {
-  before.forEach((output, index) => (items[index].output = output));
 }
 
 // Whether a handler changed what the host will take back: then the ones behind it must not see it. The same rules as the
@@ -92,23 +120,38 @@ function kind(value) {
   return isArray(value) ? "array" : typeof value;
 }
 
-export async function hookRun({ hook, handlers, open = [], items }, call, cancelled) {
+export function hookRun(run, call, cancelled) {
+  return runAll(run, new Items(run.items), call, cancelled);
+}
+
+export function hookInvokeFile(run, call, cancelled) {
+  return runAll(run, new Items(fromFile(run, "items")), call, cancelled);
+}
+
+// What is kept is taken at once, in frame order: later calls count in it.
+export function hookMirror(run, call, cancelled) {
+  const messages = keep(run, run.file === undefined ? run.pieces : fromFile(run, "pieces"));
+  return runAll(run, new Mirrored(run.input, messages), call, cancelled);
+}
+
+async function runAll({ hook, handlers, open = [] }, subject, call, cancelled) {
   for (let index = 0; index < handlers.length; index++) {
     if (cancelled()) return undefined;
     const handler = handlers[index];
     const began = clock();
     notifyNow("plugin.enter", { plugin: handler.plugin, what: hook, call });
-    const result = await runHandler(hook, handler, items);
-    const report = { call, handler: index, ms: clock() - began };
+    const result = await runHandler(hook, handler, subject);
+    const report = { call, handler: index, ms: clock() - began, error: result.error };
     try {
-      notify("hook.result", { ...report, items: result.items, error: result.error });
+      const told = tell(report, result, index + 1 === handlers.length);
+      if (told) await told;
     } catch (error) {
       // Larger than a frame: the host never sees it, so the next handler must not either.
-      restore(items, result.before);
+      subject.undo();
       notify("hook.result", { ...report, error: `answer cannot be serialised: ${errorText(error)}` });
       continue;
     }
-    if (result.items && index + 1 < handlers.length && tooFar(open, result.items, items)) return {};
+    if (result.items && index + 1 < handlers.length && tooFar(open, result.items, subject.items)) return {};
   }
   return {};
 }

@@ -16,7 +16,7 @@ function put(object, key, value) {
   else object[key] = value;
 }
 
-function absent(value) {
+export function absent(value) {
   const type = typeof value;
   return type === "undefined" || type === "function" || type === "symbol";
 }

@@ -18,6 +18,8 @@ let socket;
 const queue = [];
 let armed = false;
 let draining;
+// Whether the last frame waits for the next one, to leave with it.
+let held = false;
 
 // Bytes that the kernel took now.
 function push(bytes) {
@@ -35,6 +37,7 @@ function push(bytes) {
 }
 
 function flush() {
+  held = false;
   while (queue.length > 0) {
     const taken = push(queue[0]);
     if (taken < queue[0].length) {
@@ -58,7 +61,7 @@ function arm() {
   }, 1);
 }
 
-export function send(message) {
+export function send(message, hold = false) {
   let text = stringify(message);
   // JSON.stringify writes a lone surrogate, and nothing else, as an escape that starts like this.
   if (text.includes("\\ud")) text = stringify(wellFormed(parse(text)));
@@ -67,7 +70,16 @@ export function send(message) {
   const frame = Buffer.allocUnsafe(HEADER + size);
   frame.writeUInt32BE(size, 0);
   frame.write(text, HEADER);
-  queue.push(frame);
+  if (held) {
+    held = false;
+    queue.push(Buffer.concat([queue.pop(), frame]));
+  } else {
+    queue.push(frame);
+    if (queue.length > 1) return;
+    // A large one gains nothing.
+    held = hold && frame.length < SMALL_BUFFER;
+    if (held) return;
+  }
   if (queue.length === 1) flush();
 }
 
@@ -84,6 +96,7 @@ export function sendNow(message) {
 
 // Resolves when everything sent has left.
 export function flushed() {
+  flush();
   return new Promise((resolve) => {
     if (queue.length === 0) return resolve();
     draining = () => {
@@ -96,8 +109,9 @@ export function flushed() {
 let nextId = 1;
 const waiting = new Map();
 
-export function notify(method, params) {
-  send({ jsonrpc: "2.0", method, params });
+// With `hold` it leaves with the next frame, which the caller is about to send: one wakes the host less often than two.
+export function notify(method, params, hold) {
+  send({ jsonrpc: "2.0", method, params }, hold);
 }
 
 export function notifyNow(method, params) {

@@ -34,6 +34,28 @@ pub fn encode<T: Serialize>(message: &T) -> Result<Bytes, JsError> {
     Ok(frame.freeze())
 }
 
+/// Makes a frame of a request whose parameters are JSON already, in pieces.
+///
+/// # Errors
+/// [`JsError::FrameTooLarge`] over [`MAX_FRAME`].
+pub(crate) fn encode_call(id: u64, method: &str, params: &[&[u8]]) -> Result<Bytes, JsError> {
+    let head = format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"method\":\"{method}\",\"params\":");
+    let size = head.len() + params.iter().map(|part| part.len()).sum::<usize>() + 1;
+    let length = u32::try_from(size).ok().filter(|_| size <= MAX_FRAME);
+    let Some(length) = length else {
+        return Err(JsError::FrameTooLarge {
+            size,
+            max: MAX_FRAME,
+        });
+    };
+    let mut frame = BytesMut::with_capacity(HEADER + size);
+    frame.put_u32(length);
+    frame.put_slice(head.as_bytes());
+    params.iter().for_each(|part| frame.put_slice(part));
+    frame.put_u8(b'}');
+    Ok(frame.freeze())
+}
+
 /// Puts frames together from a stream that may be cut anywhere.
 #[derive(Debug, Default)]
 pub struct Decoder {
@@ -153,6 +175,21 @@ mod tests {
 
         let large = "x".repeat(MAX_FRAME);
         assert!(matches!(encode(&large), Err(JsError::FrameTooLarge { .. })));
+    }
+
+    #[test]
+    fn a_call_of_ready_parameters_is_the_same_frame() {
+        let params = json!({"a": [1], "b": "x"});
+        let message = json!({"jsonrpc": "2.0", "id": 7, "method": "m", "params": params});
+        assert_eq!(
+            encode_call(7, "m", &[br#"{"a":[1]"#, br#","b":"x"}"#]).unwrap(),
+            encode(&message).unwrap()
+        );
+        let large = vec![b'1'; MAX_FRAME];
+        assert!(matches!(
+            encode_call(7, "m", &[&large]),
+            Err(JsError::FrameTooLarge { .. })
+        ));
     }
 
     #[test]

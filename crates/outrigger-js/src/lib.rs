@@ -15,7 +15,10 @@
 mod blame;
 mod codec;
 mod error;
+mod exchange;
 mod fetch;
+mod hooks;
+mod mirror;
 mod output;
 mod peer;
 mod policy;
@@ -23,10 +26,13 @@ mod process;
 mod runtime;
 mod script;
 mod sdk;
+mod texts;
 
 pub use codec::{Decoder, encode};
 pub use error::{Closed, JsError};
+pub use exchange::ExchangeRoot;
 pub use fetch::FetchBody;
+pub use hooks::{HookCall, Sent, Transfer, Way};
 pub use output::OutputLog;
 pub use peer::HostHandler;
 pub use policy::default_policy;

@@ -1,7 +1,10 @@
 //! The host's end of the channel: calls with answers, results that come before the answer, and requests that come back.
 
+mod files;
+mod outbox;
+
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
@@ -14,13 +17,16 @@ use outrigger_protocol::rpc::{
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
-use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
+use tokio::io::{AsyncRead, AsyncReadExt as _};
+use tokio::net::unix::OwnedWriteHalf;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::AbortHandle;
 
+use self::outbox::Outbox;
 use crate::blame::Entered;
-use crate::codec::{Decoder, encode};
+use crate::codec::{Decoder, encode, encode_call};
 use crate::error::{Closed, JsError};
+use crate::exchange::{Exchange, Ticket};
 use crate::sdk::{Credit, SdkAnswer, SdkBody};
 
 /// What may wait for a process that does not read, in bytes. Over it notifications are refused; calls run into their
@@ -63,13 +69,20 @@ pub trait HostHandler: Send + Sync + 'static {
 pub(crate) struct Peer {
     name: String,
     next: AtomicU64,
-    outgoing: mpsc::UnboundedSender<Bytes>,
-    queued: Arc<AtomicUsize>,
+    outbox: Outbox,
     open: Mutex<Open>,
     entered: Mutex<Entered>,
     hello: watch::Sender<Option<Hello>>,
     closed: watch::Sender<Option<Closed>>,
     handler: Arc<dyn HostHandler>,
+    /// Where files for large payloads are made.
+    exchange: Option<Exchange>,
+}
+
+/// What one handler answered, and the file that it asked for, if it did.
+pub(crate) struct Answered {
+    pub(crate) result: HookResult,
+    pub(crate) file: Option<Ticket>,
 }
 
 #[derive(Default)]
@@ -83,9 +96,11 @@ struct Open {
 
 struct Call {
     answer: oneshot::Sender<Result<Value, RpcError>>,
-    results: Option<mpsc::UnboundedSender<HookResult>>,
+    results: Option<mpsc::UnboundedSender<Answered>>,
     /// The handler whose result comes next.
     next: usize,
+    /// The file that it asked for.
+    file: Option<Ticket>,
 }
 
 /// A call in flight. Dropped before its answer came, it tells the process that nobody waits any more.
@@ -101,24 +116,23 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Peer {
-    /// The peer, and what its writer is to send.
     pub(crate) fn new(
         name: String,
         handler: Arc<dyn HostHandler>,
-    ) -> (Arc<Self>, mpsc::UnboundedReceiver<Bytes>) {
-        let (outgoing, waiting) = mpsc::unbounded_channel();
+        exchange: Option<Exchange>,
+    ) -> Arc<Self> {
         let peer = Self {
             name,
             next: AtomicU64::new(1),
-            outgoing,
-            queued: Arc::default(),
+            outbox: Outbox::default(),
             open: Mutex::default(),
             entered: Mutex::default(),
             hello: watch::Sender::new(None),
             closed: watch::Sender::new(None),
             handler,
+            exchange,
         };
-        (Arc::new(peer), waiting)
+        Arc::new(peer)
     }
 
     pub(crate) fn hello(&self) -> watch::Receiver<Option<Hello>> {
@@ -164,9 +178,11 @@ impl Peer {
     }
 
     fn enqueue(&self, frame: Bytes) -> Result<(), JsError> {
-        let size = frame.len();
-        self.queued.fetch_add(size, Ordering::Relaxed);
-        self.outgoing.send(frame).map_err(|_| self.closed_error())
+        if self.closed.borrow().is_some() {
+            return Err(self.closed_error());
+        }
+        self.outbox.push(frame);
+        Ok(())
     }
 
     /// Pieces of the body of this call go here until [`Peer::forget_stream`].
@@ -189,7 +205,7 @@ impl Peer {
         method: &'static str,
         params: &impl Serialize,
     ) -> Result<(), JsError> {
-        let bytes = self.queued.load(Ordering::Relaxed);
+        let bytes = self.outbox.waiting();
         if bytes > MAX_BACKLOG {
             return Err(JsError::Backlog {
                 name: self.name.clone(),
@@ -212,9 +228,8 @@ impl Peer {
         self: &Arc<Self>,
         method: &'static str,
         params: &impl Serialize,
-        results: Option<mpsc::UnboundedSender<HookResult>>,
     ) -> Result<Pending, JsError> {
-        self.call_as(method, params, results, |_| {})
+        self.call_as(method, params, |_| {})
     }
 
     /// Sends a request, after telling `on_call` its number.
@@ -222,7 +237,6 @@ impl Peer {
         self: &Arc<Self>,
         method: &'static str,
         params: &impl Serialize,
-        results: Option<mpsc::UnboundedSender<HookResult>>,
         on_call: impl FnOnce(u64),
     ) -> Result<Pending, JsError> {
         let id = self.next.fetch_add(1, Ordering::Relaxed);
@@ -232,6 +246,29 @@ impl Peer {
             method,
             params,
         })?;
+        self.begin(id, method, frame, None, on_call)
+    }
+
+    /// Sends a request whose parameters are JSON already; each handler's answer goes to `results` as it comes.
+    pub(crate) fn call_hooks(
+        self: &Arc<Self>,
+        method: &'static str,
+        params: &[&[u8]],
+        results: mpsc::UnboundedSender<Answered>,
+    ) -> Result<Pending, JsError> {
+        let id = self.next.fetch_add(1, Ordering::Relaxed);
+        let frame = encode_call(id, method, params)?;
+        self.begin(id, method, frame, Some(results), |_| {})
+    }
+
+    fn begin(
+        self: &Arc<Self>,
+        id: u64,
+        method: &'static str,
+        frame: Bytes,
+        results: Option<mpsc::UnboundedSender<Answered>>,
+        on_call: impl FnOnce(u64),
+    ) -> Result<Pending, JsError> {
         let (sender, answer) = oneshot::channel();
         {
             let mut open = lock(&self.open);
@@ -245,6 +282,7 @@ impl Peer {
                     answer: sender,
                     results,
                     next: 0,
+                    file: None,
                 },
             );
         }
@@ -260,18 +298,8 @@ impl Peer {
     }
 
     /// Writes what is queued until the channel ends.
-    pub(crate) async fn write(
-        self: Arc<Self>,
-        mut waiting: mpsc::UnboundedReceiver<Bytes>,
-        mut sink: impl AsyncWrite + Unpin,
-    ) {
-        while let Some(frame) = waiting.recv().await {
-            let written = sink.write_all(&frame).await;
-            self.queued.fetch_sub(frame.len(), Ordering::Relaxed);
-            if written.is_err() {
-                return;
-            }
-        }
+    pub(crate) async fn write(self: Arc<Self>, sink: OwnedWriteHalf) {
+        self.outbox.write(sink).await;
     }
 
     /// Reads until the channel ends or breaks the protocol; answers why, if it was the latter.
@@ -338,30 +366,7 @@ impl Peer {
             }
             process::ENTER => lock(&self.entered).enter(read::<Enter>(params)?),
             process::LEAVE => lock(&self.entered).leave(),
-            process::HOOK_RESULT => {
-                let result: HookResult = read(params)?;
-                let results = match lock(&self.open).calls.get_mut(&result.call) {
-                    // Nobody waits for it any more.
-                    None => return Ok(()),
-                    Some(call) if call.next != result.handler => {
-                        // Made up by code that writes to the channel by itself. What is entered now is whose it is.
-                        return Err(JsError::BadFrame {
-                            reason: format!(
-                                "a result of handler {} where that of {} was due",
-                                result.handler, call.next
-                            ),
-                        });
-                    }
-                    Some(call) => {
-                        call.next += 1;
-                        call.results.clone()
-                    }
-                };
-                lock(&self.entered).answered(result.call);
-                if let Some(results) = results {
-                    let _ = results.send(result);
-                }
-            }
+            process::HOOK_RESULT => self.result(read(params)?)?,
             process::STAGE => self.handler.stage(read(params)?),
             process::TOOL_METADATA => self.handler.metadata(read(params)?),
             process::AUTH_CHUNK => {
@@ -473,6 +478,7 @@ impl Peer {
                 serde_json::to_value(answer.response)
                     .map_err(|error| rpc_error(-32603, error.to_string()))
             }
+            process::FILE_OPEN => self.open_file(arguments(params)?).await,
             process::TOOL_ASK => match self.handler.ask(arguments(params)?).await {
                 Ok(()) => Ok(json!({})),
                 Err(refusal) => Err(rpc_error(-32000, refusal)),

@@ -8,20 +8,20 @@ use std::time::Duration;
 
 use outrigger_protocol::login::{AuthFetch, AuthHead};
 use outrigger_protocol::rpc::{
-    Enter, EventBatch, Hello, HookResult, HookRun, Initialize, Initialized, PROTOCOL_VERSION,
-    ToolRun, host,
+    Enter, EventBatch, Hello, Initialize, Initialized, PROTOCOL_VERSION, ToolRun, feature, host,
 };
 use outrigger_protocol::tool::ToolOutput;
 use outrigger_sandbox::{Child, Exit, Limits, Policy, Spawner, Spec, Stdio};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::json;
-use tokio::sync::{mpsc, watch};
+use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
 use crate::error::{Closed, JsError};
 use crate::fetch::FetchBody;
+use crate::hooks::{Carrier, Transfer};
 use crate::output::{Lines, OutputLog};
 use crate::peer::{HostHandler, Peer};
 use crate::runtime::JsRuntime;
@@ -53,15 +53,18 @@ pub struct StartOptions {
     pub output: OutputLog,
     /// For the start up to the hello.
     pub deadline: Duration,
+    /// How large payloads of hooks travel.
+    pub transfer: Transfer,
 }
 
 /// A running plugin process. Dropping it kills the process with all that it has started.
 #[derive(Debug)]
 pub struct JsProcess {
-    peer: Arc<Peer>,
+    pub(crate) peer: Arc<Peer>,
     name: String,
     pid: u32,
     hello: Hello,
+    pub(crate) carrier: Carrier,
     // Set, or dropped with the process: that is the order to kill it.
     kill: watch::Sender<bool>,
 }
@@ -110,7 +113,11 @@ impl JsProcess {
             .channel()
             .limits(options.limits)
             .label(format!("plugin:{}", options.name));
-        spec.policy = options.policy.clone();
+        let exchange = options.transfer.exchange(&options.name);
+        spec.policy = options.policy.clone().map(|policy| match &exchange {
+            Some(exchange) => policy.write(exchange.folder()),
+            None => policy,
+        });
         let child = options
             .spawner
             .spawn(spec)
@@ -120,12 +127,12 @@ impl JsProcess {
                 source,
             })?;
         let pid = child.pid();
-        let (peer, waiting) = Peer::new(options.name.clone(), Arc::clone(&options.handler));
+        let handler = Arc::clone(&options.handler);
+        let peer = Peer::new(options.name.clone(), handler, exchange.clone());
         let (kill, killed) = watch::channel(false);
         tokio::spawn(supervise(
             child,
             Arc::clone(&peer),
-            waiting,
             Arc::clone(lines),
             killed,
         ));
@@ -142,11 +149,18 @@ impl JsProcess {
             });
         }
         options.runtime.check_version(&hello.version)?;
+        let can = |feature: &str| hello.features.iter().any(|name| name == feature);
+        let carrier = Carrier::new(
+            &options.transfer,
+            exchange.filter(|_| can(feature::FILE)),
+            can(feature::MIRROR),
+        );
         Ok(Self {
             peer,
             name: options.name.clone(),
             pid,
             hello,
+            carrier,
             kill,
         })
     }
@@ -206,54 +220,13 @@ impl JsProcess {
         initialize: &Initialize,
         deadline: Duration,
     ) -> Result<Initialized, JsError> {
-        let mut call = self.peer.call(host::INITIALIZE, initialize, None)?;
+        let file_over = self.carrier.file_over();
+        let initialize = Initialize {
+            file_over,
+            ..initialize.clone()
+        };
+        let mut call = self.peer.call(host::INITIALIZE, &initialize)?;
         self.within(host::INITIALIZE, deadline, call.typed()).await
-    }
-
-    /// Runs a hook of several plugins, one after another; `on_result` gets each answer as it comes. `deadline` is for
-    /// each handler on its own: it starts again when the one before has answered.
-    ///
-    /// # Errors
-    /// [`JsError::CallTimeout`] names the handler that did not answer; the results of those before it have been given
-    /// to `on_result`. A handler that threw is no error of the call but a result.
-    pub async fn hook_run(
-        &self,
-        run: &HookRun,
-        deadline: Duration,
-        mut on_result: impl FnMut(HookResult) + Send,
-    ) -> Result<(), JsError> {
-        let (sender, mut results) = mpsc::unbounded_channel();
-        let mut call = self.peer.call(host::HOOK_RUN, run, Some(sender))?;
-        for handler in &run.handlers {
-            let next = async {
-                tokio::select! {
-                    biased;
-                    Some(result) = results.recv() => Ok(Some(result)),
-                    early = call.answer() => early.map(|_| None),
-                }
-            };
-            let next = timeout(deadline, next)
-                .await
-                .map_err(|_| JsError::CallTimeout {
-                    method: host::HOOK_RUN,
-                    ms: millis(deadline),
-                    handler: Some(handler.clone()),
-                    entered: self.entered(),
-                })?;
-            match next {
-                Ok(Some(result)) => on_result(result),
-                // It ends early behind a handler that changed what it may not, or the process has ended. What was told
-                // before that is there, whatever was looked at first.
-                ended => {
-                    while let Ok(result) = results.try_recv() {
-                        on_result(result);
-                    }
-                    return ended.map(|_| ());
-                }
-            }
-        }
-        self.within(host::HOOK_RUN, deadline, call.answer()).await?;
-        Ok(())
     }
 
     /// Runs a tool. When `cancel` comes first, the tool's `abort` signal fires and the answer is not waited for.
@@ -282,7 +255,7 @@ impl JsProcess {
         cancel: impl Future<Output = ()> + Send,
         on_call: impl FnOnce(u64) + Send,
     ) -> Result<ToolOutput, JsError> {
-        let mut call = self.peer.call_as(host::TOOL_RUN, run, None, on_call)?;
+        let mut call = self.peer.call_as(host::TOOL_RUN, run, on_call)?;
         tokio::select! {
             biased;
             answer = self.within(host::TOOL_RUN, deadline, call.typed()) => answer,
@@ -301,7 +274,7 @@ impl JsProcess {
         params: &(impl Serialize + Sync),
         deadline: Duration,
     ) -> Result<T, JsError> {
-        let mut call = self.peer.call(method, params, None)?;
+        let mut call = self.peer.call(method, params)?;
         self.within(method, deadline, call.typed()).await
     }
 
@@ -313,7 +286,7 @@ impl JsProcess {
     pub async fn fetch(&self, fetch: &AuthFetch) -> Result<(AuthHead, FetchBody), JsError> {
         let mut chunks = None;
         let peer = Arc::clone(&self.peer);
-        let mut call = self.peer.call_as(host::AUTH_FETCH, fetch, None, |call| {
+        let mut call = self.peer.call_as(host::AUTH_FETCH, fetch, |call| {
             chunks = Some((call, peer.stream(call)));
         })?;
         let Some((number, chunks)) = chunks else {
@@ -333,7 +306,7 @@ impl JsProcess {
 
     /// Whether the process takes requests: false when some code in it does not let go of the thread.
     pub async fn responds(&self, within: Duration) -> bool {
-        let Ok(mut call) = self.peer.call(host::PING, &json!({}), None) else {
+        let Ok(mut call) = self.peer.call(host::PING, &json!({})) else {
             return false;
         };
         timeout(within, call.answer())
@@ -355,7 +328,7 @@ impl JsProcess {
     /// [`JsError::CallTimeout`] when a plugin did not let go in time; [`JsError::Closed`] when it was gone before. In
     /// either case it has been killed.
     pub async fn shutdown(&self, deadline: Duration) -> Result<(), JsError> {
-        let mut call = self.peer.call(host::SHUTDOWN, &json!({}), None)?;
+        let mut call = self.peer.call(host::SHUTDOWN, &json!({}))?;
         if let Err(error) = self.within(host::SHUTDOWN, deadline, call.answer()).await {
             self.kill();
             return Err(error);
@@ -371,7 +344,7 @@ impl JsProcess {
         self.kill.send_replace(true);
     }
 
-    async fn within<T>(
+    pub(crate) async fn within<T>(
         &self,
         method: &'static str,
         deadline: Duration,
@@ -388,7 +361,7 @@ impl JsProcess {
     }
 }
 
-fn millis(duration: Duration) -> u64 {
+pub(crate) fn millis(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
 
@@ -400,7 +373,6 @@ fn major(version: &str) -> &str {
 async fn supervise(
     mut child: Child,
     peer: Arc<Peer>,
-    waiting: mpsc::UnboundedReceiver<bytes::Bytes>,
     lines: Arc<Lines>,
     mut killed: watch::Receiver<bool>,
 ) {
@@ -416,7 +388,7 @@ async fn supervise(
         return peer.close(Closed::default());
     };
     let (source, sink) = channel.into_split();
-    let writer = tokio::spawn(Arc::clone(&peer).write(waiting, sink));
+    let writer = tokio::spawn(Arc::clone(&peer).write(sink));
     let mut reader = tokio::spawn(Arc::clone(&peer).read(source));
 
     let mut exit = None;

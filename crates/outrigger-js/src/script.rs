@@ -8,8 +8,10 @@ use crate::error::JsError;
 
 const FILES: &[(&str, &str)] = &[
     ("auth.mjs", include_str!("../host/auth.mjs")),
+    ("file.mjs", include_str!("../host/file.mjs")),
     ("host.mjs", include_str!("../host/host.mjs")),
     ("load.mjs", include_str!("../host/load.mjs")),
+    ("mirror.mjs", include_str!("../host/mirror.mjs")),
     ("resolve.mjs", include_str!("../host/resolve.mjs")),
     ("run.mjs", include_str!("../host/run.mjs")),
     ("sdk.mjs", include_str!("../host/sdk.mjs")),

@@ -15,12 +15,17 @@ use crate::error::PluginError;
 use crate::install::Staging;
 use crate::installer::Installer;
 use crate::lock::hold;
+use crate::status::Fetched;
 
 /// The version that is fetched.
 pub const BUN_VERSION: &str = "1.4.5";
 
 /// What is fetched, as progress reports name it.
 pub const BUN_SPEC: &str = "bun@1.4.5";
+
+/// What a package has in it, in bytes: that of `bun-linux-x64`; the others differ by some percent. It is for the bar
+/// only.
+const UNPACKED: u64 = 107_403_658;
 
 /// How long the fetched program may take to say its version.
 const ANSWER: Duration = Duration::from_secs(20);
@@ -129,7 +134,7 @@ pub fn bun_path(data: &Path) -> PathBuf {
     data.join("bun/bin/bun")
 }
 
-/// Fetches Bun with npm unless it is there, and answers where it is. Two hosts may do this at once; the program appears
+/// Fetches Bun with npm unless it is there, and answers where it is; `growing` is told how much has come. Two hosts may do this at once; the program appears
 /// whole or not at all.
 ///
 /// # Errors
@@ -139,6 +144,7 @@ pub async fn setup_bun(
     data: &Path,
     npm: Option<&Path>,
     spawner: &Spawner,
+    growing: &mut (dyn FnMut(Fetched) + Send),
 ) -> Result<PathBuf, PluginError> {
     let place = bun_path(data);
     if place.is_file() {
@@ -160,7 +166,10 @@ pub async fn setup_bun(
         fs::write(&path, text).map_err(|error| unusable(&path, &error))?;
     }
     Installer::Npm(npm.to_owned())
-        .install(spawner, staging.path(), BUN_SPEC)
+        .install(spawner, staging.path(), BUN_SPEC, &mut |bytes| {
+            let total = Some(UNPACKED.max(bytes));
+            growing(Fetched { bytes, total });
+        })
         .await
         .map_err(not_fetched)?;
     let fetched = staging
@@ -286,12 +295,15 @@ mod tests {
     async fn what_is_there_is_used_and_nothing_to_fetch_with_is_an_error() {
         let data = tempfile::tempdir().unwrap();
         let spawner = Spawner::new().unwrap();
-        let error = setup_bun(data.path(), None, &spawner).await.unwrap_err();
+        let error = setup_bun(data.path(), None, &spawner, &mut |_| {})
+            .await
+            .unwrap_err();
         assert_eq!(error.code(), "plugin.bun");
         insta::assert_snapshot!(error, @"Bun 1.4.5 could not be installed: npm was not found");
         let place = bun_path(data.path());
         fs::create_dir_all(place.parent().unwrap()).unwrap();
         fs::write(&place, "").unwrap();
-        assert_eq!(setup_bun(data.path(), None, &spawner).await.unwrap(), place);
+        let found = setup_bun(data.path(), None, &spawner, &mut |_| {}).await;
+        assert_eq!(found.unwrap(), place);
     }
 }

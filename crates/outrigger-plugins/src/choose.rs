@@ -17,7 +17,7 @@ use crate::bun::{BUN_SPEC, setup_bun};
 use crate::error::PluginError;
 use crate::registry::{ProgressFn, Registry};
 use crate::settings::PluginSettings;
-use crate::status::{Cause, Progress, Stage};
+use crate::status::{Cause, Fetched, Progress, Stage};
 
 /// Asks whether a program may be fetched from npm; what it is goes in, as `bun@1.4.5`.
 pub type ConsentFn = Arc<dyn Fn(&str) -> BoxFuture<'static, bool> + Send + Sync>;
@@ -66,7 +66,9 @@ impl Fetch {
             return Err(reason);
         }
         self.tell(Stage::Installing, None);
-        match setup_bun(&self.data, Some(&self.npm), &self.spawner).await {
+        let progress = &self.progress;
+        let mut growing = |fetched| progress(coming(fetched));
+        match setup_bun(&self.data, Some(&self.npm), &self.spawner, &mut growing).await {
             Ok(path) => {
                 self.tell(Stage::Active, None);
                 Ok(JsRuntime::at(RuntimeKind::Bun, path))
@@ -103,6 +105,14 @@ fn told(stage: Stage, cause: Option<Cause>) -> Progress {
         spec: BUN_SPEC.to_owned(),
         stage,
         cause,
+        fetched: None,
+    }
+}
+
+fn coming(fetched: Fetched) -> Progress {
+    Progress {
+        fetched: Some(fetched),
+        ..told(Stage::Installing, None)
     }
 }
 
@@ -140,7 +150,8 @@ pub async fn setup_runtime(
     if npm.is_some() {
         progress(told(Stage::Installing, None));
     }
-    let path = setup_bun(data, npm.as_deref(), spawner).await?;
+    let mut growing = |fetched| progress(coming(fetched));
+    let path = setup_bun(data, npm.as_deref(), spawner, &mut growing).await?;
     Ok(JsRuntime::at(RuntimeKind::Bun, path))
 }
 

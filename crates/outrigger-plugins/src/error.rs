@@ -321,6 +321,9 @@ impl PluginError {
             Self::Hung { .. } => "raise the load deadline if the plugin is only slow",
             Self::Off { .. } => "remove the plugin named above, then start again",
             Self::NoRuntime { hint, .. } => return hint.clone(),
+            Self::Auth {
+                plugin, message, ..
+            } => return crate::granted::port_hint(plugin, message),
             _ => return None,
         };
         Some(text.to_owned())

@@ -62,7 +62,8 @@ impl Cache {
             .and_then(|locked| self.at(name, &locked.version)))
     }
 
-    /// The package for a request, installed now if it is not there. `installing` is called before that begins.
+    /// The package for a request, installed now if it is not there. `installing` is called before that begins, and from
+    /// then on with the number of bytes that have come.
     ///
     /// # Errors
     /// `plugin.no_installer`, `plugin.install`, `plugin.not_installed`, `plugin.cache`.
@@ -71,7 +72,7 @@ impl Cache {
         spec: &str,
         name: &str,
         request: &str,
-        installing: impl FnOnce() + Send,
+        mut installing: impl FnMut(Option<u64>) + Send,
     ) -> Result<InstalledPackage, PluginError> {
         if let Some(found) = self.find(name, request)? {
             return Ok(found);
@@ -81,7 +82,7 @@ impl Cache {
                 spec: spec.to_owned(),
             });
         };
-        installing();
+        installing(None);
         let _held = hold(&self.root, &format!("package {name}")).await?;
         // Another host may have done it while this one waited.
         if let Some(found) = self.find(name, request)? {
@@ -90,7 +91,9 @@ impl Cache {
         let staging = Staging::new(&self.root, name)?;
         let wanted = format!("{name}@{request}");
         installer
-            .add(&self.spawner, staging.path(), spec, &wanted)
+            .add(&self.spawner, staging.path(), spec, &wanted, &mut |bytes| {
+                installing(Some(bytes));
+            })
             .await?;
         let version =
             version_of(&staging.path().join("node_modules").join(name)).ok_or_else(|| {

@@ -9,6 +9,7 @@ use std::time::Duration;
 use outrigger_sandbox::{Spawner, Spec, env, run, which};
 
 use crate::error::PluginError;
+use crate::growth::{Growing, watched};
 
 /// How long one installation may take.
 const DEADLINE: Duration = Duration::from_secs(300);
@@ -74,7 +75,7 @@ impl Installer {
         }
     }
 
-    /// Adds one package to the folder, which holds a `package.json`.
+    /// Adds one package to the folder, which holds a `package.json`; `growing` is told how much has come.
     ///
     /// # Errors
     /// `plugin.install` with the installer's last lines, `plugin.installer` when it could not be run.
@@ -84,6 +85,7 @@ impl Installer {
         dir: &Path,
         spec: &str,
         package: &str,
+        growing: Growing<'_>,
     ) -> Result<(), PluginError> {
         let spec_for = match self {
             Self::Bun(bun) => {
@@ -91,7 +93,8 @@ impl Installer {
             }
             Self::Npm(npm) => npm_install(npm),
         };
-        self.run(spawner, spec_for.arg(package), dir, spec).await
+        self.run(spawner, spec_for.arg(package), dir, spec, growing)
+            .await
     }
 
     /// Installs what the folder's `package.json` and `package-lock.json` name.
@@ -103,6 +106,7 @@ impl Installer {
         spawner: &Spawner,
         dir: &Path,
         spec: &str,
+        growing: Growing<'_>,
     ) -> Result<(), PluginError> {
         let spec_for = match self {
             Self::Bun(bun) => Spec::new(bun).args([
@@ -114,7 +118,7 @@ impl Installer {
             // Not `npm ci`: it refuses the whole lock when a registry lacks an optional package of another platform.
             Self::Npm(npm) => npm_install(npm),
         };
-        self.run(spawner, spec_for, dir, spec).await
+        self.run(spawner, spec_for, dir, spec, growing).await
     }
 
     async fn run(
@@ -123,12 +127,14 @@ impl Installer {
         command: Spec,
         dir: &Path,
         spec: &str,
+        growing: Growing<'_>,
     ) -> Result<(), PluginError> {
         let command = command
             .vars(env::allow_list(VARIABLES))
             .cwd(dir)
             .label(format!("{} for {spec}", self.name()));
-        let output = run(spawner, command, DEADLINE, OUTPUT)
+        let work = run(spawner, command, DEADLINE, OUTPUT);
+        let output = watched(dir, growing, work)
             .await
             .map_err(|error| PluginError::Sandbox {
                 spec: spec.to_owned(),

@@ -2,13 +2,16 @@
 //! what follows from it is decided in [`crate::group`].
 
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use outrigger_config::settings::Environment;
-use outrigger_js::{HostHandler, JsError, JsProcess, JsRuntime, StartOptions, default_policy};
+use outrigger_js::{
+    ExchangeRoot, HostHandler, JsError, JsProcess, JsRuntime, StartOptions, Transfer,
+    default_policy,
+};
 use outrigger_protocol::rpc::{Initialize, Initialized, LoadedPlugin, PluginEntry};
 use outrigger_sandbox::cgroup::Cgroup;
 use outrigger_sandbox::covers::Covers;
@@ -24,6 +27,7 @@ use crate::relay::Relay;
 use crate::settings::PluginSettings;
 use crate::setup::Modules;
 use crate::status::{NoticeFn, Stage};
+use crate::tmux;
 
 /// How long a runtime may take to say hello; it does so before any plugin's code runs.
 const HELLO: Duration = Duration::from_secs(10);
@@ -42,9 +46,13 @@ pub(crate) struct Launch {
     pub(crate) modules: Option<Modules>,
     /// Folder of the private folders, one for each process.
     pub(crate) homes: PathBuf,
+    /// Folder of the sockets of their tmux servers.
+    pub(crate) tmux: PathBuf,
     /// The user's OpenCode configuration, which processes get copies of.
     pub(crate) user_config: Option<PathBuf>,
     pub(crate) registry: Arc<Registry>,
+    /// Where large payloads are put for processes; without it they are sent inline.
+    pub(crate) files: Option<ExchangeRoot>,
     /// All processes of the project; they hold this.
     pub(crate) processes: Weak<Processes>,
     pub(crate) notice: NoticeFn,
@@ -106,6 +114,19 @@ enum Stuck {
     Error(JsError),
 }
 
+/// The folder for large payloads; that of a host that died is removed here.
+pub(crate) async fn files(settings: &PluginSettings, data: &Path) -> Option<ExchangeRoot> {
+    let base = settings.file_ipc.then(|| data.join("plugin-files"))?;
+    let made = tokio::task::spawn_blocking(move || ExchangeRoot::open(&base)).await;
+    match made.map_err(std::io::Error::other).flatten() {
+        Ok(root) => Some(root),
+        Err(error) => {
+            tracing::warn!("payloads of plugins are sent inline, no folder for files: {error}");
+            None
+        }
+    }
+}
+
 impl Launch {
     /// Starts a process for `members` and loads them.
     pub(crate) async fn start(
@@ -158,13 +179,28 @@ impl Launch {
             message,
         };
         let private_dir = self.homes.join(name.replace(['/', '\\'], "+"));
-        let own = home::prepare(&private_dir, self.user_config.as_deref()).map_err(|error| {
-            failed(format!(
-                "its folder {} cannot be made: {error}",
-                private_dir.display()
-            ))
-        })?;
-        let extra: Vec<&str> = self.settings.env.iter().map(String::as_str).collect();
+        let mut own =
+            home::prepare(&private_dir, self.user_config.as_deref()).map_err(|error| {
+                failed(format!(
+                    "its folder {} cannot be made: {error}",
+                    private_dir.display()
+                ))
+            })?;
+        let (granted, ports) = self.granted(members);
+        let extra = self.settings.env.iter().chain(&granted);
+        let extra: Vec<&str> = extra.map(String::as_str).collect();
+        let tmux = self
+            .settings
+            .sandbox
+            .then(|| self.tmux_of(members, &private_dir));
+        if let Some(folder) = &tmux {
+            own.push(tmux::prepare(folder).map_err(|error| {
+                failed(format!(
+                    "its folder {} cannot be made: {error}",
+                    folder.display()
+                ))
+            })?);
+        }
         let mut grants = self.grants();
         if self.settings.sandbox {
             grants.make();
@@ -217,6 +253,8 @@ impl Launch {
                 // Names are looked up by the process itself.
                 udp: true,
             });
+            policy.write.extend(tmux);
+            policy.bind_tcp.get_or_insert_default().extend(ports);
             // Outside version control the reference's worktree is `/`, which is nobody's project.
             if self.worktree.parent().is_some() {
                 policy.write(&self.worktree)
@@ -245,6 +283,11 @@ impl Launch {
             handler: relay,
             output: self.settings.output,
             deadline: HELLO,
+            transfer: Transfer {
+                files: self.files.clone(),
+                inline: self.settings.inline_bytes,
+                mirror: self.settings.mirror,
+            },
         })
         .await
         .map_err(|error| match error {
@@ -270,6 +313,30 @@ impl Launch {
         Err(format!(
             "what the permission rules deny cannot be kept from it: {why}"
         ))
+    }
+
+    /// What the user grants the plugins of this process: variables and ports.
+    fn granted(&self, members: &[usize]) -> (Vec<String>, Vec<u16>) {
+        let rules = members.iter();
+        let rules = rules.filter_map(|index| self.registry.with(*index, |p| p.rules.clone()));
+        let (mut env, mut ports) = (Vec::new(), Vec::new());
+        for rules in rules {
+            env.extend(rules.env);
+            ports.extend(rules.ports);
+        }
+        (env, ports)
+    }
+
+    fn tmux_of(&self, members: &[usize], private: &Path) -> PathBuf {
+        let secret = |index: &usize| {
+            let granted = self.registry.with(*index, |p| !p.rules.env.is_empty());
+            granted == Some(true) || self.registry.brings_auth(*index)
+        };
+        if members.iter().any(secret) {
+            private.join("tmp")
+        } else {
+            self.tmux.clone()
+        }
     }
 
     fn grants(&self) -> Grants {
@@ -331,6 +398,7 @@ impl Launch {
                 .as_ref()
                 .map(|modules| modules.root.to_string_lossy().into_owned()),
             plugins: batch.iter().filter_map(entry).collect(),
+            ..Initialize::default()
         }
     }
 

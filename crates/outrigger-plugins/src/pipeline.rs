@@ -4,19 +4,19 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 
-use outrigger_js::JsError;
+use outrigger_js::{HookCall, JsError};
 use outrigger_kernel::breaker::Gate;
-use outrigger_kernel::hooks::{self, Chain, Folded, Handler, Next, Point};
+use outrigger_kernel::hooks::{self, Chain, Handler, Point};
 use outrigger_protocol::hook::{Block, Decision, HandlerOutcome, HookRecord};
 use outrigger_protocol::id::{PluginId, SessionId, TurnId};
-use outrigger_protocol::rpc::{HandlerRef, HookResult, HookRun};
+use outrigger_protocol::rpc::{HandlerRef, HookResult};
 use outrigger_protocol::turn::HookPayload;
 use serde_json::Value;
 use tokio::sync::watch;
 
 use crate::breakers::Ended;
 use crate::group::{Counts, Fault, Group, Live};
-use crate::payload::{named, open, outcome, size};
+use crate::payload::{named, open, outcome};
 use crate::plugins::Inner;
 use crate::registry::Bound;
 
@@ -115,19 +115,21 @@ impl Pipeline {
         let mut drive = Drive {
             inner: &self.0,
             point,
-            chain: Chain::new(point, bound.iter().map(handler).collect(), items),
+            chain: Some(Chain::new(
+                point,
+                bound.iter().map(handler).collect(),
+                items,
+            )),
             sent: vec![Sent::default(); bound.len()],
             gates: BTreeMap::new(),
             bound,
             context,
             repeated: None,
         };
-        loop {
-            match drive.chain.next() {
-                Next::Done(folded) => return drive.finish(folded),
-                Next::Call(call) => drive.call(&call.handlers, call.items).await,
-            }
+        while let Some(handlers) = drive.chain.as_ref().and_then(Chain::due) {
+            drive.call(&handlers).await;
         }
+        drive.finish()
     }
 
     /// A chain for each handler, all at the same time (A12, `plugin_seq_hooks` off). Nothing is changed, so the outputs are
@@ -168,7 +170,8 @@ fn handler(bound: &Bound) -> Handler {
 struct Drive<'a> {
     inner: &'a Arc<Inner>,
     point: &'static Point,
-    chain: Chain,
+    /// Gone once the chain is over.
+    chain: Option<Chain>,
     bound: &'a [Bound],
     sent: Vec<Sent>,
     /// What the breakers said to the calls that are under way.
@@ -189,7 +192,7 @@ impl Drop for Drive<'_> {
 
 impl Drive<'_> {
     /// One request to one process, or the skipping of handlers that cannot be called.
-    async fn call(&mut self, handlers: &[usize], items: Vec<HookPayload>) {
+    async fn call(&mut self, handlers: &[usize]) {
         let Some((first, bound)) = handlers
             .first()
             .and_then(|first| Some((*first, self.bound.get(*first)?)))
@@ -221,39 +224,38 @@ impl Drive<'_> {
         let rest = handlers.iter().copied().take(width).skip(1);
         let rest = rest.take_while(|handler| self.admit(*handler).is_ok());
         let handlers: Vec<usize> = std::iter::once(first).chain(rest).collect();
-        let sent = Sent {
-            bytes: size(&items),
-            at: (self.inner.now)(),
-        };
-        for handler in &handlers {
-            if let Some(place) = self.sent.get_mut(*handler) {
-                *place = sent;
-            }
-        }
         let refs = handlers
             .iter()
             .filter_map(|handler| self.bound.get(*handler));
-        let refs = refs
+        let refs: Vec<HandlerRef> = refs
             .map(|b| HandlerRef {
                 plugin: b.id.clone(),
                 instance: b.instance,
             })
             .collect();
-        let run = HookRun {
-            hook: bound.hook.clone(),
-            handlers: refs,
-            open: open(self.point),
-            items,
+        let call = HookCall {
+            hook: &bound.hook,
+            handlers: &refs,
+            open: &open(self.point),
+            items: self.chain.as_ref().map(Chain::items).unwrap_or_default(),
+            session: self.context.session.as_ref().map(|id| id.0.as_str()),
         };
+        let hook = bound.hook.as_str();
         let deadline = self.deadline(bound);
-        let began = Instant::now();
-        let reply = self.ask(&live, &run, deadline).await;
+        let (at, began) = ((self.inner.now)(), Instant::now());
+        let (reply, bytes) = self.ask(&live, &call, deadline).await;
+        for handler in &handlers {
+            if let Some(place) = self.sent.get_mut(*handler) {
+                *place = Sent { bytes, at };
+            }
+        }
         let mut answered = 0;
         for result in reply.results {
             if let Some(handler) = handlers.get(result.handler) {
                 answered = result.handler + 1;
                 self.settle(*handler, Ended::Answered);
-                self.chain.feed(*handler, outcome(&result), result.ms);
+                let outcome = outcome(&result, self.items());
+                self.feed(*handler, outcome, result.ms);
             }
         }
         let ms = began.elapsed().as_secs_f64() * 1000.0;
@@ -262,14 +264,14 @@ impl Drive<'_> {
         if let Some(handler) = handlers.get(answered).copied()
             && !early
         {
-            self.missing(handler, &run, &group, &live, reply.end, ms)
+            self.missing(handler, hook, &group, &live, reply.end, ms)
                 .await;
         } else if let End::Failed(error) = &reply.end
             && error.is_fatal()
         {
             // All have answered, and then the process hung or died: whoever was called last left it so.
             let fault = Fault {
-                cause: format!("behind {}: {error}", run.hook),
+                cause: format!("behind {hook}: {error}"),
                 culprit: group.only(&live.process.all_entered()),
                 counts: Counts::Crash,
             };
@@ -278,6 +280,16 @@ impl Drive<'_> {
         // Those behind it were not reached.
         for handler in handlers {
             self.settle(handler, Ended::Unclear);
+        }
+    }
+
+    fn items(&self) -> &[HookPayload] {
+        self.chain.as_ref().map(Chain::items).unwrap_or_default()
+    }
+
+    fn feed(&mut self, handler: usize, outcome: HandlerOutcome, ms: f64) {
+        if let Some(chain) = &mut self.chain {
+            chain.feed(handler, outcome, ms);
         }
     }
 
@@ -346,7 +358,7 @@ impl Drive<'_> {
 
     fn skip(&mut self, handlers: &[usize], reason: &str) {
         for handler in handlers {
-            self.chain.feed(
+            self.feed(
                 *handler,
                 HandlerOutcome::Skipped {
                     reason: reason.to_owned(),
@@ -356,12 +368,14 @@ impl Drive<'_> {
         }
     }
 
-    async fn ask(&self, live: &Live, run: &HookRun, deadline: Duration) -> Reply {
+    /// The answers, and how many bytes the payloads have as JSON.
+    async fn ask(&self, live: &Live, call: &HookCall<'_>, deadline: Duration) -> (Reply, u64) {
         let mut results = Vec::new();
-        let call = live.until_gone(
-            live.process
-                .hook_run(run, deadline, |result| results.push(result)),
-        );
+        let mut sent = outrigger_js::Sent::default();
+        let call = live
+            .process
+            .hook_call(call, deadline, &mut sent, |result| results.push(result));
+        let call = live.until_gone(call);
         let end = tokio::select! {
             biased;
             ended = call => match ended {
@@ -371,14 +385,14 @@ impl Drive<'_> {
             },
             () = cancelled(self.context.cancel.clone()) => End::Cancelled,
         };
-        Reply { results, end }
+        (Reply { results, end }, sent.payload)
     }
 
     /// A handler has not answered: says what became of it, and sees to the process.
     async fn missing(
         &mut self,
         handler: usize,
-        run: &HookRun,
+        hook: &str,
         group: &Arc<Group>,
         live: &Live,
         end: End,
@@ -390,13 +404,13 @@ impl Drive<'_> {
         let entered = live.process.all_entered();
         let reached = entered
             .iter()
-            .any(|enter| enter.plugin == bound.id && enter.what == run.hook);
+            .any(|enter| enter.plugin == bound.id && enter.what == hook);
         let mut ended = Ended::Unclear;
         let outcome = match end {
             End::Cancelled => {
                 let still = entered.into_iter().rev();
                 let mut still =
-                    still.filter(|enter| enter.plugin == bound.id && enter.what == run.hook);
+                    still.filter(|enter| enter.plugin == bound.id && enter.what == hook);
                 if let Some(enter) = still.next() {
                     group.end_unless_left(live.generation, enter);
                 }
@@ -419,7 +433,7 @@ impl Drive<'_> {
                 };
                 let mine = reached && culprit == Some(bound.plugin);
                 let who = if mine {
-                    format!("{} ({})", bound.id, run.hook)
+                    format!("{} ({hook})", bound.id)
                 } else {
                     named(&entered)
                 };
@@ -478,10 +492,14 @@ impl Drive<'_> {
             return;
         }
         self.settle(handler, ended);
-        self.chain.feed(handler, outcome, ms);
+        self.feed(handler, outcome, ms);
     }
 
-    fn finish(self, folded: Folded) -> PipelineResult {
+    fn finish(mut self) -> PipelineResult {
+        let folded = self.chain.take().map(Chain::finish);
+        let Some(folded) = folded else {
+            return PipelineResult::default();
+        };
         let records = folded.runs.iter().filter_map(|run| {
             let bound = self.bound.get(run.handler)?;
             let sent = self.sent.get(run.handler).copied().unwrap_or_default();

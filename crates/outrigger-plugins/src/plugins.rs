@@ -6,7 +6,6 @@ use std::time::Duration;
 
 use futures_util::future::join_all;
 use futures_util::stream::{self, StreamExt as _};
-use outrigger_config::settings::Isolation;
 use outrigger_config::{PluginSource, PluginSpec, SkipReason, SkippedPlugin};
 use outrigger_js::{HostHandler, Lookup, RuntimeKind};
 use outrigger_kernel::breaker::Rules;
@@ -20,11 +19,12 @@ use sha2::{Digest as _, Sha256};
 
 use crate::breakers::Breakers;
 use crate::choose::{self, ConsentFn, Fetch};
+use crate::divide::{divide, groups};
 use crate::error::PluginError;
 use crate::group::{Group, Live};
 use crate::install::Cache;
 use crate::installer::Installer;
-use crate::launch::{CoversFn, Launch};
+use crate::launch::{self, CoversFn, Launch};
 use crate::perf::{Perf, PerfRow};
 use crate::pipeline::{Pipeline, PipelineContext};
 use crate::processes::Processes;
@@ -356,7 +356,9 @@ async fn start(
             .data
             .join("plugin-homes")
             .join(digest(&options.directory)),
+        tmux: crate::tmux::tmux_dir(&options.data, &options.directory),
         user_config: options.user_config.clone(),
+        files: launch::files(&options.settings, &options.data).await,
         registry: Arc::clone(registry),
         processes: Arc::downgrade(processes),
         notice: Arc::clone(&options.notice),
@@ -367,17 +369,6 @@ async fn start(
         groups,
         fetch,
     })
-}
-
-fn groups(launch: &Arc<Launch>, divided: Divided, processes: &Processes) -> Vec<Arc<Group>> {
-    let group = |(name, members): (String, Vec<usize>)| {
-        let key = processes.key();
-        for index in &members {
-            launch.registry.assign(*index, key);
-        }
-        Group::new(key, name, Arc::clone(launch), members)
-    };
-    divided.into_iter().map(group).collect()
 }
 
 /// Processes under Bun, fetched now, for plugins that turned out to need it. The others stay where they are.
@@ -469,7 +460,11 @@ async fn resolve_all(options: &LoadOptions, registry: &Registry, cache: &Cache) 
         .map(|(index, plugin)| async move {
             (
                 index,
-                resolve(plugin, cache, || registry.stage(index, Stage::Installing)).await,
+                resolve(plugin, cache, |grown| match grown {
+                    None => registry.stage(index, Stage::Installing),
+                    Some(bytes) => registry.fetched(index, bytes),
+                })
+                .await,
             )
         })
         .collect();
@@ -478,7 +473,15 @@ async fn resolve_all(options: &LoadOptions, registry: &Registry, cache: &Cache) 
     for (index, result) in done.drain(..) {
         match result {
             Ok(mut resolved) => {
-                let rules = options.settings.rules(&resolved.id, &resolved.spec);
+                let declared = options.plugins.get(index);
+                let source = declared.and_then(|it| Source::parse(&it.spec, &it.declared_in).ok());
+                let (rules, withheld) =
+                    options
+                        .settings
+                        .rules_for(&resolved.id, &resolved.spec, source.as_ref());
+                if let Some(withheld) = withheld {
+                    tracing::warn!("plugin {}: {withheld}", resolved.id);
+                }
                 if rules.disabled {
                     registry.fail(
                         index,
@@ -508,7 +511,7 @@ async fn resolve_all(options: &LoadOptions, registry: &Registry, cache: &Cache) 
 pub async fn resolve(
     plugin: &PluginSpec,
     cache: &Cache,
-    installing: impl FnOnce() + Send,
+    installing: impl FnMut(Option<u64>) + Send,
 ) -> Result<ResolvedPlugin, PluginError> {
     let source = Source::parse(&plugin.spec, &plugin.declared_in)?;
     let id = label(plugin.source, &source);
@@ -524,33 +527,6 @@ pub async fn resolve(
         resolved.tools = Some(stem(path));
     }
     Ok(resolved)
-}
-
-/// Names of processes and the plugins in them.
-type Divided = Vec<(String, Vec<usize>)>;
-
-/// Which plugins share a process: all but those that ask for one of their own or are security-critical (architecture,
-/// section 5). Load order is kept within a process.
-fn divide(registry: &Registry, members: &[usize]) -> Divided {
-    let mut shared = Vec::new();
-    let mut own = Vec::new();
-    for &index in members {
-        let ready = registry.with(index, |plugin| {
-            let alone = plugin.rules.isolation == Isolation::Own
-                || plugin.rules.fail_closed
-                || plugin.rules.unix_sockets;
-            plugin.resolved.as_ref().map(|_| (plugin.id.clone(), alone))
-        });
-        match ready.flatten() {
-            Some((id, true)) => own.push((id, vec![index])),
-            Some(_) => shared.push(index),
-            None => {}
-        }
-    }
-    if !shared.is_empty() {
-        own.insert(0, ("shared".to_owned(), shared));
-    }
-    own
 }
 
 async fn modules(
@@ -582,6 +558,7 @@ async fn modules(
             spec: setup::SPEC.to_owned(),
             stage,
             cause,
+            fetched: None,
         });
     };
     tell(Stage::Installing, None);

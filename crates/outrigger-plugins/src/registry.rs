@@ -13,7 +13,7 @@ use crate::error::PluginError;
 use crate::matrix::SourceOf;
 use crate::resolve::ResolvedPlugin;
 use crate::settings::PluginRules;
-use crate::status::{Cause, PluginStatus, Progress, Stage};
+use crate::status::{Cause, Fetched, PluginStatus, Progress, Stage};
 
 /// Told of every step of every plugin. Called on the task that makes the step; it must not block.
 pub type ProgressFn = Arc<dyn Fn(Progress) + Send + Sync>;
@@ -135,6 +135,7 @@ impl Registry {
             spec: plugin.spec.clone(),
             stage: plugin.stage,
             cause: plugin.cause.clone(),
+            fetched: None,
         });
         if let Some(progress) = progress {
             // What ended it is in the log already, with its cause.
@@ -159,6 +160,21 @@ impl Registry {
         };
         if stage.0 != stage.1 {
             self.report(index);
+        }
+    }
+
+    /// So many bytes of it have come.
+    pub(crate) fn fetched(&self, index: usize, bytes: u64) {
+        let progress = self.with(index, |plugin| Progress {
+            plugin: plugin.id.clone(),
+            spec: plugin.spec.clone(),
+            stage: Stage::Installing,
+            cause: None,
+            // What it depends on comes with it, and nobody knows how much that is.
+            fetched: Some(Fetched { bytes, total: None }),
+        });
+        if let Some(progress) = progress {
+            (self.progress)(progress);
         }
     }
 

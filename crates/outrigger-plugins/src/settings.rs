@@ -40,6 +40,12 @@ pub struct PluginSettings {
     pub breaker: Rules,
     /// Breakers are in use (flag `plugin_circuit_breaker`).
     pub circuit_breaker: bool,
+    /// Payloads over `inline_bytes` go by file (A10, flag `plugin_large_payload_file_ipc`).
+    pub file_ipc: bool,
+    /// Largest payload that is sent inline where files are in use, in bytes.
+    pub inline_bytes: usize,
+    /// Plugin processes keep the messages of sessions, and calls carry what changed (A14, flag `plugin_message_mirror`).
+    pub mirror: bool,
     /// How what plugins print is logged (A9).
     pub output: OutputLog,
     /// Rules for single plugins, by id, by npm package name or by spec.
@@ -87,6 +93,10 @@ pub struct PluginRules {
     pub hook_deadline: Option<Duration>,
     /// It may make UNIX sockets. Such a plugin has a process of its own.
     pub unix_sockets: bool,
+    /// Environment variables that it gets although they look like secrets; they give it a process of its own.
+    pub env: Vec<String>,
+    /// TCP ports that it may listen on; they give it a process of its own.
+    pub ports: Vec<u16>,
 }
 
 impl Default for PluginSettings {
@@ -104,6 +114,9 @@ impl Default for PluginSettings {
             self_heal: true,
             breaker: Rules::default(),
             circuit_breaker: true,
+            file_ipc: true,
+            inline_bytes: 64 * 1024,
+            mirror: true,
             output: output(&log.plugin_stderr_level, log.plugin_stderr_lines_per_second),
             plugins: BTreeMap::new(),
         }
@@ -211,6 +224,8 @@ impl From<&Settings> for PluginSettings {
                 completed_messages: plugin.chat_message == ChatMessage::Assistant,
                 hook_deadline: plugin.timeout_ms.map(ms),
                 unix_sockets: plugin.unix_sockets,
+                env: plugin.env.clone(),
+                ports: plugin.ports.clone(),
             };
             (id.clone(), rules)
         });
@@ -228,6 +243,10 @@ impl From<&Settings> for PluginSettings {
             seq_hooks: settings.flags.plugin_seq_hooks,
             self_heal: settings.flags.plugin_timeout_self_heal,
             circuit_breaker: settings.flags.plugin_circuit_breaker,
+            file_ipc: settings.flags.plugin_large_payload_file_ipc,
+            inline_bytes: usize::try_from(settings.limits.plugin_inline_bytes)
+                .unwrap_or(usize::MAX),
+            mirror: settings.flags.plugin_message_mirror,
             limits: ProcessLimits {
                 memory: settings.limits.plugin_memory_mb << 20,
                 processes: usize::try_from(settings.limits.plugin_processes).unwrap_or(usize::MAX),

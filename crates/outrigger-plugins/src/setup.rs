@@ -108,7 +108,9 @@ pub async fn setup(
             message: error.to_string(),
         })?;
     }
-    installer.install(spawner, staging.path(), SPEC).await?;
+    installer
+        .install(spawner, staging.path(), SPEC, &mut |_| {})
+        .await?;
     let place = place(data);
     staging.into_place(&place)?;
     modules(data).ok_or_else(|| PluginError::NotInstalled {

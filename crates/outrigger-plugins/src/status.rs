@@ -89,6 +89,19 @@ pub struct Progress {
     /// Why, for `Skipped`, `Failed` and `Off`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cause: Option<Cause>,
+    /// How much has come, from time to time while it is installed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub fetched: Option<Fetched>,
+}
+
+/// How much of an installation has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Fetched {
+    /// Unpacked bytes.
+    pub bytes: u64,
+    /// What they will be in the end, about; `None` where that depends on what else has to come.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub total: Option<u64>,
 }
 
 /// Told of what becomes of plugins while they run. Called where it happens; it must not block.

@@ -22,6 +22,7 @@ pub mod question;
 pub mod rpc;
 pub mod session;
 pub mod tool;
+pub mod transfer;
 pub mod turn;
 
 /// A JSON object with its keys in the order they were written.

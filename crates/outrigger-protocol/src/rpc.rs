@@ -9,6 +9,7 @@ use serde_json::Value;
 use crate::Object;
 use crate::event::BusEvent;
 use crate::hook::Change;
+use crate::transfer::Piece;
 use crate::turn::HookPayload;
 
 /// Version of the protocol. A process that speaks another major version is refused by name.
@@ -19,6 +20,17 @@ pub const CHANNEL_FD: i32 = 3;
 
 /// Largest frame that either side accepts, in bytes.
 pub const MAX_FRAME: usize = 64 * 1024 * 1024;
+
+/// Error code of a `hook.mirror` whose earlier list the process has dropped or never had: it is to be given whole.
+pub const NEED_WHOLE: i64 = -32002;
+
+/// Names in [`Hello::features`].
+pub mod feature {
+    /// The process takes `hook.invoke.file` and asks for files with `file.open`.
+    pub const FILE: &str = "hook.file";
+    /// The process takes `hook.mirror`.
+    pub const MIRROR: &str = "hook.mirror";
+}
 
 /// A JSON-RPC message: request (id and method), notification (method only) or response (id only).
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -60,6 +72,11 @@ pub mod host {
     pub const INITIALIZE: &str = "initialize";
     /// Request [`super::HookRun`], answer `{}` after one [`super::process::HOOK_RESULT`] per handler.
     pub const HOOK_RUN: &str = "hook.run";
+    /// Request [`crate::transfer::HookInvokeFile`], answered as [`HOOK_RUN`].
+    pub const HOOK_INVOKE_FILE: &str = "hook.invoke.file";
+    /// Request [`crate::transfer::HookMirror`], answered as [`HOOK_RUN`]; error [`super::NEED_WHOLE`] when the process
+    /// does not have the list that the call counts in.
+    pub const HOOK_MIRROR: &str = "hook.mirror";
     /// Request [`super::ToolRun`], answer [`crate::tool::ToolOutput`].
     pub const TOOL_RUN: &str = "tool.run";
     /// Request [`crate::login::AuthLoad`], answer [`crate::login::AuthLoaded`].
@@ -101,6 +118,8 @@ pub mod process {
     pub const LEAVE: &str = "plugin.leave";
     /// Notification [`super::HookResult`].
     pub const HOOK_RESULT: &str = "hook.result";
+    /// Request [`crate::transfer::FileOpen`], answer [`crate::transfer::FileOpened`].
+    pub const FILE_OPEN: &str = "file.open";
     /// Request [`super::SdkRequest`], answer [`super::SdkResponse`].
     pub const SDK_REQUEST: &str = "sdk.request";
     /// Notification [`super::SdkCredit`]: so many more bytes of a streamed answer may be sent.
@@ -149,6 +168,9 @@ pub struct Initialize {
     /// Folder whose `node_modules` serves plugins that have no `@opencode-ai/plugin` or zod of their own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub modules: Option<String>,
+    /// Answers of hooks over this size, in bytes, are to go by file ([`crate::transfer::FileOpen`]); absent: none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub file_over: Option<u64>,
     /// Plugins in load order.
     pub plugins: Vec<PluginEntry>,
 }
@@ -272,7 +294,7 @@ pub struct HandlerRef {
 }
 
 /// One handler of a [`HookRun`] has ended.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct HookResult {
     /// Id of the `hook.run` request.
     pub call: u64,
@@ -283,6 +305,13 @@ pub struct HookResult {
     /// Per item what changed; left out when nothing did.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub items: Vec<Vec<Change>>,
+    /// `hook.mirror` only: `messages` got another length or order. The list, told by the one from before the handler;
+    /// `items` counts in this one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub order: Option<Vec<Piece>>,
+    /// `items` and `order` are in the file with this token ([`crate::transfer::FileOpened`]).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub file: Option<String>,
     /// It threw.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,

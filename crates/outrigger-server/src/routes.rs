@@ -5,8 +5,7 @@ use std::collections::BTreeSet;
 use axum::extract::State;
 use axum::routing::{get, post};
 use axum::{Json, Router};
-use outrigger_agent::Agent;
-use serde::Deserialize;
+use outrigger_agent::{Agent, LogLine};
 use serde_json::{Value, json};
 
 use crate::error::ApiError;
@@ -23,7 +22,7 @@ pub(crate) fn general() -> Router<Agent> {
 }
 
 pub(crate) async fn health() -> Json<Value> {
-    Json(json!({ "healthy": true, "version": env!("CARGO_PKG_VERSION") }))
+    Json(outrigger_agent::health())
 }
 
 /// The merged configuration. Keys and tokens are taken out: a plugin that needs one is granted it, not handed all.
@@ -55,15 +54,19 @@ async fn agents(State(agent): State<Agent>) -> Json<Value> {
 }
 
 async fn commands(State(agent): State<Agent>) -> Json<Value> {
-    let subtask = |name: &str| {
-        let entries = &agent.config().config.command;
-        entries.iter().find(|c| c.name == name)?.subtask
-    };
-    let list = agent.commands().values().map(|command| {
+    let entries = &agent.config().config.command;
+    let subtask = |name: &str| entries.iter().find(|c| c.name == name)?.subtask;
+    // As the reference lists them: the bundled ones, those of the configuration as they stand there, prompts, skills.
+    let (skills, mut others): (Vec<_>, Vec<_>) = agent
+        .commands()
+        .values()
+        .partition(|command| command.source.word() == "skill");
+    others.sort_by_key(|command| {
+        let place = entries.iter().position(|entry| entry.name == command.name);
+        place.map_or(0, |place| place + 1)
+    });
+    let list = others.into_iter().map(|command| {
         let source = command.source.word();
-        if source == "skill" {
-            return skill_command(command);
-        }
         let mut out = json!({
             "name": command.name, "source": source, "template": command.template, "hints": hints(&command.template),
             // Null where the file says nothing, as the reference answers.
@@ -87,7 +90,8 @@ async fn commands(State(agent): State<Agent>) -> Json<Value> {
         }
         out
     });
-    Json(list.chain(prompts).collect())
+    let skills = skills.into_iter().map(skill_command);
+    Json(list.chain(prompts).chain(skills).collect())
 }
 
 /// A skill as a command, which has no hints in the reference and nothing to choose.
@@ -136,37 +140,7 @@ async fn path(State(agent): State<Agent>) -> Json<Value> {
     }))
 }
 
-#[derive(Deserialize)]
-struct LogLine {
-    service: String,
-    level: String,
-    message: String,
-    #[serde(default)]
-    extra: Value,
-}
-
 async fn log(Json(line): Json<LogLine>) -> Result<Json<bool>, ApiError> {
-    let LogLine {
-        service,
-        level,
-        message,
-        extra,
-    } = line;
-    let extra = if extra.is_null() {
-        String::new()
-    } else {
-        format!(" {extra}")
-    };
-    match level.as_str() {
-        "error" => tracing::error!("[{service}] {message}{extra}"),
-        "warn" => tracing::warn!("[{service}] {message}{extra}"),
-        "info" => tracing::info!("[{service}] {message}{extra}"),
-        "debug" => tracing::debug!("[{service}] {message}{extra}"),
-        other => {
-            return Err(ApiError::bad_request(format!(
-                "`{other}` is no log level: debug, info, warn or error"
-            )));
-        }
-    }
+    line.write().map_err(ApiError::bad_request)?;
     Ok(Json(true))
 }

@@ -41,6 +41,9 @@ pub struct Options {
     pub shell_env: Vec<String>,
     /// The tool `lsp` is there (in the reference behind `OPENCODE_EXPERIMENTAL_LSP_TOOL`).
     pub lsp: bool,
+    /// A folder in which tmux servers of plugins have their sockets. While one is there, `tmux` in a command finds it, as
+    /// plugins tell the model to look at their terminals (requirement B7, `interactive_bash`).
+    pub tmux: Option<std::path::PathBuf>,
 }
 
 impl Default for Options {
@@ -50,6 +53,7 @@ impl Default for Options {
             shell_timeout: Duration::from_secs(120),
             shell_env: Vec::new(),
             lsp: false,
+            tmux: None,
         }
     }
 }

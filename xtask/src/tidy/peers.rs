@@ -1,15 +1,19 @@
-//! docs/peers.md: each line of its tables names the tests that show it, and those exist.
+//! docs/peers.md and docs/oh-my-opencode.md: each line of their tables names the tests that show it, and those exist.
 //!
 //! The names stand in the last cell, in backticks, as ARCHITECTURE.md writes them. A line that a later issue will show says
 //! so instead (`issue N`).
 
 use super::{Repo, invariants};
 
-const FILE: &str = "docs/peers.md";
+const FILES: [&str; 2] = ["docs/peers.md", "docs/oh-my-opencode.md"];
 
 pub(super) fn check(repo: &Repo) -> Vec<String> {
-    let Some(text) = repo.text(FILE) else {
-        return vec![format!("{FILE} is missing")];
+    FILES.iter().flat_map(|file| page(repo, file)).collect()
+}
+
+fn page(repo: &Repo, file: &str) -> Vec<String> {
+    let Some(text) = repo.text(file) else {
+        return vec![format!("{file} is missing")];
     };
     let mut found = Vec::new();
     let mut rows = 0;
@@ -24,18 +28,18 @@ pub(super) fn check(repo: &Repo) -> Vec<String> {
             .skip(1)
             .any(|rest| rest.starts_with(|c: char| c.is_ascii_digit()));
         if names.is_empty() && !later {
-            found.push(format!("{FILE}:{} no test shows: {what}", index + 1));
+            found.push(format!("{file}:{} no test shows: {what}", index + 1));
         }
         let unknown = names
             .into_iter()
             .filter(|name| !invariants::exists(repo, name));
         found.extend(
             unknown
-                .map(|name| format!("{FILE}:{} names `{name}`, which does not exist", index + 1)),
+                .map(|name| format!("{file}:{} names `{name}`, which does not exist", index + 1)),
         );
     }
     if rows == 0 {
-        found.push(format!("{FILE} has no table"));
+        found.push(format!("{file} has no table"));
     }
     found
 }
@@ -45,7 +49,8 @@ fn row(line: &str) -> Option<(&str, &str)> {
     let cells = line.trim().strip_prefix('|')?.strip_suffix('|')?;
     let (first, last) = cells.split_once('|')?;
     let (first, last) = (first.trim(), last.trim());
-    let head = first.starts_with("---") || first.starts_with("What goes wrong");
+    let head =
+        first.starts_with("---") || first.starts_with("What goes wrong") || first == "Function";
     (!head).then_some((first, last))
 }
 
@@ -60,22 +65,32 @@ mod tests {
             | Never trips. | comes with issue 4 |\n\
             | Leaks. | nothing yet |\n\
             | Loses. | `crates/a/src/b.rs::gone`, `crates/a/src/b.rs` |\n";
-        let repo = Repo::of(&[
-            (FILE, page),
+        let files = &[
+            ("docs/a.md", page),
+            (
+                "docs/b.md",
+                "| Function | Tests |\n|---|---|\n| Sleeps | `tidy:peers` |\n",
+            ),
+            ("docs/c.md", "# P\n"),
             ("crates/a/src/b.rs", "#[test]\nfn it_does_not() {}\n"),
-        ]);
+        ];
+        let repo = Repo::of(files);
+        assert_eq!(
+            super::page(&repo, "docs/a.md"),
+            [
+                "docs/a.md:7 no test shows: Leaks.",
+                "docs/a.md:8 names `crates/a/src/b.rs::gone`, which does not exist",
+                "docs/a.md:8 names `crates/a/src/b.rs`, which does not exist",
+            ]
+        );
+        assert_eq!(super::page(&repo, "docs/b.md"), [""; 0]);
+        assert_eq!(super::page(&repo, "docs/c.md"), ["docs/c.md has no table"]);
         assert_eq!(
             check(&repo),
             [
-                "docs/peers.md:7 no test shows: Leaks.",
-                "docs/peers.md:8 names `crates/a/src/b.rs::gone`, which does not exist",
-                "docs/peers.md:8 names `crates/a/src/b.rs`, which does not exist",
+                "docs/peers.md is missing",
+                "docs/oh-my-opencode.md is missing"
             ]
-        );
-        assert_eq!(check(&Repo::of(&[])), ["docs/peers.md is missing"]);
-        assert_eq!(
-            check(&Repo::of(&[(FILE, "# P\n")])),
-            ["docs/peers.md has no table"]
         );
     }
 }

@@ -5,7 +5,7 @@ use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use crate::support::bun;
+use crate::support::bun_or_skip;
 
 /// What a machine has beside a JavaScript runtime. No git, no npm.
 const PROGRAMS: [&str; 8] = ["sh", "bash", "cat", "ls", "env", "mkdir", "rm", "uname"];
@@ -244,7 +244,7 @@ fn with_node() {
 
 #[test]
 fn with_bun() {
-    if let Some(bun) = bun() {
+    if let Some(bun) = bun_or_skip() {
         whole_turn(&Machine::new(Some(("bun", bun))));
     }
 }

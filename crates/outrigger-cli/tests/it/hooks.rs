@@ -359,8 +359,7 @@ fn plain_plugins_run_under_node() {
         .env("OUTRIGGER_JS_INSTALL", "never");
     let done = world.start(command).end().ok();
     if done.stderr.contains("does not exist") {
-        println!("skipped: there is no Node here");
-        return;
+        return skip("there is no Node here");
     }
     assert_eq!(
         world.lines("out.txt"),

@@ -1,7 +1,7 @@
 //! Published plugins, unmodified, from npm: installed by the binary, at work in a turn, and at work again with no registry.
 //!
 //! What they and npm bring is kept in `.work/plugin-cache`, so that only the first run of these tests costs the network.
-//! Where the packages can be neither found there nor fetched, each test says so in a line and ends.
+//! Where the packages can be neither found there nor fetched, each test says so and ends: `tests/skip` has what follows.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -94,10 +94,10 @@ pub(crate) fn installed(world: &World, prepare: impl Fn(&mut Command)) -> Option
         Ok(()) => panic!("npm answers, and yet: {plugin}\n{}", done.stderr),
         Err(why) => why,
     };
-    eprintln!(
-        "skipped: {} is not in .work/plugin-cache and cannot be fetched: {why}",
+    skip_npm(&format!(
+        "{} is not in .work/plugin-cache and cannot be fetched: {why}",
         plugin["spec"]
-    );
+    ));
     None
 }
 
@@ -343,7 +343,7 @@ fn bun_comes_from_npm_where_a_plugin_needs_it_and_by_the_command() {
         [turn([call("destructive-check-status", json!({}))]), done()],
     );
     let Some(programs) = only_node(&world) else {
-        return eprintln!("skipped: there is no node or no npm");
+        return skip("there is no node or no npm");
     };
     let no_bun = |command: &mut Command| {
         command.env("PATH", &programs).env_remove("OUTRIGGER_BUN");

@@ -27,10 +27,7 @@ impl Services {
         reason = "a third party's service is not started by our program"
     )]
     pub(crate) fn start(world: &World) -> Option<Self> {
-        let Some(bun) = bun() else {
-            eprintln!("skipped: there is no Bun for the imitated services");
-            return None;
-        };
+        let bun = bun_or_skip()?;
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/services");
         // Plugins may read the project's folder.
         fs::copy(folder.join("ca.pem"), world.path("ca.pem")).unwrap();

@@ -22,7 +22,9 @@ fn with_modules(turns: impl IntoIterator<Item = serde_json::Value>) -> Option<Wo
     match registry(&world) {
         Ok(()) => panic!("npm answers, and yet: {}", done.stderr),
         Err(why) => {
-            eprintln!("skipped: the SDK is not in .work/plugin-cache and cannot be fetched: {why}");
+            skip_npm(&format!(
+                "the SDK is not in .work/plugin-cache and cannot be fetched: {why}"
+            ));
             None
         }
     }

@@ -336,6 +336,8 @@ fn wakatime_tells_its_program_what_was_read_written_and_edited() {
         &calls,
         &[
             "--entity-type file --category ai coding",
+            // The program's version, which it asks for while it loads.
+            concat!("opencode-cli/", env!("CARGO_PKG_VERSION")),
             "opencode-wakatime/1.3.9",
             "--write",
             "\"ai_line_changes\":1",

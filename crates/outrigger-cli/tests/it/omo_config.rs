@@ -106,3 +106,51 @@ fn no_more_background_tasks_run_at_once_than_a_model_may_have() {
     server.post(&path, &json!({})).json(200);
     assert!(wait_until(SOON, || asked("zebras") && asked("lions")));
 }
+
+#[test]
+fn no_more_background_tasks_run_at_once_than_a_provider_may_have() {
+    // Two models, one provider: what counts is whose they are.
+    let own = json!({
+        "background_task": { "providerConcurrency": { "mock": 1 }, "modelConcurrency": {} },
+        "agents": { "explore": { "model": "mock/m1" }, "librarian": { "model": "mock/m2" } },
+    });
+    let mut lions = background("Look for lions");
+    lions["args"]["subagent_type"] = json!("librarian");
+    let turns = [
+        turn([background("Look for zebras"), lions]),
+        text("Nothing more."),
+    ];
+    let Some(world) = configured(&own, turns) else {
+        return;
+    };
+    for animal in ["zebras", "lions"] {
+        let stalls = json!({ "text": "I am looking", "stall": 2 });
+        world.mock.when(&format!("Look for {animal}"), stalls);
+    }
+    let server = serve(&world);
+    let parent = session(&server);
+    let body = json!({ "parts": [{ "type": "text", "text": "both in the background" }] });
+    let path = format!("/session/{parent}/prompt_async");
+    assert_eq!(server.post(&path, &body).status, 204);
+    let asked = |animal: &str| is_asked(&world, &format!("Look for {animal}"));
+    assert!(wait_until(SOON, || asked("zebras") || asked("lions")));
+    std::thread::sleep(Duration::from_secs(2));
+    assert!(asked("zebras") != asked("lions"), "one waits for the other");
+    let children = server.get(&format!("/session/{parent}/children")).json(200);
+    let child = children[0]["id"].as_str().unwrap();
+    let path = format!("/session/{child}/abort");
+    server.post(&path, &json!({})).json(200);
+    assert!(wait_until(SOON, || asked("zebras") && asked("lions")));
+    let models = world.mock.requests();
+    let of = |animal: &str| {
+        let text = format!("Look for {animal}");
+        let mut found = models
+            .iter()
+            .filter(|r| r.texts("user").iter().any(|t| t.contains(&text)));
+        found.next().map(|r| r.body["model"].clone())
+    };
+    assert_eq!(
+        (of("zebras"), of("lions")),
+        (Some(json!("m1")), Some(json!("m2")))
+    );
+}

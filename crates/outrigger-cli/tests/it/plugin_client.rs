@@ -185,3 +185,42 @@ fn global_events_are_those_of_its_own_project() {
     );
     server.stop().exited(143);
 }
+
+#[test]
+fn a_plugin_that_loads_is_told_which_program_this_is_and_may_write_to_the_log() {
+    let world = World::new([done()]);
+    world.plugin(
+        "early",
+        r#"
+import fs from "node:fs"
+export const Early = async ({ directory, serverUrl }) => {
+  const ask = async (path, body) => {
+    const init = body && { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify(body) }
+    const response = await fetch(new URL(path, serverUrl), init)
+    return `${response.status} ${await response.text()}`
+  }
+  const seen = [
+    await ask("/global/health"),
+    await ask("/log", { service: "early", level: "warn", message: "a word while loading" }),
+    await ask("/session"),
+  ]
+  fs.writeFileSync(directory + "/early.txt", seen.join("\n"))
+  return {}
+}"#,
+    );
+    let mut run = world.command(&["run", "hi"]);
+    run.env("OUTRIGGER_LOG", "warn");
+    let run = world.start(run).end().ok();
+    let [health, log, session] = &world.lines("early.txt")[..] else {
+        panic!("{}", world.read("early.txt"))
+    };
+    let version = env!("CARGO_PKG_VERSION");
+    assert_eq!(
+        health,
+        &format!(r#"200 {{"healthy":true,"version":"{version}"}}"#)
+    );
+    assert_eq!(log, "200 true");
+    assert!(session.starts_with("503 "), "{session}");
+    let told = "[early] a word while loading";
+    assert!(run.stderr.contains(told), "{}", run.stderr);
+}

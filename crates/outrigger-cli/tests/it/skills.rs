@@ -275,8 +275,8 @@ fn skills_are_commands_unless_one_has_their_name() {
     }
     insta::assert_snapshot!(seen, @r#"
     init command
-    mine command
     review command
+    mine command
     tidy skill
     {"name":"tidy","source":"skill","template":"Tidy $ARGUMENTS up, as !`echo told`.\n\n\nBase directory for this skill: PROJECT/.opencode/skill/tidy\nRelative paths in this skill (e.g., scripts/, references/) are relative to this base directory.","hints":[],"description":"about tidy"}
     "#);

@@ -17,6 +17,10 @@ pub enum Kind {
     Word(&'static [&'static str]),
     /// The path of a program. With a slash in it, a relative one starts at the declaring file's folder.
     Program,
+    /// A list of names of environment variables.
+    Variables,
+    /// A list of TCP ports.
+    Ports,
 }
 
 /// A value of the right kind.
@@ -28,6 +32,8 @@ pub enum Leaf {
     Whole(i64),
     /// For `Kind::Word` and `Kind::Program`.
     Text(String),
+    /// For `Kind::Variables`, and for `Kind::Ports` in decimal.
+    List(Vec<String>),
 }
 
 /// One setting.
@@ -60,6 +66,8 @@ impl Kind {
                 .collect::<Vec<_>>()
                 .join(" or "),
             Self::Program => "the path of a program as text".into(),
+            Self::Variables => "a list of names of variables as text".into(),
+            Self::Ports => "a list of port numbers from 1 to 65535".into(),
         }
     }
 
@@ -70,6 +78,10 @@ impl Kind {
             (Self::Whole(least, most), Leaf::Whole(number)) => (least..=most).contains(number),
             (Self::Word(words), Leaf::Text(text)) => words.contains(&text.as_str()),
             (Self::Program, Leaf::Text(text)) => !text.is_empty(),
+            (Self::Variables, Leaf::List(names)) => names.iter().all(|name| is_variable(name)),
+            (Self::Ports, Leaf::List(ports)) => ports
+                .iter()
+                .all(|port| port.parse::<u16>().is_ok_and(|port| port > 0)),
             _ => false,
         };
         fits.then_some(leaf)
@@ -85,6 +97,15 @@ impl Kind {
             },
             Self::Whole(..) => Leaf::Whole(text.parse().ok()?),
             Self::Word(_) | Self::Program => Leaf::Text(text.into()),
+            Self::Variables | Self::Ports => {
+                let items = text.split(',').map(str::trim);
+                Leaf::List(
+                    items
+                        .filter(|item| !item.is_empty())
+                        .map(str::to_owned)
+                        .collect(),
+                )
+            }
         };
         self.accept(leaf)
     }
@@ -114,6 +135,20 @@ impl Leaf {
             ""
         }
     }
+
+    fn list(&self) -> &[String] {
+        if let Self::List(items) = self {
+            items
+        } else {
+            &[]
+        }
+    }
+}
+
+/// No pattern and no value: what is granted is named in full.
+fn is_variable(name: &str) -> bool {
+    let word = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    !name.is_empty() && name.chars().all(word) && !name.starts_with(|c: char| c.is_ascii_digit())
 }
 
 /// Milliseconds of at least one, and at most a day: a deadline that never comes is a hang.
@@ -295,6 +330,12 @@ pub const KEYS: &[Key<Settings>] = &[
         |s, v| s.limits.plugin_open_files = v.count()
     ),
     key!(
+        "limits.plugin_inline_bytes",
+        Kind::Whole(0, 1 << 26),
+        "largest payload of a hook that is not sent by file",
+        |s, v| s.limits.plugin_inline_bytes = v.count()
+    ),
+    key!(
         "claude.mcp",
         Kind::Bool,
         "read the project's .mcp.json",
@@ -336,6 +377,14 @@ pub const KEYS: &[Key<Settings>] = &[
         "hand large payloads to plugins by file",
         |s, v| {
             s.flags.plugin_large_payload_file_ipc = v.bool();
+        }
+    ),
+    key!(
+        "flags.plugin_message_mirror",
+        Kind::Bool,
+        "let plugin processes keep the messages of sessions",
+        |s, v| {
+            s.flags.plugin_message_mirror = v.bool();
         }
     ),
 ];
@@ -381,6 +430,12 @@ pub const PLUGIN_KEYS: &[Key<Plugin>] = &[
     key!("disabled", Kind::Bool, "do not load it", |p, v| p
         .disabled =
         v.bool()),
+    key!(trust "env", Kind::Variables, "variables that it gets although they look like secrets", |p, v| {
+        p.env = v.list().to_vec();
+    }),
+    key!(trust "ports", Kind::Ports, "TCP ports that it may listen on", |p, v| {
+        p.ports = v.list().iter().filter_map(|port| port.parse().ok()).collect();
+    }),
 ];
 
 /// The spelling of requirement A4, taken besides our own.

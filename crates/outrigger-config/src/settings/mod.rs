@@ -142,6 +142,11 @@ pub struct Plugin {
     pub unix_sockets: bool,
     /// Not loaded.
     pub disabled: bool,
+    /// Environment variables that it gets although they look like secrets. Only a plugin that is named by its npm package
+    /// or by the path of its file gets them, and it has a process of its own.
+    pub env: Vec<String>,
+    /// TCP ports that it may listen on in the box, as logins do that wait for the browser. Granted as `env` is.
+    pub ports: Vec<u16>,
 }
 
 /// `plugins.<id>.isolation`.
@@ -278,6 +283,8 @@ pub struct Limits {
     pub plugin_processes: u64,
     /// Most open files of each process.
     pub plugin_open_files: u64,
+    /// Largest payload of a hook that is sent inline, in bytes; a larger one goes by file (A10).
+    pub plugin_inline_bytes: u64,
 }
 
 impl Default for Limits {
@@ -286,6 +293,7 @@ impl Default for Limits {
             plugin_memory_mb: 2048,
             plugin_processes: 128,
             plugin_open_files: 4096,
+            plugin_inline_bytes: 64 * 1024,
         }
     }
 }
@@ -318,8 +326,10 @@ pub struct Flags {
     pub plugin_timeout_self_heal: bool,
     /// Skipping hooks that keep timing out (A8).
     pub plugin_circuit_breaker: bool,
-    /// Handing large payloads to plugins by file.
+    /// Handing large payloads to plugins by file (A10).
     pub plugin_large_payload_file_ipc: bool,
+    /// Plugin processes keep the messages of sessions, and calls carry what changed (A14).
+    pub plugin_message_mirror: bool,
 }
 
 impl Default for Flags {
@@ -329,6 +339,7 @@ impl Default for Flags {
             plugin_timeout_self_heal: true,
             plugin_circuit_breaker: true,
             plugin_large_payload_file_ipc: true,
+            plugin_message_mirror: true,
         }
     }
 }

@@ -64,7 +64,11 @@ impl SettingsLoaded {
             if key.is_some_and(|key| key.kind == Kind::Program) {
                 found.leaf = program(found.leaf, folder, &options.home);
             }
-            if of_project && key.is_some_and(|key| key.trust) {
+            let for_plugin = found.plugin.as_ref();
+            let plugin_key =
+                for_plugin.and_then(|(_, name)| PLUGIN_KEYS.iter().find(|key| key.name == name));
+            let trust = key.is_some_and(|key| key.trust) || plugin_key.is_some_and(|key| key.trust);
+            if of_project && trust {
                 self.problems.push(ConfigProblem {
                     file: path.display().to_string(),
                     pointer: Some(found.name.clone()),
@@ -333,10 +337,12 @@ mod tests {
         limits.plugin_memory_mb = 2048
         limits.plugin_processes = 128
         limits.plugin_open_files = 4096
+        limits.plugin_inline_bytes = 65536
         flags.plugin_seq_hooks = true
         flags.plugin_timeout_self_heal = true
         flags.plugin_circuit_breaker = true
         flags.plugin_large_payload_file_ipc = true
+        flags.plugin_message_mirror = true
         claude.mcp = true
         claude.commands = true
         "#);
@@ -412,6 +418,38 @@ mod tests {
     }
 
     #[test]
+    fn what_a_plugin_is_granted_is_the_users_to_say() {
+        let user = "[plugins.acme]\nenv = [\"ACME_KEY\", \"B\"]\nports = [1455]\n";
+        let project = "[plugins.acme]\nenv = [\"OTHER_KEY\"]\nports = [80]\npriority = 3\n";
+        let files = [
+            ("home/.config/outrigger/outrigger.toml", user),
+            ("work/outrigger.toml", project),
+        ];
+        let loaded = Place::new(&files, &[]).load().unwrap();
+        let acme = loaded.settings.plugin("acme");
+        assert_eq!(
+            (acme.env, acme.ports, acme.priority),
+            (vec!["ACME_KEY".to_owned(), "B".to_owned()], vec![1455], 3)
+        );
+        let told: Vec<&str> = loaded
+            .problems
+            .iter()
+            .filter_map(|problem| problem.pointer.as_deref())
+            .collect();
+        assert_eq!(told, ["plugins.acme.env", "plugins.acme.ports"]);
+        let variables = [
+            ("OUTRIGGER_PLUGINS_ACME_ENV", "X_KEY, Y_KEY"),
+            ("OUTRIGGER_PLUGINS_ACME_PORTS", "1,2"),
+        ];
+        let acme = Place::new(&files, &variables).load().unwrap();
+        let acme = acme.settings.plugin("acme");
+        assert_eq!(
+            (acme.env, acme.ports),
+            (vec!["X_KEY".to_owned(), "Y_KEY".to_owned()], vec![1, 2])
+        );
+    }
+
+    #[test]
     fn wrong_variables_are_named() {
         for (name, value, expected) in [
             (
@@ -443,6 +481,7 @@ mod tests {
                 Kind::Whole(..) => "77".into(),
                 Kind::Word(words) => words[words.len() - 1].into(),
                 Kind::Program => "/x".into(),
+                Kind::Variables | Kind::Ports => "7".into(),
             };
             let loaded = Place::new(&[], &[(&of_key(key.name), &text)])
                 .load()

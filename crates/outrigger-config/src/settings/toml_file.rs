@@ -149,6 +149,11 @@ impl Reader<'_> {
             DeValue::Integer(number) => i64::from_str_radix(number.as_str(), number.radix())
                 .ok()
                 .map(Leaf::Whole),
+            DeValue::Array(items) => items
+                .iter()
+                .map(|item| list_item(item.get_ref()))
+                .collect::<Option<_>>()
+                .map(Leaf::List),
             _ => None,
         };
         leaf.and_then(|leaf| kind.accept(leaf))
@@ -185,6 +190,17 @@ impl Reader<'_> {
             suggestion,
             known,
         }
+    }
+}
+
+/// Lists hold texts and numbers, which the key's kind tells apart.
+fn list_item(value: &DeValue<'_>) -> Option<String> {
+    match value {
+        DeValue::String(text) => Some(text.to_string()),
+        DeValue::Integer(number) => i64::from_str_radix(number.as_str(), number.radix())
+            .ok()
+            .map(|number| number.to_string()),
+        _ => None,
     }
 }
 
@@ -245,6 +261,9 @@ mod tests {
             "[plugins]\nfoo = 1",
             "[plugins.foo]\nprority = 1",
             "[plugins.\"@a/b\"]\nwhatever = 1",
+            "[plugins.foo]\nenv = \"A_KEY\"",
+            "[plugins.foo]\nenv = [\"A_*\"]",
+            "[plugins.foo]\nports = [0]",
             "[flags]\nplugin_seq_hooks = \"yes\"",
             "nonsense_of_a_key = 1",
             "sandbox = on",
@@ -278,7 +297,13 @@ mod tests {
         outrigger.toml:2:1: unknown setting `plugins.foo.prority`
           did you mean `priority`?
         outrigger.toml:2:1: unknown setting `plugins."@a/b".whatever`
-          known here: isolation, priority, chat_message, timeout_ms, unix_sockets, disabled
+          known here: isolation, priority, chat_message, timeout_ms, unix_sockets, disabled, env, ports
+        outrigger.toml:2:7: setting `plugins.foo.env`: expected a list of names of variables as text, found "A_KEY"
+          set `plugins.foo.env` to a list of names of variables as text, or remove it
+        outrigger.toml:2:7: setting `plugins.foo.env`: expected a list of names of variables as text, found a list
+          set `plugins.foo.env` to a list of names of variables as text, or remove it
+        outrigger.toml:2:9: setting `plugins.foo.ports`: expected a list of port numbers from 1 to 65535, found a list
+          set `plugins.foo.ports` to a list of port numbers from 1 to 65535, or remove it
         outrigger.toml:2:20: setting `flags.plugin_seq_hooks`: expected true or false, found "yes"
           set `flags.plugin_seq_hooks` to true or false, or remove it
         outrigger.toml:1:1: unknown setting `nonsense_of_a_key`

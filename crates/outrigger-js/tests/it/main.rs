@@ -8,6 +8,7 @@
 
 mod doc;
 mod faults;
+mod files;
 mod frames;
 mod hooks;
 mod load;

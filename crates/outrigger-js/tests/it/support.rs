@@ -9,7 +9,7 @@ use std::time::Duration;
 use futures_util::future::BoxFuture;
 use outrigger_js::{
     HostHandler, JsError, JsProcess, JsRuntime, Lookup, OutputLog, RuntimeKind, SdkAnswer,
-    StartOptions, default_policy,
+    StartOptions, Transfer, default_policy,
 };
 use outrigger_protocol::hook::Change;
 use outrigger_protocol::rpc::{
@@ -240,6 +240,7 @@ impl Room {
             handler: Arc::clone(&self.host) as Arc<dyn HostHandler>,
             output: OutputLog::default(),
             deadline: LONG,
+            transfer: Transfer::default(),
         };
         change(&mut options);
         JsProcess::start(options).await

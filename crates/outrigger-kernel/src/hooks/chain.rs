@@ -126,17 +126,23 @@ impl Chain {
     /// What to do next. Asking twice without feeding gives the same answer.
     #[must_use]
     pub fn next(&self) -> Next {
-        let Some(first) = self
+        match self.due() {
+            Some(handlers) => Next::Call(Call {
+                handlers,
+                items: self.items.clone(),
+            }),
+            None => Next::Done(self.clone().finish()),
+        }
+    }
+
+    /// The handlers to call next over [`Chain::items`], as in [`Next::Call`] but without a copy of the payloads; `None`
+    /// when the chain is over.
+    #[must_use]
+    pub fn due(&self) -> Option<Vec<usize>> {
+        let first = self
             .handlers
             .get(self.reached)
-            .filter(|_| self.block.is_none())
-        else {
-            return Next::Done(Folded {
-                outputs: self.items.iter().map(|item| item.output.clone()).collect(),
-                block: self.block.clone(),
-                runs: self.runs.clone(),
-            });
-        };
+            .filter(|_| self.block.is_none())?;
         let handlers = (self.reached..self.handlers.len())
             .take_while(|i| {
                 self.handlers
@@ -144,10 +150,23 @@ impl Chain {
                     .is_some_and(|h| h.process == first.process)
             })
             .collect();
-        Next::Call(Call {
-            handlers,
-            items: self.items.clone(),
-        })
+        Some(handlers)
+    }
+
+    /// The payloads as the handlers so far left them.
+    #[must_use]
+    pub fn items(&self) -> &[HookPayload] {
+        &self.items
+    }
+
+    /// The result of a chain that is over. Handlers that were not reached are not in it.
+    #[must_use]
+    pub fn finish(self) -> Folded {
+        Folded {
+            outputs: self.items.into_iter().map(|item| item.output).collect(),
+            block: self.block,
+            runs: self.runs,
+        }
     }
 
     /// Tells how the next handler ended. Outcomes come in the order of the handlers; one for any other handler is

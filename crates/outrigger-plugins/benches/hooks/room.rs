@@ -12,6 +12,7 @@ use outrigger_protocol::id::SessionId;
 use outrigger_protocol::rpc::{Log, SdkRequest, SdkResponse, Stage, ToolAsk, ToolMetadata};
 use outrigger_protocol::turn::HookPayload;
 use outrigger_sandbox::Spawner;
+use outrigger_sandbox::covers::Covers;
 use serde_json::{Value, json};
 
 use crate::Way;
@@ -86,6 +87,7 @@ impl Room {
             install_modules: false,
             consent: None,
             handler: Arc::new(Nobody),
+            covers: Arc::new(|| Ok(Covers::default())),
             progress: Arc::new(|_| {}),
             notice: Arc::new(|_| {}),
             now: || 1_700_000_000_000,
@@ -154,9 +156,8 @@ impl Room {
 fn settings(way: Way) -> PluginSettings {
     let mut settings = PluginSettings::default();
     settings.deadlines.normal = Duration::from_secs(30);
-    match way {
-        Way::Inline => {}
-    }
+    settings.file_ipc = way != Way::Inline;
+    settings.mirror = way == Way::Mirror;
     settings
 }
 

@@ -14,10 +14,12 @@ use crate::support::*;
 
 /// A project whose machine has Node and this npm, or `None` where there is no Bun or no Node to test with.
 fn machine(npm: impl Fn(&Path) -> String) -> Option<(Project, PathBuf)> {
-    let bun = runtimes()
-        .bun
-        .or_else(|| which("bun", std::env::var_os("PATH")?))?;
-    let node = which("node", std::env::var_os("PATH")?)?;
+    let on_path = |name| which(name, std::env::var_os("PATH")?);
+    let (Some(bun), Some(node)) = (runtimes().bun.or_else(|| on_path("bun")), on_path("node"))
+    else {
+        skip("there is no Bun or no Node");
+        return None;
+    };
     let mut project = Project::new();
     let path = project.path("path");
     fs::create_dir(&path).unwrap();
@@ -227,7 +229,7 @@ async fn what_does_not_run_is_not_kept() {
     };
     let (data, spawner) = (project.path("data"), Spawner::new().unwrap());
     let npm = which("npm", &project.runtimes.path);
-    let error = setup_bun(&data, npm.as_deref(), &spawner)
+    let error = setup_bun(&data, npm.as_deref(), &spawner, &mut |_| {})
         .await
         .unwrap_err();
     assert!(error.to_string().contains("does not run here"), "{error}");

@@ -9,7 +9,10 @@ use crate::support::*;
 
 /// Packs a package with npm and answers the tarball, or `None` where there is no npm.
 async fn pack(root: &Path, name: &str, version: &str, manifest: &str) -> Option<PathBuf> {
-    let npm = npm()?;
+    let Some(npm) = npm() else {
+        skip("there is no npm on PATH");
+        return None;
+    };
     let folder = root.join(format!("src-{name}-{version}"));
     fs::create_dir_all(&folder).unwrap();
     let rest = if manifest.is_empty() {
@@ -86,7 +89,9 @@ async fn a_package_is_installed_once_locked_and_found_again_without_an_installer
         assert_eq!(cache.find("demo-plugin", &request).unwrap(), None);
         let mut told = 0;
         let package = cache
-            .get("demo-plugin", "demo-plugin", &request, || told += 1)
+            .get("demo-plugin", "demo-plugin", &request, |grown| {
+                told += usize::from(grown.is_none())
+            })
             .await
             .unwrap();
         assert_eq!(package.version, "1.2.3");
@@ -110,14 +115,16 @@ async fn a_package_is_installed_once_locked_and_found_again_without_an_installer
         let offline = Cache::new(&project.path("cache"), None, spawner);
         for request in [request.as_str(), "1.2.3"] {
             let again = offline
-                .get("demo-plugin", "demo-plugin", request, || told += 1)
+                .get("demo-plugin", "demo-plugin", request, |grown| {
+                    told += usize::from(grown.is_none())
+                })
                 .await
                 .unwrap();
             assert_eq!(again, package);
         }
         assert_eq!(told, 1);
         let error = offline
-            .get("demo-plugin@2", "demo-plugin", "2", || {})
+            .get("demo-plugin@2", "demo-plugin", "2", |_| {})
             .await
             .unwrap_err();
         assert_eq!(error.code(), "plugin.no_installer");
@@ -136,7 +143,7 @@ async fn a_package_is_installed_once_locked_and_found_again_without_an_installer
 #[tokio::test(flavor = "multi_thread")]
 async fn hosts_that_install_at_once_get_one_whole_package() {
     let Some(installer) = installers().pop() else {
-        return;
+        return skip("there is neither Bun nor npm");
     };
     let project = Project::new();
     let Some(tarball) = pack(project.root.path(), "demo-plugin", "2.0.0", "").await else {
@@ -154,7 +161,7 @@ async fn hosts_that_install_at_once_get_one_whole_package() {
             let request = request.clone();
             tokio::spawn(async move {
                 cache
-                    .get("demo-plugin", "demo-plugin", &request, || {})
+                    .get("demo-plugin", "demo-plugin", &request, |_| {})
                     .await
             })
         })

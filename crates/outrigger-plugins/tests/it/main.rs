@@ -14,6 +14,7 @@ mod hooks;
 mod install;
 mod limits;
 mod loading;
+mod mirror;
 mod misbehaving;
 mod quarantine;
 mod support;

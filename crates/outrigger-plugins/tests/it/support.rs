@@ -17,6 +17,11 @@ use outrigger_sandbox::Spawner;
 use outrigger_sandbox::covers::Covers;
 use serde_json::{Value, json};
 
+#[path = "../../../../tests/skip/mod.rs"]
+#[expect(dead_code, reason = "these tests need no registry")]
+mod skip;
+pub(crate) use skip::skip;
+
 /// A project with a data and a cache folder.
 pub(crate) struct Project {
     pub(crate) root: tempfile::TempDir,

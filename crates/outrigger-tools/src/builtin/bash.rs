@@ -155,7 +155,23 @@ impl Bash {
             return Err(ToolError::Blocked(block.message));
         }
         let added = verdict.output.get("env").and_then(Value::as_object);
-        Ok(shell_environment(&self.options.shell_env, added))
+        let mut vars = self.tmux();
+        vars.extend(shell_environment(&self.options.shell_env, added));
+        Ok(vars)
+    }
+}
+
+impl Bash {
+    /// The way to a tmux server of a plugin, while there is one.
+    fn tmux(&self) -> Vec<(OsString, OsString)> {
+        let folder = self.options.tmux.iter();
+        let runs = folder.filter(|folder| {
+            use std::os::unix::fs::MetadataExt as _;
+            let uid = folder.metadata().map(|meta| meta.uid());
+            uid.is_ok_and(|uid| folder.join(format!("tmux-{uid}/default")).exists())
+        });
+        runs.map(|folder| ("TMUX_TMPDIR".into(), folder.as_os_str().to_owned()))
+            .collect()
     }
 }
 

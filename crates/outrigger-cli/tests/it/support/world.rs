@@ -464,3 +464,12 @@ pub(crate) fn wait_until(limit: Duration, mut holds: impl FnMut() -> bool) -> bo
     }
     true
 }
+
+/// Bun, or a word that this test is not run without it.
+pub(crate) fn bun_or_skip() -> Option<PathBuf> {
+    let bun = bun();
+    if bun.is_none() {
+        super::skip("there is no Bun (OUTRIGGER_BUN, .work/tools)");
+    }
+    bun
+}

@@ -1,0 +1,141 @@
+//! What a plugin's client is answered before there is an agent: while plugins load.
+//!
+//! Only what needs no session, no configuration and no other plugin: which program this is, and lines for the log. The
+//! rest is refused with 503 instead of waiting, since the agent waits for the plugins.
+
+use outrigger_protocol::rpc::{SdkRequest, SdkResponse};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+/// The body of `POST /log`.
+#[derive(Debug, Deserialize)]
+pub struct LogLine {
+    service: String,
+    level: String,
+    message: String,
+    #[serde(default)]
+    extra: Value,
+}
+
+impl LogLine {
+    /// Writes it to our log.
+    ///
+    /// # Errors
+    /// Its level is none, in words for the client.
+    pub fn write(self) -> Result<(), String> {
+        let Self {
+            service,
+            level,
+            message,
+            extra,
+        } = self;
+        let extra = if extra.is_null() {
+            String::new()
+        } else {
+            format!(" {extra}")
+        };
+        match level.as_str() {
+            "error" => tracing::error!("[{service}] {message}{extra}"),
+            "warn" => tracing::warn!("[{service}] {message}{extra}"),
+            "info" => tracing::info!("[{service}] {message}{extra}"),
+            "debug" => tracing::debug!("[{service}] {message}{extra}"),
+            other => {
+                return Err(format!(
+                    "`{other}` is no log level: debug, info, warn or error"
+                ));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The body of `GET /global/health`.
+#[must_use]
+pub fn health() -> Value {
+    json!({ "healthy": true, "version": env!("CARGO_PKG_VERSION") })
+}
+
+/// Answers a request that comes before the agent is there.
+pub(crate) fn answer(request: &SdkRequest) -> SdkResponse {
+    let path = request.path.split('?').next().unwrap_or_default();
+    match (request.method.as_str(), path) {
+        ("GET", "/global/health") => answered(200, &health()),
+        ("POST", "/log") => {
+            let body = request.body.as_deref().unwrap_or_default();
+            let line = serde_json::from_str::<LogLine>(body).map_err(|error| error.to_string());
+            match line.and_then(LogLine::write) {
+                Ok(()) => answered(200, &json!(true)),
+                Err(message) => answered(400, &error("BadRequest", &message)),
+            }
+        }
+        _ => answered(
+            503,
+            &error(
+                "UnknownError",
+                "the agent is not ready yet: while plugins load, the client answers GET /global/health and POST /log only; \
+                ask for the rest in a hook",
+            ),
+        ),
+    }
+}
+
+fn error(name: &str, message: &str) -> Value {
+    json!({ "name": name, "data": { "message": message } })
+}
+
+fn answered(status: u16, body: &Value) -> SdkResponse {
+    SdkResponse {
+        status,
+        headers: vec![("content-type".into(), "application/json".into())],
+        body: body.to_string(),
+        stream: false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_needs_no_agent_is_answered_and_the_rest_says_when() {
+        let line = r#"{"service":"acme","level":"info","message":"hello"}"#;
+        let odd = r#"{"service":"acme","level":"loud","message":"hello"}"#;
+        for (method, path, body, status, says) in [
+            (
+                "GET",
+                "/global/health?directory=%2Fa",
+                None,
+                200,
+                "\"version\"",
+            ),
+            ("POST", "/log", Some(line), 200, "true"),
+            ("POST", "/log", Some(odd), 400, "`loud` is no log level"),
+            ("POST", "/log", Some("{"), 400, "EOF"),
+            ("POST", "/log", None, 400, "EOF"),
+            (
+                "POST",
+                "/global/health",
+                None,
+                503,
+                "ask for the rest in a hook",
+            ),
+            ("GET", "/session", None, 503, "not ready yet"),
+            ("GET", "/config", None, 503, "not ready yet"),
+        ] {
+            let request = SdkRequest {
+                plugin: Some("acme".into()),
+                method: method.into(),
+                path: path.into(),
+                headers: Vec::new(),
+                body: body.map(str::to_owned),
+            };
+            let answer = answer(&request);
+            assert_eq!(answer.status, status, "{method} {path}");
+            assert!(
+                answer.body.contains(says),
+                "{method} {path}: {}",
+                answer.body
+            );
+        }
+    }
+}

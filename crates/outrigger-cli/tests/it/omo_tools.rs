@@ -1,0 +1,250 @@
+//! Tools of `oh-my-opencode` at work (requirement B7): `interactive_bash` in a real tmux, background tasks from launch to
+//! their end, and the reminders behind what tools answer.
+
+use std::fs;
+use std::path::Path;
+
+use serde_json::{Value, json};
+
+use crate::omo::{omo, run};
+use crate::omo_config::configure;
+use crate::omo_lists::has_tmux;
+use crate::omo_server::{SOON, background, is_asked, say, serve, session};
+use crate::support::*;
+
+fn tmux(command: &str) -> Value {
+    call("interactive_bash", json!({ "tmux_command": command }))
+}
+
+/// A project whose model speaks these turns, and in which the plugin keeps book of its terminals; nothing, with a word,
+/// where there is no tmux.
+fn with_tmux(turns: impl IntoIterator<Item = Value>) -> Option<World> {
+    if !has_tmux() {
+        skip("there is no tmux on PATH (Debian: apt-get install tmux)");
+        return None;
+    }
+    let world = omo(turns)?;
+    configure(&world, &json!({ "tmux": { "enabled": true } }));
+    Some(world)
+}
+
+/// Processes that were started with something of this folder in their environment.
+fn processes_of(folder: &Path) -> Vec<String> {
+    let folder = folder.display().to_string();
+    let all = fs::read_dir("/proc").unwrap().filter_map(Result::ok);
+    all.filter(|entry| {
+        fs::read(entry.path().join("environ"))
+            .is_ok_and(|env| String::from_utf8_lossy(&env).contains(&folder))
+    })
+    .map(|entry| fs::read_to_string(entry.path().join("cmdline")).unwrap_or_default())
+    .collect()
+}
+
+#[test]
+fn interactive_bash_drives_a_real_tmux_that_the_shell_sees_and_that_ends_with_us() {
+    let look = "for i in $(seq 100); do tmux capture-pane -p -t omo-it | grep -q '^42 boats' && break; sleep 0.1; done; tmux capture-pane -p -t omo-it";
+    let Some(world) = with_tmux([
+        turn([tmux("new-session -d -s omo-it sh")]),
+        turn([tmux(r#"send-keys -t omo-it "echo $((6*7)) boats" Enter"#)]),
+        turn([tmux("capture-pane -p -t omo-it")]),
+        turn([call(
+            "bash",
+            json!({ "command": look, "description": "looks" }),
+        )]),
+        turn([tmux("kill-server")]),
+        turn([tmux("new-session -d -s omo-two sh")]),
+        turn([tmux("kill-session -t omo-it")]),
+        turn([tmux("list-sessions -F '#{session_name}'")]),
+        turn([tmux("no-such-command")]),
+        done(),
+    ]) else {
+        return;
+    };
+    run(&world, &["drive it"]).ok();
+    let requests = world.mock.requests();
+    let told = requests.iter().filter_map(|r| r.texts("tool").pop());
+    let told: Vec<String> = told.collect();
+    let [made, sent, captured, seen, server, two, killed, list, odd] = &told[..] else {
+        panic!("{told:#?}")
+    };
+    assert_eq!(
+        made,
+        "(no output)\n\n[System Reminder] Active omo-* tmux sessions: omo-it"
+    );
+    assert_eq!(sent, "(no output)");
+    // The plugin sends the model to its shell for that, which finds the same server.
+    assert!(
+        captured.contains("**USE BASH TOOL INSTEAD:**"),
+        "{captured}"
+    );
+    assert!(seen.lines().any(|line| line == "42 boats"), "{seen}");
+    assert!(
+        server.starts_with("Error: 'kill-server' is prohibited"),
+        "{server}"
+    );
+    assert!(two.ends_with("sessions: omo-it, omo-two"), "{two}");
+    assert!(killed.ends_with("sessions: omo-two"), "{killed}");
+    assert_eq!(list.trim(), "omo-two");
+    assert_eq!(odd, "Error: unknown command: no-such-command");
+    // The session that nobody ended went with the program.
+    let gone = || processes_of(&world.home()).is_empty();
+    assert!(wait_until(SOON, gone), "{:?}", processes_of(&world.home()));
+}
+
+#[test]
+fn a_deleted_session_takes_its_tmux_sessions_with_it() {
+    let Some(world) = with_tmux([turn([tmux("new-session -d -s omo-gone sh")]), done()]) else {
+        return;
+    };
+    let server = serve(&world);
+    let (first, second) = (session(&server), session(&server));
+    say(&server, &first, "open it");
+    let list = |said: &str| {
+        say(&server, &second, said);
+        result(&server, &second, "interactive_bash")
+    };
+    world
+        .mock
+        .when("list", turn([tmux("list-sessions -F '#{session_name}'")]));
+    assert_eq!(list("list them").trim(), "omo-gone");
+    let deleted = server.send("DELETE", &format!("/session/{first}"), &[], None);
+    assert_eq!(deleted.status, 200);
+    let gone = || !list("list again").contains("omo-gone");
+    assert!(wait_until(SOON, gone));
+}
+
+/// The output of the last call of a tool in a session.
+fn result(server: &Server, session: &str, tool: &str) -> String {
+    let messages = server.get(&format!("/session/{session}/message")).json(200);
+    let parts = messages.as_array().unwrap().iter();
+    let parts = parts.flat_map(|message| message["parts"].as_array().unwrap());
+    let mut calls = parts.filter(|part| part["tool"] == tool);
+    let last = calls.next_back().unwrap_or_else(|| panic!("{messages:#}"));
+    let state = &last["state"];
+    let said = state["output"].as_str().or(state["error"].as_str());
+    said.unwrap_or_else(|| panic!("{last:#}")).to_owned()
+}
+
+/// What stands behind a label in a tool's answer.
+fn named(text: &str, label: &str) -> String {
+    let line = text.lines().find_map(|line| line.strip_prefix(label));
+    let line = line.unwrap_or_else(|| panic!("no {label:?} in {text}"));
+    line.trim().trim_matches('`').to_owned()
+}
+
+#[test]
+fn background_tasks_are_polled_waited_for_and_cancelled() {
+    let Some(world) = omo([text("Two zebras graze.")]) else {
+        return;
+    };
+    let server = serve(&world);
+    let id = session(&server);
+    let ask = |said: &str, tool: &str, args: Value| {
+        world.mock.when(said, turn([call(tool, args)]));
+        say(&server, &id, said);
+        result(&server, &id, tool)
+    };
+    let launch = |said: &str, prompt: &str| {
+        let task = background(prompt);
+        let launched = ask(said, "task", task["args"].clone());
+        assert!(
+            launched.starts_with("Background task launched."),
+            "{launched}"
+        );
+        named(&launched, "Background Task ID:")
+    };
+    let output = |said: &str, task: &str, block: bool| {
+        let args = json!({ "task_id": task, "block": block, "timeout": 30_000 });
+        ask(said, "background_output", args)
+    };
+
+    // Its child waits in a command until it may go on.
+    let wait = "while [ ! -e go ]; do sleep 0.05; done";
+    let wait = call("bash", json!({ "command": wait, "description": "waits" }));
+    world.mock.when("Look for zebras", turn([wait]));
+    let zebras = launch("launch the first", "Look for zebras");
+    assert!(wait_until(SOON, || is_asked(&world, "Look for zebras")));
+    let polled = output("poll the first", &zebras, false);
+    assert!(polled.contains("**running**"), "{polled}");
+    world.file("go", "");
+    let waited = output("wait for the first", &zebras, true);
+    assert!(
+        waited.starts_with("Task Result") && waited.contains("Two zebras graze."),
+        "{waited}"
+    );
+    let late = ask(
+        "cancel the first",
+        "background_cancel",
+        json!({ "taskId": zebras }),
+    );
+    assert!(late.contains("current status is \"completed\""), "{late}");
+
+    // One that would never end.
+    world.mock.when(
+        "Look for lions",
+        json!({ "text": "I am looking", "stall": 2 }),
+    );
+    let lions = launch("launch the second", "Look for lions");
+    assert!(wait_until(SOON, || is_asked(&world, "Look for lions")));
+    let cancelled = ask(
+        "cancel the second",
+        "background_cancel",
+        json!({ "taskId": lions }),
+    );
+    assert!(
+        cancelled.starts_with("Task cancelled successfully"),
+        "{cancelled}"
+    );
+    let child = named(&cancelled, "Session ID:");
+    let busy = || {
+        server
+            .get("/session/status")
+            .json(200)
+            .get(&child)
+            .is_some()
+    };
+    assert!(wait_until(SOON, || !busy()), "its child session is aborted");
+    let polled = output("poll the second", &lions, false);
+    assert!(polled.contains("**cancelled**"), "{polled}");
+
+    // All that are left.
+    launch("launch the third", "Look for lions");
+    launch("launch the fourth", "Look for lions");
+    let all = ask(
+        "cancel them all",
+        "background_cancel",
+        json!({ "all": true }),
+    );
+    assert!(all.starts_with("Cancelled 2 background task(s):"), "{all}");
+    drop(server);
+    world.verify();
+}
+
+#[test]
+fn it_reminds_of_agents_and_of_skills() {
+    let grep = || turn([call("grep", json!({ "pattern": "hi", "path": "." }))]);
+    let Some(world) = omo([grep(), grep(), grep(), grep(), done()]) else {
+        return;
+    };
+    run(&world, &["look for hi"]).ok();
+    let requests = world.mock.requests();
+    let reminded: Vec<bool> = requests
+        .iter()
+        .filter_map(|request| request.texts("tool").pop())
+        .map(|told| told.contains("[Agent Usage Reminder]"))
+        .collect();
+    // Three times at most.
+    assert_eq!(reminded, [true, true, true, false]);
+    // Once, before the user's own words, when three tools were used that another could have been sent for.
+    let skills: Vec<usize> = requests
+        .iter()
+        .map(|request| {
+            request
+                .texts("user")
+                .join("\n")
+                .matches("[Category+Skill Reminder]")
+                .count()
+        })
+        .collect();
+    assert_eq!(skills, [0, 0, 0, 1, 0]);
+}

@@ -1,0 +1,249 @@
+// The process's side of the message mirror. The messages of a session are kept as they came; plugins get a deep copy of
+// them for each call, plain objects and arrays, and what they did to it is found by comparing it with what is kept.
+// Nobody but this file ever sees what is kept, so nothing that a plugin does or holds on to can change it.
+
+import { absent, diff, plain } from "./value.mjs";
+
+const { keys, getPrototypeOf, prototype } = Object;
+const { isArray } = Array;
+const { stringify } = JSON;
+const Code = Function;
+
+// What was not used for the longest time is dropped first; the host is told when it counts in it.
+const MOST_SESSIONS = 16;
+const MOST_BYTES = 128 * 1024 * 1024;
+const NEED_WHOLE = -32002;
+
+// session -> {revision, messages, bytes}, the one used last at the end.
+const sessions = new Map();
+
+// The list of a call, which is kept from now on.
+export function keep({ session, base, revision, bytes }, pieces) {
+  const last = sessions.get(session);
+  if (base !== undefined && last?.revision !== base) {
+    sessions.delete(session);
+    throw Object.assign(new Error(`this process does not have revision ${base} of ${session}`), { rpc: NEED_WHOLE });
+  }
+  const messages = [];
+  const copiers = [];
+  for (const piece of pieces) {
+    if (!isArray(piece)) {
+      messages.push(piece.value);
+      copiers.push(undefined);
+      continue;
+    }
+    for (let i = piece[0], end = i + piece[1]; i < end; i++) {
+      messages.push(last.messages[i]);
+      // Worth its price only for what comes again.
+      copiers.push(last.copiers[i] ?? copierOf(last.messages[i])?.copy ?? copy);
+    }
+  }
+  sessions.delete(session);
+  sessions.set(session, { revision, messages, copiers, bytes });
+  let total = 0;
+  for (const one of sessions.values()) total += one.bytes;
+  for (const [name, one] of sessions) {
+    if (name === session || (total <= MOST_BYTES && sessions.size <= MOST_SESSIONS)) break;
+    total -= one.bytes;
+    sessions.delete(name);
+  }
+  return { messages, copiers };
+}
+
+// A copy of what JSON.parse or `plain` made, which needs no care.
+function copy(value) {
+  if (typeof value !== "object" || value === null) return value;
+  if (isArray(value)) {
+    const list = new Array(value.length);
+    for (let i = 0; i < value.length; i++) list[i] = copy(value[i]);
+    return list;
+  }
+  const object = { ...value };
+  for (const key of keys(object)) {
+    const item = object[key];
+    if (typeof item === "object" && item !== null) object[key] = copy(item);
+  }
+  return object;
+}
+
+// Functions that copy values of one shape: what has the same keys and nested shapes shares one. Several times faster than
+// `copy`, and all copies of a shape have one hidden class, which makes comparing them cheaper too.
+const copiers = new Map();
+const MOST_COPIERS = 1000;
+const MOST_ITEMS = 64;
+const general = { number: -1, copy };
+
+function copierOf(value) {
+  if (typeof value !== "object" || value === null) return undefined;
+  const list = isArray(value);
+  const names = list ? undefined : keys(value);
+  const count = list ? value.length : names.length;
+  if (count > MOST_ITEMS) return general;
+  let shape = list ? `[${count}` : `{${names.join("\u0001")}`;
+  const nested = new Array(count);
+  for (let i = 0; i < count; i++) {
+    nested[i] = copierOf(value[list ? i : names[i]]);
+    if (nested[i]) shape += `\u0002${i}:${nested[i].number}`;
+  }
+  const known = copiers.get(shape);
+  if (known) return known;
+  // A quoted __proto__ in a literal is no key but the prototype.
+  if (copiers.size >= MOST_COPIERS || names?.includes("__proto__")) return general;
+  const fresh = { number: copiers.size, copy: list ? listCopier(nested) : objectCopier(names, nested) };
+  copiers.set(shape, fresh);
+  return fresh;
+}
+
+function listCopier(nested) {
+  return (list) => {
+    const fresh = list.slice();
+    for (let i = 0; i < nested.length; i++) if (nested[i]) fresh[i] = nested[i].copy(list[i]);
+    return fresh;
+  };
+}
+
+function objectCopier(names, nested) {
+  const field = (name, i) => {
+    const key = stringify(name);
+    return nested[i] ? `${key}:n[${i}].copy(v[${key}])` : `${key}:v[${key}]`;
+  };
+  return new Code("n", `return (v) => ({${names.map(field).join(",")}})`)(nested);
+}
+
+// Whether `after` is `before` still. Answers no where it is not sure; `diff` knows better then.
+function same(before, after) {
+  if (before === after) return true;
+  if (typeof before !== "object" || typeof after !== "object" || before === null || after === null) return false;
+  if (isArray(before)) {
+    if (!isArray(after) || after.length !== before.length) return false;
+    for (let i = 0; i < before.length; i++) if (!same(before[i], after[i])) return false;
+    return true;
+  }
+  if (getPrototypeOf(after) !== prototype) return false;
+  const names = keys(before);
+  const now = keys(after);
+  if (names.length !== now.length) return false;
+  for (let i = 0; i < names.length; i++) {
+    const name = names[i];
+    if (now[i] !== name) return false;
+    const left = before[name];
+    const right = after[name];
+    if (left !== right && !same(left, right)) return false;
+  }
+  return true;
+}
+
+function idOf(message) {
+  const id = message?.info?.id;
+  return typeof id === "string" ? id : undefined;
+}
+
+// One item of a call, `{messages}`, with what it was before the handler that runs.
+export class Mirrored {
+  constructor(input, { messages, copiers }) {
+    this.copiers = copiers;
+    this.before = { messages, rest: {} };
+    this.items = [{ input, output: undefined }];
+    this.renew();
+  }
+
+  renew() {
+    const { copiers } = this;
+    this.given = this.before.messages.map((message, i) => (copiers?.[i] ?? copy)(message));
+    this.items[0].output = { ...copy(this.before.rest), messages: this.given.slice() };
+    this.after = undefined;
+  }
+
+  begin() {
+    if (!this.after) return;
+    this.before = this.after;
+    this.given = this.after.given;
+    this.after = undefined;
+    // They were those of the first list.
+    this.copiers = undefined;
+  }
+
+  snapshot() {}
+
+  undo() {
+    this.renew();
+  }
+
+  thaw() {
+    this.before = this.after;
+    this.copiers = undefined;
+    this.renew();
+  }
+
+  // Adds what changed to `out`; answers the new order of the messages when that is not told by places.
+  diff({ output }, out) {
+    const { messages: was, rest } = this.before;
+    const { messages, ...others } = output;
+    diff(rest, others, [], out);
+    const restNow = out.length > 0 ? (plain(others) ?? {}) : rest;
+    if (!isArray(messages)) {
+      diff(was, messages, ["messages"], out);
+      this.after = { messages: [], rest: { ...restNow, messages: plain(messages) }, given: [] };
+      return undefined;
+    }
+    const now = messages.slice();
+    const origins = this.origins(now);
+    const kept = new Array(now.length);
+    const order = origins && [];
+    for (let i = 0; i < now.length; i++) {
+      const at = origins ? origins[i] : i;
+      const value = absent(now[i]) ? null : now[i];
+      if (at === undefined) {
+        kept[i] = plain(value, 2) ?? null;
+        order.push({ value: kept[i] });
+        continue;
+      }
+      if (order) {
+        const last = order.at(-1);
+        if (isArray(last) && last[0] + last[1] === at) last[1]++;
+        else order.push([at, 1]);
+      }
+      kept[i] = was[at];
+      if (same(was[at], value)) continue;
+      const count = out.length;
+      diff(was[at], value, ["messages", i], out);
+      if (out.length > count) kept[i] = plain(value, 2) ?? null;
+    }
+    this.after = { messages: kept, rest: restNow, given: now };
+    return order;
+  }
+
+  // For each message its place before, each place once; undefined when all are where they were.
+  origins(now) {
+    const { given, before } = this;
+    const inPlace = now.length === given.length;
+    if (inPlace && now.every((message, i) => message === given[i])) return undefined;
+    const places = new Map();
+    given.forEach((message, i) => {
+      if (typeof message === "object" && message !== null && !places.has(message)) places.set(message, i);
+    });
+    // Where nothing moved, replaced messages are told by their places, as without a mirror.
+    if (inPlace && now.every((message, i) => (places.get(message) ?? i) === i)) return undefined;
+    const ids = new Map();
+    before.messages.forEach((message, i) => {
+      const id = idOf(message);
+      if (id !== undefined && !ids.has(id)) ids.set(id, i);
+    });
+    const taken = new Set();
+    const origins = now.map((message) => {
+      const at = places.get(message);
+      if (at === undefined || taken.has(at)) return undefined;
+      taken.add(at);
+      return at;
+    });
+    // A copy of a message is told by what is different in it.
+    return origins.map((at, i) => {
+      if (at !== undefined) return at;
+      const found = ids.get(idOf(now[i]));
+      if (found === undefined || taken.has(found)) return undefined;
+      taken.add(found);
+      return found;
+    });
+  }
+}
+

@@ -1,0 +1,470 @@
+//! Calls of hooks, and how their payloads travel: inline, by file, or as differences to what the process keeps.
+
+use std::io;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use outrigger_protocol::rpc::{
+    HandlerRef, HookResult, HookRun, MAX_FRAME, NEED_WHOLE, OpenField, host,
+};
+use outrigger_protocol::transfer::FileAnswer;
+use outrigger_protocol::turn::HookPayload;
+use serde::Serialize;
+use serde_json::Value;
+use tokio::sync::mpsc;
+use tokio::time::timeout;
+
+use crate::error::JsError;
+use crate::exchange::{Exchange, ExchangeRoot, Ticket};
+use crate::mirror::{Delta, Mirrors};
+use crate::peer::{Answered, Pending};
+use crate::process::{JsProcess, millis};
+use crate::texts;
+
+/// The hook whose messages are mirrored.
+const MESSAGES: &str = "experimental.chat.messages.transform";
+/// What an answer's file may hold besides the changes.
+const ENVELOPE: u64 = 4096;
+
+/// How large payloads of hooks travel to a process.
+#[derive(Clone, Debug)]
+pub struct Transfer {
+    /// Where files are made (flag `plugin_large_payload_file_ipc`); none are without it.
+    pub files: Option<ExchangeRoot>,
+    /// Largest payload that is sent inline where files are made, in bytes (`limits.plugin_inline_bytes`, A10).
+    pub inline: usize,
+    /// The process keeps the messages of sessions (flag `plugin_message_mirror`).
+    pub mirror: bool,
+}
+
+impl Default for Transfer {
+    fn default() -> Self {
+        Self {
+            files: None,
+            inline: 64 * 1024,
+            mirror: false,
+        }
+    }
+}
+
+impl Transfer {
+    /// A folder for one process; without it everything is sent inline.
+    pub(crate) fn exchange(&self, process: &str) -> Option<Exchange> {
+        match self.files.as_ref()?.process() {
+            Ok(exchange) => Some(exchange),
+            Err(error) => {
+                tracing::warn!("plugin process {process}: payloads are sent inline: {error}");
+                None
+            }
+        }
+    }
+}
+
+/// How the payload of a call travelled.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Way {
+    /// In the request.
+    #[default]
+    Inline,
+    /// In a file.
+    File,
+    /// As differences to what the process keeps.
+    Mirror,
+}
+
+/// What a call sent.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Sent {
+    /// Size of the payload as JSON, in bytes.
+    pub payload: u64,
+    /// Bytes of it that went to the process, in frames and files.
+    pub bytes: u64,
+    /// How.
+    pub way: Way,
+}
+
+/// A call of one hook of several plugins, one after another.
+#[derive(Clone, Copy, Debug)]
+pub struct HookCall<'a> {
+    /// OpenCode's name of the hook.
+    pub hook: &'a str,
+    /// Handlers that live next to each other in the order and in this process.
+    pub handlers: &'a [HandlerRef],
+    /// What may be changed.
+    pub open: &'a [OpenField],
+    /// The payloads.
+    pub items: &'a [HookPayload],
+    /// Whose messages they carry: what the process keeps, it keeps by this.
+    pub session: Option<&'a str>,
+}
+
+/// What a process needs for its payloads.
+#[derive(Debug)]
+pub(crate) struct Carrier {
+    exchange: Option<Exchange>,
+    inline: usize,
+    mirrors: Option<Mirrors>,
+}
+
+impl Carrier {
+    pub(crate) fn new(transfer: &Transfer, exchange: Option<Exchange>, mirror: bool) -> Self {
+        Self {
+            exchange,
+            inline: transfer.inline,
+            mirrors: (transfer.mirror && mirror).then(Mirrors::default),
+        }
+    }
+
+    /// Over which size answers come by file.
+    pub(crate) fn file_over(&self) -> Option<u64> {
+        self.exchange
+            .as_ref()
+            .and_then(|_| u64::try_from(self.inline).ok())
+    }
+
+    /// Whether a payload of so many bytes goes by file.
+    fn by_file(&self, bytes: usize) -> bool {
+        self.exchange.is_some() && bytes > self.inline
+    }
+
+    /// Puts the parts of a payload into a file; they come back when none can be made.
+    async fn file(&self, key: &'static str, parts: Vec<Vec<u8>>) -> Result<Ticket, Vec<Vec<u8>>> {
+        let Some(exchange) = self.exchange.clone() else {
+            return Err(parts);
+        };
+        let parts = Arc::new(parts);
+        let content = Arc::clone(&parts);
+        let made = tokio::task::spawn_blocking(move || exchange.offer(key, &content)).await;
+        match made.map_err(io::Error::other).flatten() {
+            Ok(ticket) => Ok(ticket),
+            Err(error) => {
+                tracing::warn!("a payload is sent inline, since no file can be made: {error}");
+                Err(Arc::unwrap_or_clone(parts))
+            }
+        }
+    }
+}
+
+/// The parameters of a call without their closing brace and without what carries the payload.
+#[derive(Serialize)]
+struct Head<'a> {
+    hook: &'a str,
+    handlers: &'a [HandlerRef],
+    open: &'a [OpenField],
+    #[serde(skip_serializing_if = "Option::is_none")]
+    file: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    token: Option<&'a str>,
+    #[serde(flatten, skip_serializing_if = "Option::is_none")]
+    mirror: Option<MirrorHead<'a>>,
+}
+
+#[derive(Clone, Copy, Serialize)]
+struct MirrorHead<'a> {
+    input: &'a Value,
+    session: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    base: Option<u64>,
+    revision: u64,
+    bytes: u64,
+}
+
+/// The parts of a call whose messages are mirrored.
+struct Mirrored<'a> {
+    mirrors: &'a Mirrors,
+    session: &'a str,
+    input: &'a Value,
+    messages: &'a [Value],
+}
+
+/// A call that has been sent. The file with its payload is there as long as this is.
+struct Running {
+    call: Pending,
+    results: mpsc::UnboundedReceiver<Answered>,
+    _file: Option<Ticket>,
+}
+
+impl JsProcess {
+    /// Runs a hook of several plugins, one after another; `on_result` gets each answer as it comes. `deadline` is for
+    /// each handler on its own: it starts again when the one before has answered.
+    ///
+    /// # Errors
+    /// As [`JsProcess::hook_call`].
+    pub async fn hook_run(
+        &self,
+        run: &HookRun,
+        deadline: Duration,
+        on_result: impl FnMut(HookResult) + Send,
+    ) -> Result<(), JsError> {
+        let call = HookCall {
+            hook: &run.hook,
+            handlers: &run.handlers,
+            open: &run.open,
+            items: &run.items,
+            session: None,
+        };
+        let mut sent = Sent::default();
+        self.hook_call(&call, deadline, &mut sent, on_result).await
+    }
+
+    /// As [`JsProcess::hook_run`], over payloads that stay the caller's; `sent` is filled in before the first answer. A
+    /// result may carry an [`HookResult::order`] where the messages were mirrored.
+    ///
+    /// # Errors
+    /// [`JsError::CallTimeout`] names the handler that did not answer; the results of those before it have been given
+    /// to `on_result`. A handler that threw is no error of the call but a result.
+    pub async fn hook_call(
+        &self,
+        call: &HookCall<'_>,
+        deadline: Duration,
+        sent: &mut Sent,
+        mut on_result: impl FnMut(HookResult) + Send,
+    ) -> Result<(), JsError> {
+        let began = Instant::now();
+        for whole in [false, true] {
+            let (method, begun) = match self.mirrored(call) {
+                Some(it) => {
+                    let begun = self.differences(call, it, whole, sent);
+                    (host::HOOK_MIRROR, timeout(deadline, begun).await)
+                }
+                None => {
+                    let begun = self.whole(call, sent);
+                    (host::HOOK_RUN, timeout(deadline, begun).await)
+                }
+            };
+            let running = begun.unwrap_or_else(|_| Err(self.late(method, deadline, call.handlers)));
+            let ended = self
+                .collect(running?, call.handlers, (began, deadline), &mut on_result)
+                .await;
+            match ended {
+                // Nobody has been called, so calling is no repetition.
+                Err(JsError::Plugin { code, .. }) if code == NEED_WHOLE && !whole => {}
+                ended => return ended,
+            }
+        }
+        Ok(())
+    }
+
+    /// Sends the payload as it is.
+    async fn whole(&self, call: &HookCall<'_>, sent: &mut Sent) -> Result<Running, JsError> {
+        if self.carrier.by_file(texts::estimate(call.items)) {
+            let parted = texts::part(call.items).map_err(bad)?;
+            let (payload, parts) = (parted.size, parted.into_parts());
+            let bytes = parts.iter().map(|part| part.len() as u64).sum();
+            if let Ok(file) = self.carrier.file("items", parts).await {
+                *sent = Sent {
+                    payload,
+                    bytes,
+                    way: Way::File,
+                };
+                return self.begin(host::HOOK_INVOKE_FILE, call, None, Payload::File(file));
+            }
+        }
+        let items = json(&call.items)?;
+        *sent = Sent {
+            payload: items.len() as u64,
+            bytes: items.len() as u64,
+            way: Way::Inline,
+        };
+        self.begin(host::HOOK_RUN, call, None, Payload::Here("items", items))
+    }
+
+    /// What a call for a mirror is made of; `None` when this is none.
+    fn mirrored<'a>(&'a self, call: &HookCall<'a>) -> Option<Mirrored<'a>> {
+        let (mirrors, session) = (self.carrier.mirrors.as_ref()?, call.session?);
+        let [HookPayload { input, output }] = call.items else {
+            return None;
+        };
+        let output = output.as_object()?;
+        let messages = output.get("messages")?.as_array()?;
+        (call.hook == MESSAGES && output.len() == 1).then_some(Mirrored {
+            mirrors,
+            session,
+            input,
+            messages,
+        })
+    }
+
+    /// Sends what the process does not have yet.
+    async fn differences(
+        &self,
+        call: &HookCall<'_>,
+        it: Mirrored<'_>,
+        whole: bool,
+        sent: &mut Sent,
+    ) -> Result<Running, JsError> {
+        let kept = it.mirrors.session(it.session);
+        // Held until the frame is in the queue: the process counts in the list of the frame before.
+        let mut kept = kept.lock().await;
+        if whole {
+            kept.forget();
+        }
+        let Delta {
+            pieces,
+            sizes,
+            origins,
+        } = kept.delta(it.messages)?;
+        let bytes: u64 = sizes.iter().sum();
+        let head = MirrorHead {
+            input: it.input,
+            session: it.session,
+            base: kept.base(),
+            revision: kept.next(),
+            bytes,
+        };
+        let envelope = json(&[HookPayload {
+            input: it.input.clone(),
+            output: serde_json::json!({"messages": []}),
+        }])?;
+        let commas = it.messages.len().saturating_sub(1);
+        *sent = Sent {
+            payload: (envelope.len() + commas) as u64 + bytes,
+            bytes: pieces.len() as u64,
+            way: Way::Mirror,
+        };
+        let payload = if self.carrier.by_file(pieces.len()) {
+            let parts = vec![pieces, b"}".to_vec()];
+            match self.carrier.file("pieces", parts).await {
+                Ok(file) => Payload::File(file),
+                Err(mut parts) => Payload::Here("pieces", parts.swap_remove(0)),
+            }
+        } else {
+            Payload::Here("pieces", pieces)
+        };
+        let running = self.begin(host::HOOK_MIRROR, call, Some(head), payload)?;
+        kept.take(it.messages, sizes, &origins);
+        it.mirrors.bound(it.session, bytes);
+        Ok(running)
+    }
+
+    fn begin(
+        &self,
+        method: &'static str,
+        call: &HookCall<'_>,
+        mirror: Option<MirrorHead<'_>>,
+        payload: Payload,
+    ) -> Result<Running, JsError> {
+        let path = match &payload {
+            Payload::File(file) => Some(file.path().to_string_lossy()),
+            Payload::Here(..) => None,
+        };
+        let token = match &payload {
+            Payload::File(file) => Some(file.token()),
+            Payload::Here(..) => None,
+        };
+        let mut head = json(&Head {
+            hook: call.hook,
+            handlers: call.handlers,
+            open: call.open,
+            file: path.as_deref(),
+            token,
+            mirror,
+        })?;
+        let (sender, results) = mpsc::unbounded_channel();
+        let (call, file) = match payload {
+            Payload::File(file) => (self.peer.call_hooks(method, &[&head], sender)?, Some(file)),
+            Payload::Here(key, body) => {
+                head.pop();
+                let key = format!(",\"{key}\":");
+                let parts: [&[u8]; 4] = [&head, key.as_bytes(), &body, b"}"];
+                (self.peer.call_hooks(method, &parts, sender)?, None)
+            }
+        };
+        Ok(Running {
+            call,
+            results,
+            _file: file,
+        })
+    }
+
+    /// Waits for the answers of all handlers, each within its deadline; that of the first one counts from `began`.
+    async fn collect(
+        &self,
+        mut running: Running,
+        handlers: &[HandlerRef],
+        (began, deadline): (Instant, Duration),
+        on_result: &mut (impl FnMut(HookResult) + Send),
+    ) -> Result<(), JsError> {
+        let mut left = deadline.saturating_sub(began.elapsed());
+        for (index, _) in handlers.iter().enumerate() {
+            let next = async {
+                tokio::select! {
+                    biased;
+                    Some(answered) = running.results.recv() => self.read(answered).await.map(Some),
+                    early = running.call.answer() => early.map(|_| None),
+                }
+            };
+            let waiting = handlers.get(index..).unwrap_or_default();
+            let next = timeout(left, next)
+                .await
+                .map_err(|_| self.late(host::HOOK_RUN, deadline, waiting))?;
+            left = deadline;
+            match next {
+                Ok(Some(result)) => on_result(result),
+                // It ends early behind a handler that changed what it may not, or the process has ended. What was told
+                // before that is there, whatever was looked at first.
+                ended => {
+                    while let Ok(answered) = running.results.try_recv() {
+                        on_result(self.read(answered).await?);
+                    }
+                    return ended.map(|_| ());
+                }
+            }
+        }
+        self.within(host::HOOK_RUN, deadline, running.call.answer())
+            .await?;
+        Ok(())
+    }
+
+    fn late(&self, method: &'static str, deadline: Duration, waiting: &[HandlerRef]) -> JsError {
+        JsError::CallTimeout {
+            method,
+            ms: millis(deadline),
+            handler: waiting.first().cloned(),
+            entered: self.entered(),
+        }
+    }
+
+    /// Fills in what a result has in a file. What does not fit there was not written by the host script, so the process
+    /// and this host no longer agree on what was changed.
+    async fn read(&self, answered: Answered) -> Result<HookResult, JsError> {
+        let Answered { mut result, file } = answered;
+        let Some(file) = file else {
+            return Ok(result);
+        };
+        let token = file.token().to_owned();
+        let read = tokio::task::spawn_blocking(move || {
+            let bytes = file.read(MAX_FRAME as u64 + ENVELOPE)?;
+            serde_json::from_slice::<FileAnswer>(&bytes).map_err(io::Error::other)
+        });
+        let answer = read.await.map_err(io::Error::other).flatten();
+        let wrong = match answer {
+            Ok(answer) if answer.token == token => {
+                result.items = answer.items;
+                result.order = answer.order;
+                return Ok(result);
+            }
+            Ok(_) => "it has another token".to_owned(),
+            Err(error) => error.to_string(),
+        };
+        self.kill();
+        Err(JsError::BadFrame {
+            reason: format!("the file of an answer cannot be used: {wrong}"),
+        })
+    }
+}
+
+enum Payload {
+    Here(&'static str, Vec<u8>),
+    File(Ticket),
+}
+
+fn json(value: &impl Serialize) -> Result<Vec<u8>, JsError> {
+    serde_json::to_vec(value).map_err(bad)
+}
+
+fn bad(error: impl std::fmt::Display) -> JsError {
+    JsError::BadFrame {
+        reason: error.to_string(),
+    }
+}

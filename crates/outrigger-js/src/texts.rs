@@ -1,0 +1,173 @@
+//! Long texts of a payload, kept out of its JSON: escaping them, and taking the escapes out again, is most of what a large
+//! payload costs on both sides. In a file they follow the JSON as they are.
+
+use std::io;
+
+use outrigger_protocol::turn::HookPayload;
+use serde_json::{Value, json};
+
+/// Texts of fewer bytes stay in the JSON: telling their place would cost more.
+const LONG: usize = 256;
+
+/// A payload in two parts.
+#[derive(Debug, Default)]
+pub(crate) struct Parted {
+    /// JSON of the items, with empty texts where there were long ones.
+    pub(crate) items: Vec<u8>,
+    /// For each long text its path, its first byte, the byte behind it, and whether it is ASCII; as JSON.
+    pub(crate) places: Vec<u8>,
+    /// The long texts, one after another.
+    pub(crate) texts: Vec<u8>,
+    /// Size of the items as JSON with everything in it.
+    pub(crate) size: u64,
+}
+
+/// Bytes that a payload has as JSON, within a few percent. Looks at no text.
+pub(crate) fn estimate(items: &[HookPayload]) -> usize {
+    fn of(value: &Value) -> usize {
+        match value {
+            Value::String(text) => text.len() + 2,
+            Value::Array(list) => list.iter().map(|item| of(item) + 1).sum::<usize>() + 2,
+            Value::Object(map) => {
+                let fields = map.iter().map(|(key, value)| key.len() + 4 + of(value));
+                fields.sum::<usize>() + 2
+            }
+            _ => 5,
+        }
+    }
+    let items = items.iter();
+    items
+        .map(|item| of(&item.input) + of(&item.output) + 24)
+        .sum()
+}
+
+/// Parts a payload.
+pub(crate) fn part(items: &[HookPayload]) -> io::Result<Parted> {
+    let mut parted = Parted::default();
+    let mut path = Vec::new();
+    parted.items.push(b'[');
+    parted.places.push(b'[');
+    for (index, item) in items.iter().enumerate() {
+        comma(&mut parted.items, index);
+        path.push(json!(index));
+        for (key, opening, value) in [
+            ("input", &b"{\"input\":"[..], &item.input),
+            ("output", &b",\"output\":"[..], &item.output),
+        ] {
+            parted.items.extend_from_slice(opening);
+            path.push(json!(key));
+            parted.add(value, &mut path)?;
+            path.pop();
+        }
+        parted.items.push(b'}');
+        path.pop();
+    }
+    parted.items.push(b']');
+    parted.places.push(b']');
+    parted.size += parted.items.len() as u64;
+    Ok(parted)
+}
+
+impl Parted {
+    /// What follows the key `items` in a file: the items, the places, and behind the JSON the texts.
+    pub(crate) fn into_parts(self) -> Vec<Vec<u8>> {
+        let (places, end) = (b",\"texts\":".to_vec(), b"}\n".to_vec());
+        vec![self.items, places, self.places, end, self.texts]
+    }
+
+    fn add(&mut self, value: &Value, path: &mut Vec<Value>) -> io::Result<()> {
+        match value {
+            Value::String(text) if text.len() >= LONG => {
+                self.items.extend_from_slice(b"\"\"");
+                self.size += escaped(text);
+                let from = self.texts.len();
+                self.texts.extend_from_slice(text.as_bytes());
+                let count = self.places.len();
+                comma(&mut self.places, count - 1);
+                let place = json!([path, from, self.texts.len(), text.is_ascii()]);
+                serde_json::to_writer(&mut self.places, &place)?;
+            }
+            Value::Array(list) => {
+                self.items.push(b'[');
+                for (index, item) in list.iter().enumerate() {
+                    comma(&mut self.items, index);
+                    path.push(json!(index));
+                    self.add(item, path)?;
+                    path.pop();
+                }
+                self.items.push(b']');
+            }
+            Value::Object(map) => {
+                self.items.push(b'{');
+                for (index, (key, item)) in map.iter().enumerate() {
+                    comma(&mut self.items, index);
+                    serde_json::to_writer(&mut self.items, key)?;
+                    self.items.push(b':');
+                    path.push(Value::String(key.clone()));
+                    self.add(item, path)?;
+                    path.pop();
+                }
+                self.items.push(b'}');
+            }
+            scalar => serde_json::to_writer(&mut self.items, scalar)?,
+        }
+        Ok(())
+    }
+}
+
+fn comma(out: &mut Vec<u8>, index: usize) {
+    if index > 0 {
+        out.push(b',');
+    }
+}
+
+/// How many bytes a text has in JSON, without its quotes.
+fn escaped(text: &str) -> u64 {
+    let more = |byte: &u8| match byte {
+        b'"' | b'\\' | b'\n' | b'\r' | b'\t' | 0x08 | 0x0c => 1,
+        0..0x20 => 5,
+        _ => 0_u64,
+    };
+    text.len() as u64 + text.as_bytes().iter().map(more).sum::<u64>()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn both_parts_together_are_the_payload() {
+        let long = format!("\"\\\n\t\r\u{1}\u{8}{}", "a".repeat(300));
+        let other = "\u{e4}\u{1f600}".repeat(100);
+        let output = json!({"messages": [{"a": long, "b": [1, null, other, "short"]}], "k\"": long, "n": -0.5});
+        let items: Vec<HookPayload> = (0..2)
+            .map(|index| HookPayload {
+                input: json!({"n": index}),
+                output: output.clone(),
+            })
+            .collect();
+        let parted = part(&items).unwrap();
+        let whole = serde_json::to_vec(&items).unwrap();
+        assert_eq!(parted.size, whole.len() as u64);
+        let estimated = estimate(&items);
+        assert!(estimated.abs_diff(whole.len()) < whole.len() / 10);
+
+        let mut back: Value = serde_json::from_slice(&parted.items).unwrap();
+        let places: Value = serde_json::from_slice(&parted.places).unwrap();
+        assert_eq!(places.as_array().unwrap().len(), 6);
+        for place in places.as_array().unwrap() {
+            let range = [1, 2].map(|at| usize::try_from(place[at].as_u64().unwrap()).unwrap());
+            let text = std::str::from_utf8(&parted.texts[range[0]..range[1]]).unwrap();
+            assert_eq!(place[3], json!(text.is_ascii()));
+            let mut target = &mut back;
+            for key in place[0].as_array().unwrap() {
+                target = match key.as_u64() {
+                    Some(index) => &mut target[usize::try_from(index).unwrap()],
+                    None => &mut target[key.as_str().unwrap()],
+                };
+            }
+            *target = json!(text);
+        }
+        assert_eq!(back, serde_json::to_value(&items).unwrap());
+    }
+}

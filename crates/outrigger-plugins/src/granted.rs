@@ -1,0 +1,156 @@
+//! What the user grants a single plugin by its name (`[plugins."NAME"] env` and `ports` in `outrigger.toml`): variables
+//! that the filter of the environment would keep back, and TCP ports to listen on.
+//!
+//! A name is no proof: any project can bring a plugin file called as a package that the user trusts. So these go to the
+//! npm package of the name, as the registry has it, and to the file of the path that is named; not to what merely goes by
+//! the same id.
+
+use crate::settings::{PluginRules, PluginSettings};
+use crate::spec::Source;
+
+impl PluginSettings {
+    /// The rules for a plugin, with grants only where its source is the one that they name. The second value says what
+    /// was withheld and how to grant it.
+    pub(crate) fn rules_for(
+        &self,
+        id: &str,
+        spec: &str,
+        source: Option<&Source>,
+    ) -> (PluginRules, Option<String>) {
+        let by_name = self.rules(id, spec);
+        let key = match source {
+            Some(Source::Npm { name, request }) if of_registry(request) => Some(name.clone()),
+            Some(Source::Path(path)) => path.to_str().map(str::to_owned),
+            _ => None,
+        };
+        let named = key.as_ref().and_then(|key| self.plugins.get(key));
+        let (env, ports) = named.map_or_else(Default::default, |named| {
+            (named.env.clone(), named.ports.clone())
+        });
+        let lost = |has: bool, given: bool| has && !given;
+        let withheld = (lost(!by_name.env.is_empty(), !env.is_empty())
+            || lost(!by_name.ports.is_empty(), !ports.is_empty()))
+        .then(|| {
+            let way = match (source, key) {
+                (Some(Source::Path(_)), Some(path)) => {
+                    format!("; to grant them to this file, write [plugins.\"{path}\"]")
+                }
+                _ => String::new(),
+            };
+            format!(
+                "`env` and `ports` of [plugins.\"{id}\"] are for the npm package of that name, and this is another plugin{way}"
+            )
+        });
+        // The path of its file says more than a name that others may have too.
+        let is_file = matches!(source, Some(Source::Path(_)));
+        let mut rules = named.filter(|_| is_file).cloned().unwrap_or(by_name);
+        (rules.env, rules.ports) = (env, ports);
+        (rules, withheld)
+    }
+}
+
+impl PluginRules {
+    /// Whether it must not share a process: others in it would have what it was granted.
+    pub(crate) fn alone(&self) -> bool {
+        self.isolation == outrigger_config::settings::Isolation::Own
+            || self.fail_closed
+            || !self.env.is_empty()
+            || !self.ports.is_empty()
+            || self.unix_sockets
+    }
+}
+
+/// What to do where the box kept a plugin from listening, as Bun and Node say it: `permission denied 127.0.0.1:1455`,
+/// `listen EACCES: permission denied 127.0.0.1:1455`.
+pub(crate) fn port_hint(plugin: &str, message: &str) -> Option<String> {
+    let (_, place) = message.split_once("permission denied ")?;
+    let (_, port) = place.split_whitespace().next()?.rsplit_once(':')?;
+    let port: u16 = port.parse().ok()?;
+    Some(format!(
+        "the box lets a plugin listen on the ports that you grant it: in your own outrigger.toml, [plugins.\"{plugin}\"] \
+        (or the path of its file) ports = [{port}]"
+    ))
+}
+
+/// A version, a range or a tag. Everything else (`npm:other`, `file:`, an address, `user/repository`) brings other code
+/// under the package's name.
+fn of_registry(request: &str) -> bool {
+    !request.contains([':', '/', '\\', '#'])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_port_that_was_refused_is_named() {
+        for (message, port) in [
+            ("permission denied 127.0.0.1:1455", Some("ports = [1455]")),
+            (
+                "listen EACCES: permission denied 0.0.0.0:80 (x)",
+                Some("ports = [80]"),
+            ),
+            ("permission denied /etc/shadow", None),
+            ("permission denied", None),
+            ("no way", None),
+        ] {
+            let hint = port_hint("acme", message);
+            assert_eq!(hint.is_some(), port.is_some(), "{message}: {hint:?}");
+            assert!(
+                port.is_none_or(|port| hint.unwrap().contains(port)),
+                "{message}"
+            );
+        }
+    }
+
+    #[test]
+    fn grants_go_to_what_they_name_and_to_nothing_that_is_called_like_it() {
+        let mut settings = PluginSettings::default();
+        let granted = PluginRules {
+            env: vec!["ACME_KEY".into()],
+            ports: vec![1455],
+            priority: 2,
+            ..PluginRules::default()
+        };
+        for name in ["acme", "/home/u/mine.ts"] {
+            settings.plugins.insert(name.into(), granted.clone());
+        }
+        let npm = |request: &str| Source::Npm {
+            name: "acme".into(),
+            request: request.into(),
+        };
+        let file = |path: &str| Source::Path(path.into());
+        for (source, spec, granted) in [
+            (npm("latest"), "acme", true),
+            (npm("^1.2.0"), "acme@^1.2.0", true),
+            (npm("npm:evil@1"), "acme@npm:evil@1", false),
+            (npm("file:./evil.tgz"), "acme@file:./evil.tgz", false),
+            (npm("evil/repo"), "acme@evil/repo", false),
+            (file("/project/acme.ts"), "file:///project/acme.ts", false),
+            (file("/home/u/mine.ts"), "file:///home/u/mine.ts", true),
+        ] {
+            let id = if spec.contains("mine") {
+                "mine"
+            } else {
+                "acme"
+            };
+            let (rules, withheld) = settings.rules_for(id, spec, Some(&source));
+            assert_eq!(
+                (
+                    !rules.env.is_empty(),
+                    !rules.ports.is_empty(),
+                    rules.alone()
+                ),
+                (granted, granted, granted),
+                "{spec}"
+            );
+            assert_eq!(withheld.is_some(), !granted, "{spec}: {withheld:?}");
+            // Nothing else about a plugin is a secret.
+            assert_eq!(rules.priority, 2, "{spec}");
+        }
+        let (_, withheld) = settings.rules_for("acme", "x", Some(&file("/project/acme.ts")));
+        insta::assert_snapshot!(withheld.unwrap(), @r#"`env` and `ports` of [plugins."acme"] are for the npm package of that name, and this is another plugin; to grant them to this file, write [plugins."/project/acme.ts"]"#);
+        let (_, other) = settings.rules_for("other", "other", Some(&npm("1")));
+        assert_eq!(other, None);
+    }
+}

@@ -1,0 +1,87 @@
+//! How much of an installation has come: what has been unpacked into its folder so far.
+//!
+//! Installers say nothing while they fetch, and their caches and registries are theirs; what npm unpacks as it comes grows
+//! before our eyes. Bun fetches a whole package before it unpacks any of it, so there it is a step at the end.
+
+use std::fs;
+use std::path::Path;
+use std::pin::pin;
+use std::time::Duration;
+
+/// How often the folder is looked at.
+const LOOK: Duration = Duration::from_millis(400);
+/// A folder with more entries is not measured to its end.
+const MOST: usize = 100_000;
+
+/// Told how many bytes are there.
+pub(crate) type Growing<'a> = &'a mut (dyn FnMut(u64) + Send);
+
+/// Runs the work to its end and tells, meanwhile, whenever the folder has changed its size.
+pub(crate) async fn watched<T>(
+    folder: &Path,
+    growing: Growing<'_>,
+    work: impl Future<Output = T>,
+) -> T {
+    let mut work = pin!(work);
+    let mut told = 0;
+    loop {
+        tokio::select! {
+            biased;
+            done = &mut work => return done,
+            () = tokio::time::sleep(LOOK) => {}
+        }
+        let place = folder.to_owned();
+        // A look at many files takes its time, and the runtime has other things to do.
+        let bytes = tokio::task::spawn_blocking(move || size(&place)).await;
+        if let Some(bytes) = bytes.ok().filter(|bytes| *bytes != told) {
+            told = bytes;
+            growing(bytes);
+        }
+    }
+}
+
+/// Bytes of the files below a folder; links are not followed. What goes away meanwhile counts as nothing.
+fn size(folder: &Path) -> u64 {
+    let mut folders = vec![folder.to_owned()];
+    let (mut bytes, mut seen) = (0_u64, 0);
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+            seen += 1;
+            if seen > MOST {
+                return bytes;
+            }
+            match entry.metadata() {
+                Ok(meta) if meta.is_dir() => folders.push(entry.path()),
+                Ok(meta) if meta.is_file() => bytes = bytes.saturating_add(meta.len()),
+                _ => {}
+            }
+        }
+    }
+    bytes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn it_tells_of_growth_until_the_work_is_done() {
+        let root = tempfile::tempdir().unwrap();
+        let folder = root.path().join("in");
+        fs::create_dir(&folder).unwrap();
+        fs::write(root.path().join("outside"), "x".repeat(999)).unwrap();
+        std::os::unix::fs::symlink(root.path().join("outside"), folder.join("link")).unwrap();
+        let mut told = Vec::new();
+        let work = async {
+            for n in 1..4_usize {
+                fs::write(folder.join(format!("{n}")), "x".repeat(100)).unwrap();
+                tokio::time::sleep(LOOK * 2).await;
+            }
+            "done"
+        };
+        let mut growing = |bytes| told.push(bytes);
+        assert_eq!(watched(&folder, &mut growing, work).await, "done");
+        assert!(told.is_sorted() && told.last() == Some(&300), "{told:?}");
+        assert_eq!(size(Path::new("/nowhere")), 0);
+    }
+}
