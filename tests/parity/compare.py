@@ -16,6 +16,10 @@ import os
 import re
 import sys
 from difflib import SequenceMatcher
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+import side  # noqa: E402
 
 FIGURES = ("hooks", "shapes", "model", "events", "result")
 EVENTS = {
@@ -242,28 +246,25 @@ def compare(gold, ours):
     return dict(zip(FIGURES, rates)), model_notes + result_notes + notes
 
 
-def side_by_side(name, gold, ours, plugin):
-    """Prints both hook sequences of one scenario in two columns, with the alignment rate."""
-    columns = []
-    for folder in (gold, ours):
-        columns.append([[key(row) for row in lane] for lane in lanes(lines(f"{folder}/rec.jsonl"), plugin)])
-    print(f"\n{name}, plugin {plugin}: alignment {alignment(columns[0][0], columns[1][0]):.1%}")
-    print(f"    {'reference':56} ours")
-    for lane, title in enumerate(("", "beside the turn (title request)")):
-        want, have = columns[0][lane], columns[1][lane]
-        if title and (want or have):
-            print(f"    {title}")
-        for kind, a, b, c, d in SequenceMatcher(None, want, have, autojunk=False).get_opcodes():
-            left, right = [label(call) for call in want[a:b]], [label(call) for call in have[c:d]]
-            for index in range(max(len(left), len(right))):
-                one = left[index] if index < len(left) else "-"
-                other = right[index] if index < len(right) else "-"
-                print(f"  {' ' if kind == 'equal' else '!'} {one:56} {other}")
+def shown(folder, plugin):
+    """What side.py prints of one folder."""
+    recording = lines(f"{folder}/rec.jsonl")
+    turn, beside = lanes(recording, plugin)
+    project = load(f"{folder}/result.json")["proj"] if os.path.exists(f"{folder}/result.json") else "P"
+    return {
+        "hooks": [key(row) for row in turn],
+        "beside": [key(row) for row in beside],
+        "model": side.request_lines(model_view(lines(f"{folder}/llm.jsonl")), project),
+        "events": event_kinds(recording),
+    }
 
 
-def label(call):
-    hook, *details = call
-    return " ".join([hook, *(str(detail) for detail in details if detail)])
+def show(name, gold, ours, options):
+    """Prints one scenario in two columns."""
+    kinds = [kind for kind in side.KINDS if getattr(options, kind)] or side.KINDS
+    whole = options.show is None or options.whole
+    print(f"\n{name}, plugin {options.plugin}: reference on the left, ours on the right")
+    print("\n".join(side.tables(kinds, shown(gold, options.plugin), shown(ours, options.plugin), whole)))
 
 
 def report(rates):
@@ -291,8 +292,12 @@ def main():
     parser.add_argument("ours", help="recording of ours")
     parser.add_argument("--only", help="names of scenarios, comma separated")
     parser.add_argument("-v", "--verbose", action="store_true", help="says where each scenario differs")
-    parser.add_argument("--side-by-side", metavar="NAMES", help="prints both hook sequences of these scenarios (or: all)")
-    parser.add_argument("--plugin", default="A", help="the plugin whose hooks --side-by-side prints (default A)")
+    parser.add_argument("--side-by-side", metavar="NAMES", help="prints hooks, model requests and events of these scenarios (or: all) in two columns")
+    parser.add_argument("--show", metavar="NAMES", help="the same, but only where they differ")
+    for kind in side.KINDS:
+        parser.add_argument(f"--{kind}", action="store_true", help=f"--side-by-side and --show print the {kind}, and what else is named so")
+    parser.add_argument("--whole", action="store_true", help="--show prints what is the same, too")
+    parser.add_argument("--plugin", default="A", help="the plugin whose hooks are printed (default A)")
     parser.add_argument("--json", metavar="FILE", help="writes the figures there")
     for figure in FIGURES:
         parser.add_argument(f"--min-{figure}", type=float, metavar="SHARE", help=f"least average of {figure}, 0 to 1")
@@ -306,7 +311,8 @@ def main():
         parser.error(f"{options.gold} has no recording of {', '.join(unknown)}")
     if not names:
         parser.error(f"{options.gold} is empty")
-    shown = names if options.side_by_side == "all" else (options.side_by_side or "").split(",")
+    wanted = options.show or options.side_by_side or ""
+    printed = names if wanted == "all" else wanted.split(",")
     table = {}
     for name in names:
         gold, ours = f"{options.gold}/{name}", f"{options.ours}/{name}"
@@ -316,8 +322,8 @@ def main():
             print(f"      {ours} does not exist")
         if options.verbose:
             print("".join(f"      {note}\n" for note in notes), end="")
-        if name in shown:
-            side_by_side(name, gold, ours, options.plugin)
+        if name in printed:
+            show(name, gold, ours, options)
     stated = [rates for name, rates in table.items() if name in STATED]
     if stated and len(stated) < len(table):
         print(f"{f'STATED {len(stated)}':14} {report(average(stated))}")

@@ -24,10 +24,12 @@ cargo xtask NAME [options]
   generate                   writes the files that are made from the code (docs/hooks.md)
   matrix                     writes docs/plugin-matrix.csv anew: what published plugins use (needs npm)
   tidy                       the checks of the repository's own rules
-  parity [--reference] [--only A,B] [--bin PATH] [-v]
+  parity [--reference | --live] [--only A,B] [--bin PATH] [-v]
+         [--show NAMES | --side-by-side NAMES] [--hooks] [--model] [--events] [--whole]
                              runs the scenarios of tests/parity with the release binary and holds them against the
-                             committed recordings; --reference: against a fresh run of the reference program, with
-                             both hook sequences side by side; --side-by-side NAMES prints them for some scenarios
+                             committed recordings; --reference: against a fresh run of the reference program, --live:
+                             of the opencode on PATH; --show runs these scenarios alone and prints where hooks, model
+                             requests and events differ, --side-by-side prints them whole, in two columns
   clients [--reference] [--record] [--bin PATH] [-v]
                              calls every method of OpenCode's published client against our server and holds the answers
                              against the committed recording; --reference: against a fresh run of the reference;

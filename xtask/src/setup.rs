@@ -107,6 +107,17 @@ pub(crate) fn reference() -> Result<PathBuf> {
     find(&modules, &names, "bin/opencode")
 }
 
+/// The version that the recordings are of.
+pub(crate) fn reference_version() -> String {
+    let package: Value = serde_json::from_str(include_str!("../../tests/reference/package.json"))
+        .unwrap_or_default();
+    let version = package.pointer("/dependencies/opencode-ai");
+    version
+        .and_then(Value::as_str)
+        .unwrap_or_default()
+        .to_owned()
+}
+
 /// The Bun binary of the packages in `tools`, right for this CPU. Install scripts are off, so that `node_modules/.bin/bun`
 /// is only a text that says so.
 ///

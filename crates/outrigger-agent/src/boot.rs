@@ -295,6 +295,7 @@ impl Agent {
                 &boot.folders.data,
                 &place.directory,
             )),
+            lsp: crate::lsp::tool_is_on(&boot.env),
             ..Default::default()
         };
         outrigger_tools::builtin::register_all(&runtime, &options)
@@ -351,6 +352,7 @@ impl Agent {
             mcp,
             mcp_waiting,
             skill_servers: crate::mcp::SkillServers::default(),
+            late: crate::late::Late::default(),
             config,
         };
         let inner = Arc::new(inner);
@@ -383,6 +385,10 @@ fn plugin_options(
         },
         project: json!(project),
         server_url: outrigger_plugins::SERVER_URL.to_owned(),
+        covers: {
+            let (place, rules) = (place.clone(), config.config.permission.clone());
+            Arc::new(move || crate::confine::covers(&place, &[&rules]))
+        },
         spawner: spawner.clone(),
         runtimes: boot.runtimes(),
         data: boot.folders.data.clone(),

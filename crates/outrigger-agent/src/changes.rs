@@ -73,8 +73,51 @@ impl Changes {
         }
     }
 
-    /// Adds what a tool reported under `filediff`; other tools report nothing.
+    /// Adds what `apply_patch` reported of a file: its contents are not told, so the last patch stands for all.
+    fn add_patched(&mut self, file: &Value) {
+        let text = |key: &str| file.get(key).and_then(Value::as_str);
+        let number = |key: &str| file.get(key).and_then(Value::as_u64).unwrap_or(0);
+        let Some(path) = text("filePath") else { return };
+        let kind = text("type").unwrap_or_default();
+        if !matches!(kind, "add" | "update" | "move" | "delete") {
+            return;
+        }
+        let left = text("movePath").unwrap_or(path);
+        if left != path {
+            self.deleted(path);
+        }
+        if kind == "delete" && !self.deleted(path) {
+            return;
+        }
+        let first = !self.files.contains_key(left);
+        let change = self.files.entry(left.to_owned()).or_default();
+        change.adopted = false;
+        change.created |= first && matches!(kind, "add" | "move");
+        change.deleted = kind == "delete";
+        // What later edits report is from here to there: not the whole of it.
+        (change.before, change.after) = (None, None);
+        change.additions += number("additions");
+        change.deletions += number("deletions");
+        change.patch = text("patch").unwrap_or_default().to_owned();
+    }
+
+    /// A file is gone; false where this session had made it, so that nothing is left to tell.
+    fn deleted(&mut self, path: &str) -> bool {
+        if self.files.get(path).is_some_and(|change| change.created) {
+            self.files.remove(path);
+            return false;
+        }
+        let change = self.files.entry(path.to_owned()).or_default();
+        (change.adopted, change.deleted) = (false, true);
+        true
+    }
+
+    /// Adds what a tool reported under `filediff` or `files`; other tools report nothing.
     pub(crate) fn add(&mut self, metadata: &Value) {
+        let patched = metadata.get("files").and_then(Value::as_array);
+        for file in patched.into_iter().flatten() {
+            self.add_patched(file);
+        }
         let Some(diff) = metadata.get("filediff") else {
             return;
         };
@@ -184,5 +227,53 @@ mod tests {
             changes.list().first().and_then(|d| d.get("status")),
             Some(&json!("added"))
         );
+    }
+
+    #[test]
+    fn the_files_of_a_patch_count() {
+        let file = |path: &str, kind: &str, to: Option<&str>| json!({ "filePath": path, "type": kind, "additions": 2, "deletions": 1, "patch": "p", "movePath": to });
+        for (patches, want) in [
+            (vec![file("/a", "add", None)], "/a added 2 1"),
+            (
+                vec![file("/a", "update", None), file("/a", "update", None)],
+                "/a modified 4 2",
+            ),
+            (vec![file("/a", "delete", None)], "/a deleted 2 1"),
+            (
+                vec![file("/a", "move", Some("/b"))],
+                "/a deleted 0 0, /b added 2 1",
+            ),
+            (
+                vec![file("/a", "add", None), file("/a", "delete", None)],
+                "",
+            ),
+            (
+                vec![file("/a", "add", None), file("/a", "move", Some("/b"))],
+                "/b added 2 1",
+            ),
+            (
+                vec![file("/a", "delete", None), file("/a", "update", None)],
+                "/a modified 4 2",
+            ),
+        ] {
+            let mut changes = Changes::default();
+            for patch in &patches {
+                changes.add(&json!({ "files": [patch] }));
+            }
+            let list: Vec<String> = changes
+                .list()
+                .iter()
+                .map(|c| {
+                    format!(
+                        "{} {} {} {}",
+                        c["file"].as_str().unwrap(),
+                        c["status"].as_str().unwrap(),
+                        c["additions"],
+                        c["deletions"]
+                    )
+                })
+                .collect();
+            assert_eq!(list.join(", "), want, "{patches:?}");
+        }
     }
 }

@@ -295,11 +295,17 @@ impl Driver {
         self.n += 1;
         outrigger_store::fault::point("turn.before_step");
         let inner = Arc::clone(&self.inner);
+        let release = step.last || matches!(input, Input::ToolDone { .. });
         inner
-            .commit_with(vec![LogRecord::TurnStep(Box::new(step))], || {
-                crate::step_events::events_of(&inner, &self.session_id, &effects, &self.changes)
-            })
+            .commit_telling(
+                vec![LogRecord::TurnStep(Box::new(step))],
+                || crate::step_events::events_of(&inner, &self.session_id, &effects, &self.changes),
+                |events| inner.late.told_now(&self.session_id, &input, events),
+            )
             .await?;
+        if release {
+            self.inner.tell(self.inner.late.release(&self.session_id));
+        }
         outrigger_store::fault::point("turn.after_step");
         if let Some(state) = &self.state {
             self.joined.stepped(state);

@@ -14,6 +14,7 @@ use outrigger_protocol::question::{Answer, Question};
 use outrigger_protocol::session::{PartInput, PromptInput, Session, Todo};
 use outrigger_protocol::tool::ToolCall;
 use outrigger_protocol::turn::{EffectId, HookPayload, Input, TurnOutcome};
+use outrigger_sandbox::Policy;
 use outrigger_tools::{
     AgentEntry, CancelFlag, Formatted, HookVerdict, NearbyInstruction, PermissionAsk, SkillEntry,
     SubagentAnswer, SubagentRequest, ToolError, ToolHost, nearby_instruction_files,
@@ -172,6 +173,7 @@ impl CallHost {
             }],
             ..PromptInput::default()
         };
+        let _awaited = self.inner.late.awaits(&session.id, &self.session_id);
         // Dropping this cancels the child's turn, which then ends by itself.
         let outcome = tokio::select! {
             outcome = agent.prompt(&session.id, prompt) => outcome.map_err(failed),
@@ -337,6 +339,24 @@ impl ToolHost for CallHost {
         Box::pin(self.run_subagent(request))
     }
 
+    fn confine<'a>(&'a self) -> BoxFuture<'a, Result<Option<Policy>, ToolError>> {
+        Box::pin(async move {
+            let own = self.inner.store.session(&self.session_id);
+            let own = own.map_err(|error| ToolError::failed(error.to_string()))?;
+            let mut rules = self.agent.permission.clone();
+            rules.extend(
+                own.and_then(|session| session.permission)
+                    .unwrap_or_default(),
+            );
+            self.inner.confine(rules).await.map_err(|error| {
+                ToolError::failed(format!(
+                    "The command was not started: {error} ({})",
+                    error.hint()
+                ))
+            })
+        })
+    }
+
     fn question<'a>(&'a self, questions: Vec<Question>) -> BoxFuture<'a, Option<Vec<Answer>>> {
         Box::pin(async move {
             let answers = self
@@ -383,6 +403,19 @@ impl ToolHost for CallHost {
             self.inner.lsp.touch(file).await;
             self.inner.lsp.diagnostics()
         })
+    }
+
+    fn ask_language<'a>(
+        &'a self,
+        file: &'a Path,
+        method: &'a str,
+        params: Value,
+    ) -> BoxFuture<'a, Option<Vec<Value>>> {
+        Box::pin(async move { self.inner.lsp.ask(file, method, &params).await })
+    }
+
+    fn symbols<'a>(&'a self, query: &'a str) -> BoxFuture<'a, Vec<Value>> {
+        Box::pin(self.inner.lsp.symbols(query))
     }
 
     fn opened(&self, file: &Path) {

@@ -114,6 +114,8 @@ pub(crate) struct Inner {
     pub(crate) plugins: Plugins,
     pub(crate) mcp: outrigger_mcp::McpServers,
     pub(crate) skill_servers: crate::mcp::SkillServers,
+    /// What is told of subagents behind their calls.
+    pub(crate) late: crate::late::Late,
     pub(crate) lsp: outrigger_lsp::Lsp,
     pub(crate) formatters: crate::formatters::Formatters,
     /// Servers of `.mcp.json` that are not started, and what to do about each.
@@ -201,8 +203,18 @@ impl Inner {
     /// Like [`Self::commit`], for events that are made from what is stored: nothing else is stored in between.
     pub(crate) async fn commit_with(
         &self,
+        records: Vec<LogRecord>,
+        events: impl FnOnce() -> Result<Vec<Event>, AgentError>,
+    ) -> Result<(), AgentError> {
+        self.commit_telling(records, events, |events| events).await
+    }
+
+    /// Like [`Self::commit_with`]; `told` says which of the events are told now.
+    pub(crate) async fn commit_telling(
+        &self,
         mut records: Vec<LogRecord>,
         events: impl FnOnce() -> Result<Vec<Event>, AgentError>,
+        told: impl FnOnce(Vec<BusEvent>) -> Vec<BusEvent>,
     ) -> Result<(), AgentError> {
         let _order = self.telling.lock().await;
         let events: Vec<BusEvent> = events()?.into_iter().map(numbered).collect();
@@ -215,7 +227,7 @@ impl Inner {
         if !records.is_empty() {
             self.store.append(now(), records).await?;
         }
-        self.tell(events);
+        self.tell(told(events));
         Ok(())
     }
 

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use outrigger_kernel::permission::evaluate;
+use outrigger_protocol::message::ModelRef;
 use outrigger_protocol::model::ToolOffer;
 use outrigger_protocol::permission::Action;
 use serde_json::Value;
@@ -12,15 +13,17 @@ use crate::mcp::is_mcp;
 use crate::offer::definition;
 
 impl Agent {
-    /// Every tool as models get it: described anew where its list of agents or skills changes, and as plugins word it.
-    pub async fn tool_list(&self) -> Vec<ToolOffer> {
+    /// Every tool as a model gets it: described anew where its list of agents or skills changes, and as plugins word it.
+    pub async fn tool_list(&self, model: &ModelRef) -> Vec<ToolOffer> {
         let inner = &self.inner;
+        let model = inner.api_name(model);
         let (agents, skills) = (inner.agent_entries(), inner.skill_entries());
         let (mcp, own): (Vec<_>, Vec<_>) = inner
             .runtime
             .specs()
             .into_iter()
             .filter(|spec| inner.skill_servers.offers(None, spec))
+            .filter(|spec| outrigger_tools::builtin::suits(spec, &model))
             .partition(is_mcp);
         let describe = |spec| outrigger_tools::builtin::describe(spec, &agents, &skills);
         let items = own.iter().map(|spec| definition(spec, describe(spec)));

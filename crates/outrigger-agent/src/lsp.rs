@@ -70,6 +70,17 @@ pub(crate) fn environment(boot: &Boot) -> Vec<(OsString, OsString)> {
     outrigger_sandbox::env::allow_list_of(env, TOOL_CHAINS)
 }
 
+/// Whether the tool `lsp` is offered: the reference's switch, which that for all of its experiments stands in for.
+pub(crate) fn tool_is_on(env: &std::collections::BTreeMap<String, String>) -> bool {
+    let switch = |name: &str| {
+        let value = env.get(name)?.to_ascii_lowercase();
+        Some(["1", "true", "yes", "on", "y"].contains(&value.as_str()))
+    };
+    switch("OPENCODE_EXPERIMENTAL_LSP_TOOL")
+        .or_else(|| switch("OPENCODE_EXPERIMENTAL"))
+        .unwrap_or(false)
+}
+
 /// The servers of the configuration; none is started yet.
 pub(crate) fn new(
     config: &Loaded,

@@ -9,6 +9,7 @@ use outrigger_plugins::{PipelineContext, PipelineResult};
 use outrigger_protocol::Object;
 use outrigger_protocol::id::{SessionId, TurnId};
 use outrigger_protocol::log::LogRecord;
+use outrigger_protocol::message::ModelRef;
 use outrigger_protocol::model::{ModelInfo, ModelParams, ToolOffer};
 use outrigger_protocol::tool::ToolSpec;
 use outrigger_protocol::turn::{HookPayload, KnownTool};
@@ -91,6 +92,7 @@ impl Inner {
     pub(crate) async fn offer_tools(
         &self,
         agent: &str,
+        model: &ModelRef,
         switches: Option<&Object>,
         session: &SessionId,
         turn: &TurnId,
@@ -122,11 +124,13 @@ impl Inner {
                 && self.can_ask_questions()
                 && !off(spec)
         };
+        let model = self.api_name(model);
         let specs: Vec<ToolSpec> = self
             .runtime
             .specs()
             .into_iter()
             .filter(|spec| spec.hidden || !off(spec))
+            .filter(|spec| outrigger_tools::builtin::suits(spec, &model))
             .filter(|spec| self.skill_servers.offers(Some(session), spec))
             .collect();
         let (agents, skills) = (self.agent_entries(), self.skill_entries());
@@ -186,6 +190,14 @@ impl Inner {
             })
             .collect();
         (offers, known)
+    }
+
+    /// The name that a provider's API knows a model by, which says what tools it is offered; its own where it is not known.
+    pub(crate) fn api_name(&self, model: &ModelRef) -> String {
+        match self.models.resolve(model) {
+            Ok(resolved) if !resolved.model.api.id.is_empty() => resolved.model.api.id,
+            _ => model.model_id.clone(),
+        }
     }
 
     /// The system prompt for an agent, as one text.

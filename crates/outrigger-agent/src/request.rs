@@ -46,6 +46,10 @@ fn user_content(part: &Part) -> Option<Content> {
                 filename: text("filename"),
             })
         }
+        // The message of a command that runs as a subtask has nothing else; without it a history would begin with an answer.
+        PartKind::Subtask(_) => Some(Content::Text {
+            text: "The user had this tool called.".to_owned(),
+        }),
         PartKind::Compaction(_) => Some(Content::Text {
             text: "What did we do so far?".into(),
         }),

@@ -18,8 +18,12 @@ pub(crate) fn events_of(
 ) -> Result<Vec<Event>, AgentError> {
     let mut session: Option<Session> = None;
     let mut events = Vec::new();
-    for effect in effects {
+    for (index, effect) in effects.iter().enumerate() {
         match effect {
+            // A turn's first request has nothing to say of the session yet (as in the reference).
+            Effect::PatchSession { patch }
+                if *patch == SessionPatch::default()
+                    && matches!(effects.get(index + 1), Some(Effect::PrepareTools { .. })) => {}
             Effect::Publish { event } => events.push(event.clone()),
             Effect::PatchSession { patch } => {
                 let before = match session.take() {

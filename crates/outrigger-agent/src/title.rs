@@ -101,6 +101,10 @@ impl Inner {
                 {
                     Some(said(text.text.clone()))
                 }
+                PartKind::Subtask(task) => {
+                    let prompt = task.get("prompt").and_then(Value::as_str)?;
+                    Some(said(prompt.to_owned()))
+                }
                 _ => None,
             }));
         let request = draft.into_request();

@@ -151,6 +151,7 @@ impl Talk<'_> {
     async fn until_exit(&mut self) -> Result<u8, Failure> {
         let terminal = std::io::stdin().is_terminal();
         loop {
+            self.attached.signals.rest();
             if terminal {
                 self.line.say("> ");
             }

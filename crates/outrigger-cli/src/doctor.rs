@@ -3,6 +3,7 @@
 mod costs;
 
 use outrigger_agent::{Agent, McpState, Place};
+use outrigger_sandbox::{Level, Spawner};
 use outrigger_store::Store;
 
 use crate::args::Global;
@@ -74,15 +75,8 @@ pub(crate) async fn doctor(global: &Global) -> Result<u8, Failure> {
         Err(error) => lines.wrong("config", &error, error.hint().as_deref()),
     }
     let rows = store(&mut lines, &boot.folders.store());
-    match outrigger_sandbox::Spawner::new() {
-        Ok(spawner) => lines.good(
-            "sandbox",
-            format!(
-                "Landlock {} (ABI {})",
-                format!("{:?}", spawner.level()).to_lowercase(),
-                spawner.landlock_abi()
-            ),
-        ),
+    match Spawner::new() {
+        Ok(spawner) => sandbox(&mut lines, &spawner),
         Err(error) => lines.wrong("sandbox", &error, error.hint().as_deref()),
     }
     if lines.bad {
@@ -99,6 +93,29 @@ pub(crate) async fn doctor(global: &Global) -> Result<u8, Failure> {
     models(&mut lines, &agent);
     agent.shutdown().await;
     Ok(if lines.bad { exit::FAILED } else { 0 })
+}
+
+/// What the system can enforce, and what follows where it cannot.
+fn sandbox(lines: &mut Lines, spawner: &Spawner) {
+    let level = spawner.level();
+    let has = |there: bool, what: &str| format!("{}{what}", if there { "" } else { "no " });
+    let parts = [
+        format!("Landlock ABI {}", spawner.landlock_abi()),
+        has(spawner.has_views(), "mount namespaces"),
+        has(spawner.has_filters(), "seccomp"),
+    ];
+    let told = format!(
+        "{} ({})",
+        format!("{level:?}").to_lowercase(),
+        parts.join(", ")
+    );
+    if level == Level::Full {
+        return lines.good("sandbox", told);
+    }
+    lines.note(
+        "sandbox",
+        format!("{told}: a part of the rules for processes cannot be enforced; `sandbox = \"strict\"` refuses to start them then"),
+    );
 }
 
 /// Parts that can be switched off (A12), with where that was said.

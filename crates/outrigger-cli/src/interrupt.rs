@@ -38,6 +38,8 @@ struct State {
     phase: Phase,
     /// The turn is to be cancelled.
     cancel: bool,
+    /// Somebody saw to it.
+    taken: bool,
     /// The exit code to leave with at once.
     leave: Option<u8>,
     terminated: bool,
@@ -65,6 +67,18 @@ impl State {
         self.phase = Phase::Turn;
         // Whoever was asked to end begins nothing new.
         self.cancel = self.terminated;
+        self.taken = false;
+    }
+
+    /// Between turns, where somebody is asked what to do next: a signal that came too late for the turn is meant for us.
+    fn rest(&mut self) {
+        if self.terminated {
+            self.leave = Some(exit::TERMINATED);
+        } else if self.cancel && !self.taken {
+            self.leave = Some(exit::CANCELLED);
+        }
+        self.phase = Phase::Loading;
+        self.cancel = false;
     }
 }
 
@@ -113,10 +127,20 @@ impl Signals {
         Turn(self)
     }
 
-    /// Comes back when the turn is to be cancelled; true when that was SIGTERM.
+    /// Waits for the next thing to do: from here on a signal ends the command, as before the first turn.
+    pub(crate) fn rest(&self) {
+        self.state.send_modify(State::rest);
+    }
+
+    /// Comes back when the turn is to be cancelled, which the caller then does; true when that was SIGTERM.
     pub(crate) async fn cancelled(&self) -> bool {
         match self.state.subscribe().wait_for(|state| state.cancel).await {
-            Ok(state) => state.terminated,
+            Ok(state) => {
+                let terminated = state.terminated;
+                drop(state);
+                self.state.send_modify(|state| state.taken = true);
+                terminated
+            }
             Err(_) => std::future::pending().await,
         }
     }
@@ -170,7 +194,8 @@ where
 mod tests {
     use super::*;
 
-    /// What the signals come to: `i` is Ctrl-C, `t` SIGTERM, `(` and `)` are the ends of a turn.
+    /// What the signals come to: `i` is Ctrl-C, `t` SIGTERM, `(` and `)` are the ends of a turn, `c` sees to its
+    /// cancellation, `_` waits for what to do next.
     fn after(script: &str) -> (bool, Option<u8>, bool) {
         let mut state = State::default();
         for step in script.chars() {
@@ -178,6 +203,8 @@ mod tests {
                 'i' => state.on(Signal::Interrupt),
                 't' => state.on(Signal::Terminate),
                 '(' => state.turn(),
+                'c' => state.taken = true,
+                '_' => state.rest(),
                 _ => state.phase = Phase::Ending,
             }
         }
@@ -204,6 +231,14 @@ mod tests {
             ("(t)(", true, None, true),
             ("()t(", true, None, true),
             ("(i)(", false, None, false),
+            ("(ic)_", false, None, false),
+            ("(ic)_(", false, None, false),
+            ("(ic)_i", false, Some(130), false),
+            // It came when the turn was as good as over.
+            ("(i)_", false, Some(130), false),
+            ("()_t", false, Some(143), true),
+            ("(tc)_", false, Some(143), true),
+            ("()t_", false, Some(143), true),
         ] {
             assert_eq!(after(script), (cancel, leave, terminated), "{script}");
         }

@@ -56,6 +56,7 @@ fn main() -> ExitCode {
     outrigger_sandbox::memory::give_back_large_blocks();
     let cli = Cli::parse();
     report::logging(&cli.global);
+    outrigger_sandbox::hide_host();
     let format = match &cli.command {
         Command::Run(args) => args.format,
         _ => Format::Default,

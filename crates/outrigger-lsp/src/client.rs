@@ -246,6 +246,16 @@ impl Client {
         matched
     }
 
+    /// Puts a request to the server.
+    pub(crate) async fn request(
+        &self,
+        method: &str,
+        params: &Value,
+        wait: Duration,
+    ) -> Result<Value, LspError> {
+        self.process.request(method, params, wait).await
+    }
+
     /// Symbols of the workspace by name, some of them.
     pub(crate) async fn symbols(&self, query: &str) -> Vec<Value> {
         let params = json!({"query": query});

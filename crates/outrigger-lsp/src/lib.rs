@@ -1,9 +1,10 @@
 //! Client of language servers: starts them, tells them of changed files, collects their diagnostics.
 //!
-//! [`Lsp`] is the whole of it. The protocol is LSP 3.17, as far as diagnostics and workspace symbols need it.
+//! [`Lsp`] is the whole of it. The protocol is LSP 3.17, as far as diagnostics, workspace symbols and what [`Lsp::ask`] is asked need it.
 
 #![cfg_attr(not(test), warn(clippy::indexing_slicing))]
 
+mod ask;
 mod client;
 mod config;
 mod documents;

@@ -84,7 +84,7 @@ enum State {
     Off(LspError),
 }
 
-struct Slot {
+pub(crate) struct Slot {
     server: Server,
     root: PathBuf,
     state: Mutex<(State, u32)>,
@@ -236,6 +236,10 @@ impl Lsp {
         join_all(clients.iter().map(|client| client.close(grace))).await;
     }
 
+    pub(crate) fn limits(&self) -> Limits {
+        self.0.options.limits
+    }
+
     fn slots_of(&self) -> MutexGuard<'_, BTreeMap<(String, PathBuf), Arc<Slot>>> {
         self.0.slots.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -244,7 +248,7 @@ impl Lsp {
         self.slots_of().values().cloned().collect()
     }
 
-    fn slots_for(&self, file: &Path) -> Vec<Arc<Slot>> {
+    pub(crate) fn slots_for(&self, file: &Path) -> Vec<Arc<Slot>> {
         let Options {
             directory,
             worktree,
@@ -341,7 +345,7 @@ impl Lsp {
     }
 
     /// The server of a slot once it is up. One that has ended is started again, a few times.
-    async fn ready(&self, slot: &Arc<Slot>, wait: Duration) -> Option<Arc<Client>> {
+    pub(crate) async fn ready(&self, slot: &Arc<Slot>, wait: Duration) -> Option<Arc<Client>> {
         let mut changed = slot.changed.subscribe();
         let up = async {
             loop {

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use outrigger_sandbox::{Child, Exit, SandboxError, Spawner, Spec};
 use serde_json::Value;
-use tokio::io::AsyncWriteExt as _;
+use tokio::io::{AsyncWriteExt as _, Interest};
 use tokio::net::unix::pipe;
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
@@ -272,7 +272,11 @@ async fn supervise(
         end = &mut pumps.output => match end.ok().flatten() {
             Some(fault) => ended_for(&fault),
             None => match timeout(LAST_WORDS, child.wait()).await {
-                Ok(exit) => exit_text(exit),
+                Ok(exit) => {
+                    // Its standard error may be read later than the end of its output.
+                    let _ = timeout(LAST_WORDS, &mut pumps.errors).await;
+                    exit_text(exit)
+                }
                 Err(_) => "closed its output and was ended".to_owned(),
             },
         },
@@ -329,8 +333,14 @@ async fn ended(asked: &mut watch::Receiver<Option<Duration>>) -> Duration {
         .unwrap_or_default()
 }
 
+/// Writes what is asked for, until nobody reads it any more: a message that the server left in the pipe was written, too.
 async fn write(mut stdin: pipe::Sender, mut queue: mpsc::Receiver<String>) {
-    while let Some(mut message) = queue.recv().await {
+    loop {
+        let message = tokio::select! {
+            message = queue.recv() => message,
+            _ = stdin.ready(Interest::ERROR) => return,
+        };
+        let Some(mut message) = message else { break };
         message.push('\n');
         if stdin.write_all(message.as_bytes()).await.is_err() {
             return;

@@ -11,7 +11,8 @@ use outrigger_config::settings::Environment;
 use outrigger_js::{HostHandler, JsError, JsProcess, JsRuntime, StartOptions, default_policy};
 use outrigger_protocol::rpc::{Initialize, Initialized, LoadedPlugin, PluginEntry};
 use outrigger_sandbox::cgroup::Cgroup;
-use outrigger_sandbox::{Limits, Spawner, env};
+use outrigger_sandbox::covers::Covers;
+use outrigger_sandbox::{Calls, Level, Limits, Policy, SandboxError, Spawner, env};
 use serde_json::Value;
 
 use crate::error::PluginError;
@@ -50,7 +51,11 @@ pub(crate) struct Launch {
     /// All processes of the project; they hold this.
     pub(crate) processes: Weak<Processes>,
     pub(crate) notice: NoticeFn,
+    pub(crate) covers: CoversFn,
 }
+
+/// Finds what the user's rules keep from processes. It walks the project, so it blocks.
+pub type CoversFn = Arc<dyn Fn() -> Result<Covers, SandboxError> + Send + Sync>;
 
 /// How plugins are loaded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -200,6 +205,10 @@ impl Launch {
         );
         env.retain(|(name, _)| !own.iter().any(|(ours, _)| ours == name));
         env.extend(own);
+        let covers = match self.settings.sandbox {
+            true => self.covers().await.map_err(&failed)?,
+            false => Covers::default(),
+        };
         let policy = self.settings.sandbox.then(|| {
             let mut folders: Vec<PathBuf> = members
                 .iter()
@@ -218,6 +227,16 @@ impl Launch {
             policy.read.extend(read);
             policy.write.extend(tmux);
             policy.bind_tcp.get_or_insert_default().extend(ports);
+            policy.hide.extend(covers.hide);
+            policy.read_only.extend(covers.read_only);
+            let unix_sockets = members.iter().all(|i| {
+                self.registry.with(*i, |plugin| plugin.rules.unix_sockets) == Some(true)
+            });
+            policy.calls = Some(Calls {
+                unix_sockets,
+                // Names are looked up by the process itself.
+                udp: true,
+            });
             // Outside version control the reference's worktree is `/`, which is nobody's project.
             if self.worktree.parent().is_some() {
                 policy.write(&self.worktree)
@@ -225,6 +244,11 @@ impl Launch {
                 policy
             }
         });
+        let short = |policy: &Policy| policy.level() < Level::Full;
+        if self.settings.strict && policy.as_ref().is_some_and(short) {
+            let why = "the system can enforce only a part of its box, and `sandbox` is \"strict\"";
+            return Err(failed(why.to_owned()));
+        }
         JsProcess::start(StartOptions {
             runtime: self.runtime.clone(),
             spawner: self.spawner.clone(),
@@ -274,6 +298,22 @@ impl Launch {
         } else {
             self.tmux.clone()
         }
+    }
+
+    async fn covers(&self) -> Result<Covers, String> {
+        let covers = Arc::clone(&self.covers);
+        let found = tokio::task::spawn_blocking(move || covers()).await;
+        let why = match found {
+            Ok(Ok(found)) => return Ok(found),
+            Ok(Err(error)) => {
+                let hint = error.hint().map(|hint| format!("; {hint}"));
+                format!("{error}{}", hint.unwrap_or_default())
+            }
+            Err(error) => error.to_string(),
+        };
+        Err(format!(
+            "what the permission rules deny cannot be kept from it: {why}"
+        ))
     }
 
     fn grants(&self) -> Grants {

@@ -55,6 +55,7 @@ pub use error::PluginError;
 pub use gauge::ProcessLimits;
 pub use install::{Cache, InstalledPackage};
 pub use installer::Installer;
+pub use launch::CoversFn;
 pub use lock::{LOCK_FILE, LockFile, Locked};
 pub use perf::{Perf, PerfRow};
 pub use pipeline::{Pipeline, PipelineContext, PipelineResult};

@@ -24,7 +24,7 @@ use crate::error::PluginError;
 use crate::group::{Group, Live};
 use crate::install::Cache;
 use crate::installer::Installer;
-use crate::launch::Launch;
+use crate::launch::{CoversFn, Launch};
 use crate::perf::{Perf, PerfRow};
 use crate::pipeline::{Pipeline, PipelineContext};
 use crate::processes::Processes;
@@ -58,6 +58,8 @@ pub struct LoadOptions {
     pub project: Value,
     /// `serverUrl` of the plugin input, usually [`SERVER_URL`].
     pub server_url: String,
+    /// What the user's rules keep from processes; asked at each start of one.
+    pub covers: CoversFn,
     /// Starts processes.
     pub spawner: Spawner,
     /// Where a JavaScript runtime is looked for.
@@ -342,6 +344,7 @@ async fn start(
     let launch = Arc::new(Launch {
         runtime,
         spawner: options.spawner.clone(),
+        covers: Arc::clone(&options.covers),
         handler: Arc::clone(&options.handler),
         settings: options.settings.clone(),
         directory: options.directory.clone(),

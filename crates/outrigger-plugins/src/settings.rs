@@ -20,6 +20,8 @@ pub struct PluginSettings {
     pub js: Js,
     /// Plugin processes run in a box (`sandbox = "off"` switches it off).
     pub sandbox: bool,
+    /// A process whose box the system cannot enforce in full is not started (`sandbox = "strict"`).
+    pub strict: bool,
     /// Names of environment variables that plugin processes get besides the usual ones; a trailing `*` stands for any
     /// rest.
     pub env: Vec<String>,
@@ -87,6 +89,8 @@ pub struct PluginRules {
     pub env: Vec<String>,
     /// TCP ports that it may listen on; they give it a process of its own.
     pub ports: Vec<u16>,
+    /// It may make UNIX sockets. Such a plugin has a process of its own.
+    pub unix_sockets: bool,
 }
 
 impl Default for PluginSettings {
@@ -95,6 +99,7 @@ impl Default for PluginSettings {
         Self {
             js: Js::default(),
             sandbox: true,
+            strict: false,
             env: Vec::new(),
             deadlines: Deadlines::default(),
             restarts: Restarts::default(),
@@ -211,12 +216,14 @@ impl From<&Settings> for PluginSettings {
                 hook_deadline: plugin.timeout_ms.map(ms),
                 env: plugin.env.clone(),
                 ports: plugin.ports.clone(),
+                unix_sockets: plugin.unix_sockets,
             };
             (id.clone(), rules)
         });
         Self {
             js: settings.js.clone(),
-            sandbox: settings.sandbox == Sandbox::On,
+            sandbox: settings.sandbox != Sandbox::Off,
+            strict: settings.sandbox == Sandbox::Strict,
             deadlines: Deadlines {
                 fast: ms(settings.deadlines.fast_ms),
                 normal: ms(settings.deadlines.normal_ms),

@@ -67,6 +67,16 @@ pub enum SandboxError {
         /// The system's answer.
         source: io::Error,
     },
+    /// A project is too large to look for what a process must not see, or too much of it must not be seen.
+    #[error("{} has more than {most} {what}", root.display())]
+    TooMany {
+        /// Where the walk began.
+        root: PathBuf,
+        /// What there is too much of.
+        what: &'static str,
+        /// The limit.
+        most: usize,
+    },
     /// The ledger of processes cannot be read or written.
     #[error("cannot use the process ledger {}: {source}", path.display())]
     Ledger {
@@ -90,6 +100,7 @@ impl SandboxError {
             Self::Policy { .. } => "spawn.policy",
             Self::Deadline { .. } => "spawn.deadline",
             Self::Watch { .. } => "process.watch",
+            Self::TooMany { .. } => "spawn.too_many",
             Self::Ledger { .. } => "ledger.io",
         }
     }
@@ -109,6 +120,10 @@ impl SandboxError {
             Self::Watch { source, .. } if source.raw_os_error() == Some(libc::ENOSYS) => {
                 Some("this needs Linux 5.4 or later (pidfd)".to_owned())
             }
+            Self::TooMany { .. } => Some(
+                "deny whole folders, as `secrets/*`, instead of names that may be anywhere, as `*.key`"
+                    .to_owned(),
+            ),
             Self::Ledger { path, .. } => {
                 Some(format!("make {} writable for this user", path.display()))
             }

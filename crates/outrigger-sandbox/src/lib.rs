@@ -12,12 +12,14 @@
 compile_error!("outrigger-sandbox needs Linux: it is made of pidfd, PR_SET_PDEATHSIG and Landlock");
 
 pub mod cgroup;
+pub mod covers;
 pub mod env;
 pub mod ledger;
 pub mod memory;
 pub mod paths;
 pub mod usage;
 
+mod calls;
 mod child;
 mod error;
 mod policy;
@@ -29,14 +31,16 @@ mod spawner;
 mod spec;
 mod terminal;
 mod tree;
+mod view;
 mod which;
 
+pub use calls::Calls;
 pub use child::{Child, Exit, Killer};
 pub use error::SandboxError;
 pub use policy::{Level, Policy};
 pub use procfs::start_time;
 pub use run::{Captured, Output, run, run_with_input};
-pub use spawner::Spawner;
+pub use spawner::{Spawner, hide_host};
 pub use spec::{Limits, Spec, Stdio};
 pub use terminal::{Size, Terminal};
 pub use which::which;

@@ -3,6 +3,8 @@
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
+use crate::calls::{self, Calls};
+use crate::view;
 use landlock::{
     ABI, Access as _, AccessFs, AccessNet, CompatLevel, Compatible as _, NetPort, Ruleset,
     RulesetAttr as _, RulesetCreated, RulesetCreatedAttr as _, RulesetError, Scope,
@@ -59,7 +61,7 @@ const SYSTEM_DEVICES: &[&str] = &[
 ///
 /// A confined process can also not signal or trace a process outside, nor connect to an abstract UNIX socket outside
 /// (Linux 6.12). If it runs as root it loses the capabilities that would get around this. UDP and UNIX sockets with a
-/// path are not restricted.
+/// path are a matter of [`Policy::calls`].
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Policy {
     /// Files and folders (with all below) that may be read and executed.
@@ -72,6 +74,15 @@ pub struct Policy {
     pub bind_tcp: Option<Vec<u16>>,
     /// TCP ports that may be connected to; `None` is all, an empty list is none.
     pub connect_tcp: Option<Vec<u16>>,
+    /// Files and folders that look empty and cannot be changed, wherever they lie. Of what exists when the process
+    /// starts; a hard link of another name is another file.
+    pub hide: Vec<PathBuf>,
+    /// Files and folders (with all below) that cannot be changed, wherever they lie.
+    pub read_only: Vec<PathBuf>,
+    /// Which system calls are refused; `None` is none.
+    pub calls: Option<Calls>,
+    /// Processes outside may be signalled and abstract UNIX sockets outside connected to.
+    pub reach_out: bool,
 }
 
 impl Policy {
@@ -83,9 +94,24 @@ impl Policy {
             read: SYSTEM_READ.iter().map(PathBuf::from).collect(),
             write: SYSTEM_DEVICES.iter().map(PathBuf::from).collect(),
             list: Vec::new(),
-            bind_tcp: None,
-            connect_tcp: None,
+            ..Self::default()
         }
+    }
+
+    /// What a process may do that is not confined, as a start for [`Policy::hide`] and [`Policy::read_only`]. That these
+    /// hold takes from it what would undo them: mounting, tracing, `sudo`.
+    #[must_use]
+    pub fn open() -> Self {
+        Self {
+            write: vec![PathBuf::from("/")],
+            reach_out: true,
+            ..Self::default()
+        }
+    }
+
+    /// Whether it needs a view of the file system of its own.
+    pub(crate) fn covers(&self) -> bool {
+        !self.hide.is_empty() || !self.read_only.is_empty()
     }
 
     /// Allows one more file or folder to be read.
@@ -102,7 +128,18 @@ impl Policy {
         self
     }
 
-    /// How much of this policy a kernel with this Landlock version (0: none) enforces.
+    /// How much of this policy the running kernel enforces.
+    #[must_use]
+    pub fn level(&self) -> Level {
+        let views = !self.covers() || view::is_possible();
+        let filters = self.calls.is_none() || calls::is_possible();
+        match self.level_for(kernel_abi()) {
+            Level::Full if !(views && filters) => Level::Partial,
+            level => level,
+        }
+    }
+
+    /// How much of its Landlock rules a kernel with this version (0: none) enforces.
     pub(crate) fn level_for(&self, abi: u32) -> Level {
         let tcp = self.bind_tcp.is_some() || self.connect_tcp.is_some();
         let needed = if tcp { TCP_ABI } else { FILES_ABI };
@@ -118,8 +155,10 @@ impl Policy {
     pub(crate) fn ruleset(&self, program: &Path) -> Result<Option<OwnedFd>, RulesetError> {
         let mut ruleset = Ruleset::default()
             .set_compatibility(CompatLevel::BestEffort)
-            .handle_access(AccessFs::from_all(KNOWN))?
-            .scope(Scope::AbstractUnixSocket | Scope::Signal)?;
+            .handle_access(AccessFs::from_all(KNOWN))?;
+        if !self.reach_out {
+            ruleset = ruleset.scope(Scope::AbstractUnixSocket | Scope::Signal)?;
+        }
         if self.bind_tcp.is_some() {
             ruleset = ruleset.handle_access(AccessNet::BindTcp)?;
         }

@@ -2,6 +2,11 @@
 
 use std::io;
 
+use seccompiler::BpfProgram;
+
+use crate::calls;
+use crate::view::View;
+
 /// The channel's file descriptor in every process that has one.
 pub(crate) const CHANNEL_FD: libc::c_int = 3;
 
@@ -12,10 +17,22 @@ const TAG_RESOURCE: libc::__rlimit_resource_t = libc::RLIMIT_LOCKS;
 /// Tags lie in this range; no one sets a lock limit of such a size.
 pub(crate) const TAG_RANGE: std::ops::Range<u64> = (1 << 40)..(1 << 62);
 
-/// What a confined root may not do (numbers of `linux/capability.h`): load modules, raw I/O, trace, administer, reboot,
-/// raise limits, make devices, watch performance, load BPF. `CAP_PERFMON` and `CAP_SYS_ADMIN` are there because since
-/// Linux 6.16 they open `/proc/PID/environ` of every process, past Landlock.
-const GIVEN_UP: [libc::c_ulong; 9] = [16, 17, 19, 21, 22, 24, 27, 38, 39];
+/// What a confined root keeps (numbers of `linux/capability.h`): what makes files and ports root's. All else gets around
+/// the rules or is nobody's business in a box: mounting, tracing, raw sockets and devices, modules, limits, opening
+/// files by handle. (`CAP_PERFMON` and `CAP_SYS_ADMIN` open `/proc/PID/environ` of every process since Linux 6.16, past
+/// Landlock.)
+const KEPT: [libc::c_ulong; 8] = [
+    0,  // CHOWN
+    1,  // DAC_OVERRIDE
+    3,  // FOWNER
+    4,  // FSETID
+    5,  // KILL
+    6,  // SETGID
+    7,  // SETUID
+    10, // NET_BIND_SERVICE
+];
+/// Beyond the newest capability that any kernel knows.
+const CAPABILITIES: libc::c_ulong = 64;
 
 /// What the process gets when its host ends.
 const DEATH_SIGNAL: libc::c_ulong = 9;
@@ -27,8 +44,8 @@ pub(crate) struct FileId {
     inode: libc::ino_t,
 }
 
-/// Everything the child needs, prepared before fork. Plain numbers, so that the closure owns nothing.
-#[derive(Debug, Clone, Copy)]
+/// Everything the child needs, prepared before fork, so that it only has to read it.
+#[derive(Debug)]
 pub(crate) struct Setup {
     /// The host, to see whether it died between fork and `prctl`.
     pub(crate) host: libc::pid_t,
@@ -43,6 +60,8 @@ pub(crate) struct Setup {
     /// There is a policy, enforced by Landlock or not: capabilities that get around it are given up.
     pub(crate) confined: bool,
     pub(crate) ruleset: Option<libc::c_int>,
+    pub(crate) view: Option<View>,
+    pub(crate) filter: Option<BpfProgram>,
 }
 
 impl Setup {
@@ -55,6 +74,10 @@ impl Setup {
         // SAFETY: every call is async-signal-safe, takes plain numbers or pointers to locals that outlive it, and
         // `io::Error::last_os_error` does not allocate.
         unsafe {
+            // Before the signal is asked for, which a change of credentials would take back.
+            if let Some(view) = &self.view {
+                view.apply()?;
+            }
             check(prctl(libc::PR_SET_PDEATHSIG, DEATH_SIGNAL))?;
             if libc::getppid() != self.host {
                 // The host died before the signal was asked for: nobody is left to report to.
@@ -70,7 +93,7 @@ impl Setup {
                 check(prctl(libc::PR_SET_NO_NEW_PRIVS, 1))?;
             }
             if self.confined {
-                for capability in GIVEN_UP {
+                for capability in (0..CAPABILITIES).filter(|number| !KEPT.contains(number)) {
                     // Refused to all but root, who alone has something to lose, and for numbers this kernel lacks.
                     prctl(libc::PR_CAPBSET_DROP, capability);
                 }
@@ -79,8 +102,11 @@ impl Setup {
                 let answer = libc::syscall(libc::SYS_landlock_restrict_self, ruleset, 0_u32);
                 check(if answer == 0 { 0 } else { -1 })?;
             }
+            match &self.filter {
+                Some(filter) => calls::install(filter),
+                None => Ok(()),
+            }
         }
-        Ok(())
     }
 
     #[expect(unsafe_code, reason = "see `apply`")]

@@ -9,16 +9,19 @@ use std::process::Command;
 use std::sync::{OnceLock, mpsc};
 use std::{io, thread};
 
+use seccompiler::BpfProgram;
 use tokio::sync::oneshot;
 
+use crate::calls;
 use crate::child::Child;
 use crate::error::SandboxError;
 use crate::ledger::Ledger;
-use crate::policy::{self, Level};
+use crate::policy::{self, Level, Policy};
 use crate::process::Process;
 use crate::setup::{self, CHANNEL_FD, RETRY, Setup};
 use crate::spec::{Spec, Stdio};
 use crate::terminal;
+use crate::view::{self, View};
 use crate::which::{is_executable, which};
 
 /// How often a start is tried again when another thread took file descriptor 3 meanwhile.
@@ -104,15 +107,29 @@ impl Spawner {
     pub fn level(&self) -> Level {
         crate::Policy {
             bind_tcp: Some(Vec::new()),
+            hide: vec!["/".into()],
+            calls: Some(crate::Calls::default()),
             ..Default::default()
         }
-        .level_for(policy::kernel_abi())
+        .level()
     }
 
     /// The Landlock version of the running kernel, 0 when it has none; for the doctor's report.
     #[must_use]
     pub fn landlock_abi(&self) -> u32 {
         policy::kernel_abi()
+    }
+
+    /// Whether processes can have a view of the file system of their own, for what is hidden from them.
+    #[must_use]
+    pub fn has_views(&self) -> bool {
+        view::is_possible()
+    }
+
+    /// Whether the kernel can filter system calls.
+    #[must_use]
+    pub fn has_filters(&self) -> bool {
+        calls::is_possible()
     }
 
     /// Starts a process. Must be called within a tokio runtime with I/O. A dropped future leaves no process behind.
@@ -134,6 +151,15 @@ impl Spawner {
             })
             .map_err(|_| SandboxError::Stopped)?;
         Child::from_started(answer.await.map_err(|_| SandboxError::Stopped)??)
+    }
+}
+
+/// Keeps processes of this user from looking into the host: its memory, environment and open files hold keys, and `/proc`
+/// has to stay readable in a box (Bun does not start without it). No core dumps of it, and no debugger, either.
+pub fn hide_host() {
+    use rustix::process::{DumpableBehavior, set_dumpable_behavior};
+    if let Err(error) = set_dumpable_behavior(DumpableBehavior::NotDumpable) {
+        tracing::warn!(%error, "other processes of this user can look into this one");
     }
 }
 
@@ -182,11 +208,24 @@ fn try_start(spec: &Spec, program: &Path) -> Result<io::Result<Started>, Sandbox
             })?,
         None => None,
     };
-    let level = spec.policy.as_ref().map(|policy| match &ruleset {
-        Some(_) => policy.level_for(policy::kernel_abi()),
-        None => Level::None,
-    });
+    let level = spec.policy.as_ref().map(Policy::level);
     Ok(fork(spec, program, ruleset.as_ref(), level))
+}
+
+/// The parts of a policy that are not Landlock's, as far as the kernel has them.
+fn beyond_files(spec: &Spec) -> io::Result<(Option<View>, Option<BpfProgram>)> {
+    let Some(policy) = &spec.policy else {
+        return Ok((None, None));
+    };
+    let view = match view::is_possible() {
+        true => View::of(policy, &spec.cwd)?,
+        false => None,
+    };
+    let filter = match policy.calls {
+        Some(calls) if calls::is_possible() => Some(calls::filter(calls)?),
+        _ => None,
+    };
+    Ok((view, filter))
 }
 
 fn fork(
@@ -210,6 +249,7 @@ fn fork(
         None => (None, None),
     };
     let tag = setup::fresh_tag();
+    let (view, filter) = beyond_files(spec)?;
     let setup = Setup {
         host: std::process::id().cast_signed(),
         data: spec.limits.data,
@@ -222,6 +262,8 @@ fn fork(
         no_new_privs: spec.no_new_privs,
         confined: spec.policy.is_some(),
         ruleset: ruleset.map(|ruleset| ruleset.as_raw_fd()),
+        view,
+        filter,
     };
     let mut child = command(spec, program, setup, process_end)?.spawn()?;
     drop(child_end);
@@ -272,7 +314,7 @@ fn command(
         // A program found on PATH is told the name it was called by, as a shell would.
         command.arg0(&spec.program);
     }
-    // SAFETY: `Setup::apply` makes async-signal-safe calls only, on plain numbers; the descriptors behind them are
+    // SAFETY: `Setup::apply` makes async-signal-safe calls only, on what was prepared; the descriptors behind it are
     // kept open by the caller until `spawn` has returned.
     unsafe {
         command.pre_exec(move || setup.apply());

@@ -1,13 +1,75 @@
-//! `GET /doc`: an OpenAPI document of the routes, made from one table of them (`doc.txt`).
+//! `GET /doc`: an OpenAPI document of the routes, made from one table of them (`doc.txt`), one of what they take and answer
+//! (`doc/bodies.txt`) and one of the forms that these name (`doc/forms.txt`). The tests hold every answer of ours that they
+//! see against it.
 //!
-//! It says which routes there are, their parameters in the path, and the form of errors. Bodies and answers are those of the
-//! reference's API of the same version and are not described.
+//! Names and forms are those of the reference's API of the same version. Parameters of the query are not described, but for
+//! the folder.
+
+mod form;
+
+use std::collections::BTreeMap;
 
 use axum::Json;
 use serde_json::{Map, Value, json};
 
 /// Method, path, name (that of the published client's method) and what it is for, sorted by path.
 const TABLE: &str = include_str!("doc.txt");
+
+/// Name of a form and the form, lines that begin with white space going on with the one before.
+const FORMS: &str = include_str!("doc/forms.txt");
+
+/// Name of a route, what it takes in parentheses, what it answers: a form, `stream` with the form of its events, `text`, or
+/// `nothing`.
+const BODIES: &str = include_str!("doc/bodies.txt");
+
+/// The entries of a table with long lines.
+fn entries(table: &'static str) -> Vec<String> {
+    let mut found: Vec<String> = Vec::new();
+    for line in table.lines() {
+        match found.last_mut() {
+            Some(last) if line.starts_with(' ') => {
+                last.push(' ');
+                last.push_str(line.trim());
+            }
+            _ => found.push(line.to_owned()),
+        }
+    }
+    found
+}
+
+struct Body {
+    takes: Option<Value>,
+    /// Kind of content and its form.
+    answers: Option<(&'static str, Value)>,
+}
+
+/// What the routes take and answer, by their names.
+fn bodies() -> BTreeMap<String, Body> {
+    let read = |entry: &String| {
+        let (head, answer) = entry.split_once(" -> ")?;
+        let (name, takes) = match head.split_once(" (") {
+            Some((name, takes)) => (name, Some(form::schema(takes.strip_suffix(')')?)?)),
+            None => (head, None),
+        };
+        let answers = match answer.strip_prefix("stream ") {
+            Some(event) => Some(("text/event-stream", form::schema(event)?)),
+            None if answer == "nothing" => None,
+            None if answer == "text" => Some(("text/plain", json!({ "type": "string" }))),
+            None => Some(("application/json", form::schema(answer)?)),
+        };
+        Some((name.to_owned(), Body { takes, answers }))
+    };
+    entries(BODIES).iter().filter_map(read).collect()
+}
+
+/// The forms that have names.
+fn forms() -> Map<String, Value> {
+    let read = |entry: &String| {
+        let (name, form) = entry.split_once(" = ")?;
+        Some((name.to_owned(), form::schema(form)?))
+    };
+    entries(FORMS).iter().filter_map(read).collect()
+}
 
 struct Route {
     method: String,
@@ -29,14 +91,23 @@ fn routes() -> impl Iterator<Item = Route> {
 }
 
 pub(crate) async fn document() -> Json<Value> {
-    let mut paths = Map::new();
+    Json(openapi())
+}
+
+/// The OpenAPI document that `GET /doc` answers.
+#[must_use]
+pub fn openapi() -> Value {
+    let (mut paths, bodies) = (Map::new(), bodies());
     for route in routes() {
         let entry = paths.entry(route.path).or_insert_with(|| json!({}));
         if let Some(methods) = entry.as_object_mut() {
-            methods.insert(route.method.clone(), operation(&route));
+            methods.insert(
+                route.method.clone(),
+                operation(&route, bodies.get(route.name)),
+            );
         }
     }
-    Json(json!({
+    json!({
         "openapi": "3.1.0",
         "info": {
             "title": "Outrigger",
@@ -44,18 +115,11 @@ pub(crate) async fn document() -> Json<Value> {
             "version": env!("CARGO_PKG_VERSION"),
         },
         "paths": paths,
-        "components": { "schemas": { "Error": {
-            "type": "object",
-            "required": ["name", "data"],
-            "properties": {
-                "name": { "type": "string" },
-                "data": { "type": "object", "properties": { "message": { "type": "string" } } },
-            },
-        } } },
-    }))
+        "components": { "schemas": forms() },
+    })
 }
 
-fn operation(route: &Route) -> Value {
+fn operation(route: &Route, body: Option<&Body>) -> Value {
     let mut parameters: Vec<Value> = places(route.path)
         .map(|name| json!({ "name": name, "in": "path", "required": true, "schema": { "type": "string" } }))
         .collect();
@@ -69,12 +133,31 @@ fn operation(route: &Route) -> Value {
         "description": "An error",
         "content": { "application/json": { "schema": { "$ref": "#/components/schemas/Error" } } },
     });
-    json!({
+    let mut answer = json!({ "description": "What was asked for" });
+    let mut operation = json!({
         "operationId": route.name,
         "summary": route.summary,
         "parameters": parameters,
-        "responses": { "2XX": { "description": "What was asked for" }, "4XX": error, "5XX": error },
-    })
+    });
+    if let (Some((kind, schema)), Some(fields)) = (
+        body.and_then(|body| body.answers.as_ref()),
+        answer.as_object_mut(),
+    ) {
+        let schema = json!({ "schema": schema });
+        fields.insert("content".to_owned(), json!({ *kind: schema }));
+    }
+    if let Some(fields) = operation.as_object_mut() {
+        if let Some(schema) = body.and_then(|body| body.takes.as_ref()) {
+            // One without a field that has to be there may be left out.
+            let required = schema.get("required").is_some() || schema.get("properties").is_none();
+            let content = json!({ "application/json": { "schema": schema } });
+            let body = json!({ "required": required, "content": content });
+            fields.insert("requestBody".to_owned(), body);
+        }
+        let responses = json!({ "2XX": answer, "4XX": error, "5XX": error });
+        fields.insert("responses".to_owned(), responses);
+    }
+    operation
 }
 
 /// Names in braces.
@@ -149,6 +232,53 @@ mod tests {
             missing.is_empty() && gone.is_empty(),
             "not described: {missing:?}, not there: {gone:?}"
         );
+    }
+
+    /// Every name that a schema refers to.
+    fn references<'v>(value: &'v Value, out: &mut BTreeSet<&'v str>) {
+        match value {
+            Value::Object(fields) => {
+                let name = fields.get("$ref").and_then(Value::as_str);
+                out.extend(name.map(|name| name.strip_prefix("#/components/schemas/").unwrap()));
+                fields.values().for_each(|value| references(value, out));
+            }
+            Value::Array(items) => items.iter().for_each(|value| references(value, out)),
+            _ => {}
+        }
+    }
+
+    #[tokio::test]
+    async fn every_form_is_there_and_used() {
+        assert_eq!(entries(FORMS).len(), forms().len());
+        assert_eq!(entries(BODIES).len(), bodies().len());
+        let routed: BTreeSet<_> = routes().map(|route| route.name.to_owned()).collect();
+        assert_eq!(bodies().into_keys().collect::<BTreeSet<_>>(), routed);
+        let Json(document) = document().await;
+        let mut used = BTreeSet::new();
+        references(&document, &mut used);
+        let there: BTreeSet<_> = document["components"]["schemas"]
+            .as_object()
+            .unwrap()
+            .keys()
+            .map(String::as_str)
+            .collect();
+        assert_eq!(used, there);
+        for (path, methods) in document["paths"].as_object().unwrap() {
+            for (method, operation) in methods.as_object().unwrap() {
+                let answer = &operation["responses"]["2XX"];
+                assert!(answer["description"].is_string(), "{method} {path}");
+                let takes = operation.get("requestBody");
+                assert!(method != "get" || takes.is_none(), "{path}");
+                if let Some(body) = takes {
+                    assert!(
+                        body["content"]["application/json"]["schema"].is_object(),
+                        "{path}"
+                    );
+                    assert!(body["required"].is_boolean(), "{path}");
+                }
+            }
+        }
+        assert!(FORMS.is_ascii() && BODIES.is_ascii());
     }
 
     #[tokio::test]

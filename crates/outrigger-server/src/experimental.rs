@@ -8,6 +8,7 @@ use axum::{Json, Router};
 use outrigger_agent::Agent;
 use outrigger_protocol::Object;
 use outrigger_protocol::id::SessionId;
+use outrigger_protocol::message::ModelRef;
 use outrigger_store::SessionFilter;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -38,17 +39,20 @@ async fn tool_ids(State(agent): State<Agent>) -> Json<Vec<String>> {
     Json(agent.tool_names())
 }
 
-/// Which model a list of tools is for. Ours offers all models the same tools.
+/// Which model a list of tools is for.
 #[derive(Deserialize)]
 struct For {
-    #[serde(rename = "provider")]
-    _provider: String,
-    #[serde(rename = "model")]
-    _model: String,
+    provider: String,
+    model: String,
 }
 
-async fn tools(State(agent): State<Agent>, Query(_): Query<For>) -> Json<Value> {
-    let tools = agent.tool_list().await;
+async fn tools(State(agent): State<Agent>, Query(wanted): Query<For>) -> Json<Value> {
+    let model = ModelRef {
+        provider_id: wanted.provider,
+        model_id: wanted.model,
+        variant: None,
+    };
+    let tools = agent.tool_list(&model).await;
     let tools = tools.into_iter().map(|tool| {
         json!({ "id": tool.name, "description": tool.description, "parameters": tool.parameters })
     });

@@ -42,6 +42,7 @@ use outrigger_agent::Agent;
 
 pub use announced::{Announced, announce, is_announced};
 pub use dispatch::serve_router;
+pub use doc::openapi;
 pub use guard::{Guard, Login};
 pub use hub::{Hub, MakeBoot};
 pub use in_process::serve_plugins;

@@ -8,6 +8,8 @@ mod edit;
 mod find;
 mod html;
 mod invalid;
+mod lsp;
+mod patch;
 mod question;
 mod read;
 mod session;
@@ -40,6 +42,8 @@ pub struct Options {
     /// A folder in which tmux servers of plugins have their sockets. While one is there, `tmux` in a command finds it, as
     /// plugins tell the model to look at their terminals (requirement B7, `interactive_bash`).
     pub tmux: Option<std::path::PathBuf>,
+    /// The tool `lsp` is there (in the reference behind `OPENCODE_EXPERIMENTAL_LSP_TOOL`).
+    pub lsp: bool,
 }
 
 impl Default for Options {
@@ -49,6 +53,7 @@ impl Default for Options {
             shell_timeout: Duration::from_secs(120),
             shell_env: Vec::new(),
             tmux: None,
+            lsp: false,
         }
     }
 }
@@ -58,7 +63,7 @@ impl Default for Options {
 /// # Errors
 /// [`ToolError::BadSchema`], which would be a mistake in this crate.
 pub fn register_all(runtime: &ToolRuntime, options: &Options) -> Result<(), ToolError> {
-    let tools: [Arc<dyn Tool>; 12] = [
+    let tools: [Arc<dyn Tool>; 13] = [
         Arc::new(invalid::invalid()),
         Arc::new(question::Question::new()),
         Arc::new(bash::Bash::new(options.clone())),
@@ -71,9 +76,14 @@ pub fn register_all(runtime: &ToolRuntime, options: &Options) -> Result<(), Tool
         Arc::new(webfetch::WebFetch::new()),
         Arc::new(session::TodoWrite::new()),
         Arc::new(skill::Skill::new()),
+        Arc::new(patch::ApplyPatch::new()),
     ];
+    let lsp = options
+        .lsp
+        .then(|| Arc::new(lsp::Language::new()) as Arc<dyn Tool>);
     tools
         .into_iter()
+        .chain(lsp)
         .try_for_each(|tool| runtime.register(tool))
 }
 
@@ -101,6 +111,19 @@ pub fn describe(spec: &ToolSpec, agents: &[AgentEntry], skills: &[SkillEntry]) -
         return format!("{}\n\n{what}: none at present.", spec.description);
     }
     format!("{}\n\n{what}:\n{}", spec.description, lines.join("\n"))
+}
+
+/// Whether a model of this name (that of the provider's API) is offered a bundled tool. GPT models that are trained on patches
+/// change files with `apply_patch`, all others with `edit` and `write` (the reference's rule).
+#[must_use]
+pub fn suits(spec: &ToolSpec, model: &str) -> bool {
+    let patches = model.contains("gpt-") && !model.contains("oss") && !model.contains("gpt-4");
+    match (spec.source.as_str(), spec.name.as_str()) {
+        ("builtin", "apply_patch") => patches,
+        // By name alone, as in the reference: what a plugin puts in their place counts too.
+        (_, "edit" | "write") => !patches,
+        _ => true,
+    }
 }
 
 // A specification of a bundled tool. `properties` and `required` are those of the reference's schema.

@@ -15,7 +15,7 @@ use outrigger_protocol::question::{Answer, Question};
 use outrigger_protocol::session::Todo;
 use outrigger_protocol::tool::ToolCall;
 use outrigger_protocol::turn::HookPayload;
-use outrigger_sandbox::Spawner;
+use outrigger_sandbox::{Policy, Spawner};
 use serde_json::Value;
 use tokio::sync::watch;
 
@@ -135,6 +135,11 @@ pub trait ToolHost: Send + Sync {
         let _ = questions;
         Box::pin(async { None })
     }
+    /// The box of a process that the call starts: what the rules deny to tools is kept from it too. `None`: nothing is.
+    /// An error refuses the call.
+    fn confine<'a>(&'a self) -> BoxFuture<'a, Result<Option<Policy>, ToolError>> {
+        Box::pin(async { Ok(None) })
+    }
     /// Skills that this agent may load.
     fn skills(&self) -> Vec<SkillEntry>;
     /// A skill was loaded: its MCP servers are started for this session. Answers what the model has to know of them; `None`
@@ -162,6 +167,22 @@ pub trait ToolHost: Send + Sync {
     fn diagnose<'a>(&'a self, file: &'a Path) -> BoxFuture<'a, BTreeMap<PathBuf, Vec<Value>>> {
         let _ = file;
         Box::pin(std::future::ready(BTreeMap::new()))
+    }
+    /// Puts a request of LSP about a file to its language servers; methods of `textDocument/` get the file's address. The
+    /// answers of those that had one, `None` where no server is for this kind of file.
+    fn ask_language<'a>(
+        &'a self,
+        file: &'a Path,
+        method: &'a str,
+        params: Value,
+    ) -> BoxFuture<'a, Option<Vec<Value>>> {
+        let _ = (file, method, params);
+        Box::pin(std::future::ready(None))
+    }
+    /// Symbols of the project by name, from the language servers that run, in LSP's form.
+    fn symbols<'a>(&'a self, query: &'a str) -> BoxFuture<'a, Vec<Value>> {
+        let _ = query;
+        Box::pin(std::future::ready(Vec::new()))
     }
     /// A file was read, and is likely to be changed.
     fn opened(&self, file: &Path) {

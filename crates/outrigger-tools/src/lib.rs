@@ -15,6 +15,7 @@ mod files;
 mod host;
 mod matching;
 mod output;
+mod patch;
 mod runtime;
 mod schema;
 pub mod search;

@@ -129,6 +129,7 @@ impl Driver {
             self.abort.1.clone(),
         );
         let (agent, switches) = (state.begin().agent.clone(), state.user().tools.clone());
+        let model = state.begin().model.clone();
         if is_last_step(state) {
             let _ = sender.send(Msg::Tools {
                 effect,
@@ -144,7 +145,7 @@ impl Driver {
         };
         spawn_effect(sender, lost, async move {
             let (offers, known) = inner
-                .offer_tools(&agent, switches.as_ref(), &session, &turn, cancel)
+                .offer_tools(&agent, &model, switches.as_ref(), &session, &turn, cancel)
                 .await;
             Msg::Tools {
                 effect,

@@ -85,7 +85,7 @@ pub(crate) struct Attached<'a> {
     pub(crate) questions: Questions,
     pub(crate) inquiry: Option<Inquiry>,
     line: &'a Line,
-    signals: &'a Signals,
+    pub(crate) signals: &'a Signals,
     events: UnboundedReceiver<Told>,
     open: Open,
     answers: Answers,

@@ -48,6 +48,64 @@ fn ctrl_c_cancels_the_turn_and_the_conversation_goes_on() {
 }
 
 #[test]
+fn a_signal_at_the_prompt_leaves_before_and_behind_a_turn() {
+    for (turns, signal, code) in [
+        (0, Signal::INT, 130),
+        (0, Signal::TERM, 143),
+        (1, Signal::INT, 130),
+        (1, Signal::TERM, 143),
+        (2, Signal::INT, 130),
+    ] {
+        let world = World::new([text("an answer"), text("an answer")]);
+        let server = world.serve(&["--no-auth"]);
+        let mut command = world.command(&["attach", &server.url()]);
+        command.stdin(Stdio::piped());
+        let mut client = world.start(command);
+        let mut input = client.stdin();
+        assert!(wait_until(LIMIT, || client.stderr().contains("/help")));
+        for n in 1..=turns {
+            writeln!(input, "go").unwrap();
+            let answered = || client.stdout().matches("an answer").count() == n;
+            assert!(wait_until(LIMIT, answered), "{}", client.stderr());
+        }
+        client.signal(signal);
+        // The input is open all the time. Ctrl-C may still have been meant for the turn, and says so: then once more.
+        let over = wait_until(LIMIT, || {
+            let over = client.is_over();
+            if !over && client.stderr().contains("Ctrl-C again leaves") {
+                client.signal(signal);
+            }
+            over
+        });
+        assert!(over, "{turns} {signal:?}: {}", client.stderr());
+        client.end().exited(code);
+        drop(input);
+    }
+}
+
+#[test]
+fn sigterm_in_a_turn_ends_the_turn_and_the_client() {
+    let world = World::new([json!({ "text": "I begin and go on", "stall": 3 })]);
+    let server = world.serve(&["--no-auth"]);
+    let mut events = server.events("/event");
+    let mut command = world.command(&["attach", &server.url()]);
+    command.stdin(Stdio::piped());
+    let mut client = world.start(command);
+    let mut input = client.stdin();
+    writeln!(input, "go").unwrap();
+    events.until("message.part.delta");
+    client.signal(Signal::TERM);
+    assert!(
+        wait_until(LIMIT, || client.is_over()),
+        "{}",
+        client.stderr()
+    );
+    client.end().exited(143);
+    assert_eq!(server.get("/session/status").json(200), json!({}));
+    drop(input);
+}
+
+#[test]
 fn a_copy_is_worked_in_and_the_session_stays() {
     let world = World::new([text("one"), text("two")]);
     let server = world.serve(&["--no-auth"]);

@@ -169,3 +169,138 @@ fn edits_of_one_answer_and_their_formatters_do_not_cross() {
     world.run(&["hi"]).ok();
     assert_eq!(world.read("a.txt"), "new0\nnew1\nnew2\nnew3\n");
 }
+
+#[test]
+fn the_lsp_tool_asks_the_server_of_a_file() {
+    let ask = |operation: &str, file: &str| {
+        let args = json!({ "operation": operation, "filePath": file, "line": 3, "character": 5, "query": "x" });
+        call("lsp", args)
+    };
+    let world = World::new([
+        turn([ask("goToDefinition", "a.txt")]),
+        turn([ask("findReferences", "a.txt")]),
+        turn([ask("incomingCalls", "a.txt")]),
+        turn([ask("hover", "a.txt"), ask("documentSymbol", "a.txt")]),
+        turn([ask("workspaceSymbol", "a.txt")]),
+        turn([ask("goToImplementation", "a.txt")]),
+        turn([ask("hover", "gone.txt"), ask("hover", "b.md")]),
+        done(),
+    ]);
+    world.file("a.txt", "one\n");
+    world.file("b.md", "one\n");
+    world.config(json!({ "lsp": { "scripted": server(&world, "push") } }));
+    world
+        .run_with(&[("OPENCODE_EXPERIMENTAL_LSP_TOOL", "true")], &["hi"])
+        .ok();
+    let said = world.mock.last();
+    assert!(said.tools().contains(&"lsp".to_owned()));
+    let told: Vec<String> = said
+        .texts("tool")
+        .iter()
+        .map(|t| {
+            world
+                .plain(t)
+                .split_whitespace()
+                .collect::<Vec<_>>()
+                .join(" ")
+        })
+        .map(|t| t.chars().take(150).collect())
+        .collect();
+    insta::assert_snapshot!(told.join("\n"), @r#"
+    [ { "uri": "file://PROJECT/a.txt", "position": { "line": 2, "character": 4 }, "context": null } ]
+    [ { "uri": "file://PROJECT/a.txt", "position": { "line": 2, "character": 4 }, "context": { "includeDeclaration": true } }, { "uri": "file://PROJECT/a.
+    [ { "from": { "name": "main" } } ]
+    No results found for hover
+    No results found for documentSymbol
+    [ { "name": "s12", "kind": 12, "location": { "uri": "file:///x", "range": { "start": { "line": 0, "character": 0 }, "end": { "line": 0, "character": 1
+    No results found for goToImplementation
+    File not found: PROJECT/gone.txt
+    No LSP server available for this file type.
+    "#);
+    let tools = world.parts("tool");
+    let state = &tools[0]["state"];
+    assert_eq!(state["title"], "goToDefinition a.txt:3:5");
+    assert_eq!(
+        state["metadata"]["result"][0]["position"],
+        json!({"line": 2, "character": 4})
+    );
+    assert_eq!(
+        tools[1]["state"]["metadata"]["result"]
+            .as_array()
+            .unwrap()
+            .len(),
+        2
+    );
+    assert_eq!(tools[4]["state"]["title"], "documentSymbol a.txt");
+    assert_eq!(tools[5]["state"]["title"], "workspaceSymbol");
+}
+
+#[test]
+fn the_lsp_tool_is_behind_the_references_switch() {
+    for (variables, there) in [
+        (vec![], false),
+        (vec![("OPENCODE_EXPERIMENTAL", "1")], true),
+        (
+            vec![
+                ("OPENCODE_EXPERIMENTAL", "1"),
+                ("OPENCODE_EXPERIMENTAL_LSP_TOOL", "0"),
+            ],
+            false,
+        ),
+    ] {
+        let world = World::new([done()]);
+        world.run_with(&variables, &["hi"]).ok();
+        assert_eq!(
+            world.mock.last().tools().contains(&"lsp".to_owned()),
+            there,
+            "{variables:?}"
+        );
+    }
+}
+
+#[test]
+fn errors_behind_a_patch_are_told_for_each_of_its_files() {
+    let patch = "*** Begin Patch\n*** Add File: a.txt\n+an error\n*** Add File: b.txt\n+fine\n*** Update File: hello.txt\n*** Move to: c.txt\n@@\n hi there\n+error too\n*** End Patch";
+    let world = World::new([
+        turn([call("apply_patch", json!({ "patchText": patch }))]),
+        done(),
+    ]);
+    let upper = program(
+        &world,
+        "upper",
+        "tr f F < \"$1\" > \"$1.new\" && mv \"$1.new\" \"$1\"",
+    );
+    world.config(json!({
+        "provider": { "mock": { "models": { "m1": { "id": "gpt-5" } } } },
+        "lsp": { "scripted": server(&world, "push") },
+        "formatter": { "upper": { "command": [upper, "$FILE"], "extensions": [".txt"] } },
+    }));
+    world.run(&["hi"]).ok();
+    let told = world.plain(&world.mock.last().texts("tool").join("\n"));
+    insta::assert_snapshot!(told, @r#"
+    Success. Updated the following files:
+    A a.txt
+    A b.txt
+    M c.txt
+
+    LSP errors detected in a.txt, please fix:
+    <diagnostics file="PROJECT/a.txt">
+    ERROR [1:4] found: an error
+    </diagnostics>
+
+    LSP errors detected in c.txt, please fix:
+    <diagnostics file="PROJECT/c.txt">
+    ERROR [2:1] found: error too
+    </diagnostics>
+    "#);
+    assert_eq!(world.read("b.txt"), "Fine\n");
+    let part = &world.parts("tool")[0]["state"]["metadata"];
+    assert!(
+        part["files"][1]["patch"]
+            .as_str()
+            .unwrap()
+            .contains("+Fine")
+    );
+    let path = world.path("c.txt").display().to_string();
+    assert_eq!(part["diagnostics"][&path][0]["severity"], 1, "{part}");
+}

@@ -2,7 +2,9 @@
 
 use std::path::PathBuf;
 
-use super::{ChatMessage, Environment, Install, Isolation, JsRuntime, Plugin, Sandbox, Settings};
+use super::{
+    ChatMessage, Environment, Install, Isolation, JsRuntime, Plugin, Profile, Sandbox, Settings,
+};
 
 /// What a setting may be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -176,8 +178,12 @@ macro_rules! key {
 
 /// Every setting but those of single plugins.
 pub const KEYS: &[Key<Settings>] = &[
-    key!(trust "sandbox", Kind::Word(&["on", "off"]), "run plugin processes in a box", |s, v| {
-        s.sandbox = if v.text() == "off" { Sandbox::Off } else { Sandbox::On };
+    key!(trust "sandbox", Kind::Word(&["on", "off", "strict"]), "run plugin processes in a box", |s, v| {
+        s.sandbox = match v.text() {
+            "off" => Sandbox::Off,
+            "strict" => Sandbox::Strict,
+            _ => Sandbox::On,
+        };
     }),
     key!(
         "strict_plugins",
@@ -274,6 +280,13 @@ pub const KEYS: &[Key<Settings>] = &[
         "time limit of shell commands",
         |s, v| s.tools.bash_timeout_ms = v.count()
     ),
+    key!(trust "tools.sandbox", Kind::Word(&["full", "workspace-write", "read-only"]), "what the model's shell commands may touch", |s, v| {
+        s.tools.sandbox = match v.text() {
+            "workspace-write" => Profile::WorkspaceWrite,
+            "read-only" => Profile::ReadOnly,
+            _ => Profile::Full,
+        };
+    }),
     key!(
         "tools.skill_server_idle_ms",
         MILLIS,
@@ -399,6 +412,7 @@ pub const PLUGIN_KEYS: &[Key<Plugin>] = &[
     key!("timeout_ms", MILLIS, "deadline of its hooks", |p, v| p
         .timeout_ms =
         Some(v.count())),
+    key!(trust "unix_sockets", Kind::Bool, "it may make UNIX sockets", |p, v| p.unix_sockets = v.bool()),
     key!("disabled", Kind::Bool, "do not load it", |p, v| p
         .disabled =
         v.bool()),

@@ -54,8 +54,24 @@ pub enum Sandbox {
     /// On.
     #[default]
     On,
-    /// Off: plugins may do what the user may do.
+    /// Off: plugins may do what the user may do, and rules hold for tools only, not for the processes they start.
     Off,
+    /// On, and where the system cannot enforce all of it, nothing is started.
+    Strict,
+}
+
+/// `tools.sandbox`: what shell commands of the model may touch (issue 5). What a `deny` rule names is kept from them in
+/// each of these.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Profile {
+    /// All that the user may.
+    #[default]
+    Full,
+    /// Everything may be read; the project and temporary folders may be changed.
+    WorkspaceWrite,
+    /// Everything may be read; only temporary folders may be changed.
+    ReadOnly,
 }
 
 /// `[js]`.
@@ -122,6 +138,8 @@ pub struct Plugin {
     pub chat_message: ChatMessage,
     /// Deadline of its hooks in milliseconds, instead of that of their class.
     pub timeout_ms: Option<u64>,
+    /// It may make UNIX sockets, and so reach every service of this user that listens on one.
+    pub unix_sockets: bool,
     /// Not loaded.
     pub disabled: bool,
     /// Environment variables that it gets although they look like secrets. Only a plugin that is named by its npm package
@@ -215,6 +233,8 @@ pub struct Tools {
     /// Time in milliseconds after which the MCP servers of a session's skills are ended when nobody has used them; the next
     /// call starts them again.
     pub skill_server_idle_ms: u64,
+    /// What the model's shell commands may touch.
+    pub sandbox: Profile,
 }
 
 impl Default for Tools {
@@ -224,6 +244,7 @@ impl Default for Tools {
             output_lines: 2_000,
             bash_timeout_ms: 120_000,
             skill_server_idle_ms: 300_000,
+            sandbox: Profile::Full,
         }
     }
 }

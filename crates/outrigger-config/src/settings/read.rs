@@ -330,6 +330,7 @@ mod tests {
         tools.output_lines = 2000
         tools.bash_timeout_ms = 120000
         tools.skill_server_idle_ms = 300000
+        tools.sandbox = "full"
         agent.max_steps = null
         log.plugin_stderr_level = "warn"
         log.plugin_stderr_lines_per_second = 50
@@ -452,7 +453,7 @@ mod tests {
             (
                 "OUTRIGGER_SANDBOX",
                 "no",
-                "OUTRIGGER_SANDBOX: setting `sandbox`: expected \"on\" or \"off\", found \"no\"",
+                "OUTRIGGER_SANDBOX: setting `sandbox`: expected \"on\" or \"off\" or \"strict\", found \"no\"",
             ),
             (
                 "OUTRIGGER_AGENT_MAX_STEPS",

@@ -274,8 +274,8 @@ mod tests {
             seen += &format!("{error}\n  {}\n", error.hint().unwrap());
         }
         insta::assert_snapshot!(seen, @r#"
-        outrigger.toml:1:11: setting `sandbox`: expected "on" or "off", found "maybe"
-          set `sandbox` to "on" or "off", or remove it
+        outrigger.toml:1:11: setting `sandbox`: expected "on" or "off" or "strict", found "maybe"
+          set `sandbox` to "on" or "off" or "strict", or remove it
         outrigger.toml:1:1: unknown setting `sandbx`
           did you mean `sandbox`?
         outrigger.toml:2:1: unknown setting `js.runtme`
@@ -297,7 +297,7 @@ mod tests {
         outrigger.toml:2:1: unknown setting `plugins.foo.prority`
           did you mean `priority`?
         outrigger.toml:2:1: unknown setting `plugins."@a/b".whatever`
-          known here: isolation, priority, chat_message, timeout_ms, disabled, env, ports
+          known here: isolation, priority, chat_message, timeout_ms, unix_sockets, disabled, env, ports
         outrigger.toml:2:7: setting `plugins.foo.env`: expected a list of names of variables as text, found "A_KEY"
           set `plugins.foo.env` to a list of names of variables as text, or remove it
         outrigger.toml:2:7: setting `plugins.foo.env`: expected a list of names of variables as text, found a list

@@ -32,16 +32,17 @@ async fn all_pages_of_tools_are_listed_in_the_order_of_the_configuration() {
 #[tokio::test]
 async fn a_server_that_does_not_come_up_is_listed_with_its_cause_and_costs_nothing_else() {
     let room = Room::new(json!({
-        "hangs": sh("echo starting >&2; exec sleep 600", 700),
+        "hangs": sh("echo starting >&2; exec sleep 600", 4000),
         "deaf": sh("exec 0<&-; exec sleep 600", 20_000),
+        "leaves": sh("head -c 1 >/dev/null; exec 0<&-; exec sleep 600", 20_000),
         "exits": sh("echo no licence >&2; exit 3", 20_000),
-        "garbage": sh("echo hello; echo '{\"a\":1}'; exec sleep 600", 700),
+        "garbage": sh("echo hello; echo '{\"a\":1}'; exec sleep 600", 4000),
         "missing": {"type": "local", "command": ["/no/such/server"]},
         "unnamed": {"type": "local", "command": []},
         "wrong": sh("read x; echo '{\"id\":0,\"result\":{}}'; exec sleep 600", 20_000),
         "refuses": sh("read x; echo '{\"id\":0,\"error\":{\"code\":-1,\"message\":\"go away\"}}'; exec sleep 600", 20_000),
         "floods": sh("cat /dev/zero | tr '\\0' x", 60_000),
-        "babbles": sh("exec yes this is no message at all and takes a while to read", 800),
+        "babbles": sh("exec yes this is no message at all and takes a while to read", 4000),
         "loops": node(&["loop"]),
         "off": {"type": "local", "command": ["/no/such/server"], "enabled": false},
         "override": {"enabled": false},
@@ -56,16 +57,17 @@ async fn a_server_that_does_not_come_up_is_listed_with_its_cause_and_costs_nothi
         .collect();
     insta::with_settings!({filters => vec![(r"printed \d+ lines", "printed N lines"), (r"searched: [^)]*", "searched: ROOM")]}, {
         insta::assert_snapshot!(list.join("\n"), @r#"
-        hangs Failed mcp.start_timeout: MCP server hangs was not ready within 700 ms; its last words: starting
+        hangs Failed mcp.start_timeout: MCP server hangs was not ready within 4000 ms; its last words: starting
         deaf Failed mcp.closed: MCP server deaf closed its input and was ended
+        leaves Failed mcp.closed: MCP server leaves closed its input and was ended
         exits Failed mcp.closed: MCP server exits ended (exit code 3); its last words: no licence
-        garbage Failed mcp.start_timeout: MCP server garbage was not ready within 700 ms; it printed N lines that are no MCP messages, first: hello
+        garbage Failed mcp.start_timeout: MCP server garbage was not ready within 4000 ms; it printed N lines that are no MCP messages, first: hello
         missing Failed mcp.start: MCP server missing could not be started: program /no/such/server not found (searched: ROOM)
         unnamed Failed mcp.config: MCP server unnamed: `command` must be a list of texts that begins with a program
         wrong Failed mcp.answer: MCP server wrong gave an answer that cannot be used: initialize names no protocolVersion
         refuses Failed mcp.refused: MCP server refuses: go away (-1)
         floods Failed mcp.closed: MCP server floods was ended: it printed a line of more than 32 MiB
-        babbles Failed mcp.start_timeout: MCP server babbles was not ready within 800 ms; it printed N lines that are no MCP messages, first: this is no message at all and takes a while to read
+        babbles Failed mcp.start_timeout: MCP server babbles was not ready within 4000 ms; it printed N lines that are no MCP messages, first: this is no message at all and takes a while to read
         loops Failed mcp.answer: MCP server loops gave an answer that cannot be used: tools/list gives the cursor a twice
         off Disabled : 
         override Disabled : 
@@ -79,6 +81,24 @@ async fn a_server_that_does_not_come_up_is_listed_with_its_cause_and_costs_nothi
             .unwrap()
             .contains("mcp.hangs.timeout")
     );
+}
+
+/// The end of its output may be seen before what it wrote to its standard error.
+#[tokio::test]
+async fn the_last_words_of_one_that_ends_are_heard_whatever_is_seen_first() {
+    for script in [
+        "echo no licence >&2; exit 3",
+        "exec >&-; echo no licence >&2; exit 3",
+        "exec 0<&-; echo no licence >&2; exit 3",
+        "read x; exec >&-; sleep 0.05; echo no licence >&2; exit 3",
+    ] {
+        let room = Room::one(sh(script, 20_000)).await;
+        assert_eq!(
+            room.cause("m"),
+            "Failed mcp.closed: MCP server m ended (exit code 3); its last words: no licence",
+            "{script}"
+        );
+    }
 }
 
 #[tokio::test]

@@ -14,6 +14,7 @@ use outrigger_plugins::{
 use outrigger_protocol::rpc::{Log, SdkRequest, SdkResponse, ToolAsk, ToolMetadata};
 use outrigger_protocol::turn::HookPayload;
 use outrigger_sandbox::Spawner;
+use outrigger_sandbox::covers::Covers;
 use serde_json::{Value, json};
 
 #[path = "../../../../tests/skip/mod.rs"]
@@ -141,6 +142,7 @@ impl Project {
             worktree: PathBuf::from("/"),
             project: json!({"id": "global"}),
             server_url: SERVER_URL.to_owned(),
+            covers: Arc::new(|| Ok(Covers::default())),
             spawner: Spawner::new().unwrap(),
             runtimes: self.runtimes.clone(),
             data: self.path("data"),

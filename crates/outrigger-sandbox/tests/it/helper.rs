@@ -22,6 +22,21 @@ pub(crate) fn spec(task: &str) -> Spec {
         .var("PATH", "/usr/local/bin:/usr/bin:/bin")
 }
 
+/// The test of this name once more, as a user without any right; `None` when this is not root, and that user already.
+pub(crate) fn as_plain_user(test: &str) -> Option<Spec> {
+    if !rustix::process::geteuid().is_root() {
+        return None;
+    }
+    let nobody = ["--reuid=65534", "--regid=65534", "--clear-groups"];
+    let spec = Spec::new("setpriv")
+        .args(nobody)
+        .arg(std::env::current_exe().unwrap())
+        .args(["--exact", test, "--nocapture", "--test-threads=1"])
+        .var("PATH", "/usr/local/bin:/usr/bin:/bin")
+        .var("TMPDIR", "/tmp");
+    Some(spec)
+}
+
 /// Not a test: does nothing unless it is started by [`spec`].
 #[test]
 fn helper() {
@@ -34,6 +49,7 @@ fn helper() {
         "connect" => say(TcpStream::connect(("127.0.0.1", argument.parse().unwrap())).map(drop)),
         "bind" => say(TcpListener::bind(("127.0.0.1", argument.parse().unwrap())).map(drop)),
         "host" => host(argument),
+        "call" => say(super::calls::make(argument)),
         other => panic!("no task {other}"),
     }
 }

@@ -5,11 +5,13 @@
     reason = "helpers of tests are tests; clippy.toml only knows the functions"
 )]
 
+mod calls;
 mod confine;
 mod end;
 mod helper;
 mod start;
 mod terminal;
+mod view;
 
 use std::time::Duration;
 

@@ -120,6 +120,19 @@ impl World {
     }
 
     async fn ask(&self, request: Request<Body>) -> Answer {
+        let (method, path) = (request.method().to_string(), request.uri().to_string());
+        let answer = self.raw(request).await;
+        let (document, status) = (&crate::described::DOCUMENT, answer.status.as_u16());
+        let faults = crate::described::faults(document, &method, &path, status, &answer.text);
+        assert!(
+            faults.is_empty(),
+            "{method} {path} is not as /doc says: {faults:#?} in {}",
+            answer.text
+        );
+        answer
+    }
+
+    async fn raw(&self, request: Request<Body>) -> Answer {
         let response = outrigger_server::router(self.agent.clone())
             .oneshot(request)
             .await

@@ -262,7 +262,7 @@ impl Tool for Bash {
                     cwd.shown.display()
                 )));
             }
-            let start = Spec::new(shell_program(&self.options))
+            let mut start = Spec::new(shell_program(&self.options))
                 .arg("-c")
                 .arg(command)
                 .cwd(cwd.shown)
@@ -271,6 +271,7 @@ impl Tool for Bash {
                 .stderr(Stdio::Pipe)
                 .allow_new_privs()
                 .label("bash");
+            start.policy = ctx.host.confine().await?;
             let child =
                 ctx.spawner.spawn(start).await.map_err(|e| {
                     ToolError::failed(format!("The command could not be started: {e}"))

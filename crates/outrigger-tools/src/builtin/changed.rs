@@ -1,4 +1,4 @@
-//! What follows a file that `edit` or `write` has written: formatters, events, and what language servers say of it.
+//! What follows a file that `edit`, `write` or `apply_patch` has written: formatters, events, and what language servers say of it.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -22,8 +22,14 @@ pub(super) async fn settle(
     existed: bool,
     ctx: &ToolContext,
 ) -> (Text, String) {
-    let formatted = ctx.host.format(&at.real).await;
+    let settled = format(at, written, ctx).await;
     publish_change(at, existed, ctx);
+    settled
+}
+
+/// The formatters alone.
+pub(super) async fn format(at: &Located, written: Text, ctx: &ToolContext) -> (Text, String) {
+    let formatted = ctx.host.format(&at.real).await;
     if !formatted.ran {
         return (written, String::new());
     }
@@ -50,6 +56,28 @@ pub(super) async fn diagnose(at: &Located, others: bool, ctx: &ToolContext) -> D
     Diagnosis {
         text: told(&all, &at.real, &at.shown, others),
         metadata: json!(all),
+    }
+}
+
+/// The same after a patch: only the errors of the files that it changed, each under its name in the project. The last answer
+/// of the language servers has them all.
+pub(super) async fn diagnose_patched(files: &[&Located], ctx: &ToolContext) -> Diagnosis {
+    let mut all = BTreeMap::new();
+    for at in files {
+        all = ctx.host.diagnose(&at.real).await;
+    }
+    let mut text = String::new();
+    for at in files {
+        if let Some(errors) = all.get(&at.real).and_then(|list| report(&at.shown, list)) {
+            let name = at.relative(ctx);
+            text.push_str(&format!(
+                "\n\nLSP errors detected in {name}, please fix:\n{errors}"
+            ));
+        }
+    }
+    Diagnosis {
+        metadata: json!(all),
+        text,
     }
 }
 

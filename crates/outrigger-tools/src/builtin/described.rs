@@ -7,6 +7,7 @@ type Line = (&'static str, &'static str, &'static str);
 
 #[rustfmt::skip]
 const TABLE: &[Line] = &[
+    ("apply_patch", "patchText", "The whole patch, with its first and its last line"),
     ("bash", "command", "Command line for the shell"),
     ("bash", "timeout", "Milliseconds after which the command is ended; two minutes when left out"),
     ("bash", "workdir", "Folder to run the command in; the project's working directory when left out"),
@@ -19,6 +20,11 @@ const TABLE: &[Line] = &[
     ("grep", "pattern", "Regular expression to look for in the lines of files"),
     ("grep", "path", "File or folder to search; the working directory when left out"),
     ("grep", "include", "Pattern for the names of the files that are searched, such as \"*.rs\" or \"*.{js,ts}\""),
+    ("lsp", "operation", "What to ask the language server"),
+    ("lsp", "filePath", "The file, absolute or relative to the working directory"),
+    ("lsp", "line", "Line, counted from 1"),
+    ("lsp", "character", "Character of the line, counted from 1"),
+    ("lsp", "query", "Part of the name for workspaceSymbol; all symbols when empty"),
     ("question", "questions", "What to ask, one entry for each question"),
     ("question", "questions/question", "The question in full"),
     ("question", "questions/header", "A few words that stand for the question, at most 30 characters"),
@@ -87,7 +93,11 @@ mod tests {
     #[test]
     fn every_parameter_is_described_and_every_line_describes_one() {
         let runtime = ToolRuntime::new();
-        register_all(&runtime, &Options::default()).unwrap();
+        let options = Options {
+            lsp: true,
+            ..Options::default()
+        };
+        register_all(&runtime, &options).unwrap();
         let mut missing = Vec::new();
         let mut tools = Vec::new();
         for spec in runtime.specs() {

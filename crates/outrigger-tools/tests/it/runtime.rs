@@ -6,7 +6,9 @@ use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use outrigger_protocol::tool::{ToolOutcome, ToolOutput, ToolSpec};
-use outrigger_tools::{CancelFlag, FnTool, PermissionAsk, Tool, ToolContext, ToolError};
+use outrigger_tools::{
+    CancelFlag, FnTool, PermissionAsk, Tool, ToolContext, ToolError, ToolRuntime, builtin,
+};
 use serde_json::{Value, json};
 
 use crate::support::Room;
@@ -478,7 +480,7 @@ async fn a_plugins_tool_takes_the_place_of_ours() {
     let before = names(&room);
     assert_eq!(
         before,
-        "invalid question bash read glob grep edit write task webfetch todowrite skill"
+        "invalid question bash read glob grep edit write task webfetch todowrite skill apply_patch"
     );
     add(
         &room,
@@ -530,11 +532,16 @@ fn without_texts(schema: &mut Value) {
 
 #[test]
 fn schemas_are_the_references() {
-    let room = Room::new();
+    let runtime = ToolRuntime::new();
+    let options = builtin::Options {
+        lsp: true,
+        ..builtin::Options::default()
+    };
+    builtin::register_all(&runtime, &options).unwrap();
     let want: serde_json::Map<String, Value> =
         serde_json::from_str(include_str!("schemas.json")).unwrap();
     let mut shown = Vec::new();
-    for spec in room.runtime.specs() {
+    for spec in runtime.specs() {
         assert_eq!(
             spec.hidden,
             matches!(spec.name.as_str(), "invalid" | "question")

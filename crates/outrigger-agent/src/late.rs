@@ -1,0 +1,104 @@
+//! When the events of a step are told. They are stored at once; two kinds are told as the reference, which makes them beside
+//! the turn, tells them: what a subagent's session came to, behind the end of the call that started it, and the tree of files
+//! that a step began with, not by an event of its own.
+
+use std::collections::BTreeMap;
+use std::sync::Mutex;
+
+use outrigger_protocol::event::{BusEvent, Event};
+use outrigger_protocol::id::SessionId;
+use outrigger_protocol::message::PartKind;
+use outrigger_protocol::turn::Input;
+
+use crate::inner::lock;
+
+/// Sessions whose callers wait for them, and events that wait for their callers.
+#[derive(Debug, Default)]
+pub(crate) struct Late {
+    /// By child, its parent.
+    awaited: Mutex<BTreeMap<SessionId, SessionId>>,
+    /// By parent.
+    held: Mutex<BTreeMap<SessionId, Vec<BusEvent>>>,
+}
+
+/// A parent waits for a child while this is there.
+pub(crate) struct Awaited<'a>(&'a Late, SessionId);
+
+impl Drop for Awaited<'_> {
+    fn drop(&mut self) {
+        lock(&self.0.awaited).remove(&self.1);
+    }
+}
+
+impl Late {
+    /// A call of `parent` waits for a turn of `child`.
+    pub(crate) fn awaits(&self, child: &SessionId, parent: &SessionId) -> Awaited<'_> {
+        lock(&self.awaited).insert(child.clone(), parent.clone());
+        Awaited(self, child.clone())
+    }
+
+    /// The events of a step that are told at once; those behind a child's `session.idle` are kept for its parent.
+    pub(crate) fn told_now(
+        &self,
+        session: &SessionId,
+        input: &Input,
+        mut events: Vec<BusEvent>,
+    ) -> Vec<BusEvent> {
+        if matches!(input, Input::FilesTracked { .. }) {
+            events.retain(|event| !is_step_start(&event.event));
+        }
+        let ended = |event: &BusEvent| matches!(event.event, Event::SessionIdle { .. });
+        let Some(end) = events.iter().position(ended) else {
+            return events;
+        };
+        let Some(parent) = lock(&self.awaited).get(session).cloned() else {
+            return events;
+        };
+        let late = events.split_off(end + 1);
+        lock(&self.held).entry(parent).or_default().extend(late);
+        events
+    }
+
+    /// What was kept for a session.
+    pub(crate) fn release(&self, parent: &SessionId) -> Vec<BusEvent> {
+        lock(&self.held).remove(parent).unwrap_or_default()
+    }
+}
+
+fn is_step_start(event: &Event) -> bool {
+    matches!(event, Event::PartUpdated { part, .. } if matches!(part.kind, PartKind::StepStart(_)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bus::numbered;
+
+    #[test]
+    fn what_a_child_came_to_waits_for_its_caller() {
+        let (late, child, parent) = (Late::default(), SessionId::from("c"), SessionId::from("p"));
+        let idle = || {
+            numbered(Event::SessionIdle {
+                session_id: child.clone(),
+            })
+        };
+        let diff = || {
+            numbered(Event::SessionDiff {
+                session_id: child.clone(),
+                diff: Vec::new(),
+            })
+        };
+        let told = || {
+            late.told_now(&child, &Input::Cancel, vec![idle(), diff()])
+                .len()
+        };
+        assert_eq!(told(), 2, "nobody waits");
+        let awaited = late.awaits(&child, &parent);
+        assert_eq!(told(), 1);
+        assert!(late.release(&child).is_empty());
+        assert_eq!(late.release(&parent).len(), 1);
+        assert!(late.release(&parent).is_empty());
+        drop(awaited);
+        assert_eq!(told(), 2, "the caller is gone");
+    }
+}

@@ -1,0 +1,193 @@
+//! One set of rules for tools and for what they start: what a rule denies is kept from shell commands and plugins too.
+
+use serde_json::{Value, json};
+
+use crate::support::*;
+
+const SECRET: &str = "not-for-you";
+
+fn bash(command: &str) -> Value {
+    turn([call(
+        "bash",
+        json!({ "command": command, "description": "x" }),
+    )])
+}
+
+/// A repository: patterns are about paths from its root.
+fn repository(turns: impl IntoIterator<Item = Value>) -> World {
+    let world = World::new(turns);
+    world.file(".git/HEAD", "ref: refs/heads/main\n");
+    world
+}
+
+/// A project with secrets, and rules that deny them.
+fn guarded(turns: impl IntoIterator<Item = Value>) -> World {
+    let world = repository(turns);
+    world.file(".env", SECRET);
+    world.file("deep/.env", SECRET);
+    world.file("keys/id", SECRET);
+    world.file("schema.lock", "locked");
+    world.file("plain.txt", "plain");
+    world.config(json!({ "permission": {
+        "read": { "*.env": "deny", "keys/*": "deny" },
+        "edit": { "*.lock": "deny" },
+    } }));
+    world
+}
+
+/// Issue 5, item 5: a deny holds for `read .env` and for `f=.env; cat "$f"` alike.
+#[test]
+fn what_a_rule_denies_is_kept_from_tools_and_commands_alike() {
+    let ways = [
+        turn([call("read", json!({ "filePath": ".env" }))]),
+        bash("f=.env; cat \"$f\""),
+        bash("cat deep/.e*; cat keys/id; ls keys; grep -r not-for . ; cat /proc/self/cwd/.env"),
+        bash("mv deep moved; cat moved/.env; cp .env copy; cat copy; ln keys/id hard; cat hard"),
+        turn([call(
+            "write",
+            json!({ "filePath": "schema.lock", "content": "open" }),
+        )]),
+        bash("echo open > schema.lock; rm -f schema.lock; mv schema.lock other"),
+        bash("cat plain.txt; echo more > new.txt"),
+    ];
+    let count = ways.len();
+    let world = guarded(ways.into_iter().chain([done()]));
+    world.run(&["do it"]).ok();
+    let told = world.mock.last().texts("tool");
+    assert_eq!(told.len(), count);
+    for answer in &told {
+        assert!(!answer.contains(SECRET), "{answer}");
+    }
+    assert!(told[0].contains("a rule that denies read"), "{}", told[0]);
+    assert!(told[count - 1].contains("plain"), "{}", told[count - 1]);
+    assert_eq!(world.read(".env"), SECRET);
+    assert_eq!(world.read("schema.lock"), "locked");
+    assert_eq!(world.read("new.txt"), "more\n");
+}
+
+/// The control: with the box off, the rule holds for the tool alone.
+#[test]
+fn without_the_box_a_rule_holds_for_tools_only() {
+    let world = guarded([
+        turn([call("read", json!({ "filePath": ".env" }))]),
+        bash("cat .env"),
+        done(),
+    ]);
+    world
+        .run_with(&[("OUTRIGGER_SANDBOX", "off")], &["do it"])
+        .ok();
+    let told = world.mock.last().texts("tool");
+    assert!(!told[0].contains(SECRET), "{}", told[0]);
+    assert!(told[1].contains(SECRET), "{}", told[1]);
+}
+
+/// A rule of one agent holds for what that agent starts.
+#[test]
+fn an_agents_own_rules_hold_for_its_commands() {
+    let world = repository([bash("cat notes.txt plain.txt"), done()]);
+    world.file("notes.txt", SECRET);
+    world.file("plain.txt", "plain");
+    world.config(
+        json!({ "agent": { "build": { "permission": { "read": { "notes.txt": "deny" } } } } }),
+    );
+    world.run(&["do it"]).ok();
+    let told = world.mock.last().texts("tool").remove(0);
+    assert!(told.contains("plain") && !told.contains(SECRET), "{told}");
+}
+
+#[test]
+fn profiles_of_shell_commands() {
+    // Not in a temporary folder, which every profile lets commands write to.
+    let elsewhere = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let outside = elsewhere.path().join("outside.txt");
+    for (profile, in_project, anywhere) in [
+        ("full", true, true),
+        ("workspace-write", true, false),
+        ("read-only", false, false),
+    ] {
+        let command = "cat plain.txt; echo in > inside.txt; echo out > $(cat where.txt); echo x > $(mktemp) && echo temporary";
+        let world = World::new([bash(command), done()]);
+        world.file("plain.txt", "plain\n");
+        world.file("where.txt", outside.to_str().unwrap());
+        world
+            .run_with(&[("OUTRIGGER_TOOLS_SANDBOX", profile)], &["do it"])
+            .ok();
+        let told = world.mock.last().texts("tool").remove(0);
+        assert!(
+            told.contains("plain") && told.contains("temporary"),
+            "{profile}: {told}"
+        );
+        let there = (world.path("inside.txt").exists(), outside.exists());
+        assert_eq!(there, (in_project, anywhere), "{profile}: {told}");
+        let _ = std::fs::remove_file(&outside);
+    }
+}
+
+/// A project's own file cannot widen what commands may do.
+#[test]
+fn a_project_cannot_loosen_the_profile() {
+    let world = World::new([bash("echo in > inside.txt"), done()]);
+    world.settings("[tools]\nsandbox = \"full\"");
+    let ours = world.home().join(".config/outrigger/outrigger.toml");
+    std::fs::create_dir_all(ours.parent().unwrap()).unwrap();
+    std::fs::write(ours, "[tools]\nsandbox = \"read-only\"\n").unwrap();
+    let done = world.run(&["do it"]).ok();
+    assert!(done.stderr.contains("tools.sandbox"), "{}", done.stderr);
+    assert!(!world.path("inside.txt").exists());
+}
+
+/// More than can be kept from a process: it is not started, and why is said.
+#[test]
+fn too_much_to_deny_refuses_the_command() {
+    let world = World::new([bash("cat plain.txt"), done()]);
+    world.file("plain.txt", SECRET);
+    for number in 0..2_001 {
+        world.file(&format!("{number}.key"), "");
+    }
+    world.config(json!({ "permission": { "read": { "*.key": "deny" } } }));
+    world.run(&["do it"]).ok();
+    let told = world.mock.last().texts("tool").remove(0);
+    insta::assert_snapshot!(world.plain(&told), @"The command was not started: what the permission rules deny cannot be kept from the process: PROJECT has more than 2000 paths that a rule denies (deny whole folders, as `secrets/*`, instead of names that may be anywhere, as `*.key`)");
+}
+
+const NOSY: &str = r#"
+import { readFileSync, writeFileSync } from "node:fs"
+import net from "node:net"
+const tried = (name, what) => { try { return `${name}: ${what()}` } catch (error) { return `${name}: ${error.code}` } }
+const connect = (path) => new Promise((resolve) => {
+    const socket = net.connect({ path })
+    socket.on("connect", () => { socket.end(); resolve("unix: connected") })
+    socket.on("error", (error) => resolve(`unix: ${error.code}`))
+})
+export const Nosy = async ({ directory }) => ({
+    "tool.execute.before": async () => {
+        const said = [
+            tried("env", () => readFileSync(`${directory}/.env`, "utf8") || "nothing"),
+            tried("key", () => readFileSync(`${directory}/keys/id`, "utf8")),
+            tried("lock", () => writeFileSync(`${directory}/schema.lock`, "open")),
+            tried("plain", () => readFileSync(`${directory}/plain.txt`, "utf8")),
+            await connect(`${directory}/service.sock`),
+        ]
+        writeFileSync(`${directory}/said.txt`, said.join("\n"))
+    },
+})
+"#;
+
+/// A plugin's process is under the same rules, and has no way to services that listen on UNIX sockets unless it is
+/// granted.
+#[test]
+fn plugins_are_under_the_same_rules() {
+    for (granted, unix) in [("false", false), ("true", true)] {
+        let world = guarded([bash("true"), done()]);
+        world.plugin("nosy", NOSY);
+        let service = std::os::unix::net::UnixListener::bind(world.path("service.sock")).unwrap();
+        let grant = [("OUTRIGGER_PLUGINS_NOSY_UNIX_SOCKETS", granted)];
+        world.run_with(&grant, &["do it"]).ok();
+        drop(service);
+        let said = world.read("said.txt");
+        assert!(!said.contains(SECRET), "{said}");
+        assert!(said.contains("plain: plain"), "{said}");
+        assert_eq!(said.contains("unix: connected"), unix, "{granted}: {said}");
+        assert_eq!(world.read("schema.lock"), "locked");
+    }
+}

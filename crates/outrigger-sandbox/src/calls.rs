@@ -1,0 +1,194 @@
+//! Which system calls a process may not make, as a seccomp filter.
+//!
+//! Landlock rules files and TCP. What goes round it is refused here: UNIX sockets by path (`docker.sock`, an SSH agent),
+//! raw sockets, UDP where the network is ruled, looking into other processes, io_uring (whose operations no filter
+//! sees), mounts, handles to files.
+
+use std::collections::BTreeMap;
+use std::io;
+
+use seccompiler::{
+    BpfProgram, SeccompAction, SeccompCmpArgLen as Len, SeccompCmpOp as Op, SeccompCondition,
+    SeccompFilter, SeccompRule, TargetArch,
+};
+
+/// Exceptions from the filter of [`crate::Policy::calls`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Calls {
+    /// UNIX sockets may be made, so those with a path can be connected to: every service of this user that listens on one.
+    pub unix_sockets: bool,
+    /// UDP sockets may be made. A program that looks names up by itself needs them.
+    pub udp: bool,
+}
+
+/// Always refused. Many of these need a privilege too; a user namespace would give it.
+const REFUSED: &[libc::c_long] = &[
+    libc::SYS_ptrace,
+    libc::SYS_process_vm_readv,
+    libc::SYS_process_vm_writev,
+    libc::SYS_pidfd_getfd,
+    libc::SYS_kcmp,
+    libc::SYS_io_uring_setup,
+    libc::SYS_io_uring_enter,
+    libc::SYS_io_uring_register,
+    libc::SYS_bpf,
+    libc::SYS_perf_event_open,
+    libc::SYS_userfaultfd,
+    libc::SYS_keyctl,
+    libc::SYS_add_key,
+    libc::SYS_request_key,
+    libc::SYS_mount,
+    libc::SYS_umount2,
+    libc::SYS_move_mount,
+    libc::SYS_open_tree,
+    libc::SYS_fsopen,
+    libc::SYS_fsmount,
+    libc::SYS_fspick,
+    libc::SYS_mount_setattr,
+    libc::SYS_pivot_root,
+    libc::SYS_setns,
+    libc::SYS_open_by_handle_at,
+];
+
+/// `NETLINK_ROUTE`: interfaces and addresses.
+const ROUTE: u64 = 0;
+/// `SOCK_PACKET`, the old name of a packet socket.
+const PACKET: libc::c_int = 10;
+/// The low bits of a socket's type; the rest are flags.
+const TYPE: u64 = 0xf;
+/// Calls of the x32 form have this bit; the filter's numbers would not match them.
+#[cfg(target_arch = "x86_64")]
+const X32: u32 = 0x4000_0000;
+
+/// The filter, for the child to install.
+///
+/// # Errors
+/// A message of the compiler; only on a machine whose kind it does not know.
+pub(crate) fn filter(calls: Calls) -> io::Result<BpfProgram> {
+    let compile = || -> Result<BpfProgram, seccompiler::BackendError> {
+        let arch = TargetArch::try_from(std::env::consts::ARCH)?;
+        SeccompFilter::new(
+            rules(calls)?,
+            SeccompAction::Allow,
+            SeccompAction::Errno(libc::EPERM.unsigned_abs()),
+            arch,
+        )?
+        .try_into()
+    };
+    let compiled = compile().map_err(|error| io::Error::new(io::ErrorKind::Unsupported, error))?;
+    Ok(with_prelude(compiled))
+}
+
+fn rules(
+    calls: Calls,
+) -> Result<BTreeMap<libc::c_long, Vec<SeccompRule>>, seccompiler::BackendError> {
+    let mut rules: BTreeMap<_, Vec<SeccompRule>> =
+        REFUSED.iter().map(|call| (*call, Vec::new())).collect();
+    let family = |op, family: libc::c_int| {
+        SeccompCondition::new(0, Len::Dword, op, u64::from(family.unsigned_abs()))
+    };
+    let kind = |kind: libc::c_int| {
+        let kind = u64::from(kind.unsigned_abs());
+        SeccompCondition::new(1, Len::Dword, Op::MaskedEq(TYPE), kind)
+    };
+    let mut other = vec![
+        family(Op::Ne, libc::AF_INET)?,
+        family(Op::Ne, libc::AF_INET6)?,
+        family(Op::Ne, libc::AF_NETLINK)?,
+    ];
+    if calls.unix_sockets {
+        other.push(family(Op::Ne, libc::AF_UNIX)?);
+    }
+    let netlink = vec![
+        family(Op::Eq, libc::AF_NETLINK)?,
+        SeccompCondition::new(2, Len::Dword, Op::Ne, ROUTE)?,
+    ];
+    let mut socket = vec![SeccompRule::new(other)?, SeccompRule::new(netlink)?];
+    for family_of in [libc::AF_INET, libc::AF_INET6] {
+        for kind_of in [libc::SOCK_RAW, PACKET] {
+            let conditions = vec![family(Op::Eq, family_of)?, kind(kind_of)?];
+            socket.push(SeccompRule::new(conditions)?);
+        }
+        if !calls.udp {
+            let conditions = vec![family(Op::Eq, family_of)?, kind(libc::SOCK_DGRAM)?];
+            socket.push(SeccompRule::new(conditions)?);
+        }
+    }
+    rules.insert(libc::SYS_socket, socket);
+    if !calls.unix_sockets {
+        // One of a pair of datagram sockets can be connected anew, to a path; of a pair of streams it cannot.
+        let pair = SeccompRule::new(vec![kind(libc::SOCK_DGRAM)?])?;
+        rules.insert(libc::SYS_socketpair, vec![pair]);
+    }
+    // Typing into the terminal that one was started from. Only the low half of the command counts, for the kernel too.
+    let typing = [libc::TIOCSTI, libc::TIOCLINUX]
+        .into_iter()
+        .map(|command| {
+            let command = SeccompCondition::new(1, Len::Dword, Op::Eq, command)?;
+            SeccompRule::new(vec![command])
+        })
+        .collect::<Result<_, _>>()?;
+    rules.insert(libc::SYS_ioctl, typing);
+    Ok(rules)
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+fn with_prelude(program: BpfProgram) -> BpfProgram {
+    program
+}
+
+/// Refuses the x32 form of every call. Jumps are relative, so a program can be put in front of another.
+#[cfg(target_arch = "x86_64")]
+fn with_prelude(program: BpfProgram) -> BpfProgram {
+    use seccompiler::sock_filter;
+    const LOAD: u16 = 0x20;
+    const JUMP_IF_AT_LEAST: u16 = 0x35;
+    const RETURN: u16 = 0x06;
+    const ERRNO: u32 = 0x0005_0000;
+    let statement = |code, jt, jf, k| sock_filter { code, jt, jf, k };
+    let mut whole = vec![
+        // The number of the call is the first word of what a filter is given.
+        statement(LOAD, 0, 0, 0),
+        statement(JUMP_IF_AT_LEAST, 0, 1, X32),
+        statement(RETURN, 0, 0, ERRNO | libc::ENOSYS.unsigned_abs()),
+    ];
+    whole.extend(program);
+    whole
+}
+
+/// Whether the kernel has seccomp.
+#[expect(unsafe_code, reason = "prctl has no wrapper for this question")]
+pub(crate) fn is_possible() -> bool {
+    // SAFETY: a question without a pointer.
+    unsafe { libc::prctl(libc::PR_GET_SECCOMP, 0, 0, 0, 0) >= 0 }
+}
+
+/// Runs in the child, last: what follows is only exec.
+#[expect(
+    unsafe_code,
+    reason = "system calls between fork and exec, where only raw calls are allowed"
+)]
+pub(crate) fn install(program: &BpfProgram) -> io::Result<()> {
+    let Ok(len) = u16::try_from(program.len()) else {
+        return Err(io::Error::from_raw_os_error(libc::EINVAL));
+    };
+    let program = libc::sock_fprog {
+        len,
+        filter: program.as_ptr().cast_mut().cast(),
+    };
+    // SAFETY: the program is a local that points to `len` instructions of the kernel's own layout; the kernel copies it.
+    let answer = unsafe {
+        libc::prctl(
+            libc::PR_SET_SECCOMP,
+            libc::c_ulong::from(libc::SECCOMP_MODE_FILTER),
+            &raw const program,
+            0,
+            0,
+        )
+    };
+    if answer == 0 {
+        Ok(())
+    } else {
+        Err(io::Error::last_os_error())
+    }
+}

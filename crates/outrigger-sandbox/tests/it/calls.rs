@@ -1,0 +1,122 @@
+//! The filter of system calls: what gets around files and TCP is refused, what programs need is not.
+
+use std::io;
+use std::net::UdpSocket;
+use std::os::unix::net::{UnixDatagram, UnixStream};
+
+use outrigger_sandbox::{Calls, Policy};
+
+use super::{helper, text};
+
+const REFUSED: &str = "PermissionDenied";
+
+/// Runs in the helper: one call, by name.
+#[expect(unsafe_code, reason = "some calls have no wrapper")]
+pub(crate) fn make(call: &str) -> io::Result<()> {
+    let answer = |answer: libc::c_long| match answer {
+        -1 => Err(io::Error::last_os_error()),
+        _ => Ok(()),
+    };
+    let socket = |family, kind, protocol| {
+        // SAFETY: numbers only.
+        answer(unsafe { libc::socket(family, kind, protocol) }.into())
+    };
+    match call {
+        "unix" => socket(libc::AF_UNIX, libc::SOCK_STREAM, 0),
+        "unix-flags" => socket(libc::AF_UNIX, libc::SOCK_DGRAM | libc::SOCK_CLOEXEC, 0),
+        "pair" => UnixStream::pair().map(drop),
+        "datagram-pair" => UnixDatagram::pair().map(drop),
+        "tcp" => socket(libc::AF_INET, libc::SOCK_STREAM | libc::SOCK_CLOEXEC, 0),
+        "udp" => UdpSocket::bind("127.0.0.1:0").map(drop),
+        "udp6" => socket(libc::AF_INET6, libc::SOCK_DGRAM | libc::SOCK_NONBLOCK, 0),
+        "raw" => socket(libc::AF_INET, libc::SOCK_RAW, libc::IPPROTO_ICMP),
+        "packet" => socket(libc::AF_PACKET, libc::SOCK_RAW, 0),
+        "vsock" => socket(libc::AF_VSOCK, libc::SOCK_STREAM, 0),
+        "interfaces" => socket(libc::AF_NETLINK, libc::SOCK_RAW, libc::NETLINK_ROUTE),
+        "audit" => socket(libc::AF_NETLINK, libc::SOCK_RAW, libc::NETLINK_AUDIT),
+        // SAFETY: a request without pointers. Granted, it would stop the process at its next signal.
+        "trace" => answer(unsafe { libc::ptrace(libc::PTRACE_TRACEME, 0, 0, 0) }),
+        // SAFETY: null and zero: without the filter the kernel answers that they are no good.
+        "io_uring" => answer(unsafe { libc::syscall(libc::SYS_io_uring_setup, 0, 0) }),
+        // SAFETY: as above.
+        "memory" => answer(unsafe { libc::syscall(libc::SYS_process_vm_readv, 1, 0, 0, 0, 0, 0) }),
+        // SAFETY: numbers only.
+        "namespace" => answer(unsafe { libc::setns(0, 0) }.into()),
+        // SAFETY: descriptor 0 is a terminal or is not.
+        "type" => answer(unsafe { libc::ioctl(0, libc::TIOCSTI, c"x".as_ptr()) }.into()),
+        #[cfg(target_arch = "x86_64")]
+        // SAFETY: socket(AF_UNIX, SOCK_STREAM, 0) in the x32 form.
+        "x32" => answer(unsafe { libc::syscall(0x4000_0000 + libc::SYS_socket, 1, 1, 0) }),
+        other => Err(io::Error::other(format!("no call {other}"))),
+    }
+}
+
+async fn says(calls: Option<Calls>, call: &str) -> String {
+    let policy = Policy {
+        calls,
+        ..Policy::open()
+    };
+    let said = text(helper::spec(&format!("call {call}")).policy(policy)).await;
+    let answer = said.lines().find_map(|line| line.strip_prefix("ANSWER "));
+    answer.unwrap().to_owned()
+}
+
+#[tokio::test]
+async fn what_gets_around_the_rules_is_refused() {
+    let strict = Calls::default();
+    let unix = Calls {
+        unix_sockets: true,
+        ..strict
+    };
+    let udp = Calls {
+        udp: true,
+        ..strict
+    };
+    let rows = [
+        ("unix", strict, REFUSED),
+        ("unix-flags", strict, REFUSED),
+        ("datagram-pair", strict, REFUSED),
+        ("udp", strict, REFUSED),
+        ("udp6", strict, REFUSED),
+        ("raw", strict, REFUSED),
+        ("packet", strict, REFUSED),
+        ("vsock", strict, REFUSED),
+        ("audit", strict, REFUSED),
+        ("trace", strict, REFUSED),
+        ("io_uring", strict, REFUSED),
+        ("memory", strict, REFUSED),
+        ("namespace", strict, REFUSED),
+        ("type", strict, REFUSED),
+        ("pair", strict, "ok"),
+        ("tcp", strict, "ok"),
+        ("interfaces", strict, "ok"),
+        ("unix", unix, "ok"),
+        ("datagram-pair", unix, "ok"),
+        ("udp", unix, REFUSED),
+        ("udp", udp, "ok"),
+        ("unix", udp, REFUSED),
+        (
+            "raw",
+            Calls {
+                udp: true,
+                unix_sockets: true,
+            },
+            REFUSED,
+        ),
+    ];
+    for (call, calls, expected) in rows {
+        assert_eq!(says(Some(calls), call).await, expected, "{call} {calls:?}");
+    }
+    if cfg!(target_arch = "x86_64") {
+        assert_eq!(says(Some(strict), "x32").await, "Unsupported");
+    }
+}
+
+/// The rows above would prove nothing if the calls failed anyway.
+#[tokio::test]
+async fn without_the_filter_they_are_allowed() {
+    for call in ["unix", "datagram-pair", "udp"] {
+        assert_eq!(says(None, call).await, "ok", "{call}");
+    }
+    assert_ne!(says(None, "io_uring").await, REFUSED);
+}

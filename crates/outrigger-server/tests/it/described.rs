@@ -1,0 +1,107 @@
+//! Every answer that a test gets, held against `GET /doc`.
+
+use std::sync::LazyLock;
+
+use jsonschema::Validator;
+use serde_json::{Value, json};
+
+/// The document, made once.
+pub(crate) static DOCUMENT: LazyLock<Value> = LazyLock::new(outrigger_server::openapi);
+
+/// The operation that a request is for.
+fn operation<'d>(document: &'d Value, method: &str, path: &str) -> Option<&'d Value> {
+    let path: Vec<&str> = path.split(['?', '#']).next()?.split('/').collect();
+    let fits = |template: &str| {
+        let steps: Vec<&str> = template.split('/').collect();
+        let same = |(step, there): (&&str, &&str)| step.starts_with('{') || step == there;
+        steps.len() == path.len() && steps.iter().zip(&path).all(same)
+    };
+    // Words come before places.
+    let paths = document["paths"].as_object()?;
+    let found = paths.iter().filter(|(template, _)| fits(template));
+    let best = found.min_by_key(|(template, _)| template.matches('{').count())?;
+    best.1.get(method.to_ascii_lowercase())
+}
+
+/// What is wrong with an answer; none where it is as described.
+pub(crate) fn faults(
+    document: &Value,
+    method: &str,
+    path: &str,
+    status: u16,
+    text: &str,
+) -> Vec<String> {
+    let Some(operation) = operation(document, method, path) else {
+        return Vec::new();
+    };
+    let class = format!("{}XX", status / 100);
+    let content = &operation["responses"][&class]["content"];
+    let Some(schema) = content.pointer("/application~1json/schema") else {
+        return Vec::new();
+    };
+    let Ok(answer) = serde_json::from_str::<Value>(text) else {
+        return vec![format!("no JSON: {text}")];
+    };
+    let whole = json!({ "components": document["components"], "allOf": [schema] });
+    let validator: Validator = jsonschema::validator_for(&whole).unwrap();
+    let errors = validator.iter_errors(&answer);
+    errors
+        .take(5)
+        .map(|e| format!("{} at {}", e, e.instance_path()))
+        .collect()
+}
+
+#[test]
+fn a_wrong_answer_is_seen() {
+    let answer = |schema: Value| json!({ "responses": { "2XX": { "content": { "application/json": { "schema": schema } } } } });
+    let document = json!({
+        "components": { "schemas": { "Id": { "type": "string" } } },
+        "paths": {
+            "/a/{id}": { "get": answer(json!({ "$ref": "#/components/schemas/Id" })) },
+            "/a/all": { "get": answer(json!({ "type": "array" })) },
+        },
+    });
+    for (path, status, text, wrong) in [
+        ("/a/1?x=/y", 200, "\"id\"", 0),
+        ("/a/1", 200, "7", 1),
+        ("/a/1", 200, "x", 1),
+        ("/a/1", 404, "7", 0),
+        ("/a/all", 200, "[]", 0),
+        ("/a/all", 200, "\"id\"", 1),
+        ("/b", 200, "7", 0),
+    ] {
+        let found = faults(&document, "GET", path, status, text);
+        assert_eq!(found.len(), wrong, "{path} {text}: {found:?}");
+    }
+}
+
+/// What the document says has to be there is asked for.
+#[tokio::test]
+async fn a_body_without_what_it_needs_is_refused() {
+    let world = crate::support::World::plain().await;
+    let mut tried = 0;
+    for (path, methods) in DOCUMENT["paths"].as_object().unwrap() {
+        for (method, operation) in methods.as_object().unwrap() {
+            let schema = operation.pointer("/requestBody/content/application~1json/schema");
+            if schema.is_none_or(|schema| schema.get("required").is_none()) {
+                continue;
+            }
+            let path: Vec<&str> = path
+                .split('/')
+                .map(|step| if step.starts_with('{') { "x" } else { step })
+                .collect();
+            let answer = world
+                .send(&method.to_uppercase(), &path.join("/"), Some("{}"))
+                .await;
+            let status = answer.status.as_u16();
+            assert!(
+                (400..500).contains(&status) || status == 501,
+                "{method} {}: {status} {}",
+                path.join("/"),
+                answer.text
+            );
+            tried += 1;
+        }
+    }
+    assert!(tried > 20, "{tried}");
+}
