@@ -291,11 +291,11 @@ impl Agent {
         let options = outrigger_tools::builtin::Options {
             shell: config.config.shell.as_ref().map(PathBuf::from),
             shell_timeout: Duration::from_millis(tools.bash_timeout_ms),
-            lsp: crate::lsp::tool_is_on(&boot.env),
             tmux: Some(outrigger_plugins::tmux_dir(
                 &boot.folders.data,
                 &place.directory,
             )),
+            lsp: crate::lsp::tool_is_on(&boot.env),
             ..Default::default()
         };
         outrigger_tools::builtin::register_all(&runtime, &options)

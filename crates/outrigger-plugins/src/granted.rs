@@ -1,5 +1,5 @@
-//! What the user grants a single plugin by its name (`[plugins."NAME"] env` and `ports` in `outrigger.toml`): variables
-//! that the filter of the environment would keep back, and TCP ports to listen on.
+//! What the user grants a single plugin by its name (`[plugins."NAME"] env`, `ports` and `unix_sockets` in `outrigger.toml`):
+//! variables that the filter of the environment would keep back, TCP ports to listen on, UNIX sockets.
 //!
 //! A name is no proof: any project can bring a plugin file called as a package that the user trusts. So these go to the
 //! npm package of the name, as the registry has it, and to the file of the path that is named; not to what merely goes by
@@ -27,9 +27,11 @@ impl PluginSettings {
         let (env, ports) = named.map_or_else(Default::default, |named| {
             (named.env.clone(), named.ports.clone())
         });
+        let unix_sockets = named.is_some_and(|named| named.unix_sockets);
         let lost = |has: bool, given: bool| has && !given;
         let withheld = (lost(!by_name.env.is_empty(), !env.is_empty())
-            || lost(!by_name.ports.is_empty(), !ports.is_empty()))
+            || lost(!by_name.ports.is_empty(), !ports.is_empty())
+            || lost(by_name.unix_sockets, unix_sockets))
         .then(|| {
             let way = match (source, key) {
                 (Some(Source::Path(_)), Some(path)) => {
@@ -38,13 +40,13 @@ impl PluginSettings {
                 _ => String::new(),
             };
             format!(
-                "`env` and `ports` of [plugins.\"{id}\"] are for the npm package of that name, and this is another plugin{way}"
+                "`env`, `ports` and `unix_sockets` of [plugins.\"{id}\"] are for the npm package of that name, and this is another plugin{way}"
             )
         });
         // The path of its file says more than a name that others may have too.
         let is_file = matches!(source, Some(Source::Path(_)));
         let mut rules = named.filter(|_| is_file).cloned().unwrap_or(by_name);
-        (rules.env, rules.ports) = (env, ports);
+        (rules.env, rules.ports, rules.unix_sockets) = (env, ports, unix_sockets);
         (rules, withheld)
     }
 }
@@ -54,6 +56,7 @@ impl PluginRules {
     pub(crate) fn alone(&self) -> bool {
         self.isolation == outrigger_config::settings::Isolation::Own
             || self.fail_closed
+            || self.unix_sockets
             || !self.env.is_empty()
             || !self.ports.is_empty()
             || self.unix_sockets
@@ -109,6 +112,7 @@ mod tests {
         let granted = PluginRules {
             env: vec!["ACME_KEY".into()],
             ports: vec![1455],
+            unix_sockets: true,
             priority: 2,
             ..PluginRules::default()
         };
@@ -139,9 +143,10 @@ mod tests {
                 (
                     !rules.env.is_empty(),
                     !rules.ports.is_empty(),
+                    rules.unix_sockets,
                     rules.alone()
                 ),
-                (granted, granted, granted),
+                (granted, granted, granted, granted),
                 "{spec}"
             );
             assert_eq!(withheld.is_some(), !granted, "{spec}: {withheld:?}");
@@ -149,7 +154,7 @@ mod tests {
             assert_eq!(rules.priority, 2, "{spec}");
         }
         let (_, withheld) = settings.rules_for("acme", "x", Some(&file("/project/acme.ts")));
-        insta::assert_snapshot!(withheld.unwrap(), @r#"`env` and `ports` of [plugins."acme"] are for the npm package of that name, and this is another plugin; to grant them to this file, write [plugins."/project/acme.ts"]"#);
+        insta::assert_snapshot!(withheld.unwrap(), @r#"`env`, `ports` and `unix_sockets` of [plugins."acme"] are for the npm package of that name, and this is another plugin; to grant them to this file, write [plugins."/project/acme.ts"]"#);
         let (_, other) = settings.rules_for("other", "other", Some(&npm("1")));
         assert_eq!(other, None);
     }

@@ -243,6 +243,8 @@ impl Launch {
             let mut policy = default_policy(&self.runtime.path, &self.directory, &folders, &private_dir);
             policy.write.extend(write);
             policy.read.extend(read);
+            policy.write.extend(tmux);
+            policy.bind_tcp.get_or_insert_default().extend(ports);
             policy.hide.extend(covers.hide);
             policy.read_only.extend(covers.read_only);
             let unix_sockets = members.iter().all(|i| {
@@ -253,8 +255,6 @@ impl Launch {
                 // Names are looked up by the process itself.
                 udp: true,
             });
-            policy.write.extend(tmux);
-            policy.bind_tcp.get_or_insert_default().extend(ports);
             // Outside version control the reference's worktree is `/`, which is nobody's project.
             if self.worktree.parent().is_some() {
                 policy.write(&self.worktree)
@@ -299,22 +299,6 @@ impl Launch {
         })
     }
 
-    async fn covers(&self) -> Result<Covers, String> {
-        let covers = Arc::clone(&self.covers);
-        let found = tokio::task::spawn_blocking(move || covers()).await;
-        let why = match found {
-            Ok(Ok(found)) => return Ok(found),
-            Ok(Err(error)) => {
-                let hint = error.hint().map(|hint| format!("; {hint}"));
-                format!("{error}{}", hint.unwrap_or_default())
-            }
-            Err(error) => error.to_string(),
-        };
-        Err(format!(
-            "what the permission rules deny cannot be kept from it: {why}"
-        ))
-    }
-
     /// What the user grants the plugins of this process: variables and ports.
     fn granted(&self, members: &[usize]) -> (Vec<String>, Vec<u16>) {
         let rules = members.iter();
@@ -337,6 +321,22 @@ impl Launch {
         } else {
             self.tmux.clone()
         }
+    }
+
+    async fn covers(&self) -> Result<Covers, String> {
+        let covers = Arc::clone(&self.covers);
+        let found = tokio::task::spawn_blocking(move || covers()).await;
+        let why = match found {
+            Ok(Ok(found)) => return Ok(found),
+            Ok(Err(error)) => {
+                let hint = error.hint().map(|hint| format!("; {hint}"));
+                format!("{error}{}", hint.unwrap_or_default())
+            }
+            Err(error) => error.to_string(),
+        };
+        Err(format!(
+            "what the permission rules deny cannot be kept from it: {why}"
+        ))
     }
 
     fn grants(&self) -> Grants {

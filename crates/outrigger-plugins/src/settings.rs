@@ -91,12 +91,12 @@ pub struct PluginRules {
     pub completed_messages: bool,
     /// Deadline of its hooks, whatever their class.
     pub hook_deadline: Option<Duration>,
-    /// It may make UNIX sockets. Such a plugin has a process of its own.
-    pub unix_sockets: bool,
     /// Environment variables that it gets although they look like secrets; they give it a process of its own.
     pub env: Vec<String>,
     /// TCP ports that it may listen on; they give it a process of its own.
     pub ports: Vec<u16>,
+    /// It may make UNIX sockets. Such a plugin has a process of its own.
+    pub unix_sockets: bool,
 }
 
 impl Default for PluginSettings {
@@ -223,9 +223,9 @@ impl From<&Settings> for PluginSettings {
                 fail_closed: false,
                 completed_messages: plugin.chat_message == ChatMessage::Assistant,
                 hook_deadline: plugin.timeout_ms.map(ms),
-                unix_sockets: plugin.unix_sockets,
                 env: plugin.env.clone(),
                 ports: plugin.ports.clone(),
+                unix_sockets: plugin.unix_sockets,
             };
             (id.clone(), rules)
         });

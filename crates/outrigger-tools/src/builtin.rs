@@ -39,11 +39,11 @@ pub struct Options {
     pub shell_timeout: Duration,
     /// Names of further variables that shell commands see; a trailing `*` stands for any rest.
     pub shell_env: Vec<String>,
-    /// The tool `lsp` is there (in the reference behind `OPENCODE_EXPERIMENTAL_LSP_TOOL`).
-    pub lsp: bool,
     /// A folder in which tmux servers of plugins have their sockets. While one is there, `tmux` in a command finds it, as
     /// plugins tell the model to look at their terminals (requirement B7, `interactive_bash`).
     pub tmux: Option<std::path::PathBuf>,
+    /// The tool `lsp` is there (in the reference behind `OPENCODE_EXPERIMENTAL_LSP_TOOL`).
+    pub lsp: bool,
 }
 
 impl Default for Options {
@@ -52,8 +52,8 @@ impl Default for Options {
             shell: None,
             shell_timeout: Duration::from_secs(120),
             shell_env: Vec::new(),
-            lsp: false,
             tmux: None,
+            lsp: false,
         }
     }
 }

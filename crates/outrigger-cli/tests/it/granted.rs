@@ -21,7 +21,7 @@ export const Sees = async ({ directory }) => {
 }";
 
 /// The user's own settings.
-fn granting(world: &World, toml: &str) {
+pub(crate) fn granting(world: &World, toml: &str) {
     let file = world.home().join(".config/outrigger/outrigger.toml");
     fs::create_dir_all(file.parent().unwrap()).unwrap();
     fs::write(file, toml).unwrap();
@@ -70,7 +70,7 @@ fn a_variable_goes_to_the_plugin_that_is_named_and_to_no_other() {
     );
     for told in [
         "plugins.plain.env: ignored: a project cannot loosen its own box",
-        "`env` and `ports` of [plugins.\"named\"] are for the npm package of that name",
+        "`env`, `ports` and `unix_sockets` of [plugins.\"named\"] are for the npm package of that name",
     ] {
         assert!(run.stderr.contains(told), "{told}: {}", run.stderr);
     }

@@ -6,6 +6,7 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
+use crate::granted::granting;
 use crate::omo::{omo, run};
 use crate::omo_config::configure;
 use crate::omo_lists::has_tmux;
@@ -25,10 +26,11 @@ fn with_tmux(turns: impl IntoIterator<Item = Value>) -> Option<World> {
     }
     let world = omo(turns)?;
     configure(&world, &json!({ "tmux": { "enabled": true } }));
-    // tmux is a service on a UNIX socket, which a plugin is not given unasked.
-    let ours = world.home().join(".config/outrigger/outrigger.toml");
-    fs::create_dir_all(ours.parent().unwrap()).unwrap();
-    fs::write(ours, "[plugins.oh-my-opencode]\nunix_sockets = true\n").unwrap();
+    // In the box nothing of a plugin makes a socket unless the user says so.
+    granting(
+        &world,
+        "[plugins.\"oh-my-opencode\"]\nunix_sockets = true\n",
+    );
     Some(world)
 }
 
