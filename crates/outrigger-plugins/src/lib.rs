@@ -12,9 +12,11 @@
 
 mod apart;
 mod auth;
+mod blame;
 mod breakers;
 mod bun;
 mod choose;
+mod critical;
 mod error;
 mod gauge;
 mod grants;
@@ -39,6 +41,7 @@ mod setup;
 mod spec;
 mod status;
 mod tools;
+mod waiting;
 mod watch;
 
 pub use auth::{AuthHook, Begun, FetchStream, Flow, LoadedAuth, PluginFetch, ProviderHook};

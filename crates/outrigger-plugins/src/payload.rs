@@ -3,7 +3,7 @@
 use outrigger_kernel::hooks::{Field, Phase, Point};
 use outrigger_protocol::hook::HandlerOutcome;
 use outrigger_protocol::rpc::{Enter, HookResult, OpenField};
-use outrigger_protocol::turn::HookPayload;
+use serde::Serialize;
 
 /// Whose code is entered: `a (event)`, `a (tool:x) or b (event)`.
 pub(crate) fn named(entered: &[Enter]) -> String {
@@ -41,8 +41,8 @@ pub(crate) fn outcome(result: &HookResult) -> HandlerOutcome {
     }
 }
 
-/// Bytes of the items as JSON. Counted without being kept: the frame itself is made by the peer.
-pub(crate) fn size(items: &[HookPayload]) -> u64 {
+/// Bytes of a value as JSON. Counted without being kept: the frame itself is made by the peer.
+pub(crate) fn size<T: Serialize + ?Sized>(value: &T) -> u64 {
     struct Count(u64);
     impl std::io::Write for Count {
         fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
@@ -55,13 +55,14 @@ pub(crate) fn size(items: &[HookPayload]) -> u64 {
     }
     let mut count = Count(0);
     // A value always serialises, and counting cannot fail.
-    let _ = serde_json::to_writer(&mut count, items);
+    let _ = serde_json::to_writer(&mut count, value);
     count.0
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use outrigger_protocol::turn::HookPayload;
     use serde_json::json;
 
     #[test]

@@ -23,6 +23,7 @@ mod compact_asked;
 mod config_hook;
 mod crash;
 mod demo;
+mod fail_closed;
 mod figures;
 mod files;
 mod hooks;

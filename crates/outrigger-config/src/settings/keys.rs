@@ -15,6 +15,8 @@ pub enum Kind {
     Word(&'static [&'static str]),
     /// The path of a program. With a slash in it, a relative one starts at the declaring file's folder.
     Program,
+    /// Names: a list of texts, or one text with commas.
+    Names,
 }
 
 /// A value of the right kind.
@@ -24,7 +26,7 @@ pub enum Leaf {
     Bool(bool),
     /// For `Kind::Whole`.
     Whole(i64),
-    /// For `Kind::Word` and `Kind::Program`.
+    /// For `Kind::Word`, `Kind::Program`, and `Kind::Names` with commas between them.
     Text(String),
 }
 
@@ -58,6 +60,7 @@ impl Kind {
                 .collect::<Vec<_>>()
                 .join(" or "),
             Self::Program => "the path of a program as text".into(),
+            Self::Names => "a list of names".into(),
         }
     }
 
@@ -68,6 +71,7 @@ impl Kind {
             (Self::Whole(least, most), Leaf::Whole(number)) => (least..=most).contains(number),
             (Self::Word(words), Leaf::Text(text)) => words.contains(&text.as_str()),
             (Self::Program, Leaf::Text(text)) => !text.is_empty(),
+            (Self::Names, Leaf::Text(_)) => true,
             _ => false,
         };
         fits.then_some(leaf)
@@ -82,7 +86,7 @@ impl Kind {
                 _ => return None,
             },
             Self::Whole(..) => Leaf::Whole(text.parse().ok()?),
-            Self::Word(_) | Self::Program => Leaf::Text(text.into()),
+            Self::Word(_) | Self::Program | Self::Names => Leaf::Text(text.into()),
         };
         self.accept(leaf)
     }
@@ -111,6 +115,12 @@ impl Leaf {
         } else {
             ""
         }
+    }
+
+    /// The names of `Kind::Names`.
+    fn names(&self) -> impl Iterator<Item = String> {
+        let names = self.text().split(',').map(str::trim);
+        names.filter(|name| !name.is_empty()).map(str::to_owned)
     }
 }
 
@@ -358,15 +368,29 @@ pub const PLUGIN_KEYS: &[Key<Plugin>] = &[
     key!("timeout_ms", MILLIS, "deadline of its hooks", |p, v| p
         .timeout_ms =
         Some(v.count())),
+    // Names add up: a project's file cannot take a guard's word from it.
+    key!(
+        "fail_closed",
+        Kind::Names,
+        "hooks of it whose failure refuses",
+        |p, v| {
+            let new: Vec<String> = v
+                .names()
+                .filter(|name| !p.fail_closed.contains(name))
+                .collect();
+            p.fail_closed.extend(new);
+        }
+    ),
     key!("disabled", Kind::Bool, "do not load it", |p, v| p
         .disabled =
         v.bool()),
 ];
 
-/// The spelling of requirement A4, taken besides our own.
+/// Spellings in the way of the requirements (A4), taken besides our own.
 pub(crate) fn plugin_key(name: &str) -> &str {
     match name {
         "chatMessage" => "chat_message",
+        "failClosed" => "fail_closed",
         other => other,
     }
 }

@@ -120,6 +120,9 @@ pub struct Plugin {
     pub chat_message: ChatMessage,
     /// Deadline of its hooks in milliseconds, instead of that of their class.
     pub timeout_ms: Option<u64>,
+    /// Its hooks that are security-critical: where one throws, is late or cannot be called, what it guards is refused
+    /// (C5).
+    pub fail_closed: Vec<String>,
     /// Not loaded.
     pub disabled: bool,
 }

@@ -2,7 +2,8 @@
 
 use std::path::Path;
 
-use toml::de::{DeTable, DeValue};
+use toml::Spanned;
+use toml::de::{DeArray, DeTable, DeValue};
 
 use super::keys::{self, KEYS, Kind, Leaf, PLUGIN_KEYS};
 use super::suggest;
@@ -149,6 +150,7 @@ impl Reader<'_> {
             DeValue::Integer(number) => i64::from_str_radix(number.as_str(), number.radix())
                 .ok()
                 .map(Leaf::Whole),
+            DeValue::Array(items) if kind == Kind::Names => names(items),
             _ => None,
         };
         leaf.and_then(|leaf| kind.accept(leaf))
@@ -186,6 +188,16 @@ impl Reader<'_> {
             known,
         }
     }
+}
+
+// All of them texts without a comma, which none of the names that are known has.
+fn names(items: &DeArray<'_>) -> Option<Leaf> {
+    let text = |item: &Spanned<DeValue<'_>>| match item.get_ref() {
+        DeValue::String(text) if !text.contains(',') => Some(text.to_string()),
+        _ => None,
+    };
+    let names: Option<Vec<String>> = items.iter().map(text).collect();
+    Some(Leaf::Text(names?.join(",")))
 }
 
 /// The known setting nearest to an unknown one, and what is known in its section.
@@ -245,6 +257,7 @@ mod tests {
             "[plugins]\nfoo = 1",
             "[plugins.foo]\nprority = 1",
             "[plugins.\"@a/b\"]\nwhatever = 1",
+            "[plugins.guard]\nfail_closed = [\"chat.params\", 1]",
             "[flags]\nplugin_seq_hooks = \"yes\"",
             "nonsense_of_a_key = 1",
             "sandbox = on",
@@ -278,7 +291,9 @@ mod tests {
         outrigger.toml:2:1: unknown setting `plugins.foo.prority`
           did you mean `priority`?
         outrigger.toml:2:1: unknown setting `plugins."@a/b".whatever`
-          known here: isolation, priority, chat_message, timeout_ms, disabled
+          known here: isolation, priority, chat_message, timeout_ms, fail_closed, disabled
+        outrigger.toml:2:15: setting `plugins.guard.fail_closed`: expected a list of names, found a list
+          set `plugins.guard.fail_closed` to a list of names, or remove it
         outrigger.toml:2:20: setting `flags.plugin_seq_hooks`: expected true or false, found "yes"
           set `flags.plugin_seq_hooks` to true or false, or remove it
         outrigger.toml:1:1: unknown setting `nonsense_of_a_key`
@@ -294,7 +309,7 @@ mod tests {
 
     #[test]
     fn values() {
-        let text = "sandbox = \"off\"\n[models]\nmax_retries = 0x10\n[plugins.\"@a/b\"]\nchatMessage = \"assistant\"\n";
+        let text = "sandbox = \"off\"\n[models]\nmax_retries = 0x10\n[plugins.\"@a/b\"]\nchatMessage = \"assistant\"\nfail_closed = [\"tool.execute.before\", \"permission.ask\"]\n";
         let found = parse(text, Path::new("f")).unwrap();
         let seen: Vec<String> = found
             .iter()
@@ -303,6 +318,7 @@ mod tests {
         insta::assert_snapshot!(seen.join("\n"), @r#"
         models.max_retries Whole(16) 3:15
         plugins."@a/b".chat_message Text("assistant") 5:15
+        plugins."@a/b".fail_closed Text("tool.execute.before,permission.ask") 6:15
         sandbox Text("off") 1:11
         "#);
     }

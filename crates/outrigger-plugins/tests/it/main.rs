@@ -5,14 +5,17 @@
     reason = "helpers of tests; clippy only exempts the test functions"
 )]
 
+mod blame;
 mod breaker;
 mod bun;
+mod events;
 mod faults;
 mod heal;
 mod hooks;
 mod install;
 mod limits;
 mod loading;
+mod many;
 mod misbehaving;
 mod quarantine;
 mod support;
