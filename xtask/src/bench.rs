@@ -1,16 +1,17 @@
-//! `cargo xtask bench`: what we cost, held against the reference in the same run.
+//! `cargo xtask bench`: what we cost, held against the reference (or, for hooks, against a bare socket) in the same run.
 
 use std::path::PathBuf;
 
-use crate::sh::{Arguments, check, command};
+use crate::sh::{self, Arguments, check, command};
 use crate::{Result, parity, setup, usage};
 
-/// `bench turn` and `bench serve`: see tests/bench/README.md.
+/// `bench turn`, `bench serve` and `bench hooks`: see tests/bench/README.md.
 pub(crate) fn run(arguments: &[String]) -> Result {
     let mut arguments = Arguments::new(arguments);
     let serve = match arguments.next() {
         Some("turn") => false,
         Some("serve") => true,
+        Some("hooks") => return hooks(&mut arguments),
         Some(other) => return usage(format!("there is no benchmark `{other}`")),
         None => return usage("which benchmark?"),
     };
@@ -50,4 +51,36 @@ pub(crate) fn run(arguments: &[String]) -> Result {
         python.arg("--bun").arg(setup::bun(&tools)?);
     }
     check(&mut python)
+}
+
+/// The benchmark of outrigger-plugins, which runs the host's own code over a real plugin process.
+fn hooks(arguments: &mut Arguments<'_>) -> Result {
+    let mut cargo = sh::cargo(&[
+        "bench",
+        "--package",
+        "outrigger-plugins",
+        "--bench",
+        "hooks",
+        "--",
+    ]);
+    while let Some(argument) = arguments.next() {
+        match argument {
+            "--json" => {
+                let file = std::path::absolute(arguments.value(argument)?)
+                    .or_else(|error| crate::failed(format!("--json: {error}")))?;
+                cargo.arg(argument).arg(file);
+            }
+            "--only" => {
+                cargo.arg(argument).arg(arguments.value(argument)?);
+            }
+            "--check" => {
+                cargo.arg(argument);
+            }
+            other => return usage(format!("bench hooks takes no `{other}`")),
+        }
+    }
+    if std::env::var_os("OUTRIGGER_BUN").is_none() {
+        cargo.env("OUTRIGGER_BUN", setup::bun(&setup::tools()?)?);
+    }
+    check(&mut cargo)
 }

@@ -8,6 +8,7 @@ mod generate;
 mod parity;
 mod setup;
 mod sh;
+mod soak;
 mod tidy;
 
 use std::process::ExitCode;
@@ -33,6 +34,12 @@ cargo xtask NAME [options]
                              one turn with one tool call, ours and the reference: time, CPU, memory
   bench serve [--runs N] [--bin PATH] [--check] [--json FILE]
                              a running server, ours and the reference: time until ready, memory, first and second turn
+  bench hooks [--only hook|transform|curve] [--check] [--json FILE]
+                             a hook call beside a bare socket; a large history handed to a plugin in each way there is
+  soak [--minutes N] [--sessions N] [--folders N] [--chance P] [--bin PATH] [--json FILE]
+       [--write docs/soak.md]
+                             sessions on one server with a plugin that misbehaves at random: no growth of memory and
+                             descriptors, no orphan, every turn finished (30 minutes; not part of `test`)
 
 Exit code: 0 done; 1 a check, a test or a threshold failed; 2 wrong use.
 ";
@@ -83,6 +90,7 @@ fn run(arguments: &[String]) -> Result {
         "tidy" => tidy::run(rest),
         "parity" => parity::run(rest),
         "bench" => bench::run(rest),
+        "soak" => soak::run(rest),
         "clients" => clients::run(rest),
         "help" | "--help" | "-h" => {
             print!("{HELP}");

@@ -81,6 +81,8 @@ pub struct Boot {
     pub folders: Folders,
     /// No external plugins.
     pub pure: bool,
+    /// A plugin that does not load ends the start (`--strict-plugins`). `None`: as the setting `strict_plugins` has it.
+    pub strict: Option<bool>,
     /// Install the SDK for plugins that have none of their own, when it is missing.
     pub install_modules: bool,
     /// Who answers permission questions.
@@ -134,6 +136,7 @@ impl Boot {
             directory,
             env,
             pure: false,
+            strict: None,
             install_modules: true,
             answering: Answering::default(),
             progress: Arc::new(|_| {}),
@@ -239,6 +242,7 @@ impl Agent {
         for problem in &config.problems {
             tracing::warn!("[config] {problem}");
         }
+        crate::flags::record(&config);
         let Shared { store, spawner } = match boot.shared.take() {
             Some(shared) => shared,
             None => Shared::open(&boot.folders)?,
@@ -253,6 +257,11 @@ impl Agent {
             ..plugin_options(&boot, &config, &place, &project, &spawner, &bridge)
         })
         .await;
+        if let Err(error) = crate::strict::check(&boot, &config, &plugins) {
+            plugins.dispose(Duration::from_secs(5)).await;
+            mcp.shutdown(crate::mcp::GRACE).await;
+            return Err(error);
+        }
         // Plugins change the configuration without seeing the keys in it (invariant 10).
         let mut value = plugins.configure(config.redacted()).await;
         for pointer in outrigger_config::restore(&mut value, &config.value) {

@@ -100,6 +100,15 @@ pub enum AgentError {
         /// Why.
         reason: String,
     },
+    /// Plugins did not load, and they have to (`--strict-plugins`).
+    #[error(
+        "{} of the plugins did not load, and strict_plugins makes that an error: {}",
+        failed.len(), failed.join("; ")
+    )]
+    StrictPlugins {
+        /// Each with its cause.
+        failed: Vec<String>,
+    },
     /// The bundled tools cannot be registered.
     #[error("the bundled tools cannot be used: {0}")]
     Tools(String),
@@ -143,6 +152,7 @@ impl AgentError {
             Self::NothingToCompact(_) => "agent.nothing_to_compact",
             Self::Lost(_) => "agent.lost",
             Self::Attachment { .. } => "agent.attachment",
+            Self::StrictPlugins { .. } => "plugin.strict",
             Self::Folder { .. } => "agent.folder",
             Self::Tools(_) => "agent.tools",
             Self::Replay { .. } => "agent.replay",
@@ -167,6 +177,7 @@ impl AgentError {
                 "put these files in safety or undo what was done to them, or send `force: true`"
                     .into(),
             ),
+            Self::StrictPlugins { .. } => Some("`outrigger plugin list` says more; mend or disable them, or leave out --strict-plugins (setting strict_plugins)".into()),
             Self::WaitsForItself(_) => Some("send it with prompt_async, or with noReply".into()),
             Self::NothingToCompact(_) => Some("send a prompt first".into()),
             _ => None,

@@ -36,7 +36,7 @@ use crate::inner::{Agent, Inner};
 use crate::project::Place;
 
 /// How long servers may take to end by themselves.
-const GRACE: Duration = Duration::from_millis(500);
+pub(crate) const GRACE: Duration = Duration::from_millis(500);
 /// Longest call, reports of progress or not (the usual limit of a tool).
 const LONGEST: Duration = Duration::from_secs(600);
 const SOURCE: &str = "mcp:";

@@ -27,6 +27,9 @@ pub(crate) struct Global {
     /// Load no external plugins
     #[arg(long, global = true)]
     pub(crate) pure: bool,
+    /// End with an error when a plugin does not load
+    #[arg(long, global = true)]
+    pub(crate) strict_plugins: bool,
     /// Work in this folder instead of the current one
     #[arg(long, global = true, value_name = "PATH")]
     pub(crate) dir: Option<PathBuf>,
@@ -293,6 +296,8 @@ pub(crate) enum PluginCommand {
         #[arg(long)]
         json: bool,
     },
+    /// Find the plugin that breaks a command, by running it with some of them left out
+    Bisect(BisectArgs),
     /// Watch what the plugins of a running server use, until interrupted
     Top {
         /// Address of the server
@@ -303,6 +308,20 @@ pub(crate) enum PluginCommand {
         #[command(flatten)]
         server: ServerArgs,
     },
+}
+
+/// `outrigger plugin bisect`.
+#[derive(Args, Debug)]
+pub(crate) struct BisectArgs {
+    /// Seconds that the command may take; one that takes longer counts as bad
+    #[arg(long, value_name = "SECONDS", default_value_t = 300, value_parser = clap::value_parser!(u64).range(1..=86_400))]
+    pub(crate) timeout: u64,
+    /// Show the end of what each run prints, not only of the first
+    #[arg(long)]
+    pub(crate) show: bool,
+    /// The command, behind `--`; exit code 0: good, 125: it cannot tell, else bad
+    #[arg(last = true, value_name = "COMMAND", required = true)]
+    pub(crate) command: Vec<String>,
 }
 
 /// `outrigger mcp`.

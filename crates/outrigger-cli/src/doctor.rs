@@ -1,11 +1,12 @@
 //! `outrigger doctor`: what is here, what is missing, and what to do about it.
 
+mod costs;
+
 use outrigger_agent::{Agent, McpState, Place};
 use outrigger_store::Store;
 
 use crate::args::Global;
 use crate::exit;
-use crate::progress::Line;
 use crate::report::Failure;
 use crate::view::{Paint, out};
 
@@ -21,11 +22,14 @@ impl Lines {
     fn note(&self, what: &str, text: impl std::fmt::Display) {
         out(&format!("{} {what:<12} {text}\n", self.paint.dim("note")));
     }
+    fn below(&self, text: impl std::fmt::Display) {
+        out(&format!("                  {text}\n"));
+    }
     fn wrong(&mut self, what: &str, text: impl std::fmt::Display, hint: Option<&str>) {
         self.bad = true;
         out(&format!("{} {what:<12} {text}\n", self.paint.bad("bad ")));
         if let Some(hint) = hint {
-            out(&format!("                  {hint}\n"));
+            self.below(hint);
         }
     }
 }
@@ -36,7 +40,7 @@ pub(crate) async fn doctor(global: &Global) -> Result<u8, Failure> {
         paint: Paint::for_stdout(),
         bad: false,
     };
-    let boot = crate::run::boot(global, &Line::new())?;
+    let boot = crate::plugin::listing(global)?;
     lines.good("version", env!("CARGO_PKG_VERSION"));
     let place = Place::find(&boot.directory);
     lines.good(
@@ -65,10 +69,11 @@ pub(crate) async fn doctor(global: &Global) -> Result<u8, Failure> {
             for problem in &config.problems {
                 lines.note("config", problem);
             }
+            flags(&lines, &config);
         }
         Err(error) => lines.wrong("config", &error, error.hint().as_deref()),
     }
-    store(&mut lines, &boot.folders.store());
+    let rows = store(&mut lines, &boot.folders.store());
     match outrigger_sandbox::Spawner::new() {
         Ok(spawner) => lines.good(
             "sandbox",
@@ -89,30 +94,76 @@ pub(crate) async fn doctor(global: &Global) -> Result<u8, Failure> {
     }
     let agent = Agent::boot(boot).await?;
     plugins(&mut lines, &agent);
+    plugin_costs(&mut lines, &agent, rows);
     mcp_servers(&mut lines, &agent);
     models(&mut lines, &agent);
     agent.shutdown().await;
     Ok(if lines.bad { exit::FAILED } else { 0 })
 }
 
-fn store(lines: &mut Lines, path: &std::path::Path) {
+/// Parts that can be switched off (A12), with where that was said.
+fn flags(lines: &Lines, config: &outrigger_config::Loaded) {
+    for (flag, on, origin) in outrigger_agent::flags(config) {
+        let text = format!("{flag} {} ({origin})", if on { "on" } else { "off" });
+        if on {
+            lines.good("flag", text);
+        } else {
+            lines.note("flag", text);
+        }
+    }
+}
+
+/// What the plugins cost, from the log of `rows` records and their processes.
+fn plugin_costs(lines: &mut Lines, agent: &Agent, rows: u64) {
+    let costs = match costs::recorded(agent.store(), rows) {
+        Ok(costs) => costs,
+        Err(error) => return lines.wrong("cost", error.text().trim(), None),
+    };
+    for told in costs::told(costs, &agent.plugins(), outrigger_sandbox::usage::usage) {
+        let mut said = told.lines.iter();
+        let first = said.next().map(String::as_str).unwrap_or_default();
+        let text = format!("{}: {first}", told.plugin);
+        if told.advice.is_empty() {
+            lines.good("cost", text);
+        } else {
+            lines.note("cost", text);
+        }
+        said.for_each(|line| lines.below(line));
+        for advice in &told.advice {
+            lines.below(format_args!("to do: {advice}"));
+        }
+    }
+}
+
+/// Says how the store is; how many records it has.
+fn store(lines: &mut Lines, path: &std::path::Path) -> u64 {
     if !path.exists() {
-        return lines.note(
+        lines.note(
             "store",
             format!("{} will be made by the first run", path.display()),
         );
+        return 0;
     }
     match Store::open(path).and_then(|(store, _)| store.verify_chain()) {
-        Ok(report) if report.faults.is_empty() => lines.good(
-            "store",
-            format!("{} ({} records, chain intact)", path.display(), report.rows),
-        ),
-        Ok(report) => lines.wrong(
-            "store",
-            format!("{} records are not what was written", report.faults.len()),
-            Some("outrigger session verify names the first"),
-        ),
-        Err(error) => lines.wrong("store", &error, error.hint().as_deref()),
+        Ok(report) => {
+            if report.faults.is_empty() {
+                lines.good(
+                    "store",
+                    format!("{} ({} records, chain intact)", path.display(), report.rows),
+                );
+            } else {
+                lines.wrong(
+                    "store",
+                    format!("{} records are not what was written", report.faults.len()),
+                    Some("outrigger session verify names the first"),
+                );
+            }
+            report.rows
+        }
+        Err(error) => {
+            lines.wrong("store", &error, error.hint().as_deref());
+            0
+        }
     }
 }
 

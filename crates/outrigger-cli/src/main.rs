@@ -4,6 +4,7 @@ mod args;
 mod ask;
 mod attach;
 mod auth;
+mod bisect;
 mod completions;
 mod config;
 mod demo;
@@ -42,6 +43,8 @@ pub(crate) mod exit {
     pub(crate) const FAILED: u8 = 1;
     /// The command line or the configuration is wrong.
     pub(crate) const USAGE: u8 = 2;
+    /// A plugin did not load, and `--strict-plugins` makes that an error.
+    pub(crate) const PLUGINS: u8 = 3;
     /// The user cancelled.
     pub(crate) const CANCELLED: u8 = 130;
     /// Ended by SIGTERM.
@@ -49,6 +52,7 @@ pub(crate) mod exit {
 }
 
 fn main() -> ExitCode {
+    outrigger_sandbox::memory::give_back_large_blocks();
     let cli = Cli::parse();
     report::logging(&cli.global);
     let format = match &cli.command {

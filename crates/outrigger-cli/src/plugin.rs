@@ -2,10 +2,11 @@
 
 use outrigger_agent::{Agent, AgentError, Place};
 use outrigger_plugins::matrix::{Feature, Matrix, Use};
-use outrigger_plugins::{BreakerState, PluginStatus};
+use outrigger_plugins::{BreakerState, PluginStatus, Stage};
 use outrigger_store::Store;
 
 use crate::args::{Global, PluginCommand};
+use crate::exit;
 use crate::progress::Line;
 use crate::remote::Remote;
 use crate::report::Failure;
@@ -15,23 +16,30 @@ use crate::view::out;
 pub(crate) async fn plugin(global: &Global, command: PluginCommand) -> Result<u8, Failure> {
     match command {
         PluginCommand::List { json } => {
-            let agent = Agent::boot(crate::run::boot(global, &Line::new())?).await?;
+            let agent = Agent::boot(listing(global)?).await?;
             let plugins = agent.plugins();
             agent.shutdown().await;
+            let bad = plugins
+                .iter()
+                .any(|plugin| matches!(plugin.stage, Stage::Failed | Stage::Off));
             if json {
                 let text = serde_json::to_string_pretty(&plugins).unwrap_or_default();
                 out(&format!("{text}\n"));
             } else {
                 out(&table(&plugins));
             }
-            Ok(0)
+            Ok(if bad && global.strict_plugins {
+                exit::PLUGINS
+            } else {
+                0
+            })
         }
         PluginCommand::Matrix {
             csv,
             json,
             declared,
         } => {
-            let agent = Agent::boot(crate::run::boot(global, &Line::new())?).await?;
+            let agent = Agent::boot(listing(global)?).await?;
             let matrix = matrix(&agent, declared);
             agent.shutdown().await;
             let matrix = matrix?;
@@ -59,6 +67,7 @@ pub(crate) async fn plugin(global: &Global, command: PluginCommand) -> Result<u8
             let session = crate::session::find(&store, &place, id)?;
             crate::plugin_perf::trace(&store, &session.id, json)
         }
+        PluginCommand::Bisect(args) => crate::bisect::bisect(global, args).await,
         PluginCommand::Top { url, once, server } => {
             let remote = Remote::new(&url, &server, global.dir.as_deref())?;
             crate::plugin_perf::top(&remote, once).await
@@ -80,6 +89,13 @@ pub(crate) async fn plugin(global: &Global, command: PluginCommand) -> Result<u8
             }
         }
     }
+}
+
+/// For commands that say what is wrong with plugins: they start whatever does not load.
+pub(crate) fn listing(global: &Global) -> Result<outrigger_agent::Boot, Failure> {
+    let mut boot = crate::run::boot(global, &Line::new())?;
+    boot.strict = Some(false);
+    Ok(boot)
 }
 
 /// What is recorded, without starting a plugin.

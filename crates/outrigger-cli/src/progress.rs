@@ -64,7 +64,8 @@ impl Line {
                     paint.bad("!")
                 ));
             }
-            stage => tracing::info!("[plugin:{plugin}] {stage}"),
+            // The log has it.
+            _ => {}
         }
         let mut state = self.state();
         if matches!(

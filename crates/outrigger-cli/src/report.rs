@@ -73,6 +73,8 @@ impl From<AgentError> for Failure {
         let code = error.code();
         let exit = if code.starts_with("config.") {
             exit::USAGE
+        } else if matches!(error, AgentError::StrictPlugins { .. }) {
+            exit::PLUGINS
         } else {
             exit::FAILED
         };

@@ -42,6 +42,7 @@ pub(crate) fn environment() -> BTreeMap<String, String> {
 pub(crate) fn boot(global: &Global, line: &Line) -> Result<Boot, Failure> {
     let mut boot = Boot::new(directory(global)?, environment());
     boot.pure = global.pure;
+    boot.strict = global.strict_plugins.then_some(true);
     let line = line.clone();
     if question::person_is_there() {
         let asking = line.clone();

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use outrigger_agent::{Answering, Boot, Folders};
+use outrigger_agent::{Answering, Boot, Folders, Place};
 use outrigger_server::{Guard, Hub, Login};
 
 use crate::args::{Global, ServeArgs};
@@ -16,7 +16,8 @@ use crate::view::{err, out};
 /// The user where none is named, as in the reference.
 pub(crate) const USERNAME: &str = "opencode";
 
-/// Runs the command. No agent is started before the first request for its folder.
+/// Runs the command. No agent is started before the first request for its folder, unless plugins have to load
+/// (`--strict-plugins`).
 pub(crate) async fn serve(
     global: &Global,
     args: ServeArgs,
@@ -41,17 +42,21 @@ pub(crate) async fn serve(
         let (login, made) = login(&env, &folders)?;
         (Some(login), made)
     };
-    let pure = global.pure;
+    let (pure, strict) = (global.pure, global.strict_plugins.then_some(true));
     let make = move |directory: PathBuf| {
         let mut boot = Boot::new(directory, env.clone());
         boot.pure = pure;
+        boot.strict = strict;
         boot.answering = Answering::Ask;
         boot
     };
     let announced = login
         .is_some()
         .then(|| announce(&folders, listening.address.port()));
-    let hub = Hub::new(folders, directory, Arc::new(make));
+    let hub = Hub::new(folders, directory.clone(), Arc::new(make));
+    if is_strict(&hub.boot(directory)) {
+        started(&hub).await?;
+    }
     let guard = Guard {
         login: login.clone(),
         hostname: network.hostname.clone(),
@@ -80,6 +85,24 @@ pub(crate) async fn serve(
         .map_err(|error| Failure::new("serve.port", error.to_string(), None))?;
     drop(announced);
     Ok(0)
+}
+
+/// Whether plugins that do not load are an error here. A configuration that cannot be read is told to whoever asks.
+fn is_strict(boot: &Boot) -> bool {
+    let setting = || {
+        let loaded = boot.load(&Place::find(&boot.directory));
+        loaded.is_ok_and(|config| config.settings.strict_plugins)
+    };
+    boot.strict.unwrap_or_else(setting)
+}
+
+/// Starts the agent of the server's own folder now, so that plugins that do not load end the command.
+async fn started(hub: &Hub) -> Result<(), Failure> {
+    if let Err(error) = hub.start_own().await {
+        hub.close().await;
+        return Err(error.into());
+    }
+    Ok(())
 }
 
 /// Lets this user's `attach` know that it may send the kept password here. Without it that has to be given.

@@ -40,7 +40,7 @@ pub use load::{LoadOptions, Loaded, load, load_global};
 pub use merge::merge;
 pub use origin::Origin;
 pub use plugin_list::{
-    PluginScope, PluginSource, PluginSpec, SkipReason, SkippedPlugin, package_name,
+    LEFT_OUT, PluginScope, PluginSource, PluginSpec, SkipReason, SkippedPlugin, package_name,
 };
 pub use settings::Settings;
 pub use show::{Shown, redacted, restore};

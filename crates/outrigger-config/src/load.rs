@@ -377,7 +377,32 @@ impl Loader<'_> {
                 reason: SkipReason::Pure,
             }));
         }
+        let left_out = self.left_out();
+        for list in [&mut tools, &mut plugins] {
+            let out = list.extract_if(.., |plugin| left_out.contains(&plugin.key()));
+            skipped.extend(out.map(|plugin| SkippedPlugin {
+                plugin,
+                reason: SkipReason::LeftOut,
+            }));
+        }
         (plugins, tools, skipped)
+    }
+
+    /// What `plugin bisect` leaves out of this run.
+    fn left_out(&mut self) -> Vec<String> {
+        let Some(text) = self.options.env.get(plugin_list::LEFT_OUT) else {
+            return Vec::new();
+        };
+        serde_json::from_str(text).unwrap_or_else(|_| {
+            self.problems.push(ConfigProblem {
+                file: plugin_list::LEFT_OUT.into(),
+                pointer: None,
+                message:
+                    "ignored: it is no JSON array of texts (`outrigger plugin bisect` sets it)"
+                        .into(),
+            });
+            Vec::new()
+        })
     }
 
     fn scope(&self, declared_in: &Path) -> PluginScope {

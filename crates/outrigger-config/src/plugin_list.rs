@@ -44,11 +44,17 @@ pub struct SkippedPlugin {
     pub reason: SkipReason,
 }
 
+/// The variable by which `outrigger plugin bisect` tells the program that it runs which plugins to leave out: a JSON array of
+/// [`PluginSpec::key`]s.
+pub const LEFT_OUT: &str = "OUTRIGGER_LEAVE_OUT";
+
 /// Why an entry is not loaded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SkipReason {
     /// `--pure` or `OPENCODE_PURE`.
     Pure,
+    /// `outrigger plugin bisect` tries the command without it ([`LEFT_OUT`]).
+    LeftOut,
     /// Another entry for the same plugin counts: the last one, whatever its version.
     Overridden {
         /// That entry.

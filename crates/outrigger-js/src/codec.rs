@@ -7,6 +7,8 @@ use serde::Serialize;
 use crate::error::JsError;
 
 const HEADER: usize = 4;
+/// The memory of a frame over this size goes with the frame.
+const LARGE: usize = 1 << 20;
 
 /// Makes a frame of `message`.
 ///
@@ -66,7 +68,12 @@ impl Decoder {
             return Ok(None);
         }
         self.buffer.advance(HEADER);
-        Ok(Some(self.buffer.split_to(size).freeze()))
+        let frame = self.buffer.split_to(size).freeze();
+        if size > LARGE {
+            // What is left shares the frame's memory and would hold, and use again, all of it as long as the process lives.
+            self.buffer = BytesMut::from(self.buffer.as_ref());
+        }
+        Ok(Some(frame))
     }
 
     fn announced(&self) -> Option<usize> {
@@ -96,6 +103,22 @@ mod tests {
             }
         }
         frames
+    }
+
+    #[test]
+    fn the_memory_of_a_large_frame_is_not_kept() {
+        let large = encode(&json!({"a": "x".repeat(8 << 20)})).unwrap();
+        let small = encode(&json!({"b": 1})).unwrap();
+        let mut decoder = Decoder::default();
+        for piece in [large.as_ref(), small.as_ref()].concat().chunks(100_000) {
+            decoder.buffer().extend_from_slice(piece);
+            while let Some(frame) = decoder.next_frame().unwrap() {
+                drop(frame);
+            }
+        }
+        assert!(decoder.buffer().capacity() <= LARGE);
+        decoder.buffer().extend_from_slice(&small);
+        assert!(decoder.next_frame().unwrap().is_some());
     }
 
     #[test]

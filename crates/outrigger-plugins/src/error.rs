@@ -26,6 +26,12 @@ pub enum PluginError {
         /// As declared.
         spec: String,
     },
+    /// `outrigger plugin bisect` looks how a command does without it.
+    #[error("{spec} is left out of this run by `plugin bisect` (OUTRIGGER_LEAVE_OUT)")]
+    LeftOut {
+        /// As declared.
+        spec: String,
+    },
     /// The same plugin is listed again, and the last entry counts.
     #[error("{spec} is listed again as {other} in {}, and the last entry counts", declared_in.display())]
     Overridden {
@@ -259,6 +265,7 @@ impl PluginError {
         match self {
             Self::Deprecated { .. } => "plugin.deprecated",
             Self::Pure { .. } => "plugin.pure",
+            Self::LeftOut { .. } => "plugin.left_out",
             Self::Overridden { .. } => "plugin.overridden",
             Self::Replaced { .. } => "plugin.replaced",
             Self::NoServerEntry { .. } => "plugin.no_server_entry",
@@ -355,7 +362,10 @@ impl PluginError {
     pub(crate) fn is_expected(&self) -> bool {
         matches!(
             self,
-            Self::Pure { .. } | Self::Overridden { .. } | Self::Replaced { .. }
+            Self::Pure { .. }
+                | Self::LeftOut { .. }
+                | Self::Overridden { .. }
+                | Self::Replaced { .. }
         )
     }
 }

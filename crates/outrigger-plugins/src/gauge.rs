@@ -39,6 +39,8 @@ impl Default for ProcessLimits {
 pub(crate) enum Verdict {
     /// It burns CPU though nobody asked it anything.
     Slow(String),
+    /// It has hardly a file left that it may open. The system refuses the next ones, and only the plugin sees that.
+    Full(String),
     /// A limit is exceeded; the text names it.
     Stop(String),
 }
@@ -49,6 +51,7 @@ pub(crate) struct Gauge {
     last: Option<(Duration, Usage)>,
     busy: Duration,
     warned: bool,
+    full: bool,
     /// Part of a core that it used between the last two readings.
     pub(crate) cpu: f64,
 }
@@ -64,6 +67,9 @@ impl Gauge {
     ) -> Option<Verdict> {
         if let Some(over) = over(&usage, limits) {
             return Some(Verdict::Stop(over));
+        }
+        if let Some(full) = self.fills(&usage, limits) {
+            return Some(full);
         }
         let (then, before) = self.last.replace((now, usage))?;
         let passed = now.saturating_sub(then);
@@ -91,6 +97,21 @@ impl Gauge {
             )));
         }
         None
+    }
+}
+
+impl Gauge {
+    /// Told once, until it has closed some.
+    fn fills(&mut self, usage: &Usage, limits: &ProcessLimits) -> Option<Verdict> {
+        let open = u64::try_from(usage.files).unwrap_or(u64::MAX);
+        let full = open.saturating_mul(20) >= limits.files.saturating_mul(19);
+        let told = std::mem::replace(&mut self.full, full);
+        (full && !told).then(|| {
+            Verdict::Full(format!(
+                "it has {open} files open of the {} of limits.plugin_open_files",
+                limits.files
+            ))
+        })
     }
 }
 
@@ -139,7 +160,7 @@ mod tests {
                         out.push(format!("stop at {}: {why}", now.as_secs()));
                         return out.join(", ");
                     }
-                    None => {}
+                    Some(Verdict::Full(_)) | None => {}
                 }
             }
         }
@@ -194,5 +215,21 @@ mod tests {
                 "it ran 5 processes, more than the 4 of limits.plugin_processes".into()
             ))
         );
+    }
+
+    #[test]
+    fn open_files_are_named_once_before_they_run_out() {
+        let mut gauge = Gauge::default();
+        let mut read = |files| {
+            let usage = Usage {
+                files,
+                ..Usage::default()
+            };
+            gauge.read(Duration::ZERO, usage, true, &LIMITS)
+        };
+        let full =
+            Verdict::Full("it has 61 files open of the 64 of limits.plugin_open_files".into());
+        let told: Vec<Option<Verdict>> = [60, 61, 64, 10, 61].map(&mut read).into();
+        assert_eq!(told, [None, Some(full.clone()), None, None, Some(full)]);
     }
 }

@@ -14,6 +14,7 @@ use std::time::{Duration, Instant};
 use outrigger_config::settings::Isolation;
 use outrigger_js::JsProcess;
 use outrigger_protocol::rpc::Enter;
+use outrigger_sandbox::cgroup::Cgroup;
 use tokio::sync::watch;
 
 use crate::blame::{Late, late};
@@ -71,6 +72,7 @@ pub(crate) struct Live {
     pub(crate) process: JsProcess,
     pub(crate) generation: u64,
     pub(crate) serial: u64,
+    cgroup: Option<Cgroup>,
     gone: watch::Sender<Option<Fault>>,
 }
 
@@ -251,6 +253,14 @@ impl Group {
         let Some(live) = slot.live.take() else {
             return false;
         };
+        let mut fault = fault;
+        if live.cgroup.as_ref().is_some_and(|group| group.killed() > 0) {
+            let mib = self.launch.settings.limits.memory >> 20;
+            let cause = fault.cause;
+            fault.cause = format!(
+                "it took more memory than the {mib} MiB of limits.plugin_memory_mb, faster than could be watched, and the system killed it: {cause}"
+            );
+        }
         slot.fault = Some(fault.clone());
         // Handed over, and never gone through: its plugins are told when they are there again.
         let unseen = u64::try_from(live.process.unseen_events()).unwrap_or(u64::MAX);
@@ -473,6 +483,7 @@ impl Group {
                         process: loaded.process,
                         generation,
                         serial: loaded.serial,
+                        cgroup: loaded.cgroup,
                         gone: watch::Sender::new(None),
                     };
                     return self.install(live, &state.members);

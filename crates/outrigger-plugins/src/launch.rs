@@ -10,6 +10,7 @@ use std::time::Duration;
 use outrigger_config::settings::Environment;
 use outrigger_js::{HostHandler, JsError, JsProcess, JsRuntime, StartOptions, default_policy};
 use outrigger_protocol::rpc::{Initialize, Initialized, LoadedPlugin, PluginEntry};
+use outrigger_sandbox::cgroup::Cgroup;
 use outrigger_sandbox::{Limits, Spawner, env};
 use serde_json::Value;
 
@@ -58,6 +59,22 @@ pub(crate) enum Order {
     OneByOne,
 }
 
+/// Puts a process whose plugins are not loaded yet into a group that holds its memory. The watch, which names the limit and
+/// ends the process in order, is to come first: the group is for what grows faster than it looks.
+fn held(process: &JsProcess, memory: u64) -> Option<Cgroup> {
+    let cgroup = Cgroup::new(memory.saturating_add(memory / 8))?;
+    match cgroup.enter(process.pid()) {
+        Ok(()) => Some(cgroup),
+        Err(error) => {
+            tracing::debug!(
+                "plugin process {}: not put into a control group: {error}",
+                process.name()
+            );
+            None
+        }
+    }
+}
+
 /// Why loading did not end.
 pub(crate) enum Failed {
     /// The process itself could not be had; it is no plugin's fault.
@@ -71,6 +88,8 @@ pub(crate) enum Failed {
 /// A process with its plugins loaded.
 pub(crate) struct Loaded {
     pub(crate) process: JsProcess,
+    /// Holds its memory, where a group can be made.
+    pub(crate) cgroup: Option<Cgroup>,
     /// The number in front of its calls' numbers.
     pub(crate) serial: u64,
     /// One for each member, in order.
@@ -104,6 +123,7 @@ impl Launch {
             .process(name, members, Arc::clone(&relay))
             .await
             .map_err(Failed::Process)?;
+        let cgroup = held(&process, self.settings.limits.memory);
         let mut plugins = Vec::with_capacity(members.len());
         let batches: Vec<&[usize]> = match order {
             Order::Together => vec![members],
@@ -117,6 +137,7 @@ impl Launch {
         }
         Ok(Loaded {
             process,
+            cgroup,
             serial,
             plugins,
         })

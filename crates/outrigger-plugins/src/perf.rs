@@ -17,7 +17,7 @@ const BUCKETS: usize = 242;
 
 /// Times of calls, in milliseconds.
 #[derive(Clone, Debug, Default, PartialEq)]
-struct Histogram {
+pub(crate) struct Histogram {
     /// As long as the longest call needs.
     counts: Vec<u32>,
     total: u64,
@@ -26,7 +26,7 @@ struct Histogram {
 }
 
 impl Histogram {
-    fn add(&mut self, ms: f64) {
+    pub(crate) fn add(&mut self, ms: f64) {
         let bucket = bucket(ms);
         if self.counts.len() <= bucket {
             self.counts.resize(bucket + 1, 0);
@@ -40,7 +40,7 @@ impl Histogram {
     }
 
     /// The time that this part of the calls did not exceed.
-    fn quantile(&self, part: f64) -> f64 {
+    pub(crate) fn quantile(&self, part: f64) -> f64 {
         #[expect(
             clippy::cast_possible_truncation,
             clippy::cast_sign_loss,
@@ -164,7 +164,7 @@ impl<'r> FromIterator<&'r HookRecord> for Perf {
     }
 }
 
-fn rounded(ms: f64) -> f64 {
+pub(crate) fn rounded(ms: f64) -> f64 {
     (ms * 1000.0).round() / 1000.0
 }
 

@@ -158,11 +158,8 @@ impl Plugins {
     /// [`Plugins::list`] with its stage and cause, and the rest runs (A13). Without plugins no process is started.
     pub async fn load(options: LoadOptions) -> Self {
         let skipped = options.skipped.iter().map(|skipped| &skipped.plugin);
-        let found = options.plugins.iter().chain(skipped).map(|plugin| {
-            let label = Source::parse(&plugin.spec, &plugin.declared_in)
-                .map(|source| label(plugin.source, &source));
-            Plugin::found(label.unwrap_or_else(|_| plugin.spec.clone()), plugin)
-        });
+        let found = options.plugins.iter().chain(skipped);
+        let found = found.map(|plugin| Plugin::found(name_of(plugin), plugin));
         let registry = Arc::new(Registry::new(
             found.collect(),
             Arc::clone(&options.progress),
@@ -414,6 +411,16 @@ async fn under_bun(
     }
 }
 
+/// What a plugin of the configuration goes by until its module has been read.
+#[must_use]
+pub fn name_of(plugin: &PluginSpec) -> String {
+    let source = Source::parse(&plugin.spec, &plugin.declared_in);
+    source.map_or_else(
+        |_| plugin.spec.clone(),
+        |source| label(plugin.source, &source),
+    )
+}
+
 /// What a plugin goes by before its module has been read.
 fn label(kind: PluginSource, source: &Source) -> String {
     match (kind, source) {
@@ -431,6 +438,7 @@ fn why_skipped(skipped: &SkippedPlugin) -> PluginError {
     let spec = skipped.plugin.spec.clone();
     match &skipped.reason {
         SkipReason::Pure => PluginError::Pure { spec },
+        SkipReason::LeftOut => PluginError::LeftOut { spec },
         SkipReason::Replaced => PluginError::Replaced { spec },
         SkipReason::Overridden {
             spec: other,

@@ -142,6 +142,10 @@ impl Registry {
             cause: plugin.cause.clone(),
         });
         if let Some(progress) = progress {
+            // What ended it is in the log already, with its cause.
+            if progress.cause.is_none() {
+                tracing::info!("[plugin:{}] {}", progress.plugin, progress.stage);
+            }
             (self.progress)(progress);
         }
     }

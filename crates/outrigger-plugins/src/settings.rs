@@ -29,6 +29,9 @@ pub struct PluginSettings {
     pub restarts: Restarts,
     /// What a process may use with everything it starts.
     pub limits: ProcessLimits,
+    /// Handlers are called one after another, those that only observe too (A12, flag `plugin_seq_hooks`). Off: observers are
+    /// called at the same time; handlers that can change something never are.
+    pub seq_hooks: bool,
     /// A process whose handler missed its deadline is ended and started again (A7, flag `plugin_timeout_self_heal`).
     pub self_heal: bool,
     /// When a hook that keeps timing out is left out (A8).
@@ -93,6 +96,7 @@ impl Default for PluginSettings {
             deadlines: Deadlines::default(),
             restarts: Restarts::default(),
             limits: ProcessLimits::default(),
+            seq_hooks: true,
             self_heal: true,
             breaker: Rules::default(),
             circuit_breaker: true,
@@ -215,6 +219,7 @@ impl From<&Settings> for PluginSettings {
                 slow: ms(settings.deadlines.slow_ms),
                 ..Deadlines::default()
             },
+            seq_hooks: settings.flags.plugin_seq_hooks,
             self_heal: settings.flags.plugin_timeout_self_heal,
             circuit_breaker: settings.flags.plugin_circuit_breaker,
             limits: ProcessLimits {

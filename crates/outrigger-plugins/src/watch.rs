@@ -97,6 +97,9 @@ fn look(group: &Arc<Group>, readings: &Readings, now: Duration, limits: &Process
                 usage::lower_priority(pid, start, NICE);
             }
         }
+        Some(Verdict::Full(why)) => {
+            tracing::warn!("plugin process {}: {why}; it is refused more", group.name);
+        }
         Some(Verdict::Stop(cause)) => {
             // Whose it is cannot be told: what was taken long ago is charged to nobody who happens to be called now.
             let fault = Fault {

@@ -11,8 +11,10 @@
 #[cfg(not(target_os = "linux"))]
 compile_error!("outrigger-sandbox needs Linux: it is made of pidfd, PR_SET_PDEATHSIG and Landlock");
 
+pub mod cgroup;
 pub mod env;
 pub mod ledger;
+pub mod memory;
 pub mod paths;
 pub mod usage;
 

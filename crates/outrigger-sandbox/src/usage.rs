@@ -9,6 +9,8 @@ use crate::procfs;
 
 /// Processes of one tree that are looked at.
 const MOST: usize = 4096;
+/// Open files of one process that are counted.
+const MOST_FILES: usize = 1 << 16;
 
 /// What a tree of processes uses.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -19,6 +21,8 @@ pub struct Usage {
     pub rss: u64,
     /// Running processes.
     pub processes: usize,
+    /// Open files of the process that has most of them.
+    pub files: usize,
 }
 
 /// What the tree below a process uses, itself included; `None` when it has ended. It follows children, so what left the
@@ -37,6 +41,7 @@ pub fn usage(pid: u32) -> Option<Usage> {
         usage.cpu += ticks;
         usage.rss += rss;
         usage.processes += 1;
+        usage.files = usage.files.max(files(pid));
         stack.extend(children(pid));
     }
     (usage.processes > 0).then_some(usage)
@@ -77,6 +82,12 @@ fn children(pid: u32) -> Vec<u32> {
         );
     }
     found
+}
+
+/// 0 where it cannot be seen.
+fn files(pid: u32) -> usize {
+    let all = fs::read_dir(format!("/proc/{pid}/fd"));
+    all.map_or(0, |files| files.take(MOST_FILES).count())
 }
 
 fn page() -> u64 {
@@ -123,7 +134,10 @@ mod tests {
     #[test]
     fn of_itself() {
         let me = usage(std::process::id()).unwrap();
-        assert!(me.rss > 100_000 && me.processes >= 1, "{me:?}");
+        assert!(
+            me.rss > 100_000 && me.processes >= 1 && me.files >= 3,
+            "{me:?}"
+        );
         assert_eq!(usage(u32::MAX), None);
     }
 }

@@ -133,6 +133,15 @@ impl Hub {
             .unwrap_or_else(|lost| Err(AgentError::Lost(lost.to_string())))
     }
 
+    /// Starts the agent of the folder of requests that name none, before any comes.
+    ///
+    /// # Errors
+    /// Those of [`Agent::boot`].
+    pub async fn start_own(&self) -> Result<(), AgentError> {
+        let directory = self.inner.directory.clone();
+        self.instance(&directory).await.map(drop)
+    }
+
     /// The agent of a folder, if it runs.
     pub(crate) async fn running(&self, directory: &Path) -> Option<Instance> {
         let slot = lock(&self.inner.slots).get(directory).cloned()?;

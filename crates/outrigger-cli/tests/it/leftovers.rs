@@ -11,10 +11,35 @@ use crate::support::*;
 
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Keeps itself busy, and has a child of its own.
-const PLUGIN: &str = "
-import { spawn } from 'node:child_process'
-export const P = async () => { setInterval(() => {}, 1); spawn('sleep', ['324']); return {} }";
+/// Keeps itself busy, and has a child of its own; and one that has left its group and session and lost its parent.
+fn plugin(daemon: &str) -> String {
+    format!(
+        "
+import {{ spawn }} from 'node:child_process'
+export const P = async () => {{
+  setInterval(() => {{}}, 1)
+  spawn('sleep', ['324'])
+  spawn('sh', ['-c', 'setsid {daemon} & sleep 0.2'], {{ detached: true, stdio: 'ignore' }})
+  return {{}}
+}}"
+    )
+}
+
+/// Processes that run this, wherever they are; what lost its parent is below nobody.
+fn running(line: &str) -> BTreeMap<u32, String> {
+    let mut found = BTreeMap::new();
+    for entry in fs::read_dir("/proc").unwrap().flatten() {
+        let Some(pid) = entry.file_name().to_str().and_then(|n| n.parse().ok()) else {
+            continue;
+        };
+        let runs = fs::read(entry.path().join("cmdline")).unwrap_or_default();
+        let runs = String::from_utf8_lossy(&runs).replace('\0', " ");
+        if runs.trim() == line && alive(pid) {
+            found.insert(pid, runs);
+        }
+    }
+    found
+}
 
 /// The processes below this one, with what they run.
 fn below(root: u32) -> BTreeMap<u32, String> {
@@ -80,7 +105,9 @@ fn a_server_that_ends_leaves_no_process() {
             "mcp": { "notes": { "type": "local", "command": ["node", rich] } },
             "lsp": { "scripted": { "command": ["python3", language, "push", log], "extensions": [".txt"] } },
         }));
-        world.plugin("busy", PLUGIN);
+        // No other test's, and no other run's.
+        let daemon = format!("sleep 326.{}", std::process::id());
+        world.plugin("busy", &plugin(&daemon));
         let server = world.serve(&["--no-auth"]);
         let session = server.post("/session", &json!({})).json(200);
         let path = format!("/session/{}/prompt_async", session["id"].as_str().unwrap());
@@ -102,6 +129,8 @@ fn a_server_that_ends_leaves_no_process() {
                 .all(|kind| seen.values().any(|runs| runs.contains(kind)))
         });
         assert!(there, "{seen:?}");
+        assert!(wait_until(PATIENCE, || !running(&daemon).is_empty()));
+        seen.extend(running(&daemon));
         server.running.signal(signal);
         server.running.end();
         // After SIGKILL the kernel ends what we started; what that had started is found by the next start, in the ledger.

@@ -155,6 +155,12 @@ pub const KEYS: &[Key<Settings>] = &[
         s.sandbox = if v.text() == "off" { Sandbox::Off } else { Sandbox::On };
     }),
     key!(
+        "strict_plugins",
+        Kind::Bool,
+        "a plugin that does not load ends the start",
+        |s, v| s.strict_plugins = v.bool()
+    ),
+    key!(
         "js.runtime",
         Kind::Word(&["auto", "bun", "node"]),
         "which JavaScript runtime runs plugins",
@@ -300,7 +306,7 @@ pub const KEYS: &[Key<Settings>] = &[
     key!(
         "flags.plugin_seq_hooks",
         Kind::Bool,
-        "record the sequence of hook calls",
+        "call hooks one after another, those that only observe too",
         |s, v| {
             s.flags.plugin_seq_hooks = v.bool();
         }

@@ -23,6 +23,8 @@ pub(crate) use read::load;
 pub struct Settings {
     /// Whether plugins and tools run in the box of `outrigger-sandbox`.
     pub sandbox: Sandbox,
+    /// A plugin that does not load is an error and not only a line in a list (`--strict-plugins`).
+    pub strict_plugins: bool,
     /// JavaScript runtimes.
     pub js: Js,
     /// Per plugin, by the plugin's id. See [`Settings::plugin`].
@@ -291,7 +293,8 @@ impl Default for Claude {
 /// `[flags]`, all on by default.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Flags {
-    /// Recording the sequence of hook calls (A2).
+    /// Calling every hook one after another. Off: those that can change nothing may run at the same time, the others never
+    /// (A12).
     pub plugin_seq_hooks: bool,
     /// Restarting a plugin process after a timeout (A7).
     pub plugin_timeout_self_heal: bool,

@@ -308,6 +308,7 @@ mod tests {
             .collect();
         insta::assert_snapshot!(seen.join("\n"), @r#"
         sandbox = "on"
+        strict_plugins = false
         js.runtime = "auto"
         js.bun = null
         js.node = null
@@ -439,14 +440,13 @@ mod tests {
 
     #[test]
     fn every_key_changes_its_setting() {
-        let mut names: Vec<String> = Settings::default()
-            .list()
-            .into_iter()
-            .map(|(name, _)| name)
-            .collect();
+        let defaults: BTreeMap<String, serde_json::Value> =
+            Settings::default().list().into_iter().collect();
+        let mut names: Vec<String> = defaults.keys().cloned().collect();
         for key in KEYS {
             let text = match key.kind {
-                Kind::Bool => "false".to_owned(),
+                // Not its default, whichever that is.
+                Kind::Bool => (defaults[key.name] == false).to_string(),
                 Kind::Whole(..) => "77".into(),
                 Kind::Word(words) => words[words.len() - 1].into(),
                 Kind::Program => "/x".into(),

@@ -221,3 +221,38 @@ fn a_list_that_another_global_file_replaces_is_told() {
     assert_eq!(skipped, [("old", &SkipReason::Replaced)]);
     assert_eq!(loaded.plugins[0].spec, "new");
 }
+
+/// `outrigger plugin bisect` says by a variable what this run goes without; what is left out is told.
+#[test]
+fn what_bisect_leaves_out_is_listed_with_its_reason() {
+    let files = [
+        ("work/opencode.json", r#"{"plugin": ["x@1", "y"]}"#),
+        ("work/.opencode/plugin/local.ts", ""),
+        ("work/.opencode/tool/count.ts", ""),
+    ];
+    let world = World::new(&files).env(
+        outrigger_config::LEFT_OUT,
+        r#"["x", "file://ROOT/work/.opencode/tool/count.ts"]"#,
+    );
+    let loaded = world.load().unwrap();
+    let out: Vec<_> = loaded
+        .skipped
+        .iter()
+        .map(|s| (world.text(&s.plugin.spec), &s.reason))
+        .collect();
+    assert_eq!(
+        out,
+        [
+            (
+                "file:///work/.opencode/tool/count.ts".to_owned(),
+                &SkipReason::LeftOut
+            ),
+            ("x@1".to_owned(), &SkipReason::LeftOut)
+        ]
+    );
+    assert_eq!((loaded.plugins.len(), loaded.tool_files.len()), (2, 0));
+    let wrong = World::new(&files).env(outrigger_config::LEFT_OUT, "x,y");
+    let loaded = wrong.load().unwrap();
+    assert_eq!((loaded.plugins.len(), loaded.tool_files.len()), (3, 1));
+    insta::assert_snapshot!(loaded.problems[0], @"OUTRIGGER_LEAVE_OUT: ignored: it is no JSON array of texts (`outrigger plugin bisect` sets it)");
+}

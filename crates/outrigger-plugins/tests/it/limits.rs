@@ -91,3 +91,58 @@ async fn what_a_process_uses_is_in_the_list() {
         "{usage:?}"
     );
 }
+
+/// `nice` of a process.
+fn nice(pid: u32) -> i32 {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    let fields = stat.rsplit_once(')').map_or("", |(_, rest)| rest);
+    fields
+        .split_whitespace()
+        .nth(16)
+        .map_or(0, |n| n.parse().unwrap())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn one_that_burns_cpu_for_nobody_is_put_behind_others_before_it_is_stopped() {
+    let mut project = Project::new();
+    project.settings.limits = ProcessLimits {
+        busy_percent: 20,
+        busy_slow: Duration::from_secs(2),
+        busy_stop: Duration::from_secs(60),
+        ..ProcessLimits::default()
+    };
+    // In slices, so that it answers still.
+    let burns = r#"const burn = () => { const end = Date.now() + 50; while (Date.now() < end); setTimeout(burn, 1) }
+        export default async () => ({ "experimental.chat.system.transform": (input, output) => {
+            if (input.fault) burn(); output.system.push("ok") } })"#;
+    let plugins = project.load(vec![project.plugin("burns", burns)]).await;
+    let pid = status(&plugins, "burns").pid.unwrap();
+    assert!(nice(pid) < 10);
+    let fault = json!({"fault": true});
+    run(&plugins, "llm.before_system", fault, json!({"system": []})).await;
+    wait_for("it is put behind others", || nice(pid) == 10).await;
+    assert_eq!(told(&system(&plugins).await), "ok | burns ok");
+    assert_eq!(restarts(&project), Vec::<String>::new());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_grows_faster_than_the_watch_is_held_by_the_control_group() {
+    if outrigger_sandbox::cgroup::Cgroup::new(1 << 30).is_none() {
+        eprintln!("no control group can be made here");
+        return;
+    }
+    let mut project = Project::new();
+    project.settings.limits.memory = 300 << 20;
+    // All at once, and it does not come back before.
+    let grows = r#"export default async () => ({ "experimental.chat.system.transform": (input, output) => {
+        if (input.fault) { const all = []; for (let n = 0; n < 40; n++) all.push(Buffer.alloc(16 << 20, 1)) }
+        output.system.push("ok") } })"#;
+    let plugins = project.load(vec![project.plugin("grows", grows)]).await;
+    let fault = json!({"fault": true});
+    run(&plugins, "llm.before_system", fault, json!({"system": []})).await;
+    wait_for("a restart", || !restarts(&project).is_empty()).await;
+    let causes = restarts(&project);
+    assert!(causes[0].contains("limits.plugin_memory_mb"), "{causes:?}");
+    assert_eq!(told(&system(&plugins).await), "ok | grows ok");
+    plugins.dispose(Duration::from_secs(5)).await;
+}

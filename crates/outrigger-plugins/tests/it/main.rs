@@ -10,6 +10,7 @@ mod breaker;
 mod bun;
 mod events;
 mod faults;
+mod flags;
 mod heal;
 mod hooks;
 mod install;

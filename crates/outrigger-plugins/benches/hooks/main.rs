@@ -1,0 +1,282 @@
+//! `cargo xtask bench hooks`: what a hook call costs, and what large histories cost, measured over a real plugin process.
+//!
+//! Prints a table; `--json FILE` writes the values, `--check` makes a missed goal an error. `--only hook|transform|curve`
+//! runs a part. Not a test: figures want a quiet machine.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, missing_docs)]
+
+mod bare;
+mod history;
+mod room;
+
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use crate::history::History;
+use crate::room::Room;
+
+/// How large histories travel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Way {
+    Inline,
+}
+
+impl Way {
+    const ALL: &[Self] = &[Self::Inline];
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Inline => "inline",
+        }
+    }
+}
+
+struct Options {
+    only: Option<String>,
+    json: Option<String>,
+    check: bool,
+}
+
+fn options() -> Options {
+    let mut options = Options {
+        only: None,
+        json: None,
+        check: false,
+    };
+    let mut arguments = std::env::args().skip(1);
+    while let Some(argument) = arguments.next() {
+        match argument.as_str() {
+            // What cargo hands to every benchmark.
+            "--bench" => {}
+            "--only" => options.only = arguments.next(),
+            "--json" => options.json = arguments.next(),
+            "--check" => options.check = true,
+            other => {
+                eprintln!("bench hooks takes no `{other}`");
+                std::process::exit(2);
+            }
+        }
+    }
+    options
+}
+
+fn main() {
+    let options = options();
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .unwrap();
+    let wanted = |name: &str| options.only.as_deref().is_none_or(|only| only == name);
+    let mut report = Report::default();
+    runtime.block_on(async {
+        if wanted("hook") {
+            hook(&mut report).await;
+        }
+        if wanted("transform") {
+            transform(&mut report).await;
+        }
+        if wanted("curve") {
+            curve(&mut report).await;
+        }
+    });
+    if let Some(file) = &options.json {
+        let text = serde_json::to_string_pretty(&report.values).unwrap();
+        std::fs::write(file, text).unwrap();
+    }
+    for line in &report.missed {
+        eprintln!("bench: missed: {line}");
+    }
+    if options.check && !report.missed.is_empty() {
+        std::process::exit(1);
+    }
+}
+
+#[derive(Default)]
+struct Report {
+    values: Vec<Value>,
+    missed: Vec<String>,
+}
+
+impl Report {
+    fn goal(&mut self, text: String, met: bool) -> &'static str {
+        if met {
+            return "ok";
+        }
+        self.missed.push(text);
+        "MISSED"
+    }
+}
+
+/// The value below which this share of them lies, in microseconds.
+fn at(sorted: &[Duration], share: f64) -> f64 {
+    let last = sorted.len().saturating_sub(1);
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        clippy::cast_precision_loss,
+        reason = "a share of a length"
+    )]
+    let index = (last as f64 * share).round() as usize;
+    sorted[index].as_secs_f64() * 1e6
+}
+
+/// An empty hook beside the same two programs with nothing but a socket between them, in turns.
+async fn hook(report: &mut Report) {
+    const ROUNDS: usize = 6;
+    const CALLS: usize = 1000;
+    let room = Room::new(Way::Inline).await;
+    let mut bare = bare::start(&room).await;
+    let (mut calls, mut pings) = (Vec::new(), Vec::new());
+    for round in 0..=ROUNDS {
+        let mut turn = (Vec::new(), Vec::new());
+        for _ in 0..CALLS {
+            let began = Instant::now();
+            room.empty().await;
+            turn.0.push(began.elapsed());
+        }
+        for _ in 0..CALLS {
+            let began = Instant::now();
+            bare.ping().await;
+            turn.1.push(began.elapsed());
+        }
+        // The first one warms both up.
+        if round > 0 {
+            calls.append(&mut turn.0);
+            pings.append(&mut turn.1);
+        }
+    }
+    room.end().await;
+    calls.sort_unstable();
+    pings.sort_unstable();
+    println!(
+        "one hook call without content, {} calls, microseconds",
+        calls.len()
+    );
+    println!("{:28} {:>8} {:>8} {:>8}", "", "p50", "p95", "p99");
+    for (name, times) in [("bare socket ping-pong", &pings), ("empty hook", &calls)] {
+        let (p50, p95, p99) = (at(times, 0.5), at(times, 0.95), at(times, 0.99));
+        println!("{name:28} {p50:8.1} {p95:8.1} {p99:8.1}");
+        report
+            .values
+            .push(json!({"figure": name, "unit": "us", "p50": p50, "p95": p95, "p99": p99}));
+    }
+    let ratio = at(&calls, 0.5) / at(&pings, 0.5);
+    let (tail, text) = (at(&calls, 0.99), "p50 within 1.5 times the bare one");
+    let verdict = report.goal(format!("{text}: {ratio:.2}"), ratio <= 1.5);
+    println!("{text}: {ratio:.2}  {verdict}");
+    let verdict = report.goal(format!("p99 under 1 ms: {tail:.0} us"), tail < 1000.0);
+    println!("p99 under 1 ms: {tail:.0} us  {verdict}\n");
+}
+
+/// What one way costs for a history.
+struct Cost {
+    js_ms: f64,
+    host_ms: f64,
+    latency_ms: f64,
+}
+
+/// Calls `messages.transform` while the history grows by one message each time, as it does in a turn with tools.
+async fn measure(way: Way, messages: usize, size: usize, calls: usize) -> Cost {
+    let room = Room::new(way).await;
+    let mut history = History::new(messages, size);
+    for _ in 0..3 {
+        room.transform(history.next()).await;
+    }
+    let mut times = Vec::new();
+    let (mut js, mut host) = (0.0, 0.0);
+    // Copies are made outside of what is measured, and not all at once.
+    let batch = (200 << 20) / (messages * size).max(1 << 20);
+    let mut left = calls;
+    while left > 0 {
+        let now = left.min(batch.max(1));
+        left -= now;
+        let copies: Vec<Value> = (0..now).map(|_| history.next()).collect();
+        let (js_before, host_before) = (room.js_cpu().await, room::host_cpu());
+        for copy in copies {
+            let began = Instant::now();
+            room.transform(copy).await;
+            times.push(began.elapsed());
+        }
+        host += room::host_cpu() - host_before;
+        js += room.js_cpu().await - js_before;
+    }
+    room.end().await;
+    times.sort_unstable();
+    #[expect(clippy::cast_precision_loss, reason = "a small count")]
+    let calls = calls as f64;
+    Cost {
+        js_ms: js / calls,
+        host_ms: host / calls,
+        latency_ms: at(&times, 0.5) / 1000.0,
+    }
+}
+
+fn heading(title: &str) {
+    println!("{title}");
+    println!(
+        "{:34} {:8} {:>9} {:>7} {:>9} {:>9}",
+        "", "way", "JS CPU", "", "latency", "host CPU"
+    );
+}
+
+fn line(label: &str, way: Way, cost: &Cost, base: Option<&Cost>) {
+    let saved = base.map_or_else(String::new, |base| {
+        format!("{:+.0} %", (cost.js_ms / base.js_ms - 1.0) * 100.0)
+    });
+    println!(
+        "{label:34} {:8} {:6.2} ms {saved:>7} {:6.2} ms {:6.2} ms",
+        way.name(),
+        cost.js_ms,
+        cost.latency_ms,
+        cost.host_ms
+    );
+}
+
+async fn transform(report: &mut Report) {
+    heading("experimental.chat.messages.transform, one message more each call, each call");
+    for (total, size, calls) in [
+        (1 << 20, 50 << 10, 100),
+        (10 << 20, 50 << 10, 30),
+        (1 << 20, 1 << 10, 100),
+        (10 << 20, 1 << 10, 30),
+    ] {
+        let messages = total / size;
+        let label = format!("{} MB as {messages} of {} KB", total >> 20, size >> 10);
+        let mut base = None;
+        for way in Way::ALL {
+            let cost = measure(*way, messages, size, calls).await;
+            line(&label, *way, &cost, base.as_ref());
+            report.values.push(json!({
+                "figure": "transform", "way": way.name(), "messages": messages, "message_bytes": size,
+                "js_cpu_ms": cost.js_ms, "latency_ms": cost.latency_ms, "host_cpu_ms": cost.host_ms,
+            }));
+            if base.is_none() {
+                base = Some(cost);
+            }
+        }
+    }
+    println!();
+}
+
+async fn curve(report: &mut Report) {
+    let size = 1 << 10;
+    heading("the same by number of messages of 1 KB");
+    for messages in [10, 100, 1_000, 10_000] {
+        let label = format!("{messages} messages");
+        let mut base = None;
+        for way in Way::ALL {
+            let calls = (100_000 / messages).clamp(20, 400);
+            let cost = measure(*way, messages, size, calls).await;
+            line(&label, *way, &cost, base.as_ref());
+            report.values.push(json!({
+                "figure": "curve", "way": way.name(), "messages": messages, "message_bytes": size,
+                "js_cpu_ms": cost.js_ms, "latency_ms": cost.latency_ms, "host_cpu_ms": cost.host_ms,
+            }));
+            if base.is_none() {
+                base = Some(cost);
+            }
+        }
+    }
+    println!();
+}

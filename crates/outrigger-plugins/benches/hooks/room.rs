@@ -1,0 +1,184 @@
+//! A project with one plugin whose hooks do next to nothing.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::future::BoxFuture;
+use outrigger_config::{PluginScope, PluginSource, PluginSpec};
+use outrigger_js::{HostHandler, JsRuntime, Lookup, SdkAnswer};
+use outrigger_plugins::{LoadOptions, PipelineContext, PluginSettings, Plugins, SERVER_URL};
+use outrigger_protocol::id::SessionId;
+use outrigger_protocol::rpc::{Log, SdkRequest, SdkResponse, Stage, ToolAsk, ToolMetadata};
+use outrigger_protocol::turn::HookPayload;
+use outrigger_sandbox::Spawner;
+use serde_json::{Value, json};
+
+use crate::Way;
+
+const PLUGIN: &str = r#"export default async () => ({
+  "chat.params": async () => {},
+  "chat.headers": async (input, output) => {
+    const { user, system } = process.cpuUsage();
+    output.headers.cpu = String(user + system);
+  },
+  "experimental.chat.messages.transform": async (input, output) => {
+    if (output.messages.length === 0) throw new Error("no messages");
+  },
+});"#;
+
+struct Nobody;
+
+impl HostHandler for Nobody {
+    fn sdk(&self, request: SdkRequest) -> BoxFuture<'_, SdkAnswer> {
+        let answer = SdkResponse {
+            status: 404,
+            headers: Vec::new(),
+            body: request.path,
+            stream: false,
+        };
+        Box::pin(async move { answer.into() })
+    }
+    fn ask(&self, _: ToolAsk) -> BoxFuture<'_, Result<(), String>> {
+        Box::pin(async { Ok(()) })
+    }
+    fn metadata(&self, _: ToolMetadata) {}
+    fn stage(&self, _: Stage) {}
+    fn log(&self, process: &str, log: Log) {
+        eprintln!("[{process}] {} {}", log.level, log.message);
+    }
+}
+
+pub(crate) struct Room {
+    root: tempfile::TempDir,
+    plugins: Plugins,
+    pub(crate) runtime: JsRuntime,
+    pub(crate) spawner: Spawner,
+}
+
+impl Room {
+    pub(crate) async fn new(way: Way) -> Self {
+        let root = tempfile::tempdir().unwrap();
+        std::fs::create_dir(root.path().join("project")).unwrap();
+        let file = root.path().join("plugin.mjs");
+        std::fs::write(&file, PLUGIN).unwrap();
+        let runtimes = runtimes();
+        let spawner = Spawner::new().unwrap();
+        let plugins = Plugins::load(LoadOptions {
+            plugins: vec![PluginSpec {
+                spec: format!("file://{}", file.display()),
+                options: None,
+                declared_in: root.path().join("project/opencode.json"),
+                source: PluginSource::Config,
+                scope: PluginScope::Local,
+            }],
+            skipped: Vec::new(),
+            settings: settings(way),
+            directory: root.path().join("project"),
+            worktree: PathBuf::from("/"),
+            project: json!({"id": "global"}),
+            server_url: SERVER_URL.to_owned(),
+            spawner: spawner.clone(),
+            runtimes: runtimes.clone(),
+            data: root.path().join("data"),
+            cache: root.path().join("cache"),
+            user_config: None,
+            install_modules: false,
+            consent: None,
+            handler: Arc::new(Nobody),
+            progress: Arc::new(|_| {}),
+            notice: Arc::new(|_| {}),
+            now: || 1_700_000_000_000,
+        })
+        .await;
+        assert!(
+            plugins.pipeline().has("chat.params"),
+            "the plugin is not there: {:?}",
+            plugins.list()
+        );
+        Self {
+            root,
+            plugins,
+            runtime: JsRuntime::find(&runtimes).unwrap(),
+            spawner,
+        }
+    }
+
+    pub(crate) fn folder(&self) -> &Path {
+        self.root.path()
+    }
+
+    async fn run(&self, point: &str, output: Value) -> Value {
+        let context = PipelineContext {
+            session: Some(SessionId("ses_00000000000000000000000000".into())),
+            ..PipelineContext::default()
+        };
+        let item = HookPayload {
+            input: json!({}),
+            output,
+        };
+        let mut result = self
+            .plugins
+            .pipeline()
+            .run(point, vec![item], context)
+            .await;
+        assert!(
+            result.records.iter().all(|record| record.outcome == "ok"),
+            "{:?}",
+            result.records
+        );
+        result.outputs.pop().unwrap()
+    }
+
+    pub(crate) async fn empty(&self) {
+        self.run("chat.params", json!({})).await;
+    }
+
+    pub(crate) async fn transform(&self, output: Value) {
+        self.run("experimental.chat.messages.transform", output)
+            .await;
+    }
+
+    /// CPU time of the plugin process so far, in milliseconds, as it says itself.
+    pub(crate) async fn js_cpu(&self) -> f64 {
+        let told = self.run("chat.headers", json!({"headers": {}})).await;
+        let micros: f64 = told["headers"]["cpu"].as_str().unwrap().parse().unwrap();
+        micros / 1000.0
+    }
+
+    pub(crate) async fn end(&self) {
+        self.plugins.dispose(Duration::from_secs(5)).await;
+    }
+}
+
+fn settings(way: Way) -> PluginSettings {
+    let mut settings = PluginSettings::default();
+    settings.deadlines.normal = Duration::from_secs(30);
+    match way {
+        Way::Inline => {}
+    }
+    settings
+}
+
+/// CPU time of this process so far, in milliseconds; the kernel counts it in steps of ten.
+pub(crate) fn host_cpu() -> f64 {
+    let stat = std::fs::read_to_string("/proc/self/stat").unwrap();
+    let (_, fields) = stat.rsplit_once(')').unwrap();
+    let ticks = fields.split_whitespace().skip(11).take(2);
+    ticks
+        .map(|field| field.parse::<f64>().unwrap() * 10.0)
+        .sum()
+}
+
+/// Bun of `OUTRIGGER_BUN` or `PATH`, else the one that `cargo xtask setup` installed, else Node.
+fn runtimes() -> Lookup {
+    let mut lookup = Lookup::from_env(None, None);
+    let tools = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../.work/tools/node_modules/@oven");
+    if lookup.bun.is_none() {
+        let platforms = std::fs::read_dir(tools).into_iter().flatten().flatten();
+        lookup.bun = platforms
+            .map(|entry| entry.path().join("bin/bun"))
+            .find(|bun| bun.is_file());
+    }
+    lookup
+}
