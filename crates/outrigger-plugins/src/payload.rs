@@ -10,9 +10,16 @@ pub(crate) fn named(entered: &[Enter]) -> String {
     if entered.is_empty() {
         return "code that no call entered (a timer, say)".to_owned();
     }
+    // A plugin once, by what it was entered for: that it ended the process in there is said by the cause.
+    let first = |(at, enter): &(usize, &Enter)| {
+        let mut before = entered.iter().take(*at);
+        before.all(|other| other.plugin != enter.plugin)
+    };
     let names = entered
         .iter()
-        .map(|enter| format!("{} ({})", enter.plugin, enter.what));
+        .enumerate()
+        .filter(first)
+        .map(|(_, enter)| format!("{} ({})", enter.plugin, enter.what));
     names.collect::<Vec<_>>().join(" or ")
 }
 
@@ -64,6 +71,22 @@ mod tests {
     use super::*;
     use outrigger_protocol::turn::HookPayload;
     use serde_json::json;
+
+    #[test]
+    fn a_plugin_is_named_once() {
+        let enter = |plugin: &str, what: &str| Enter {
+            plugin: plugin.into(),
+            what: what.into(),
+            call: None,
+        };
+        let entered = [
+            enter("a", "chat.message"),
+            enter("b", "event"),
+            enter("a", "process.exit"),
+        ];
+        assert_eq!(named(&entered), "a (chat.message) or b (event)");
+        assert!(named(&[]).contains("a timer"));
+    }
 
     #[test]
     fn the_size_is_that_of_the_json() {
