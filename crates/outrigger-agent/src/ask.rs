@@ -9,7 +9,7 @@ use outrigger_protocol::id::{PermissionId, SessionId};
 use outrigger_protocol::permission::{Action, PermissionRequest, Reply, Rule, ToolRef};
 use outrigger_protocol::turn::HookPayload;
 use outrigger_tools::PermissionAsk;
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::sync::oneshot;
 
 use crate::ids;
@@ -97,7 +97,7 @@ impl Inner {
             metadata: ask.metadata,
             tool: asker.tool.clone(),
         };
-        match self.ask_plugins(&request).await.as_deref() {
+        match self.ask_plugins(&request).await?.as_deref() {
             Some("allow") => return Ok("allow (plugin)".into()),
             Some("deny") => {
                 return Err(Refusal::Rule(format!(
@@ -112,7 +112,7 @@ impl Inner {
     }
 
     /// `permission.ask`, which the reference declares and never calls (B3).
-    async fn ask_plugins(&self, request: &PermissionRequest) -> Option<String> {
+    async fn ask_plugins(&self, request: &PermissionRequest) -> Result<Option<String>, Refusal> {
         let payload = HookPayload {
             input: json!(request),
             output: json!({ "status": "ask" }),
@@ -126,12 +126,12 @@ impl Inner {
                 None,
             )
             .await;
-        result
-            .outputs
-            .first()?
-            .get("status")?
-            .as_str()
-            .map(str::to_owned)
+        // A security-critical plugin that could not look at it has not allowed it (C5).
+        if let Some(block) = result.block {
+            return Err(Refusal::Rule(format!("{} ({})", block.message, block.code)));
+        }
+        let status = result.outputs.first().and_then(|o| o.get("status"));
+        Ok(status.and_then(Value::as_str).map(str::to_owned))
     }
 
     async fn ask_user(self: &Arc<Self>, request: PermissionRequest) -> Result<String, Refusal> {

@@ -143,7 +143,7 @@ impl Inner {
         let place = self.place.clone();
         let found = tokio::task::spawn_blocking(move || covers(&place, &[&rules]))
             .await
-            .unwrap_or_else(|_| Err(SandboxError::Stopped))?;
+            .unwrap_or(Err(SandboxError::Stopped))?;
         let Some(policy) = policy(self.config.settings.tools.sandbox, &self.place, found) else {
             return Ok(None);
         };

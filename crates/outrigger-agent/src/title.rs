@@ -83,6 +83,11 @@ impl Inner {
             let result = self
                 .run_hooks(point, payload, Some(session_id), None, None)
                 .await;
+            // What a security-critical hook could not look at is not sent (C5); the session keeps the title that it has.
+            if let Some(block) = result.block {
+                tracing::warn!("[title] refused at {point}: {}", block.message);
+                return Ok(None);
+            }
             if let Some(output) = result.outputs.into_iter().next() {
                 draft.take(point, output);
             }

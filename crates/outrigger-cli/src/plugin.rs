@@ -184,6 +184,12 @@ pub(crate) fn table(plugins: &[PluginStatus]) -> String {
             };
             text.push_str(&format!("             breaker {line}\n"));
         }
+        if plugin.events_missed > 0 {
+            let missed = plugin.events_missed;
+            text.push_str(&format!(
+                "             events {missed} never reached its process\n"
+            ));
+        }
         if let Some(cause) = &plugin.quarantine {
             text.push_str(&format!("             apart  {cause}\n"));
         }

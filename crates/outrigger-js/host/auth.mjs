@@ -1,8 +1,9 @@
 // Logins, loaders and requests of plugins that bring authentication or models. Imported when one of them is first asked.
 
+import { enter as entered } from "./enter.mjs";
 import { find } from "./run.mjs";
 import { errorText, plain } from "./value.mjs";
-import { notify, notifyNow, request } from "./wire.mjs";
+import { notify, request } from "./wire.mjs";
 
 // Bytes of one chunk before base64.
 const CHUNK = 256 * 1024;
@@ -12,7 +13,7 @@ const streams = new Map();
 let next = 1;
 
 function enter({ plugin }, what, call) {
-  notifyNow("plugin.enter", { plugin, what, call });
+  entered(plugin, what, call);
 }
 
 function methodOf({ handler, method }) {

@@ -1,6 +1,7 @@
 // The host script of a plugin process. Runs under Bun 1.x and Node 20 or later; `docs/plugin-protocol.md` describes the
 // conversation. No dependency and little code, so that a process is ready about when its runtime is.
 
+import { left, watchExits } from "./enter.mjs";
 import { errorText } from "./value.mjs";
 import { flushed, notify, open, send } from "./wire.mjs";
 
@@ -49,6 +50,7 @@ async function initialize(init, call) {
   ]);
   sdk = ours;
   run.answersOver(init.fileOver);
+  watchExits(init.plugins);
   process.chdir(init.directory);
   process.env.PWD = init.directory;
   const serverUrl = new URL(init.serverUrl);
@@ -117,6 +119,7 @@ function receive(message) {
     .catch((error) => fail(id, error, controller))
     .finally(async () => {
       calls.delete(id);
+      left(id);
       if (message.method !== "shutdown") return;
       await flushed();
       exit(0);

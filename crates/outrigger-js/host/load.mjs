@@ -2,9 +2,10 @@
 
 import { existsSync } from "node:fs";
 import { fileURLToPath } from "node:url";
+import { enter } from "./enter.mjs";
 import { argumentSchema } from "./zod.mjs";
 import { errorText, plain } from "./value.mjs";
-import { notify, notifyNow } from "./wire.mjs";
+import { notify } from "./wire.mjs";
 
 const { Bun } = globalThis;
 // What Node refuses and Bun does not: TypeScript, folders and files named without their extension, and Bun's own modules.
@@ -178,7 +179,7 @@ export async function load(init, inputOf, call) {
   const imports = init.plugins.map(async (entry) => {
     const began = performance.now();
     notify("plugin.stage", { plugin: entry.id, stage: "importing" });
-    notifyNow("plugin.enter", { plugin: entry.id, what: "import", call });
+    enter(entry.id, "import", call);
     try {
       return { module: await import(entry.entry), ms: performance.now() - began };
     } catch (error) {
@@ -201,7 +202,7 @@ export async function load(init, inputOf, call) {
       const candidates = servers(module, entry);
       problems.push(...candidates.problems.map((message) => ({ stage: "export", message })));
       notify("plugin.stage", { plugin: entry.id, stage: "starting" });
-      notifyNow("plugin.enter", { plugin: entry.id, what: "server", call });
+      enter(entry.id, "server", call);
       instances = await start(entry, candidates, inputOf(entry.id), init, problems);
     }
     const stage = instances.length > 0 ? "ready" : "failed";

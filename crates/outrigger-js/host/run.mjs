@@ -3,8 +3,9 @@
 import { fileOver, fromFile, tell } from "./file.mjs";
 import { Mirrored, keep } from "./mirror.mjs";
 import { Unserialisable, diff, errorText, plain } from "./value.mjs";
+import { enter, left, reenter } from "./enter.mjs";
 import { issues } from "./zod.mjs";
-import { notify, notifyNow, request } from "./wire.mjs";
+import { notify, request } from "./wire.mjs";
 
 // plugin id -> hooks objects, in load order both.
 const plugins = new Map();
@@ -69,14 +70,16 @@ class Items {
 
 // One handler over all items. `output` is changed in place, as in the reference; when the handler fails, what it did is
 // undone, so that the next one sees the state from before.
-async function runHandler(hook, handler, subject) {
+async function runHandler(hook, handler, subject, call) {
   const changes = [];
   let order;
   subject.begin();
   try {
     const hooks = find(handler);
+    let entered = enter(handler.plugin, hook, call);
     for (const item of subject.items) {
       subject.snapshot(item);
+      entered = reenter(handler.plugin, hook, call, entered);
       const run = hooks[hook];
       if (typeof run === "function") {
         const answer = hook === "config" ? run.call(hooks, item.output) : run.call(hooks, item.input, item.output);
@@ -139,8 +142,7 @@ async function runAll({ hook, handlers, open = [] }, subject, call, cancelled) {
     if (cancelled()) return undefined;
     const handler = handlers[index];
     const began = clock();
-    notifyNow("plugin.enter", { plugin: handler.plugin, what: hook, call });
-    const result = await runHandler(hook, handler, subject);
+    const result = await runHandler(hook, handler, subject, call);
     const report = { call, handler: index, ms: clock() - began, error: result.error };
     try {
       const told = tell(report, result, index + 1 === handlers.length);
@@ -173,7 +175,7 @@ export function eventBatch(batch) {
         const failed = (error) => log("warn", `plugin ${plugin}: event hook failed on ${event.type}: ${errorText(error)}`);
         try {
           if (typeof hooks.event !== "function") continue;
-          if (entered !== plugin) notifyNow("plugin.enter", { plugin, what: "event" });
+          if (entered !== plugin) enter(plugin, "event");
           entered = plugin;
           const answer = hooks.event({ event });
           if (typeof answer?.then === "function") follow(answer, failed);
@@ -183,7 +185,8 @@ export function eventBatch(batch) {
       }
     }
   }
-  if (entered !== undefined) notify("plugin.leave", {});
+  left(undefined);
+  notify("plugin.leave", {});
 }
 
 function toolContext(params, call, signal, ended) {
@@ -226,7 +229,8 @@ function toolOutput(name, answer) {
 export async function toolRun(params, call, signal) {
   const tool = find(params.handler).tool?.[params.tool];
   if (typeof tool?.execute !== "function") throw new Error(`plugin ${params.handler.plugin} has no tool ${params.tool}`);
-  notifyNow("plugin.enter", { plugin: params.handler.plugin, what: `tool:${params.tool}`, call });
+  const what = `tool:${params.tool}`;
+  const entered = enter(params.handler.plugin, what, call);
   const wrong = await issues(tool.args ?? {}, params.args);
   if (wrong.length > 0) {
     throw new Error(
@@ -236,6 +240,7 @@ export async function toolRun(params, call, signal) {
   }
   let over = false;
   try {
+    reenter(params.handler.plugin, what, call, entered);
     const answer = await tool.execute(params.args, toolContext(params, call, signal, () => over));
     return toolOutput(params.tool, answer);
   } finally {
@@ -252,7 +257,7 @@ export async function dispose(call) {
     for (const hooks of instances) {
       try {
         if (typeof hooks.dispose !== "function") continue;
-        notifyNow("plugin.enter", { plugin, what: "dispose", call });
+        enter(plugin, "dispose", call);
         await hooks.dispose();
       } catch (error) {
         log("debug", `plugin ${plugin}: dispose failed: ${errorText(error)}`);

@@ -108,6 +108,10 @@ export function flushed() {
 
 let nextId = 1;
 const waiting = new Map();
+// Requests that the host has, and those that wait their turn: it refuses more than 1024, streams among them.
+const MOST = 700;
+let inFlight = 0;
+const queued = [];
 
 // With `hold` it leaves with the next frame, which the caller is about to send: one wakes the host less often than two.
 export function notify(method, params, hold) {
@@ -124,20 +128,42 @@ export function request(method, params, signal, numbered) {
     if (signal?.aborted) return reject(signal.reason);
     const id = nextId++;
     numbered?.(id);
+    const call = { id, method, params, resolve, reject, begun: false, done: () => signal?.removeEventListener("abort", abort) };
     const abort = () => {
       if (!waiting.delete(id)) return;
-      notify("$/cancel", { id });
+      if (call.begun) {
+        notify("$/cancel", { id });
+        ended();
+      }
       reject(signal.reason);
     };
-    waiting.set(id, { resolve, reject, done: () => signal?.removeEventListener("abort", abort) });
+    waiting.set(id, call);
     signal?.addEventListener("abort", abort, { once: true });
-    try {
-      send({ jsonrpc: "2.0", id, method, params });
-    } catch (error) {
-      waiting.delete(id);
-      reject(error);
-    }
+    if (inFlight < MOST) begin(call);
+    else queued.push(call);
   });
+}
+
+function begin(call) {
+  call.begun = true;
+  inFlight++;
+  try {
+    send({ jsonrpc: "2.0", id: call.id, method: call.method, params: call.params });
+  } catch (error) {
+    waiting.delete(call.id);
+    call.done();
+    call.reject(error);
+    ended();
+  }
+}
+
+function ended() {
+  inFlight--;
+  while (inFlight < MOST && queued.length > 0) {
+    const call = queued.shift();
+    // Aborted meanwhile.
+    if (waiting.has(call.id)) begin(call);
+  }
 }
 
 function settle(message) {
@@ -145,6 +171,7 @@ function settle(message) {
   if (!call) return;
   waiting.delete(message.id);
   call.done();
+  ended();
   if (message.error) call.reject(new Error(message.error.message));
   else call.resolve(message.result);
 }

@@ -1,4 +1,8 @@
 //! Who is to blame when a process does not answer: the code it said to have entered and not yet left.
+//!
+//! Code that was entered and then let go of the thread (its promise waits) is open still, but a spin or an exit that comes
+//! afterwards may be anybody's: a timer of another plugin, say. So the process says when its event loop has turned, and
+//! only what was entered since is suspected.
 
 use outrigger_protocol::rpc::Enter;
 
@@ -6,7 +10,20 @@ use outrigger_protocol::rpc::Enter;
 /// one that belongs to no call (an event hook).
 #[derive(Debug, Default)]
 pub(crate) struct Entered {
-    open: Vec<Enter>,
+    open: Vec<Open>,
+}
+
+#[derive(Debug)]
+struct Open {
+    enter: Enter,
+    yielded: bool,
+}
+
+impl Open {
+    // A module is evaluated some turns after its import was begun, so there a turn says nothing.
+    fn is_import(&self) -> bool {
+        self.enter.what == "import"
+    }
 }
 
 impl Entered {
@@ -15,30 +32,47 @@ impl Entered {
         let parallel = enter.what == "import";
         if !parallel {
             self.open.retain(|open| {
-                open.call != enter.call || (open.what == "import" && open.plugin != enter.plugin)
+                open.enter.call != enter.call
+                    || (open.is_import() && open.enter.plugin != enter.plugin)
             });
         }
-        self.open.push(enter);
+        self.open.push(Open {
+            enter,
+            yielded: false,
+        });
     }
 
     /// The code entered for no call has returned.
     pub(crate) fn leave(&mut self) {
-        self.open.retain(|open| open.call.is_some());
+        self.open.retain(|open| open.enter.call.is_some());
+    }
+
+    /// The event loop has turned.
+    pub(crate) fn turned(&mut self) {
+        for open in &mut self.open {
+            open.yielded = !open.is_import();
+        }
     }
 
     /// The call, or the handler of it that ran, has answered.
     pub(crate) fn answered(&mut self, call: u64) {
-        self.open.retain(|open| open.call != Some(call));
+        self.open.retain(|open| open.enter.call != Some(call));
     }
 
     /// What was entered last and not left.
     pub(crate) fn last(&self) -> Option<Enter> {
-        self.open.last().cloned()
+        self.open.last().map(|open| open.enter.clone())
     }
 
     /// All of it, oldest first.
     pub(crate) fn all(&self) -> Vec<Enter> {
-        self.open.clone()
+        self.open.iter().map(|open| open.enter.clone()).collect()
+    }
+
+    /// What may hold the thread now, oldest first.
+    pub(crate) fn suspects(&self) -> Vec<Enter> {
+        let open = self.open.iter().filter(|open| !open.yielded);
+        open.map(|open| open.enter.clone()).collect()
     }
 }
 
@@ -55,8 +89,11 @@ mod tests {
     }
 
     fn open(entered: &Entered) -> String {
-        let names: Vec<String> = entered
-            .all()
+        names(&entered.all())
+    }
+
+    fn names(entries: &[Enter]) -> String {
+        let names: Vec<String> = entries
             .iter()
             .map(|open| format!("{}/{}", open.plugin, open.what))
             .collect();
@@ -90,5 +127,23 @@ mod tests {
         assert_eq!(open(&entered), "b/import a/server");
         entered.enter(enter("b", "server", Some(1)));
         assert_eq!(open(&entered), "b/server");
+    }
+
+    #[test]
+    fn what_has_let_go_of_the_thread_is_open_and_not_suspected() {
+        let mut entered = Entered::default();
+        entered.enter(enter("a", "import", Some(1)));
+        entered.enter(enter("b", "chat.message", Some(2)));
+        entered.turned();
+        assert_eq!(open(&entered), "a/import b/chat.message");
+        assert_eq!(names(&entered.suspects()), "a/import");
+        entered.enter(enter("c", "chat.params", Some(3)));
+        assert_eq!(names(&entered.suspects()), "a/import c/chat.params");
+        // It goes on with its next item.
+        entered.enter(enter("b", "chat.message", Some(2)));
+        assert_eq!(
+            names(&entered.suspects()),
+            "a/import c/chat.params b/chat.message"
+        );
     }
 }

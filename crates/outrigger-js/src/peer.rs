@@ -3,7 +3,7 @@
 mod files;
 mod outbox;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -11,8 +11,8 @@ use bytes::Bytes;
 use futures_util::future::BoxFuture;
 use outrigger_protocol::login::{AuthChunk, AuthGet};
 use outrigger_protocol::rpc::{
-    Enter, Hello, HookResult, Log, MAX_FRAME, Message, RpcError, SdkChunk, SdkCredit, SdkRequest,
-    Stage, ToolAsk, ToolMetadata, host, process,
+    Enter, EventBatch, Hello, HookResult, Log, MAX_FRAME, Message, RpcError, SdkChunk, SdkCredit,
+    SdkRequest, Stage, ToolAsk, ToolMetadata, host, process,
 };
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -72,6 +72,8 @@ pub(crate) struct Peer {
     outbox: Outbox,
     open: Mutex<Open>,
     entered: Mutex<Entered>,
+    /// How many events each batch holds that was handed over and has not been gone through.
+    unseen: Mutex<VecDeque<usize>>,
     hello: watch::Sender<Option<Hello>>,
     closed: watch::Sender<Option<Closed>>,
     handler: Arc<dyn HostHandler>,
@@ -127,6 +129,7 @@ impl Peer {
             outbox: Outbox::default(),
             open: Mutex::default(),
             entered: Mutex::default(),
+            unseen: Mutex::default(),
             hello: watch::Sender::new(None),
             closed: watch::Sender::new(None),
             handler,
@@ -197,6 +200,20 @@ impl Peer {
 
     pub(crate) fn forget_stream(&self, call: u64) {
         lock(&self.open).streams.remove(&call);
+    }
+
+    /// Hands events over.
+    pub(crate) fn events(&self, batch: &EventBatch) -> Result<(), JsError> {
+        // Held, so that batches are counted in the order in which they are sent.
+        let mut unseen = lock(&self.unseen);
+        self.notify(host::EVENT_BATCH, batch)?;
+        unseen.push_back(batch.events.len());
+        Ok(())
+    }
+
+    /// Events that were handed over, and no hook has returned from them.
+    pub(crate) fn unseen(&self) -> usize {
+        lock(&self.unseen).iter().sum()
     }
 
     /// Sends a notification.
@@ -365,7 +382,11 @@ impl Peer {
                 self.hello.send_replace(Some(read(params)?));
             }
             process::ENTER => lock(&self.entered).enter(read::<Enter>(params)?),
-            process::LEAVE => lock(&self.entered).leave(),
+            process::LEAVE => {
+                lock(&self.entered).leave();
+                lock(&self.unseen).pop_front();
+            }
+            process::YIELD => lock(&self.entered).turned(),
             process::HOOK_RESULT => self.result(read(params)?)?,
             process::STAGE => self.handler.stage(read(params)?),
             process::TOOL_METADATA => self.handler.metadata(read(params)?),

@@ -205,10 +205,17 @@ impl JsProcess {
         self.peer.entered().last()
     }
 
-    /// All code that it entered and has not left, oldest first. With more than one, a hang cannot be pinned on any.
+    /// All code that it entered and has not left, oldest first.
     #[must_use]
     pub fn all_entered(&self) -> Vec<Enter> {
         self.peer.entered().all()
+    }
+
+    /// The code of [`JsProcess::all_entered`] that may hold the thread now: what has let go of it once is left out, since
+    /// a spin or an exit after that may be anybody's. With none or more than one, it cannot be told whose it is.
+    #[must_use]
+    pub fn suspects(&self) -> Vec<Enter> {
+        self.peer.entered().suspects()
     }
 
     /// Loads plugins. One that cannot be loaded is no error: its problems are in the answer.
@@ -319,7 +326,13 @@ impl JsProcess {
     /// # Errors
     /// [`JsError::Closed`]; [`JsError::Backlog`] when the process does not read, and the events are lost.
     pub fn event_batch(&self, batch: &EventBatch) -> Result<(), JsError> {
-        self.peer.notify(host::EVENT_BATCH, batch)
+        self.peer.events(batch)
+    }
+
+    /// How many events were handed over that it has not gone through yet; of one that has ended, how many it never did.
+    #[must_use]
+    pub fn unseen_events(&self) -> usize {
+        self.peer.unseen()
     }
 
     /// Lets the plugins dispose of what they hold, then ends the process, by force when it does not end by itself.

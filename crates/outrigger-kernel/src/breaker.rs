@@ -49,7 +49,8 @@ pub enum Gate {
 /// [`Gate`]).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Turned {
-    /// It opened, or opened again after a trial.
+    /// It opened, or opened again after a trial. When the trial came to no end that says anything, `until` is past: the
+    /// next call is the next trial.
     Open {
         /// When the next call is let through.
         until: Millis,
@@ -145,10 +146,12 @@ impl Breaker {
 
     /// A call ended with no word on the hook: cancelled, or its process was ended for another's fault. A trial is made
     /// anew by the next call.
-    pub fn unclear(&mut self, gate: Gate) {
-        if let (State::Trial { since }, Gate::Trial) = (self.state, gate) {
-            self.state = State::Open { until: since };
-        }
+    pub fn unclear(&mut self, gate: Gate) -> Option<Turned> {
+        let (State::Trial { since }, Gate::Trial) = (self.state, gate) else {
+            return None;
+        };
+        self.state = State::Open { until: since };
+        Some(Turned::Open { until: since })
     }
 
     fn open(&mut self, now: Millis, rules: &Rules) -> Turned {

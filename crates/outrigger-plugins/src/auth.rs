@@ -208,7 +208,7 @@ async fn ask<T: DeserializeOwned>(
             }
             Err(failed(plugin, method, "plugin.auth", error))
         }
-        Err(cause) => Err(failed(plugin, method, "plugin.auth_lost", cause)),
+        Err(fault) => Err(failed(plugin, method, "plugin.auth_lost", fault.cause)),
     }
 }
 
@@ -216,7 +216,7 @@ async fn ask<T: DeserializeOwned>(
 fn give_up(group: &Arc<Group>, live: &Live, cause: String) {
     let fault = Fault {
         cause,
-        culprit: group.only(&live.process.all_entered()),
+        culprit: group.only(&live.process.suspects()),
         counts: Counts::Crash,
     };
     group.give_up(live.generation, fault);
@@ -467,7 +467,7 @@ impl PluginFetch {
             request.handle = now.1;
         }
         let sent = live.until_gone(live.process.fetch(&request)).await;
-        let (head, body) = sent.map_err(other)??;
+        let (head, body) = sent.map_err(|fault| other(fault.cause))??;
         Ok((head, pieces(live, body)))
     }
 }
@@ -480,7 +480,7 @@ fn pieces(live: Arc<Live>, body: FetchBody) -> FetchStream {
             Ok(Some(Ok(bytes))) => Some((Ok(bytes), Some((live, body)))),
             Ok(Some(Err(error))) => Some((Err(error), None)),
             Ok(None) => None,
-            Err(cause) => Some((Err(format!("its process was ended: {cause}")), None)),
+            Err(fault) => Some((Err(format!("its process was ended: {}", fault.cause)), None)),
         }
     })
     .boxed()

@@ -182,17 +182,16 @@ impl Breakers {
                 .hooks
                 .get_mut(&place)
                 .and_then(|breaker| breaker.answered(gate)),
-            Ended::Unclear => {
-                if let Some(breaker) = state.hooks.get_mut(&place) {
-                    breaker.unclear(gate);
-                }
-                None
-            }
+            Ended::Unclear => state
+                .hooks
+                .get_mut(&place)
+                .and_then(|breaker| breaker.unclear(gate)),
         };
         drop(state);
         match turned {
             Some(Turned::Open { until }) => {
-                self.tell(plugin.1, point, BreakerState::Open, Some(until - now));
+                let pause = until.saturating_sub(now);
+                self.tell(plugin.1, point, BreakerState::Open, Some(pause));
             }
             Some(Turned::Closed) => self.tell(plugin.1, point, BreakerState::Closed, None),
             None => {}
@@ -208,6 +207,9 @@ impl Breakers {
     ) {
         let hook = point.hook;
         match (state, pause) {
+            (BreakerState::Open, Some(0)) => tracing::warn!(
+                "plugin {plugin}: {hook} was tried and it is not known how it does; the next call is the next trial"
+            ),
             (BreakerState::Open, Some(pause)) => tracing::warn!(
                 "plugin {plugin}: {hook} keeps timing out and is skipped for {:.0} s",
                 secs(pause)

@@ -55,11 +55,10 @@ impl PluginRules {
     /// Whether it must not share a process: others in it would have what it was granted.
     pub(crate) fn alone(&self) -> bool {
         self.isolation == outrigger_config::settings::Isolation::Own
-            || self.fail_closed
+            || crate::critical::points(self).next().is_some()
             || self.unix_sockets
             || !self.env.is_empty()
             || !self.ports.is_empty()
-            || self.unix_sockets
     }
 }
 

@@ -13,20 +13,21 @@ use std::time::{Duration, Instant};
 
 use outrigger_config::settings::Isolation;
 use outrigger_js::JsProcess;
-use outrigger_protocol::event::BusEvent;
-use outrigger_protocol::rpc::{Enter, EventBatch};
+use outrigger_protocol::rpc::Enter;
 use outrigger_sandbox::cgroup::Cgroup;
 use tokio::sync::watch;
 
+use crate::blame::{Late, late};
 use crate::error::PluginError;
 use crate::launch::{Failed, Launch, Order};
 use crate::status::{Notice, Stage};
+use crate::waiting::Waiting;
 
-/// Events kept for a process that is being started again.
-const MAX_PENDING: usize = 10_000;
 /// Pause before the second restart in a row; each later one is four times as long. The first has none: the next call
 /// must work within 2 s (A7).
 const BACKOFF: Duration = Duration::from_millis(100);
+
+mod events;
 
 /// What made a process of no more use.
 #[derive(Clone, Debug)]
@@ -37,6 +38,17 @@ pub(crate) struct Fault {
     pub(crate) culprit: Option<usize>,
     /// What it counts for.
     pub(crate) counts: Counts,
+}
+
+impl Fault {
+    /// It is ended, and that is no plugin's fault.
+    fn ours(cause: &str) -> Self {
+        Self {
+            cause: cause.to_owned(),
+            culprit: None,
+            counts: Counts::Nothing,
+        }
+    }
 }
 
 /// For which limit a fault counts.
@@ -61,19 +73,24 @@ pub(crate) struct Live {
     pub(crate) generation: u64,
     pub(crate) serial: u64,
     cgroup: Option<Cgroup>,
-    gone: watch::Sender<Option<String>>,
+    gone: watch::Sender<Option<Fault>>,
 }
 
 impl Live {
+    /// Why it was given up, once it is.
+    pub(crate) fn given_up(&self) -> Option<Fault> {
+        self.gone.borrow().clone()
+    }
+
     /// Runs a call to its end, or to the moment when the process is given up; then the answer is why. Calls hold the
     /// process, and it is killed when the last one lets go: so all of them must let go at once.
-    pub(crate) async fn until_gone<T>(&self, call: impl Future<Output = T>) -> Result<T, String> {
+    pub(crate) async fn until_gone<T>(&self, call: impl Future<Output = T>) -> Result<T, Fault> {
         let mut gone = self.gone.subscribe();
         tokio::select! {
             biased;
             // First, since a process that is given up is killed, and its calls end with that.
             cause = gone.wait_for(Option::is_some) => {
-                Err(cause.ok().and_then(|cause| cause.clone()).unwrap_or_else(|| "it was ended".to_owned()))
+                Err(cause.ok().and_then(|cause| cause.clone()).unwrap_or_else(|| Fault::ours("it was ended")))
             }
             answer = call => Ok(answer),
         }
@@ -103,7 +120,9 @@ struct Slot {
     live: Option<Arc<Live>>,
     generation: u64,
     fault: Option<Fault>,
-    pending: Vec<BusEvent>,
+    pending: Waiting,
+    /// Events that it never saw, since the start.
+    missed: u64,
     /// The one plugin that lives in it.
     alone: Option<usize>,
     closed: bool,
@@ -165,7 +184,7 @@ impl Group {
         };
         if let Some(old) = old {
             let why = "a plugin that brings authentication gets a process of its own";
-            old.gone.send_replace(Some(why.to_owned()));
+            old.gone.send_replace(Some(Fault::ours(why)));
             old.process.kill();
         }
         drop(state);
@@ -190,12 +209,13 @@ impl Group {
     pub(crate) async fn live(self: &Arc<Self>) -> Result<Arc<Live>, String> {
         if let (Some(live), _) = self.now() {
             if live.process.is_alive() {
+                self.flush(&mut self.slot(), &live);
                 return Ok(live);
             }
             let ended = live.process.closed().await;
             let fault = Fault {
                 cause: ended_by_itself(&ended, self.launch.settings.limits.memory),
-                culprit: self.only(&live.process.all_entered()),
+                culprit: self.only(&live.process.suspects()),
                 counts: Counts::Crash,
             };
             self.take(live.generation, fault);
@@ -214,7 +234,7 @@ impl Group {
         }
     }
 
-    /// The one plugin whose code is entered, or the one that lives here; `None` when it cannot be told.
+    /// The one plugin whose code this is, or the one that lives here; `None` when it cannot be told.
     pub(crate) fn only(&self, entered: &[Enter]) -> Option<usize> {
         if let Some(alone) = self.slot().alone {
             return Some(alone);
@@ -241,14 +261,18 @@ impl Group {
                 "it took more memory than the {mib} MiB of limits.plugin_memory_mb, faster than could be watched, and the system killed it: {cause}"
             );
         }
-        let cause = fault.cause.clone();
-        slot.fault = Some(fault);
+        slot.fault = Some(fault.clone());
+        // Handed over, and never gone through: its plugins are told when they are there again.
+        let unseen = u64::try_from(live.process.unseen_events()).unwrap_or(u64::MAX);
+        slot.pending.lost(unseen);
+        slot.missed += unseen;
         drop(slot);
         tracing::warn!(
-            "plugin process {} (generation {generation}) is given up: {cause}",
-            self.name
+            "plugin process {} (generation {generation}) is given up: {}",
+            self.name,
+            fault.cause
         );
-        live.gone.send_replace(Some(cause));
+        live.gone.send_replace(Some(fault));
         // Somebody may hold it still: a login that nobody ends, a body that nobody reads.
         live.process.kill();
         true
@@ -307,20 +331,26 @@ impl Group {
             }
             (None, [_, others @ ..]) => others.iter().copied().filter(may_leave).collect(),
         };
+        let cause = match fault.culprit {
+            Some(_) => fault.cause.clone(),
+            None => format!("{} (it cannot be told whose it was)", fault.cause),
+        };
         for index in &leaving {
             let group = self.beside(processes.key(), *index);
-            group.count(fault.counts);
+            // Nobody is charged with what may be another's: a process is split once, and then it is plain.
+            if fault.culprit.is_some() {
+                group.count(fault.counts);
+            }
             // Before anybody is sent there.
             processes.add(&group);
-            registry.quarantine(*index, group.key, &fault.cause);
+            registry.quarantine(*index, group.key, &cause);
             tracing::warn!(
-                "plugin {}: it gets a process of its own: {}",
-                group.name,
-                fault.cause
+                "plugin {}: it gets a process of its own: {cause}",
+                group.name
             );
             (self.launch.notice)(Notice::Quarantine {
                 plugin: group.name.clone(),
-                cause: fault.cause.clone(),
+                cause: cause.clone(),
             });
             tokio::spawn(async move { group.revive().await });
         }
@@ -351,14 +381,19 @@ impl Group {
             if now != generation || !live.process.all_entered().contains(&enter) {
                 return;
             }
+            let Some(index) = group.launch.registry.index_of(&enter.plugin) else {
+                return;
+            };
+            let plugin = (index, enter.plugin.as_str());
+            let Late { culprit, who } = late(&group, &live, plugin, &enter.what, true).await;
             let fault = Fault {
                 cause: format!(
-                    "{} ({}) went on for {} s after it had been cancelled",
+                    "{who} went on for {} s after {} ({}) had been cancelled",
+                    LEAVE.as_secs(),
                     enter.plugin,
                     enter.what,
-                    LEAVE.as_secs()
                 ),
-                culprit: group.launch.registry.index_of(&enter.plugin),
+                culprit,
                 counts: Counts::Nothing,
             };
             group.give_up(generation, fault);
@@ -408,7 +443,7 @@ impl Group {
                 _ => self.launch.registry.fail(index, error),
             }
         }
-        self.slot().pending.clear();
+        self.slot().pending = Waiting::default();
         let text = error.to_string();
         state.off = Some(text.clone());
         text
@@ -459,7 +494,16 @@ impl Group {
                 }
                 Err(Failed::Unclear) if order == Order::Together => order = Order::OneByOne,
                 Err(Failed::Unclear) => {
+                    // Loaded one after another, and still it was none of their own code: each for itself.
                     let message = "it did not answer while it loaded plugins".to_owned();
+                    let fault = Fault {
+                        cause: message.clone(),
+                        culprit: None,
+                        counts: Counts::Nothing,
+                    };
+                    if self.part(state, &fault) {
+                        continue;
+                    }
                     let error = PluginError::Process {
                         process: self.name.clone(),
                         message,
@@ -482,40 +526,10 @@ impl Group {
         if slot.closed {
             return Err("its plugins have been disposed of".to_owned());
         }
-        let events = std::mem::take(&mut slot.pending);
-        if !events.is_empty() {
-            self.send(&live, events);
-        }
+        self.flush(&mut slot, &live);
         slot.live = Some(Arc::clone(&live));
         slot.alone = alone;
         Ok(live)
-    }
-
-    /// Hands events over, in order; they reach the process before any later call. While it is being started again they
-    /// wait.
-    pub(crate) fn events(&self, events: &[BusEvent]) {
-        let mut slot = self.slot();
-        match &slot.live {
-            Some(live) if live.process.is_alive() => self.send(live, events.to_vec()),
-            _ if slot.closed => {}
-            _ => {
-                slot.pending.extend_from_slice(events);
-                let over = slot.pending.len().saturating_sub(MAX_PENDING);
-                if over > 0 {
-                    tracing::warn!(
-                        "plugin process {}: {over} events were dropped while it was being started",
-                        self.name
-                    );
-                    slot.pending.drain(..over);
-                }
-            }
-        }
-    }
-
-    fn send(&self, live: &Live, events: Vec<BusEvent>) {
-        if let Err(error) = live.process.event_batch(&EventBatch { events }) {
-            tracing::warn!("plugin process {}: events were lost: {error}", self.name);
-        }
     }
 
     /// Lets the plugins dispose of what they hold and ends the process, by force at the deadline. It is not started
@@ -524,12 +538,12 @@ impl Group {
         let live = {
             let mut slot = self.slot();
             slot.closed = true;
-            slot.pending.clear();
+            slot.pending = Waiting::default();
             slot.live.take()
         };
         let Some(live) = live else { return };
-        live.gone
-            .send_replace(Some("its plugins are being disposed of".to_owned()));
+        let why = Fault::ours("its plugins are being disposed of");
+        live.gone.send_replace(Some(why));
         let end = tokio::time::Instant::now() + deadline;
         let mut live = live;
         // Calls let go of it as soon as they are polled again.

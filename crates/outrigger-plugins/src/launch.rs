@@ -18,6 +18,7 @@ use outrigger_sandbox::covers::Covers;
 use outrigger_sandbox::{Calls, Level, Limits, Policy, SandboxError, Spawner, env};
 use serde_json::Value;
 
+use crate::blame::PING;
 use crate::error::PluginError;
 use crate::grants::Grants;
 use crate::home;
@@ -157,7 +158,7 @@ impl Launch {
         for batch in batches {
             match self.load(&process, &relay, batch).await {
                 Ok(loaded) => plugins.extend(loaded.plugins),
-                Err(stuck) => return Err(self.blame(&process, &relay, batch, stuck)),
+                Err(stuck) => return Err(self.blame(&process, &relay, batch, stuck).await),
             }
         }
         Ok(Loaded {
@@ -403,8 +404,15 @@ impl Launch {
     }
 
     // Imports run side by side: with several open, what the process said last proves nothing. A plugin function that was
-    // entered and has not answered does.
-    fn blame(&self, process: &JsProcess, relay: &Relay, batch: &[usize], stuck: Stuck) -> Failed {
+    // entered and has not answered does, unless it waits and the process is held up by something else: a timer of a plugin
+    // that was ready before, say.
+    async fn blame(
+        &self,
+        process: &JsProcess,
+        relay: &Relay,
+        batch: &[usize],
+        stuck: Stuck,
+    ) -> Failed {
         let id = |index: &usize| {
             self.registry
                 .with(*index, |plugin| plugin.id.clone())
@@ -412,6 +420,24 @@ impl Launch {
         };
         let stage = |index: &usize| relay.stage_of(&id(index)).unwrap_or_default();
         let starting = batch.iter().find(|index| stage(index) == "starting");
+        if let Some(index) = starting {
+            let suspects = process.suspects();
+            let holds = suspects.iter().any(|enter| enter.plugin == id(index));
+            let others = !relay.is_alone(&id(index)) && !holds;
+            if others && !(process.is_alive() && process.responds(PING).await) {
+                // Imports are begun together, and it is not known which of them have ended.
+                let mut known = suspects.iter().filter(|enter| enter.what != "import");
+                return match (known.next(), known.next()) {
+                    (Some(enter), None) => match self.registry.index_of(&enter.plugin) {
+                        Some(index) => {
+                            Failed::Culprit(index, self.stuck(&enter.plugin, &enter.what, stuck))
+                        }
+                        None => Failed::Unclear,
+                    },
+                    _ => Failed::Unclear,
+                };
+            }
+        }
         let open: Vec<&usize> = batch
             .iter()
             .filter(|index| !matches!(stage(index).as_str(), "ready" | "failed"))
@@ -429,19 +455,20 @@ impl Launch {
             (None, [], _) => return Failed::Process(self.silent(process, &stuck)),
             (None, ..) => return Failed::Unclear,
         };
-        let (plugin, what) = (id(&index), what.to_owned());
+        Failed::Culprit(index, self.stuck(&id(&index), what, stuck))
+    }
+
+    fn stuck(&self, plugin: &str, what: &str, stuck: Stuck) -> PluginError {
+        let (plugin, what) = (plugin.to_owned(), what.to_owned());
         let ms = u64::try_from(self.settings.deadlines.load.as_millis()).unwrap_or(u64::MAX);
-        Failed::Culprit(
-            index,
-            match stuck {
-                Stuck::Silent => PluginError::Hung { plugin, what, ms },
-                Stuck::Error(error) => PluginError::Crashed {
-                    plugin,
-                    what,
-                    message: error.to_string(),
-                },
+        match stuck {
+            Stuck::Silent => PluginError::Hung { plugin, what, ms },
+            Stuck::Error(error) => PluginError::Crashed {
+                plugin,
+                what,
+                message: error.to_string(),
             },
-        )
+        }
     }
 
     fn silent(&self, process: &JsProcess, stuck: &Stuck) -> PluginError {

@@ -12,10 +12,12 @@
 
 mod apart;
 mod auth;
+mod blame;
 mod breakers;
 mod bun;
 mod choose;
 mod cost;
+mod critical;
 mod divide;
 mod error;
 mod gauge;
@@ -44,6 +46,7 @@ mod spec;
 mod status;
 mod tmux;
 mod tools;
+mod waiting;
 mod watch;
 
 pub use auth::{AuthHook, Begun, FetchStream, Flow, LoadedAuth, PluginFetch, ProviderHook};

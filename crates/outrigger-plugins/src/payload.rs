@@ -5,6 +5,7 @@ use outrigger_protocol::hook::{Change, HandlerOutcome, Key};
 use outrigger_protocol::rpc::{Enter, HookResult, OpenField};
 use outrigger_protocol::transfer::Piece;
 use outrigger_protocol::turn::HookPayload;
+use serde::Serialize;
 use serde_json::Value;
 
 /// Whose code is entered: `a (event)`, `a (tool:x) or b (event)`.
@@ -12,9 +13,16 @@ pub(crate) fn named(entered: &[Enter]) -> String {
     if entered.is_empty() {
         return "code that no call entered (a timer, say)".to_owned();
     }
+    // A plugin once, by what it was entered for: that it ended the process in there is said by the cause.
+    let first = |(at, enter): &(usize, &Enter)| {
+        let mut before = entered.iter().take(*at);
+        before.all(|other| other.plugin != enter.plugin)
+    };
     let names = entered
         .iter()
-        .map(|enter| format!("{} ({})", enter.plugin, enter.what));
+        .enumerate()
+        .filter(first)
+        .map(|(_, enter)| format!("{} ({})", enter.plugin, enter.what));
     names.collect::<Vec<_>>().join(" or ")
 }
 
@@ -83,10 +91,54 @@ fn reordered(order: &[Piece], before: &[Value]) -> Result<Vec<Value>, String> {
     Ok(messages)
 }
 
+/// Bytes of a value as JSON. Counted without being kept: the frame itself is made by the peer.
+pub(crate) fn size<T: Serialize + ?Sized>(value: &T) -> u64 {
+    struct Count(u64);
+    impl std::io::Write for Count {
+        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+            self.0 += bytes.len() as u64;
+            Ok(bytes.len())
+        }
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+    let mut count = Count(0);
+    // A value always serialises, and counting cannot fail.
+    let _ = serde_json::to_writer(&mut count, value);
+    count.0
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use outrigger_protocol::turn::HookPayload;
     use serde_json::json;
+
+    #[test]
+    fn a_plugin_is_named_once() {
+        let enter = |plugin: &str, what: &str| Enter {
+            plugin: plugin.into(),
+            what: what.into(),
+            call: None,
+        };
+        let entered = [
+            enter("a", "chat.message"),
+            enter("b", "event"),
+            enter("a", "process.exit"),
+        ];
+        assert_eq!(named(&entered), "a (chat.message) or b (event)");
+        assert!(named(&[]).contains("a timer"));
+    }
+
+    #[test]
+    fn the_size_is_that_of_the_json() {
+        let value = json!({"a": "\u{e9}", "b": [1, null]});
+        assert_eq!(
+            size(&value),
+            serde_json::to_vec(&value).unwrap().len() as u64
+        );
+    }
 
     #[test]
     fn an_order_is_told_by_the_messages_before() {

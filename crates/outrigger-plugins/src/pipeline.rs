@@ -14,14 +14,12 @@ use outrigger_protocol::turn::HookPayload;
 use serde_json::Value;
 use tokio::sync::watch;
 
+use crate::blame::{Late, PING, late};
 use crate::breakers::Ended;
 use crate::group::{Counts, Fault, Group, Live};
 use crate::payload::{named, open, outcome};
 use crate::plugins::Inner;
 use crate::registry::Bound;
-
-/// How long a process has to say that it takes requests at all, once a handler is late.
-const PING: Duration = Duration::from_millis(200);
 
 /// How long a call waits at least for a process that is being started again (A7: the next call works within 2 s).
 const RESTART: Duration = Duration::from_secs(2);
@@ -62,7 +60,7 @@ enum End {
     Answered,
     Cancelled,
     Failed(JsError),
-    Gone(String),
+    Gone(Fault),
 }
 
 /// What is written down of a handler's call besides its outcome.
@@ -153,7 +151,7 @@ impl Pipeline {
 
 /// Whether no handler there can change or refuse anything.
 fn only_observes(point: &Point, bound: &[Bound]) -> bool {
-    point.patch.is_empty() && !point.block && !bound.iter().any(|bound| bound.rules.fail_closed)
+    point.patch.is_empty() && !point.block && !bound.iter().any(|bound| bound.fail_closed)
 }
 
 fn handler(bound: &Bound) -> Handler {
@@ -163,7 +161,7 @@ fn handler(bound: &Bound) -> Handler {
         process: bound.group,
         priority: bound.rules.priority,
         order: u32::try_from(bound.plugin).unwrap_or(u32::MAX),
-        fail_closed: bound.rules.fail_closed,
+        fail_closed: bound.fail_closed,
     }
 }
 
@@ -201,6 +199,9 @@ impl Drive<'_> {
         };
         if self.cancelled() {
             return self.skip(handlers, "cancelled");
+        }
+        if let Some(why) = bound.absent.clone() {
+            return self.skip(&[first], &why);
         }
         if let Err(why) = self.admit(first) {
             return self.skip(&[first], &why);
@@ -249,8 +250,9 @@ impl Drive<'_> {
                 *place = Sent { bytes, at };
             }
         }
-        let mut answered = 0;
+        let (mut answered, mut theirs) = (0, 0.0);
         for result in reply.results {
+            theirs += result.ms;
             if let Some(handler) = handlers.get(result.handler) {
                 answered = result.handler + 1;
                 self.settle(*handler, Ended::Answered);
@@ -258,7 +260,8 @@ impl Drive<'_> {
                 self.feed(*handler, outcome, result.ms);
             }
         }
-        let ms = began.elapsed().as_secs_f64() * 1000.0;
+        // What those before it took is not the time of the one that gave no answer.
+        let ms = (began.elapsed().as_secs_f64() * 1000.0 - theirs).max(0.0);
         // A run that ends early ends behind a handler that went too far: those behind it are asked anew.
         let early = answered > 0 && matches!(reply.end, End::Answered);
         if let Some(handler) = handlers.get(answered).copied()
@@ -272,7 +275,7 @@ impl Drive<'_> {
             // All have answered, and then the process hung or died: whoever was called last left it so.
             let fault = Fault {
                 cause: format!("behind {hook}: {error}"),
-                culprit: group.only(&live.process.all_entered()),
+                culprit: group.only(&live.process.suspects()),
                 counts: Counts::Crash,
             };
             group.give_up(live.generation, fault);
@@ -324,7 +327,7 @@ impl Drive<'_> {
         let Some(head) = self.bound.get(first) else {
             return 0;
         };
-        if self.point.failure == hooks::Failure::ThrowBlocks || head.rules.fail_closed {
+        if self.point.failure == hooks::Failure::ThrowBlocks || head.fail_closed {
             return 1;
         }
         let alike = |handler: &&usize| {
@@ -336,7 +339,7 @@ impl Drive<'_> {
                 place.flatten() == Some(group)
                     && bound.hook == head.hook
                     && self.deadline(bound) == self.deadline(head)
-                    && !bound.rules.fail_closed
+                    && !bound.fail_closed
             })
         };
         handlers.iter().take_while(alike).count()
@@ -381,7 +384,7 @@ impl Drive<'_> {
             ended = call => match ended {
                 Ok(Ok(())) => End::Answered,
                 Ok(Err(error)) => End::Failed(error),
-                Err(cause) => End::Gone(cause),
+                Err(fault) => End::Gone(fault),
             },
             () = cancelled(self.context.cancel.clone()) => End::Cancelled,
         };
@@ -421,22 +424,25 @@ impl Drive<'_> {
             End::Answered => HandlerOutcome::Lost {
                 message: "its process gave no answer for it".into(),
             },
-            End::Gone(cause) => HandlerOutcome::Lost { message: cause },
+            // Several calls that hang at once are as many timeouts and one restart (A8): whoever was as good as late is.
+            End::Gone(fault)
+                if reached
+                    && fault.culprit == Some(bound.plugin)
+                    && fault.counts == Counts::Nothing
+                    && nearly(ms, self.deadline(bound)) =>
+            {
+                ended = Ended::TimedOut;
+                HandlerOutcome::TimedOut {
+                    ms: u64::try_from(self.deadline(bound).as_millis()).unwrap_or(u64::MAX),
+                }
+            }
+            End::Gone(fault) => HandlerOutcome::Lost {
+                message: fault.cause,
+            },
             End::Failed(JsError::CallTimeout { ms, .. }) => {
-                // One that takes requests waits for something that this handler was to do; one that does not is held up
-                // by code that is entered, and with several entered it cannot be told by which.
-                let waits = reached && live.process.responds(PING).await;
-                let culprit = if waits {
-                    Some(bound.plugin)
-                } else {
-                    group.only(&entered)
-                };
+                let plugin = (bound.plugin, bound.id.as_str());
+                let Late { culprit, who } = late(group, live, plugin, hook, reached).await;
                 let mine = reached && culprit == Some(bound.plugin);
-                let who = if mine {
-                    format!("{} ({hook})", bound.id)
-                } else {
-                    named(&entered)
-                };
                 if self.inner.settings.self_heal {
                     let fault = Fault {
                         cause: format!("{who} did not answer within {ms} ms"),
@@ -453,7 +459,7 @@ impl Drive<'_> {
                 if mine {
                     ended = Ended::TimedOut;
                 }
-                if reached {
+                if mine {
                     HandlerOutcome::TimedOut { ms }
                 } else {
                     HandlerOutcome::Lost {
@@ -463,14 +469,15 @@ impl Drive<'_> {
             }
             End::Failed(error) => {
                 if error.is_fatal() {
-                    let culprit = group.only(&entered);
+                    let suspects = live.process.suspects();
+                    let culprit = group.only(&suspects);
                     if reached && culprit == Some(bound.plugin) {
                         ended = Ended::TimedOut;
                     }
-                    let who = if entered.is_empty() {
+                    let who = if suspects.is_empty() {
                         String::new()
                     } else {
-                        format!("{}: ", named(&entered))
+                        format!("{}: ", named(&suspects))
                     };
                     let fault = Fault {
                         cause: format!("{who}{error}"),
@@ -539,6 +546,11 @@ impl Drive<'_> {
             records,
         }
     }
+}
+
+// Whether a call of so many milliseconds would have missed its deadline in the time that it takes to see who is late.
+fn nearly(ms: f64, deadline: Duration) -> bool {
+    ms + PING.as_secs_f64() * 1000.0 >= deadline.as_secs_f64() * 1000.0
 }
 
 fn log(record: &HookRecord) {

@@ -145,6 +145,9 @@ impl Inner {
             self.processes.add(group);
         }
         join_all(fresh.iter().map(|group| group.live())).await;
+        // One that came apart while it loaded has made others.
+        let all = self.processes.all();
+        join_all(all.iter().map(|group| group.live())).await;
     }
 }
 
@@ -289,6 +292,7 @@ impl Plugins {
                     .filter(|live| status.stage == Stage::Active && live.process.is_alive())
                     .map(|live| live.process.pid());
                 status.generation = generation;
+                status.events_missed = group.missed();
                 status.usage = status
                     .pid
                     .and_then(|_| self.0.processes.readings.of(group.key));
@@ -446,7 +450,10 @@ fn fail_all(options: &LoadOptions, registry: &Registry, error: &PluginError) {
     for (index, plugin) in options.plugins.iter().enumerate() {
         match Source::parse(&plugin.spec, &plugin.declared_in) {
             Err(skip) if skip.is_skip() => registry.fail(index, &skip),
-            _ => registry.fail(index, error),
+            _ => {
+                absent_with_rules(options, registry, index);
+                registry.fail(index, error);
+            }
         }
     }
 }
@@ -483,6 +490,7 @@ async fn resolve_all(options: &LoadOptions, registry: &Registry, cache: &Cache) 
                     tracing::warn!("plugin {}: {withheld}", resolved.id);
                 }
                 if rules.disabled {
+                    registry.set_rules(index, rules);
                     registry.fail(
                         index,
                         &PluginError::Disabled {
@@ -499,9 +507,20 @@ async fn resolve_all(options: &LoadOptions, registry: &Registry, cache: &Cache) 
                 }
                 registry.resolved(index, resolved, rules);
             }
-            Err(error) => registry.fail(index, &error),
+            Err(error) => {
+                absent_with_rules(options, registry, index);
+                registry.fail(index, &error);
+            }
         }
     }
+}
+
+/// One that cannot be loaded keeps its rules: what it was to guard is refused.
+fn absent_with_rules(options: &LoadOptions, registry: &Registry, index: usize) {
+    let rules = registry.with(index, |plugin| {
+        options.settings.rules(&plugin.id, &plugin.spec)
+    });
+    registry.set_rules(index, rules.unwrap_or_default());
 }
 
 /// One plugin of the configuration, installed if it has to be.

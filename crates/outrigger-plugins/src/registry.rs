@@ -9,6 +9,7 @@ use outrigger_config::{PluginSource, PluginSpec};
 use outrigger_kernel::hooks;
 use outrigger_protocol::rpc::{HandlerRef, Instance, LoadedPlugin, PluginTool, Problem};
 
+use crate::critical;
 use crate::error::PluginError;
 use crate::matrix::SourceOf;
 use crate::resolve::ResolvedPlugin;
@@ -32,6 +33,10 @@ pub(crate) struct Bound {
     /// Process it lives in.
     pub(crate) group: u64,
     pub(crate) rules: PluginRules,
+    /// Its failure refuses (C5).
+    pub(crate) fail_closed: bool,
+    /// Why it cannot be called. Only a security-critical hook is bound all the same.
+    pub(crate) absent: Option<String>,
 }
 
 #[derive(Debug)]
@@ -236,6 +241,10 @@ impl Registry {
         waiting
     }
 
+    pub(crate) fn set_rules(&self, index: usize, rules: PluginRules) {
+        self.change(index, |plugin| plugin.rules = rules);
+    }
+
     pub(crate) fn assign(&self, index: usize, group: u64) {
         self.change(index, |plugin| plugin.group = Some(group));
     }
@@ -301,6 +310,11 @@ impl Registry {
             warnings.push("it has no hooks and no tools".to_owned());
         }
         self.change(index, |plugin| {
+            let hooks = loaded.instances.iter().flat_map(|i| i.hooks.iter());
+            for problem in critical::problems(&plugin.rules, hooks) {
+                tracing::warn!("plugin {id}: {problem}");
+                warnings.push(problem);
+            }
             plugin.warnings = warnings;
             plugin.notes = notes;
             plugin.instances = loaded.instances;
@@ -439,6 +453,30 @@ impl Registry {
 }
 
 impl Plugin {
+    /// Where it was to guard and cannot. One that was left out together with all others (`--pure`) guards nothing.
+    fn absent(&self, index: usize) -> Vec<(&'static str, Bound)> {
+        let cause = self.cause.as_ref().filter(|cause| {
+            matches!(self.stage, Stage::Failed | Stage::Off) || cause.code == "plugin.disabled"
+        });
+        let Some(cause) = cause else {
+            return Vec::new();
+        };
+        let bound = |point: &'static hooks::Point| {
+            let bound = Bound {
+                plugin: index,
+                id: self.id.clone(),
+                instance: 0,
+                hook: point.hook.to_owned(),
+                group: 0,
+                rules: self.rules.clone(),
+                fail_closed: true,
+                absent: Some(format!("{} is {}: {}", self.id, self.stage, cause.message)),
+            };
+            (point.name, bound)
+        };
+        critical::points(&self.rules).map(bound).collect()
+    }
+
     fn status(&self) -> PluginStatus {
         let hooks = self.instances.iter().flat_map(|i| i.hooks.iter());
         let hooks = hooks.filter(|name| hooks::by_hook(name).is_some());
@@ -460,6 +498,7 @@ impl Plugin {
             generation: 0,
             usage: None,
             quarantine: self.quarantine.clone(),
+            events_missed: 0,
             breakers: Vec::new(),
             load_ms: self.load_ms,
             source: self
@@ -489,6 +528,9 @@ impl Inner {
     fn bind(&mut self) {
         let mut table: HashMap<&'static str, Vec<Bound>> = HashMap::new();
         for (index, plugin) in self.plugins.iter().enumerate() {
+            for bound in plugin.absent(index) {
+                table.entry(bound.0).or_default().push(bound.1);
+            }
             let Some(group) = plugin.group else { continue };
             for (number, instance) in plugin.instances.iter().enumerate() {
                 for hook in &instance.hooks {
@@ -514,6 +556,8 @@ impl Inner {
                         hook: hook.clone(),
                         group,
                         rules: plugin.rules.clone(),
+                        fail_closed: critical::at(&plugin.rules, point),
+                        absent: None,
                     });
                 }
             }

@@ -52,6 +52,12 @@ impl Relay {
         self.ticks.subscribe()
     }
 
+    /// Whether no other plugin's code has come into the process yet.
+    pub(crate) fn is_alone(&self, plugin: &str) -> bool {
+        let stages = self.stages.lock().unwrap_or_else(PoisonError::into_inner);
+        stages.keys().all(|other| other == plugin)
+    }
+
     /// How far a plugin's loading is: `importing`, `starting`, `ready`, `failed`.
     pub(crate) fn stage_of(&self, plugin: &str) -> Option<String> {
         self.stages

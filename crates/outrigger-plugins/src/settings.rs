@@ -85,8 +85,9 @@ pub struct PluginRules {
     pub isolation: Isolation,
     /// Higher comes first (A6, C4).
     pub priority: i32,
-    /// Security-critical: a throw or timeout refuses (C5). Such a plugin has a process of its own.
-    pub fail_closed: bool,
+    /// Its security-critical hooks, in either spelling: where one throws, is late or cannot be called, what it guards is
+    /// refused (C5). Such a plugin has a process of its own.
+    pub fail_closed: Vec<String>,
     /// `chat.message` is called for completed assistant messages instead of user messages (A4, `chat_message`).
     pub completed_messages: bool,
     /// Deadline of its hooks, whatever their class.
@@ -220,7 +221,7 @@ impl From<&Settings> for PluginSettings {
                 disabled: plugin.disabled,
                 isolation: plugin.isolation,
                 priority: plugin.priority,
-                fail_closed: false,
+                fail_closed: plugin.fail_closed.clone(),
                 completed_messages: plugin.chat_message == ChatMessage::Assistant,
                 hook_deadline: plugin.timeout_ms.map(ms),
                 env: plugin.env.clone(),

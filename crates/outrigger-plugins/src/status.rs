@@ -146,6 +146,11 @@ pub enum Notice {
     },
 }
 
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "as serde calls it")]
+fn is_zero(count: &u64) -> bool {
+    *count == 0
+}
+
 /// One plugin, as it is listed.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct PluginStatus {
@@ -183,6 +188,9 @@ pub struct PluginStatus {
     /// Why it was given a process of its own, when it hung or crashed a shared one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub quarantine: Option<String>,
+    /// How many events its process never saw, since it ended or did not read them in time.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub events_missed: u64,
     /// Its breakers that are not at rest (A8).
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub breakers: Vec<BreakerStatus>,

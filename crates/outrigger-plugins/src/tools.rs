@@ -11,8 +11,9 @@ use outrigger_protocol::tool::{ToolOutput, ToolSpec};
 use serde_json::Value;
 use tokio::sync::watch;
 
+use crate::blame::{Late, late};
 use crate::error::PluginError;
-use crate::group::{Counts, Fault, Group};
+use crate::group::{Counts, Fault, Group, Live};
 use crate::pipeline::cancelled;
 use crate::plugins::Inner;
 use crate::relay::host_call;
@@ -95,24 +96,37 @@ impl ToolRunner {
             Ok(Ok(output)) => Ok(output),
             Ok(Err(error)) => {
                 if error.is_fatal() {
-                    let entered = live.process.all_entered();
-                    let fault = Fault {
-                        cause: format!("tool {} of {}: {error}", self.tool, run.handler.plugin),
-                        culprit: group.only(&entered),
-                        counts: if matches!(error, JsError::CallTimeout { .. }) {
-                            Counts::Nothing
-                        } else {
-                            Counts::Crash
-                        },
-                    };
+                    let fault = self.fault(&group, &live, &run, &error).await;
                     group.give_up(live.generation, fault);
                 }
                 Err(self.failed(code(&error), text(&error, deadline)))
             }
-            Err(cause) => Err(self.failed(
+            Err(fault) => Err(self.failed(
                 "plugin.tool_lost",
-                format!("its plugin process was ended: {cause}"),
+                format!("its plugin process was ended: {}", fault.cause),
             )),
+        }
+    }
+
+    async fn fault(&self, group: &Group, live: &Live, run: &ToolRun, error: &JsError) -> Fault {
+        let (plugin, what) = (run.handler.plugin.as_str(), format!("tool:{}", self.tool));
+        if !matches!(error, JsError::CallTimeout { .. }) {
+            return Fault {
+                cause: format!("tool {} of {plugin}: {error}", self.tool),
+                culprit: group.only(&live.process.suspects()),
+                counts: Counts::Crash,
+            };
+        }
+        // Its cancellation is on its way, so that it may have left meanwhile: it was entered all the same.
+        let Late { culprit, who } = late(group, live, (self.plugin, plugin), &what, true).await;
+        Fault {
+            cause: format!("{who}: {error}"),
+            culprit,
+            counts: if culprit == Some(self.plugin) {
+                Counts::Nothing
+            } else {
+                Counts::Crash
+            },
         }
     }
 

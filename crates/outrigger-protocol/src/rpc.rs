@@ -116,6 +116,9 @@ pub mod process {
     pub const ENTER: &str = "plugin.enter";
     /// Notification `{}`: the code entered for an `event.batch` has returned (nothing else answers a batch).
     pub const LEAVE: &str = "plugin.leave";
+    /// Notification `{}`: the event loop has turned, so all code entered before has let go of the thread; a spin from now
+    /// on is not in the synchronous part of any of it.
+    pub const YIELD: &str = "plugin.yield";
     /// Notification [`super::HookResult`].
     pub const HOOK_RESULT: &str = "hook.result";
     /// Request [`crate::transfer::FileOpen`], answer [`crate::transfer::FileOpened`].

@@ -259,6 +259,7 @@ mod tests {
             generation: u64::from(pid.is_some()),
             usage: None,
             quarantine: None,
+            events_missed: 0,
             breakers: Vec::new(),
             load_ms,
             source: None,

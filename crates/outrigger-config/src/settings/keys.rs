@@ -21,6 +21,8 @@ pub enum Kind {
     Variables,
     /// A list of TCP ports.
     Ports,
+    /// A list of names.
+    Names,
 }
 
 /// A value of the right kind.
@@ -32,7 +34,7 @@ pub enum Leaf {
     Whole(i64),
     /// For `Kind::Word` and `Kind::Program`.
     Text(String),
-    /// For `Kind::Variables`, and for `Kind::Ports` in decimal.
+    /// For `Kind::Variables` and `Kind::Names`, and for `Kind::Ports` in decimal.
     List(Vec<String>),
 }
 
@@ -68,6 +70,7 @@ impl Kind {
             Self::Program => "the path of a program as text".into(),
             Self::Variables => "a list of names of variables as text".into(),
             Self::Ports => "a list of port numbers from 1 to 65535".into(),
+            Self::Names => "a list of names".into(),
         }
     }
 
@@ -82,6 +85,7 @@ impl Kind {
             (Self::Ports, Leaf::List(ports)) => ports
                 .iter()
                 .all(|port| port.parse::<u16>().is_ok_and(|port| port > 0)),
+            (Self::Names, Leaf::List(names)) => names.iter().all(|name| !name.is_empty()),
             _ => false,
         };
         fits.then_some(leaf)
@@ -97,7 +101,7 @@ impl Kind {
             },
             Self::Whole(..) => Leaf::Whole(text.parse().ok()?),
             Self::Word(_) | Self::Program => Leaf::Text(text.into()),
-            Self::Variables | Self::Ports => {
+            Self::Variables | Self::Ports | Self::Names => {
                 let items = text.split(',').map(str::trim);
                 Leaf::List(
                     items
@@ -427,6 +431,17 @@ pub const PLUGIN_KEYS: &[Key<Plugin>] = &[
         .timeout_ms =
         Some(v.count())),
     key!(trust "unix_sockets", Kind::Bool, "it may make UNIX sockets", |p, v| p.unix_sockets = v.bool()),
+    // Names add up: a project's file cannot take a guard's word from it.
+    key!(
+        "fail_closed",
+        Kind::Names,
+        "hooks of it whose failure refuses",
+        |p, v| {
+            let new = v.list().iter().filter(|name| !p.fail_closed.contains(name));
+            let new: Vec<String> = new.cloned().collect();
+            p.fail_closed.extend(new);
+        }
+    ),
     key!("disabled", Kind::Bool, "do not load it", |p, v| p
         .disabled =
         v.bool()),
@@ -438,10 +453,11 @@ pub const PLUGIN_KEYS: &[Key<Plugin>] = &[
     }),
 ];
 
-/// The spelling of requirement A4, taken besides our own.
+/// Spellings in the way of the requirements (A4), taken besides our own.
 pub(crate) fn plugin_key(name: &str) -> &str {
     match name {
         "chatMessage" => "chat_message",
+        "failClosed" => "fail_closed",
         other => other,
     }
 }

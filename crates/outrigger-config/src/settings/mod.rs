@@ -140,6 +140,9 @@ pub struct Plugin {
     pub timeout_ms: Option<u64>,
     /// It may make UNIX sockets, and so reach every service of this user that listens on one.
     pub unix_sockets: bool,
+    /// Its hooks that are security-critical: where one throws, is late or cannot be called, what it guards is refused
+    /// (C5).
+    pub fail_closed: Vec<String>,
     /// Not loaded.
     pub disabled: bool,
     /// Environment variables that it gets although they look like secrets. Only a plugin that is named by its npm package

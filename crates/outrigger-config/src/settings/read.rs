@@ -360,7 +360,10 @@ mod tests {
                     "work/outrigger.toml",
                     "[js]\nruntime = \"node\"\nnode = \"bin/node\"\n[plugins.\"@a/b\"]\npriority = 1\ndisabled = true",
                 ),
-                ("work/sub/outrigger.toml", "[agent]\nmax_steps = 2"),
+                (
+                    "work/sub/outrigger.toml",
+                    "[agent]\nmax_steps = 2\n[plugins.other-one]\nfail_closed = [\"chat.params\"]",
+                ),
                 (
                     "work/sub/.outrigger/outrigger.toml",
                     "sandbox = \"off\"\n[agent]\nmax_steps = 3",
@@ -373,6 +376,10 @@ mod tests {
                 ("OUTRIGGER_PLUGINS__A_B_PRIORITY", "-5"),
                 ("OUTRIGGER_PLUGINS_OTHER_ONE_ISOLATION", "own"),
                 ("OUTRIGGER_PLUGINS_OTHER_ONE_CHAT_MESSAGE", "assistant"),
+                (
+                    "OUTRIGGER_PLUGINS_OTHER_ONE_FAIL_CLOSED",
+                    "tool.execute.before, chat.params",
+                ),
                 ("OUTRIGGER_JS_RUNTME", "bun"),
             ],
         );
@@ -408,6 +415,7 @@ mod tests {
         plugins."@a/b".disabled = true  # /work/outrigger.toml:6:12
         plugins.other-one.isolation = "own"  # environment OUTRIGGER_PLUGINS_OTHER_ONE_ISOLATION
         plugins.other-one.chat_message = "assistant"  # environment OUTRIGGER_PLUGINS_OTHER_ONE_CHAT_MESSAGE
+        plugins.other-one.fail_closed = ["chat.params","tool.execute.before"]  # environment OUTRIGGER_PLUGINS_OTHER_ONE_FAIL_CLOSED
         tools.output_lines = 20  # environment OUTRIGGER_TOOLS_OUTPUT_LINES
         agent.max_steps = 3  # /work/sub/.outrigger/outrigger.toml:3:13
         flags.plugin_seq_hooks = false  # environment OUTRIGGER_FLAGS_PLUGIN_SEQ_HOOKS
@@ -481,7 +489,7 @@ mod tests {
                 Kind::Whole(..) => "77".into(),
                 Kind::Word(words) => words[words.len() - 1].into(),
                 Kind::Program => "/x".into(),
-                Kind::Variables | Kind::Ports => "7".into(),
+                Kind::Variables | Kind::Ports | Kind::Names => "7".into(),
             };
             let loaded = Place::new(&[], &[(&of_key(key.name), &text)])
                 .load()

@@ -264,6 +264,7 @@ mod tests {
             "[plugins.foo]\nenv = \"A_KEY\"",
             "[plugins.foo]\nenv = [\"A_*\"]",
             "[plugins.foo]\nports = [0]",
+            "[plugins.guard]\nfail_closed = [\"chat.params\", 1]",
             "[flags]\nplugin_seq_hooks = \"yes\"",
             "nonsense_of_a_key = 1",
             "sandbox = on",
@@ -297,13 +298,15 @@ mod tests {
         outrigger.toml:2:1: unknown setting `plugins.foo.prority`
           did you mean `priority`?
         outrigger.toml:2:1: unknown setting `plugins."@a/b".whatever`
-          known here: isolation, priority, chat_message, timeout_ms, unix_sockets, disabled, env, ports
+          known here: isolation, priority, chat_message, timeout_ms, unix_sockets, fail_closed, disabled, env, ports
         outrigger.toml:2:7: setting `plugins.foo.env`: expected a list of names of variables as text, found "A_KEY"
           set `plugins.foo.env` to a list of names of variables as text, or remove it
         outrigger.toml:2:7: setting `plugins.foo.env`: expected a list of names of variables as text, found a list
           set `plugins.foo.env` to a list of names of variables as text, or remove it
         outrigger.toml:2:9: setting `plugins.foo.ports`: expected a list of port numbers from 1 to 65535, found a list
           set `plugins.foo.ports` to a list of port numbers from 1 to 65535, or remove it
+        outrigger.toml:2:15: setting `plugins.guard.fail_closed`: expected a list of names, found a list
+          set `plugins.guard.fail_closed` to a list of names, or remove it
         outrigger.toml:2:20: setting `flags.plugin_seq_hooks`: expected true or false, found "yes"
           set `flags.plugin_seq_hooks` to true or false, or remove it
         outrigger.toml:1:1: unknown setting `nonsense_of_a_key`
@@ -319,7 +322,7 @@ mod tests {
 
     #[test]
     fn values() {
-        let text = "sandbox = \"off\"\n[models]\nmax_retries = 0x10\n[plugins.\"@a/b\"]\nchatMessage = \"assistant\"\n";
+        let text = "sandbox = \"off\"\n[models]\nmax_retries = 0x10\n[plugins.\"@a/b\"]\nchatMessage = \"assistant\"\nfail_closed = [\"tool.execute.before\", \"permission.ask\"]\n";
         let found = parse(text, Path::new("f")).unwrap();
         let seen: Vec<String> = found
             .iter()
@@ -328,6 +331,7 @@ mod tests {
         insta::assert_snapshot!(seen.join("\n"), @r#"
         models.max_retries Whole(16) 3:15
         plugins."@a/b".chat_message Text("assistant") 5:15
+        plugins."@a/b".fail_closed Text("tool.execute.before,permission.ask") 6:15
         sandbox Text("off") 1:11
         "#);
     }

@@ -16,7 +16,9 @@ fn every_method_is_in_the_document_and_in_the_host_script() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let rpc = fs::read_to_string(root.join("crates/outrigger-protocol/src/rpc.rs")).unwrap();
     let document = fs::read_to_string(root.join("docs/plugin-protocol.md")).unwrap();
-    let files = ["auth", "file", "host", "load", "run", "sdk", "wire"];
+    let files = [
+        "auth", "enter", "file", "host", "load", "run", "sdk", "wire",
+    ];
     let script: String = files
         .map(|name| {
             fs::read_to_string(root.join(format!("crates/outrigger-js/host/{name}.mjs"))).unwrap()

@@ -33,12 +33,13 @@ fn told(calls: &[(u64, u64, End)]) -> String {
             let turned = match end {
                 Answer => breaker.answered(gate),
                 Timeout => breaker.timed_out(gate, now, &RULES),
-                Unclear => {
-                    breaker.unclear(gate);
-                    None
-                }
+                Unclear => breaker.unclear(gate),
             };
             match turned {
+                Some(Turned::Open { until }) if *end == Unclear => {
+                    assert!(until <= now, "{until}");
+                    word += "!untold";
+                }
                 Some(Turned::Open { until }) => {
                     assert_eq!(until, now + RULES.pause);
                     word += "!open";
@@ -132,7 +133,7 @@ fn a_breaker_opens_pauses_tries_and_closes() {
                 (60_000, 5, Unclear),
                 (0, 1, Answer),
             ],
-            "call call call!open trial trial!closed",
+            "call call call!open trial!untold trial!closed",
         ),
         (
             "what is unclear counts for nothing",
@@ -210,7 +211,7 @@ proptest! {
             let turned = match end {
                 Answer => breaker.answered(gate),
                 Timeout => breaker.timed_out(gate, now, &RULES),
-                Unclear => { breaker.unclear(gate); None }
+                Unclear => breaker.unclear(gate),
             };
             if end != Unclear {
                 ended.push((now, end));
@@ -228,7 +229,7 @@ proptest! {
                 Some(Turned::Closed)
             } else {
                 if trial { open_until = Some(now - took); }
-                None
+                trial.then_some(Turned::Open { until: now - took })
             };
             prop_assert_eq!(turned, expected);
         }
@@ -262,7 +263,7 @@ proptest! {
                 match end {
                     Answer => { breaker.answered(gate); }
                     Timeout => { breaker.timed_out(gate, now, &RULES); }
-                    Unclear => breaker.unclear(gate),
+                    Unclear => { breaker.unclear(gate); }
                 }
             }
         }

@@ -27,6 +27,16 @@ fn project() -> Project {
     project
 }
 
+/// What was told of breakers.
+fn breakers(project: &Project) -> String {
+    let told = project.told.lock().unwrap();
+    let states = told.iter().filter_map(|notice| match notice {
+        Notice::Breaker { plugin, state, .. } => Some(format!("{plugin} {state}")),
+        _ => None,
+    });
+    states.collect::<Vec<_>>().join(", ")
+}
+
 async fn call(plugins: &outrigger_plugins::Plugins, fault: bool) -> String {
     told(
         &run(
@@ -89,18 +99,8 @@ async fn it_trips_at_the_third_timeout_tries_once_and_closes() {
     tokio::time::sleep(Duration::from_millis(PAUSE + 100)).await;
     assert_eq!(call(&plugins, false).await, "slow good7 | slow ok, good ok");
     assert!(status(&plugins, "slow").breakers.is_empty());
-    let states: Vec<String> = project
-        .told
-        .lock()
-        .unwrap()
-        .iter()
-        .filter_map(|notice| match notice {
-            Notice::Breaker { plugin, state, .. } => Some(format!("{plugin} {state}")),
-            _ => None,
-        })
-        .collect();
     assert_eq!(
-        states.join(", "),
+        breakers(&project),
         "slow open, slow half open, slow open, slow half open, slow closed"
     );
     // It shares its process with nobody since its first timeout, so the other one was never started again after that.
@@ -128,7 +128,7 @@ async fn an_open_breaker_of_a_security_critical_hook_refuses() {
     project.rules(
         "guard",
         PluginRules {
-            fail_closed: true,
+            fail_closed: vec!["tool.execute.before".into()],
             ..PluginRules::default()
         },
     );
@@ -243,4 +243,9 @@ async fn a_trial_that_is_dropped_is_made_again() {
     let dropped = tokio::time::timeout(Duration::from_millis(100), call(&plugins, true)).await;
     assert!(dropped.is_err());
     assert_eq!(call(&plugins, false).await, "slow | slow ok");
+    // That it came to nothing is told, too.
+    assert_eq!(
+        breakers(&project),
+        "slow open, slow half open, slow open, slow half open, slow closed"
+    );
 }

@@ -5,8 +5,10 @@
     reason = "helpers of tests; clippy only exempts the test functions"
 )]
 
+mod blame;
 mod breaker;
 mod bun;
+mod events;
 mod faults;
 mod flags;
 mod heal;
@@ -14,6 +16,7 @@ mod hooks;
 mod install;
 mod limits;
 mod loading;
+mod many;
 mod mirror;
 mod misbehaving;
 mod quarantine;

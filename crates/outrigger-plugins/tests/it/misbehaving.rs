@@ -115,11 +115,14 @@ async fn line(fault: &str, place: &str) -> String {
         .unwrap()
         .iter()
         .find_map(|notice| match notice {
-            Notice::Quarantine { plugin, .. } => Some(plugin.clone()),
+            Notice::Quarantine { cause, .. } if cause.contains("cannot be told whose") => {
+                Some("split".to_owned())
+            }
+            Notice::Quarantine { plugin, .. } => Some(format!("apart: {plugin}")),
             _ => None,
         });
-    if let Some(plugin) = blamed {
-        let _ = write!(out, "apart: {plugin} ");
+    if let Some(blamed) = blamed {
+        let _ = write!(out, "{blamed} ");
     }
     let bad = status(&plugins, "bad");
     if bad.stage == Stage::Failed || bad.stage == Stage::Off {
@@ -183,10 +186,10 @@ async fn hangs() {
       tool    done | plugin.tool_timeout | apart: bad
       load    
     spin_in_timer
-      system  bad timeout good ok | bad timeout good ok | apart: bad
-      params  bad timeout good ok | bad timeout good ok | apart: bad
-      before  bad timeout good ok | bad timeout good ok | apart: bad
-      tool    plugin.tool_timeout | plugin.tool_timeout | apart: bad
+      system  bad lost good ok | bad timeout good ok | split
+      params  bad lost good ok | bad timeout good ok | split
+      before  bad lost good ok | bad timeout good ok | split
+      tool    plugin.tool_timeout | plugin.tool_timeout | split
       load    failed plugin.hung
     ");
 }
@@ -219,10 +222,10 @@ async fn ends() {
       tool    plugin.tool_lost | plugin.tool_lost | apart: bad
       load    failed plugin.crashed
     exit_in_timer
-      system  bad lost good ok | bad lost good ok | apart: bad
-      params  bad lost good ok | bad lost good ok | apart: bad
-      before  bad lost good ok | bad lost good ok | apart: bad
-      tool    plugin.tool_lost | plugin.tool_lost | apart: bad
+      system  bad lost good ok | bad lost good ok | split
+      params  bad lost good ok | bad lost good ok | split
+      before  bad lost good ok | bad lost good ok | split
+      tool    plugin.tool_lost | plugin.tool_lost | split
       load    failed plugin.crashed
     forks_and_exits
       system  bad lost good ok | bad lost good ok | apart: bad

@@ -103,7 +103,7 @@ async fn a_crash_outside_any_call_splits_the_process() {
         },
     );
     let timer = r#"export default async () => ({ "experimental.chat.system.transform": (input, output) => {
-        if (input.fault) setTimeout(() => process.exit(4), 20)
+        if (input.fault) setTimeout(() => process.kill(process.pid, 'SIGKILL'), 20)
         output.system.push("timer") } })"#;
     let specs = vec![
         project.plugin("first", &appender("first")),

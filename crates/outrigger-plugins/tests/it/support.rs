@@ -38,11 +38,14 @@ pub(crate) struct Project {
 #[derive(Default)]
 pub(crate) struct Handler {
     pub(crate) asked: Mutex<Vec<ToolAsk>>,
+    /// Paths of requests.
+    pub(crate) paths: Mutex<Vec<String>>,
     pub(crate) reported: Mutex<Vec<ToolMetadata>>,
 }
 
 impl HostHandler for Handler {
     fn sdk(&self, request: SdkRequest) -> BoxFuture<'_, SdkAnswer> {
+        self.paths.lock().unwrap().push(request.path.clone());
         Box::pin(async move {
             SdkResponse {
                 status: 404,

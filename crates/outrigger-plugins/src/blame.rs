@@ -1,0 +1,47 @@
+//! Who is to blame for a call that was not answered in time.
+
+use std::time::Duration;
+
+use crate::group::{Group, Live};
+use crate::payload::named;
+
+/// How long a process has to say that it takes requests at all, once a call is late: a busy machine must not make a hang
+/// look like a spin, and the next call is to work within 2 s (A7).
+pub(crate) const PING: Duration = Duration::from_millis(400);
+
+/// What is known about a late call.
+pub(crate) struct Late {
+    /// The plugin whose code it is, by index; `None` when that cannot be told.
+    pub(crate) culprit: Option<usize>,
+    /// For people.
+    pub(crate) who: String,
+}
+
+/// A process that takes requests waits for something that the late call was to do. One that does not is held up by code
+/// that was entered and has not let go of the thread since; where that is none, or several plugins', it cannot be told
+/// whose it is: a call that waits pays for nobody's timer.
+///
+/// `what` is the hook or `tool:NAME` of the call, and `reached` says that its code was entered.
+pub(crate) async fn late(
+    group: &Group,
+    live: &Live,
+    (index, plugin): (usize, &str),
+    what: &str,
+    reached: bool,
+) -> Late {
+    let waits = reached && live.process.responds(PING).await;
+    let suspects = live.process.suspects();
+    let culprit = match live.given_up() {
+        _ if waits => Some(index),
+        // Another call was late in the same moment, and has found out already.
+        Some(fault) => fault.culprit,
+        None => group.only(&suspects),
+    };
+    let mine = reached && culprit == Some(index);
+    let who = if mine {
+        format!("{plugin} ({what})")
+    } else {
+        named(&suspects)
+    };
+    Late { culprit, who }
+}
