@@ -1,0 +1,112 @@
+//! Plugins that do not want to end, and one that calls itself: the run ends all the same, and nothing is left.
+
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::json;
+
+use crate::support::*;
+
+const PATIENCE: Duration = Duration::from_secs(20);
+
+fn pid(world: &World) -> u32 {
+    world.read("pid.txt").trim().parse().unwrap()
+}
+
+/// A terminal sends Ctrl-C to every process of the foreground, the plugin's too, and this one takes it and stays. Its
+/// tool minds no `abort` either.
+#[test]
+fn a_plugin_that_takes_ctrl_c_for_itself() {
+    let world = World::new([turn([call("wait", json!({}))]), done()]);
+    world.plugin(
+        "stubborn",
+        "
+import fs from 'node:fs'
+for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.on(signal, () => {})
+export const Stubborn = async ({ directory }) => ({
+  tool: { wait: { description: 'waits', args: {}, execute: () => {
+    fs.writeFileSync(directory + '/pid.txt', String(process.pid))
+    return new Promise(() => setInterval(() => {}, 1000)) } } },
+})",
+    );
+    let running = world.start(world.command(&["run", "wait"]));
+    assert!(
+        wait_until(PATIENCE, || world.path("pid.txt").exists()
+            && !world.read("pid.txt").is_empty()),
+        "{}",
+        running.stderr()
+    );
+    let plugin = pid(&world);
+    let number = Pid::from_raw(i32::try_from(plugin).unwrap()).unwrap();
+    kill_process(number, Signal::INT).unwrap();
+    running.signal(Signal::INT);
+    running.end().exited(130);
+    assert!(
+        wait_until(PATIENCE, || !alive(plugin)),
+        "the plugin's process is gone"
+    );
+    world.verify();
+}
+
+/// `dispose` has 2 s.
+#[test]
+fn a_dispose_that_never_ends_is_cut_off() {
+    for (how, dispose) in [
+        (
+            "waits",
+            "() => new Promise(() => setInterval(() => {}, 1000))",
+        ),
+        ("spins", "() => { for (;;) {} }"),
+    ] {
+        let world = World::new([done()]);
+        world.plugin(
+            "stays",
+            &format!(
+                "
+import fs from 'node:fs'
+export const Stays = async ({{ directory }}) => ({{
+  'chat.message': async () => fs.writeFileSync(directory + '/pid.txt', String(process.pid)),
+  dispose: {dispose},
+}})"
+            ),
+        );
+        let began = Instant::now();
+        let run = world.run(&["hi"]).ok();
+        assert_eq!(run.stdout, "All done.\n", "{how}");
+        // The limit times five, beside the run itself.
+        assert!(began.elapsed() < Duration::from_secs(15), "{how}");
+        assert!(wait_until(PATIENCE, || !alive(pid(&world))), "{how}");
+        world.verify();
+    }
+}
+
+/// Its hook makes a session and prompts it, which calls the hook, and so on: the deadline of the first one ends them all.
+#[test]
+fn a_hook_that_triggers_itself_through_the_client() {
+    let world = World::new([done()]);
+    world.plugin(
+        "recursive",
+        "
+import fs from 'node:fs'
+export const Recursive = async ({ directory, serverUrl }) => {
+  const post = async (path, body) => (await fetch(new URL(path, serverUrl), {
+    method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify(body) })).json()
+  return { 'chat.message': async () => {
+    fs.appendFileSync(directory + '/calls.txt', 'call\\n')
+    const session = await post('/session', {})
+    await post('/session/' + session.id + '/message', { parts: [{ type: 'text', text: 'again' }] })
+  } }
+}",
+    );
+    world.settings("[deadlines]\nnormal_ms = 1500\n");
+    let run = world.run(&["hi"]).ok();
+    assert_eq!(run.stdout, "All done.\n");
+    let calls = world.lines("calls.txt").len();
+    assert!((2..1000).contains(&calls), "{calls} calls");
+    assert!(
+        run.stderr.contains("recursive") && run.stderr.contains("chat.message"),
+        "{}",
+        run.stderr
+    );
+    world.verify();
+}
