@@ -37,7 +37,11 @@ impl Bus {
     /// Tells everyone. The caller has stored the event unless it is transient.
     pub fn tell(&self, event: Arc<BusEvent>) {
         if let Some(sink) = &self.sink {
-            sink(&event);
+            // Whatever is wrong with it, the turn that tells the event and the other listeners go on.
+            let told = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| sink(&event)));
+            if told.is_err() {
+                tracing::error!(event = %event.id, "a listener of the bus failed on this event");
+            }
         }
         // No listener is no error.
         let _ = self.sender.send(event);
@@ -49,5 +53,81 @@ pub(crate) fn numbered(event: Event) -> BusEvent {
     BusEvent {
         id: crate::ids::event(),
         event,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::Mutex;
+    use std::time::Duration;
+
+    use outrigger_protocol::event::Event;
+    use tokio::sync::broadcast::error::{RecvError, TryRecvError};
+
+    fn event(number: usize) -> Arc<BusEvent> {
+        Arc::new(numbered(Event::FileEdited {
+            file: number.to_string(),
+        }))
+    }
+
+    fn file(event: &BusEvent) -> String {
+        match &event.event {
+            Event::FileEdited { file } => file.clone(),
+            other => format!("{other:?}"),
+        }
+    }
+
+    /// C15: one listener throws at every event, one never reads, one fell behind, one has gone; the one that does its work
+    /// misses nothing, in order, and the teller waits for none of them.
+    #[tokio::test]
+    async fn a_listener_that_throws_blocks_or_falls_behind_disturbs_no_one_else() {
+        let thrown = Arc::new(Mutex::new(0));
+        let count = Arc::clone(&thrown);
+        let bus = Bus::new(Some(Arc::new(move |_| {
+            *count.lock().unwrap() += 1;
+            std::panic::resume_unwind(Box::new("a listener that throws"));
+        })));
+        let blocked = bus.listen();
+        let mut behind = bus.listen();
+        drop(bus.listen());
+        let mut good = bus.listen();
+        let listening = tokio::spawn(async move {
+            let mut heard = Vec::new();
+            while let Ok(event) = good.recv().await {
+                heard.push(file(&event));
+            }
+            heard
+        });
+        let most = CAPACITY * 2;
+        for number in 0..most {
+            bus.tell(event(number));
+            // The listeners of a server have tasks of their own; here they share a thread with the teller.
+            if number % 100 == 0 {
+                tokio::task::yield_now().await;
+            }
+        }
+        let lost = match behind.recv().await {
+            Err(RecvError::Lagged(lost)) => usize::try_from(lost).unwrap(),
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(lost, most - CAPACITY);
+        assert_eq!(file(&behind.recv().await.unwrap()), lost.to_string());
+        assert_eq!(*thrown.lock().unwrap(), most);
+        drop(bus);
+        let heard = tokio::time::timeout(Duration::from_secs(10), listening)
+            .await
+            .unwrap()
+            .unwrap();
+        let all: Vec<String> = (0..most).map(|number| number.to_string()).collect();
+        assert_eq!(heard, all);
+        drop(blocked);
+    }
+
+    #[test]
+    fn nobody_listening_is_no_error() {
+        let bus = Bus::new(None);
+        bus.tell(event(1));
+        assert!(matches!(bus.listen().try_recv(), Err(TryRecvError::Empty)));
     }
 }
