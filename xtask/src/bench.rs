@@ -5,13 +5,14 @@ use std::path::PathBuf;
 use crate::sh::{self, Arguments, check, command};
 use crate::{Result, parity, setup, usage};
 
-/// `bench turn`, `bench serve` and `bench hooks`: see tests/bench/README.md.
+/// `bench turn`, `bench serve`, `bench hooks` and `bench recovery`: see tests/bench/README.md.
 pub(crate) fn run(arguments: &[String]) -> Result {
     let mut arguments = Arguments::new(arguments);
     let serve = match arguments.next() {
         Some("turn") => false,
         Some("serve") => true,
-        Some("hooks") => return hooks(&mut arguments),
+        Some("hooks") => return hooks(&mut arguments, None),
+        Some("recovery") => return hooks(&mut arguments, Some("recovery")),
         Some(other) => return usage(format!("there is no benchmark `{other}`")),
         None => return usage("which benchmark?"),
     };
@@ -54,7 +55,7 @@ pub(crate) fn run(arguments: &[String]) -> Result {
 }
 
 /// The benchmark of outrigger-plugins, which runs the host's own code over a real plugin process.
-fn hooks(arguments: &mut Arguments<'_>) -> Result {
+fn hooks(arguments: &mut Arguments<'_>, only: Option<&str>) -> Result {
     let mut cargo = sh::cargo(&[
         "bench",
         "--package",
@@ -63,6 +64,9 @@ fn hooks(arguments: &mut Arguments<'_>) -> Result {
         "hooks",
         "--",
     ]);
+    if let Some(only) = only {
+        cargo.args(["--only", only]);
+    }
     while let Some(argument) = arguments.next() {
         match argument {
             "--json" => {

@@ -38,8 +38,9 @@ cargo xtask NAME [options]
                              one turn with one tool call, ours and the reference: time, CPU, memory
   bench serve [--runs N] [--bin PATH] [--check] [--json FILE]
                              a running server, ours and the reference: time until ready, memory, first and second turn
-  bench hooks [--only hook|transform|curve] [--check] [--json FILE]
-                             a hook call beside a bare socket; a large history handed to a plugin in each way there is
+  bench hooks [--only hook|transform|curve|recovery] [--check] [--json FILE]
+                             a hook call beside a bare socket; a large history handed to a plugin in each way there is;
+                             the first call behind a hang (`bench recovery` for that alone)
   soak [--minutes N] [--sessions N] [--folders N] [--chance P] [--bin PATH] [--json FILE]
        [--write docs/soak.md]
                              sessions on one server with a plugin that misbehaves at random: no growth of memory and

@@ -104,8 +104,9 @@ impl Line {
             if !state.ticking && state.fetching.len() == 1 {
                 self.tick_while_fetching();
             }
-        } else {
-            state.fetching.remove(&plugin);
+        } else if state.fetching.remove(&plugin).is_some() {
+            // At once: what the command prints next does not know of the line.
+            state.erase();
         }
         if matches!(
             stage,

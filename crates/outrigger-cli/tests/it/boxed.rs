@@ -179,10 +179,17 @@ export const Nosy = async ({ directory }) => ({
 fn plugins_are_under_the_same_rules() {
     for (granted, unix) in [("false", false), ("true", true)] {
         let world = guarded([bash("true"), done()]);
-        world.plugin("nosy", NOSY);
+        let plugin = world.plugin("nosy", NOSY);
         let service = std::os::unix::net::UnixListener::bind(world.path("service.sock")).unwrap();
-        let grant = [("OUTRIGGER_PLUGINS_NOSY_UNIX_SOCKETS", granted)];
-        world.run_with(&grant, &["do it"]).ok();
+        // A file is granted something by its path: anyone can call theirs `nosy`.
+        let ours = world.home().join(".config/outrigger/outrigger.toml");
+        std::fs::create_dir_all(ours.parent().unwrap()).unwrap();
+        let grant = format!(
+            "[plugins.\"{}\"]\nunix_sockets = {granted}\n",
+            plugin.display()
+        );
+        std::fs::write(ours, grant).unwrap();
+        world.run(&["do it"]).ok();
         drop(service);
         let said = world.read("said.txt");
         assert!(!said.contains(SECRET), "{said}");

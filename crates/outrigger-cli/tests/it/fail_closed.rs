@@ -100,7 +100,7 @@ fn an_open_breaker_refuses() {
 }
 
 fn session(world: &World) -> String {
-    let list = world.cli(&["session", "list", "--format", "json"]).ok();
+    let list = world.cli(&["session", "list", "--json"]).ok();
     list.json()[0]["id"].as_str().unwrap().to_owned()
 }
 

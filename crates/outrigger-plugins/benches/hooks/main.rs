@@ -1,6 +1,6 @@
 //! `cargo xtask bench hooks`: what a hook call costs, and what large histories cost, measured over a real plugin process.
 //!
-//! Prints a table; `--json FILE` writes the values, `--check` makes a missed goal an error. `--only hook|transform|curve`
+//! Prints a table; `--json FILE` writes the values, `--check` makes a missed goal an error. `--only hook|transform|curve|recovery`
 //! runs a part. Not a test: figures want a quiet machine.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, missing_docs)]
@@ -11,6 +11,7 @@ mod room;
 
 use std::time::{Duration, Instant};
 
+use outrigger_plugins::PluginSettings;
 use serde_json::{Value, json};
 
 use crate::history::History;
@@ -84,6 +85,9 @@ fn main() {
         }
         if wanted("curve") {
             curve(&mut report).await;
+        }
+        if wanted("recovery") {
+            recovery(&mut report).await;
         }
         report
     });
@@ -286,5 +290,45 @@ async fn curve(report: &mut Report) {
             }
         }
     }
+    println!();
+}
+
+/// How long the first call behind a hang takes: the process has been killed and is started and initialised again (A7).
+async fn recovery(report: &mut Report) {
+    const EACH: usize = 100;
+    const LIMIT: f64 = 2_000_000.0;
+    let mut settings = PluginSettings::default();
+    settings.deadlines.normal = Duration::from_millis(100);
+    // The hook is to be called every time.
+    settings.breaker.timeouts = usize::MAX;
+    let room = Room::with(settings).await;
+    println!("the next call after a timeout, {EACH} recoveries of each kind, milliseconds");
+    println!("{:28} {:>8} {:>8} {:>8}", "", "p50", "p95", "max");
+    for fault in ["spins", "waits"] {
+        let mut times = Vec::new();
+        for _ in 0..EACH {
+            let late = room.system(Some(fault)).await;
+            assert_eq!(late, ["timeout"], "{fault}");
+            let began = Instant::now();
+            let next = room.system(None).await;
+            times.push(began.elapsed());
+            assert_eq!(next, ["ok"], "behind {fault}");
+        }
+        times.sort_unstable();
+        let (p50, p95, max) = (at(&times, 0.5), at(&times, 0.95), at(&times, 1.0));
+        let name = format!("a handler that {fault}");
+        println!(
+            "{name:28} {:8.1} {:8.1} {:8.1}",
+            p50 / 1e3,
+            p95 / 1e3,
+            max / 1e3
+        );
+        report.values.push(
+            json!({"figure": "recovery", "fault": fault, "unit": "us", "p50": p50, "p95": p95, "max": max}),
+        );
+        let verdict = report.goal(format!("recovery under 2 s: {max:.0} us"), max < LIMIT);
+        println!("under 2 s  {verdict}");
+    }
+    room.end().await;
     println!();
 }

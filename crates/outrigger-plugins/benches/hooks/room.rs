@@ -26,6 +26,10 @@ const PLUGIN: &str = r#"export default async () => ({
   "experimental.chat.messages.transform": async (input, output) => {
     if (output.messages.length === 0) throw new Error("no messages");
   },
+  "experimental.chat.system.transform": (input) => {
+    if (input.fault === "spins") for (;;) {}
+    if (input.fault === "waits") return new Promise(() => {});
+  },
 });"#;
 
 struct Nobody;
@@ -59,6 +63,10 @@ pub(crate) struct Room {
 
 impl Room {
     pub(crate) async fn new(way: Way) -> Self {
+        Self::with(settings(way)).await
+    }
+
+    pub(crate) async fn with(settings: PluginSettings) -> Self {
         let root = tempfile::tempdir().unwrap();
         std::fs::create_dir(root.path().join("project")).unwrap();
         let file = root.path().join("plugin.mjs");
@@ -74,7 +82,7 @@ impl Room {
                 scope: PluginScope::Local,
             }],
             skipped: Vec::new(),
-            settings: settings(way),
+            settings,
             directory: root.path().join("project"),
             worktree: PathBuf::from("/"),
             project: json!({"id": "global"}),
@@ -108,6 +116,19 @@ impl Room {
 
     pub(crate) fn folder(&self) -> &Path {
         self.root.path()
+    }
+
+    /// The outcomes of a call of a hook that does what `fault` says.
+    pub(crate) async fn system(&self, fault: Option<&str>) -> Vec<String> {
+        let item = HookPayload {
+            input: json!({"fault": fault}),
+            output: json!({"system": []}),
+        };
+        let context = PipelineContext::default();
+        let pipeline = self.plugins.pipeline();
+        let result = pipeline.run("llm.before_system", vec![item], context).await;
+        let records = result.records.into_iter();
+        records.map(|record| record.outcome.to_string()).collect()
     }
 
     async fn run(&self, point: &str, output: Value) -> Value {
