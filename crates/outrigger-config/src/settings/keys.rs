@@ -85,7 +85,9 @@ impl Kind {
             (Self::Ports, Leaf::List(ports)) => ports
                 .iter()
                 .all(|port| port.parse::<u16>().is_ok_and(|port| port > 0)),
-            (Self::Names, Leaf::List(names)) => names.iter().all(|name| !name.is_empty()),
+            (Self::Names, Leaf::List(names)) => names
+                .iter()
+                .all(|name| !name.is_empty() && name.parse::<i64>().is_err()),
             _ => false,
         };
         fits.then_some(leaf)

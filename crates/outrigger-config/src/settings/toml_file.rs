@@ -331,7 +331,7 @@ mod tests {
         insta::assert_snapshot!(seen.join("\n"), @r#"
         models.max_retries Whole(16) 3:15
         plugins."@a/b".chat_message Text("assistant") 5:15
-        plugins."@a/b".fail_closed Text("tool.execute.before,permission.ask") 6:15
+        plugins."@a/b".fail_closed List(["tool.execute.before", "permission.ask"]) 6:15
         sandbox Text("off") 1:11
         "#);
     }
