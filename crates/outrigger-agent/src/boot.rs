@@ -339,6 +339,7 @@ impl Agent {
             told_instructions: Mutex::default(),
             sessions: Sessions::default(),
             running: Mutex::default(),
+            retrying: Mutex::default(),
             steering: Mutex::default(),
             closing: AtomicBool::new(false),
             hurry: AtomicBool::new(false),

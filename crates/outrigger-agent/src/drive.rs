@@ -190,7 +190,12 @@ impl Driver {
 
     async fn receive(&mut self, message: Msg) -> Result<(), AgentError> {
         match message {
-            Msg::Input(input) => self.take(input).await,
+            Msg::Input(input) => {
+                if matches!(input, Input::Model { .. }) {
+                    self.inner.retries_no_more(&self.session_id);
+                }
+                self.take(input).await
+            }
             Msg::Delta { index, text } => {
                 self.tell_delta(index, text);
                 Ok(())
@@ -253,6 +258,7 @@ impl Driver {
                     message,
                     next,
                 };
+                self.inner.waits_to_retry(&self.session_id, status.clone());
                 self.inner.tell(vec![numbered(Event::SessionStatus {
                     session_id: self.session_id.clone(),
                     status,

@@ -16,7 +16,7 @@ use outrigger_protocol::id::SessionId;
 use outrigger_protocol::log::LogRecord;
 use outrigger_protocol::permission::Rule;
 use outrigger_protocol::rpc::SdkRequest;
-use outrigger_protocol::session::{Project, Session};
+use outrigger_protocol::session::{Project, Session, SessionStatus};
 use outrigger_sandbox::Spawner;
 use outrigger_store::Store;
 use outrigger_tools::ToolRuntime;
@@ -138,6 +138,8 @@ pub(crate) struct Inner {
     pub(crate) sessions: Sessions,
     /// Turns under way, with what cancels them.
     pub(crate) running: Mutex<HashMap<SessionId, watch::Sender<bool>>>,
+    /// Of those, the ones whose model request failed and waits to be sent again.
+    pub(crate) retrying: Mutex<HashMap<SessionId, SessionStatus>>,
     /// How to reach the turns under way.
     pub(crate) steering: Mutex<HashMap<SessionId, crate::compact::ask::Steering>>,
     /// Nothing new begins any more.

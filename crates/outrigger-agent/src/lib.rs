@@ -54,6 +54,7 @@ mod session;
 mod shell;
 mod skills;
 mod snapshot;
+mod status;
 mod step_events;
 mod strict;
 mod switch;

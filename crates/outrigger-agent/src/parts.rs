@@ -26,6 +26,17 @@ impl Agent {
             .collect()
     }
 
+    /// Like [`Self::resolve_parts`] for what goes with a slash command, whose own agent says which files may be read.
+    pub async fn resolve_command_parts(
+        &self,
+        name: &str,
+        parts: Vec<PartInput>,
+        agent: Option<&str>,
+    ) -> Vec<PartInput> {
+        let own = self.find_command(name).await.ok().and_then(|c| c.agent);
+        self.resolve_parts(parts, own.as_deref().or(agent))
+    }
+
     fn resolve(&self, part: PartInput, agent: &AgentInfo) -> Vec<PartInput> {
         let text = |fields: &Object, key: &str| {
             let found = fields.get(key).and_then(Value::as_str);

@@ -280,7 +280,10 @@ impl Agent {
             let mut parts = vec![text(&filled)];
             if own {
                 // Before what a shell command printed is put in: that names nothing.
-                parts.extend(self.mentioned(session_id, &agent, &named).await);
+                let mut named_files = self.mentioned(session_id, &agent, &named).await;
+                // A file that the client sent along is not put in twice, as in the reference.
+                named_files.retain(|part| prompt.parts.iter().all(|sent| sent.kind != part.kind));
+                parts.extend(named_files);
                 parts.extend(self.mentioned_agents(&named, &agent));
             }
             parts

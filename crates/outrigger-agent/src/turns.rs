@@ -65,6 +65,7 @@ pub(crate) struct Registered<'a> {
 impl Drop for Registered<'_> {
     fn drop(&mut self) {
         lock(&self.inner.running).remove(&self.id);
+        self.inner.retries_no_more(&self.id);
     }
 }
 
@@ -405,12 +406,6 @@ impl Agent {
             .get(id)
             .is_some_and(|sender| sender.send(true).is_ok());
         waited || ran
-    }
-
-    /// Sessions in which a turn runs.
-    #[must_use]
-    pub fn busy(&self) -> Vec<SessionId> {
-        lock(&self.inner.running).keys().cloned().collect()
     }
 
     /// The unfinished turn of a session that nobody works on, if there is one.

@@ -181,6 +181,26 @@ pub struct PartInput {
     pub kind: crate::message::PartKind,
 }
 
+/// What the answer to a prompt shall look like.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum OutputFormat {
+    /// Text, as ever.
+    Text,
+    /// A value of this JSON Schema. It is known so that it can be refused with a word: no turn makes one yet.
+    JsonSchema {
+        /// The schema.
+        schema: Value,
+        /// How often the model is asked again for a value that fits.
+        #[serde(
+            default,
+            rename = "retryCount",
+            skip_serializing_if = "Option::is_none"
+        )]
+        retry_count: Option<u32>,
+    },
+}
+
 /// A prompt, as `POST /session/{id}/message` takes it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct PromptInput {
@@ -205,6 +225,9 @@ pub struct PromptInput {
     /// Tools on or off for this prompt.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tools: Option<Object>,
+    /// What the answer shall look like; text where nothing is said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub format: Option<OutputFormat>,
     /// What is said.
     #[serde(default)]
     pub parts: Vec<PartInput>,

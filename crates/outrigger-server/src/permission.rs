@@ -49,6 +49,11 @@ async fn respond(
     Json(body): Json<Response>,
 ) -> Result<Json<bool>, ApiError> {
     agent.session(&session)?;
+    // Who may answer for one session must not answer for another by its question's identifier.
+    let is_its_own = |asked: &PermissionRequest| asked.id == id && asked.session_id == session;
+    if !agent.questions().iter().any(is_its_own) {
+        return Err(gone(&id));
+    }
     let body = ReplyBody {
         reply: body.response,
         message: None,
@@ -60,10 +65,14 @@ fn answer(agent: &Agent, id: &PermissionId, body: ReplyBody) -> Result<Json<bool
     if agent.answer_with(id, body.reply, body.message) {
         return Ok(Json(true));
     }
-    Err(ApiError::tagged(
+    Err(gone(id))
+}
+
+fn gone(id: &PermissionId) -> ApiError {
+    ApiError::tagged(
         StatusCode::NOT_FOUND,
         "PermissionNotFoundError",
         ("requestID", id.as_str()),
         format!("no permission request `{id}` waits for an answer"),
-    ))
+    )
 }

@@ -9,13 +9,14 @@ use axum::{Extension, Json, Router};
 use outrigger_agent::{Agent, AgentError, NewSession};
 use outrigger_protocol::Object;
 use outrigger_protocol::id::{MessageId, SessionId};
-use outrigger_protocol::message::{MessageInfo, MessageWithParts, ModelRef};
+use outrigger_protocol::message::{MessageInfo, MessageWithParts, ModelRef, PartKind};
 use outrigger_protocol::permission::Rule;
-use outrigger_protocol::session::{PromptInput, Session, SessionModel, Todo};
+use outrigger_protocol::session::{
+    OutputFormat, PartInput, PromptInput, Session, SessionModel, SessionStatus, Todo,
+};
 use outrigger_protocol::turn::TurnOutcome;
 use outrigger_store::SessionFilter;
 use serde::Deserialize;
-use serde_json::{Value, json};
 
 use crate::dispatch::FromPlugin;
 use crate::error::ApiError;
@@ -29,7 +30,10 @@ pub(crate) fn routes() -> Router<Agent> {
         .route("/session/{id}", get(one).delete(delete))
         .route("/session/{id}/children", get(children))
         .route("/session/{id}/todo", get(todo))
-        .route("/session/{id}/message", get(messages).post(prompt))
+        .route(
+            "/session/{id}/message",
+            get(crate::page::messages).post(prompt),
+        )
         .route("/session/{id}/message/{message}", get(message))
         .route("/session/{id}/prompt_async", post(prompt_async))
         .route("/session/{id}/command", post(command))
@@ -115,14 +119,9 @@ async fn create(State(agent): State<Agent>, body: Option<Json<Create>>) -> Answe
     ))
 }
 
-async fn status(State(agent): State<Agent>) -> Json<BTreeMap<String, Value>> {
-    Json(
-        agent
-            .busy()
-            .into_iter()
-            .map(|id| (id.0, json!({ "type": "busy" })))
-            .collect(),
-    )
+/// What the sessions do that do something; those that are idle are left out, as in the reference.
+async fn status(State(agent): State<Agent>) -> Json<BTreeMap<SessionId, SessionStatus>> {
+    Json(agent.statuses())
 }
 
 async fn one(State(agent): State<Agent>, Path(id): Path<SessionId>) -> Answer<Session> {
@@ -144,24 +143,6 @@ async fn todo(State(agent): State<Agent>, Path(id): Path<SessionId>) -> Answer<V
     Ok(Json(agent.store().todos(&id)?))
 }
 
-#[derive(Deserialize)]
-struct Window {
-    limit: Option<usize>,
-}
-
-async fn messages(
-    State(agent): State<Agent>,
-    Path(id): Path<SessionId>,
-    Query(window): Query<Window>,
-) -> Answer<Vec<MessageWithParts>> {
-    agent.session(&id)?;
-    let mut all = agent.store().messages(&id)?;
-    if let Some(limit) = window.limit {
-        all.drain(..all.len().saturating_sub(limit));
-    }
-    Ok(Json(all))
-}
-
 async fn message(
     State(agent): State<Agent>,
     Path((id, message)): Path<(SessionId, MessageId)>,
@@ -179,6 +160,7 @@ async fn prompt(
     from_plugin: Option<Extension<FromPlugin>>,
     Json(mut prompt): Json<PromptInput>,
 ) -> Answer<MessageWithParts> {
+    answerable(&prompt)?;
     prompt.parts = agent.resolve_parts(prompt.parts, prompt.agent.as_deref());
     let outcome = if from_plugin.is_some() {
         agent.prompt_impatiently(&id, prompt).await?
@@ -216,12 +198,23 @@ fn last_message(agent: &Agent, id: &SessionId, outcome: TurnOutcome) -> Answer<M
     }
 }
 
+/// Part of a prompt that we cannot keep to is refused, never passed over: the caller would take text for its value.
+fn answerable(prompt: &PromptInput) -> Result<(), ApiError> {
+    match prompt.format {
+        Some(OutputFormat::JsonSchema { .. }) => Err(ApiError::unsupported(
+            "an answer in the form of a JSON Schema (`format`)",
+        )),
+        Some(OutputFormat::Text) | None => Ok(()),
+    }
+}
+
 async fn prompt_async(
     State(agent): State<Agent>,
     Path(id): Path<SessionId>,
     Json(mut prompt): Json<PromptInput>,
 ) -> Result<StatusCode, ApiError> {
     agent.session(&id)?;
+    answerable(&prompt)?;
     prompt.parts = agent.resolve_parts(prompt.parts, prompt.agent.as_deref());
     tokio::spawn(async move {
         if let Err(error) = agent.prompt(&id, prompt).await {
@@ -249,6 +242,12 @@ struct CommandBody {
     model: Option<String>,
     #[serde(default)]
     variant: Option<String>,
+    /// Identifier of the user message, where the client chose one.
+    #[serde(default, rename = "messageID")]
+    message_id: Option<MessageId>,
+    /// Files that go with the command.
+    #[serde(default)]
+    parts: Vec<PartInput>,
 }
 
 async fn command(
@@ -257,13 +256,30 @@ async fn command(
     from_plugin: Option<Extension<FromPlugin>>,
     Json(body): Json<CommandBody>,
 ) -> Answer<MessageWithParts> {
+    let (name, arguments) = (body.command, body.arguments);
+    if let Some(part) = body
+        .parts
+        .iter()
+        .find(|part| !matches!(part.kind, PartKind::File(_)))
+    {
+        return Err(ApiError::bad_payload(format!(
+            "only files go with a command, and `{name}` was sent a part of another kind{}; say the rest in `arguments`",
+            part.id
+                .as_ref()
+                .map_or_else(String::new, |id| format!(" (`{id}`)")),
+        )));
+    }
+    let parts = agent
+        .resolve_command_parts(&name, body.parts, body.agent.as_deref())
+        .await;
     let prompt = PromptInput {
+        message_id: body.message_id,
+        parts,
         agent: body.agent,
         model: body.model.as_deref().and_then(ModelRef::parse),
         variant: body.variant,
         ..PromptInput::default()
     };
-    let (name, arguments) = (body.command, body.arguments);
     let outcome = if from_plugin.is_some() {
         agent
             .command_impatiently(&id, &name, &arguments, prompt)

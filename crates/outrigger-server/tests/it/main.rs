@@ -10,6 +10,7 @@
 #[expect(dead_code, reason = "shared with the tests of the command")]
 mod mock;
 
+mod asked;
 mod described;
 mod doom;
 mod experimental;
