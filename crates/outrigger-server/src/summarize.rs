@@ -21,7 +21,6 @@ async fn summarize(
     Path(id): Path<SessionId>,
     Json(body): Json<Value>,
 ) -> Result<Json<bool>, ApiError> {
-    agent.session(&id)?;
     let text = |key: &str| {
         let value = body.get(key).and_then(Value::as_str).unwrap_or_default();
         if value.is_empty() {
@@ -31,14 +30,20 @@ async fn summarize(
         }
         Ok(value.to_owned())
     };
+    let auto = match body.get("auto") {
+        None => false,
+        Some(Value::Bool(auto)) => *auto,
+        Some(_) => return Err(ApiError::bad_payload("`auto` is either true or false")),
+    };
     let compact = Compact {
         model: Some(ModelRef {
             provider_id: text("providerID")?,
             model_id: text("modelID")?,
             variant: None,
         }),
-        auto: body.get("auto").and_then(Value::as_bool).unwrap_or(false),
+        auto,
     };
+    agent.session(&id)?;
     agent.compact(&id, compact).await?;
     Ok(Json(true))
 }

@@ -16,6 +16,7 @@ mod doom;
 mod experimental;
 mod file;
 mod harness;
+mod known_keys;
 mod language;
 mod lists;
 mod parity;

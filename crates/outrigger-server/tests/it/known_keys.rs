@@ -1,0 +1,132 @@
+//! Whatever key `GET /doc` names in a body or a query is read: with a value of the wrong type the request is refused. A key
+//! that a handler does not know would be dropped without a word, and the request carried out as if it were not there.
+
+use serde_json::{Map, Value, json};
+
+use crate::described::DOCUMENT;
+use crate::support::World;
+
+/// Keys that are described as the reference has them and mean nothing here; docs/compatibility.md says so.
+const WITHOUT_MEANING: [&str; 1] = ["session.create workspaceID"];
+/// A route that stands before this router, and a value that is written to the log whatever it is.
+const LEFT_OUT: [&str; 2] = ["global.upgrade target", "app.log extra"];
+
+fn resolved(schema: &Value) -> &Value {
+    match schema["$ref"].as_str() {
+        Some(name) => DOCUMENT.pointer(name.trim_start_matches('#')).unwrap(),
+        None => schema,
+    }
+}
+
+/// A value as the schema wants it, no more of it than has to be there.
+fn sample(schema: &Value) -> Value {
+    let schema = resolved(schema);
+    if let Some(first) = schema["anyOf"].as_array().and_then(|all| all.first()) {
+        return sample(first);
+    }
+    if let Some(value) = schema.get("const").or_else(|| schema["enum"].get(0)) {
+        return value.clone();
+    }
+    match schema["type"].as_str() {
+        Some("string") => json!("x"),
+        Some("number" | "integer") => json!(1),
+        Some("boolean") => json!(true),
+        Some("array") => json!([]),
+        _ => {
+            let needed = schema["required"].as_array().cloned().unwrap_or_default();
+            let fields = needed.iter().map(|key| {
+                let key = key.as_str().unwrap();
+                (key.to_owned(), sample(&schema["properties"][key]))
+            });
+            Value::Object(fields.collect::<Map<_, _>>())
+        }
+    }
+}
+
+/// A value that the schema has no room for; none where everything fits.
+fn wrong(schema: &Value) -> Option<Value> {
+    let schema = resolved(schema);
+    match schema["type"].as_str() {
+        Some("number" | "integer" | "boolean") => Some(json!("junk")),
+        Some(_) => Some(json!(7)),
+        None if schema.as_object().is_none_or(Map::is_empty) => None,
+        None => Some(json!(7)),
+    }
+}
+
+fn filled(path: &str) -> String {
+    let steps = path
+        .split('/')
+        .map(|step| if step.starts_with('{') { "x" } else { step });
+    steps.collect::<Vec<_>>().join("/")
+}
+
+/// What is sent for each key: its name, the address, the body.
+fn tries(path: &str, operation: &Value) -> Vec<(String, String, Option<String>)> {
+    let (name, path) = (operation["operationId"].as_str().unwrap(), filled(path));
+    let mut found = Vec::new();
+    if let Some(schema) = operation.pointer("/requestBody/content/application~1json/schema") {
+        let schema = resolved(schema);
+        for (key, of_key) in schema["properties"].as_object().into_iter().flatten() {
+            if let Some(wrong) = wrong(of_key) {
+                let mut body = sample(schema);
+                body[key] = wrong;
+                found.push((
+                    format!("{name} {key}"),
+                    path.clone(),
+                    Some(body.to_string()),
+                ));
+            }
+        }
+    }
+    let parameters = operation["parameters"].as_array().unwrap();
+    let asked = parameters.iter().filter(|one| one["in"] == "query");
+    let asked: Vec<(&str, &Value)> = asked
+        .map(|one| (one["name"].as_str().unwrap(), one))
+        .collect();
+    for (key, one) in &asked {
+        // Every text is a string.
+        if resolved(&one["schema"])["type"] == "string" {
+            continue;
+        }
+        let others = asked
+            .iter()
+            .filter(|(other, one)| other != key && one["required"] == true)
+            .map(|(other, one)| match sample(&one["schema"]) {
+                Value::String(text) => format!("&{other}={text}"),
+                value => format!("&{other}={value}"),
+            });
+        let others: String = others.collect();
+        found.push((
+            format!("{name} {key}"),
+            format!("{path}?{key}=junk{others}"),
+            None,
+        ));
+    }
+    found
+}
+
+#[tokio::test]
+async fn every_described_key_is_read() {
+    let world = World::plain().await;
+    let (mut tried, mut dropped) = (0, Vec::new());
+    for (path, methods) in DOCUMENT["paths"].as_object().unwrap() {
+        for (method, operation) in methods.as_object().unwrap() {
+            for (key, path, body) in tries(path, operation) {
+                if LEFT_OUT.contains(&key.as_str()) {
+                    continue;
+                }
+                let method = method.to_uppercase();
+                let answer = world.send(&method, &path, body.as_deref()).await;
+                // What is not supported at all is refused whatever it says.
+                if !matches!(answer.status.as_u16(), 400 | 501) {
+                    dropped.push((key, answer.status.as_u16()));
+                }
+                tried += 1;
+            }
+        }
+    }
+    let names: Vec<&str> = dropped.iter().map(|(key, _)| key.as_str()).collect();
+    assert_eq!(names, WITHOUT_MEANING, "{dropped:?}");
+    assert!(tried > 80, "{tried}");
+}
