@@ -9,12 +9,15 @@ use crate::{Result, failed, setup, usage};
 /// The averages over all scenarios that have to be reached, in figures of compare.py. What differs on purpose
 /// (`permission.ask` fires; an aborted command gets no hook) is in them, and some room for what two runs of one program
 /// differ by.
-const THRESHOLDS: [&str; 5] = [
+const THRESHOLDS: [&str; 6] = [
     "--min-hooks=0.985",
     "--min-shapes=0.99",
     "--min-model=0.99",
     "--min-events=0.96",
     "--min-result=0.99",
+    // What issue 3 asks of the scenarios it names, which have no intended differences, less the 0.1 % that the reference differs
+    // from itself.
+    "--stated=0.994,0.99,0.99,0.95,1",
 ];
 
 #[derive(Debug, Default)]

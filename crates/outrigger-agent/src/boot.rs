@@ -361,6 +361,7 @@ impl Agent {
         crate::mcp::bind(&inner).await;
         crate::lsp::bind(&inner);
         crate::notices::bind(&inner, notices);
+        crate::notices::failed(&inner);
         Ok(Self { inner })
     }
 }

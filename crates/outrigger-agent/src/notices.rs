@@ -5,12 +5,14 @@
 
 use std::sync::Arc;
 
-use outrigger_plugins::{Notice, NoticeFn};
+use outrigger_plugins::{Notice, NoticeFn, Stage};
 use outrigger_protocol::Object;
 use outrigger_protocol::event::{CustomEvent, Event};
+use outrigger_protocol::message::NamedError;
 use serde_json::{Value, json};
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
+use crate::bus::numbered;
 use crate::inner::Inner;
 
 /// Told from where it happens. There is one for each restart or turn of a breaker, so the queue needs no bound.
@@ -34,6 +36,28 @@ pub(crate) fn bind(inner: &Arc<Inner>, mut notices: UnboundedReceiver<Notice>) {
             }
         }
     });
+}
+
+/// Tells clients which plugins could not be loaded, as the reference does (facts 3.2): an error without a session. Plugins
+/// are not told; in the reference, too, none listens by then.
+pub(crate) fn failed(inner: &Inner) {
+    let plugins = inner.plugins.list();
+    let failed = plugins
+        .iter()
+        .filter(|plugin| plugin.stage == Stage::Failed);
+    for plugin in failed {
+        let why = plugin.cause.as_ref().map(|cause| cause.message.as_str());
+        let message = format!(
+            "Plugin {} could not be loaded: {}",
+            plugin.spec,
+            why.unwrap_or("no reason was given")
+        );
+        let event = Event::SessionError {
+            session_id: None,
+            error: NamedError::new("UnknownError", message),
+        };
+        inner.bus.tell(Arc::new(numbered(event)));
+    }
 }
 
 fn event(notice: &Notice) -> Event {

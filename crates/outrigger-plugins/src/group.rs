@@ -20,6 +20,7 @@ use tokio::sync::watch;
 use crate::blame::{Late, late};
 use crate::error::PluginError;
 use crate::launch::{Failed, Launch, Order};
+use crate::reconfigure::reconfigure;
 use crate::status::{Notice, Stage};
 use crate::waiting::Waiting;
 
@@ -477,6 +478,13 @@ impl Group {
                         .members
                         .retain(|index| registry.adopt(*index, answers.next().unwrap_or_default()));
                     if state.members.is_empty() {
+                        continue;
+                    }
+                    let deadline = self.launch.settings.deadlines.load;
+                    let again = reconfigure(&loaded.process, registry, &state.members, deadline);
+                    if let Err((index, error)) = again.await {
+                        registry.fail(index, &error);
+                        state.members.retain(|member| *member != index);
                         continue;
                     }
                     let live = Live {

@@ -36,6 +36,7 @@ mod perf;
 mod pipeline;
 mod plugins;
 mod processes;
+mod reconfigure;
 mod registry;
 mod relay;
 mod resolve;

@@ -19,6 +19,7 @@ use crate::breakers::Ended;
 use crate::group::{Counts, Fault, Group, Live};
 use crate::payload::{named, open, outcome};
 use crate::plugins::Inner;
+use crate::reconfigure::{self, Configured};
 use crate::registry::Bound;
 
 /// How long a call waits at least for a process that is being started again (A7: the next call works within 2 s).
@@ -256,6 +257,7 @@ impl Drive<'_> {
             if let Some(handler) = handlers.get(result.handler) {
                 answered = result.handler + 1;
                 self.settle(*handler, Ended::Answered);
+                self.keep(*handler, &result);
                 let outcome = outcome(&result, self.items());
                 self.feed(*handler, outcome, result.ms);
             }
@@ -284,6 +286,23 @@ impl Drive<'_> {
         for handler in handlers {
             self.settle(handler, Ended::Unclear);
         }
+    }
+
+    /// A `config` hook is called again, with the same, when its process has to be started again.
+    fn keep(&self, handler: usize, result: &HookResult) {
+        if self.point.name != reconfigure::POINT || result.error.is_some() {
+            return;
+        }
+        let (Some(bound), Some(item)) = (self.bound.get(handler), self.items().first()) else {
+            return;
+        };
+        let configured = Configured {
+            instance: bound.instance,
+            hook: bound.hook.clone(),
+            before: item.output.clone(),
+            changes: result.items.first().cloned().unwrap_or_default(),
+        };
+        self.inner.registry.configured(bound.plugin, configured);
     }
 
     fn items(&self) -> &[HookPayload] {

@@ -253,8 +253,8 @@ impl Plugins {
         }
     }
 
-    /// Runs the `config` hooks over the merged configuration. Done once: after a restart of a process they are not run
-    /// again, since their changes are in the configuration already.
+    /// Runs the `config` hooks over the merged configuration. Done once: after a restart of a process they are called, and
+    /// what they change is compared and not applied, since it is in the configuration already.
     pub async fn configure(&self, config: Value) -> Value {
         let item = HookPayload {
             input: Value::Null,

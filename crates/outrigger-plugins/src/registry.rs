@@ -12,6 +12,7 @@ use outrigger_protocol::rpc::{HandlerRef, Instance, LoadedPlugin, PluginTool, Pr
 use crate::critical;
 use crate::error::PluginError;
 use crate::matrix::SourceOf;
+use crate::reconfigure::Configured;
 use crate::resolve::ResolvedPlugin;
 use crate::settings::PluginRules;
 use crate::status::{Cause, Fetched, PluginStatus, Progress, Stage};
@@ -56,6 +57,8 @@ pub(crate) struct Plugin {
     instances: Vec<Instance>,
     load_ms: f64,
     quarantine: Option<String>,
+    /// Its `config` hooks as they were called at the start.
+    pub(crate) configured: Vec<Configured>,
 }
 
 impl Plugin {
@@ -72,6 +75,7 @@ impl Plugin {
             stage: Stage::Found,
             cause: None,
             warnings: Vec::new(),
+            configured: Vec::new(),
             notes: Vec::new(),
             instances: Vec::new(),
             load_ms: 0.0,
@@ -340,6 +344,19 @@ impl Registry {
     /// Who is called at a point, in the order in which they are called; `None` when nobody is.
     pub(crate) fn bound(&self, point: &str) -> Option<Arc<[Bound]>> {
         self.read().table.get(point).cloned()
+    }
+
+    /// Something that went wrong without stopping the plugin.
+    pub(crate) fn warn(&self, index: usize, warning: String) {
+        if let Some(id) = self.with(index, |plugin| plugin.id.clone()) {
+            tracing::warn!("plugin {id}: {warning}");
+        }
+        self.change(index, |plugin| plugin.warnings.push(warning));
+    }
+
+    /// How a `config` hook was called, and what it did.
+    pub(crate) fn configured(&self, index: usize, configured: Configured) {
+        self.change(index, |plugin| plugin.configured.push(configured));
     }
 
     /// The processes that have a handler at a point.

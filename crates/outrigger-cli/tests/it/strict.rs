@@ -107,3 +107,23 @@ fn every_stage_is_in_the_log_of_a_server_and_in_its_list() {
     );
     assert!(log.contains("plugin throws: failed: "), "{log}");
 }
+
+/// Facts 3.2: a plugin that could not be loaded is told to clients as an error without a session.
+#[test]
+fn clients_are_told_which_plugin_could_not_be_loaded() {
+    let world = world();
+    let server = world.serve(&["--no-auth"]);
+    let mut all = server.events("/global/event");
+    // The first request that needs the folder's agent loads its plugins.
+    server.post("/session", &json!({})).json(200);
+    let told = all.until("session.error");
+    let properties = &told["payload"]["properties"];
+    assert!(properties.get("sessionID").is_none(), "{told}");
+    assert_eq!(properties["error"]["name"], "UnknownError");
+    let message = properties["error"]["data"]["message"].as_str().unwrap();
+    assert!(message.starts_with("Plugin "), "{message}");
+    assert!(
+        message.contains("throws") && message.contains("could not be loaded: "),
+        "{message}"
+    );
+}

@@ -75,30 +75,6 @@ async fn a_hang_or_crash_costs_one_call_and_the_chain_goes_on_behind_it() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn config_hooks_are_not_run_again_after_a_restart() {
-    let project = Project::new();
-    let source = r#"import { appendFileSync } from "node:fs"
-        export default async () => ({
-          config: async () => { appendFileSync("configured", "x") },
-          "experimental.chat.system.transform": async (input) => { if (input.fault) process.exit(1) } })"#;
-    let plugins = project.load(vec![project.plugin("once", source)]).await;
-    plugins.configure(json!({})).await;
-    run(
-        &plugins,
-        "llm.before_system",
-        json!({"fault": true}),
-        json!({"system": []}),
-    )
-    .await;
-    assert_eq!(told(&system(&plugins).await), " | once ok");
-    assert_eq!(status(&plugins, "once").generation, 2);
-    assert_eq!(
-        std::fs::read_to_string(project.path("project/configured")).unwrap(),
-        "x"
-    );
-}
-
-#[tokio::test(flavor = "multi_thread")]
 async fn concurrent_chains_see_one_restart_and_the_right_one_is_blamed() {
     let project = Project::new();
     let hang = r#"export default async () => ({

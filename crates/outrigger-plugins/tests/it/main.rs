@@ -20,6 +20,7 @@ mod many;
 mod mirror;
 mod misbehaving;
 mod quarantine;
+mod reconfigure;
 mod support;
 mod tool_files;
 mod tools;

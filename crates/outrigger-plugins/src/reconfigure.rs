@@ -1,0 +1,195 @@
+//! The `config` hooks of a process that was started again.
+//!
+//! Plugins set themselves up in their `config` hook, so it is called in the new process too, with what it was given the
+//! first time. What it changes is not applied again: it is in the configuration already. It is compared, and a difference
+//! is told. This is a part of starting a process and no hook chain: nothing is folded, and nobody waits for an answer.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use outrigger_js::{HookCall, JsError, JsProcess, Sent};
+use outrigger_kernel::hooks;
+use outrigger_protocol::hook::Change;
+use outrigger_protocol::rpc::{HandlerRef, HookResult};
+use outrigger_protocol::turn::HookPayload;
+use serde_json::Value;
+
+use crate::error::PluginError;
+use crate::registry::Registry;
+
+/// Our name of the point.
+pub(crate) const POINT: &str = "runtime.configure";
+/// Most places that are named.
+const NAMED: usize = 5;
+
+/// One `config` hook as it was called first, and what it did.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Configured {
+    /// Which of the plugin's hooks objects.
+    pub(crate) instance: usize,
+    /// The hook's name as the plugin spells it.
+    pub(crate) hook: String,
+    /// The configuration as the hooks before it had left it.
+    pub(crate) before: Value,
+    pub(crate) changes: Vec<Change>,
+}
+
+/// Calls the `config` hooks of these plugins again, in order.
+///
+/// # Errors
+/// The plugin (its index) that hung or ended the process.
+pub(crate) async fn reconfigure(
+    process: &JsProcess,
+    registry: &Registry,
+    members: &[usize],
+    deadline: Duration,
+) -> Result<(), (usize, PluginError)> {
+    for index in members {
+        let known = registry.with(*index, |plugin| {
+            (plugin.id.clone(), plugin.configured.clone())
+        });
+        let Some((plugin, all)) = known else { continue };
+        for first in all {
+            match again(process, &plugin, &first, deadline).await {
+                Ok(Some(told)) => registry.warn(*index, told),
+                Ok(None) => {}
+                Err(error) => return Err((*index, failed(plugin, &error, deadline))),
+            }
+        }
+    }
+    Ok(())
+}
+
+/// What is worth telling of one.
+async fn again(
+    process: &JsProcess,
+    plugin: &str,
+    first: &Configured,
+    deadline: Duration,
+) -> Result<Option<String>, JsError> {
+    let handler = HandlerRef {
+        plugin: plugin.to_owned(),
+        instance: first.instance,
+    };
+    let item = HookPayload {
+        input: Value::Null,
+        output: first.before.clone(),
+    };
+    let call = HookCall {
+        hook: &first.hook,
+        handlers: &[handler],
+        open: &[],
+        items: &[item],
+        session: None,
+    };
+    let mut answer: Option<HookResult> = None;
+    let ended = process
+        .hook_call(&call, deadline, &mut Sent::default(), |result| {
+            answer = Some(result);
+        })
+        .await;
+    match (answer, ended) {
+        (Some(answer), _) => Ok(compared(first, &answer)),
+        (None, Err(error)) => Err(error),
+        (None, Ok(())) => Ok(None),
+    }
+}
+
+fn compared(first: &Configured, answer: &HookResult) -> Option<String> {
+    if let Some(error) = &answer.error {
+        return Some(format!(
+            "its `config` hook failed when its process was started again: {error}; the configuration stays as it was"
+        ));
+    }
+    let now = places(answer.items.first().map(Vec::as_slice).unwrap_or_default());
+    let then = places(&first.changes);
+    let differing: Vec<&str> = now
+        .iter()
+        .filter(|(place, value)| then.get(*place) != Some(value))
+        .chain(then.iter().filter(|(place, _)| !now.contains_key(*place)))
+        .map(|(place, _)| place.as_str())
+        .collect();
+    let more = differing.len().saturating_sub(NAMED);
+    let named = differing.iter().take(NAMED).copied().collect::<Vec<_>>();
+    let more = if more > 0 {
+        format!(" and {more} more")
+    } else {
+        String::new()
+    };
+    (!differing.is_empty()).then(|| {
+        format!(
+            "its `config` hook changed something else when its process was started again ({}{more}); the configuration \
+             stays as it was",
+            named.join(", ")
+        )
+    })
+}
+
+fn places(changes: &[Change]) -> BTreeMap<String, Option<&Value>> {
+    let place = |change: &'_ Change| hooks::pointer(&change.path);
+    changes
+        .iter()
+        .map(|change| (place(change), change.value.as_ref()))
+        .collect()
+}
+
+fn failed(plugin: String, error: &JsError, deadline: Duration) -> PluginError {
+    let what = "config".to_owned();
+    match error {
+        JsError::CallTimeout { .. } => PluginError::Hung {
+            plugin,
+            what,
+            ms: u64::try_from(deadline.as_millis()).unwrap_or(u64::MAX),
+        },
+        error => PluginError::Crashed {
+            plugin,
+            what,
+            message: error.to_string(),
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn changes(list: Value) -> Vec<Change> {
+        serde_json::from_value(list).unwrap()
+    }
+
+    #[test]
+    fn a_difference_is_named_by_its_places() {
+        let first = Configured {
+            instance: 0,
+            hook: "config".into(),
+            before: json!({}),
+            changes: changes(
+                json!([{"path": ["a"], "value": 1}, {"path": ["b"], "value": {"x": 1, "y": 2}}]),
+            ),
+        };
+        let answer = |items: Value, error: Option<&str>| HookResult {
+            items: vec![changes(items)],
+            error: error.map(str::to_owned),
+            ..HookResult::default()
+        };
+        let same = json!([{"path": ["b"], "value": {"y": 2, "x": 1}}, {"path": ["a"], "value": 1}]);
+        let other = json!([{"path": ["a"], "value": 2}, {"path": ["c"], "value": 1}]);
+        let rows = [
+            (answer(same, None), None),
+            (answer(other, None), Some("(/a, /c, /b)")),
+            (answer(json!([]), None), Some("(/a, /b)")),
+            (
+                answer(json!([]), Some("no")),
+                Some("failed when its process was started again: no;"),
+            ),
+        ];
+        for (answer, expected) in rows {
+            let told = compared(&first, &answer);
+            assert_eq!(told.is_some(), expected.is_some(), "{told:?}");
+            if let (Some(told), Some(expected)) = (told, expected) {
+                assert!(told.contains(expected), "{told}");
+            }
+        }
+    }
+}
