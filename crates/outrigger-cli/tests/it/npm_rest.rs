@@ -9,7 +9,7 @@ use std::process::Command;
 
 use serde_json::{Value, json};
 
-use crate::npm::{installed, without_npm, world as world_with};
+use crate::npm::{installed, reaching_npm, registry, without_npm, world as world_with};
 use crate::npm_auth::{Services, got};
 use crate::omo_server::{SOON, say, session, until_asked};
 use crate::support::*;
@@ -25,6 +25,7 @@ const CONTEXT_MODE: &str = "context-mode@1.0.169";
 const SWARM: &str = "opencode-swarm@5.1.0";
 const SUPERMEMORY: &str = "opencode-supermemory@2.0.10";
 const ANTIGRAVITY: &str = "opencode-antigravity-auth@1.6.0";
+const BACKGROUND: &str = "@zenobius/opencode-background@0.1.0-alpha.2";
 
 /// A project with the plugin, whose model speaks these turns; `None` where the package cannot be had.
 fn world(plugin: &str, turns: impl IntoIterator<Item = Value>) -> Option<World> {
@@ -473,5 +474,25 @@ fn antigravity_auth_logs_in_speaks_to_its_service_and_searches_with_it() {
     has(
         &tool["state"]["output"].to_string(),
         &["Genoa has a harbour."],
+    );
+}
+
+/// It wants a version of the SDK that npm no longer has, so nobody can install it: the reference says the same
+/// (docs/compatibility.md).
+#[test]
+fn the_background_plugin_cannot_be_installed_and_the_list_says_why() {
+    let world = world_with(BACKGROUND, []);
+    let mut list = world.command(&["plugin", "list", "--json"]);
+    reaching_npm(&mut list);
+    let listed = world.start(list).end().ok().json()[0].clone();
+    if let Err(why) = registry(&world) {
+        return skip_npm(&format!("npm cannot be asked for {BACKGROUND}: {why}"));
+    }
+    assert_eq!(listed["stage"], "failed", "{listed}");
+    // npm and Bun each put it in their own words.
+    assert_eq!(listed["cause"]["code"], "plugin.install", "{listed}");
+    has(
+        &listed["cause"]["message"].to_string(),
+        &[BACKGROUND, "1.0.85", "@opencode-ai/plugin"],
     );
 }

@@ -119,7 +119,7 @@ fn it_keeps_the_context_small_and_whole() {
 }
 
 #[test]
-fn it_tells_of_a_session_that_waits_of_an_agent_that_hangs_and_of_a_full_context() {
+fn it_tells_of_a_session_that_waits_and_of_an_agent_that_hangs() {
     let Some(world) = omo([
         text("Hello."),
         turn([background("Look for zebras")]),
@@ -140,10 +140,6 @@ fn it_tells_of_a_session_that_waits_of_an_agent_that_hangs_and_of_a_full_context
         "Look for zebras",
         json!({ "reasoning": "hm", "text": "I am looking", "stall": 3 }),
     );
-    let error = "prompt is too long: 210000 tokens > 200000 maximum";
-    world
-        .mock
-        .when("find it", json!({ "status": 400, "error": error }));
     let notify = world.file(
         "bin/notify-send",
         "#!/bin/sh\necho \"$1: $2\" >> notified.txt\n",
@@ -162,11 +158,51 @@ fn it_tells_of_a_session_that_waits_of_an_agent_that_hangs_and_of_a_full_context
 
     say(&server, &id, "look for zebras in the background");
     until_asked(&world, "Unstable background agent appears idle");
+}
 
+/// The program's own compaction is switched off: what brings the session back is the plugin's.
+#[test]
+fn a_full_context_is_summarised_and_the_session_goes_on() {
+    let error = "prompt is too long: 210000 tokens > 200000 maximum";
+    let Some(mut world) = omo([
+        text("Hello."),
+        json!({ "status": 400, "error": error }),
+        text("Here it is."),
+    ]) else {
+        return;
+    };
+    world.mock = world.mock.summaries([text("We greeted each other.")]);
+    world.config(json!({ "compaction": { "auto": false } }));
+    let server = serve(&world);
+    let id = session(&server);
+    say(&server, &id, "hello there");
     let mut events = server.events("/event");
-    say(&server, &id, "find it");
-    let mut toasts = (0..9).map(|_| events.until("tui.toast.show"));
-    assert!(toasts.any(|toast| toast["properties"]["title"] == "Context Limit Hit"));
+    let mut toast = |begins: &str| {
+        let mut toasts = (0..9).map(|_| events.until("tui.toast.show"));
+        let found = |toast: Value| {
+            let toast = &toast["properties"];
+            let said = format!("{}: {}", toast["title"], toast["message"]);
+            said.replace('"', "").starts_with(begins)
+        };
+        assert!(toasts.any(found), "{begins}");
+    };
+    let failed = say(&server, &id, "find it");
+    assert!(failed["info"]["error"].is_object(), "{failed}");
+    toast("Context Limit Hit");
+    toast("Auto Compact: Summarizing session (attempt 1/");
+    events.until("session.compacted");
+    // With the summary in place of what was said, the model is asked again.
+    let answered = || {
+        let messages = server.get(&format!("/session/{id}/message")).json(200);
+        messages.to_string().contains("Here it is.")
+    };
+    assert!(wait_until(SOON, answered));
+    let last = world.mock.last();
+    let said = last.body["messages"].to_string();
+    assert!(
+        said.contains("We greeted each other.") && !said.contains("hello there"),
+        "{said}"
+    );
 }
 
 #[test]

@@ -254,3 +254,106 @@ fn it_reminds_of_agents_and_of_skills() {
         .collect();
     assert_eq!(skills, [0, 0, 0, 1, 0]);
 }
+
+/// An `edit` that answers with what it is given, in place of the program's own.
+const EDITS: &str = "export default { description: 'edits', args: { says: { type: 'string' } }, execute: async (args) => args.says }\n";
+
+/// Its pattern is of another `edit` tool's words, and it sees results only, while OpenCode's own tool throws.
+#[test]
+fn it_helps_after_edits_that_fail_where_the_tool_answers_so() {
+    let edit = json!({ "filePath": "hello.txt", "oldString": "not in there", "newString": "x" });
+    let says = |text: &str| turn([call("edit", json!({ "says": text }))]);
+    let thrown = "Could not find oldString in the file. It must match exactly, including whitespace, indentation, and line endings.";
+    let Some(world) = omo([
+        turn([call("edit", edit)]),
+        done(),
+        says("Error: oldString not found in content"),
+        says("oldString found multiple times and requires more context"),
+        says("oldString and newString must be different"),
+        says(thrown),
+        done(),
+    ]) else {
+        return;
+    };
+    run(&world, &["edit it"]).ok();
+    world.file(".opencode/tools/edit.js", EDITS);
+    run(&world, &["edit it with another tool"]).ok();
+    let requests = world.mock.requests();
+    let told: Vec<String> = requests
+        .iter()
+        .filter_map(|r| r.texts("tool").pop())
+        .collect();
+    let [own, found @ .., reworded] = &told[..] else {
+        panic!("{told:#?}")
+    };
+    assert_eq!((own.as_str(), reworded.as_str()), (thrown, thrown));
+    assert_eq!(found.len(), 3, "{found:#?}");
+    for found in found {
+        assert!(
+            found.contains("[EDIT ERROR - IMMEDIATE ACTION REQUIRED]"),
+            "{found}"
+        );
+    }
+}
+
+#[test]
+fn its_agents_may_not_use_what_they_are_denied_and_sessions_are_read() {
+    let Some(world) = omo([text("Two whales swim.")]) else {
+        return;
+    };
+    // Without a model of its own, that tool asks for the first of its chain, which nobody has here.
+    configure(
+        &world,
+        &json!({ "agents": { "explore": { "model": "mock/m1" } } }),
+    );
+    let server = serve(&world);
+    let id = session(&server);
+    let ask = |agent: &str, tool: &str, args: &Value| {
+        let said = format!("{agent}, try {tool}");
+        world.mock.when(&said, turn([call(tool, args.clone())]));
+        let body = json!({ "agent": agent, "parts": [{ "type": "text", "text": said }] });
+        let path = format!("/session/{id}/message");
+        server.post(&path, &body).json(200);
+    };
+    let child = || {
+        let children = server.get(&format!("/session/{id}/children")).json(200);
+        children[0]["id"].as_str().map(str::to_owned)
+    };
+    // What an agent is denied is not on offer, and a call of it is refused all the same.
+    let refused = |session: &str, tool: &str| {
+        let refused = result(&server, session, "invalid");
+        let says = format!("Model tried to call unavailable tool '{tool}'.");
+        assert!(refused.contains(&says), "{refused}");
+    };
+    let (leader, junior) = ("Sisyphus - ultraworker", "Sisyphus-Junior");
+    let look = json!({
+        "description": "look", "prompt": "Look for whales", "subagent_type": "explore", "run_in_background": false,
+    });
+    ask(leader, "call_omo_agent", &look);
+    refused(&id, "call_omo_agent");
+    assert_eq!(child(), None);
+
+    let write = json!({ "filePath": "whales.txt", "content": "two" });
+    let write = turn([call("write", write)]);
+    world.mock.when("Look for whales", write);
+    ask(junior, "call_omo_agent", &look);
+    let answer = result(&server, &id, "call_omo_agent");
+    assert!(answer.contains("Two whales swim."), "{answer}");
+    let child = child().unwrap();
+    refused(&child, "write");
+    assert!(!world.path("whales.txt").exists());
+
+    let of_child = json!({ "session_id": child });
+    ask(leader, "session_read", &of_child);
+    let read = result(&server, &id, "session_read");
+    for part in ["[user (explore)]", "Look for whales", "Two whales swim."] {
+        assert!(read.contains(part), "{part}: {read}");
+    }
+    ask(leader, "session_info", &of_child);
+    let info = result(&server, &id, "session_info");
+    let begins = format!("Session ID: {child}\nMessages: 3\n");
+    assert!(
+        info.starts_with(&begins) && info.contains("Agents Used: explore\n"),
+        "{info}"
+    );
+}
