@@ -7,6 +7,7 @@
 pub mod agents;
 mod ask;
 mod auth;
+mod background;
 mod boot;
 mod bridge;
 mod bus;
