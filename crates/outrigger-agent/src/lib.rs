@@ -8,6 +8,7 @@ mod abandon;
 pub mod agents;
 mod ask;
 mod auth;
+mod background;
 mod boot;
 mod bridge;
 mod bus;

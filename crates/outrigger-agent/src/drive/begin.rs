@@ -330,7 +330,8 @@ impl Driver {
             .as_ref()
             .map(|s| s.begin().model.clone())
             .unwrap_or_default();
-        let mut tasks = crate::inner::lock(&self.inner.background);
-        tasks.spawn(async move { inner.make_title(session_id, message_id, model).await });
+        self.inner
+            .background
+            .spawn(async move { inner.make_title(session_id, message_id, model).await });
     }
 }
