@@ -14,6 +14,8 @@ const early = [];
 // Answers of event hooks that have not come, and how long the end waits for them, in milliseconds.
 const unfinished = new Set();
 const EVENTS_GRACE = 500;
+// How long `dispose` of one plugin holds up those of the others, in milliseconds.
+const DISPOSE_GRACE = 300;
 const { isArray } = Array;
 const clock = performance.now.bind(performance);
 const { isExtensible } = Object;
@@ -253,15 +255,24 @@ export async function dispose(call) {
     const late = new Promise((resolve) => setTimeout(resolve, EVENTS_GRACE));
     await Promise.race([Promise.allSettled(unfinished), late]);
   }
+  // In their order, but one that does not end does not take the time of those behind it.
+  const late = [];
   for (const [plugin, instances] of plugins) {
     for (const hooks of instances) {
+      const failed = (error) => log("debug", `plugin ${plugin}: dispose failed: ${errorText(error)}`);
       try {
         if (typeof hooks.dispose !== "function") continue;
         enter(plugin, "dispose", call);
-        await hooks.dispose();
+        const ended = Promise.resolve(hooks.dispose()).then(() => {}, failed);
+        const grace = new Promise((resolve) => setTimeout(resolve, DISPOSE_GRACE, true));
+        if (await Promise.race([ended, grace])) {
+          log("warn", `plugin ${plugin}: its dispose goes on for more than ${DISPOSE_GRACE} ms`);
+          late.push(ended);
+        }
       } catch (error) {
-        log("debug", `plugin ${plugin}: dispose failed: ${errorText(error)}`);
+        failed(error);
       }
     }
   }
+  await Promise.all(late);
 }

@@ -139,7 +139,8 @@ export function request(method, params, signal, numbered) {
     };
     waiting.set(id, call);
     signal?.addEventListener("abort", abort, { once: true });
-    if (inFlight < MOST) begin(call);
+    // An answer that goes by file does not wait behind what other plugins have asked for.
+    if (inFlight < MOST || method === "file.open") begin(call);
     else queued.push(call);
   });
 }

@@ -81,6 +81,8 @@ pub struct Sent {
     pub bytes: u64,
     /// How.
     pub way: Way,
+    /// Number of the call, which what the process enters for it carries; 0 before it is sent.
+    pub call: u64,
 }
 
 /// A call of one hook of several plugins, one after another.
@@ -232,9 +234,11 @@ impl JsProcess {
                     (host::HOOK_RUN, timeout(deadline, begun).await)
                 }
             };
-            let running = begun.unwrap_or_else(|_| Err(self.late(method, deadline, call.handlers)));
+            let running =
+                begun.unwrap_or_else(|_| Err(self.late(method, deadline, call.handlers)))?;
+            sent.call = running.call.id();
             let ended = self
-                .collect(running?, call.handlers, (began, deadline), &mut on_result)
+                .collect(running, call.handlers, (began, deadline), &mut on_result)
                 .await;
             match ended {
                 // Nobody has been called, so calling is no repetition.
@@ -256,6 +260,7 @@ impl JsProcess {
                     payload,
                     bytes,
                     way: Way::File,
+                    call: 0,
                 };
                 return self.begin(host::HOOK_INVOKE_FILE, call, None, Payload::File(file));
             }
@@ -265,6 +270,7 @@ impl JsProcess {
             payload: items.len() as u64,
             bytes: items.len() as u64,
             way: Way::Inline,
+            call: 0,
         };
         self.begin(host::HOOK_RUN, call, None, Payload::Here("items", items))
     }
@@ -321,6 +327,7 @@ impl JsProcess {
             payload: (envelope.len() + commas) as u64 + bytes,
             bytes: pieces.len() as u64,
             way: Way::Mirror,
+            call: 0,
         };
         let payload = if self.carrier.by_file(pieces.len()) {
             let parts = vec![pieces, b"}".to_vec()];
@@ -390,7 +397,7 @@ impl JsProcess {
             let next = async {
                 tokio::select! {
                     biased;
-                    Some(answered) = running.results.recv() => self.read(answered).await.map(Some),
+                    Some(answered) = running.results.recv() => Ok(Some(self.read(answered).await)),
                     early = running.call.answer() => early.map(|_| None),
                 }
             };
@@ -405,7 +412,7 @@ impl JsProcess {
                 // before that is there, whatever was looked at first.
                 ended => {
                     while let Ok(answered) = running.results.try_recv() {
-                        on_result(self.read(answered).await?);
+                        on_result(self.read(answered).await);
                     }
                     return ended.map(|_| ());
                 }
@@ -425,12 +432,12 @@ impl JsProcess {
         }
     }
 
-    /// Fills in what a result has in a file. What does not fit there was not written by the host script, so the process
-    /// and this host no longer agree on what was changed.
-    async fn read(&self, answered: Answered) -> Result<HookResult, JsError> {
+    /// Fills in what a result has in a file. A file that cannot be used is the handler's failure, with nothing changed: its
+    /// code wrote to it, or kept the host script from doing so.
+    async fn read(&self, answered: Answered) -> HookResult {
         let Answered { mut result, file } = answered;
         let Some(file) = file else {
-            return Ok(result);
+            return result;
         };
         let token = file.token().to_owned();
         let read = tokio::task::spawn_blocking(move || {
@@ -442,15 +449,13 @@ impl JsProcess {
             Ok(answer) if answer.token == token => {
                 result.items = answer.items;
                 result.order = answer.order;
-                return Ok(result);
+                return result;
             }
             Ok(_) => "it has another token".to_owned(),
             Err(error) => error.to_string(),
         };
-        self.kill();
-        Err(JsError::BadFrame {
-            reason: format!("the file of an answer cannot be used: {wrong}"),
-        })
+        result.error = Some(format!("the file of its answer cannot be used: {wrong}"));
+        result
     }
 }
 

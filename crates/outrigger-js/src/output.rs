@@ -1,7 +1,7 @@
 //! What plugins print: line by line into the log, at a bounded rate (A9).
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use bytes::{Buf, BytesMut};
@@ -10,6 +10,7 @@ use tracing::Level;
 
 /// Longest line that is logged, in bytes; the rest of it is left out.
 const MAX_LINE: usize = 4096;
+const SECOND: Duration = Duration::from_secs(1);
 /// Lines kept for the message about a process that died.
 const KEPT: usize = 8;
 
@@ -62,26 +63,25 @@ impl Lines {
         })
     }
 
+    /// Whose they are.
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
     /// The last lines of standard error, oldest first.
     pub(crate) fn last(&self) -> Vec<String> {
-        self.state
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .last
-            .iter()
-            .cloned()
-            .collect()
+        self.state().last.iter().cloned().collect()
     }
 
     /// Reads `stream` to its end.
     pub(crate) async fn pump(self: Arc<Self>, mut stream: impl AsyncRead + Unpin, keep: bool) {
         let mut buffer = BytesMut::with_capacity(8192);
         let mut skipping = false;
-        while stream
-            .read_buf(&mut buffer)
-            .await
-            .is_ok_and(|read| read > 0)
-        {
+        loop {
+            match self.wait(stream.read_buf(&mut buffer)).await {
+                Ok(read) if read > 0 => {}
+                _ => break,
+            }
             while let Some(end) = buffer.iter().position(|byte| *byte == b'\n') {
                 let line = buffer.split_to(end);
                 buffer.advance(1);
@@ -99,6 +99,46 @@ impl Lines {
         if !buffer.is_empty() && !skipping {
             self.line(&buffer, keep, Instant::now());
         }
+        self.tell_dropped();
+    }
+
+    /// Waits for more. Where nothing comes for a second behind a flood, the count of what was left out is told.
+    async fn wait<T>(&self, more: impl Future<Output = T>) -> T {
+        tokio::pin!(more);
+        loop {
+            tokio::select! {
+                biased;
+                more = &mut more => return more,
+                () = tokio::time::sleep(SECOND), if self.state().dropped > 0 => self.tell_dropped(),
+            }
+        }
+    }
+
+    fn tell_dropped(&self) {
+        let dropped = std::mem::take(&mut self.state().dropped);
+        self.write_dropped(dropped);
+    }
+
+    fn write_dropped(&self, dropped: u64) {
+        if dropped > 0 {
+            let rate = self.log.lines_per_second;
+            self.write(&format!("({dropped} lines left out, over {rate} a second)"));
+        }
+    }
+
+    /// What the process says through the channel: `log` gets it, cut to the length of a line, at the same rate as lines.
+    pub(crate) fn told(&self, message: &str, log: impl FnOnce(&str)) {
+        let (logged, dropped) = self
+            .state()
+            .admit(self.log.lines_per_second, Instant::now());
+        self.write_dropped(dropped);
+        if logged {
+            log(cut(message));
+        }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn line(&self, bytes: &[u8], keep: bool, now: Instant) {
@@ -108,7 +148,7 @@ impl Lines {
             return;
         }
         let (logged, dropped) = {
-            let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut state = self.state();
             if keep {
                 if state.last.len() == KEPT {
                     state.last.pop_front();
@@ -117,12 +157,7 @@ impl Lines {
             }
             state.admit(self.log.lines_per_second, now)
         };
-        if dropped > 0 {
-            self.write(&format!(
-                "({dropped} lines left out, over {} a second)",
-                self.log.lines_per_second
-            ));
-        }
+        self.write_dropped(dropped);
         if logged {
             self.write(&line);
         }
@@ -140,11 +175,20 @@ impl Lines {
     }
 }
 
+/// The beginning of a text, as long as a line may be.
+pub(crate) fn cut(text: &str) -> &str {
+    let mut end = MAX_LINE.min(text.len());
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    text.get(..end).unwrap_or(text)
+}
+
 impl State {
     /// Whether a line may be logged now, and how many were left out in the second that has just ended.
     fn admit(&mut self, rate: u32, now: Instant) -> (bool, u64) {
         let mut dropped = 0;
-        if now.saturating_duration_since(self.second) >= Duration::from_secs(1) {
+        if now.saturating_duration_since(self.second) >= SECOND {
             dropped = std::mem::take(&mut self.dropped);
             self.second = now;
             self.logged = 0;
@@ -175,6 +219,37 @@ mod tests {
         assert_eq!(admitted, [true, true, false, false, false]);
         assert_eq!(state.admit(2, start + Duration::from_secs(1)), (true, 3));
         assert_eq!(state.admit(2, start + Duration::from_secs(1)), (true, 0));
+    }
+
+    #[tokio::test]
+    async fn what_was_left_out_is_told_when_nothing_more_comes() {
+        let lines = Lines::new("x".into(), OutputLog::default());
+        let (mut sink, source) = tokio::io::duplex(1 << 16);
+        let pump = tokio::spawn(Arc::clone(&lines).pump(source, true));
+        tokio::io::AsyncWriteExt::write_all(&mut sink, "line\n".repeat(50).as_bytes())
+            .await
+            .unwrap();
+        while lines.last().len() < KEPT {
+            tokio::task::yield_now().await;
+        }
+        assert_eq!(lines.state().dropped, 30);
+        tokio::time::sleep(2 * SECOND).await;
+        assert_eq!(lines.state().dropped, 0);
+        drop(sink);
+        pump.await.unwrap();
+    }
+
+    #[test]
+    fn what_is_told_through_the_channel_has_the_same_limits() {
+        let lines = Lines::new("x".into(), OutputLog::default());
+        let told = std::cell::RefCell::new(Vec::new());
+        for _ in 0..1000 {
+            lines.told(&"\u{e4}".repeat(3 * MAX_LINE), |text| {
+                told.borrow_mut().push(text.len());
+            });
+        }
+        assert_eq!(*told.borrow(), vec![MAX_LINE; 20]);
+        assert_eq!(lines.state().dropped, 980);
     }
 
     #[tokio::test]

@@ -2,45 +2,44 @@
 
 mod files;
 mod outbox;
+mod reverse;
 #[cfg(test)]
 mod tests;
+mod unseen;
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
 use outrigger_protocol::login::{AuthChunk, AuthGet};
 use outrigger_protocol::rpc::{
-    Enter, EventBatch, Hello, HookResult, Log, MAX_FRAME, Message, RpcError, SdkChunk, SdkCredit,
-    SdkRequest, Stage, ToolAsk, ToolMetadata, host, process,
+    Enter, EventBatch, Hello, HookResult, Log, MAX_FRAME, Message, RpcError, SdkCredit, SdkRequest,
+    Stage, ToolAsk, ToolMetadata, host, process,
 };
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use tokio::io::{AsyncRead, AsyncReadExt as _};
 use tokio::net::unix::OwnedWriteHalf;
-use tokio::sync::{mpsc, oneshot, watch};
+use tokio::sync::{Semaphore, mpsc, oneshot, watch};
 use tokio::task::AbortHandle;
 
 use self::outbox::Outbox;
+use self::reverse::MAX_READING;
+use self::unseen::Unseen;
 use crate::blame::Entered;
 use crate::codec::{Decoder, encode, encode_call};
 use crate::error::{Closed, JsError};
 use crate::exchange::{Exchange, Ticket};
-use crate::sdk::{Credit, SdkAnswer, SdkBody};
+use crate::output::Lines;
+use crate::sdk::{Credit, SdkAnswer};
 
-/// What may wait for a process that does not read, in bytes. Over it notifications are refused; calls run into their
-/// deadlines anyway.
+/// What may wait for a process that does not read, in bytes. Over it notifications, calls and requests are refused, and
+/// answers are replaced by a refusal.
 const MAX_BACKLOG: usize = 2 * MAX_FRAME;
-/// Requests of a process that may be in work at once; the next one is refused.
-const MAX_REVERSE: usize = 1024;
-/// Streamed answers that may be open at once: those that nobody reads must not use up what other requests need.
-const MAX_STREAMS: usize = 256;
-const OVERLOADED: i64 = -32001;
-const UNKNOWN_METHOD: i64 = -32601;
-const BAD_PARAMS: i64 = -32602;
 
 /// What a plugin process asks of the host. Each request runs in a task of its own; the other methods are called on the
 /// task that reads the channel and must not block.
@@ -70,14 +69,20 @@ pub trait HostHandler: Send + Sync + 'static {
 /// Shared by the reader, the writer and all callers.
 pub(crate) struct Peer {
     name: String,
+    /// At which rate it may log.
+    lines: Arc<Lines>,
     next: AtomicU64,
     outbox: Outbox,
     open: Mutex<Open>,
     entered: Mutex<Entered>,
     /// How many events each batch holds that was handed over and has not been gone through.
-    unseen: Mutex<VecDeque<usize>>,
+    unseen: Mutex<Unseen>,
     hello: watch::Sender<Option<Hello>>,
     closed: watch::Sender<Option<Closed>>,
+    /// Requests that read: what they answer may be large, and is in memory until the process takes it.
+    reading: Semaphore,
+    /// See [`MAX_BACKLOG`].
+    backlog: usize,
     handler: Arc<dyn HostHandler>,
     /// Where files for large payloads are made.
     exchange: Option<Exchange>,
@@ -121,12 +126,13 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 impl Peer {
     pub(crate) fn new(
-        name: String,
+        lines: Arc<Lines>,
         handler: Arc<dyn HostHandler>,
         exchange: Option<Exchange>,
     ) -> Arc<Self> {
         let peer = Self {
-            name,
+            name: lines.name().to_owned(),
+            lines,
             next: AtomicU64::new(1),
             outbox: Outbox::default(),
             open: Mutex::default(),
@@ -134,6 +140,8 @@ impl Peer {
             unseen: Mutex::default(),
             hello: watch::Sender::new(None),
             closed: watch::Sender::new(None),
+            reading: Semaphore::new(MAX_READING),
+            backlog: MAX_BACKLOG,
             handler,
             exchange,
         };
@@ -173,13 +181,22 @@ impl Peer {
         }
     }
 
-    /// Whether a call is open.
+    /// Whether a call is open, or the body of one still comes.
     pub(crate) fn is_working(&self) -> bool {
-        !lock(&self.open).calls.is_empty()
+        let open = lock(&self.open);
+        !open.calls.is_empty() || !open.streams.is_empty()
     }
 
-    fn post(&self, message: &Message) -> Result<(), JsError> {
-        self.enqueue(encode(message)?)
+    /// An error where more than `most` bytes wait for the process already.
+    fn has_room(&self, most: usize) -> Result<(), JsError> {
+        let bytes = self.outbox.waiting();
+        if bytes > most {
+            return Err(JsError::Backlog {
+                name: self.name.clone(),
+                bytes,
+            });
+        }
+        Ok(())
     }
 
     fn enqueue(&self, frame: Bytes) -> Result<(), JsError> {
@@ -209,13 +226,18 @@ impl Peer {
         // Held, so that batches are counted in the order in which they are sent.
         let mut unseen = lock(&self.unseen);
         self.notify(host::EVENT_BATCH, batch)?;
-        unseen.push_back(batch.events.len());
+        unseen.push(batch.events.len());
         Ok(())
     }
 
     /// Events that were handed over, and no hook has returned from them.
     pub(crate) fn unseen(&self) -> usize {
-        lock(&self.unseen).iter().sum()
+        lock(&self.unseen).events()
+    }
+
+    /// For how long there have been some, and no batch was gone through.
+    pub(crate) fn unseen_for(&self) -> Option<Duration> {
+        lock(&self.unseen).age()
     }
 
     /// Sends a notification.
@@ -224,13 +246,7 @@ impl Peer {
         method: &'static str,
         params: &impl Serialize,
     ) -> Result<(), JsError> {
-        let bytes = self.outbox.waiting();
-        if bytes > MAX_BACKLOG {
-            return Err(JsError::Backlog {
-                name: self.name.clone(),
-                bytes,
-            });
-        }
+        self.has_room(self.backlog)?;
         if lock(&self.open).closed {
             return Err(self.closed_error());
         }
@@ -288,6 +304,8 @@ impl Peer {
         results: Option<mpsc::UnboundedSender<Answered>>,
         on_call: impl FnOnce(u64),
     ) -> Result<Pending, JsError> {
+        // The frame before may be as large; with more than that it does not read, and another call adds to it.
+        self.has_room(self.backlog)?;
         let (sender, answer) = oneshot::channel();
         {
             let mut open = lock(&self.open);
@@ -352,7 +370,7 @@ impl Peer {
             })?;
         match (message.method, message.id) {
             (Some(method), Some(id)) => {
-                self.request(&method, id, message.params.unwrap_or_default())
+                self.request(&method, id, message.params.unwrap_or_default())?;
             }
             (Some(method), None) => {
                 self.notification(&method, message.params.unwrap_or_default())?
@@ -386,7 +404,7 @@ impl Peer {
             process::ENTER => lock(&self.entered).enter(read::<Enter>(params)?),
             process::LEAVE => {
                 lock(&self.entered).leave();
-                lock(&self.unseen).pop_front();
+                lock(&self.unseen).leave();
             }
             process::YIELD => lock(&self.entered).turned(),
             process::HOOK_RESULT => self.result(read(params)?)?,
@@ -404,7 +422,13 @@ impl Peer {
                     credit.grant(bytes);
                 }
             }
-            process::LOG => self.handler.log(&self.name, read(params)?),
+            process::LOG => {
+                let Log { level, message } = read(params)?;
+                self.lines.told(&message, |message| {
+                    let message = message.to_owned();
+                    self.handler.log(&self.name, Log { level, message });
+                });
+            }
             host::CANCEL => {
                 let id = params.get("id").and_then(Value::as_u64);
                 let mut open = lock(&self.open);
@@ -419,128 +443,6 @@ impl Peer {
             _ => tracing::debug!("[plugin:{}] unknown notification {method}", self.name),
         }
         Ok(())
-    }
-
-    /// Answers a request of the process in a task of its own, so that the reader never waits for it.
-    fn request(self: &Arc<Self>, method: &str, id: u64, params: Value) {
-        let peer = Arc::clone(self);
-        let method = method.to_owned();
-        let mut open = lock(&self.open);
-        if open.closed {
-            return;
-        }
-        if open.reverse.len() >= MAX_REVERSE {
-            drop(open);
-            self.answer(
-                id,
-                Err(rpc_error(
-                    OVERLOADED,
-                    format!("more than {MAX_REVERSE} requests are in flight"),
-                )),
-            );
-            return;
-        }
-        let task = tokio::spawn(async move {
-            let mut body = None;
-            let answer = peer.serve(&method, params, &mut body).await;
-            match body.filter(|_| answer.is_ok()) {
-                Some(body) => peer.send_streamed(id, answer, body).await,
-                None => {
-                    lock(&peer.open).reverse.remove(&id);
-                    peer.answer(id, answer);
-                }
-            }
-        });
-        open.reverse.insert(id, task.abort_handle());
-    }
-
-    /// The head, then the body as far as the process takes it. Cancelled by the process, it ends where it is.
-    async fn send_streamed(&self, id: u64, head: Result<Value, RpcError>, body: SdkBody) {
-        let credit = Arc::new(Credit::default());
-        {
-            let mut open = lock(&self.open);
-            if open.credits.len() >= MAX_STREAMS {
-                open.reverse.remove(&id);
-                drop(open);
-                let refusal = format!("more than {MAX_STREAMS} streams are open: close some");
-                return self.answer(id, Err(rpc_error(OVERLOADED, refusal)));
-            }
-            // Before the head is sent: the first credit may be there as soon as that is.
-            open.credits.insert(id, Arc::clone(&credit));
-        }
-        self.answer(id, head);
-        let sent = crate::sdk::pump(id, body, &credit, |chunk| {
-            self.notify(host::SDK_CHUNK, &chunk)
-        });
-        if let Err(error) = sent.await {
-            // An event over the limit of a frame, or a process that reads nothing: it is told once it reads again.
-            let chunk = SdkChunk::broken(id, error.to_string());
-            let frame = encode(&Outgoing {
-                jsonrpc: "2.0",
-                id: None,
-                method: host::SDK_CHUNK,
-                params: &chunk,
-            });
-            let _ = frame.and_then(|frame| self.enqueue(frame));
-        }
-        let mut open = lock(&self.open);
-        open.credits.remove(&id);
-        open.reverse.remove(&id);
-    }
-
-    async fn serve(
-        &self,
-        method: &str,
-        params: Value,
-        body: &mut Option<SdkBody>,
-    ) -> Result<Value, RpcError> {
-        match method {
-            process::SDK_REQUEST => {
-                let answer = self.handler.sdk(arguments(params)?).await;
-                *body = answer.body;
-                serde_json::to_value(answer.response)
-                    .map_err(|error| rpc_error(-32603, error.to_string()))
-            }
-            process::FILE_OPEN => self.open_file(arguments(params)?).await,
-            process::TOOL_ASK => match self.handler.ask(arguments(params)?).await {
-                Ok(()) => Ok(json!({})),
-                Err(refusal) => Err(rpc_error(-32000, refusal)),
-            },
-            process::AUTH_GET => self
-                .handler
-                .credential(arguments(params)?)
-                .await
-                .map_err(|refusal| rpc_error(-32000, refusal)),
-            _ => Err(rpc_error(
-                UNKNOWN_METHOD,
-                format!("this host knows no method {method}"),
-            )),
-        }
-    }
-
-    fn answer(&self, id: u64, answer: Result<Value, RpcError>) {
-        let message = |answer: Result<Value, RpcError>| {
-            let (result, error) = match answer {
-                Ok(result) => (Some(result), None),
-                Err(error) => (None, Some(error)),
-            };
-            Message {
-                jsonrpc: "2.0".to_owned(),
-                id: Some(id),
-                result,
-                error,
-                ..Message::default()
-            }
-        };
-        let sent = match self.post(&message(answer)) {
-            Err(error @ JsError::FrameTooLarge { .. }) => {
-                self.post(&message(Err(rpc_error(-32603, error.to_string()))))
-            }
-            sent => sent,
-        };
-        if let Err(error) = sent {
-            tracing::debug!("[plugin:{}] an answer was not sent: {error}", self.name);
-        }
     }
 }
 
@@ -568,11 +470,12 @@ fn read<T: DeserializeOwned>(params: Value) -> Result<T, JsError> {
     })
 }
 
-fn arguments<T: DeserializeOwned>(params: Value) -> Result<T, RpcError> {
-    serde_json::from_value(params).map_err(|error| rpc_error(BAD_PARAMS, error.to_string()))
-}
-
 impl Pending {
+    /// Its number.
+    pub(crate) fn id(&self) -> u64 {
+        self.id
+    }
+
     /// The answer. Does not give up by itself; safe to drop and to ask again.
     pub(crate) async fn answer(&mut self) -> Result<Value, JsError> {
         match (&mut self.answer).await {

@@ -128,7 +128,7 @@ impl JsProcess {
             })?;
         let pid = child.pid();
         let handler = Arc::clone(&options.handler);
-        let peer = Peer::new(options.name.clone(), handler, exchange.clone());
+        let peer = Peer::new(Arc::clone(lines), handler, exchange.clone());
         let (kill, killed) = watch::channel(false);
         tokio::spawn(supervise(
             child,
@@ -327,6 +327,12 @@ impl JsProcess {
     /// [`JsError::Closed`]; [`JsError::Backlog`] when the process does not read, and the events are lost.
     pub fn event_batch(&self, batch: &EventBatch) -> Result<(), JsError> {
         self.peer.events(batch)
+    }
+
+    /// For how long it has had events that it has not gone through.
+    #[must_use]
+    pub fn unseen_for(&self) -> Option<Duration> {
+        self.peer.unseen_for()
     }
 
     /// How many events were handed over that it has not gone through yet; of one that has ended, how many it never did.

@@ -193,7 +193,9 @@ async fn ask<T: DeserializeOwned>(
     {
         Ok(Ok(answer)) => Ok(answer),
         Ok(Err(error @ JsError::CallTimeout { .. })) => {
-            give_up(group, live, format!("{method} of {plugin}: {error}"));
+            if group.ends_with(&error) {
+                give_up(group, live, format!("{method} of {plugin}: {error}"));
+            }
             let seconds = deadline.as_secs_f64();
             Err(failed(
                 plugin,

@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use outrigger_config::settings::Isolation;
-use outrigger_js::JsProcess;
+use outrigger_js::{JsError, JsProcess};
 use outrigger_protocol::rpc::Enter;
 use outrigger_sandbox::cgroup::Cgroup;
 use tokio::sync::watch;
@@ -235,6 +235,12 @@ impl Group {
         }
     }
 
+    /// Whether a process is of no more use after this. A late one is left alone where timeouts heal nothing (A12).
+    pub(crate) fn ends_with(&self, error: &JsError) -> bool {
+        let late = matches!(error, JsError::CallTimeout { .. });
+        error.is_fatal() && (self.launch.settings.self_heal || !late)
+    }
+
     /// The one plugin whose code this is, or the one that lives here; `None` when it cannot be told.
     pub(crate) fn only(&self, entered: &[Enter]) -> Option<usize> {
         if let Some(alone) = self.slot().alone {
@@ -330,7 +336,15 @@ impl Group {
                 let them = members.iter().filter(|member| **member == culprit);
                 them.copied().filter(may_leave).collect()
             }
-            (None, [_, others @ ..]) => others.iter().copied().filter(may_leave).collect(),
+            (None, [first, others @ ..]) => {
+                let others: Vec<usize> = others.iter().copied().filter(may_leave).collect();
+                // Where the others stay together, it is the first that goes.
+                let first = [*first].into_iter().filter(may_leave);
+                match others.is_empty() {
+                    true => first.collect(),
+                    false => others,
+                }
+            }
         };
         let cause = match fault.culprit {
             Some(_) => fault.cause.clone(),
@@ -373,6 +387,9 @@ impl Group {
     /// Nobody waits any more for code that was entered. When it has not come back after a while, it will not by itself:
     /// its process is ended, and whoever shares it is freed of it (A7, A13).
     pub(crate) fn end_unless_left(self: &Arc<Self>, generation: u64, enter: Enter) {
+        if !self.launch.settings.self_heal {
+            return;
+        }
         let group = Arc::clone(self);
         tokio::spawn(async move {
             tokio::time::sleep(LEAVE).await;
@@ -517,6 +534,20 @@ impl Group {
                         message,
                     };
                     return Err(self.switch_off(state, &error));
+                }
+                // It was there before: a machine that is too busy, or has no process left, is not its plugins' end.
+                Err(Failed::Process(error)) if generation > 1 => {
+                    tracing::warn!("plugin process {}: {error}", self.name);
+                    let fault = Fault {
+                        cause: error.to_string(),
+                        culprit: None,
+                        counts: Counts::Crash,
+                    };
+                    self.tell_restart(state, &fault);
+                    self.admit(state, fault).await?;
+                    if self.slot().closed {
+                        return Err("its plugins have been disposed of".to_owned());
+                    }
                 }
                 Err(Failed::Process(error)) => return Err(self.switch_off(state, &error)),
             }

@@ -9,7 +9,7 @@ use outrigger_kernel::breaker::Gate;
 use outrigger_kernel::hooks::{self, Chain, Handler, Point};
 use outrigger_protocol::hook::{Block, Decision, HandlerOutcome, HookRecord};
 use outrigger_protocol::id::{PluginId, SessionId, TurnId};
-use outrigger_protocol::rpc::{HandlerRef, HookResult};
+use outrigger_protocol::rpc::{Enter, HandlerRef, HookResult};
 use outrigger_protocol::turn::HookPayload;
 use serde_json::Value;
 use tokio::sync::watch;
@@ -245,7 +245,8 @@ impl Drive<'_> {
         let hook = bound.hook.as_str();
         let deadline = self.deadline(bound);
         let (at, began) = ((self.inner.now)(), Instant::now());
-        let (reply, bytes) = self.ask(&live, &call, deadline).await;
+        let (reply, sent) = self.ask(&live, &call, deadline).await;
+        let bytes = sent.payload;
         for handler in &handlers {
             if let Some(place) = self.sent.get_mut(*handler) {
                 *place = Sent { bytes, at };
@@ -269,10 +270,10 @@ impl Drive<'_> {
         if let Some(handler) = handlers.get(answered).copied()
             && !early
         {
-            self.missing(handler, hook, &group, &live, reply.end, ms)
+            self.missing(handler, (hook, sent.call), &group, &live, reply.end, ms)
                 .await;
         } else if let End::Failed(error) = &reply.end
-            && error.is_fatal()
+            && group.ends_with(error)
         {
             // All have answered, and then the process hung or died: whoever was called last left it so.
             let fault = Fault {
@@ -390,8 +391,13 @@ impl Drive<'_> {
         }
     }
 
-    /// The answers, and how many bytes the payloads have as JSON.
-    async fn ask(&self, live: &Live, call: &HookCall<'_>, deadline: Duration) -> (Reply, u64) {
+    /// The answers, and what was sent.
+    async fn ask(
+        &self,
+        live: &Live,
+        call: &HookCall<'_>,
+        deadline: Duration,
+    ) -> (Reply, outrigger_js::Sent) {
         let mut results = Vec::new();
         let mut sent = outrigger_js::Sent::default();
         let call = live
@@ -407,14 +413,14 @@ impl Drive<'_> {
             },
             () = cancelled(self.context.cancel.clone()) => End::Cancelled,
         };
-        (Reply { results, end }, sent.payload)
+        (Reply { results, end }, sent)
     }
 
     /// A handler has not answered: says what became of it, and sees to the process.
     async fn missing(
         &mut self,
         handler: usize,
-        hook: &str,
+        (hook, call): (&str, u64),
         group: &Arc<Group>,
         live: &Live,
         end: End,
@@ -424,16 +430,15 @@ impl Drive<'_> {
             return;
         };
         let entered = live.process.all_entered();
-        let reached = entered
-            .iter()
-            .any(|enter| enter.plugin == bound.id && enter.what == hook);
+        // Of this very call: the same hook may run for another session.
+        let mine = |enter: &Enter| {
+            enter.call == Some(call) && enter.plugin == bound.id && enter.what == hook
+        };
+        let reached = entered.iter().any(mine);
         let mut ended = Ended::Unclear;
         let outcome = match end {
             End::Cancelled => {
-                let still = entered.into_iter().rev();
-                let mut still =
-                    still.filter(|enter| enter.plugin == bound.id && enter.what == hook);
-                if let Some(enter) = still.next() {
+                if let Some(enter) = entered.into_iter().rev().find(mine) {
                     group.end_unless_left(live.generation, enter);
                 }
                 HandlerOutcome::Skipped {
@@ -487,7 +492,7 @@ impl Drive<'_> {
                 }
             }
             End::Failed(error) => {
-                if error.is_fatal() {
+                if group.ends_with(&error) {
                     let suspects = live.process.suspects();
                     let culprit = group.only(&suspects);
                     if reached && culprit == Some(bound.plugin) {
@@ -540,7 +545,7 @@ impl Drive<'_> {
                 payload_bytes: sent.bytes,
                 duration_ms: run.ms,
                 changed: run.changed.clone(),
-                message: run.message.clone(),
+                message: run.message.as_deref().map(brief),
                 at: if sent.at == 0 {
                     (self.inner.now)()
                 } else {
@@ -565,6 +570,17 @@ impl Drive<'_> {
             records,
         }
     }
+}
+
+/// The longest text of a record, in bytes: it is stored and logged with each call.
+const MESSAGE: usize = 4096;
+
+fn brief(message: &str) -> String {
+    let mut end = MESSAGE.min(message.len());
+    while !message.is_char_boundary(end) {
+        end -= 1;
+    }
+    message.get(..end).unwrap_or(message).to_owned()
 }
 
 // Whether a call of so many milliseconds would have missed its deadline in the time that it takes to see who is late.

@@ -182,7 +182,9 @@ impl Plugins {
             processes: Arc::default(),
         });
         if let Some(started) = start(&options, &registry, &inner.processes).await {
-            crate::watch::watch(&inner.processes, options.settings.limits);
+            let settings = &options.settings;
+            let stuck = settings.self_heal.then_some(settings.deadlines.normal);
+            crate::watch::watch(&inner.processes, settings.limits, stuck);
             let Started {
                 launch,
                 groups,

@@ -59,7 +59,15 @@ impl ToolRunner {
         cancel: Option<watch::Receiver<bool>>,
         on_call: impl FnOnce(u64) + Send,
     ) -> Result<ToolOutput, PluginError> {
-        let live = self.inner.live(self.plugin).await;
+        // A restart goes on when nobody waits for it any more.
+        let live = tokio::select! {
+            biased;
+            () = cancelled(cancel.clone()) => {
+                let why = "cancelled while its process was being started".to_owned();
+                return Err(self.failed("plugin.tool_cancelled", why));
+            }
+            live = self.inner.live(self.plugin) => live,
+        };
         let (group, live) = live.map_err(|why| self.failed("plugin.tool_lost", why))?;
         // Looked up now: after a restart the plugin may bring other tools.
         let Some(handler) = self.inner.registry.tool(self.plugin, &self.tool) else {
@@ -95,7 +103,7 @@ impl ToolRunner {
         match ended {
             Ok(Ok(output)) => Ok(output),
             Ok(Err(error)) => {
-                if error.is_fatal() {
+                if group.ends_with(&error) {
                     let fault = self.fault(&group, &live, &run, &error).await;
                     group.give_up(live.generation, fault);
                 }

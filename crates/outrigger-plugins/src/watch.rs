@@ -7,8 +7,10 @@ use std::time::{Duration, Instant};
 use outrigger_sandbox::usage::{self, Usage};
 use serde::Serialize;
 
+use crate::blame::PING;
 use crate::gauge::{Gauge, ProcessLimits, Verdict};
-use crate::group::{Counts, Fault, Group};
+use crate::group::{Counts, Fault, Group, Live};
+use crate::payload::named;
 use crate::processes::Processes;
 
 /// Between two looks.
@@ -48,7 +50,10 @@ impl Readings {
 }
 
 /// Watches until the plugins are gone.
-pub(crate) fn watch(processes: &Arc<Processes>, limits: ProcessLimits) {
+///
+/// `stuck` is for how long a process may leave events lying; none where nothing is to be ended for its time.
+pub(crate) fn watch(processes: &Arc<Processes>, limits: ProcessLimits, stuck: Option<Duration>) {
+    let stuck = stuck.unwrap_or(Duration::MAX);
     let processes = Arc::downgrade(processes);
     tokio::spawn(async move {
         let began = Instant::now();
@@ -58,13 +63,38 @@ pub(crate) fn watch(processes: &Arc<Processes>, limits: ProcessLimits) {
                 return;
             };
             for group in processes.all() {
-                look(&group, &processes.readings, began.elapsed(), &limits);
+                look(&group, &processes.readings, began.elapsed(), &limits, stuck);
             }
         }
     });
 }
 
-fn look(group: &Arc<Group>, readings: &Readings, now: Duration, limits: &ProcessLimits) {
+/// No call is open to a process whose plugins only listen, so no deadline finds the one that does not let go of the thread.
+async fn end_if_stuck(group: &Arc<Group>, live: &Live, stuck: Duration) {
+    if live.process.responds(PING).await || live.given_up().is_some() {
+        return;
+    }
+    let suspects = live.process.suspects();
+    let cause = format!(
+        "{} did not let go of the thread for {} ms, while events waited",
+        named(&suspects),
+        stuck.as_millis()
+    );
+    let fault = Fault {
+        cause,
+        culprit: group.only(&suspects),
+        counts: Counts::Crash,
+    };
+    group.give_up(live.generation, fault);
+}
+
+fn look(
+    group: &Arc<Group>,
+    readings: &Readings,
+    now: Duration,
+    limits: &ProcessLimits,
+    stuck: Duration,
+) {
     let (Some(live), _) = group.now() else { return };
     if !live.process.is_alive() {
         // It is there again for its events before anybody calls it.
@@ -76,6 +106,10 @@ fn look(group: &Arc<Group>, readings: &Readings, now: Duration, limits: &Process
     let Some(usage) = usage::usage(pid) else {
         return;
     };
+    if live.process.unseen_for().is_some_and(|age| age > stuck) {
+        let (group, live) = (Arc::clone(group), Arc::clone(&live));
+        tokio::spawn(async move { end_if_stuck(&group, &live, stuck).await });
+    }
     let working = live.process.is_working();
     let verdict = {
         let mut readings = readings.0.lock().unwrap_or_else(PoisonError::into_inner);

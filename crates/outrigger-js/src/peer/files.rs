@@ -74,7 +74,6 @@ impl Peer {
                 (call.results.clone(), call.file.take())
             }
         };
-        lock(&self.entered).answered(result.call);
         // A token is good for the handler that was given it, once.
         let file = match (&result.file, file) {
             (None, _) => None,
@@ -83,6 +82,8 @@ impl Peer {
                 return bad("a result names a file that was not made for it".to_owned());
             }
         };
+        // Only now: what breaks the rules was entered still, so that it is known whose it is.
+        lock(&self.entered).answered(result.call);
         if let Some(results) = results {
             let _ = results.send(Answered { result, file });
         }

@@ -4,7 +4,13 @@ use futures_util::StreamExt as _;
 use tokio::io::AsyncWriteExt as _;
 use tokio::net::UnixStream;
 
+use super::reverse::{MAX_REVERSE, MAX_STREAMS, OVERLOADED};
 use super::*;
+use crate::output::OutputLog;
+
+const LARGE: usize = 1 << 20;
+/// What may wait, in these tests.
+const BACKLOG: usize = 8 << 20;
 
 /// Answers nothing, but streams without end.
 struct Endless;
@@ -12,6 +18,17 @@ struct Endless;
 impl HostHandler for Endless {
     fn sdk(&self, request: SdkRequest) -> BoxFuture<'_, SdkAnswer> {
         Box::pin(async move {
+            if request.path == "/large" {
+                let body = "x".repeat(LARGE);
+                let (status, headers, stream) = (200, Vec::new(), false);
+                let answer = outrigger_protocol::rpc::SdkResponse {
+                    status,
+                    headers,
+                    body,
+                    stream,
+                };
+                return answer.into();
+            }
             if request.path != "/stream" {
                 std::future::pending::<()>().await;
             }
@@ -29,15 +46,9 @@ impl HostHandler for Endless {
 
 /// Sends so many requests at once; what the first refusal says, and how many heads of answers came before it.
 async fn refusal(path: &str, count: usize) -> (u64, String, usize) {
-    let (host, mut process) = UnixStream::pair().unwrap();
-    let peer = Peer::new("p".to_owned(), Arc::new(Endless), None);
-    let (source, sink) = host.into_split();
-    let writer = tokio::spawn(Arc::clone(&peer).write(sink));
-    let reader = tokio::spawn(Arc::clone(&peer).read(source));
+    let (peer, mut process, reader) = start();
     for id in 1..=count {
-        let request = json!({"jsonrpc": "2.0", "id": id, "method": process::SDK_REQUEST,
-            "params": {"method": "GET", "path": path}});
-        process.write_all(&encode(&request).unwrap()).await.unwrap();
+        ask(&mut process, id, path).await;
     }
     let (mut decoder, mut heads) = (Decoder::default(), 0);
     let refused = loop {
@@ -57,7 +68,6 @@ async fn refusal(path: &str, count: usize) -> (u64, String, usize) {
         }
     };
     assert!(!reader.is_finished());
-    writer.abort();
     peer.close(Closed::default());
     reader.abort();
     (refused.0, refused.1, heads)
@@ -78,5 +88,70 @@ async fn one_stream_more_than_may_be_open_is_refused() {
     assert_eq!(
         (message.as_str(), heads),
         ("more than 256 streams are open: close some", MAX_STREAMS)
+    );
+}
+
+fn start() -> (
+    Arc<Peer>,
+    UnixStream,
+    tokio::task::JoinHandle<Option<String>>,
+) {
+    let (host, process) = UnixStream::pair().unwrap();
+    let lines = Lines::new("p".to_owned(), OutputLog::default());
+    let mut peer = Peer::new(lines, Arc::new(Endless), None);
+    Arc::get_mut(&mut peer).unwrap().backlog = BACKLOG;
+    let (source, sink) = host.into_split();
+    tokio::spawn(Arc::clone(&peer).write(sink));
+    let reader = tokio::spawn(Arc::clone(&peer).read(source));
+    (peer, process, reader)
+}
+
+async fn ask(process: &mut UnixStream, id: usize, path: &str) {
+    let request = json!({"jsonrpc": "2.0", "id": id, "method": process::SDK_REQUEST,
+        "params": {"method": "GET", "path": path}});
+    process.write_all(&encode(&request).unwrap()).await.unwrap();
+}
+
+/// Large answers to a process that reads none of them: what waits is bounded, and the process is told why it gets no more.
+#[tokio::test]
+async fn answers_that_nobody_reads_are_bounded() {
+    let (peer, mut process, reader) = start();
+    for id in 1..=60 {
+        ask(&mut process, id, "/large").await;
+    }
+    let mut most = 0;
+    while !lock(&peer.open).reverse.is_empty() {
+        most = most.max(peer.outbox.waiting());
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    most = most.max(peer.outbox.waiting());
+    assert!(most <= BACKLOG + 2 * LARGE, "{most}");
+    let (mut decoder, mut whole, mut refused) = (Decoder::default(), 0, String::new());
+    for _ in 0..60 {
+        let frame = loop {
+            if let Some(frame) = decoder.next_frame().unwrap() {
+                break frame;
+            }
+            assert!(process.read_buf(decoder.buffer()).await.unwrap() > 0);
+        };
+        let message: Message = serde_json::from_slice(&frame).unwrap();
+        match message.error {
+            Some(error) => refused = error.message,
+            None => whole += 1,
+        }
+    }
+    assert!((BACKLOG / LARGE..60).contains(&whole), "{whole}");
+    assert!(refused.contains("to read them"), "{refused}");
+    assert!(!reader.is_finished());
+}
+
+#[tokio::test]
+async fn a_request_with_the_number_of_another_ends_the_channel() {
+    let (_peer, mut process, reader) = start();
+    ask(&mut process, 7, "/never").await;
+    ask(&mut process, 7, "/never").await;
+    assert_eq!(
+        reader.await.unwrap().unwrap(),
+        "the plugin process sent something that is not a JSON-RPC message: request 7 has the number of one that is in work"
     );
 }

@@ -1,0 +1,179 @@
+//! Requests that come back from the process: each in a task of its own, bounded in number and in what waits for the process.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use outrigger_protocol::rpc::{Message, RpcError, SdkChunk, SdkRequest, host, process};
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+
+use super::{Outgoing, Peer, lock, rpc_error};
+use crate::codec::encode;
+use crate::error::JsError;
+use crate::sdk::{Credit, SdkBody};
+
+/// Refusals may wait beyond that, so far; a process that goes on asking and reads none of them is ended.
+const MAX_REFUSALS: usize = 16 << 20;
+/// Requests of a process that may be in work at once; the next one is refused.
+pub(super) const MAX_REVERSE: usize = 1024;
+/// Requests with the method GET that are in work at once; the others wait for their turn. None of them waits for a hook.
+pub(super) const MAX_READING: usize = 16;
+/// Streamed answers that may be open at once: those that nobody reads must not use up what other requests need.
+pub(super) const MAX_STREAMS: usize = 256;
+/// An answer of so few bytes is sent whatever waits.
+const REFUSAL: usize = 1024;
+pub(super) const OVERLOADED: i64 = -32001;
+const UNKNOWN_METHOD: i64 = -32601;
+const BAD_PARAMS: i64 = -32602;
+
+impl Peer {
+    /// Answers a request of the process in a task of its own, so that the reader never waits for it.
+    pub(super) fn request(
+        self: &Arc<Self>,
+        method: &str,
+        id: u64,
+        params: Value,
+    ) -> Result<(), JsError> {
+        self.has_room(self.backlog + MAX_REFUSALS)?;
+        let peer = Arc::clone(self);
+        let method = method.to_owned();
+        let mut open = lock(&self.open);
+        if open.closed {
+            return Ok(());
+        }
+        if open.reverse.contains_key(&id) {
+            return Err(JsError::BadFrame {
+                reason: format!("request {id} has the number of one that is in work"),
+            });
+        }
+        if open.reverse.len() >= MAX_REVERSE {
+            drop(open);
+            self.answer(
+                id,
+                Err(rpc_error(
+                    OVERLOADED,
+                    format!("more than {MAX_REVERSE} requests are in flight"),
+                )),
+            );
+            return Ok(());
+        }
+        let task = tokio::spawn(async move {
+            let mut body = None;
+            let answer = peer.serve(&method, params, &mut body).await;
+            match body.filter(|_| answer.is_ok()) {
+                Some(body) => peer.send_streamed(id, answer, body).await,
+                None => {
+                    lock(&peer.open).reverse.remove(&id);
+                    peer.answer(id, answer);
+                }
+            }
+        });
+        open.reverse.insert(id, task.abort_handle());
+        Ok(())
+    }
+
+    /// The head, then the body as far as the process takes it. Cancelled by the process, it ends where it is.
+    async fn send_streamed(&self, id: u64, head: Result<Value, RpcError>, body: SdkBody) {
+        let credit = Arc::new(Credit::default());
+        {
+            let mut open = lock(&self.open);
+            if open.credits.len() >= MAX_STREAMS {
+                open.reverse.remove(&id);
+                drop(open);
+                let refusal = format!("more than {MAX_STREAMS} streams are open: close some");
+                return self.answer(id, Err(rpc_error(OVERLOADED, refusal)));
+            }
+            // Before the head is sent: the first credit may be there as soon as that is.
+            open.credits.insert(id, Arc::clone(&credit));
+        }
+        self.answer(id, head);
+        let sent = crate::sdk::pump(id, body, &credit, |chunk| {
+            self.notify(host::SDK_CHUNK, &chunk)
+        });
+        if let Err(error) = sent.await {
+            // An event over the limit of a frame, or a process that reads nothing: it is told once it reads again.
+            let chunk = SdkChunk::broken(id, error.to_string());
+            let frame = encode(&Outgoing {
+                jsonrpc: "2.0",
+                id: None,
+                method: host::SDK_CHUNK,
+                params: &chunk,
+            });
+            let _ = frame.and_then(|frame| self.enqueue(frame));
+        }
+        let mut open = lock(&self.open);
+        open.credits.remove(&id);
+        open.reverse.remove(&id);
+    }
+
+    async fn serve(
+        &self,
+        method: &str,
+        params: Value,
+        body: &mut Option<SdkBody>,
+    ) -> Result<Value, RpcError> {
+        match method {
+            process::SDK_REQUEST => {
+                let request: SdkRequest = arguments(params)?;
+                // Never closed, so an error is not to be had.
+                let _turn = match request.method.as_str() {
+                    "GET" => self.reading.acquire().await.ok(),
+                    _ => None,
+                };
+                let answer = self.handler.sdk(request).await;
+                *body = answer.body;
+                serde_json::to_value(answer.response)
+                    .map_err(|error| rpc_error(-32603, error.to_string()))
+            }
+            process::FILE_OPEN => self.open_file(arguments(params)?).await,
+            process::TOOL_ASK => match self.handler.ask(arguments(params)?).await {
+                Ok(()) => Ok(json!({})),
+                Err(refusal) => Err(rpc_error(-32000, refusal)),
+            },
+            process::AUTH_GET => self
+                .handler
+                .credential(arguments(params)?)
+                .await
+                .map_err(|refusal| rpc_error(-32000, refusal)),
+            _ => Err(rpc_error(
+                UNKNOWN_METHOD,
+                format!("this host knows no method {method}"),
+            )),
+        }
+    }
+
+    fn answer(&self, id: u64, answer: Result<Value, RpcError>) {
+        let message = |answer: Result<Value, RpcError>| {
+            let (result, error) = match answer {
+                Ok(result) => (Some(result), None),
+                Err(error) => (None, Some(error)),
+            };
+            Message {
+                jsonrpc: "2.0".to_owned(),
+                id: Some(id),
+                result,
+                error,
+                ..Message::default()
+            }
+        };
+        let fits = |frame: Bytes| match self.has_room(self.backlog) {
+            // Small ones are what is refused with.
+            Err(error) if frame.len() > REFUSAL => Err(error),
+            _ => Ok(frame),
+        };
+        let refusal =
+            |code, error: &JsError| encode(&message(Err(rpc_error(code, error.to_string()))));
+        let frame = match encode(&message(answer)).and_then(fits) {
+            Err(error @ JsError::FrameTooLarge { .. }) => refusal(-32603, &error),
+            Err(error @ JsError::Backlog { .. }) => refusal(OVERLOADED, &error),
+            frame => frame,
+        };
+        if let Err(error) = frame.and_then(|frame| self.enqueue(frame)) {
+            tracing::debug!("[plugin:{}] an answer was not sent: {error}", self.name);
+        }
+    }
+}
+
+fn arguments<T: DeserializeOwned>(params: Value) -> Result<T, RpcError> {
+    serde_json::from_value(params).map_err(|error| rpc_error(BAD_PARAMS, error.to_string()))
+}
