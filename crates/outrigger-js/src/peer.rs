@@ -24,11 +24,10 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use tokio::io::{AsyncRead, AsyncReadExt as _};
 use tokio::net::unix::OwnedWriteHalf;
-use tokio::sync::{Semaphore, mpsc, oneshot, watch};
+use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::AbortHandle;
 
 use self::outbox::Outbox;
-use self::reverse::MAX_READING;
 use self::unseen::Unseen;
 use crate::blame::Entered;
 use crate::codec::{Decoder, encode, encode_call};
@@ -79,8 +78,6 @@ pub(crate) struct Peer {
     unseen: Mutex<Unseen>,
     hello: watch::Sender<Option<Hello>>,
     closed: watch::Sender<Option<Closed>>,
-    /// Requests that read: what they answer may be large, and is in memory until the process takes it.
-    reading: Semaphore,
     /// See [`MAX_BACKLOG`].
     backlog: usize,
     handler: Arc<dyn HostHandler>,
@@ -140,7 +137,6 @@ impl Peer {
             unseen: Mutex::default(),
             hello: watch::Sender::new(None),
             closed: watch::Sender::new(None),
-            reading: Semaphore::new(MAX_READING),
             backlog: MAX_BACKLOG,
             handler,
             exchange,

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use outrigger_protocol::rpc::{Message, RpcError, SdkChunk, SdkRequest, host, process};
+use outrigger_protocol::rpc::{Message, RpcError, SdkChunk, host, process};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
@@ -16,8 +16,6 @@ use crate::sdk::{Credit, SdkBody};
 const MAX_REFUSALS: usize = 16 << 20;
 /// Requests of a process that may be in work at once; the next one is refused.
 pub(super) const MAX_REVERSE: usize = 1024;
-/// Requests with the method GET that are in work at once; the others wait for their turn. None of them waits for a hook.
-pub(super) const MAX_READING: usize = 16;
 /// Streamed answers that may be open at once: those that nobody reads must not use up what other requests need.
 pub(super) const MAX_STREAMS: usize = 256;
 /// An answer of so few bytes is sent whatever waits.
@@ -114,13 +112,7 @@ impl Peer {
     ) -> Result<Value, RpcError> {
         match method {
             process::SDK_REQUEST => {
-                let request: SdkRequest = arguments(params)?;
-                // Never closed, so an error is not to be had.
-                let _turn = match request.method.as_str() {
-                    "GET" => self.reading.acquire().await.ok(),
-                    _ => None,
-                };
-                let answer = self.handler.sdk(request).await;
+                let answer = self.handler.sdk(arguments(params)?).await;
                 *body = answer.body;
                 serde_json::to_value(answer.response)
                     .map_err(|error| rpc_error(-32603, error.to_string()))
