@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use outrigger_js::{HookCall, JsError};
 use outrigger_kernel::breaker::Gate;
 use outrigger_kernel::hooks::{self, Chain, Handler, Point};
+use outrigger_protocol::audit::HookAudit;
 use outrigger_protocol::hook::{Block, Decision, HandlerOutcome, HookRecord};
 use outrigger_protocol::id::{PluginId, SessionId, TurnId};
 use outrigger_protocol::rpc::{HandlerRef, HookResult};
@@ -546,6 +547,7 @@ impl Drive<'_> {
                 } else {
                     sent.at
                 },
+                audit: HookAudit::default(),
             };
             log(&record);
             Some(record)

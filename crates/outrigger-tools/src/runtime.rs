@@ -8,6 +8,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use futures_util::FutureExt;
 use outrigger_protocol::Millis;
+use outrigger_protocol::audit::ToolAudit;
 use outrigger_protocol::hook::Block;
 use outrigger_protocol::id::IdMaker;
 use outrigger_protocol::log::ToolRecord;
@@ -125,6 +126,7 @@ impl ToolRuntime {
             outcome: label,
             duration_ms: begun.elapsed().as_secs_f64() * 1000.0,
             at,
+            audit: ToolAudit::default(),
         };
         Executed {
             outcome,
