@@ -34,6 +34,7 @@ pub(crate) struct CallHost {
     turn: TurnId,
     session_id: SessionId,
     tool: ToolRef,
+    call: ToolCall,
     agent: AgentInfo,
     model: ModelRef,
     effect: EffectId,
@@ -70,6 +71,11 @@ impl CallHost {
             turn,
             session_id: call.session_id.clone(),
             tool,
+            call: ToolCall {
+                // Its arguments may be long, and the audit has their hash.
+                input: Value::Null,
+                ..call.clone()
+            },
             agent,
             model,
             effect,
@@ -303,6 +309,10 @@ impl ToolHost for CallHost {
                 refusal.text()
             })
         })
+    }
+
+    fn intend<'a>(&'a self, input_hash: String) -> BoxFuture<'a, Result<(), String>> {
+        Box::pin(self.inner.audit_intent(&self.call, &self.turn, input_hash))
     }
 
     fn started(&self, input: &Value) {

@@ -6,6 +6,7 @@
 
 pub mod agents;
 mod ask;
+mod audit;
 mod auth;
 mod boot;
 mod bridge;

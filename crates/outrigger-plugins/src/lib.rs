@@ -47,6 +47,7 @@ mod spec;
 mod status;
 mod tmux;
 mod tools;
+mod trail;
 mod waiting;
 mod watch;
 

@@ -399,7 +399,7 @@ impl Store {
         records
             .iter()
             .filter_map(AuditRecord::of)
-            .map(|record| Entry::new(at, record, &self.inner.redactor))
+            .map(|record| Entry::new(at, record, &self.inner.redactor, &crate::audit::run()))
             .collect()
     }
 

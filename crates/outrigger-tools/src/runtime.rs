@@ -8,7 +8,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use futures_util::FutureExt;
 use outrigger_protocol::Millis;
-use outrigger_protocol::audit::ToolAudit;
+use outrigger_protocol::audit::{ToolAudit, hash};
 use outrigger_protocol::hook::Block;
 use outrigger_protocol::id::IdMaker;
 use outrigger_protocol::log::ToolRecord;
@@ -106,7 +106,8 @@ impl ToolRuntime {
         let ctx = ctx.for_call(call);
         let (at, begun) = (now(), Instant::now());
         let mut input = ctx.call.input.clone();
-        let outcome = match self.stages(&ctx, &mut input).await {
+        let mut kept = ToolAudit::default();
+        let outcome = match self.stages(&ctx, &mut input, &mut kept).await {
             Ok(output) => ToolOutcome::Completed { input, output },
             Err(stop) => ToolOutcome::Failed {
                 input,
@@ -115,6 +116,7 @@ impl ToolRuntime {
                 metadata: stop.metadata,
             },
         };
+        kept.output_hash = Some(hash(&outcome));
         let label = match &outcome {
             ToolOutcome::Completed { .. } => "completed".to_owned(),
             ToolOutcome::Failed { code, .. } => code.clone(),
@@ -126,7 +128,7 @@ impl ToolRuntime {
             outcome: label,
             duration_ms: begun.elapsed().as_secs_f64() * 1000.0,
             at,
-            audit: ToolAudit::default(),
+            audit: kept,
         };
         Executed {
             outcome,
@@ -135,7 +137,12 @@ impl ToolRuntime {
         }
     }
 
-    async fn stages(&self, ctx: &ToolContext, input: &mut Value) -> Result<ToolOutput, Stop> {
+    async fn stages(
+        &self,
+        ctx: &ToolContext,
+        input: &mut Value,
+        kept: &mut ToolAudit,
+    ) -> Result<ToolOutput, Stop> {
         let name = ctx.call.tool.as_str();
         let entry = self.find(name).ok_or_else(|| ToolError::NotFound {
             tool: name.to_owned(),
@@ -160,6 +167,8 @@ impl ToolRuntime {
         check(&entry, input, name, rewritten)?;
         alive(ctx)?;
 
+        // What is asked about is what runs: from here on nobody can change it.
+        let input = &*input;
         let questions = entry.tool.permissions(input, ctx)?;
         // Before the questions, as in the reference: clients show what is asked about from the call's arguments.
         ctx.host.started(input);
@@ -169,6 +178,12 @@ impl ToolRuntime {
                 () = ctx.cancel.cancelled() => return Err(ToolError::Cancelled.into()),
             }
         }
+        let input_hash = hash(&(name, input));
+        kept.input_hash = Some(input_hash.clone());
+        ctx.host
+            .intend(input_hash)
+            .await
+            .map_err(ToolError::failed)?;
         let output = run(&entry.tool, input, ctx).await.map_err(|error| Stop {
             error,
             metadata: ctx.reported(),

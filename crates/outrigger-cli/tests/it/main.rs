@@ -11,6 +11,7 @@
 mod aborts;
 mod attach;
 mod attach_talk;
+mod audit;
 mod auth;
 mod bad_config;
 mod bad_model;

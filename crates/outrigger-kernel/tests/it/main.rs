@@ -13,6 +13,7 @@ mod compact;
 mod drive;
 mod gold;
 mod guard;
+mod guarded;
 mod invariant;
 mod join;
 mod laws;

@@ -18,12 +18,17 @@ pub(crate) struct Entry {
 }
 
 impl Entry {
-    /// The only way from a record to a row: whatever a record says goes through the redactor (invariant 10).
+    /// The only way from a record to a row: whatever a record says goes through the redactor (invariant 10). What
+    /// belongs to no turn has the run of the program as its trace.
     pub(crate) fn new(
         at: Millis,
         mut record: AuditRecord,
         redactor: &Redactor,
+        run: &str,
     ) -> std::result::Result<Self, StoreError> {
+        if record.trace_id.is_empty() {
+            run.clone_into(&mut record.trace_id);
+        }
         for text in [&mut record.subject, &mut record.detail]
             .into_iter()
             .flatten()

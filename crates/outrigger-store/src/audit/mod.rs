@@ -22,6 +22,9 @@ pub(crate) use chain::{Entry, append, head};
 pub(crate) use keep::prune;
 pub(crate) use seal::Sealer;
 
+use std::sync::OnceLock;
+use std::time::{SystemTime, UNIX_EPOCH};
+
 use outrigger_protocol::Millis;
 use outrigger_protocol::audit::AuditRecord;
 use tokio::sync::oneshot;
@@ -29,6 +32,18 @@ use tokio::sync::oneshot;
 use crate::error::StoreError;
 use crate::store::Store;
 use crate::writer::{Job, Write};
+
+/// What belongs to no turn: the run of this process.
+pub(crate) fn run() -> String {
+    static RUN: OnceLock<String> = OnceLock::new();
+    let name = || {
+        let since = SystemTime::now()
+            .duration_since(UNIX_EPOCH)
+            .unwrap_or_default();
+        format!("run_{}_{}", std::process::id(), since.as_millis())
+    };
+    RUN.get_or_init(name).clone()
+}
 
 impl Store {
     /// Appends records to the audit and waits until they are committed: for an intent, before its effect.
@@ -71,7 +86,7 @@ impl Store {
     fn entries(&self, at: Millis, records: Vec<AuditRecord>) -> Result<Vec<Entry>, StoreError> {
         records
             .into_iter()
-            .map(|record| Entry::new(at, record, self.redactor()))
+            .map(|record| Entry::new(at, record, self.redactor(), &run()))
             .collect()
     }
 

@@ -3,7 +3,7 @@
 use std::sync::{Arc, PoisonError, RwLock};
 
 /// What stands where a secret was.
-const REMOVED: &str = "[secret removed]";
+const REMOVED: &str = "[removed]";
 
 /// Shorter values are no secrets: local servers are configured with `x` or `none`, and removing those would make every
 /// text unreadable.
@@ -70,6 +70,18 @@ impl Redactor {
         }
         // A value that holds another one is taken out first, or its rest would stay.
         known.sort_by_key(|value| std::cmp::Reverse(value.len()));
+    }
+
+    /// The values of variables whose name says that they are secret.
+    pub fn hide_environment<'a>(
+        &self,
+        variables: impl IntoIterator<Item = (&'a String, &'a String)>,
+    ) {
+        let secret = |name: &str| is_name(name) || name.to_ascii_uppercase().ends_with("_KEY");
+        let found = variables.into_iter().filter(|(name, _)| secret(name));
+        // A path or a switch is none, and may stand in any text.
+        let found = found.map(|(_, value)| value.clone());
+        self.hide(found.filter(|value| value.len() >= 8 && !value.starts_with('/')));
     }
 
     /// Takes the secrets out of a text.
@@ -190,33 +202,30 @@ mod tests {
         ]);
         for (text, want) in [
             ("git push origin main", "git push origin main"),
-            ("say hunter2hunter2 x", "say [secret removed] x"),
+            ("say hunter2hunter2 x", "say [removed] x"),
             (
                 "curl -H 'Authorization: Bearer abc.def' https://h/x",
-                "curl -H 'Authorization: Bearer [secret removed]' https://h/x",
+                "curl -H 'Authorization: Bearer [removed]' https://h/x",
             ),
             (
                 "curl https://me:pw@host/path",
-                "curl https://[secret removed]@host/path",
+                "curl https://[removed]@host/path",
             ),
             (
                 "curl https://host/a?token=abcd&x=1",
-                "curl https://host/a?token=[secret removed]&x=1",
+                "curl https://host/a?token=[removed]&x=1",
             ),
-            ("API_KEY=abc make", "API_KEY=[secret removed] make"),
+            ("API_KEY=abc make", "API_KEY=[removed] make"),
             (
                 "mysql --password abc -u me",
-                "mysql --password [secret removed] -u me",
+                "mysql --password [removed] -u me",
             ),
-            ("mysql --password=abc", "mysql --password=[secret removed]"),
-            ("echo sk-abcdefghijkl", "echo [secret removed]"),
+            ("mysql --password=abc", "mysql --password=[removed]"),
+            ("echo sk-abcdefghijkl", "echo [removed]"),
             ("a task-force and sk-8", "a task-force and sk-8"),
             ("the token is read", "the token is read"),
             ("src/token.rs", "src/token.rs"),
-            (
-                "{\"password\":\"abc\"}",
-                "{\"password\":\"[secret removed]\"}",
-            ),
+            ("{\"password\":\"abc\"}", "{\"password\":\"[removed]\"}"),
             ("", ""),
         ] {
             let mut text = text.to_owned();
