@@ -10,6 +10,7 @@ mod breaker;
 mod chain;
 mod chain_laws;
 mod compact;
+mod contracts;
 mod drive;
 mod gold;
 mod guard;

@@ -141,7 +141,11 @@ async fn hook(report: &mut Report) {
     println!("one hook call without content, microseconds");
     println!("{:52} {:>8} {:>8} {:>8}", "", "p50", "p95", "p99");
     for (name, calls, pause) in [
-        ("a millisecond after the last", 300, Some(Duration::from_millis(1))),
+        (
+            "a millisecond after the last",
+            300,
+            Some(Duration::from_millis(1)),
+        ),
         ("right behind the last", 1000, None),
     ] {
         let (mut hooks, mut pings) = (Vec::new(), Vec::new());
@@ -192,7 +196,10 @@ fn compare(report: &mut Report, name: &str, mut hooks: Vec<Duration>, mut pings:
     }
     let ratio = at(&hooks, 0.5) / at(&pings, 0.5);
     let tail = at(&hooks, 0.99);
-    let verdict = report.goal(format!("{name}: p50 {ratio:.2} times the bare one"), ratio <= 1.5);
+    let verdict = report.goal(
+        format!("{name}: p50 {ratio:.2} times the bare one"),
+        ratio <= 1.5,
+    );
     println!("  p50 within 1.5 times the bare one: {ratio:.2}  {verdict}");
     let verdict = report.goal(format!("{name}: p99 {tail:.0} us"), tail < 1000.0);
     println!("  p99 under 1 ms: {tail:.0} us  {verdict}");

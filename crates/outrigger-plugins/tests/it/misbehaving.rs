@@ -67,7 +67,13 @@ async fn tool(plugins: &Plugins) -> String {
 
 /// How long a call may take: its deadline and the start of the process behind it (A7), five times.
 fn limit(project: &Project) -> Duration {
-    (project.settings.deadlines.tool.max(project.settings.deadlines.normal) + RESTART) * 5
+    (project
+        .settings
+        .deadlines
+        .tool
+        .max(project.settings.deadlines.normal)
+        + RESTART)
+        * 5
 }
 
 /// Two calls where the fault is.
@@ -105,7 +111,9 @@ fn told(project: &Project, plugins: &Plugins) -> String {
         Notice::Quarantine { cause, .. } if cause.contains("cannot be told whose") => {
             Some(format!("\n          split: {cause}"))
         }
-        Notice::Quarantine { plugin, cause } => Some(format!("\n          {plugin} apart: {cause}")),
+        Notice::Quarantine { plugin, cause } => {
+            Some(format!("\n          {plugin} apart: {cause}"))
+        }
         _ => None,
     });
     let mut out = apart.unwrap_or_default();
