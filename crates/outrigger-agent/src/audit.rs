@@ -317,11 +317,18 @@ impl Inner {
     }
 
     /// What the audit keeps of a finished call.
-    pub(crate) fn tool_audit(&self, kept: ToolAudit, turn: &TurnId, tool: &str) -> ToolAudit {
+    pub(crate) fn tool_audit(
+        &self,
+        turn: &TurnId,
+        tool: &str,
+        input_hash: Option<String>,
+        output_hash: String,
+    ) -> ToolAudit {
         ToolAudit {
             step: self.steps.of(Some(turn)),
             plugin: owner(self.runtime.spec(tool).as_ref()),
-            ..kept
+            input_hash,
+            output_hash: Some(output_hash),
         }
     }
 }

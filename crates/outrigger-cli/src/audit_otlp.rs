@@ -1,6 +1,7 @@
 //! The audit as OpenTelemetry traces, in the JSON form of OTLP that collectors read from files: one `TracesData` a line.
 
-use outrigger_protocol::audit::{AuditRecord, hash};
+use outrigger_plugins::hash;
+use outrigger_protocol::audit::AuditRecord;
 use outrigger_store::{StoredAudit, hex};
 use serde_json::{Value, json};
 

@@ -2,10 +2,12 @@
 //! it answered (C13).
 
 use outrigger_kernel::hooks::HandlerRun;
-use outrigger_protocol::audit::{HookAudit, hash, hash_after};
+use outrigger_protocol::audit::HookAudit;
 use outrigger_protocol::hook::{Decision, HookRecord};
 use outrigger_protocol::rpc::HookResult;
 use outrigger_protocol::turn::HookPayload;
+
+use crate::digest::{hash, hash_after};
 
 /// The audit's side of a chain under way.
 #[derive(Default)]

@@ -1,7 +1,6 @@
 //! Records of the audit (C13): who did what, on whose word, and what came of it. Contents are not in it, only their hashes.
 
 use serde::{Deserialize, Serialize};
-use sha2::{Digest, Sha256};
 
 use crate::Millis;
 use crate::hook::{Decision, HookRecord};
@@ -268,42 +267,6 @@ pub struct ToolAudit {
     pub output_hash: Option<String>,
 }
 
-/// The hash that the audit keeps instead of a value: SHA-256 of its JSON text, in hexadecimal digits.
-#[must_use]
-pub fn hash<T: Serialize + ?Sized>(value: &T) -> String {
-    let mut sha = Hasher(Sha256::new());
-    // Nothing here fails to write; a value that has no JSON text has the hash of what there is of it.
-    let _ = serde_json::to_writer(&mut sha, value);
-    hex(&sha.0.finalize())
-}
-
-/// The hash of what a handler is given when an answer before it was taken: of both hashes.
-#[must_use]
-pub fn hash_after(before: &str, answer: &str) -> String {
-    hex(&Sha256::digest(format!("{before}{answer}").as_bytes()))
-}
-
-fn hex(bytes: &[u8]) -> String {
-    use std::fmt::Write as _;
-    bytes.iter().fold(String::new(), |mut text, byte| {
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
-}
-
-// A long history is hashed as it is written, without a copy of its text.
-struct Hasher(Sha256);
-
-impl std::io::Write for Hasher {
-    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        self.0.update(bytes);
-        Ok(bytes.len())
-    }
-    fn flush(&mut self) -> std::io::Result<()> {
-        Ok(())
-    }
-}
-
 impl Decision {
     /// As it is stored.
     #[must_use]
@@ -381,19 +344,6 @@ mod tests {
         );
         let again: AuditRecord = serde_json::from_value(json!(record)).unwrap();
         assert_eq!(again, record);
-    }
-
-    #[test]
-    fn hashes_are_those_of_the_json_text() {
-        // Worked out independently with `printf '{"a":1}' | sha256sum`.
-        assert_eq!(
-            hash(&json!({"a": 1})),
-            "015abd7f5cc57a2dd94b7590f04ad8084273905ee33ec5cebeae62276a97f862"
-        );
-        assert_eq!(
-            hash_after("ab", "cd"),
-            "88d4266fd4e6338d13b845fcf289579d209c897823b9217da3e161936f031589"
-        );
     }
 
     #[test]

@@ -1,12 +1,7 @@
 //! `cargo xtask bench audit`: what a record of the audit costs (issue 5: under 10 µs of CPU in a batch, under 40 µs when an
 //! effect waits for it, both at p50).
 
-#![expect(
-    clippy::unwrap_used,
-    clippy::print_stdout,
-    missing_docs,
-    reason = "a benchmark"
-)]
+#![expect(clippy::unwrap_used, clippy::print_stdout, reason = "a benchmark")]
 
 use std::time::Instant;
 

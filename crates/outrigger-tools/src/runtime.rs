@@ -8,7 +8,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use futures_util::FutureExt;
 use outrigger_protocol::Millis;
-use outrigger_protocol::audit::{ToolAudit, hash};
+use outrigger_protocol::audit::ToolAudit;
 use outrigger_protocol::hook::Block;
 use outrigger_protocol::id::IdMaker;
 use outrigger_protocol::log::ToolRecord;
@@ -106,8 +106,7 @@ impl ToolRuntime {
         let ctx = ctx.for_call(call);
         let (at, begun) = (now(), Instant::now());
         let mut input = ctx.call.input.clone();
-        let mut kept = ToolAudit::default();
-        let outcome = match self.stages(&ctx, &mut input, &mut kept).await {
+        let outcome = match self.stages(&ctx, &mut input).await {
             Ok(output) => ToolOutcome::Completed { input, output },
             Err(stop) => ToolOutcome::Failed {
                 input,
@@ -116,7 +115,6 @@ impl ToolRuntime {
                 metadata: stop.metadata,
             },
         };
-        kept.output_hash = Some(hash(&outcome));
         let label = match &outcome {
             ToolOutcome::Completed { .. } => "completed".to_owned(),
             ToolOutcome::Failed { code, .. } => code.clone(),
@@ -128,7 +126,7 @@ impl ToolRuntime {
             outcome: label,
             duration_ms: begun.elapsed().as_secs_f64() * 1000.0,
             at,
-            audit: kept,
+            audit: ToolAudit::default(),
         };
         Executed {
             outcome,
@@ -137,12 +135,7 @@ impl ToolRuntime {
         }
     }
 
-    async fn stages(
-        &self,
-        ctx: &ToolContext,
-        input: &mut Value,
-        kept: &mut ToolAudit,
-    ) -> Result<ToolOutput, Stop> {
+    async fn stages(&self, ctx: &ToolContext, input: &mut Value) -> Result<ToolOutput, Stop> {
         let name = ctx.call.tool.as_str();
         let entry = self.find(name).ok_or_else(|| ToolError::NotFound {
             tool: name.to_owned(),
@@ -178,12 +171,7 @@ impl ToolRuntime {
                 () = ctx.cancel.cancelled() => return Err(ToolError::Cancelled.into()),
             }
         }
-        let input_hash = hash(&(name, input));
-        kept.input_hash = Some(input_hash.clone());
-        ctx.host
-            .intend(input_hash)
-            .await
-            .map_err(ToolError::failed)?;
+        ctx.host.intend(input).await.map_err(ToolError::failed)?;
         let output = run(&entry.tool, input, ctx).await.map_err(|error| Stop {
             error,
             metadata: ctx.reported(),

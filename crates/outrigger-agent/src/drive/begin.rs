@@ -255,7 +255,7 @@ impl Driver {
             {
                 "tool.rejected".clone_into(code);
             }
-            record.audit = inner.tool_audit(record.audit, &turn, &record.call.tool);
+            record.audit = host.audit(&outcome);
             record.turn = Some(turn);
             inner.note(vec![LogRecord::Tool(Box::new(record))]);
             Msg::Input(Input::ToolDone { effect, outcome })

@@ -6,6 +6,8 @@
 
 mod chain;
 mod keep;
+#[cfg(test)]
+mod kept;
 mod query;
 mod redact;
 mod seal;
