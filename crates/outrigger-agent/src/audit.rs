@@ -298,12 +298,13 @@ impl Inner {
         turn: &TurnId,
         input_hash: String,
     ) -> Result<(), String> {
+        let plugin = owner(self.runtime.spec(&call.tool).as_ref());
         let record = AuditRecord {
             trace_id: turn.0.clone(),
             session_id: Some(call.session_id.clone()),
             step_id: self.steps.of(Some(turn)),
-            plugin_id: owner(self.runtime.spec(&call.tool).as_ref()),
-            plugin_id_claimed: owner(self.runtime.spec(&call.tool).as_ref()).is_some(),
+            plugin_id_claimed: plugin.as_ref().is_some_and(|id| self.is_claimed(id)),
+            plugin_id: plugin,
             subject: Some(format!("{} {}", call.tool, call.call_id)),
             input_hash: Some(input_hash),
             ..AuditRecord::new(AuditKind::ToolIntent, now(), "run")
@@ -316,6 +317,13 @@ impl Inner {
             })
     }
 
+    /// Other plugins live in its process: that it was this one, the process says.
+    fn is_claimed(&self, plugin: &PluginId) -> bool {
+        let all = self.plugins.list();
+        let own = all.iter().find(|p| p.id == plugin.0).and_then(|p| p.pid);
+        own.is_none() || all.iter().filter(|p| p.pid == own).count() > 1
+    }
+
     /// What the audit keeps of a finished call.
     pub(crate) fn tool_audit(
         &self,
@@ -324,9 +332,11 @@ impl Inner {
         input_hash: Option<String>,
         output_hash: String,
     ) -> ToolAudit {
+        let plugin = owner(self.runtime.spec(tool).as_ref());
         ToolAudit {
             step: self.steps.of(Some(turn)),
-            plugin: owner(self.runtime.spec(tool).as_ref()),
+            claimed: plugin.as_ref().is_some_and(|id| self.is_claimed(id)),
+            plugin,
             input_hash,
             output_hash: Some(output_hash),
         }

@@ -197,7 +197,7 @@ impl AuditRecord {
             session_id: Some(tool.call.session_id.clone()),
             step_id: tool.audit.step.clone(),
             plugin_id: tool.audit.plugin.clone(),
-            plugin_id_claimed: tool.audit.plugin.is_some(),
+            plugin_id_claimed: tool.audit.claimed,
             subject: Some(format!("{} {}", tool.call.tool, tool.call.call_id)),
             input_hash: tool.audit.input_hash.clone(),
             output_hash: tool.audit.output_hash.clone(),
@@ -261,6 +261,8 @@ pub struct ToolAudit {
     pub step: Option<String>,
     /// Plugin whose tool it is.
     pub plugin: Option<PluginId>,
+    /// Several plugins share its process.
+    pub claimed: bool,
     /// Hash of the tool's name and the arguments that it got.
     pub input_hash: Option<String>,
     /// Hash of its result.
