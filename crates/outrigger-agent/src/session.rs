@@ -55,6 +55,8 @@ pub struct NewSession {
     pub model: Option<SessionModel>,
     /// What clients keep with it.
     pub metadata: Option<Object>,
+    /// Workspace that a client names; only kept.
+    pub workspace: Option<String>,
 }
 
 /// Titles that a model may replace.
@@ -116,6 +118,7 @@ impl Agent {
             agent: new.agent,
             model: new.model,
             metadata: new.metadata,
+            workspace_id: new.workspace,
             time: SessionTime {
                 created: at,
                 updated: at,
