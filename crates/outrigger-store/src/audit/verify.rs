@@ -111,10 +111,9 @@ struct Link {
 /// ever made here) seals in the file are as good as forged.
 pub(crate) fn verify(conn: &Connection, path: &Path, key: Option<&[u8]>) -> Result<AuditReport> {
     let mut faults = BTreeSet::new();
-    // The file first: what it seals was committed before, so it is in what is read from here on, as of one moment.
+    // The file first: what it seals was committed before, so it is in what is read from here on. A reader reads as of one
+    // moment, which begins with its first statement.
     let beside = seal_file(path);
-    let conn = conn.unchecked_transaction()?;
-    let conn = &*conn;
     let mut all = seals(conn)?;
     all.extend(beside);
     let good: Vec<Seal> = all
