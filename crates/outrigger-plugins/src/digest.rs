@@ -1,21 +1,21 @@
 //! The hashes that the audit keeps instead of contents (C13).
 
+use ring::digest::{Context, SHA256, digest};
 use serde::Serialize;
-use sha2::{Digest, Sha256};
 
 /// The hash that the audit keeps instead of a value: SHA-256 of its JSON text, in hexadecimal digits.
 #[must_use]
 pub fn hash<T: Serialize + ?Sized>(value: &T) -> String {
-    let mut sha = Hasher(Sha256::new());
+    let mut sha = Hasher(Context::new(&SHA256));
     // Nothing here fails to write; a value that has no JSON text has the hash of what there is of it.
     let _ = serde_json::to_writer(&mut sha, value);
-    hex(&sha.0.finalize())
+    hex(sha.0.finish().as_ref())
 }
 
 /// The hash of what a handler is given when an answer before it was taken: of both hashes.
 #[must_use]
 pub(crate) fn hash_after(before: &str, answer: &str) -> String {
-    hex(&Sha256::digest(format!("{before}{answer}").as_bytes()))
+    hex(digest(&SHA256, format!("{before}{answer}").as_bytes()).as_ref())
 }
 
 fn hex(bytes: &[u8]) -> String {
@@ -27,7 +27,7 @@ fn hex(bytes: &[u8]) -> String {
 }
 
 // A long history is hashed as it is written, without a copy of its text.
-struct Hasher(Sha256);
+struct Hasher(Context);
 
 impl std::io::Write for Hasher {
     fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
