@@ -5,13 +5,22 @@ use std::path::PathBuf;
 use crate::sh::{self, Arguments, check, command};
 use crate::{Result, parity, setup, usage};
 
-/// `bench turn`, `bench serve`, `bench hooks` and `bench recovery`: see tests/bench/README.md.
+/// `bench turn`, `bench serve`, `bench hooks`, `bench audit` and `bench recovery`: see tests/bench/README.md.
 pub(crate) fn run(arguments: &[String]) -> Result {
     let mut arguments = Arguments::new(arguments);
     let serve = match arguments.next() {
         Some("turn") => false,
         Some("serve") => true,
         Some("hooks") => return hooks(&mut arguments, None),
+        Some("audit") => {
+            return check(&mut sh::cargo(&[
+                "bench",
+                "--package",
+                "outrigger-store",
+                "--bench",
+                "audit",
+            ]));
+        }
         Some("recovery") => return hooks(&mut arguments, Some("recovery")),
         Some(other) => return usage(format!("there is no benchmark `{other}`")),
         None => return usage("which benchmark?"),

@@ -60,8 +60,35 @@ pub(crate) struct Asker<'a> {
 }
 
 impl Inner {
-    /// Decides a question; the text is for the audit.
+    /// Decides a question; the text is for the call's record. The decision is in the audit before anybody acts on it
+    /// (the intent of the call waits behind it).
     pub(crate) async fn decide(
+        self: &Arc<Self>,
+        asker: &Asker<'_>,
+        ask: PermissionAsk,
+    ) -> Result<String, Refusal> {
+        let (permission, patterns) = (ask.permission.clone(), ask.patterns.clone());
+        let answer = self.answer_of(asker, ask).await;
+        let (decision, by) = match &answer {
+            Ok(text) => ("allow", crate::audit::who_allowed(text, self.answering)),
+            Err(Refusal::Rule(text)) => ("deny", text.as_str()),
+            Err(Refusal::User(_)) if self.answering == Answering::Refuse => {
+                ("deny", "nobody: there is nobody to ask")
+            }
+            Err(Refusal::User(_)) => ("deny", "the user"),
+        };
+        self.audit_decision(&crate::audit::Decided {
+            session: asker.session_id,
+            call: asker.tool.as_ref().map(|tool| tool.call_id.as_str()),
+            permission: &permission,
+            patterns: &patterns,
+            decision,
+            by,
+        });
+        answer
+    }
+
+    async fn answer_of(
         self: &Arc<Self>,
         asker: &Asker<'_>,
         ask: PermissionAsk,
@@ -186,6 +213,7 @@ impl Inner {
     /// refuses them all, as in the reference.
     fn answer_others(&self, answered: &PermissionRequest, reply: Reply) {
         if reply == Reply::Always {
+            self.audit_grant(&answered.session_id, &answered.permission, &answered.always);
             let rules = answered.always.iter().map(|pattern| Rule {
                 permission: answered.permission.clone(),
                 pattern: pattern.clone(),

@@ -247,13 +247,16 @@ impl Agent {
             Some(shared) => shared,
             None => Shared::open(&boot.folders)?,
         };
+        crate::audit::prepare(&store, &config, &boot.env);
+        let spawner = crate::audit::recorded(&store, spawner);
         let bridge = Arc::new(Bridge::default());
         let project = place.project(&spawner, &store, now()).await;
         let project = crate::projects::remember(&store, project).await;
         let mcp = crate::mcp::start(&boot, &config, &place, &spawner);
         let (notice, notices) = crate::notices::channel();
         let plugins = Plugins::load(outrigger_plugins::LoadOptions {
-            notice,
+            notice: crate::audit::notice(&store, notice),
+            progress: crate::audit::progress(&store, Arc::clone(&boot.progress)),
             ..plugin_options(&boot, &config, &place, &project, &spawner, &bridge)
         })
         .await;
@@ -347,6 +350,7 @@ impl Agent {
             background: crate::background::Background::default(),
             sdk: Mutex::default(),
             telling: tokio::sync::Mutex::new(()),
+            steps: crate::audit::Steps::default(),
             providers: tokio::sync::OnceCell::new(),
             logins: Mutex::default(),
             plugins,
@@ -363,6 +367,8 @@ impl Agent {
         crate::lsp::bind(&inner);
         crate::notices::bind(&inner, notices);
         crate::notices::failed(&inner);
+        crate::audit::hide_credentials(&inner);
+        crate::audit::grants(&inner);
         Ok(Self { inner })
     }
 }

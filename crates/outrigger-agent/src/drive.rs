@@ -145,6 +145,7 @@ impl Driver {
             Ok(outcome) => self.joined.ended(self.state.as_ref(), outcome),
             Err(error) => self.give_up(error),
         }
+        self.inner.steps.over(&self.turn_id);
         crate::sequence::tell(&self.inner, &self.turn_id);
         result
     }
@@ -314,6 +315,8 @@ impl Driver {
         }
         outrigger_store::fault::point("turn.after_step");
         if let Some(state) = &self.state {
+            let step = u64::from(state.current_step());
+            self.inner.steps.at(&self.turn_id, step);
             self.joined.stepped(state);
             let observer = Observer {
                 inner: &self.inner,

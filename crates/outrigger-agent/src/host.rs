@@ -2,17 +2,18 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 
 use futures_util::future::BoxFuture;
+use outrigger_protocol::audit::ToolAudit;
 use outrigger_protocol::event::Event;
 use outrigger_protocol::id::{SessionId, TurnId};
 use outrigger_protocol::message::{ModelRef, PartKind, TextPart};
 use outrigger_protocol::permission::{Action, Rule, ToolRef};
 use outrigger_protocol::question::{Answer, Question};
 use outrigger_protocol::session::{PartInput, PromptInput, Session, Todo};
-use outrigger_protocol::tool::ToolCall;
+use outrigger_protocol::tool::{ToolCall, ToolOutcome};
 use outrigger_protocol::turn::{EffectId, HookPayload, Input, TurnOutcome};
 use outrigger_sandbox::Policy;
 use outrigger_tools::{
@@ -34,6 +35,7 @@ pub(crate) struct CallHost {
     turn: TurnId,
     session_id: SessionId,
     tool: ToolRef,
+    call: ToolCall,
     agent: AgentInfo,
     model: ModelRef,
     effect: EffectId,
@@ -41,6 +43,8 @@ pub(crate) struct CallHost {
     cancel: CancelFlag,
     speaking: watch::Receiver<bool>,
     rejected: AtomicBool,
+    /// Of the arguments that it runs with.
+    input_hash: Mutex<Option<String>>,
     /// The call is the user's own: nobody is asked whether it may be made.
     users: bool,
 }
@@ -70,6 +74,11 @@ impl CallHost {
             turn,
             session_id: call.session_id.clone(),
             tool,
+            call: ToolCall {
+                // Its arguments may be long, and the audit has their hash.
+                input: Value::Null,
+                ..call.clone()
+            },
             agent,
             model,
             effect,
@@ -77,6 +86,7 @@ impl CallHost {
             cancel,
             speaking,
             rejected: AtomicBool::new(false),
+            input_hash: Mutex::default(),
             users: false,
         }
     }
@@ -89,6 +99,16 @@ impl CallHost {
     /// The user said no to something in this call.
     pub(crate) fn was_rejected(&self) -> bool {
         self.rejected.load(Ordering::SeqCst)
+    }
+
+    /// What the audit keeps of the call besides its record.
+    pub(crate) fn audit(&self, outcome: &ToolOutcome) -> ToolAudit {
+        self.inner.tool_audit(
+            &self.turn,
+            &self.call.tool,
+            lock(&self.input_hash).take(),
+            outrigger_plugins::hash(outcome),
+        )
     }
 
     /// A fast tool may have its answer while the model still speaks. Its result is of no use before the model is done, and
@@ -303,6 +323,12 @@ impl ToolHost for CallHost {
                 refusal.text()
             })
         })
+    }
+
+    fn intend<'a>(&'a self, input: &'a Value) -> BoxFuture<'a, Result<(), String>> {
+        let input_hash = outrigger_plugins::hash(&(&self.call.tool, input));
+        *lock(&self.input_hash) = Some(input_hash.clone());
+        Box::pin(self.inner.audit_intent(&self.call, &self.turn, input_hash))
     }
 
     fn started(&self, input: &Value) {

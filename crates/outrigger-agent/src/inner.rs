@@ -152,6 +152,8 @@ pub(crate) struct Inner {
     pub(crate) background: Background,
     /// Taken away at the end: the service holds the agent that holds it.
     pub(crate) sdk: Mutex<Option<Arc<dyn SdkService>>>,
+    /// The step that each turn is at, for the audit.
+    pub(crate) steps: crate::audit::Steps,
     /// Storing and telling are one step, so that every listener sees the order of the log.
     pub(crate) telling: tokio::sync::Mutex<()>,
 }

@@ -7,6 +7,7 @@
 mod abandon;
 pub mod agents;
 mod ask;
+mod audit;
 mod auth;
 mod background;
 mod boot;

@@ -44,8 +44,11 @@ impl Inner {
         let _open = session
             .filter(|_| pipeline.has(point))
             .map(|id| self.enter_plugins(id));
-        let result = pipeline.run(point, items, context).await;
+        let mut result = pipeline.run(point, items, context).await;
         if !result.records.is_empty() {
+            for record in &mut result.records {
+                record.audit.step = self.steps.of(turn);
+            }
             self.note(
                 result
                     .records
@@ -70,13 +73,13 @@ impl Inner {
         if !self.plugins.pipeline().has(HOOK_ERROR) {
             return;
         }
-        for record in result
-            .records
-            .iter()
-            .filter(|r| matches!(r.outcome.as_str(), "error" | "timeout" | "lost"))
-        {
+        // An answer against a rule is an error of its plugin as well (C3).
+        let failed = result.records.iter().filter(|r| {
+            matches!(r.outcome.as_str(), "error" | "timeout" | "lost") || r.audit.refused.is_some()
+        });
+        for record in failed {
             let input = json!({
-                "point": record.point, "hook": record.hook, "plugin": record.plugin, "outcome": record.outcome,
+                "point": record.point, "hook": record.hook, "plugin": record.plugin, "outcome": if record.audit.refused.is_some() { "refused" } else { record.outcome.as_str() },
                 "message": record.message, "sessionID": session,
             });
             let payload = HookPayload {

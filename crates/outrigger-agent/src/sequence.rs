@@ -73,6 +73,7 @@ mod tests {
             changed: Vec::new(),
             message: None,
             at: 0,
+            audit: Default::default(),
         };
         let records = [
             record("chat.message", "a", "ok"),

@@ -5,6 +5,8 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 
+pub(crate) use crate::audit_args::{AuditCommand, AuditFilter, ExportForm};
+
 /// A coding agent that runs OpenCode's plugins beside itself.
 #[derive(Debug, Parser)]
 #[command(name = "outrigger", version, about, max_term_width = 100)]
@@ -77,6 +79,9 @@ pub(crate) enum Command {
     /// Look at the configuration
     #[command(subcommand)]
     Config(ConfigCommand),
+    /// See who did what on whose word, and check that the record of it is whole
+    #[command(subcommand)]
+    Audit(AuditCommand),
     /// Check what is here and what is missing
     Doctor,
     /// Print a completion script for a shell

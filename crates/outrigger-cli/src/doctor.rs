@@ -161,8 +161,17 @@ fn store(lines: &mut Lines, path: &std::path::Path) -> u64 {
         );
         return 0;
     }
-    match Store::open(path).and_then(|(store, _)| store.verify_chain()) {
-        Ok(report) => {
+    let checked = Store::open(path)
+        .and_then(|(store, _)| Ok((store.verify_chain()?, store.verify_audit(None)?)));
+    match checked {
+        Ok((report, audit)) => {
+            if let Some(first) = audit.faults.first() {
+                lines.wrong(
+                    "audit",
+                    format!("it is not what was written: {first}"),
+                    Some("outrigger audit verify names each finding"),
+                );
+            }
             if report.faults.is_empty() {
                 lines.good(
                     "store",

@@ -3,6 +3,9 @@
 mod args;
 mod ask;
 mod attach;
+mod audit;
+mod audit_args;
+mod audit_otlp;
 mod auth;
 mod bisect;
 mod completions;
@@ -108,6 +111,7 @@ async fn dispatch(cli: Cli) -> Result<u8, Failure> {
         Command::Plugin(command) => plugin::plugin(&global, command).await,
         Command::Mcp(command) => mcp::mcp(&global, command).await,
         Command::Config(command) => config::config(&global, command),
+        Command::Audit(command) => audit::audit(&global, command),
         Command::Doctor => doctor::doctor(&global).await,
         Command::Completions { shell } => {
             completions::print(shell);

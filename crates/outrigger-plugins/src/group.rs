@@ -252,6 +252,11 @@ impl Group {
             .then(|| self.launch.registry.index_of(&first.plugin))?
     }
 
+    /// Several plugins live in it: which of them did something, it says itself.
+    pub(crate) fn is_shared(&self) -> bool {
+        self.slot().alone.is_none()
+    }
+
     fn take(&self, generation: u64, fault: Fault) -> bool {
         let mut slot = self.slot();
         if slot.generation != generation {

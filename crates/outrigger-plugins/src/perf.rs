@@ -188,6 +188,7 @@ mod tests {
             changed: Vec::new(),
             message: None,
             at: 0,
+            audit: Default::default(),
         }
     }
 

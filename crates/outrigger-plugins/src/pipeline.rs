@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use outrigger_js::{HookCall, JsError};
 use outrigger_kernel::breaker::Gate;
 use outrigger_kernel::hooks::{self, Chain, Handler, Point};
-use outrigger_protocol::hook::{Block, Decision, HandlerOutcome, HookRecord};
+use outrigger_protocol::hook::{Block, HandlerOutcome, HookRecord};
 use outrigger_protocol::id::{PluginId, SessionId, TurnId};
 use outrigger_protocol::rpc::{Enter, HandlerRef, HookResult};
 use outrigger_protocol::turn::HookPayload;
@@ -21,6 +21,7 @@ use crate::payload::{named, open, outcome};
 use crate::plugins::Inner;
 use crate::reconfigure::{self, Configured};
 use crate::registry::Bound;
+use crate::trail::{Trail, log};
 
 /// How long a call waits at least for a process that is being started again (A7: the next call works within 2 s).
 const RESTART: Duration = Duration::from_secs(2);
@@ -120,6 +121,7 @@ impl Pipeline {
                 items,
             )),
             sent: vec![Sent::default(); bound.len()],
+            trail: Trail::new(bound.len()),
             gates: BTreeMap::new(),
             bound,
             context,
@@ -173,6 +175,7 @@ struct Drive<'a> {
     chain: Option<Chain>,
     bound: &'a [Bound],
     sent: Vec<Sent>,
+    trail: Trail,
     /// What the breakers said to the calls that are under way.
     gates: BTreeMap<usize, Gate>,
     context: PipelineContext,
@@ -245,8 +248,12 @@ impl Drive<'_> {
         let hook = bound.hook.as_str();
         let deadline = self.deadline(bound);
         let (at, began) = ((self.inner.now)(), Instant::now());
-        let (reply, sent) = self.ask(&live, &call, deadline).await;
+        // The process is asked first: what is given is hashed while it works.
+        let ((reply, sent), given) = tokio::join!(self.ask(&live, &call, deadline), async {
+            self.trail.hash(self.items())
+        });
         let bytes = sent.payload;
+        self.trail.called(&handlers, given, group.is_shared());
         for handler in &handlers {
             if let Some(place) = self.sent.get_mut(*handler) {
                 *place = Sent { bytes, at };
@@ -261,6 +268,8 @@ impl Drive<'_> {
                 self.keep(*handler, &result);
                 let outcome = outcome(&result, self.items());
                 self.feed(*handler, outcome, result.ms);
+                let run = self.chain.as_ref().and_then(|chain| chain.runs().last());
+                self.trail.answered(*handler, &result, run);
             }
         }
         // What those before it took is not the time of the one that gave no answer.
@@ -523,6 +532,7 @@ impl Drive<'_> {
             return;
         }
         self.settle(handler, ended);
+        self.trail.reached(handler);
         self.feed(handler, outcome, ms);
     }
 
@@ -531,6 +541,7 @@ impl Drive<'_> {
         let Some(folded) = folded else {
             return PipelineResult::default();
         };
+        let mut trail = std::mem::take(&mut self.trail);
         let records = folded.runs.iter().filter_map(|run| {
             let bound = self.bound.get(run.handler)?;
             let sent = self.sent.get(run.handler).copied().unwrap_or_default();
@@ -551,6 +562,7 @@ impl Drive<'_> {
                 } else {
                     sent.at
                 },
+                audit: trail.of(run),
             };
             log(&record);
             Some(record)
@@ -586,29 +598,6 @@ fn brief(message: &str) -> String {
 // Whether a call of so many milliseconds would have missed its deadline in the time that it takes to see who is late.
 fn nearly(ms: f64, deadline: Duration) -> bool {
     ms + PING.as_secs_f64() * 1000.0 >= deadline.as_secs_f64() * 1000.0
-}
-
-fn log(record: &HookRecord) {
-    tracing::debug!(
-        "[plugin-perf] event={} plugin={} payload_bytes={} duration_ms={:.3} outcome={}",
-        record.hook,
-        record.plugin,
-        record.payload_bytes,
-        record.duration_ms,
-        record.outcome
-    );
-    if matches!(
-        record.decision,
-        Decision::FailedOpen | Decision::FailedClosed | Decision::Refused
-    ) {
-        let message = record.message.as_deref().unwrap_or_default();
-        tracing::warn!(
-            "plugin {}: {} at {}: {message}",
-            record.plugin,
-            record.outcome,
-            record.hook
-        );
-    }
 }
 
 /// Resolves when the flag turns true; never, when there is none or its owner has gone.

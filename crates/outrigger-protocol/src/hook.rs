@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::Millis;
+use crate::audit::HookAudit;
 use crate::id::{PluginId, SessionId, TurnId};
 
 /// One step into a JSON value.
@@ -160,6 +161,9 @@ pub struct HookRecord {
     pub message: Option<String>,
     /// When it began.
     pub at: Millis,
+    /// For the audit alone; not in the log.
+    #[serde(skip)]
+    pub audit: HookAudit,
 }
 
 #[cfg(test)]

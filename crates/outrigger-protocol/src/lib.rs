@@ -7,6 +7,7 @@
 //! (`opencode` 1.18.33) key by key, including camel case with a capital `ID`, because published plugins read them.
 //! Types that plugins may extend carry an `extra` map, so a key that the host does not know survives a round trip.
 
+pub mod audit;
 pub mod auth;
 pub mod compaction;
 pub mod event;

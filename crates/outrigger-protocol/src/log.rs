@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::Millis;
+use crate::audit::ToolAudit;
 use crate::event::BusEvent;
 use crate::hook::HookRecord;
 use crate::id::{PluginId, SessionId, TurnId};
@@ -102,6 +103,9 @@ pub struct ToolRecord {
     pub duration_ms: f64,
     /// Begun.
     pub at: Millis,
+    /// For the audit alone; not in the log.
+    #[serde(skip)]
+    pub audit: ToolAudit,
 }
 
 /// A request that a plugin made of the API (C13), without what it said and was told.

@@ -40,7 +40,7 @@ pub use error::SandboxError;
 pub use policy::{Level, Policy};
 pub use procfs::start_time;
 pub use run::{Captured, Output, run, run_with_input};
-pub use spawner::{Spawner, hide_host};
+pub use spawner::{ProcessStart, Spawner, StartFn, hide_host};
 pub use spec::{Limits, Spec, Stdio};
 pub use terminal::{Size, Terminal};
 pub use which::which;

@@ -6,7 +6,7 @@ use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::{OnceLock, mpsc};
+use std::sync::{Arc, OnceLock, mpsc};
 use std::{io, thread};
 
 use seccompiler::BpfProgram;
@@ -29,15 +29,41 @@ const ATTEMPTS: usize = 8;
 
 /// A handle to the spawning thread; cheap to clone. All handles of a host share one thread, which never ends: the
 /// parent-death signal of every process hangs on it.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct Spawner {
     jobs: mpsc::Sender<Job>,
     ledger: Option<Ledger>,
+    recorder: Option<StartFn>,
+}
+
+impl std::fmt::Debug for Spawner {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Spawner")
+            .field("ledger", &self.ledger)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Told of every process that is started. Called on the spawning thread: it must not wait.
+pub type StartFn = Arc<dyn Fn(&ProcessStart) + Send + Sync>;
+
+/// A process that was started, for the audit (C13).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ProcessStart {
+    /// What it is for.
+    pub label: String,
+    /// The program's file.
+    pub program: String,
+    /// Its number.
+    pub pid: u32,
+    /// How much of its box the kernel enforces; `None` where no box was asked for.
+    pub level: Option<Level>,
 }
 
 struct Job {
     spec: Spec,
     ledger: Option<Ledger>,
+    recorder: Option<StartFn>,
     reply: oneshot::Sender<Result<Started, SandboxError>>,
 }
 
@@ -64,6 +90,7 @@ impl Spawner {
             return Ok(Self {
                 jobs: jobs.clone(),
                 ledger: None,
+                recorder: None,
             });
         }
         setup::reserve_channel_fd();
@@ -75,6 +102,7 @@ impl Spawner {
                 for Job {
                     spec,
                     ledger,
+                    recorder,
                     reply,
                 } in receiver
                 {
@@ -83,6 +111,14 @@ impl Spawner {
                         continue;
                     }
                     let mut started = start(&spec);
+                    if let (Ok(started), Some(recorder)) = (&started, recorder) {
+                        recorder(&ProcessStart {
+                            label: spec.label_or_name(),
+                            program: spec.program.display().to_string(),
+                            pid: started.process.pid(),
+                            level: started.level,
+                        });
+                    }
                     if let (Ok(started), Some(ledger)) = (&mut started, ledger) {
                         started.process.enter(ledger, &spec.label_or_name());
                     }
@@ -92,7 +128,18 @@ impl Spawner {
             .map_err(|source| SandboxError::Thread { source })?;
         // Two first callers at once: the loser's thread ends with its sender, before it started anything.
         let jobs = JOBS.get_or_init(|| jobs).clone();
-        Ok(Self { jobs, ledger: None })
+        Ok(Self {
+            jobs,
+            ledger: None,
+            recorder: None,
+        })
+    }
+
+    /// A handle that tells of every process it starts.
+    #[must_use]
+    pub fn with_recorder(mut self, recorder: StartFn) -> Self {
+        self.recorder = Some(recorder);
+        self
     }
 
     /// A handle that writes every process it starts into `ledger`, until the process has been reaped.
@@ -142,11 +189,12 @@ impl Spawner {
     /// rest; [`SandboxError::Policy`] when the rules were refused; [`SandboxError::Watch`] when it cannot be watched.
     pub async fn spawn(&self, spec: Spec) -> Result<Child, SandboxError> {
         let (reply, answer) = oneshot::channel();
-        let ledger = self.ledger.clone();
+        let (ledger, recorder) = (self.ledger.clone(), self.recorder.clone());
         self.jobs
             .send(Job {
                 spec,
                 ledger,
+                recorder,
                 reply,
             })
             .map_err(|_| SandboxError::Stopped)?;

@@ -61,7 +61,7 @@ pub(crate) fn directory_of(request: &Request) -> Option<String> {
 }
 
 /// Percent-encoding undone; as it stands where it is none.
-fn decoded(text: &str) -> String {
+pub(crate) fn decoded(text: &str) -> String {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.bytes();
     while let Some(byte) = rest.next() {

@@ -14,6 +14,7 @@ use tower::ServiceExt as _;
 
 use crate::dispatch::FromPlugin;
 use crate::hub::Hub;
+use crate::own_sessions::refuse_foreign;
 use crate::scope::Scope;
 
 /// Most bytes of an answer to a plugin.
@@ -23,6 +24,7 @@ const MOST_BYTES: usize = 32 * 1024 * 1024;
 pub fn serve_plugins(agent: &Agent) {
     agent.serve_sdk(Arc::new(InProcess {
         router: crate::router(agent.clone()),
+        agent: agent.clone(),
         scope: Scope::of(agent),
         hub: None,
     }));
@@ -32,6 +34,7 @@ pub fn serve_plugins(agent: &Agent) {
 pub(crate) fn serve_plugins_of(agent: &Agent, hub: &Hub) {
     agent.serve_sdk(Arc::new(InProcess {
         router: crate::serve_router(hub.clone()),
+        agent: agent.clone(),
         scope: Scope::of(agent),
         hub: Some(hub.clone()),
     }));
@@ -39,6 +42,7 @@ pub(crate) fn serve_plugins_of(agent: &Agent, hub: &Hub) {
 
 struct InProcess {
     router: Router,
+    agent: Agent,
     scope: Scope,
     hub: Option<Hub>,
 }
@@ -46,7 +50,14 @@ struct InProcess {
 impl SdkService for InProcess {
     fn call(&self, request: SdkRequest) -> BoxFuture<'static, SdkAnswer> {
         let (router, scope, hub) = (self.router.clone(), self.scope.clone(), self.hub.clone());
+        let own = refuse_foreign(&self.agent, &scope, &request);
         Box::pin(async move {
+            if let Err(refused) = own {
+                return match told(refused.into_response()).await {
+                    Ok(answer) => answer,
+                    Err(message) => failure(403, &message).into(),
+                };
+            }
             match answer(router, &scope, hub.as_ref(), request).await {
                 Ok(answer) => answer,
                 Err(message) => failure(400, &message).into(),

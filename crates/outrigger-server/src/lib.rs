@@ -16,6 +16,7 @@ mod in_process;
 mod listen;
 mod lsp;
 mod mcp;
+mod own_sessions;
 mod page;
 mod password;
 mod permission;

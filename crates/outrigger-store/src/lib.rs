@@ -8,6 +8,7 @@
 //! have connections of their own. Several processes may have one file open. "Written" means: survives `kill -9` of this
 //! process (WAL, `synchronous=NORMAL`); to survive the loss of power as well, [`Store::flush`] with `sync`.
 
+mod audit;
 mod chain;
 mod error;
 pub mod fault;
@@ -19,9 +20,20 @@ mod schema;
 mod store;
 mod writer;
 
+pub use audit::{AuditFault, AuditQuery, AuditReport, Redactor, Retention, StoredAudit};
 pub use chain::{ChainFault, ChainReport, Hash, Head};
 pub use error::StoreError;
 pub use open::{OpenOptions, OpenReport};
 pub use read::{PluginUse, RecordQuery, Scope, SessionFilter, StoredRecord, TurnInfo};
 pub use salvage::{SalvageReport, salvage};
 pub use store::Store;
+
+/// Bytes as hexadecimal digits.
+#[must_use]
+pub fn hex(bytes: &[u8]) -> String {
+    use std::fmt::Write as _;
+    bytes.iter().fold(String::new(), |mut text, byte| {
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
+}

@@ -21,7 +21,7 @@ pub(crate) enum Step {
 
 /// Every step since the first format. The format of a file (`PRAGMA user_version`) is how many of them it has been
 /// through; a step that was released is never changed, a new one is put at the end.
-pub(crate) const STEPS: &[Step] = &[Step::Sql(FORMAT_1)];
+pub(crate) const STEPS: &[Step] = &[Step::Sql(FORMAT_1), Step::Sql(FORMAT_2)];
 
 // The log's `kind`, `session` and `turn` repeat what stands in `body` for the indexes. The triggers are no protection
 // against an attacker (the hash chain is what tells), they keep our own code honest.
@@ -82,6 +82,36 @@ CREATE TABLE gone(session TEXT PRIMARY KEY) STRICT;
 CREATE TABLE meta(key TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT;
 ";
 
+/// The trigger that retention takes away for a moment.
+pub(crate) const AUDIT_STAYS: &str = "
+CREATE TRIGGER audit_delete BEFORE DELETE ON audit BEGIN SELECT RAISE(ABORT, 'the audit is append-only'); END;
+";
+
+// The audit has no index: it is bounded, and read seldom.
+const FORMAT_2: &str = "
+CREATE TABLE audit(
+    seq INTEGER PRIMARY KEY,
+    at INTEGER NOT NULL,
+    kind TEXT NOT NULL,
+    body TEXT NOT NULL,
+    prev_hash BLOB NOT NULL,
+    hash BLOB NOT NULL
+) STRICT;
+CREATE TRIGGER audit_update BEFORE UPDATE ON audit BEGIN SELECT RAISE(ABORT, 'the audit is append-only'); END;
+CREATE TRIGGER audit_delete BEFORE DELETE ON audit BEGIN SELECT RAISE(ABORT, 'the audit is append-only'); END;
+CREATE TABLE audit_seals(
+    seq INTEGER NOT NULL,
+    cut INTEGER NOT NULL,
+    hash BLOB NOT NULL,
+    log_seq INTEGER NOT NULL,
+    log_hash BLOB NOT NULL,
+    at INTEGER NOT NULL,
+    key BLOB NOT NULL,
+    signature BLOB NOT NULL,
+    PRIMARY KEY(seq, cut)
+) STRICT;
+";
+
 /// The format of an open file; 0 for a new one.
 pub(crate) fn version(conn: &Connection) -> Result<u32> {
     conn.query_row("PRAGMA user_version", [], |row| row.get(0))
@@ -119,16 +149,17 @@ mod tests {
     fn steps_run_once_and_in_order_and_a_failed_one_leaves_the_file_as_it_was() {
         let mut conn = Connection::open_in_memory().unwrap();
         migrate(&mut conn, STEPS).unwrap();
-        assert_eq!(version(&conn).unwrap(), 1);
+        assert_eq!(version(&conn).unwrap(), 2);
         let more = [
             Step::Sql(FORMAT_1),
+            Step::Sql(FORMAT_2),
             Step::Sql("ALTER TABLE meta ADD COLUMN at INTEGER"),
             Step::Rebuild,
             Step::Sql("CREATE TABLE a(x); CREATE TABLE meta(y);"),
         ];
         let error = migrate(&mut conn, &more).unwrap_err();
         assert!(error.to_string().contains("meta"), "{error}");
-        assert_eq!(version(&conn).unwrap(), 3);
+        assert_eq!(version(&conn).unwrap(), 4);
         let tables: i64 = conn
             .query_row(
                 "SELECT count(*) FROM sqlite_schema WHERE name = 'a'",
@@ -137,7 +168,7 @@ mod tests {
             )
             .unwrap();
         assert_eq!(tables, 0, "the failed step left nothing");
-        migrate(&mut conn, &more[..3]).unwrap();
+        migrate(&mut conn, &more[..4]).unwrap();
     }
 
     #[test]

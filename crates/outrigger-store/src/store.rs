@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use outrigger_protocol::Millis;
+use outrigger_protocol::audit::AuditRecord;
 use outrigger_protocol::hook::HookRecord;
 use outrigger_protocol::id::{MessageId, SessionId, TurnId};
 use outrigger_protocol::log::{LogRecord, ToolRecord, TurnStep};
@@ -12,6 +13,7 @@ use outrigger_protocol::session::{Session, Todo};
 use rusqlite::{Connection, TransactionBehavior};
 use tokio::sync::oneshot;
 
+use crate::audit::{Entry, Redactor};
 use crate::chain::{self, ChainReport, Hash, Head, Row};
 use crate::error::StoreError;
 use crate::open::{self, OpenOptions, OpenReport};
@@ -34,6 +36,7 @@ struct Inner {
     path: PathBuf,
     readers: Readers,
     writer: Writer,
+    redactor: Redactor,
 }
 
 impl Drop for Inner {
@@ -72,6 +75,7 @@ impl Store {
             path: path.to_path_buf(),
             readers: Readers::new(path, options.clone()),
             writer: Writer::start(opened.conn, path, opened.lock)?,
+            redactor: Redactor::default(),
         };
         let store = Self {
             inner: Arc::new(inner),
@@ -101,10 +105,12 @@ impl Store {
             return Ok(Vec::new());
         }
         let rows = encode(at, &records)?;
+        let audit = self.audited(at, &records)?;
         drop(records);
         self.ask(|answer| {
             Job::Write(Write::Append {
                 rows,
+                audit,
                 answer: Some(answer),
             })
         })
@@ -119,9 +125,12 @@ impl Store {
             return;
         }
         let queued = encode(at, &records).and_then(|rows| {
-            self.inner
-                .writer
-                .send(Job::Write(Write::Append { rows, answer: None }))
+            let audit = self.audited(at, &records)?;
+            self.inner.writer.send(Job::Write(Write::Append {
+                rows,
+                audit,
+                answer: None,
+            }))
         });
         if let Err(error) = queued {
             tracing::warn!(records = records.len(), %error, "records that no one waits for were not queued");
@@ -382,6 +391,33 @@ impl Store {
             ..RecordQuery::default()
         })?;
         Ok(found.into_iter().filter_map(|r| pick(r.record)).collect())
+    }
+
+    /// What the audit keeps of records of the log. They are written in one transaction, so that neither is there without
+    /// the other.
+    fn audited(&self, at: Millis, records: &[LogRecord]) -> Result<Vec<Entry>, StoreError> {
+        records
+            .iter()
+            .filter_map(AuditRecord::of)
+            .map(|record| Entry::new(at, record, &self.inner.redactor, &crate::audit::run()))
+            .collect()
+    }
+
+    /// What takes secrets out of the audit; whoever learns of one tells it.
+    #[must_use]
+    pub fn redactor(&self) -> &Redactor {
+        &self.inner.redactor
+    }
+
+    pub(crate) fn writer(&self) -> &Writer {
+        &self.inner.writer
+    }
+
+    pub(crate) fn read_sql<T>(
+        &self,
+        read: impl Fn(&Connection) -> rusqlite::Result<T>,
+    ) -> Result<T, StoreError> {
+        self.inner.readers.read(|r| r.sql(&read))
     }
 
     /// Queues a job and waits for its answer.

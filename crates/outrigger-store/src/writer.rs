@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use rusqlite::{Connection, OptionalExtension, TransactionBehavior, params};
 use tokio::sync::oneshot;
 
+use crate::audit::{Entry, Retention, Sealer};
 use crate::chain::{self, Row};
 use crate::error::StoreError;
 use crate::open::beside;
@@ -21,6 +22,9 @@ const MOST_WRITES: usize = 512;
 const MOST_BYTES: usize = 8 << 20;
 /// Longest time that a record without an answer waits for company.
 const LAZY_DELAY: Duration = Duration::from_millis(50);
+
+/// Records of the audit after which it is sealed, when no flush to disk comes before.
+const SEAL_AFTER: usize = 1000;
 
 pub(crate) type Answer<T> = oneshot::Sender<Result<T, StoreError>>;
 /// Makes a new value of a `meta` key from the old one; `None` is no value.
@@ -38,12 +42,16 @@ pub(crate) enum Job {
     },
     /// Done when everything before it is committed.
     Run(Work),
+    /// How much of the audit is kept.
+    Keep(Retention),
 }
 
 /// Something to write in a transaction.
 pub(crate) enum Write {
     Append {
         rows: Vec<Row>,
+        /// Records of the audit.
+        audit: Vec<Entry>,
         /// None for records that no one waits for.
         answer: Option<Answer<Vec<i64>>>,
     },
@@ -63,7 +71,16 @@ enum Done {
 impl Write {
     fn bytes(&self) -> usize {
         match self {
-            Self::Append { rows, .. } => rows.iter().map(|row| row.body.len()).sum(),
+            Self::Append { rows, audit, .. } => {
+                let rows = rows.iter().map(|row| row.body.len());
+                rows.chain(audit.iter().map(|entry| entry.body.len())).sum()
+            }
+            Self::Meta { .. } => 0,
+        }
+    }
+    fn audited(&self) -> usize {
+        match self {
+            Self::Append { audit, .. } => audit.len(),
             Self::Meta { .. } => 0,
         }
     }
@@ -112,6 +129,9 @@ impl Writer {
             queue,
             lost: None,
             folder_synced: false,
+            sealer: Sealer::new(path),
+            unsealed: 0,
+            retention: Retention::default(),
         };
         let thread = std::thread::Builder::new()
             .name("outrigger-store".into())
@@ -166,6 +186,7 @@ struct Batch {
     lazy_since: Option<Instant>,
     /// Someone waits for the answer.
     awaited: bool,
+    keep: Option<Retention>,
 }
 
 impl Batch {
@@ -188,6 +209,7 @@ impl Batch {
                 self.work = Some(work);
                 self.awaited = true;
             }
+            Job::Keep(retention) => self.keep = Some(retention),
         }
     }
     fn is_full(&self) -> bool {
@@ -202,12 +224,22 @@ struct Loop {
     /// Records without an answer that could not be written since the last flush, and why.
     lost: Option<(usize, StoreError)>,
     folder_synced: bool,
+    sealer: Sealer,
+    /// Records of the audit that were written since the last seal.
+    unsealed: usize,
+    retention: Retention,
 }
 
 impl Loop {
     fn run(&mut self) {
         while let Some(batch) = self.next() {
             self.carry_out(batch);
+        }
+        if self.unsealed > 0 {
+            self.seal();
+            if let Err(error) = self.sync() {
+                tracing::warn!(%error, "the store was not synced");
+            }
         }
     }
 
@@ -229,15 +261,21 @@ impl Loop {
     }
 
     fn carry_out(&mut self, mut batch: Batch) {
+        self.retention = batch.keep.unwrap_or(self.retention);
         if !batch.writes.is_empty() {
             match commit(&mut self.conn, &mut batch.writes) {
                 Ok(done) => {
+                    self.unsealed += batch.writes.iter().map(Write::audited).sum::<usize>();
                     for (write, done) in batch.writes.into_iter().zip(done) {
                         write.answer(Ok(done));
                     }
                 }
                 Err(error) => self.fail(batch.writes, error),
             }
+        }
+        let sync = batch.flushes.iter().any(|(sync, _)| *sync);
+        if self.unsealed >= SEAL_AFTER || self.unsealed > 0 && sync {
+            self.seal();
         }
         if !batch.flushes.is_empty() {
             self.answer_flushes(batch.flushes);
@@ -247,12 +285,39 @@ impl Loop {
         }
     }
 
+    /// Seals the audit, and removes what is over its retention. Nobody waits for either, so what fails is told in the log;
+    /// it is done again with the next record.
+    fn seal(&mut self) {
+        let path = &self.path;
+        let sql = |e| StoreError::sqlite(path, "seal the audit", e);
+        let sealed = (|| {
+            let tx = self
+                .conn
+                .transaction_with_behavior(TransactionBehavior::Immediate)
+                .map_err(sql)?;
+            self.sealer.seal(&tx)?;
+            tx.commit().map_err(sql)?;
+            crate::audit::prune(&mut self.conn, &mut self.sealer, self.retention, path)
+        })();
+        match sealed {
+            Ok(0) => {}
+            Ok(removed) => tracing::info!(removed, "old records of the audit were removed"),
+            Err(error) => tracing::warn!(%error, "the audit was not sealed"),
+        }
+        self.unsealed = 0;
+    }
+
     fn fail(&mut self, writes: Vec<Write>, error: rusqlite::Error) {
         let error = StoreError::sqlite(&self.path, "write", error);
         let mut lazy = 0;
         for write in writes {
-            if let Write::Append { rows, answer: None } = &write {
-                lazy += rows.len();
+            if let Write::Append {
+                rows,
+                audit,
+                answer: None,
+            } = &write
+            {
+                lazy += rows.len().max(audit.len());
             }
             write.answer(Err(error.clone()));
         }
@@ -304,7 +369,8 @@ impl Loop {
                 .map_err(|e| StoreError::io(folder, "sync", e))?;
             self.folder_synced = true;
         }
-        Ok(())
+        // What it seals is on disk now.
+        self.sealer.put_beside()
     }
 }
 
@@ -313,10 +379,20 @@ fn commit(conn: &mut Connection, writes: &mut [Write]) -> rusqlite::Result<Vec<D
     // IMMEDIATE: the head that is read below cannot change before the commit, whoever else writes to the file.
     let tx = conn.transaction_with_behavior(TransactionBehavior::Immediate)?;
     let mut head = chain::head(&tx)?;
+    let mut audit_end = None;
     let mut done = Vec::with_capacity(writes.len());
     for write in writes.iter_mut() {
         done.push(match write {
-            Write::Append { rows, .. } => {
+            Write::Append { rows, audit, .. } => {
+                if !audit.is_empty() {
+                    let end = match &mut audit_end {
+                        Some(end) => end,
+                        None => audit_end.insert(crate::audit::head(&tx)?),
+                    };
+                    for entry in audit {
+                        crate::audit::append(&tx, end, entry)?;
+                    }
+                }
                 let mut seqs = Vec::with_capacity(rows.len());
                 for row in rows {
                     let seq = head.seq + 1;

@@ -118,6 +118,12 @@ pub trait ToolHost: Send + Sync {
     -> BoxFuture<'a, HookVerdict>;
     /// Puts a permission question. `Ok`: the decision for the record, `Err`: the refusal, for the model.
     fn ask<'a>(&'a self, ask: PermissionAsk) -> BoxFuture<'a, Result<String, String>>;
+    /// Hooks and permission questions are behind the call. Answers when it is written down that it runs with these
+    /// arguments (invariant 6: the intent before the effect). An error refuses the call.
+    fn intend<'a>(&'a self, input: &'a Value) -> BoxFuture<'a, Result<(), String>> {
+        let _ = input;
+        Box::pin(std::future::ready(Ok(())))
+    }
     /// Hooks and permission questions are behind the call and it runs, with these arguments.
     fn started(&self, input: &Value);
     /// The running call reports.

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use futures_util::FutureExt;
 use outrigger_protocol::Millis;
+use outrigger_protocol::audit::ToolAudit;
 use outrigger_protocol::hook::Block;
 use outrigger_protocol::id::IdMaker;
 use outrigger_protocol::log::ToolRecord;
@@ -125,6 +126,7 @@ impl ToolRuntime {
             outcome: label,
             duration_ms: begun.elapsed().as_secs_f64() * 1000.0,
             at,
+            audit: ToolAudit::default(),
         };
         Executed {
             outcome,
@@ -158,6 +160,8 @@ impl ToolRuntime {
         check(&entry, input, name, rewritten)?;
         alive(ctx)?;
 
+        // What is asked about is what runs: from here on nobody can change it.
+        let input = &*input;
         let questions = entry.tool.permissions(input, ctx)?;
         // Before the questions, as in the reference: clients show what is asked about from the call's arguments.
         ctx.host.started(input);
@@ -167,6 +171,7 @@ impl ToolRuntime {
                 () = ctx.cancel.cancelled() => return Err(ToolError::Cancelled.into()),
             }
         }
+        ctx.host.intend(input).await.map_err(ToolError::failed)?;
         let output = run(&entry.tool, input, ctx).await.map_err(|error| Stop {
             error,
             metadata: ctx.reported(),

@@ -271,6 +271,7 @@ impl Driver {
             {
                 "tool.rejected".clone_into(code);
             }
+            record.audit = host.audit(&outcome);
             record.turn = Some(turn);
             inner.note(vec![LogRecord::Tool(Box::new(record))]);
             Msg::Input(Input::ToolDone { effect, outcome })

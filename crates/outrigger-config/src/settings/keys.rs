@@ -353,6 +353,13 @@ pub const KEYS: &[Key<Settings>] = &[
         "read .claude/commands",
         |s, v| s.claude.commands = v.bool()
     ),
+    // Low values would be a way to make the record of a run be forgotten.
+    key!(trust "audit.keep_records", Kind::Whole(10_000, i64::MAX), "most records of the audit", |s, v| {
+        s.audit.keep_records = v.count();
+    }),
+    key!(trust "audit.keep_days", Kind::Whole(7, 36_500), "most days that the audit goes back", |s, v| {
+        s.audit.keep_days = v.count();
+    }),
     key!(
         "flags.plugin_seq_hooks",
         Kind::Bool,

@@ -45,6 +45,26 @@ pub struct Settings {
     pub flags: Flags,
     /// Formats of Claude Code.
     pub claude: Claude,
+    /// The audit.
+    pub audit: Audit,
+}
+
+/// `[audit]`: how much of it is kept (C13).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Audit {
+    /// So many records.
+    pub keep_records: u64,
+    /// So many days.
+    pub keep_days: u64,
+}
+
+impl Default for Audit {
+    fn default() -> Self {
+        Self {
+            keep_records: 200_000,
+            keep_days: 90,
+        }
+    }
 }
 
 /// `sandbox`.

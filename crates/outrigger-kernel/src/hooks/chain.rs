@@ -14,6 +14,7 @@ use serde_json::Value;
 
 use super::fold::{apply, pointer};
 use super::points::{Failure, Field, Kind, Phase, Point};
+use crate::guard::{self, Kept, Rule};
 
 /// A hook function that is registered at a point.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -74,6 +75,8 @@ pub struct HandlerRun {
     pub changed: Vec<String>,
     /// Error, refusal, or what of the answer was not allowed.
     pub message: Option<String>,
+    /// The rule against which its answer was, or the first one of several.
+    pub refused: Option<Rule>,
     /// Milliseconds.
     pub ms: f64,
 }
@@ -88,6 +91,8 @@ pub struct Chain {
     reached: usize,
     runs: Vec<HandlerRun>,
     block: Option<Block>,
+    /// The guarded places as they were before the first handler.
+    kept: Vec<Kept>,
 }
 
 impl Chain {
@@ -101,7 +106,12 @@ impl Chain {
                 .then(a.order.cmp(&b.order))
                 .then(a.instance.cmp(&b.instance))
         });
+        let kept = items
+            .iter()
+            .map(|item| guard::keep(point, &item.output))
+            .collect();
         Self {
+            kept,
             point,
             handlers,
             items,
@@ -159,9 +169,24 @@ impl Chain {
         &self.items
     }
 
-    /// The result of a chain that is over. Handlers that were not reached are not in it.
+    /// What became of the handlers so far, in order.
     #[must_use]
-    pub fn finish(self) -> Folded {
+    pub fn runs(&self) -> &[HandlerRun] {
+        &self.runs
+    }
+
+    /// The result of a chain that is over. Handlers that were not reached are not in it.
+    ///
+    /// The guard looks at it once more, as a whole: nothing that a handler was not let do can be in it.
+    #[must_use]
+    pub fn finish(mut self) -> Folded {
+        for (kept, item) in self.kept.iter().zip(&mut self.items) {
+            let breaches = guard::uphold(self.point, kept, &mut item.output);
+            if let (Some(first), Some(run)) = (breaches.first(), self.runs.last_mut()) {
+                run.refused = Some(first.rule);
+                run.message = Some(first.message.clone());
+            }
+        }
         Folded {
             outputs: self.items.into_iter().map(|item| item.output).collect(),
             block: self.block,
@@ -186,6 +211,7 @@ impl Chain {
             decision: Decision::Continue,
             changed: Vec::new(),
             message: None,
+            refused: None,
             ms,
         };
         match outcome {
@@ -197,6 +223,7 @@ impl Chain {
             }
             HandlerOutcome::Blocked(block) => {
                 run.decision = Decision::Refused;
+                run.refused = Some(Rule::Rights);
                 run.message = Some(format!(
                     "{} does not allow a refusal: {}",
                     self.point.name, block.message
@@ -275,7 +302,7 @@ impl Chain {
         let many = self.items.len() > 1;
         for (i, changes) in answers.into_iter().enumerate() {
             let Some(item) = self.items.get_mut(i) else {
-                refused.push(format!("there is no item {i}"));
+                refused.push((Rule::Shape, format!("there is no item {i}")));
                 continue;
             };
             // Most answers change nothing, and histories are long: no copy for them.
@@ -283,21 +310,29 @@ impl Chain {
                 continue;
             }
             let before = item.output.clone();
+            let kept = guard::keep(self.point, &before);
             let mut changed = Vec::new();
             for change in &changes {
                 let place = pointer(&change.path);
                 if let Some(place) = forbidden(self.point, &item.output, change) {
-                    refused.push(format!("{place} may not be changed at {}", self.point.name));
+                    let message = format!("{place} may not be changed at {}", self.point.name);
+                    refused.push((Rule::Rights, message));
                 } else if let Err(why) = apply(&mut item.output, change) {
-                    refused.push(why.to_string());
+                    refused.push((Rule::Shape, why.to_string()));
                 } else {
                     changed.push(if many { format!("/{i}{place}") } else { place });
                 }
             }
             if let Some(wrong) = broken_field(self.point.patch, &before, &item.output) {
-                refused.push(wrong);
+                refused.push((Rule::Shape, wrong));
                 item.output = before;
                 changed.clear();
+            } else {
+                let breaches = guard::uphold(self.point, &kept, &mut item.output);
+                if !breaches.is_empty() && item.output == before {
+                    changed.clear();
+                }
+                refused.extend(breaches.into_iter().map(|b| (b.rule, b.message)));
             }
             run.changed.append(&mut changed);
         }
@@ -306,8 +341,10 @@ impl Chain {
             (true, false) => Decision::Refused,
             (false, _) => Decision::Patch,
         };
+        run.refused = refused.first().map(|(rule, _)| *rule);
         if !refused.is_empty() {
-            run.message = Some(refused.join("; "));
+            let texts: Vec<String> = refused.into_iter().map(|(_, text)| text).collect();
+            run.message = Some(texts.join("; "));
         }
     }
 }

@@ -178,7 +178,7 @@ pub const POINTS: &[Point] = &[
     Point { name: "run.on_error", hook: "run.on_error", phase: Phase::Error, patch: &[], block: false, deadline: Normal, failure: Open,
         input: "sessionID, error", about: "A turn has ended with an error." },
     Point { name: "hook.on_error", hook: "hook.on_error", phase: Phase::Error, patch: &[], block: false, deadline: Normal, failure: Open,
-        input: "point, hook, plugin, outcome, message, sessionID?", about: "A handler at another point has failed or missed its deadline (C5)." },
+        input: "point, hook, plugin, outcome, message, sessionID?", about: "A handler at another point has failed, missed its deadline (C5), or answered against a rule (outcome refused)." },
     Point { name: "session.before_create", hook: "session.before_create", phase: Observe, patch: &[], block: false, deadline: Normal, failure: Open,
         input: "parentID?, title?", about: "A session is about to be made." },
     Point { name: "session.before_fork", hook: "session.before_fork", phase: Observe, patch: &[], block: false, deadline: Normal, failure: Open,

@@ -276,3 +276,27 @@ async fn many_at_once_each_with_a_channel() {
         task.await.unwrap();
     }
 }
+
+/// C13: whoever wants is told of every process, with the box that it is in; one that could not be started is none.
+#[tokio::test]
+async fn every_start_is_told_with_its_box() {
+    let told = std::sync::Arc::new(std::sync::Mutex::new(Vec::new()));
+    let list = std::sync::Arc::clone(&told);
+    let spawner = spawner().with_recorder(std::sync::Arc::new(move |start| {
+        list.lock().unwrap().push(start.clone());
+    }));
+    let policy = outrigger_sandbox::Policy::system();
+    let boxed = spawner.spawn(sh(":").policy(policy)).await.unwrap();
+    let plain = spawner.spawn(sh(":").label("plain")).await.unwrap();
+    spawner
+        .spawn(Spec::new("no-such-program"))
+        .await
+        .unwrap_err();
+    let told = told.lock().unwrap();
+    assert_eq!(told.len(), 2);
+    assert_eq!((told[0].pid, told[0].level), (boxed.pid(), boxed.level()));
+    assert_eq!(
+        (told[1].pid, told[1].level, told[1].label.as_str()),
+        (plain.pid(), None, "plain")
+    );
+}

@@ -24,6 +24,7 @@ fn hook(session: &str, turn: &str, point: &str) -> LogRecord {
         changed: Vec::new(),
         message: None,
         at: 1,
+        audit: Default::default(),
     }))
 }
 
@@ -42,6 +43,7 @@ fn tool(session: &str, name: &str) -> LogRecord {
         outcome: "completed".into(),
         duration_ms: 1.0,
         at: 1,
+        audit: Default::default(),
     }))
 }
 

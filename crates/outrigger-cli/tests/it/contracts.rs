@@ -1,0 +1,110 @@
+//! Behaviour contracts (C14), layer end to end: the real program, real plugins, a scripted model. docs/contracts.md has the
+//! mapping.
+
+use serde_json::{Value, json};
+
+use crate::support::*;
+
+/// Notes each of its hooks.
+fn noting(name: &str, more: &str) -> String {
+    let hooks = [
+        "chat.message",
+        "experimental.chat.messages.transform",
+        "experimental.chat.system.transform",
+        "chat.params",
+        "chat.headers",
+        "tool.execute.before",
+        "tool.execute.after",
+        "experimental.text.complete",
+    ];
+    let hooks: String = hooks
+        .iter()
+        .map(|hook| format!("    \"{hook}\": async () => {{ note(\"{hook}\"); {more} }},\n"))
+        .collect();
+    format!(
+        "import fs from \"node:fs\"\nexport const P = async ({{ directory }}) => {{\n  \
+         const note = (hook) => fs.appendFileSync(directory + \"/{name}.txt\", hook + \"\\n\")\n  return {{\n{hooks}  }}\n}}"
+    )
+}
+
+fn audited(world: &World, args: &[&str]) -> Vec<Value> {
+    let all = ["audit", "list", "--json", "-n", "10000", "--kind", "hook"];
+    world.cli(&[&all, args].concat()).ok().lines()
+}
+
+fn world() -> World {
+    World::new([
+        turn([call(
+            "bash",
+            json!({ "command": "echo one", "description": "x" }),
+        )]),
+        done(),
+    ])
+}
+
+/// Of a step with a tool and a step without, titles apart.
+const STEPS: &str = "chat.message\nexperimental.chat.messages.transform\nexperimental.chat.system.transform\nchat.params\n\
+                     chat.headers\ntool.execute.before\ntool.execute.after\nexperimental.chat.messages.transform\n\
+                     experimental.chat.system.transform\nchat.params\nchat.headers\nexperimental.text.complete\n";
+
+/// `BHV-AGENT-HOOK-LIFECYCLE`: the hooks of a turn fire in the reference's order, of each plugin alike, and each run is in
+/// the audit once, with turn and step.
+#[test]
+fn bhv_agent_hook_lifecycle() {
+    let world = world();
+    world.config(json!({ "small_model": "mock/none" }));
+    for name in ["a", "b"] {
+        world.plugin(name, &noting(name, ""));
+    }
+    world.run(&["--title", "fixed", "do it"]).ok();
+    for name in ["a", "b"] {
+        assert_eq!(world.read(&format!("{name}.txt")), STEPS, "{name}");
+        let runs = audited(&world, &["--plugin", name]);
+        assert_eq!(runs.len(), STEPS.lines().count(), "{name}");
+        let turns: std::collections::BTreeSet<&str> = runs
+            .iter()
+            .map(|run| run["traceId"].as_str().unwrap())
+            .collect();
+        assert_eq!(turns.len(), 1, "{turns:?}");
+    }
+    let order: Vec<String> = audited(&world, &[])
+        .iter()
+        .map(|run| run["pluginId"].as_str().unwrap().to_owned())
+        .collect();
+    assert!(order.chunks(2).all(|pair| pair == ["a", "b"]), "{order:?}");
+}
+
+/// `BHV-PLUGIN-FAILURE-ISOLATION`: a plugin that throws in every hook it may, and one that ends its process, cost their own
+/// changes: the turn ends as without them, the plugin beside them sees all, and what failed is in the audit.
+#[test]
+fn bhv_plugin_failure_isolation() {
+    let world = world();
+    world.plugin(
+        "bad",
+        &noting("bad", "throw new Error('no')").replace("tool.execute.", "tool.executed."),
+    );
+    world.plugin(
+        "dies",
+        "export const D = async () => ({ \"chat.params\": async () => process.exit(3) })",
+    );
+    world.plugin("good", &noting("good", ""));
+    let done = world.run(&["--title", "fixed", "do it"]).ok();
+    assert_eq!(done.stdout, "All done.\n");
+    assert_eq!(world.read("good.txt"), STEPS);
+    let failed = audited(&world, &["--errored"]);
+    assert!(
+        failed.iter().all(|run| run["decision"] == "failed_open"),
+        "{failed:?}"
+    );
+    for plugin in ["bad", "dies"] {
+        assert!(
+            failed.iter().any(|run| run["pluginId"] == plugin),
+            "{plugin}"
+        );
+    }
+    assert!(
+        failed.iter().all(|run| run["pluginId"] != "good"),
+        "{failed:?}"
+    );
+    world.cli(&["audit", "verify"]).ok();
+}

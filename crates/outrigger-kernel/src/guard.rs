@@ -1,0 +1,255 @@
+//! The guard: what no chain of hooks may change, whatever its handlers answer (C3, C9). Pure, and asked after every answer
+//! and once more when a chain is over.
+//!
+//! Of C9's rules these concern hooks of an agent without a browser: the path guard and the command policy (4, 5) are
+//! asked behind `tool.before_call`, about the arguments as the hooks left them, and what is approved then cannot be
+//! changed any more ([`Rule::Approval`]); `failed_verify` (7) stays ([`Rule::Verify`]), and so does any other failure
+//! ([`Rule::Failure`]). Those of the bridge (1 to 3, 8) and of leases (6) come with the bridge and the browser: there is no
+//! point yet at which a hook could touch them.
+
+use alloc::borrow::ToOwned;
+use alloc::format;
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use serde_json::Value;
+
+use crate::hooks::Point;
+
+/// Why an answer, or a part of it, has no effect.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Rule {
+    /// The point does not allow it (C3).
+    Rights,
+    /// What would be left is not what the host reads there.
+    Shape,
+    /// Whose message it is.
+    Identity,
+    /// A refusal of an earlier plugin stands.
+    Refusal,
+    /// A failure never becomes a success.
+    Failure,
+    /// `failed_verify` never becomes a success (C9, 7).
+    Verify,
+    /// What was approved is what runs (C9, 5).
+    Approval,
+}
+
+impl Rule {
+    /// Every rule.
+    pub const ALL: [Self; 7] = [
+        Self::Rights,
+        Self::Shape,
+        Self::Identity,
+        Self::Refusal,
+        Self::Failure,
+        Self::Verify,
+        Self::Approval,
+    ];
+
+    /// As the audit names it.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Rights => "rights",
+            Self::Shape => "shape",
+            Self::Identity => "identity",
+            Self::Refusal => "refusal",
+            Self::Failure => "failure",
+            Self::Verify => "verify",
+            Self::Approval => "approval",
+        }
+    }
+}
+
+/// Something that was done against a rule. It has been undone.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Breach {
+    /// The rule.
+    pub rule: Rule,
+    /// What was tried.
+    pub message: String,
+}
+
+/// When a place is guarded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum When {
+    /// From the start.
+    Always,
+    /// Once it says this.
+    Says(Word),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Word {
+    True,
+    Text(&'static str),
+}
+
+impl Word {
+    fn is(self, value: &Value) -> bool {
+        match self {
+            Self::True => value == &Value::Bool(true),
+            Self::Text(text) => value.as_str() == Some(text),
+        }
+    }
+}
+
+/// A place of an output that hooks leave as it is, though the field around it is open to them.
+#[derive(Clone, Copy, Debug)]
+pub struct Place {
+    /// Point.
+    pub point: &'static str,
+    /// Way to it.
+    pub path: &'static [&'static str],
+    /// Rule.
+    pub rule: Rule,
+    when: When,
+}
+
+/// Every guarded place.
+// A table is read by its columns.
+#[rustfmt::skip]
+pub const PLACES: &[Place] = &[
+    Place { point: "run.before_start", path: &["message", "id"], rule: Rule::Identity, when: When::Always },
+    Place { point: "run.before_start", path: &["message", "sessionID"], rule: Rule::Identity, when: When::Always },
+    Place { point: "run.before_start", path: &["message", "role"], rule: Rule::Identity, when: When::Always },
+    Place { point: "tool.before_permission", path: &["status"], rule: Rule::Refusal, when: When::Says(Word::Text("deny")) },
+    Place { point: "tool.after_result", path: &["isError"], rule: Rule::Failure, when: When::Says(Word::True) },
+    Place { point: "tool.after_result", path: &["metadata", "isError"], rule: Rule::Failure, when: When::Says(Word::True) },
+    Place { point: "tool.after_result", path: &["status"], rule: Rule::Verify, when: When::Says(Word::Text("failed_verify")) },
+    Place { point: "tool.after_result", path: &["metadata", "status"], rule: Rule::Verify, when: When::Says(Word::Text("failed_verify")) },
+    Place { point: "tool.after_result", path: &["metadata", "verify"], rule: Rule::Verify, when: When::Says(Word::Text("failed_verify")) },
+];
+
+/// The point at which variables are added to a command that was approved already.
+const SHELL: &str = "execute.before_shell";
+
+/// Variables by which another program would run in the approved one's place, or before it: of the loader and of the shell.
+/// `PATH` and the like stay open: plugins set up tool chains with them, as in the reference.
+#[must_use]
+pub fn runs_other_code(variable: &str) -> bool {
+    matches!(
+        variable,
+        "LD_PRELOAD" | "LD_AUDIT" | "BASH_ENV" | "SHELLOPTS" | "BASHOPTS" | "PROMPT_COMMAND"
+    ) || variable.starts_with("BASH_FUNC_")
+        || variable.starts_with("DYLD_INSERT")
+}
+
+/// What the guarded places of an output held.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Kept {
+    places: Vec<(usize, Option<Value>)>,
+    variables: Vec<(String, Value)>,
+}
+
+fn at<'a>(output: &'a Value, path: &[&str]) -> Option<&'a Value> {
+    path.iter().try_fold(output, |place, key| place.get(key))
+}
+
+/// Remembers the guarded places of an output at this point.
+#[must_use]
+pub fn keep(point: &Point, output: &Value) -> Kept {
+    let places = PLACES
+        .iter()
+        .enumerate()
+        .filter(|(_, place)| place.point == point.name)
+        .filter_map(|(i, place)| {
+            let value = at(output, place.path);
+            let guarded = match place.when {
+                When::Always => true,
+                When::Says(word) => value.is_some_and(|value| word.is(value)),
+            };
+            guarded.then(|| (i, value.cloned()))
+        })
+        .collect();
+    let variables = match output.get("env") {
+        Some(Value::Object(env)) if point.name == SHELL => env
+            .iter()
+            .filter(|(name, _)| runs_other_code(name))
+            .map(|(name, value)| (name.clone(), value.clone()))
+            .collect(),
+        _ => Vec::new(),
+    };
+    Kept { places, variables }
+}
+
+/// Puts back what was changed of the guarded places, and says what that was.
+pub fn uphold(point: &Point, kept: &Kept, output: &mut Value) -> Vec<Breach> {
+    let mut breaches = Vec::new();
+    for (i, value) in &kept.places {
+        let Some(place) = PLACES.get(*i) else {
+            continue;
+        };
+        if at(output, place.path) == value.as_ref() {
+            continue;
+        }
+        put(output, place.path, value.as_ref());
+        breaches.push(Breach {
+            rule: place.rule,
+            message: format!(
+                "/{} may not be changed at {}",
+                place.path.join("/"),
+                point.name
+            ),
+        });
+    }
+    if point.name == SHELL {
+        variables(kept, output, &mut breaches);
+    }
+    breaches
+}
+
+fn variables(kept: &Kept, output: &mut Value, breaches: &mut Vec<Breach>) {
+    let Some(Value::Object(env)) = output.get_mut("env") else {
+        return;
+    };
+    let before = |name: &str| kept.variables.iter().find(|(n, _)| n == name);
+    let changed: Vec<String> = env
+        .iter()
+        .filter(|(name, value)| {
+            runs_other_code(name) && before(name).is_none_or(|(_, old)| old != *value)
+        })
+        .map(|(name, _)| name.clone())
+        .collect();
+    for name in changed {
+        match before(&name) {
+            Some((_, old)) => env.insert(name.clone(), old.clone()),
+            None => env.shift_remove(&name),
+        };
+        breaches.push(Breach {
+            rule: Rule::Approval,
+            message: format!("{name} would run other code than what was approved"),
+        });
+    }
+}
+
+// What stands in the way is made an object: the place was there before.
+fn put(output: &mut Value, path: &[&str], value: Option<&Value>) {
+    let Some((last, parents)) = path.split_last() else {
+        return;
+    };
+    let mut place = output;
+    for key in parents {
+        if !place.is_object() {
+            *place = Value::Object(serde_json::Map::new());
+        }
+        let Value::Object(fields) = place else {
+            return;
+        };
+        place = fields.entry((*key).to_owned()).or_insert(Value::Null);
+    }
+    if !place.is_object() {
+        *place = Value::Object(serde_json::Map::new());
+    }
+    if let Value::Object(fields) = place {
+        match value {
+            Some(value) => {
+                fields.insert((*last).to_owned(), value.clone());
+            }
+            None => {
+                fields.shift_remove(*last);
+            }
+        }
+    }
+}

@@ -1,0 +1,462 @@
+//! The guard: a patch attempt for every point and field, every guarded place by every way, and the law over any answers
+//! (C3, C9). "Patches outside the point's rights" and "failure to success" of issue 5 are rows here.
+
+use outrigger_kernel::guard::{PLACES, Place, Rule, runs_other_code};
+use outrigger_kernel::hooks::{Chain, Field, Kind, POINTS, Phase, Point};
+use outrigger_protocol::hook::{Block, Change, Decision, HandlerOutcome, Key};
+use proptest::prelude::*;
+use serde_json::{Map, Value, json};
+
+use crate::chain::{at, change, folded, handler, payload};
+
+fn answer(point: &str, before: &Value, changes: Vec<Change>) -> (Value, Decision, Option<Rule>) {
+    let mut chain = Chain::new(
+        at(point),
+        vec![handler(0, 1)],
+        vec![payload(before.clone())],
+    );
+    chain.feed(
+        0,
+        HandlerOutcome::Answered {
+            items: vec![changes],
+        },
+        1.0,
+    );
+    let mut end = folded(&chain);
+    let run = end.runs.remove(0);
+    (end.outputs.remove(0), run.decision, run.refused)
+}
+
+fn of_kind(kind: Kind, other: bool) -> Value {
+    match (kind, other) {
+        (Kind::Any | Kind::String, false) => json!("a"),
+        (Kind::Any | Kind::String, true) => json!("b"),
+        (Kind::Number, other) => json!(i32::from(other)),
+        (Kind::Bool, other) => json!(other),
+        (Kind::Array, other) => json!([other]),
+        (Kind::Object, other) => json!({"some": other}),
+    }
+}
+
+fn of_another_kind(kind: Kind) -> Option<Value> {
+    match kind {
+        Kind::Any => None,
+        Kind::Object | Kind::Array => Some(json!("x")),
+        _ => Some(json!({})),
+    }
+}
+
+/// An output of the point with every field that may be changed, and one that may not.
+fn output(point: &Point) -> Value {
+    let named = point.patch.iter().filter(|field| field.key != "*");
+    let mut fields: Map<String, Value> = named
+        .map(|field| (field.key.to_owned(), of_kind(field.kind, false)))
+        .collect();
+    fields.insert("closed".into(), json!({"deep": 1}));
+    Value::Object(fields)
+}
+
+fn open_to_all(point: &Point) -> bool {
+    point.patch.iter().any(|field| field.key == "*")
+}
+
+fn try_field(point: &Point, before: &Value, field: &Field) {
+    let name = point.name;
+    let set = |value| vec![change(&[field.key], value)];
+    let new = of_kind(field.kind, true);
+    let (after, decision, refused) = answer(name, before, set(Some(new.clone())));
+    assert_eq!(
+        (&after[field.key], decision, refused),
+        (&new, Decision::Patch, None),
+        "{name} {}",
+        field.key
+    );
+    if let Some(wrong) = of_another_kind(field.kind) {
+        let (after, decision, refused) = answer(name, before, set(Some(wrong)));
+        assert_eq!(
+            (&after, decision, refused),
+            (before, Decision::Refused, Some(Rule::Shape)),
+            "{name} {}",
+            field.key
+        );
+    }
+    let (after, decision, refused) = answer(name, before, set(None));
+    if field.required {
+        assert_eq!(
+            (&after, decision, refused),
+            (before, Decision::Refused, Some(Rule::Shape)),
+            "{name} {}",
+            field.key
+        );
+    } else {
+        assert_eq!(
+            (after.get(field.key), decision, refused),
+            (None, Decision::Patch, None),
+            "{name} {}",
+            field.key
+        );
+    }
+}
+
+#[test]
+fn every_point_and_field_takes_what_it_allows_and_nothing_else() {
+    for point in POINTS {
+        let (name, before) = (point.name, output(point));
+        for field in point.patch.iter().filter(|field| field.key != "*") {
+            try_field(point, &before, field);
+        }
+        let closed = [
+            vec![change(&["closed"], Some(json!(2)))],
+            vec![change(&["closed", "deep"], Some(json!(2)))],
+            vec![change(&["closed"], None)],
+            vec![change(&["more"], Some(json!(2)))],
+            vec![change(&[], Some(json!({})))],
+        ];
+        if !open_to_all(point) {
+            for changes in closed {
+                let (after, decision, refused) = answer(name, &before, changes.clone());
+                assert_eq!(
+                    (&after, decision, refused),
+                    (&before, Decision::Refused, Some(Rule::Rights)),
+                    "{name} {changes:?}"
+                );
+            }
+        }
+        if point.phase == Phase::Observe {
+            assert!(point.patch.is_empty(), "{name}");
+        }
+        // A refusal counts where the table opens it, and nowhere else.
+        let mut chain = Chain::new(
+            point,
+            vec![handler(0, 1), handler(1, 1)],
+            vec![payload(before.clone())],
+        );
+        let block = Block {
+            code: "no".into(),
+            message: "no".into(),
+            details: Value::Null,
+        };
+        chain.feed(0, HandlerOutcome::Blocked(block.clone()), 1.0);
+        if point.block {
+            let end = folded(&chain);
+            assert_eq!(end.block, Some(block), "{name}");
+            continue;
+        }
+        chain.feed(1, HandlerOutcome::unchanged(), 1.0);
+        let end = folded(&chain);
+        assert_eq!((end.block, &end.outputs[0]), (None, &before), "{name}");
+        assert_eq!(
+            (end.runs[0].decision, end.runs[0].refused),
+            (Decision::Refused, Some(Rule::Rights)),
+            "{name}"
+        );
+    }
+}
+
+fn nested(path: &[&str], value: Value) -> Value {
+    path.iter()
+        .rev()
+        .fold(value, |value, key| json!({ *key: value }))
+}
+
+fn merge(base: &mut Value, more: Value) {
+    match (base, more) {
+        (Value::Object(base), Value::Object(more)) => {
+            for (key, value) in more {
+                merge(base.entry(key).or_insert(Value::Null), value);
+            }
+        }
+        (base, more) => *base = more,
+    }
+}
+
+/// An output of its point in which the place is guarded.
+fn guarded(place: &Place) -> Value {
+    let value = match place.rule {
+        Rule::Refusal => json!("deny"),
+        Rule::Failure => json!(true),
+        Rule::Verify => json!("failed_verify"),
+        _ => json!("mine"),
+    };
+    let mut whole = match place.point {
+        "run.before_start" => {
+            json!({"message": {"id": "m", "sessionID": "s", "role": "user", "text": "t"}, "parts": []})
+        }
+        "tool.after_result" => json!({"title": "t", "output": "o", "metadata": {"x": 1}}),
+        _ => json!({}),
+    };
+    merge(&mut whole, nested(place.path, value));
+    whole
+}
+
+#[test]
+fn every_guarded_place_stays_by_every_way() {
+    for place in PLACES {
+        let before = guarded(place);
+        let pointer = format!("/{}", place.path.join("/"));
+        let kept = before.pointer(&pointer).unwrap().clone();
+        for value in [
+            Some(json!("allow")),
+            Some(json!("theirs")),
+            Some(json!(false)),
+            Some(json!({})),
+            Some(Value::Null),
+            None,
+        ] {
+            let mut ways = vec![vec![change(place.path, value.clone())]];
+            let mut whole = before.clone();
+            merge(
+                &mut whole,
+                nested(place.path, value.clone().unwrap_or(Value::Null)),
+            );
+            ways.push(vec![change(&[], Some(whole))]);
+            for depth in 1..place.path.len() {
+                ways.push(vec![change(
+                    &place.path[..depth],
+                    Some(json!({"only": "mine"})),
+                )]);
+                ways.push(vec![change(&place.path[..depth], Some(json!("gone")))]);
+                ways.push(vec![change(&place.path[..depth], None)]);
+            }
+            for way in ways {
+                let (after, _, refused) = answer(place.point, &before, way.clone());
+                assert_eq!(after.pointer(&pointer), Some(&kept), "{pointer} {way:?}");
+                assert!(refused.is_some(), "{pointer} {way:?}");
+            }
+        }
+        // By the way itself the rule is named.
+        let (after, decision, refused) = answer(
+            place.point,
+            &before,
+            vec![change(place.path, Some(json!("other")))],
+        );
+        assert_eq!(
+            (&after, decision, refused),
+            (&before, Decision::Refused, Some(place.rule)),
+            "{pointer}"
+        );
+    }
+}
+
+#[test]
+fn what_is_beside_a_guarded_place_is_taken() {
+    let before = json!({"message": {"id": "m", "sessionID": "s", "role": "user"}, "parts": []});
+    let changes = vec![
+        change(&["message", "id"], Some(json!("other"))),
+        change(&["message", "agent"], Some(json!("plan"))),
+    ];
+    let (after, decision, refused) = answer("run.before_start", &before, changes);
+    assert_eq!(
+        after["message"],
+        json!({"id": "m", "sessionID": "s", "role": "user", "agent": "plan"})
+    );
+    assert_eq!((decision, refused), (Decision::Patch, Some(Rule::Identity)));
+}
+
+/// What is not guarded yet may be said: a plugin may deny, and call its own result a failure.
+#[test]
+fn a_failure_may_be_told_and_not_taken_back() {
+    for (point, before, path, bad, good) in [
+        (
+            "tool.before_permission",
+            json!({"status": "ask"}),
+            vec!["status"],
+            json!("deny"),
+            json!("allow"),
+        ),
+        (
+            "tool.after_result",
+            json!({"output": "o"}),
+            vec!["isError"],
+            json!(true),
+            json!(false),
+        ),
+        (
+            "tool.after_result",
+            json!({"output": "o", "metadata": {}}),
+            vec!["metadata", "verify"],
+            json!("failed_verify"),
+            json!("verified"),
+        ),
+    ] {
+        let mut chain = Chain::new(
+            at(point),
+            vec![handler(0, 1), handler(1, 2)],
+            vec![payload(before.clone())],
+        );
+        for value in [&bad, &good] {
+            let index = chain.runs().len();
+            let answer = HandlerOutcome::Answered {
+                items: vec![vec![change(&path, Some(value.clone()))]],
+            };
+            chain.feed(index, answer, 1.0);
+        }
+        let end = folded(&chain);
+        let pointer = format!("/{}", path.join("/"));
+        assert_eq!(end.outputs[0].pointer(&pointer), Some(&bad), "{point}");
+        assert_eq!(
+            (end.runs[0].decision, end.runs[0].refused),
+            (Decision::Patch, None),
+            "{point}"
+        );
+        assert_eq!(end.runs[1].decision, Decision::Refused, "{point}");
+        // The other way round nothing is in the way.
+        let (after, decision, _) = answer(point, &before, vec![change(&path, Some(good.clone()))]);
+        assert_eq!(
+            (after.pointer(&pointer), decision),
+            (Some(&good), Decision::Patch),
+            "{point}"
+        );
+    }
+}
+
+#[test]
+fn variables_that_run_other_code_are_kept_out_of_approved_commands() {
+    let before = json!({"env": {"A": "1"}});
+    for (name, stays_out) in [
+        ("LD_PRELOAD", true),
+        ("LD_AUDIT", true),
+        ("BASH_ENV", true),
+        ("SHELLOPTS", true),
+        ("BASHOPTS", true),
+        ("PROMPT_COMMAND", true),
+        ("BASH_FUNC_ls%%", true),
+        ("DYLD_INSERT_LIBRARIES", true),
+        ("PATH", false),
+        ("LD_LIBRARY_PATH", false),
+        ("NODE_ENV", false),
+    ] {
+        assert_eq!(runs_other_code(name), stays_out);
+        let ways = [
+            vec![change(&["env", name], Some(json!("x")))],
+            vec![change(&["env"], Some(json!({"A": "1", name: "x"})))],
+            vec![change(&[], Some(json!({"env": {"A": "1", name: "x"}})))],
+        ];
+        for way in ways {
+            let (after, decision, refused) = answer("execute.before_shell", &before, way.clone());
+            if stays_out {
+                assert_eq!(
+                    (&after, decision, refused),
+                    (&before, Decision::Refused, Some(Rule::Approval)),
+                    "{way:?}"
+                );
+            } else {
+                assert_eq!(
+                    (&after["env"][name], decision, refused),
+                    (&json!("x"), Decision::Patch, None),
+                    "{way:?}"
+                );
+            }
+        }
+    }
+    // One that the host set stays as it set it.
+    let set = json!({"env": {"BASH_ENV": "ours"}});
+    let (after, _, refused) = answer(
+        "execute.before_shell",
+        &set,
+        vec![change(&["env", "BASH_ENV"], Some(json!("x")))],
+    );
+    assert_eq!((&after, refused), (&set, Some(Rule::Approval)));
+}
+
+fn any_value() -> impl Strategy<Value = Value> {
+    let leaf = prop_oneof![
+        Just(Value::Null),
+        any::<bool>().prop_map(Value::from),
+        (-2..3_i32).prop_map(Value::from),
+        prop::sample::select(vec![
+            "",
+            "allow",
+            "deny",
+            "ask",
+            "failed_verify",
+            "user",
+            "x"
+        ])
+        .prop_map(Value::from),
+    ];
+    leaf.prop_recursive(3, 16, 4, |inner| {
+        prop_oneof![
+            prop::collection::vec(inner.clone(), 0..3).prop_map(Value::from),
+            prop::collection::vec((any_name(), inner), 0..4)
+                .prop_map(|fields| Value::Object(fields.into_iter().collect())),
+        ]
+    })
+}
+
+fn any_name() -> impl Strategy<Value = String> {
+    prop::sample::select(vec![
+        "message",
+        "id",
+        "sessionID",
+        "role",
+        "parts",
+        "status",
+        "metadata",
+        "isError",
+        "verify",
+        "env",
+        "LD_PRELOAD",
+        "BASH_ENV",
+        "PATH",
+        "title",
+        "output",
+        "0",
+    ])
+    .prop_map(str::to_owned)
+}
+
+fn any_outcome() -> impl Strategy<Value = HandlerOutcome> {
+    let key =
+        prop_oneof![4 => any_name().prop_map(Key::Name), 1 => (0..3_usize).prop_map(Key::Index)];
+    let change = (
+        prop::collection::vec(key, 0..4),
+        prop::option::of(any_value()),
+    )
+        .prop_map(|(path, value)| Change { path, value });
+    let answered = prop::collection::vec(prop::collection::vec(change, 0..5), 0..3)
+        .prop_map(|items| HandlerOutcome::Answered { items });
+    prop_oneof![
+        8 => answered,
+        1 => Just(HandlerOutcome::Threw { message: "t".into() }),
+        1 => Just(HandlerOutcome::Lost { message: "l".into() }),
+    ]
+}
+
+proptest! {
+    #![proptest_config(crate::cases(512))]
+
+    /// C9: whatever a chain of plugins answers, a guarded place is afterwards what it was, and no variable that runs other
+    /// code has come in.
+    #[test]
+    fn no_chain_of_answers_changes_a_guarded_place(
+        which in 0..=PLACES.len(),
+        outcomes in prop::collection::vec(any_outcome(), 1..6),
+    ) {
+        let (name, before, pointer) = match PLACES.get(which) {
+            Some(place) => (place.point, guarded(place), Some(format!("/{}", place.path.join("/")))),
+            None => ("execute.before_shell", json!({"env": {"PATH": "/bin"}}), None),
+        };
+        let handlers = (0..outcomes.len()).map(|n| handler(u32::try_from(n).unwrap(), n as u64)).collect();
+        let mut chain = Chain::new(at(name), handlers, vec![payload(before.clone())]);
+        for (n, outcome) in outcomes.into_iter().enumerate() {
+            chain.feed(n, outcome, 1.0);
+        }
+        let end = chain.finish();
+        match pointer {
+            Some(pointer) => prop_assert_eq!(end.outputs[0].pointer(&pointer), before.pointer(&pointer)),
+            None => {
+                let bad = end.outputs[0]["env"].as_object().into_iter().flatten().find(|(name, _)| runs_other_code(name));
+                prop_assert_eq!(bad, None);
+            }
+        }
+    }
+}
+
+#[test]
+fn rules_have_names_of_their_own() {
+    let mut names: Vec<&str> = Rule::ALL.iter().map(|rule| rule.name()).collect();
+    names.sort_unstable();
+    names.dedup();
+    assert_eq!(names.len(), Rule::ALL.len());
+}

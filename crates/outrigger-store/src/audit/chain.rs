@@ -1,0 +1,135 @@
+//! Rows of the audit and their hashes.
+
+use outrigger_protocol::Millis;
+use outrigger_protocol::audit::AuditRecord;
+use rusqlite::{Connection, OptionalExtension, Result, params};
+use sha2::{Digest, Sha256};
+
+use super::redact::Redactor;
+use crate::chain::{GENESIS, Hash, Head};
+use crate::error::StoreError;
+
+/// A record as it will stand in the audit, without its place.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Entry {
+    pub(crate) at: i64,
+    pub(crate) kind: String,
+    pub(crate) body: String,
+}
+
+impl Entry {
+    /// The only way from a record to a row: whatever a record says goes through the redactor (invariant 10). What
+    /// belongs to no turn has the run of the program as its trace.
+    pub(crate) fn new(
+        at: Millis,
+        mut record: AuditRecord,
+        redactor: &Redactor,
+        run: &str,
+    ) -> std::result::Result<Self, StoreError> {
+        if record.trace_id.is_empty() {
+            run.clone_into(&mut record.trace_id);
+        }
+        for text in [&mut record.subject, &mut record.detail]
+            .into_iter()
+            .flatten()
+        {
+            redactor.clean(text);
+        }
+        redactor.clean(&mut record.decision);
+        redactor.clean(&mut record.policy_check_result);
+        let failed = |message: String| StoreError::Encode {
+            kind: "audit",
+            message,
+        };
+        Ok(Self {
+            at: i64::try_from(at).map_err(|e| failed(e.to_string()))?,
+            kind: record.kind.name().to_owned(),
+            body: serde_json::to_string(&record).map_err(|e| failed(e.to_string()))?,
+        })
+    }
+
+    /// SHA-256 over the number, the hash before and every field, each text preceded by its length, so that no two
+    /// different rows have the same bytes. The number is part of it: a row that was put elsewhere is told from one that
+    /// was changed.
+    pub(crate) fn hash(&self, seq: i64, prev: &[u8]) -> Hash {
+        let mut sha = Sha256::new();
+        for part in [
+            b"outrigger-audit-1".as_slice(),
+            prev,
+            &seq.to_be_bytes(),
+            &self.at.to_be_bytes(),
+            self.kind.as_bytes(),
+            self.body.as_bytes(),
+        ] {
+            sha.update((part.len() as u64).to_be_bytes());
+            sha.update(part);
+        }
+        sha.finalize().into()
+    }
+}
+
+/// The end of the audit's chain, or what it begins behind.
+pub(crate) fn head(conn: &Connection) -> Result<Head> {
+    let last = conn
+        .prepare_cached("SELECT seq, hash FROM audit ORDER BY seq DESC LIMIT 1")?
+        .query_row([], |row| {
+            Ok(Head {
+                seq: row.get(0)?,
+                hash: row.get(1)?,
+            })
+        })
+        .optional()?;
+    match last {
+        Some(last) => Ok(last),
+        None => Ok(cut(conn)?.unwrap_or(Head {
+            seq: 0,
+            hash: GENESIS,
+        })),
+    }
+}
+
+/// Where older records were cut off, if they ever were.
+pub(crate) fn cut(conn: &Connection) -> Result<Option<Head>> {
+    conn.prepare_cached(
+        "SELECT seq, hash FROM audit_seals WHERE cut = 1 ORDER BY seq DESC LIMIT 1",
+    )?
+    .query_row([], |row| {
+        Ok(Head {
+            seq: row.get(0)?,
+            hash: row.get(1)?,
+        })
+    })
+    .optional()
+}
+
+/// Writes one row behind the head and moves the head to it.
+pub(crate) fn append(conn: &Connection, head: &mut Head, entry: &Entry) -> Result<()> {
+    let seq = head.seq + 1;
+    let hash = entry.hash(seq, &head.hash);
+    conn.prepare_cached(
+        "INSERT INTO audit(seq, at, kind, body, prev_hash, hash) VALUES (?,?,?,?,?,?)",
+    )?
+    .execute(params![
+        seq, entry.at, entry.kind, entry.body, head.hash, hash
+    ])?;
+    *head = Head { seq, hash };
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_hash_is_part_of_the_format_and_does_not_change() {
+        let entry = Entry {
+            at: 1,
+            kind: "hook".into(),
+            body: "{}".into(),
+        };
+        let hex = crate::hex(&entry.hash(1, &GENESIS));
+        // The same value was worked out independently with Python's hashlib.
+        insta::assert_snapshot!(hex, @"11ab546f3b5b29b2c6b794c89dd1a51514013baedee46a7357c201ad775ede6c");
+        assert_ne!(entry.hash(2, &GENESIS), entry.hash(1, &GENESIS));
+    }
+}

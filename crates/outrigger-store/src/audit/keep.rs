@@ -1,0 +1,134 @@
+//! How much of the audit is kept.
+
+use outrigger_protocol::audit::{AuditKind, AuditRecord};
+use rusqlite::{Connection, OptionalExtension, TransactionBehavior, params};
+
+use super::chain::{self, Entry};
+use super::redact::Redactor;
+use super::seal::{Sealer, as_hash};
+use crate::chain::Head;
+use crate::error::StoreError;
+
+/// Most records that are removed at once, so that nobody waits long for the writer.
+const AT_ONCE: i64 = 5_000;
+const DAY_MS: i64 = 24 * 60 * 60 * 1000;
+
+/// How much of the audit is kept. What is over either is removed, the oldest first, some while later.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Retention {
+    /// So many records; 0 for any number.
+    pub records: u64,
+    /// So many days, counted back from the newest record; 0 for any time.
+    pub days: u64,
+}
+
+impl Default for Retention {
+    fn default() -> Self {
+        Self {
+            records: 200_000,
+            days: 90,
+        }
+    }
+}
+
+/// Removes what is over the retention: a sealed cut says where the rest begins, and a record says that it was done.
+/// Returns the number of records that were removed.
+pub(crate) fn prune(
+    conn: &mut Connection,
+    sealer: &mut Sealer,
+    keep: Retention,
+    path: &std::path::Path,
+) -> Result<u64, StoreError> {
+    let sql = |e| StoreError::sqlite(path, "remove old records of the audit in", e);
+    let tx = conn
+        .transaction_with_behavior(TransactionBehavior::Immediate)
+        .map_err(sql)?;
+    let Some((cut, removed)) = place(&tx, keep).map_err(sql)? else {
+        return Ok(0);
+    };
+    sealer.seal_cut(&tx, cut)?;
+    remove(&tx, cut.seq).map_err(sql)?;
+    let mut head = chain::head(&tx).map_err(sql)?;
+    let at = tx
+        .query_row("SELECT max(at) FROM audit", [], |row| {
+            row.get::<_, Option<i64>>(0)
+        })
+        .map_err(sql)?
+        .unwrap_or_default()
+        .unsigned_abs();
+    let record = AuditRecord {
+        detail: Some(format!("{removed} records up to number {}", cut.seq)),
+        ..AuditRecord::new(AuditKind::Retention, at, "removed")
+    };
+    let entry = Entry::new(at, record, &Redactor::default(), &super::run())?;
+    chain::append(&tx, &mut head, &entry).map_err(sql)?;
+    sealer.seal(&tx)?;
+    tx.commit().map_err(sql)?;
+    Ok(removed.unsigned_abs())
+}
+
+/// The last record to be removed, and how many there are up to it.
+fn place(conn: &Connection, keep: Retention) -> rusqlite::Result<Option<(Head, i64)>> {
+    let ends = conn
+        .query_row("SELECT min(seq), max(seq), max(at) FROM audit", [], |row| {
+            Ok((
+                row.get::<_, Option<i64>>(0)?,
+                row.get::<_, Option<i64>>(1)?,
+                row.get::<_, Option<i64>>(2)?,
+            ))
+        })
+        .optional()?;
+    let Some((Some(first), Some(last), Some(newest))) = ends else {
+        return Ok(None);
+    };
+    let most = i64::try_from(keep.records).unwrap_or(i64::MAX);
+    // A tenth over the limit before anything is done, or one record would be removed for each that comes.
+    let over = if most > 0 && last - first + 1 > most + most / 10 {
+        Some(last - most)
+    } else {
+        None
+    };
+    let days = i64::try_from(keep.days).unwrap_or(i64::MAX);
+    let old = if days > 0 {
+        let before = newest.saturating_sub(days.saturating_mul(DAY_MS));
+        // Numbers and times rise together, so what is old is a run at the beginning.
+        conn.query_row(
+            "SELECT max(seq) FROM (SELECT seq, at FROM audit ORDER BY seq LIMIT ?) WHERE at < ?",
+            params![AT_ONCE, before],
+            |row| row.get::<_, Option<i64>>(0),
+        )?
+    } else {
+        None
+    };
+    let Some(cut) = over.max(old) else {
+        return Ok(None);
+    };
+    // The last record stays: the chain goes on behind it.
+    let cut = cut.min(first + AT_ONCE - 1).min(last - 1);
+    if cut < first {
+        return Ok(None);
+    }
+    let hash = conn
+        .query_row("SELECT hash FROM audit WHERE seq = ?", [cut], |row| {
+            row.get::<_, Vec<u8>>(0)
+        })
+        .optional()?;
+    Ok(hash.map(|hash| {
+        let head = Head {
+            seq: cut,
+            hash: as_hash(&hash),
+        };
+        (head, cut - first + 1)
+    }))
+}
+
+// The trigger keeps all other code from deleting.
+fn remove(conn: &Connection, cut: i64) -> rusqlite::Result<()> {
+    conn.execute_batch("DROP TRIGGER audit_delete")?;
+    conn.execute("DELETE FROM audit WHERE seq <= ?", [cut])?;
+    conn.execute(
+        "DELETE FROM audit_seals WHERE seq < ?1 OR (seq = ?1 AND cut = 0)",
+        [cut],
+    )?;
+    conn.execute_batch(crate::schema::AUDIT_STAYS)
+}

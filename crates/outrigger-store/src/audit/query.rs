@@ -1,0 +1,178 @@
+//! Finding records of the audit: by each of its fields (C13).
+
+use outrigger_protocol::Millis;
+use outrigger_protocol::audit::{AuditKind, AuditRecord};
+use rusqlite::types::Value;
+use rusqlite::{Connection, Result};
+
+use crate::chain::Hash;
+
+/// Which records of the audit to read. The default reads all.
+#[derive(Clone, Debug, Default)]
+pub struct AuditQuery {
+    /// Of these kinds; empty for all.
+    pub kinds: Vec<AuditKind>,
+    /// `traceId`.
+    pub trace: Option<String>,
+    /// `sessionId`.
+    pub session: Option<String>,
+    /// `stepId`.
+    pub step: Option<String>,
+    /// `hookName`, as the point is named.
+    pub hook: Option<String>,
+    /// `pluginId`.
+    pub plugin: Option<String>,
+    /// `subPluginId`.
+    pub sub_plugin: Option<String>,
+    /// `inputHash`, or how it begins.
+    pub input_hash: Option<String>,
+    /// `outputHash`, or how it begins.
+    pub output_hash: Option<String>,
+    /// `decision`.
+    pub decision: Option<String>,
+    /// `durationMs` is at least this.
+    pub least_ms: Option<f64>,
+    /// `timeout`.
+    pub timeout: Option<bool>,
+    /// `errored`.
+    pub errored: Option<bool>,
+    /// `policyCheckResult`, or how it begins: `passed`, `refused`.
+    pub policy: Option<String>,
+    /// `subject` contains this.
+    pub subject: Option<String>,
+    /// Begun at this time or later.
+    pub since: Option<Millis>,
+    /// Begun before this time.
+    pub until: Option<Millis>,
+    /// With a greater number than this.
+    pub after: i64,
+    /// With this number.
+    pub seq: Option<i64>,
+    /// At most so many.
+    pub limit: Option<usize>,
+    /// The newest ones, if there are more than the limit; still in order.
+    pub newest: bool,
+}
+
+/// A record of the audit with its place.
+#[derive(Clone, Debug, PartialEq)]
+pub struct StoredAudit {
+    /// Its number; they follow each other without gaps.
+    pub seq: i64,
+    /// Its hash.
+    pub hash: Hash,
+    /// Hash of the record before it.
+    pub prev_hash: Hash,
+    /// What it says.
+    pub record: AuditRecord,
+}
+
+/// A row as it is stored: number, hash, hash before, body.
+pub(crate) type Raw = (i64, Vec<u8>, Vec<u8>, String);
+
+#[derive(Default)]
+struct Filter {
+    sql: String,
+    values: Vec<Value>,
+}
+
+impl Filter {
+    fn and(&mut self, sql: &str, value: impl Into<Value>) {
+        self.sql.push_str(" AND ");
+        self.sql.push_str(sql);
+        self.values.push(value.into());
+    }
+    fn field(&mut self, name: &str, value: Option<&String>) {
+        if let Some(value) = value {
+            self.and(
+                &format!("json_extract(body, '$.{name}') = ?"),
+                value.clone(),
+            );
+        }
+    }
+    // As a text's beginning, whatever stands in it.
+    fn begins(&mut self, name: &str, value: Option<&String>) {
+        if let Some(value) = value {
+            self.and(
+                &format!(
+                    "substr(json_extract(body, '$.{name}'), 1, {}) = ?",
+                    value.chars().count()
+                ),
+                value.clone(),
+            );
+        }
+    }
+    fn flag(&mut self, name: &str, value: Option<bool>) {
+        if let Some(value) = value {
+            self.and(
+                &format!("json_extract(body, '$.{name}') = ?"),
+                i64::from(value),
+            );
+        }
+    }
+}
+
+fn filter(query: &AuditQuery) -> Filter {
+    let mut filter = Filter::default();
+    filter.and("seq > ?", query.after);
+    if let Some(seq) = query.seq {
+        filter.and("seq = ?", seq);
+    }
+    if !query.kinds.is_empty() {
+        let places = vec!["?"; query.kinds.len()].join(",");
+        filter.sql.push_str(&format!(" AND kind IN ({places})"));
+        let names = query.kinds.iter().map(|kind| kind.name().to_owned().into());
+        filter.values.extend(names);
+    }
+    filter.field("traceId", query.trace.as_ref());
+    filter.field("sessionId", query.session.as_ref());
+    filter.field("stepId", query.step.as_ref());
+    filter.field("hookName", query.hook.as_ref());
+    filter.field("pluginId", query.plugin.as_ref());
+    filter.field("subPluginId", query.sub_plugin.as_ref());
+    filter.field("decision", query.decision.as_ref());
+    filter.begins("inputHash", query.input_hash.as_ref());
+    filter.begins("outputHash", query.output_hash.as_ref());
+    filter.begins("policyCheckResult", query.policy.as_ref());
+    filter.flag("timeout", query.timeout);
+    filter.flag("errored", query.errored);
+    if let Some(subject) = &query.subject {
+        filter.and(
+            "instr(json_extract(body, '$.subject'), ?) > 0",
+            subject.clone(),
+        );
+    }
+    if let Some(ms) = query.least_ms {
+        filter.and("json_extract(body, '$.durationMs') >= ?", ms);
+    }
+    let time = |at: Millis| i64::try_from(at).unwrap_or(i64::MAX);
+    if let Some(since) = query.since {
+        filter.and("json_extract(body, '$.at') >= ?", time(since));
+    }
+    if let Some(until) = query.until {
+        filter.and("json_extract(body, '$.at') < ?", time(until));
+    }
+    filter
+}
+
+/// The rows that a query means, in order.
+pub(crate) fn select(conn: &Connection, query: &AuditQuery) -> Result<Vec<Raw>> {
+    let mut filter = filter(query);
+    let order = if query.newest { "DESC" } else { "ASC" };
+    let limit = query.limit.map_or(-1, |n| i64::try_from(n).unwrap_or(-1));
+    filter.values.push(limit.into());
+    let sql = format!(
+        "SELECT seq, hash, prev_hash, body FROM audit WHERE 1{} ORDER BY seq {order} LIMIT ?",
+        filter.sql
+    );
+    let mut rows: Vec<Raw> = conn
+        .prepare(&sql)?
+        .query_map(rusqlite::params_from_iter(filter.values), |row| {
+            Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?))
+        })?
+        .collect::<Result<_>>()?;
+    if query.newest {
+        rows.reverse();
+    }
+    Ok(rows)
+}

@@ -1,0 +1,249 @@
+//! The one place where secrets are taken out of what the audit is told (invariant 10).
+
+use std::sync::{Arc, PoisonError, RwLock};
+
+/// What stands where a secret was.
+const REMOVED: &str = "[removed]";
+
+/// Shorter values are no secrets: local servers are configured with `x` or `none`, and removing those would make every
+/// text unreadable.
+const SHORTEST: usize = 6;
+
+/// How the keys of the usual providers begin.
+const PREFIXES: &[&str] = &[
+    "sk-",
+    "sk_",
+    "gsk_",
+    "xai-",
+    "AIza",
+    "csk-",
+    "nvapi-",
+    "hf_",
+    "ghp_",
+    "gho_",
+    "ghs_",
+    "github_pat_",
+    "glpat-",
+    "xoxb-",
+    "xoxp-",
+    "AKIA",
+    "npm_",
+    "eyJ",
+];
+
+/// Parts of names whose value is a secret.
+const NAMES: &[&str] = &[
+    "api_key",
+    "apikey",
+    "api-key",
+    "token",
+    "secret",
+    "password",
+    "passwd",
+    "authorization",
+    "cookie",
+    "credential",
+    "private_key",
+];
+
+/// Takes secrets out of texts: values that it was told, words that look like keys, and what stands behind a name like
+/// `password=`. Clones share what they were told.
+#[derive(Clone, Default)]
+pub struct Redactor {
+    values: Arc<RwLock<Vec<String>>>,
+}
+
+impl std::fmt::Debug for Redactor {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Redactor")
+    }
+}
+
+impl Redactor {
+    /// Values that must never be shown: keys of providers, variables with a secret's name.
+    pub fn hide(&self, values: impl IntoIterator<Item = String>) {
+        let mut known = self.values.write().unwrap_or_else(PoisonError::into_inner);
+        for value in values {
+            if value.len() >= SHORTEST && !known.contains(&value) {
+                known.push(value);
+            }
+        }
+        // A value that holds another one is taken out first, or its rest would stay.
+        known.sort_by_key(|value| std::cmp::Reverse(value.len()));
+    }
+
+    /// The values of variables whose name says that they are secret.
+    pub fn hide_environment<'a>(
+        &self,
+        variables: impl IntoIterator<Item = (&'a String, &'a String)>,
+    ) {
+        let secret = |name: &str| is_name(name) || name.to_ascii_uppercase().ends_with("_KEY");
+        let found = variables.into_iter().filter(|(name, _)| secret(name));
+        // A path or a switch is none, and may stand in any text.
+        let found = found.map(|(_, value)| value.clone());
+        self.hide(found.filter(|value| value.len() >= 8 && !value.starts_with('/')));
+    }
+
+    /// Takes the secrets out of a text.
+    pub fn clean(&self, text: &mut String) {
+        {
+            let known = self.values.read().unwrap_or_else(PoisonError::into_inner);
+            for value in known.iter() {
+                if text.contains(value.as_str()) {
+                    *text = text.replace(value.as_str(), REMOVED);
+                }
+            }
+        }
+        if is_suspect(text) {
+            *text = clean_words(text);
+        }
+    }
+}
+
+// Most texts have nothing of the kind: one pass without allocation for them.
+fn is_suspect(text: &str) -> bool {
+    PREFIXES.iter().any(|p| text.contains(p))
+        || text.contains("://")
+        || text.contains("earer ")
+        || text.contains("asic ")
+        || NAMES.iter().any(|name| contains_name(text, name))
+}
+
+fn contains_name(text: &str, name: &str) -> bool {
+    text.as_bytes()
+        .windows(name.len())
+        .any(|window| window.eq_ignore_ascii_case(name.as_bytes()))
+}
+
+fn is_space(c: char) -> bool {
+    c.is_whitespace()
+        || matches!(
+            c,
+            '"' | '\'' | '`' | ',' | ';' | '&' | '|' | '(' | ')' | '{' | '}'
+        )
+}
+
+/// Word by word, separators kept.
+fn clean_words(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    // What the word before says of the next one: `--password X`, `Authorization: Bearer X`.
+    let mut next_is_secret = false;
+    let mut was_name = false;
+    let mut rest = text;
+    while !rest.is_empty() {
+        let end = rest.find(is_space).unwrap_or(rest.len());
+        let (word, tail) = rest.split_at(end);
+        if !word.is_empty() {
+            let scheme = word.eq_ignore_ascii_case("bearer") || word.eq_ignore_ascii_case("basic");
+            if next_is_secret && !scheme && !word.starts_with('-') {
+                out.push_str(REMOVED);
+                next_is_secret = false;
+            } else {
+                out.push_str(&clean_word(word));
+                let name = word.trim_end_matches([':', '=']);
+                // In JSON, quotes stand between a name and its colon.
+                next_is_secret = scheme
+                    || name.is_empty() && was_name
+                    || (word.len() > name.len() || word.starts_with('-')) && is_name(name);
+                was_name = is_name(name);
+            }
+        }
+        let gap = tail.find(|c| !is_space(c)).unwrap_or(tail.len());
+        let (gap, next) = tail.split_at(gap);
+        out.push_str(gap);
+        rest = next;
+    }
+    out
+}
+
+fn is_name(name: &str) -> bool {
+    NAMES.iter().any(|part| contains_name(name, part))
+}
+
+fn clean_word(word: &str) -> String {
+    if let Some((scheme, rest)) = word.split_once("://")
+        && let Some((login, host)) = rest.split_once('@')
+        && login.contains(':')
+        && !login.contains('/')
+    {
+        return format!("{scheme}://{REMOVED}@{}", clean_word(host));
+    }
+    // In an address the name stands behind the path: `https://h/p?token=x`.
+    for sign in ['=', ':'] {
+        if let Some((name, value)) = word.split_once(sign)
+            && !value.is_empty()
+            && !value.starts_with("//")
+        {
+            if is_name(name.rsplit(['?', '/']).next().unwrap_or(name)) {
+                return format!("{name}{sign}{REMOVED}");
+            }
+            return format!("{name}{sign}{}", clean_word(value));
+        }
+    }
+    let looks_like_key = word.len() >= 12 && PREFIXES.iter().any(|p| word.starts_with(p));
+    if looks_like_key {
+        REMOVED.to_owned()
+    } else {
+        word.to_owned()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn secrets_are_taken_out_and_the_rest_stays() {
+        let redactor = Redactor::default();
+        redactor.hide([
+            "hunter2".to_owned(),
+            "hunter2hunter2".to_owned(),
+            "x".to_owned(),
+        ]);
+        for (text, want) in [
+            ("git push origin main", "git push origin main"),
+            ("say hunter2hunter2 x", "say [removed] x"),
+            (
+                "curl -H 'Authorization: Bearer abc.def' https://h/x",
+                "curl -H 'Authorization: Bearer [removed]' https://h/x",
+            ),
+            (
+                "curl https://me:pw@host/path",
+                "curl https://[removed]@host/path",
+            ),
+            (
+                "curl https://host/a?token=abcd&x=1",
+                "curl https://host/a?token=[removed]&x=1",
+            ),
+            ("API_KEY=abc make", "API_KEY=[removed] make"),
+            (
+                "mysql --password abc -u me",
+                "mysql --password [removed] -u me",
+            ),
+            ("mysql --password=abc", "mysql --password=[removed]"),
+            ("echo sk-abcdefghijkl", "echo [removed]"),
+            ("a task-force and sk-8", "a task-force and sk-8"),
+            ("the token is read", "the token is read"),
+            ("src/token.rs", "src/token.rs"),
+            ("{\"password\":\"abc\"}", "{\"password\":\"[removed]\"}"),
+            ("", ""),
+        ] {
+            let mut text = text.to_owned();
+            redactor.clean(&mut text);
+            assert_eq!(text, want);
+        }
+        assert_eq!(format!("{redactor:?}"), "Redactor");
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn a_value_that_was_told_is_never_left(before in ".{0,20}", value in "[a-zA-Z0-9=:/@-]{6,20}", after in ".{0,20}") {
+            proptest::prop_assume!(!REMOVED.contains(value.as_str()));
+            let redactor = Redactor::default();
+            redactor.hide([value.clone()]);
+            let mut text = format!("{before}{value}{after}");
+            redactor.clean(&mut text);
+            proptest::prop_assert!(!text.contains(&value), "{}", text);
+        }
+    }
+}

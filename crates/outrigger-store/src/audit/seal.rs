@@ -1,0 +1,315 @@
+//! Seals: signatures over the ends of the audit and of the log. What stands before one cannot be changed, removed or cut
+//! off without the key, which is in a file of its own.
+
+use std::fs::OpenOptions;
+use std::io::{ErrorKind, Read as _, Write as _};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::{Path, PathBuf};
+
+use ring::rand::{SecureRandom as _, SystemRandom};
+use ring::signature::{ED25519, Ed25519KeyPair, KeyPair as _, UnparsedPublicKey};
+use rusqlite::{Connection, Result, params};
+
+use super::chain;
+use crate::chain::{Hash, Head};
+use crate::error::StoreError;
+use crate::open::beside;
+
+/// What a seal says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Seal {
+    /// Number of the last audit record before it.
+    pub(crate) seq: i64,
+    /// Everything up to that record was removed on purpose.
+    pub(crate) cut: bool,
+    /// That record's hash.
+    pub(crate) hash: Vec<u8>,
+    /// Number of the last record of the log.
+    pub(crate) log_seq: i64,
+    /// That record's hash.
+    pub(crate) log_hash: Vec<u8>,
+    /// Time of the last audit record.
+    pub(crate) at: i64,
+    /// Public half of the key.
+    pub(crate) key: Vec<u8>,
+    /// Ed25519.
+    pub(crate) signature: Vec<u8>,
+}
+
+impl Seal {
+    // Every field has a fixed length but the hashes, which are preceded by theirs.
+    fn signed_bytes(&self) -> Vec<u8> {
+        let mut bytes = b"outrigger-audit-seal-1".to_vec();
+        bytes.extend(self.seq.to_be_bytes());
+        bytes.push(u8::from(self.cut));
+        bytes.extend(self.log_seq.to_be_bytes());
+        bytes.extend(self.at.to_be_bytes());
+        for hash in [&self.hash, &self.log_hash] {
+            bytes.extend((hash.len() as u64).to_be_bytes());
+            bytes.extend(hash);
+        }
+        bytes
+    }
+
+    /// It was made with the key whose public half is `key`.
+    pub(crate) fn is_signed_by(&self, key: &[u8]) -> bool {
+        self.key == key
+            && UnparsedPublicKey::new(&ED25519, key)
+                .verify(&self.signed_bytes(), &self.signature)
+                .is_ok()
+    }
+
+    /// One line for the file beside the store.
+    fn line(&self) -> String {
+        format!(
+            "{} {} {} {} {} {} {} {}\n",
+            self.seq,
+            u8::from(self.cut),
+            crate::hex(&self.hash),
+            self.log_seq,
+            crate::hex(&self.log_hash),
+            self.at,
+            crate::hex(&self.key),
+            crate::hex(&self.signature)
+        )
+    }
+
+    fn from_line(line: &str) -> Option<Self> {
+        let mut parts = line.split_whitespace();
+        Some(Self {
+            seq: parts.next()?.parse().ok()?,
+            cut: parts.next()? == "1",
+            hash: unhex(parts.next()?)?,
+            log_seq: parts.next()?.parse().ok()?,
+            log_hash: unhex(parts.next()?)?,
+            at: parts.next()?.parse().ok()?,
+            key: unhex(parts.next()?)?,
+            signature: unhex(parts.next()?)?,
+        })
+    }
+}
+
+pub(crate) fn unhex(text: &str) -> Option<Vec<u8>> {
+    if !text.len().is_multiple_of(2) {
+        return None;
+    }
+    text.as_bytes()
+        .chunks(2)
+        .map(|pair| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok())
+        .collect()
+}
+
+/// The file with the key.
+pub(crate) fn key_path(store: &Path) -> PathBuf {
+    beside(store, "-audit-key")
+}
+
+/// The file with the last seal: who cuts off the end of the audit in the database, seals included, has not cut it here.
+pub(crate) fn seal_path(store: &Path) -> PathBuf {
+    beside(store, "-audit-seal")
+}
+
+/// The seal in the file beside the store.
+pub(crate) fn seal_file(store: &Path) -> Option<Seal> {
+    Seal::from_line(&std::fs::read_to_string(seal_path(store)).ok()?)
+}
+
+/// The key of a store, if it has one yet.
+pub(crate) fn read_key(store: &Path) -> std::result::Result<Option<Ed25519KeyPair>, StoreError> {
+    let path = key_path(store);
+    let mut text = String::new();
+    match std::fs::File::open(&path).and_then(|mut file| file.read_to_string(&mut text)) {
+        Ok(_) => {}
+        Err(e) if e.kind() == ErrorKind::NotFound => return Ok(None),
+        Err(e) => return Err(StoreError::io(&path, "read the audit's key", e)),
+    }
+    let seed = unhex(text.trim()).filter(|seed| seed.len() == 32);
+    let key = seed.and_then(|seed| Ed25519KeyPair::from_seed_unchecked(&seed).ok());
+    key.map(Some).ok_or_else(|| StoreError::Decode {
+        path: path.clone(),
+        what: "the audit's key".into(),
+        message: "it is not 32 bytes in hexadecimal digits".into(),
+    })
+}
+
+/// The public half of the key.
+pub(crate) fn public(key: &Ed25519KeyPair) -> Vec<u8> {
+    key.public_key().as_ref().to_vec()
+}
+
+fn make_key(store: &Path) -> std::result::Result<Ed25519KeyPair, StoreError> {
+    let path = key_path(store);
+    let mut seed = [0_u8; 32];
+    SystemRandom::new().fill(&mut seed).map_err(|_| {
+        StoreError::io(
+            &path,
+            "make the audit's key",
+            std::io::Error::other("the system gives no random bytes"),
+        )
+    })?;
+    // Under another name first: whoever sees the file sees all of it. A link does not replace what is there, so of two
+    // processes one makes the key and both use it.
+    let temporary = beside(store, &format!("-audit-key-{}", std::process::id()));
+    let io = |e| StoreError::io(&path, "make the audit's key", e);
+    let mut file = OpenOptions::new()
+        .write(true)
+        .create(true)
+        .truncate(true)
+        .mode(0o600)
+        .open(&temporary)
+        .map_err(io)?;
+    let written = file
+        .write_all(format!("{}\n", crate::hex(&seed)).as_bytes())
+        .and_then(|()| file.sync_all())
+        .and_then(|()| match std::fs::hard_link(&temporary, &path) {
+            Err(e) if e.kind() != ErrorKind::AlreadyExists => Err(e),
+            _ => Ok(()),
+        });
+    let _ = std::fs::remove_file(&temporary);
+    written.map_err(io)?;
+    read_key(store)?.ok_or_else(|| io(std::io::Error::other("it is gone again")))
+}
+
+/// Makes seals. Lives in the writer's thread.
+pub(crate) struct Sealer {
+    store: PathBuf,
+    key: Option<Ed25519KeyPair>,
+    /// The last seal, for the file beside the store.
+    last: Option<Seal>,
+}
+
+impl Sealer {
+    pub(crate) fn new(store: &Path) -> Self {
+        Self {
+            store: store.to_path_buf(),
+            key: None,
+            last: None,
+        }
+    }
+
+    fn key(&mut self) -> std::result::Result<&Ed25519KeyPair, StoreError> {
+        let key = match self.key.take() {
+            Some(key) => key,
+            None => match read_key(&self.store)? {
+                Some(key) => key,
+                None => make_key(&self.store)?,
+            },
+        };
+        Ok(self.key.insert(key))
+    }
+
+    /// Seals the ends of the audit and the log as they stand in this transaction.
+    pub(crate) fn seal(&mut self, conn: &Connection) -> std::result::Result<(), StoreError> {
+        let path = self.store.clone();
+        let sql = |e| StoreError::sqlite(&path, "seal the audit", e);
+        let end = chain::head(conn).map_err(sql)?;
+        let seal = self.make(conn, end, false)?;
+        write(conn, &seal).map_err(sql)?;
+        self.last = Some(seal);
+        Ok(())
+    }
+
+    /// Seals a place up to which everything is removed.
+    pub(crate) fn seal_cut(
+        &mut self,
+        conn: &Connection,
+        place: Head,
+    ) -> std::result::Result<(), StoreError> {
+        let path = self.store.clone();
+        let seal = self.make(conn, place, true)?;
+        write(conn, &seal).map_err(|e| StoreError::sqlite(&path, "seal the audit", e))
+    }
+
+    fn make(
+        &mut self,
+        conn: &Connection,
+        place: Head,
+        cut: bool,
+    ) -> std::result::Result<Seal, StoreError> {
+        let path = self.store.clone();
+        let sql = |e| StoreError::sqlite(&path, "seal the audit", e);
+        let log = crate::chain::head(conn).map_err(sql)?;
+        let at = conn
+            .query_row(
+                "SELECT coalesce(max(at), 0) FROM (SELECT at FROM audit ORDER BY seq DESC LIMIT 1)",
+                [],
+                |row| row.get(0),
+            )
+            .map_err(sql)?;
+        let key = self.key()?;
+        let mut seal = Seal {
+            seq: place.seq,
+            cut,
+            hash: place.hash.to_vec(),
+            log_seq: log.seq,
+            log_hash: log.hash.to_vec(),
+            at,
+            key: public(key),
+            signature: Vec::new(),
+        };
+        seal.signature = key.sign(&seal.signed_bytes()).as_ref().to_vec();
+        Ok(seal)
+    }
+
+    /// Puts the last seal into the file beside the store. Called when what it seals is on disk: a file that says more than
+    /// the database would be a false alarm.
+    pub(crate) fn put_beside(&mut self) -> std::result::Result<(), StoreError> {
+        let Some(seal) = self.last.take() else {
+            return Ok(());
+        };
+        let path = seal_path(&self.store);
+        let temporary = beside(&self.store, &format!("-audit-seal-{}", std::process::id()));
+        let written = OpenOptions::new()
+            .write(true)
+            .create(true)
+            .truncate(true)
+            .mode(0o600)
+            .open(&temporary)
+            .and_then(|mut file| file.write_all(seal.line().as_bytes()))
+            .and_then(|()| std::fs::rename(&temporary, &path));
+        written.map_err(|e| StoreError::io(&path, "write the audit's seal", e))
+    }
+}
+
+fn write(conn: &Connection, seal: &Seal) -> Result<()> {
+    conn.prepare_cached(
+        "INSERT OR IGNORE INTO audit_seals(seq, cut, hash, log_seq, log_hash, at, key, signature)
+         VALUES (?,?,?,?,?,?,?,?)",
+    )?
+    .execute(params![
+        seal.seq,
+        seal.cut,
+        seal.hash,
+        seal.log_seq,
+        seal.log_hash,
+        seal.at,
+        seal.key,
+        seal.signature
+    ])?;
+    Ok(())
+}
+
+/// Every seal, in order; of one place a cut comes last.
+pub(crate) fn seals(conn: &Connection) -> Result<Vec<Seal>> {
+    conn.prepare(
+        "SELECT seq, cut, hash, log_seq, log_hash, at, key, signature FROM audit_seals ORDER BY seq, cut",
+    )?
+    .query_map([], |row| {
+        Ok(Seal {
+            seq: row.get(0)?,
+            cut: row.get(1)?,
+            hash: row.get(2)?,
+            log_seq: row.get(3)?,
+            log_hash: row.get(4)?,
+            at: row.get(5)?,
+            key: row.get(6)?,
+            signature: row.get(7)?,
+        })
+    })?
+    .collect()
+}
+
+/// A hash that was read as bytes.
+pub(crate) fn as_hash(bytes: &[u8]) -> Hash {
+    bytes.try_into().unwrap_or(crate::chain::GENESIS)
+}

@@ -1,0 +1,320 @@
+//! Checking the audit: which record was changed, removed, moved or put in, and whether its end is still there.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+use rusqlite::{Connection, Result};
+
+use super::chain::Entry;
+use super::seal::{Seal, as_hash, seal_file, seals};
+use crate::chain::{GENESIS, Hash, Head};
+
+/// Most faults that are told.
+const MOST_FAULTS: usize = 100;
+/// How far from its place a record is looked for.
+const NEAR: i64 = 64;
+
+/// What is wrong with the audit, by number of the record.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum AuditFault {
+    /// The record's fields do not give its hash.
+    Changed(i64),
+    /// The record was changed together with its hash: the one behind it holds another hash.
+    Replaced(i64),
+    /// Records `from` to `to` are gone.
+    Removed(i64, i64),
+    /// The record was written as number `was` and stands at another place.
+    Moved {
+        /// Where it stands.
+        seq: i64,
+        /// Where it belongs.
+        was: i64,
+    },
+    /// The record was not written here: another one has this number.
+    Inserted(i64),
+    /// The records from `from` to `to` that were sealed are gone: the end was cut off.
+    CutOff(i64, i64),
+    /// The record is not the one that was sealed: it, or one before it (back to the seal before), was rewritten with all
+    /// hashes behind it.
+    Rewritten(i64),
+    /// The seal behind this record was not made with the key.
+    Seal(i64),
+    /// The log's record of this number is not the one that was sealed with the audit, or gone.
+    Log(i64),
+}
+
+impl std::fmt::Display for AuditFault {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Changed(seq) => write!(f, "record {seq} was changed"),
+            Self::Replaced(seq) => write!(f, "record {seq} was replaced, with a hash of its own"),
+            Self::Removed(from, to) if from == to => write!(f, "record {from} was removed"),
+            Self::Removed(from, to) => write!(f, "records {from} to {to} were removed"),
+            Self::Moved { seq, was } => {
+                write!(f, "record {seq} was moved: it was written as record {was}")
+            }
+            Self::Inserted(seq) => write!(f, "record {seq} was put in"),
+            Self::CutOff(from, to) => {
+                write!(
+                    f,
+                    "the end was cut off: records {from} to {to} were there once"
+                )
+            }
+            Self::Rewritten(seq) => write!(
+                f,
+                "record {seq} is not the one that was sealed: it or one before it was rewritten"
+            ),
+            Self::Seal(seq) => write!(f, "the seal behind record {seq} was not made with the key"),
+            Self::Log(seq) => write!(
+                f,
+                "record {seq} of the session log is not the one that was sealed with the audit"
+            ),
+        }
+    }
+}
+
+/// The outcome of a check.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AuditReport {
+    /// Records that were read.
+    pub rows: u64,
+    /// Number of the first record that has to be there; older ones were removed by the retention.
+    pub first: i64,
+    /// The end.
+    pub head: Head,
+    /// Seals that hold.
+    pub seals: u64,
+    /// Records behind the last seal: they hang together, and nothing vouches that they are all.
+    pub unsealed: u64,
+    /// What is wrong; at most 100.
+    pub faults: Vec<AuditFault>,
+}
+
+impl AuditReport {
+    /// Nothing is wrong.
+    #[must_use]
+    pub fn is_valid(&self) -> bool {
+        self.faults.is_empty()
+    }
+}
+
+/// A row as far as the check needs it.
+struct Link {
+    seq: i64,
+    /// The number that its hash was made with; `None` where no number near gives its hash.
+    was: Option<i64>,
+    prev: Hash,
+    hash: Hash,
+}
+
+/// Reads the whole audit. `key` is the public half of the key that seals have to be made with; without one (no seal was
+/// ever made here) seals in the file are as good as forged.
+pub(crate) fn verify(conn: &Connection, path: &Path, key: Option<&[u8]>) -> Result<AuditReport> {
+    let mut faults = BTreeSet::new();
+    // The file first: what it seals was committed before, so it is in what is read from here on. A reader reads as of one
+    // moment, which begins with its first statement.
+    let beside = seal_file(path);
+    let mut all = seals(conn)?;
+    all.extend(beside);
+    let good: Vec<Seal> = all
+        .into_iter()
+        .filter(|seal| {
+            let good = key.is_some_and(|key| seal.is_signed_by(key));
+            if !good {
+                faults.insert(AuditFault::Seal(seal.seq));
+            }
+            good
+        })
+        .collect();
+    let start = good
+        .iter()
+        .filter(|seal| seal.cut)
+        .max_by_key(|seal| seal.seq)
+        .map_or(
+            Head {
+                seq: 0,
+                hash: GENESIS,
+            },
+            |seal| Head {
+                seq: seal.seq,
+                hash: as_hash(&seal.hash),
+            },
+        );
+    let links = read(conn)?;
+    let last = check_numbers(&links, start, &mut faults);
+    check_links(&links, start, &mut faults);
+    let sealed = check_seals(&links, &good, start, last, &mut faults);
+    check_log(conn, &good, &mut faults)?;
+    let head = links.last().map_or(start, |link| Head {
+        seq: link.seq,
+        hash: link.hash,
+    });
+    Ok(AuditReport {
+        rows: links.len() as u64,
+        first: start.seq + 1,
+        head,
+        seals: good.len() as u64,
+        unsealed: links.iter().filter(|link| link.seq > sealed).count() as u64,
+        faults: faults.into_iter().take(MOST_FAULTS).collect(),
+    })
+}
+
+fn read(conn: &Connection) -> Result<Vec<Link>> {
+    let mut statement =
+        conn.prepare("SELECT seq, at, kind, body, prev_hash, hash FROM audit ORDER BY seq")?;
+    let mut rows = statement.query([])?;
+    let mut links = Vec::new();
+    let mut searched = 0;
+    while let Some(row) = rows.next()? {
+        let seq: i64 = row.get(0)?;
+        let entry = Entry {
+            at: row.get(1)?,
+            kind: row.get(2)?,
+            body: row.get(3)?,
+        };
+        let prev = row.get_ref(4)?.as_blob()?.to_vec();
+        let hash = row.get_ref(5)?.as_blob()?.to_vec();
+        let gives = |number: &i64| entry.hash(*number, &prev).as_slice() == hash;
+        let was = if gives(&seq) {
+            Some(seq)
+        } else if searched < 10 * MOST_FAULTS {
+            searched += 1;
+            (1..=NEAR)
+                .flat_map(|d| [seq - d, seq + d])
+                .find(|number| *number > 0 && gives(number))
+        } else {
+            None
+        };
+        links.push(Link {
+            seq,
+            was,
+            prev: as_hash(&prev),
+            hash: as_hash(&hash),
+        });
+    }
+    Ok(links)
+}
+
+/// Every number from the start to the last one belongs to one record. Returns the last number.
+fn check_numbers(links: &[Link], start: Head, faults: &mut BTreeSet<AuditFault>) -> i64 {
+    // Who says that it was written as which number.
+    let mut owners: BTreeMap<i64, Vec<&Link>> = BTreeMap::new();
+    for link in links {
+        match link.was {
+            Some(was) => {
+                if was != link.seq {
+                    faults.insert(AuditFault::Moved { seq: link.seq, was });
+                }
+                owners.entry(was).or_default().push(link);
+            }
+            None => {
+                faults.insert(AuditFault::Changed(link.seq));
+                // Where it stands is where it was, unless that number has an owner.
+                owners.entry(link.seq).or_default();
+            }
+        }
+        if link.was.unwrap_or(link.seq) <= start.seq {
+            faults.insert(AuditFault::Inserted(link.seq));
+        }
+    }
+    for owners in owners.values().filter(|owners| owners.len() > 1) {
+        // What was put in between others moved the true one up by a place; else the copy is the one that stands elsewhere.
+        let shifted = owners.iter().any(|link| link.was == Some(link.seq - 1));
+        let put_in = |link: &&&Link| (link.was == Some(link.seq)) == shifted;
+        faults.extend(
+            owners
+                .iter()
+                .filter(put_in)
+                .map(|l| AuditFault::Inserted(l.seq)),
+        );
+    }
+    let last = owners.keys().last().copied().unwrap_or(start.seq);
+    let mut next = start.seq + 1;
+    for number in owners.keys().copied().filter(|n| *n > start.seq) {
+        if number > next {
+            faults.insert(AuditFault::Removed(next, number - 1));
+        }
+        next = number + 1;
+    }
+    last
+}
+
+/// Every record holds the hash of the one before it.
+fn check_links(links: &[Link], start: Head, faults: &mut BTreeSet<AuditFault>) {
+    let by_number: BTreeMap<i64, &Link> = links
+        .iter()
+        .map(|link| (link.was.unwrap_or(link.seq), link))
+        .collect();
+    for (number, link) in &by_number {
+        let before = if *number == start.seq + 1 {
+            Some((start.hash, None))
+        } else {
+            by_number
+                .get(&(number - 1))
+                .map(|before| (before.hash, Some(before.seq)))
+        };
+        let Some((hash, owner)) = before else {
+            continue;
+        };
+        if link.prev == hash || link.was.is_none() {
+            continue;
+        }
+        let fault = AuditFault::Replaced(owner.unwrap_or(link.seq));
+        let told = owner.is_some_and(|seq| {
+            faults.contains(&AuditFault::Changed(seq))
+                || faults.contains(&AuditFault::Inserted(seq))
+        });
+        if !told {
+            faults.insert(fault);
+        }
+    }
+}
+
+/// What was sealed is there. Returns the last number that is.
+fn check_seals(
+    links: &[Link],
+    seals: &[Seal],
+    start: Head,
+    last: i64,
+    faults: &mut BTreeSet<AuditFault>,
+) -> i64 {
+    // By the number that each was written as: one that was moved is told as such.
+    let by_number: BTreeMap<i64, &Link> = links
+        .iter()
+        .rev()
+        .map(|link| (link.was.unwrap_or(link.seq), link))
+        .collect();
+    let mut sealed = start.seq;
+    let mut end = last;
+    for seal in seals.iter().filter(|seal| seal.seq > start.seq) {
+        let found = by_number.get(&seal.seq);
+        match found {
+            _ if seal.seq > last => end = end.max(seal.seq),
+            Some(link) if link.hash.as_slice() == seal.hash => sealed = sealed.max(seal.seq),
+            Some(_) => {
+                faults.insert(AuditFault::Rewritten(seal.seq));
+            }
+            // Told as removed.
+            None => {}
+        }
+    }
+    if end > last {
+        faults.insert(AuditFault::CutOff(last + 1, end));
+    }
+    sealed
+}
+
+fn check_log(conn: &Connection, seals: &[Seal], faults: &mut BTreeSet<AuditFault>) -> Result<()> {
+    let mut find = conn.prepare("SELECT hash FROM log WHERE seq = ?")?;
+    for seal in seals.iter().filter(|seal| seal.log_seq > 0) {
+        let mut rows = find.query([seal.log_seq])?;
+        let same = match rows.next()? {
+            Some(row) => row.get_ref(0)?.as_blob()? == seal.log_hash,
+            None => false,
+        };
+        if !same {
+            faults.insert(AuditFault::Log(seal.log_seq));
+        }
+    }
+    Ok(())
+}
