@@ -275,6 +275,10 @@ impl ToolHost for CallHost {
                     Some(self.cancel.clone()),
                 )
                 .await;
+            // The turn ends behind this step, as where the user says no.
+            if result.stop.is_some() {
+                self.rejected.store(true, Ordering::SeqCst);
+            }
             HookVerdict {
                 output: result.outputs.into_iter().next().unwrap_or(fallback),
                 block: result.block,

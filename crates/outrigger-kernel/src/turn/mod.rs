@@ -370,6 +370,7 @@ impl Turn {
                 self.take_compaction_hooks(output.as_ref());
                 self.hooks("llm.before_messages", None, out);
             }
+            "agent_end.before_stop" => self.after_before_stop(at, out),
             "compaction.after_finish" => self.after_compaction(at, output.as_ref(), out),
             "llm.before_messages" => {
                 if self.compacting.is_some() {
