@@ -277,7 +277,7 @@ impl ToolHost for CallHost {
                 .await;
             // The turn ends behind this step, as where the user says no.
             if result.stop.is_some() {
-                self.rejected.store(true, Ordering::SeqCst);
+                let _ = self.sender.send(Msg::Input(Input::EndAfterStep));
             }
             HookVerdict {
                 output: result.outputs.into_iter().next().unwrap_or(fallback),

@@ -203,6 +203,8 @@ pub enum Input {
         /// What the turn would have begun with.
         begin: Box<Begin>,
     },
+    /// A hook wants the turn to end behind this step.
+    EndAfterStep,
     /// A prompt that came meanwhile was taken back.
     Left {
         /// Its message.

@@ -161,20 +161,20 @@ fn a_prompt_gets_context_or_is_refused() {
             ("UserPromptSubmit", "", "cat > in.json; echo 'time: noon'"),
         ],
     );
-    world.run(&["hello there"]).ok();
+    world.run(&["hello"]).ok();
     let said = world.mock.last().texts("user").join("\n");
-    assert!(said.contains("hello there"), "{said}");
+    assert!(said.contains("hello"), "{said}");
     assert!(said.contains("time: noon"), "{said}");
     assert!(said.contains("branch: main"), "{said}");
     let input: Value = serde_json::from_str(&world.read("in.json")).unwrap();
-    assert_eq!(input["prompt"], "hello there");
+    assert_eq!(input["prompt"], "hello");
     let input: Value = serde_json::from_str(&world.read("start.json")).unwrap();
     assert_eq!(input["source"], "startup");
     assert!(!world.path("resumed").exists());
 
     let refuse = says(json!({"decision": "block", "reason": "not that word"}));
     let world = with_hooks([done()], &[("UserPromptSubmit", "", &refuse)]);
-    let ran = world.run(&["hello there"]);
+    let ran = world.run(&["hello"]);
     assert!(ran.stderr.contains("not that word"), "{}", ran.stderr);
     assert_eq!(world.mock.requests().len(), 0);
 }
@@ -319,4 +319,66 @@ fn a_question_is_told_before_it_is_asked() {
         input["message"],
         "Outrigger needs your permission to use Bash"
     );
+}
+
+#[test]
+fn a_subagent_has_its_own_event() {
+    let args = json!({ "description": "job", "prompt": "Job", "subagent_type": "general" });
+    let world = with_hooks(
+        [
+            turn([call("task", args)]),
+            text("from below"),
+            text("from above"),
+        ],
+        &[
+            ("SubagentStop", "", "cat > sub.json"),
+            ("Stop", "", "cat > stop.json"),
+            ("UserPromptSubmit", "", "echo x >> prompts; cat > /dev/null"),
+        ],
+    );
+    world.run(&["do it"]).ok();
+    let input = |name: &str| -> Value { serde_json::from_str(&world.read(name)).unwrap() };
+    assert_eq!(input("sub.json")["hook_event_name"], "SubagentStop");
+    assert_eq!(input("sub.json")["last_assistant_message"], "from below");
+    assert_eq!(input("stop.json")["last_assistant_message"], "from above");
+    assert_ne!(
+        input("sub.json")["session_id"],
+        input("stop.json")["session_id"]
+    );
+    // What a subagent is told is no prompt of the user's.
+    assert_eq!(world.read("prompts"), "x\n");
+}
+
+#[test]
+fn a_compaction_is_told() {
+    let world = with_hooks(
+        [done(), done(), done()],
+        &[
+            ("PreCompact", "manual", "cat > in.json"),
+            ("PreCompact", "auto", "touch auto"),
+            ("SessionStart", "", "cat >> starts"),
+        ],
+    );
+    world.run(&["do it"]).ok();
+    world.run(&["-c", "--command", "compact"]).ok();
+    let input: Value = serde_json::from_str(&world.read("in.json")).unwrap();
+    assert_eq!(input["trigger"], "manual");
+    assert!(!world.path("auto").exists());
+}
+
+/// The point is everybody's: a plugin in JavaScript may use it too.
+#[test]
+fn a_plugin_may_keep_a_turn_from_ending() {
+    let world = World::new([text("first"), text("second")]);
+    world.plugin(
+        "more",
+        "export const P = async () => ({ 'agent_end.before_stop': async (input, output) => {
+            if (!input.active) output.continue = 'say more than ' + input.lastMessage
+        } })",
+    );
+    world.run(&["do it"]).ok();
+    let said = world.mock.last().texts("user").join("\n");
+    assert!(said.contains("say more than first"), "{said}");
+    assert_eq!(world.mock.requests().len(), 2);
+    world.verify();
 }

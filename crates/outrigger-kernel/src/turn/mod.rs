@@ -415,6 +415,7 @@ impl Turn {
                 }
             }
             Input::Resumed => self.resume(at, out),
+            Input::EndAfterStep => self.refused = true,
             Input::Joined { begin } => self.join(*begin),
             Input::Left { message_id } => self.leave(&message_id),
             Input::HookDone {
