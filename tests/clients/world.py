@@ -118,12 +118,12 @@ AUTHORIZATION = "Basic " + base64.b64encode(f"opencode:{PASSWORD}".encode()).dec
 class Server:
     """`BIN serve`, as a context manager: `server.url`, `server.pid`. With a port of its own it is not waited for."""
 
-    def __init__(self, binary, project, env, log, limit=60, port=0):
-        self.binary, self.project, self.env, self.log, self.limit, self.port = binary, project, env, log, limit, port
+    def __init__(self, binary, project, env, log, limit=60, port=0, more=()):
+        self.binary, self.project, self.env, self.log, self.limit, self.port, self.more = binary, project, env, log, limit, port, more
 
     def __enter__(self):
         with open(self.log, "w") as log:
-            self.process = subprocess.Popen([self.binary, "serve", "--port", str(self.port)], cwd=self.project, env=self.env, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT, start_new_session=True)
+            self.process = subprocess.Popen([self.binary, "serve", "--port", str(self.port), *self.more], cwd=self.project, env=self.env, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT, start_new_session=True)
         self.pid = self.process.pid
         if self.port:
             self.url = f"http://127.0.0.1:{self.port}"

@@ -12,13 +12,15 @@ const RECORDING_RUNS: &str = "--runs=3";
 pub(crate) fn run(arguments: &[String]) -> Result {
     let mut arguments = Arguments::new(arguments);
     let mut binary: Option<PathBuf> = None;
-    let (mut reference, mut record, mut verbose, mut interface) = (false, false, false, false);
+    let (mut reference, mut record, mut verbose) = (false, false, false);
+    let mut person: Option<&str> = None;
     while let Some(argument) = arguments.next() {
         match argument {
             "--reference" => reference = true,
             "--record" => record = true,
             "--bin" => binary = Some(parity::absolute(arguments.value(argument)?)?),
-            "--tui" => interface = true,
+            "--tui" => person = Some("tests/clients/tui.py"),
+            "--web" => person = Some("tests/clients/web.py"),
             "-v" | "--verbose" => verbose = true,
             other => return usage(format!("clients takes no `{other}`")),
         }
@@ -26,8 +28,8 @@ pub(crate) fn run(arguments: &[String]) -> Result {
     let tools = setup::tools()?;
     let bun = format!("--bun={}", setup::bun(&tools)?.display());
     let ours_is = |binary: Option<PathBuf>| binary.map_or_else(parity::release_binary, Ok);
-    if interface {
-        return drive_interface(&ours_is(binary)?, &bun);
+    if let Some(script) = person {
+        return as_a_person(script, &ours_is(binary)?, &bun);
     }
     let committed = sh::root().join("tests/clients/gold.json");
     if record {
@@ -50,11 +52,12 @@ pub(crate) fn run(arguments: &[String]) -> Result {
     check(&mut python)
 }
 
-/// The reference's terminal interface, attached to our server, does what a person does; its screens go into docs/screens.
-fn drive_interface(binary: &Path, bun: &str) -> Result {
+/// The reference's terminal interface, or its web client in a browser, does at our server what a person does; the screens go
+/// into docs/screens.
+fn as_a_person(script: &str, binary: &Path, bun: &str) -> Result {
     check(
         command("python3")
-            .arg("tests/clients/tui.py")
+            .arg(script)
             .arg("--bin")
             .arg(binary)
             .arg("--reference")

@@ -35,6 +35,7 @@ mod summarize;
 mod sync;
 mod tui;
 mod v2;
+mod v2_session;
 mod vcs;
 mod workspace;
 
@@ -71,6 +72,7 @@ pub fn router(agent: Agent) -> Router {
         .merge(experimental::routes())
         .merge(sync::routes())
         .merge(v2::routes())
+        .merge(v2_session::routes())
         .merge(summarize::routes())
         .merge(stream::routes())
         .fallback(error::not_found)
