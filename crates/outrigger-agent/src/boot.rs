@@ -403,6 +403,7 @@ fn plugin_options(
         cache: boot.folders.cache.clone(),
         user_config: Some(boot.folders.config.join("opencode")),
         install_modules: boot.install_modules && config.settings.js.install != Install::Never,
+        commands: crate::command_hooks::of(boot, config, bridge),
         consent: boot.consent.clone(),
         handler: Arc::clone(bridge) as Arc<dyn outrigger_js::HostHandler>,
         progress: Arc::clone(&boot.progress),

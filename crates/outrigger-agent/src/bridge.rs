@@ -29,6 +29,11 @@ impl Bridge {
         let _ = self.agent.set(Arc::downgrade(inner));
     }
 
+    /// The agent, once it is there.
+    pub(crate) fn inner(&self) -> Option<Arc<Inner>> {
+        self.agent.get().and_then(Weak::upgrade)
+    }
+
     /// Remembers a tool call under its number until the guard is dropped.
     pub(crate) fn enter(self: &Arc<Self>, call: u64, ctx: ToolContext) -> Entered {
         lock(&self.calls).insert(call, ctx);

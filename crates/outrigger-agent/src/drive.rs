@@ -22,6 +22,7 @@ use tokio::sync::{mpsc, watch};
 use crate::bus::numbered;
 use crate::changes::Changes;
 use crate::compact;
+use crate::continuation::{self, Continuation};
 use crate::draft::Draft;
 pub(crate) use crate::effect::is_raised;
 use crate::error::AgentError;
@@ -88,6 +89,7 @@ pub(crate) struct Driver {
     draft: Draft,
     changes: Changes,
     joined: Joined,
+    pub(crate) continuation: Continuation,
     outcome: Option<TurnOutcome>,
 }
 
@@ -115,6 +117,7 @@ impl Driver {
             draft: Draft::default(),
             changes,
             joined,
+            continuation: Continuation::default(),
             outcome: None,
         }
     }
@@ -206,6 +209,9 @@ impl Driver {
                 point,
                 result,
             } => {
+                if point == continuation::POINT {
+                    self.go_on(&result).await?;
+                }
                 let output = result
                     .outputs
                     .into_iter()
@@ -241,6 +247,7 @@ impl Driver {
                 Ok(())
             }
             Msg::Join(joining) => {
+                self.continuation = Continuation::default();
                 let input = self.joined.input(*joining);
                 self.take(input).await
             }
@@ -267,6 +274,27 @@ impl Driver {
                 Ok(())
             }
         }
+    }
+
+    /// What handlers want done before the turn ends joins it as a message.
+    async fn go_on(
+        &mut self,
+        result: &outrigger_plugins::PipelineResult,
+    ) -> Result<(), AgentError> {
+        let agent = crate::inner::Agent {
+            inner: Arc::clone(&self.inner),
+        };
+        let Some(text) = self.continuation.wanted(&self.inner, result) else {
+            return Ok(());
+        };
+        let Some(state) = &self.state else {
+            return Ok(());
+        };
+        if let Some(begin) = agent.continue_with(&self.session_id, state, text).await? {
+            let begin = Box::new(begin);
+            self.take(Input::Joined { begin }).await?;
+        }
+        Ok(())
     }
 
     /// One step: the kernel decides, the step and its events are stored in one transaction, then the rest is begun.

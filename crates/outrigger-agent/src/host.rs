@@ -295,6 +295,10 @@ impl ToolHost for CallHost {
                     Some(self.cancel.clone()),
                 )
                 .await;
+            // The turn ends behind this step, as where the user says no.
+            if result.stop.is_some() {
+                let _ = self.sender.send(Msg::Input(Input::EndAfterStep));
+            }
             HookVerdict {
                 output: result.outputs.into_iter().next().unwrap_or(fallback),
                 block: result.block,

@@ -352,6 +352,12 @@ impl Agent {
         };
         self.finish_background(Duration::from_millis(patience))
             .await;
+        let told = self.inner.plugins.end_sessions(Duration::from_secs(5));
+        let told = told.await.into_iter();
+        self.inner.note(
+            told.map(|record| LogRecord::Hook(Box::new(record)))
+                .collect(),
+        );
         tokio::join!(
             self.inner.plugins.dispose(Duration::from_secs(5)),
             crate::mcp::shutdown(&self.inner),

@@ -435,6 +435,7 @@ impl Agent {
             stored: false,
             snapshots: self.inner.snapshots.is_on(),
             asks_loops: true,
+            asks_before_stop: self.inner.plugins.pipeline().has("agent_end.before_stop"),
             unaskable,
             prices: [cost.input, cost.output, cost.cache.read, cost.cache.write],
             compact: None,

@@ -303,6 +303,15 @@ pub(crate) enum PluginCommand {
     },
     /// Find the plugin that breaks a command, by running it with some of them left out
     Bisect(BisectArgs),
+    /// Allow the command hooks of the project's .claude/settings.json files as they are, after showing them
+    AllowHooks {
+        /// Only show them, and whether they are allowed
+        #[arg(long, conflicts_with = "revoke")]
+        list: bool,
+        /// Take it back
+        #[arg(long)]
+        revoke: bool,
+    },
     /// Watch what the plugins of a running server use, until interrupted
     Top {
         /// Address of the server

@@ -1,5 +1,6 @@
 //! The `outrigger` command.
 
+mod allow_hooks;
 mod args;
 mod ask;
 mod attach;

@@ -67,6 +67,9 @@ pub(crate) async fn plugin(global: &Global, command: PluginCommand) -> Result<u8
             let session = crate::session::find(&store, &place, id)?;
             crate::plugin_perf::trace(&store, &session.id, json)
         }
+        PluginCommand::AllowHooks { list, revoke } => {
+            crate::allow_hooks::allow_hooks(global, list, revoke)
+        }
         PluginCommand::Bisect(args) => crate::bisect::bisect(global, args).await,
         PluginCommand::Top { url, once, server } => {
             let remote = Remote::new(&url, &server, global.dir.as_deref())?;

@@ -94,6 +94,20 @@ impl Line {
                     paint.bad("!")
                 ));
             }
+            // Somebody's guard, perhaps: that it does not act yet is said each time.
+            Stage::Skipped
+                if cause
+                    .as_ref()
+                    .is_some_and(|c| c.code == "plugin.hooks_not_allowed") =>
+            {
+                let hint = cause.as_ref().and_then(|c| c.hint.clone());
+                self.say(&format!(
+                    "{} {}; {}\n",
+                    paint.bad("!"),
+                    cause.map(|c| c.message).unwrap_or_default(),
+                    hint.unwrap_or_default()
+                ));
+            }
             // The log has it.
             _ => {}
         }

@@ -13,6 +13,7 @@
 
 mod check;
 pub mod claude;
+pub mod claude_hooks;
 mod edit;
 mod entries;
 mod error;

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 
 use crate::claude::{self, ClaudeServer};
+use crate::claude_hooks::HookFile;
 use crate::jsonc::Document;
 use crate::merge::{Layered, leaves};
 use crate::origin::{Positions, position_of};
@@ -457,6 +458,19 @@ impl Loaded {
             false => Vec::new(),
         };
         (commands, problems)
+    }
+
+    /// Command hooks of `.claude/settings.json` and its like, unless `claude.hooks` is off. A person has to allow those of
+    /// the project first.
+    #[must_use]
+    pub fn claude_hooks(&self) -> (Vec<HookFile>, Vec<ConfigProblem>) {
+        let mut problems = Vec::new();
+        let off = layers::switch(&self.options, "OPENCODE_DISABLE_CLAUDE_CODE");
+        let files = match self.settings.claude.hooks && !off {
+            true => crate::claude_hooks::files(&self.options, &mut problems),
+            false => Vec::new(),
+        };
+        (files, problems)
     }
 
     /// The environment that the configuration was read with, for entries that are read later.

@@ -33,6 +33,8 @@ pub enum PluginSource {
     Auto,
     /// A file in the `tool` or `tools` folder of a config folder: tools and nothing else (B5).
     Tool,
+    /// Command hooks of a `.claude/settings.json`: processes that are started for each call.
+    Command,
 }
 
 /// An entry that is not loaded although it is written down, with why (issue 3: no skip is silent).

@@ -54,6 +54,12 @@ pub enum PluginError {
         /// As declared.
         spec: String,
     },
+    /// Command hooks of a project, which its author chose.
+    #[error("the commands of {spec} are not run: they have not been allowed as they are")]
+    HooksNotAllowed {
+        /// The file.
+        spec: String,
+    },
     /// The spec cannot be read.
     #[error("the plugin spec {spec:?} cannot be used: {reason}")]
     Spec {
@@ -270,6 +276,7 @@ impl PluginError {
             Self::Replaced { .. } => "plugin.replaced",
             Self::NoServerEntry { .. } => "plugin.no_server_entry",
             Self::Disabled { .. } => "plugin.disabled",
+            Self::HooksNotAllowed { .. } => "plugin.hooks_not_allowed",
             Self::Spec { .. } => "plugin.spec",
             Self::NotFound { .. } => "plugin.not_found",
             Self::NoEntry { .. } => "plugin.no_entry",
@@ -318,6 +325,9 @@ impl PluginError {
                 "check the network and your .npmrc and run `outrigger plugin setup`, or install Bun and set OUTRIGGER_BUN to its path"
             }
             Self::Overridden { .. } => "remove one of the two entries",
+            Self::HooksNotAllowed { .. } => {
+                "look at them with `outrigger plugin allow-hooks --list`, and allow them with `outrigger plugin allow-hooks`"
+            }
             Self::Hung { .. } => "raise the load deadline if the plugin is only slow",
             Self::Off { .. } => "remove the plugin named above, then start again",
             Self::NoRuntime { hint, .. } => return hint.clone(),
@@ -357,7 +367,10 @@ impl PluginError {
     pub fn is_skip(&self) -> bool {
         matches!(
             self,
-            Self::Deprecated { .. } | Self::NoServerEntry { .. } | Self::Disabled { .. }
+            Self::Deprecated { .. }
+                | Self::NoServerEntry { .. }
+                | Self::Disabled { .. }
+                | Self::HooksNotAllowed { .. }
         ) || self.is_expected()
     }
 

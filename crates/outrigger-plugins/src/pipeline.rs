@@ -1,5 +1,8 @@
 //! The one way to call a hook (invariant 3): drives the kernel's chain over the plugin processes.
 
+mod commands;
+mod missing;
+
 use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
@@ -14,10 +17,9 @@ use outrigger_protocol::turn::HookPayload;
 use serde_json::Value;
 use tokio::sync::watch;
 
-use crate::blame::{Late, PING, late};
 use crate::breakers::Ended;
-use crate::group::{Counts, Fault, Group, Live};
-use crate::payload::{named, open, outcome};
+use crate::group::{Counts, Fault, Live};
+use crate::payload::{open, outcome};
 use crate::plugins::Inner;
 use crate::reconfigure::{self, Configured};
 use crate::registry::Bound;
@@ -46,6 +48,8 @@ pub struct PipelineResult {
     pub block: Option<Block>,
     /// One for each handler that was reached, in order (A1, A2, C13).
     pub records: Vec<HookRecord>,
+    /// A handler wants the turn to end behind this, and why.
+    pub stop: Option<String>,
 }
 
 /// Runs hook chains. Cheap to clone.
@@ -105,6 +109,34 @@ impl Pipeline {
         self.one_after_another(point, &bound, items, context).await
     }
 
+    /// Tells the command hooks of each session that it ends (`SessionEnd`), all at the same time. JavaScript plugins are told
+    /// in their processes.
+    pub(crate) async fn end_sessions(&self) -> Vec<HookRecord> {
+        let point = hooks::point("runtime.dispose");
+        let bound = point.and_then(|point| Some((point, self.0.registry.bound(point.name)?)));
+        let (Some((point, bound)), Some(commands)) = (bound, &self.0.commands) else {
+            return Vec::new();
+        };
+        let bound: Vec<Bound> = bound
+            .iter()
+            .filter(|bound| bound.group == crate::commands::GROUP)
+            .cloned()
+            .collect();
+        let one = |session: String| {
+            let item = HookPayload {
+                input: serde_json::json!({ "sessionID": session }),
+                output: serde_json::json!({}),
+            };
+            let context = PipelineContext {
+                session: Some(SessionId(session)),
+                ..PipelineContext::default()
+            };
+            self.one_after_another(point, &bound, vec![item], context)
+        };
+        let all = futures_util::future::join_all(commands.begun().into_iter().map(one)).await;
+        all.into_iter().flat_map(|one| one.records).collect()
+    }
+
     async fn one_after_another(
         &self,
         point: &'static Point,
@@ -126,6 +158,7 @@ impl Pipeline {
             bound,
             context,
             repeated: None,
+            stop: None,
         };
         while let Some(handlers) = drive.chain.as_ref().and_then(Chain::due) {
             drive.call(&handlers).await;
@@ -148,6 +181,7 @@ impl Pipeline {
             outputs: items.into_iter().map(|item| item.output).collect(),
             block: None,
             records: all.into_iter().flat_map(|one| one.records).collect(),
+            stop: None,
         }
     }
 }
@@ -181,6 +215,8 @@ struct Drive<'a> {
     context: PipelineContext,
     /// The handler that was called again, since the first request never reached it.
     repeated: Option<usize>,
+    /// A command wants the turn to end.
+    stop: Option<String>,
 }
 
 /// A chain that is dropped half-way has said nothing about whom it called; a trial is made anew by the next call.
@@ -206,6 +242,9 @@ impl Drive<'_> {
         }
         if let Some(why) = bound.absent.clone() {
             return self.skip(&[first], &why);
+        }
+        if bound.group == crate::commands::GROUP {
+            return self.call_commands(handlers).await;
         }
         if let Err(why) = self.admit(first) {
             return self.skip(&[first], &why);
@@ -425,117 +464,6 @@ impl Drive<'_> {
         (Reply { results, end }, sent)
     }
 
-    /// A handler has not answered: says what became of it, and sees to the process.
-    async fn missing(
-        &mut self,
-        handler: usize,
-        (hook, call): (&str, u64),
-        group: &Arc<Group>,
-        live: &Live,
-        end: End,
-        ms: f64,
-    ) {
-        let Some(bound) = self.bound.get(handler) else {
-            return;
-        };
-        let entered = live.process.all_entered();
-        // Of this very call: the same hook may run for another session.
-        let mine = |enter: &Enter| {
-            enter.call == Some(call) && enter.plugin == bound.id && enter.what == hook
-        };
-        let reached = entered.iter().any(mine);
-        let mut ended = Ended::Unclear;
-        let outcome = match end {
-            End::Cancelled => {
-                if let Some(enter) = entered.into_iter().rev().find(mine) {
-                    group.end_unless_left(live.generation, enter);
-                }
-                HandlerOutcome::Skipped {
-                    reason: "cancelled".into(),
-                }
-            }
-            End::Answered => HandlerOutcome::Lost {
-                message: "its process gave no answer for it".into(),
-            },
-            // Several calls that hang at once are as many timeouts and one restart (A8): whoever was as good as late is.
-            End::Gone(fault)
-                if reached
-                    && fault.culprit == Some(bound.plugin)
-                    && fault.counts == Counts::Nothing
-                    && nearly(ms, self.deadline(bound)) =>
-            {
-                ended = Ended::TimedOut;
-                HandlerOutcome::TimedOut {
-                    ms: u64::try_from(self.deadline(bound).as_millis()).unwrap_or(u64::MAX),
-                }
-            }
-            End::Gone(fault) => HandlerOutcome::Lost {
-                message: fault.cause,
-            },
-            End::Failed(JsError::CallTimeout { ms, .. }) => {
-                let plugin = (bound.plugin, bound.id.as_str());
-                let Late { culprit, who } = late(group, live, plugin, hook, reached).await;
-                let mine = reached && culprit == Some(bound.plugin);
-                if self.inner.settings.self_heal {
-                    let fault = Fault {
-                        cause: format!("{who} did not answer within {ms} ms"),
-                        culprit,
-                        // The breaker sees to what it is charged with.
-                        counts: if mine && self.inner.breakers.on() {
-                            Counts::Nothing
-                        } else {
-                            Counts::Crash
-                        },
-                    };
-                    group.give_up(live.generation, fault);
-                }
-                if mine {
-                    ended = Ended::TimedOut;
-                }
-                if mine {
-                    HandlerOutcome::TimedOut { ms }
-                } else {
-                    HandlerOutcome::Lost {
-                        message: format!("its process was held up by {who}"),
-                    }
-                }
-            }
-            End::Failed(error) => {
-                if group.ends_with(&error) {
-                    let suspects = live.process.suspects();
-                    let culprit = group.only(&suspects);
-                    if reached && culprit == Some(bound.plugin) {
-                        ended = Ended::TimedOut;
-                    }
-                    let who = if suspects.is_empty() {
-                        String::new()
-                    } else {
-                        format!("{}: ", named(&suspects))
-                    };
-                    let fault = Fault {
-                        cause: format!("{who}{error}"),
-                        culprit,
-                        counts: Counts::Crash,
-                    };
-                    group.give_up(live.generation, fault);
-                }
-                HandlerOutcome::Lost {
-                    message: error.to_string(),
-                }
-            }
-        };
-        // A handler whose code was never entered has done nothing, so calling it is no repetition (A7). Once is enough:
-        // a process that dies twice under a chain is not waited for.
-        let lost = matches!(outcome, HandlerOutcome::Lost { .. }) && self.inner.settings.self_heal;
-        if lost && !reached && self.repeated != Some(handler) {
-            self.repeated = Some(handler);
-            return;
-        }
-        self.settle(handler, ended);
-        self.trail.reached(handler);
-        self.feed(handler, outcome, ms);
-    }
-
     fn finish(mut self) -> PipelineResult {
         let folded = self.chain.take().map(Chain::finish);
         let Some(folded) = folded else {
@@ -580,6 +508,7 @@ impl Drive<'_> {
             outputs: folded.outputs,
             block: folded.block,
             records,
+            stop: self.stop.take(),
         }
     }
 }
@@ -593,11 +522,6 @@ fn brief(message: &str) -> String {
         end -= 1;
     }
     message.get(..end).unwrap_or(message).to_owned()
-}
-
-// Whether a call of so many milliseconds would have missed its deadline in the time that it takes to see who is late.
-fn nearly(ms: f64, deadline: Duration) -> bool {
-    ms + PING.as_secs_f64() * 1000.0 >= deadline.as_secs_f64() * 1000.0
 }
 
 /// Resolves when the flag turns true; never, when there is none or its owner has gone.

@@ -1,5 +1,7 @@
 //! The plugins of one project, from the configuration to their end.
 
+mod modules;
+
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -11,6 +13,7 @@ use outrigger_js::{HostHandler, Lookup, RuntimeKind};
 use outrigger_kernel::breaker::Rules;
 use outrigger_protocol::Millis;
 use outrigger_protocol::event::BusEvent;
+use outrigger_protocol::hook::HookRecord;
 use outrigger_protocol::tool::ToolSpec;
 use outrigger_protocol::turn::HookPayload;
 use outrigger_sandbox::Spawner;
@@ -19,6 +22,7 @@ use sha2::{Digest as _, Sha256};
 
 use crate::breakers::Breakers;
 use crate::choose::{self, ConsentFn, Fetch};
+use crate::commands::{self, CommandHooks, Commands};
 use crate::divide::{divide, groups};
 use crate::error::PluginError;
 use crate::group::{Group, Live};
@@ -31,9 +35,8 @@ use crate::processes::Processes;
 use crate::registry::{Plugin, ProgressFn, Registry};
 use crate::resolve::{ResolvedPlugin, resolve_package, resolve_path};
 use crate::settings::PluginSettings;
-use crate::setup::{self, Modules};
 use crate::spec::Source;
-use crate::status::{Cause, NoticeFn, PluginStatus, Progress, Stage};
+use crate::status::{NoticeFn, PluginStatus, Stage};
 use crate::tools::{PluginToolEntry, ToolRunner};
 
 /// `serverUrl` of the plugin input when no TCP server runs: the host script answers this origin over the channel.
@@ -73,6 +76,8 @@ pub struct LoadOptions {
     /// Install `@opencode-ai/sdk` and its like when they are not there yet. Without them plugins run, and `client` says
     /// that it is missing when it is used.
     pub install_modules: bool,
+    /// Command hooks in Claude Code's form, called behind the plugins; `None` where they are switched off.
+    pub commands: Option<CommandHooks>,
     /// Asks before Bun is fetched, where the setting is to ask; `None`: nobody is there who could answer.
     pub consent: Option<ConsentFn>,
     /// Answers what plugins ask.
@@ -92,6 +97,7 @@ pub(crate) struct Inner {
     pub(crate) now: fn() -> Millis,
     pub(crate) breakers: Breakers,
     pub(crate) perf: Mutex<Perf>,
+    pub(crate) commands: Option<Commands>,
     processes: Arc<Processes>,
 }
 
@@ -162,10 +168,10 @@ impl Plugins {
         let skipped = options.skipped.iter().map(|skipped| &skipped.plugin);
         let found = options.plugins.iter().chain(skipped);
         let found = found.map(|plugin| Plugin::found(name_of(plugin), plugin));
-        let registry = Arc::new(Registry::new(
-            found.collect(),
-            Arc::clone(&options.progress),
-        ));
+        let mut found: Vec<Plugin> = found.collect();
+        let base = found.len();
+        found.extend(commands::found(options.commands.as_ref()));
+        let registry = Arc::new(Registry::new(found, Arc::clone(&options.progress)));
         for (index, skipped) in (options.plugins.len()..).zip(&options.skipped) {
             registry.fail(index, &why_skipped(skipped));
         }
@@ -179,6 +185,7 @@ impl Plugins {
                 Arc::clone(&options.notice),
             ),
             perf: Mutex::default(),
+            commands: command_hooks(&options, base, &registry),
             processes: Arc::default(),
         });
         if let Some(started) = start(&options, &registry, &inner.processes).await {
@@ -212,6 +219,7 @@ impl Plugins {
             now: || 0,
             breakers: Breakers::new(false, Rules::default(), Arc::new(|_| {})),
             perf: Mutex::default(),
+            commands: None,
             processes: Arc::default(),
         }))
     }
@@ -269,6 +277,17 @@ impl Plugins {
         result.outputs.pop().unwrap_or_default()
     }
 
+    /// Tells command hooks that the sessions of this process end. Goes before [`Plugins::dispose`]; what takes longer than
+    /// the deadline is ended.
+    pub async fn end_sessions(&self, deadline: Duration) -> Vec<HookRecord> {
+        let pipeline = self.pipeline();
+        let told = tokio::time::timeout(deadline, pipeline.end_sessions()).await;
+        told.unwrap_or_else(|_| {
+            tracing::warn!("SessionEnd hooks did not end within {deadline:?} and are given up");
+            Vec::new()
+        })
+    }
+
     /// Lets all plugins dispose of what they hold and ends their processes, by force at the deadline. Nothing is called
     /// afterwards.
     pub async fn dispose(&self, deadline: Duration) {
@@ -309,6 +328,19 @@ impl Plugins {
             .map(with_process)
             .collect()
     }
+}
+
+fn command_hooks(options: &LoadOptions, base: usize, registry: &Registry) -> Option<Commands> {
+    let with = options.commands.clone()?;
+    let handlers = commands::bind(&with, base, registry, &options.settings, &options.directory);
+    Some(Commands::new(
+        with,
+        handlers,
+        base,
+        options.directory.clone(),
+        options.spawner.clone(),
+        Arc::clone(&options.notice),
+    ))
 }
 
 /// Processes that are to be started, and what may still be done for plugins that fail in them.
@@ -357,7 +389,7 @@ async fn start(
         worktree: options.worktree.clone(),
         project: options.project.clone(),
         server_url: options.server_url.clone(),
-        modules: modules(options, registry, installer.as_ref()).await,
+        modules: modules::modules(options, registry, installer.as_ref()).await,
         homes: options
             .data
             .join("plugin-homes")
@@ -548,53 +580,6 @@ pub async fn resolve(
         resolved.tools = Some(stem(path));
     }
     Ok(resolved)
-}
-
-async fn modules(
-    options: &LoadOptions,
-    registry: &Registry,
-    installer: Option<&Installer>,
-) -> Option<Modules> {
-    if !options.install_modules {
-        return setup::modules(&options.data);
-    }
-    if let Some(modules) = setup::modules(&options.data) {
-        return Some(modules);
-    }
-    let used = |index: usize| {
-        registry.with(index, |plugin| {
-            plugin.resolved.as_ref().is_some_and(setup::is_used_by)
-        })
-    };
-    if !(0..registry.len()).any(|index| used(index) == Some(true)) {
-        return None;
-    }
-    if setup::failed_lately(&options.data) {
-        tracing::debug!("plugins run without the SDK: it could not be fetched a short time ago");
-        return None;
-    }
-    let tell = |stage, cause| {
-        (options.progress)(Progress {
-            plugin: "sdk".to_owned(),
-            spec: setup::SPEC.to_owned(),
-            stage,
-            cause,
-            fetched: None,
-        });
-    };
-    tell(Stage::Installing, None);
-    match setup::setup(&options.data, installer, &options.spawner).await {
-        Ok(modules) => {
-            tell(Stage::Active, None);
-            Some(modules)
-        }
-        Err(error) => {
-            tracing::warn!("plugins run without the SDK: {error}");
-            setup::note_failure(&options.data);
-            tell(Stage::Skipped, Some(Cause::new(Stage::Installing, &error)));
-            None
-        }
-    }
 }
 
 fn digest(path: &std::path::Path) -> String {

@@ -1,5 +1,7 @@
 //! The plugins of a project: how far each is, what it brought, and who is called at which point.
 
+mod commands;
+
 use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};

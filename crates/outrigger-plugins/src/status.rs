@@ -137,6 +137,16 @@ pub enum Notice {
         /// Why.
         cause: String,
     },
+    /// A command hook says something to the user, or something is wrong with it that stops nothing.
+    Command {
+        /// The file that it stands in.
+        plugin: String,
+        /// The session that it was called for.
+        #[serde(rename = "sessionID", skip_serializing_if = "Option::is_none")]
+        session_id: Option<String>,
+        /// What it says.
+        message: String,
+    },
     /// It is not called any more.
     Off {
         /// Plugin.

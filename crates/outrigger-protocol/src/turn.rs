@@ -62,6 +62,9 @@ pub struct Begin {
     /// Calls that repeat themselves are asked about.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub asks_loops: bool,
+    /// Handlers may keep the turn from ending (`agent_end.before_stop`); they are asked when it is done.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub asks_before_stop: bool,
     /// Why the model cannot be asked (it is not known, or has no key): the message is stored, and the turn fails with this,
     /// as in the reference.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -200,6 +203,8 @@ pub enum Input {
         /// What the turn would have begun with.
         begin: Box<Begin>,
     },
+    /// A hook wants the turn to end behind this step.
+    EndAfterStep,
     /// A prompt that came meanwhile was taken back.
     Left {
         /// Its message.

@@ -113,6 +113,11 @@ impl Driver {
     /// The payload of a point whose contents the agent holds.
     fn payload(&self, point: &str) -> Result<HookPayload, AgentError> {
         match &self.state {
+            Some(state) if point == crate::continuation::POINT => {
+                Ok(self
+                    .continuation
+                    .payload(&self.inner, state, &self.session_id))
+            }
             Some(state) => self
                 .draft
                 .payload(&self.inner, &self.session_id, state, point),

@@ -20,6 +20,7 @@ mod bisect;
 mod boxed;
 mod built_once;
 mod cancel;
+mod command_hooks;
 mod commands;
 mod compact;
 mod compact_asked;

@@ -304,6 +304,12 @@ pub const KEYS: &[Key<Settings>] = &[
         .max_steps =
         Some(v.count())),
     key!(
+        "agent.max_continuations",
+        COUNT,
+        "how often in a row hooks may keep a turn from ending",
+        |s, v| s.agent.max_continuations = Some(v.count())
+    ),
+    key!(
         "log.plugin_stderr_level",
         Kind::Word(&["error", "warn", "info", "debug", "trace", "off"]),
         "level of what plugins write to stderr",
@@ -360,6 +366,12 @@ pub const KEYS: &[Key<Settings>] = &[
     key!(trust "audit.keep_days", Kind::Whole(7, 36_500), "most days that the audit goes back", |s, v| {
         s.audit.keep_days = v.count();
     }),
+    key!(
+        "claude.hooks",
+        Kind::Bool,
+        "run the command hooks of .claude/settings.json",
+        |s, v| s.claude.hooks = v.bool()
+    ),
     key!(
         "flags.plugin_seq_hooks",
         Kind::Bool,

@@ -277,6 +277,8 @@ impl Default for Tools {
 pub struct Agent {
     /// Most steps of a turn; 200 when unset. An agent's own `steps` counts first.
     pub max_steps: Option<u64>,
+    /// How often in a row hooks may keep a turn from ending (`agent_end.before_stop`, C16); 10 when unset.
+    pub max_continuations: Option<u64>,
 }
 
 /// `[log]`.
@@ -321,13 +323,15 @@ impl Default for Limits {
     }
 }
 
-/// `[claude]`, both on by default.
+/// `[claude]`, all on by default.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Claude {
     /// Read the project's `.mcp.json`. Each of its servers still has to be allowed.
     pub mcp: bool,
     /// Read `.claude/commands`.
     pub commands: bool,
+    /// Run the command hooks of `.claude/settings.json`. Those of a project still have to be allowed.
+    pub hooks: bool,
 }
 
 impl Default for Claude {
@@ -335,6 +339,7 @@ impl Default for Claude {
         Self {
             mcp: true,
             commands: true,
+            hooks: true,
         }
     }
 }

@@ -332,6 +332,7 @@ mod tests {
         tools.skill_server_idle_ms = 300000
         tools.sandbox = "full"
         agent.max_steps = null
+        agent.max_continuations = null
         log.plugin_stderr_level = "warn"
         log.plugin_stderr_lines_per_second = 50
         limits.plugin_memory_mb = 2048
@@ -345,6 +346,7 @@ mod tests {
         flags.plugin_message_mirror = true
         claude.mcp = true
         claude.commands = true
+        claude.hooks = true
         "#);
     }
 

@@ -167,6 +167,8 @@ pub const POINTS: &[Point] = &[
         input: "sessionID", about: "The history is about to be summarised: context is appended to the prompt, prompt replaces it." },
     Point { name: "compaction.after_finish", hook: "experimental.compaction.autocontinue", phase: After, patch: &[must("enabled", Bool)], block: false, deadline: Normal, failure: Open,
         input: "sessionID, agent, model, provider, message, overflow", about: "The history was summarised because it was full; enabled says whether the turn goes on by itself." },
+    Point { name: "agent_end.before_stop", hook: "agent_end.before_stop", phase: Before, patch: &[may("continue", String)], block: false, deadline: Normal, failure: Open,
+        input: "sessionID, agent, model, messageID, active, lastMessage", about: "The turn is done and about to end; a text in continue goes on as a message of the user's, at most agent.max_continuations times in a row. active says that it went on so before." },
     Point { name: "llm.before_request", hook: "llm.before_request", phase: Before, patch: &[], block: true, deadline: Normal, failure: Open,
         input: "sessionID, agent, model, messageID, step", about: "The request is complete and about to be sent. A refusal is final: nothing repeats it." },
     Point { name: "llm.on_error", hook: "llm.on_error", phase: Phase::Error, patch: &[], block: false, deadline: Normal, failure: Open,

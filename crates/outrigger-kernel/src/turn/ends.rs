@@ -64,7 +64,17 @@ impl Turn {
         out.push(self.status(SessionStatus::Busy));
         if self.calls_in_step > 0 {
             self.next_step(at, out);
+        } else if self.begin.asks_before_stop {
+            self.hooks("agent_end.before_stop", None, out);
         } else {
+            self.end(at, out);
+        }
+    }
+
+    /// The handlers have been asked whether it may end; what they want done has joined it.
+    pub(super) fn after_before_stop(&mut self, at: Millis, out: &mut Vec<Effect>) {
+        // What was used has been looked at before they were asked.
+        if !self.go_on_with_joined(at, 0, out) {
             self.end(at, out);
         }
     }

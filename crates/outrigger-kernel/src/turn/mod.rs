@@ -370,6 +370,7 @@ impl Turn {
                 self.take_compaction_hooks(output.as_ref());
                 self.hooks("llm.before_messages", None, out);
             }
+            "agent_end.before_stop" => self.after_before_stop(at, out),
             "compaction.after_finish" => self.after_compaction(at, output.as_ref(), out),
             "llm.before_messages" => {
                 if self.compacting.is_some() {
@@ -414,6 +415,7 @@ impl Turn {
                 }
             }
             Input::Resumed => self.resume(at, out),
+            Input::EndAfterStep => self.refused = true,
             Input::Joined { begin } => self.join(*begin),
             Input::Left { message_id } => self.leave(&message_id),
             Input::HookDone {

@@ -48,6 +48,7 @@ pub(crate) fn begin() -> Begin {
         stored: false,
         snapshots: false,
         asks_loops: false,
+        asks_before_stop: false,
         unaskable: None,
         prices: [1.0, 2.0, 0.5, 0.25],
         compact: None,

@@ -166,3 +166,54 @@ fn with_a_compaction() {
     drive.finished("stop");
     assert_eq!(parent(&drive), "msg_2");
 }
+
+/// Handlers are asked once the turn is done, and what they want done has joined it by the time they have answered.
+#[test]
+fn a_turn_that_handlers_keep_from_ending_goes_on_and_asks_again() {
+    let mut drive = Drive::asked(Begin {
+        asks_before_stop: true,
+        ..begin()
+    });
+    drive.started();
+    drive.text(0, "one");
+    drive.finished("stop");
+    assert!(!drive.is_done(), "the handlers are asked");
+    let mut more = joined(&begin(), "msg_2");
+    more.asks_before_stop = true;
+    join_with(&mut drive, more);
+    assert!(drive.hook());
+    assert!(!drive.is_done());
+    assert_eq!(parent(&drive), "msg_2");
+    drive.prepare();
+    drive.started();
+    drive.text(0, "two");
+    drive.finished("stop");
+    assert!(!drive.is_done(), "and asked again");
+    assert!(drive.hook());
+    assert!(drive.is_done());
+}
+
+#[test]
+fn a_turn_is_cancelled_while_handlers_are_asked_whether_it_may_end() {
+    let mut drive = Drive::asked(Begin {
+        asks_before_stop: true,
+        ..begin()
+    });
+    drive.started();
+    drive.text(0, "one");
+    drive.finished("stop");
+    drive.take(Input::Cancel);
+    assert!(drive.hook());
+    assert!(drive.is_done());
+}
+
+#[test]
+fn a_turn_that_a_hook_ends_asks_the_model_no_more() {
+    let mut drive = Drive::asked(begin());
+    drive.started();
+    drive.call("c1", "read", "{}");
+    drive.finished("tool-calls");
+    drive.take(Input::EndAfterStep);
+    drive.tool_completed("read", "r");
+    assert!(drive.is_done());
+}

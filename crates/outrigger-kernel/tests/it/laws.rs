@@ -171,6 +171,7 @@ fn effect_of(input: &Input) -> Option<EffectId> {
         Input::Begin(_)
         | Input::Compact { .. }
         | Input::Joined { .. }
+        | Input::EndAfterStep
         | Input::Left { .. }
         | Input::Cancel
         | Input::Resumed => None,

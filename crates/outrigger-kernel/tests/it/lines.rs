@@ -211,6 +211,7 @@ pub(crate) fn input_line(input: &Input) -> String {
         Input::CompactionPlanned { effect, .. } => format!("#{} planned", effect.0),
         Input::CompactionRefused { effect, error } => format!("#{} {}", effect.0, error.message()),
         Input::Joined { begin } => format!("joined {}", begin.message.id),
+        Input::EndAfterStep => "end after step".to_owned(),
         Input::Left { message_id } => format!("left {message_id}"),
         Input::Cancel => "cancel".to_owned(),
         Input::Resumed => "resumed".to_owned(),

@@ -9,6 +9,7 @@ mod blame;
 mod breaker;
 mod bun;
 mod contracts;
+mod commands;
 mod events;
 mod faults;
 mod flags;

@@ -29,6 +29,7 @@ pub(crate) struct Project {
     pub(crate) runtimes: Lookup,
     pub(crate) handler: Arc<Handler>,
     pub(crate) consent: Option<ConsentFn>,
+    pub(crate) commands: Option<outrigger_plugins::CommandHooks>,
     pub(crate) skipped: Vec<SkippedPlugin>,
     pub(crate) seen: Arc<Mutex<Vec<Progress>>>,
     pub(crate) told: Arc<Mutex<Vec<Notice>>>,
@@ -108,6 +109,7 @@ impl Project {
             runtimes: runtimes(),
             handler: Arc::default(),
             consent: None,
+            commands: None,
             skipped: Vec::new(),
             seen: Arc::default(),
             told: Arc::default(),
@@ -157,6 +159,7 @@ impl Project {
             user_config: None,
             install_modules: false,
             consent: self.consent.clone(),
+            commands: self.commands.clone(),
             handler: self.handler.clone(),
             progress: Arc::new(move |progress| seen.lock().unwrap().push(progress)),
             notice: {

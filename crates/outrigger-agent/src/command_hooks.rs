@@ -1,0 +1,207 @@
+//! Command hooks of `.claude/settings.json` and its like (issue 5, item 12): which of them may run, and what they are told of
+//! their sessions. How they are called is in `outrigger-plugins`.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use futures_util::future::BoxFuture;
+use outrigger_config::Loaded;
+use outrigger_config::claude_hooks::{HookFile, HookScope};
+use outrigger_plugins::{CommandFile, CommandHooks, CommandHost, SessionAbout};
+use outrigger_protocol::id::SessionId;
+use outrigger_protocol::message::{MessageWithParts, PartKind};
+use outrigger_sandbox::Policy;
+use sha2::{Digest as _, Sha256};
+
+use crate::ask::Answering;
+use crate::boot::{Boot, Folders};
+use crate::bridge::Bridge;
+
+/// The files whose hooks the user has allowed, in `hooks-allowed.json` of our data folder: by file a digest of its `hooks`.
+#[derive(Clone, Debug)]
+pub struct AllowedHooks {
+    path: PathBuf,
+}
+
+type Table = BTreeMap<String, String>;
+
+impl AllowedHooks {
+    /// Those of this user.
+    #[must_use]
+    pub fn new(folders: &Folders) -> Self {
+        Self {
+            path: folders.data.join("hooks-allowed.json"),
+        }
+    }
+
+    /// Whether the hooks of the file may run as they are: those of the user's own file always.
+    #[must_use]
+    pub fn holds(&self, file: &HookFile) -> bool {
+        file.scope == HookScope::User || self.read().get(&key(file)) == Some(&digest(file))
+    }
+
+    /// Allows the hooks of a file as they are now.
+    ///
+    /// # Errors
+    /// The list cannot be written.
+    pub fn allow(&self, file: &HookFile) -> io::Result<()> {
+        let mut table = self.read();
+        table.insert(key(file), digest(file));
+        self.write(&table)
+    }
+
+    /// Takes that back; false when they were not allowed.
+    ///
+    /// # Errors
+    /// The list cannot be written.
+    pub fn revoke(&self, file: &HookFile) -> io::Result<bool> {
+        let mut table = self.read();
+        let there = table.remove(&key(file)).is_some();
+        self.write(&table)?;
+        Ok(there)
+    }
+
+    // A list that cannot be read allows nothing.
+    fn read(&self) -> Table {
+        let bytes = std::fs::read(&self.path).unwrap_or_default();
+        serde_json::from_slice(&bytes).unwrap_or_default()
+    }
+
+    fn write(&self, table: &Table) -> io::Result<()> {
+        if let Some(folder) = self.path.parent() {
+            std::fs::create_dir_all(folder)?;
+        }
+        let written = self.path.with_extension("new");
+        std::fs::write(&written, serde_json::to_string_pretty(table)?)?;
+        std::fs::rename(&written, &self.path)
+    }
+}
+
+fn key(file: &HookFile) -> String {
+    let real = file.file.canonicalize();
+    let real = real.unwrap_or_else(|_| file.file.clone());
+    real.display().to_string()
+}
+
+fn digest(file: &HookFile) -> String {
+    let digest = Sha256::digest(file.written.to_string().as_bytes());
+    digest.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// The command hooks of a project; `None` where there are none, or nothing from outside is loaded.
+pub(crate) fn of(boot: &Boot, config: &Loaded, bridge: &Arc<Bridge>) -> Option<CommandHooks> {
+    let (files, problems) = config.claude_hooks();
+    for problem in problems {
+        tracing::warn!("[hooks] {problem}");
+    }
+    if boot.pure || files.is_empty() {
+        return None;
+    }
+    let allowed = AllowedHooks::new(&boot.folders);
+    let file = |hooks: HookFile| CommandFile {
+        allowed: allowed.holds(&hooks),
+        hooks,
+    };
+    Some(CommandHooks {
+        files: files.into_iter().map(file).collect(),
+        environment: outrigger_tools::builtin::shell_environment(&[], None),
+        permission_mode: match boot.answering {
+            Answering::Allow => "bypassPermissions",
+            Answering::Ask | Answering::Refuse => "default",
+        },
+        host: Arc::clone(bridge) as Arc<dyn CommandHost>,
+    })
+}
+
+impl CommandHost for Bridge {
+    /// The box of the shell tool's commands, under the rules of the configuration and of the session.
+    fn confine<'a>(
+        &'a self,
+        session: Option<&'a str>,
+    ) -> BoxFuture<'a, Result<Option<Policy>, String>> {
+        Box::pin(async move {
+            let Some(inner) = self.inner() else {
+                return Err("the agent is not ready yet".to_owned());
+            };
+            let mut rules = inner.config.config.permission.clone();
+            if let Some(id) = session {
+                let own = inner.store.session(&SessionId(id.to_owned()));
+                let own = own.map_err(|error| error.to_string())?;
+                rules.extend(own.and_then(|own| own.permission).unwrap_or_default());
+            }
+            let boxed = inner.confine(rules).await;
+            boxed.map_err(|error| format!("no command is started: {error} ({})", error.hint()))
+        })
+    }
+
+    fn session(&self, id: &str) -> SessionAbout {
+        let Some(inner) = self.inner() else {
+            return SessionAbout::default();
+        };
+        let id = SessionId(id.to_owned());
+        let session = inner.store.session(&id).ok().flatten();
+        let history = inner.store.messages(&id).unwrap_or_default();
+        SessionAbout {
+            child: session.is_some_and(|session| session.parent_id.is_some()),
+            begun: !history.is_empty(),
+            compacts_by_itself: compacts_by_itself(&history),
+        }
+    }
+
+    fn mcp_servers(&self) -> Vec<String> {
+        let Some(inner) = self.inner() else {
+            return Vec::new();
+        };
+        let servers = inner.mcp.status().into_iter();
+        servers
+            .map(|server| outrigger_mcp::sanitize(&server.name))
+            .collect()
+    }
+}
+
+/// The last compaction of a session that was begun.
+fn compacts_by_itself(history: &[MessageWithParts]) -> bool {
+    let mut parts = history
+        .iter()
+        .rev()
+        .flat_map(|message| message.parts.iter());
+    let last = parts.find_map(|part| match &part.kind {
+        PartKind::Compaction(compaction) => Some(compaction.get("auto") == Some(&true.into())),
+        _ => None,
+    });
+    last.unwrap_or(false)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::{Value, json};
+
+    #[test]
+    fn hooks_are_allowed_as_they_are() {
+        let dir = tempfile::tempdir().unwrap();
+        let allowed = AllowedHooks {
+            path: dir.path().join("sub/allowed.json"),
+        };
+        let file = |path: &str, scope, written: Value| HookFile {
+            file: path.into(),
+            scope,
+            folder: "/p".into(),
+            written,
+            hooks: Vec::new(),
+            left_out: Vec::new(),
+        };
+        let project = |path: &str, written| file(path, HookScope::Project, written);
+        let one = project("/p/.claude/settings.json", json!({"Stop": []}));
+        assert!(!allowed.holds(&one));
+        allowed.allow(&one).unwrap();
+        assert!(allowed.holds(&one));
+        assert!(!allowed.holds(&project("/p/.claude/settings.json", json!({"Stop": [1]}))));
+        assert!(!allowed.holds(&project("/q/.claude/settings.json", json!({"Stop": []}))));
+        assert!(allowed.revoke(&one).unwrap() && !allowed.holds(&one));
+        assert!(!allowed.revoke(&one).unwrap());
+        assert!(allowed.holds(&file("/home", HookScope::User, json!({}))));
+    }
+}

@@ -1,0 +1,384 @@
+//! Command hooks in Claude Code's form, through the real program.
+
+use serde_json::{Value, json};
+
+use crate::support::*;
+
+fn bash(command: &str) -> Value {
+    turn([call(
+        "bash",
+        json!({ "command": command, "description": "x" }),
+    )])
+}
+
+/// A hook for each of these: event, matcher, command.
+fn settings(hooks: &[(&str, &str, &str)]) -> Value {
+    let mut events = serde_json::Map::new();
+    for (event, matcher, command) in hooks {
+        let group = json!({"matcher": matcher, "hooks": [{"type": "command", "command": command, "timeout": 20}]});
+        let groups = events.entry(*event).or_insert_with(|| json!([]));
+        groups.as_array_mut().unwrap().push(group);
+    }
+    json!({ "hooks": events })
+}
+
+/// The user's own hooks.
+fn with_hooks(turns: impl IntoIterator<Item = Value>, hooks: &[(&str, &str, &str)]) -> World {
+    let world = World::new(turns);
+    let folder = world.home().join(".claude");
+    std::fs::create_dir_all(&folder).unwrap();
+    std::fs::write(folder.join("settings.json"), settings(hooks).to_string()).unwrap();
+    world
+}
+
+fn says(object: Value) -> String {
+    format!("cat > /dev/null; printf '%s' '{object}'")
+}
+
+fn specific(event: &str, mut fields: Value) -> String {
+    fields["hookEventName"] = json!(event);
+    says(json!({ "hookSpecificOutput": fields }))
+}
+
+#[test]
+fn before_a_tool_it_is_told_of_the_call_and_may_refuse_it() {
+    let world = with_hooks(
+        [bash("echo ran > ran.txt"), done()],
+        &[(
+            "PreToolUse",
+            "Bash",
+            "cat > in.json; echo 'not on my machine' >&2; exit 2",
+        )],
+    );
+    world.run(&["do it"]).ok();
+    let told = world.mock.last().texts("tool");
+    assert!(told[0].contains("not on my machine"), "{}", told[0]);
+    assert!(!world.path("ran.txt").exists());
+    let input: Value = serde_json::from_str(&world.read("in.json")).unwrap();
+    assert_eq!(input["hook_event_name"], "PreToolUse");
+    assert_eq!(input["tool_name"], "Bash");
+    assert_eq!(input["tool_input"]["command"], "echo ran > ran.txt");
+    assert_eq!(input["cwd"], json!(world.project()));
+    assert_eq!(input["permission_mode"], "default");
+    assert!(input["session_id"].as_str().unwrap().starts_with("ses_"));
+    assert!(input["tool_use_id"].is_string());
+}
+
+#[test]
+fn what_a_matcher_does_not_mean_is_not_run() {
+    let world = with_hooks(
+        [bash("echo hi"), done()],
+        &[("PreToolUse", "Edit|Write", "touch ran; exit 2")],
+    );
+    world.run(&["do it"]).ok();
+    assert!(!world.path("ran").exists());
+}
+
+/// Invariant 7: what a command rewrote is asked about like anything else.
+#[test]
+fn a_rewritten_call_is_checked_again() {
+    let rewrite = |command: &str| {
+        specific(
+            "PreToolUse",
+            json!({"permissionDecision": "allow", "updatedInput": {"command": command, "description": "x"}}),
+        )
+    };
+    for (command, ran) in [("echo two > two.txt", true), ("rm -rf /nowhere", false)] {
+        let world = with_hooks(
+            [bash("echo one > one.txt"), done()],
+            &[("PreToolUse", "Bash", &rewrite(command))],
+        );
+        world.config(json!({"permission": {"bash": {"*": "allow", "rm *": "deny"}}}));
+        world.run(&["do it"]).ok();
+        let told = world.mock.last().texts("tool");
+        assert!(!world.path("one.txt").exists());
+        assert_eq!(world.path("two.txt").exists(), ran);
+        assert_eq!(told[0].contains("denies bash"), !ran, "{}", told[0]);
+    }
+    // The schema comes first.
+    let wrong = specific("PreToolUse", json!({"updatedInput": {"command": 7}}));
+    let world = with_hooks(
+        [bash("echo one > one.txt"), done()],
+        &[("PreToolUse", "Bash", &wrong)],
+    );
+    world.run(&["do it"]).ok();
+    assert!(!world.path("one.txt").exists());
+}
+
+#[test]
+fn allow_answers_the_question_of_that_call_only() {
+    let allow = specific("PreToolUse", json!({"permissionDecision": "allow"}));
+    // Only `touch a` is allowed; the rule asks for every command, and nobody is there to answer.
+    let hook = format!("in=$(cat); case $in in *'touch a'*) {allow};; esac");
+    let world = with_hooks(
+        [bash("touch a"), bash("touch b"), done()],
+        &[("PreToolUse", "Bash", &hook)],
+    );
+    world.config(json!({"permission": {"bash": "ask"}}));
+    world.run(&["do it"]);
+    assert!(world.path("a").exists());
+    assert!(!world.path("b").exists());
+}
+
+#[test]
+fn behind_a_tool_the_model_reads_what_it_says() {
+    let world = with_hooks(
+        [bash("echo result"), bash("echo again"), done()],
+        &[
+            (
+                "PostToolUse",
+                "Bash",
+                "cat > in.json; echo 'lint: 3 problems' >&2; exit 2",
+            ),
+            (
+                "PostToolUse",
+                "Bash",
+                &specific("PostToolUse", json!({"additionalContext": "by the way"})),
+            ),
+        ],
+    );
+    world.run(&["do it"]).ok();
+    let told = world.mock.last().texts("tool");
+    assert!(told[0].contains("result"), "{}", told[0]);
+    assert!(told[0].contains("[PostToolUse hook] lint: 3 problems"));
+    assert!(told[0].contains("[PostToolUse hook] by the way"));
+    let input: Value = serde_json::from_str(&world.read("in.json")).unwrap();
+    assert_eq!(input["tool_response"]["stdout"], "again\n");
+    assert_eq!(input["tool_input"]["command"], "echo again");
+}
+
+#[test]
+fn a_prompt_gets_context_or_is_refused() {
+    let world = with_hooks(
+        [done()],
+        &[
+            (
+                "SessionStart",
+                "startup",
+                "cat > start.json; echo 'branch: main'",
+            ),
+            ("SessionStart", "resume", "touch resumed"),
+            ("UserPromptSubmit", "", "cat > in.json; echo 'time: noon'"),
+        ],
+    );
+    world.run(&["hello"]).ok();
+    let said = world.mock.last().texts("user").join("\n");
+    assert!(said.contains("hello"), "{said}");
+    assert!(said.contains("time: noon"), "{said}");
+    assert!(said.contains("branch: main"), "{said}");
+    let input: Value = serde_json::from_str(&world.read("in.json")).unwrap();
+    assert_eq!(input["prompt"], "hello");
+    let input: Value = serde_json::from_str(&world.read("start.json")).unwrap();
+    assert_eq!(input["source"], "startup");
+    assert!(!world.path("resumed").exists());
+
+    let refuse = says(json!({"decision": "block", "reason": "not that word"}));
+    let world = with_hooks([done()], &[("UserPromptSubmit", "", &refuse)]);
+    let ran = world.run(&["hello"]);
+    assert!(ran.stderr.contains("not that word"), "{}", ran.stderr);
+    assert_eq!(world.mock.requests().len(), 0);
+}
+
+#[test]
+fn a_failing_hook_stops_nothing_and_is_told() {
+    let world = with_hooks(
+        [bash("echo ran > ran.txt"), done()],
+        &[("PreToolUse", "", "echo broken >&2; exit 1")],
+    );
+    let ran = world.run(&["do it"]).ok();
+    assert!(world.path("ran.txt").exists());
+    assert!(ran.stderr.contains("broken"), "{}", ran.stderr);
+}
+
+#[test]
+fn a_hook_may_end_the_turn() {
+    let stop = says(json!({"continue": false, "stopReason": "enough"}));
+    for event in ["PreToolUse", "PostToolUse"] {
+        let world = with_hooks([bash("echo hi"), done()], &[(event, "Bash", &stop)]);
+        world.run(&["do it"]);
+        assert_eq!(world.mock.requests().len(), 1, "{event}");
+    }
+}
+
+/// What a project brings runs only after the user has allowed it, as it is.
+#[test]
+fn hooks_of_a_project_have_to_be_allowed() {
+    let world = World::new([
+        bash("echo 1"),
+        done(),
+        bash("echo 2"),
+        done(),
+        bash("echo 3"),
+        done(),
+    ]);
+    let hooks = |command: &str| settings(&[("PreToolUse", "", command)]).to_string();
+    world.file(".claude/settings.json", &hooks("echo x >> ran"));
+    let ran = world.run(&["do it"]).ok();
+    assert!(!world.path("ran").exists());
+    assert!(
+        ran.stderr.contains("have not been allowed"),
+        "{}",
+        ran.stderr
+    );
+    let listed = world.cli(&["plugin", "list"]).ok();
+    assert!(
+        listed.stdout.contains("claude:project"),
+        "{}",
+        listed.stdout
+    );
+    assert!(listed.stdout.contains("allow-hooks"), "{}", listed.stdout);
+
+    let shown = world.cli(&["plugin", "allow-hooks", "--list"]).ok();
+    assert!(shown.stdout.contains("not allowed"), "{}", shown.stdout);
+    assert!(
+        shown.stdout.contains("PreToolUse: echo x >> ran"),
+        "{}",
+        shown.stdout
+    );
+    world.cli(&["plugin", "allow-hooks"]).ok();
+    world.run(&["do it"]).ok();
+    assert_eq!(world.read("ran"), "x\n");
+
+    // Another command is another question.
+    world.file(".claude/settings.json", &hooks("echo y >> ran"));
+    world.run(&["do it"]).ok();
+    assert_eq!(world.read("ran"), "x\n");
+}
+
+/// The box of the shell tool holds for hooks too.
+#[test]
+fn a_hook_cannot_read_what_a_rule_denies() {
+    let world = with_hooks(
+        [bash("echo hi"), done()],
+        &[(
+            "PreToolUse",
+            "",
+            "cat .env > copy 2>/dev/null; cat plain > seen; true",
+        )],
+    );
+    world.file(".git/HEAD", "ref: refs/heads/main\n");
+    world.file(".env", "secret");
+    world.file("plain", "plain");
+    world.config(json!({ "permission": { "read": { "*.env": "deny" } } }));
+    world.run(&["do it"]).ok();
+    assert_eq!(world.read("seen"), "plain");
+    assert!(!world.read("copy").contains("secret"));
+}
+
+#[test]
+fn a_turn_that_is_done_goes_on_when_a_hook_wants_more() {
+    // The second time it is told that it has done so before, and lets go.
+    let hook = "cat > in$(ls in* 2>/dev/null | wc -l).json; if [ -e in1.json ]; then exit 0; fi; echo 'the tests fail' >&2; exit 2";
+    let world = with_hooks([text("first"), text("second")], &[("Stop", "", hook)]);
+    world.run(&["do it"]).ok();
+    let said = world.mock.last().texts("user").join("\n");
+    assert!(said.contains("the tests fail"), "{said}");
+    assert_eq!(world.mock.requests().len(), 2);
+    let input = |name: &str| -> Value { serde_json::from_str(&world.read(name)).unwrap() };
+    assert_eq!(input("in0.json")["stop_hook_active"], false);
+    assert_eq!(input("in1.json")["stop_hook_active"], true);
+    assert_eq!(input("in1.json")["last_assistant_message"], "second");
+}
+
+#[test]
+fn a_turn_is_kept_from_ending_so_many_times_at_most() {
+    let turns: Vec<Value> = (0..6).map(|_| text("done")).collect();
+    let world = with_hooks(turns, &[("Stop", "", "echo more >&2; exit 2")]);
+    world.settings("[agent]\nmax_continuations = 3\n");
+    let ran = world.run(&["do it"]).ok();
+    assert_eq!(world.mock.requests().len(), 4);
+    assert!(ran.stderr.contains("max_continuations"), "{}", ran.stderr);
+}
+
+#[test]
+fn a_session_that_goes_on_is_resumed_and_its_end_is_told() {
+    let world = with_hooks(
+        [done(), done()],
+        &[
+            ("SessionStart", "", "cat >> start"),
+            ("SessionEnd", "", "cat > end.json"),
+        ],
+    );
+    world.run(&["one"]).ok();
+    let end: Value = serde_json::from_str(&world.read("end.json")).unwrap();
+    assert_eq!(end["reason"], "other");
+    world.run(&["--continue", "two"]).ok();
+    assert!(world.read("start").contains("\"source\":\"resume\""));
+}
+
+#[test]
+fn a_question_is_told_before_it_is_asked() {
+    let world = with_hooks(
+        [bash("echo hi"), done()],
+        &[("Notification", "", "cat > in.json")],
+    );
+    world.config(json!({"permission": {"bash": "ask"}}));
+    world.run(&["do it"]);
+    let input: Value = serde_json::from_str(&world.read("in.json")).unwrap();
+    assert_eq!(
+        input["message"],
+        "Outrigger needs your permission to use Bash"
+    );
+}
+
+#[test]
+fn a_subagent_has_its_own_event() {
+    let args = json!({ "description": "job", "prompt": "Job", "subagent_type": "general" });
+    let world = with_hooks(
+        [
+            turn([call("task", args)]),
+            text("from below"),
+            text("from above"),
+        ],
+        &[
+            ("SubagentStop", "", "cat > sub.json"),
+            ("Stop", "", "cat > stop.json"),
+            ("UserPromptSubmit", "", "echo x >> prompts; cat > /dev/null"),
+        ],
+    );
+    world.run(&["do it"]).ok();
+    let input = |name: &str| -> Value { serde_json::from_str(&world.read(name)).unwrap() };
+    assert_eq!(input("sub.json")["hook_event_name"], "SubagentStop");
+    assert_eq!(input("sub.json")["last_assistant_message"], "from below");
+    assert_eq!(input("stop.json")["last_assistant_message"], "from above");
+    assert_ne!(
+        input("sub.json")["session_id"],
+        input("stop.json")["session_id"]
+    );
+    // What a subagent is told is no prompt of the user's.
+    assert_eq!(world.read("prompts"), "x\n");
+}
+
+#[test]
+fn a_compaction_is_told() {
+    let world = with_hooks(
+        [done(), done(), done()],
+        &[
+            ("PreCompact", "manual", "cat > in.json"),
+            ("PreCompact", "auto", "touch auto"),
+            ("SessionStart", "", "cat >> starts"),
+        ],
+    );
+    world.run(&["do it"]).ok();
+    world.run(&["-c", "--command", "compact"]).ok();
+    let input: Value = serde_json::from_str(&world.read("in.json")).unwrap();
+    assert_eq!(input["trigger"], "manual");
+    assert!(!world.path("auto").exists());
+}
+
+/// The point is everybody's: a plugin in JavaScript may use it too.
+#[test]
+fn a_plugin_may_keep_a_turn_from_ending() {
+    let world = World::new([text("first"), text("second")]);
+    world.plugin(
+        "more",
+        "export const P = async () => ({ 'agent_end.before_stop': async (input, output) => {
+            if (!input.active) output.continue = 'say more than ' + input.lastMessage
+        } })",
+    );
+    world.run(&["do it"]).ok();
+    let said = world.mock.last().texts("user").join("\n");
+    assert!(said.contains("say more than first"), "{said}");
+    assert_eq!(world.mock.requests().len(), 2);
+    world.verify();
+}

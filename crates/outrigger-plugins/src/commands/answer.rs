@@ -1,0 +1,460 @@
+//! What a command's end means: its exit code and what it printed, in Claude Code's form.
+
+use outrigger_config::claude_hooks::HookEvent;
+use outrigger_sandbox::Output;
+use serde_json::Value;
+
+/// Bytes of each stream of a command that are read.
+pub(crate) const MOST_OUTPUT: usize = 256 * 1024;
+/// Bytes of a text that a command adds to the conversation.
+const MOST_CONTEXT: usize = 32 * 1024;
+/// Exit code by which a command refuses.
+const REFUSES: i32 = 2;
+
+/// What a command says about a permission; the stronger one counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Permission {
+    Allow,
+    Ask,
+    Deny,
+}
+
+/// What commands have answered, one or all of an event.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Answer {
+    pub(crate) permission: Option<Permission>,
+    /// Why it is refused, or why the turn may not end.
+    pub(crate) reason: Option<String>,
+    pub(crate) refuses: bool,
+    /// The arguments to use instead.
+    pub(crate) updated: Option<Value>,
+    /// For the model.
+    pub(crate) context: Vec<String>,
+    /// The turn is to end, and why.
+    pub(crate) stop: Option<String>,
+    /// For the user.
+    pub(crate) messages: Vec<String>,
+    /// What went wrong without stopping anything.
+    pub(crate) failures: Vec<String>,
+    /// Milliseconds that the slowest was given, when it did not keep to them.
+    pub(crate) timed_out: Option<u64>,
+}
+
+impl Answer {
+    /// A command that could not be run.
+    pub(crate) fn failed(message: String) -> Self {
+        Self {
+            failures: vec![message],
+            ..Self::default()
+        }
+    }
+
+    /// Takes in what another command of the same event answered. A refusal wins over a question, that over a permission;
+    /// of several reasons of one kind all are told.
+    pub(crate) fn merge(&mut self, other: Self) {
+        let stronger = other.permission > self.permission;
+        self.reason = match (self.reason.take(), other.reason) {
+            (Some(one), Some(two)) if self.refuses == other.refuses => {
+                Some(format!("{one}\n{two}"))
+            }
+            (Some(one), Some(two)) => Some(if self.refuses { one } else { two }),
+            (one, two) => one.or(two),
+        };
+        self.refuses |= other.refuses;
+        if stronger {
+            self.permission = other.permission;
+        }
+        self.updated = other.updated.or(self.updated.take());
+        self.context.extend(other.context);
+        self.stop = self.stop.take().or(other.stop);
+        self.messages.extend(other.messages);
+        self.failures.extend(other.failures);
+        self.timed_out = self.timed_out.max(other.timed_out);
+    }
+}
+
+/// What a command's end means for its event. `ms` is how long it was given.
+pub(crate) fn read(event: HookEvent, command: &str, output: &Output, ms: u64) -> Answer {
+    let name = shortened(command);
+    if output.timed_out {
+        return Answer {
+            timed_out: Some(ms),
+            ..Answer::failed(format!("`{name}` did not end within {ms} ms"))
+        };
+    }
+    let stderr = text(&output.stderr);
+    let stderr = stderr.trim();
+    match output.exit.code {
+        Some(0) => said(event, &name, output),
+        Some(REFUSES) => refused(event, &name, stderr),
+        Some(code) => Answer::failed(format!("`{name}` ended with code {code}: {}", cut(stderr))),
+        None => Answer::failed(format!(
+            "`{name}` was ended by signal {}: {}",
+            output.exit.signal.unwrap_or_default(),
+            cut(stderr)
+        )),
+    }
+}
+
+fn refused(event: HookEvent, name: &str, stderr: &str) -> Answer {
+    let reason = match stderr {
+        "" => format!("`{name}` refuses and does not say why"),
+        text => cut(text),
+    };
+    match event {
+        HookEvent::PreToolUse => Answer {
+            permission: Some(Permission::Deny),
+            reason: Some(reason),
+            refuses: true,
+            ..Answer::default()
+        },
+        HookEvent::UserPromptSubmit
+        | HookEvent::PostToolUse
+        | HookEvent::Stop
+        | HookEvent::SubagentStop => Answer {
+            reason: Some(reason),
+            refuses: true,
+            ..Answer::default()
+        },
+        _ => Answer::failed(format!(
+            "`{name}` refuses, which {} does not allow: {reason}",
+            event.name()
+        )),
+    }
+}
+
+fn said(event: HookEvent, name: &str, output: &Output) -> Answer {
+    let stdout = text(&output.stdout);
+    let stdout = stdout.trim();
+    let cut_short = output.stdout_total > output.stdout.len() as u64;
+    if stdout.starts_with('{') {
+        if cut_short {
+            return Answer::failed(format!(
+                "`{name}` wrote {} bytes, and {MOST_OUTPUT} is the limit: its answer is not read",
+                output.stdout_total
+            ));
+        }
+        return match serde_json::from_str(stdout) {
+            Ok(Value::Object(fields)) => told(event, &Value::Object(fields)),
+            Ok(_) => Answer::default(),
+            Err(error) => Answer::failed(format!(
+                "`{name}` wrote what looks like JSON and is not: {error}"
+            )),
+        };
+    }
+    let mut answer = Answer::default();
+    if matches!(event, HookEvent::UserPromptSubmit | HookEvent::SessionStart) && !stdout.is_empty()
+    {
+        answer.context.push(cut(stdout));
+        if cut_short || stdout.len() > MOST_CONTEXT {
+            answer.failures.push(format!(
+                "`{name}` wrote {} bytes, and {MOST_CONTEXT} is the limit: the rest is left out",
+                output.stdout_total
+            ));
+        }
+    }
+    answer
+}
+
+/// What the object says.
+fn told(event: HookEvent, whole: &Value) -> Answer {
+    let text = |value: &Value, key: &str| {
+        let text = value.get(key).and_then(Value::as_str);
+        text.filter(|text| !text.is_empty()).map(cut)
+    };
+    let empty = Value::Null;
+    let specific = whole.get("hookSpecificOutput").unwrap_or(&empty);
+    let mut answer = Answer::default();
+    answer.messages.extend(text(whole, "systemMessage"));
+    if whole.get("continue") == Some(&Value::Bool(false)) {
+        answer.stop = Some(
+            text(whole, "stopReason").unwrap_or_else(|| "a hook has ended the turn".to_owned()),
+        );
+    }
+    let decision = whole.get("decision").and_then(Value::as_str);
+    match event {
+        HookEvent::PreToolUse => {
+            let named = specific.get("permissionDecision").and_then(Value::as_str);
+            answer.permission = match named.or(decision) {
+                Some("allow" | "approve") => Some(Permission::Allow),
+                Some("ask") => Some(Permission::Ask),
+                Some("deny" | "block") => Some(Permission::Deny),
+                _ => None,
+            };
+            answer.refuses = answer.permission == Some(Permission::Deny);
+            answer.reason =
+                text(specific, "permissionDecisionReason").or_else(|| text(whole, "reason"));
+            if answer.refuses && answer.reason.is_none() {
+                answer.reason = Some("a hook denies this call".to_owned());
+            }
+            let updated = specific.get("updatedInput");
+            answer.updated = updated.filter(|value| value.is_object()).cloned();
+        }
+        HookEvent::UserPromptSubmit
+        | HookEvent::PostToolUse
+        | HookEvent::Stop
+        | HookEvent::SubagentStop => {
+            answer.refuses = decision == Some("block");
+            if answer.refuses {
+                let reason = text(whole, "reason");
+                answer.reason = Some(reason.unwrap_or_else(|| "a hook objects".to_owned()));
+            }
+        }
+        _ => {}
+    }
+    answer.context.extend(text(specific, "additionalContext"));
+    answer
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// A text at the limit for what enters the conversation, with a note where something is left out.
+fn cut(text: &str) -> String {
+    if text.len() <= MOST_CONTEXT {
+        return text.to_owned();
+    }
+    let mut ends = (0..=MOST_CONTEXT).rev();
+    let end = ends.find(|end| text.is_char_boundary(*end));
+    let end = end.unwrap_or_default();
+    format!(
+        "{}\n(cut at {MOST_CONTEXT} bytes)",
+        text.get(..end).unwrap_or_default()
+    )
+}
+
+/// A command in a message.
+pub(crate) fn shortened(command: &str) -> String {
+    const MOST: usize = 120;
+    let line = command.lines().next().unwrap_or_default();
+    match line.char_indices().nth(MOST) {
+        Some((end, _)) => format!("{}...", line.get(..end).unwrap_or_default()),
+        None => line.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use outrigger_sandbox::Exit;
+    use serde_json::json;
+
+    fn output(code: i32, stdout: &str, stderr: &str) -> Output {
+        Output {
+            exit: Exit {
+                code: Some(code),
+                signal: None,
+            },
+            stdout: stdout.into(),
+            stderr: stderr.into(),
+            stdout_total: stdout.len() as u64,
+            stderr_total: stderr.len() as u64,
+            truncated: false,
+            timed_out: false,
+        }
+    }
+
+    fn of(event: HookEvent, code: i32, stdout: &str, stderr: &str) -> Answer {
+        read(event, "c", &output(code, stdout, stderr), 60_000)
+    }
+
+    #[test]
+    fn exit_codes_by_event() {
+        use HookEvent::{
+            Notification, PostToolUse, PreToolUse, SessionStart, Stop, UserPromptSubmit,
+        };
+        for (event, code, stdout, stderr, refuses, reason, context, failure) in [
+            (PreToolUse, 0, "hello", "", false, None, "", ""),
+            (PreToolUse, 2, "", "no", true, Some("no"), "", ""),
+            (
+                PreToolUse,
+                2,
+                "",
+                "",
+                true,
+                Some("`c` refuses and does not say why"),
+                "",
+                "",
+            ),
+            (
+                PreToolUse,
+                1,
+                "",
+                "oops",
+                false,
+                None,
+                "",
+                "`c` ended with code 1: oops",
+            ),
+            (
+                PreToolUse,
+                127,
+                "",
+                "",
+                false,
+                None,
+                "",
+                "`c` ended with code 127: ",
+            ),
+            (PostToolUse, 2, "", "lint", true, Some("lint"), "", ""),
+            (UserPromptSubmit, 0, " more \n", "", false, None, "more", ""),
+            (UserPromptSubmit, 0, "[1]", "", false, None, "[1]", ""),
+            (SessionStart, 0, "more", "", false, None, "more", ""),
+            (
+                SessionStart,
+                2,
+                "",
+                "x",
+                false,
+                None,
+                "",
+                "`c` refuses, which SessionStart does not allow: x",
+            ),
+            (Notification, 0, "x", "", false, None, "", ""),
+            (Stop, 2, "", "go on", true, Some("go on"), "", ""),
+            (
+                Stop,
+                0,
+                "{x",
+                "",
+                false,
+                None,
+                "",
+                "`c` wrote what looks like JSON and is not: key must be a string at line 1 column 2",
+            ),
+        ] {
+            let answer = of(event, code, stdout, stderr);
+            let name = event.name();
+            assert_eq!(answer.refuses, refuses, "{name} {code}");
+            assert_eq!(answer.reason.as_deref(), reason, "{name} {code}");
+            assert_eq!(answer.context.join("|"), context, "{name} {code}");
+            assert_eq!(answer.failures.join("|"), failure, "{name} {code}");
+        }
+    }
+
+    #[test]
+    fn objects_by_event() {
+        use HookEvent::{PostToolUse, PreToolUse, Stop, UserPromptSubmit};
+        let specific = |value: Value| json!({"hookSpecificOutput": value});
+        let with = |change: &dyn Fn(&mut Answer)| {
+            let mut answer = Answer::default();
+            change(&mut answer);
+            answer
+        };
+        for (event, object, want) in [
+            (
+                PreToolUse,
+                specific(json!({"permissionDecision": "allow", "updatedInput": {"command": "ls"}})),
+                with(&|a| {
+                    a.permission = Some(Permission::Allow);
+                    a.updated = Some(json!({"command": "ls"}));
+                }),
+            ),
+            (
+                PreToolUse,
+                specific(json!({"permissionDecision": "deny", "permissionDecisionReason": "r"})),
+                with(&|a| {
+                    a.permission = Some(Permission::Deny);
+                    a.refuses = true;
+                    a.reason = Some("r".into());
+                }),
+            ),
+            (
+                PreToolUse,
+                json!({"decision": "block"}),
+                with(&|a| {
+                    a.permission = Some(Permission::Deny);
+                    a.refuses = true;
+                    a.reason = Some("a hook denies this call".into());
+                }),
+            ),
+            (
+                PreToolUse,
+                json!({"decision": "approve", "reason": "fine"}),
+                with(&|a| {
+                    a.permission = Some(Permission::Allow);
+                    a.reason = Some("fine".into());
+                }),
+            ),
+            (
+                PreToolUse,
+                specific(json!({"permissionDecision": "ask"})),
+                with(&|a| a.permission = Some(Permission::Ask)),
+            ),
+            (
+                PostToolUse,
+                json!({"decision": "block", "reason": "r", "hookSpecificOutput": {"additionalContext": "c"}}),
+                with(&|a| {
+                    a.refuses = true;
+                    a.reason = Some("r".into());
+                    a.context = vec!["c".into()];
+                }),
+            ),
+            (
+                UserPromptSubmit,
+                json!({"continue": false, "stopReason": "s", "systemMessage": "m"}),
+                with(&|a| {
+                    a.stop = Some("s".into());
+                    a.messages = vec!["m".into()];
+                }),
+            ),
+            (
+                Stop,
+                json!({"decision": "block", "reason": "more"}),
+                with(&|a| {
+                    a.refuses = true;
+                    a.reason = Some("more".into());
+                }),
+            ),
+            (
+                Stop,
+                json!({"decision": "approve", "suppressOutput": true}),
+                Answer::default(),
+            ),
+            // Junk of the right shape says nothing.
+            (
+                PreToolUse,
+                json!({"hookSpecificOutput": 1, "decision": {}, "continue": "no"}),
+                Answer::default(),
+            ),
+        ] {
+            assert_eq!(of(event, 0, &object.to_string(), ""), want, "{object}");
+        }
+    }
+
+    #[test]
+    fn too_much_output_is_told() {
+        let mut long = output(0, "{\"a\":1}", "");
+        long.stdout_total = 1 << 30;
+        let answer = read(HookEvent::PreToolUse, "c", &long, 1);
+        assert!(answer.failures[0].contains("262144 is the limit"));
+        let text = "\u{e9}".repeat(MOST_CONTEXT);
+        let answer = of(HookEvent::SessionStart, 0, &text, "");
+        assert!(answer.context[0].ends_with("(cut at 32768 bytes)"));
+        assert!(answer.failures[0].contains("32768 is the limit"));
+    }
+
+    #[test]
+    fn the_stronger_answer_wins_whatever_the_order() {
+        let with = |permission, reason: &str| Answer {
+            permission: Some(permission),
+            refuses: permission == Permission::Deny,
+            reason: Some(reason.into()),
+            ..Answer::default()
+        };
+        let all = [
+            with(Permission::Allow, "a"),
+            with(Permission::Deny, "d"),
+            with(Permission::Ask, "q"),
+        ];
+        for order in [[0, 1, 2], [2, 1, 0], [1, 0, 2]] {
+            let mut merged = Answer::default();
+            for index in order {
+                merged.merge(all[index].clone());
+            }
+            assert_eq!(merged.permission, Some(Permission::Deny), "{order:?}");
+            assert_eq!(merged.reason.as_deref(), Some("d"), "{order:?}");
+        }
+    }
+}

@@ -1,0 +1,171 @@
+//! What commands' answers do at a point.
+
+use outrigger_protocol::hook::{Block, Change, HandlerOutcome, Key};
+use outrigger_protocol::turn::HookPayload;
+use serde_json::{Value, json};
+
+use super::answer::{Answer, Permission};
+use super::names::to_ours;
+use super::state::{Commands, call_of};
+
+/// What becomes of a handler's call.
+pub(crate) struct Effect {
+    pub(crate) outcome: HandlerOutcome,
+    /// The turn is to end behind this, and why.
+    pub(crate) stop: Option<String>,
+}
+
+/// What an answer means for the payload as the handlers before left it. A failure is what the chain hears of only where
+/// nothing else was answered, or where a failure has to refuse.
+pub(crate) fn effect(
+    commands: &Commands,
+    point: &str,
+    answer: &Answer,
+    item: &HookPayload,
+    fail_closed: bool,
+) -> Effect {
+    let refusal = refusal(point, answer);
+    let stop = answer.stop.clone();
+    if let Some(block) = refusal {
+        return Effect {
+            outcome: HandlerOutcome::Blocked(block),
+            stop,
+        };
+    }
+    let changes = changes(commands, point, answer, item);
+    let failed = !answer.failures.is_empty() && (changes.is_empty() || fail_closed);
+    let outcome = match (failed, answer.timed_out) {
+        (true, Some(ms)) => HandlerOutcome::TimedOut { ms },
+        (true, None) => HandlerOutcome::Lost {
+            message: answer.failures.join("; "),
+        },
+        (false, _) => HandlerOutcome::Answered {
+            items: vec![changes],
+        },
+    };
+    Effect { outcome, stop }
+}
+
+fn refusal(point: &str, answer: &Answer) -> Option<Block> {
+    if !matches!(point, "tool.before_call" | "run.before_start") {
+        return None;
+    }
+    let (code, message) = match (&answer.stop, answer.refuses) {
+        (Some(why), _) => ("hook.stopped", why.clone()),
+        (None, true) => ("hook.denied", answer.reason.clone().unwrap_or_default()),
+        (None, false) => return None,
+    };
+    Some(Block {
+        code: code.to_owned(),
+        message,
+        details: Value::Null,
+    })
+}
+
+fn changes(commands: &Commands, point: &str, answer: &Answer, item: &HookPayload) -> Vec<Change> {
+    match point {
+        "tool.before_call" => before_call(commands, answer, item),
+        "tool.before_permission" => permission(commands, item),
+        "tool.after_result" => after_result(answer, item),
+        "run.before_start" => prompt(answer, item),
+        "agent_end.before_stop" => before_stop(answer, item),
+        _ => Vec::new(),
+    }
+}
+
+fn set(path: Vec<Key>, value: Value) -> Change {
+    Change {
+        path,
+        value: Some(value),
+    }
+}
+
+fn named(name: &str) -> Key {
+    Key::Name(name.to_owned())
+}
+
+fn before_call(commands: &Commands, answer: &Answer, item: &HookPayload) -> Vec<Change> {
+    if let (Some(Permission::Allow), Some(call)) = (answer.permission, call_of(&item.input)) {
+        commands.allow(call);
+    }
+    let tool = item.input.get("tool").and_then(Value::as_str);
+    let updated = answer.updated.as_ref();
+    let updated = updated.map(|args| to_ours(tool.unwrap_or_default(), args));
+    updated
+        .map(|args| set(vec![named("args")], args))
+        .into_iter()
+        .collect()
+}
+
+/// A question about a call that a command has allowed is answered, unless someone has answered it already.
+fn permission(commands: &Commands, item: &HookPayload) -> Vec<Change> {
+    let asked = item.output.get("status") == Some(&json!("ask"));
+    let allowed = call_of(&item.input).is_some_and(|call| commands.allows(&call));
+    match asked && allowed {
+        true => vec![set(vec![named("status")], json!("allow"))],
+        false => Vec::new(),
+    }
+}
+
+/// What the model reads behind the result. The call has been made, so nothing of it is taken back.
+fn after_result(answer: &Answer, item: &HookPayload) -> Vec<Change> {
+    let reason = answer.reason.iter().filter(|_| answer.refuses);
+    let said: Vec<String> = reason
+        .chain(&answer.context)
+        .map(|text| format!("[PostToolUse hook] {text}"))
+        .collect();
+    if said.is_empty() {
+        return Vec::new();
+    }
+    let said = said.join("\n\n");
+    match (item.output.get("output"), item.output.get("content")) {
+        (Some(Value::String(text)), _) => {
+            vec![set(
+                vec![named("output")],
+                json!(format!("{text}\n\n{said}")),
+            )]
+        }
+        (_, Some(Value::Array(blocks))) => vec![set(
+            vec![named("content"), Key::Index(blocks.len())],
+            json!({"type": "text", "text": said}),
+        )],
+        _ => vec![set(vec![named("output")], json!(said))],
+    }
+}
+
+/// Context goes beside what the user has typed, as a text that is the program's.
+fn prompt(answer: &Answer, item: &HookPayload) -> Vec<Change> {
+    let parts = item.output.get("parts").and_then(Value::as_array);
+    let count = parts.map_or(0, Vec::len);
+    let texts = answer.context.iter().zip(count..);
+    texts
+        .map(|(text, at)| {
+            let part = json!({"type": "text", "text": text, "synthetic": true});
+            set(vec![named("parts"), Key::Index(at)], part)
+        })
+        .collect()
+}
+
+/// The reason is what the turn goes on with. Reasons of several files are told together.
+fn before_stop(answer: &Answer, item: &HookPayload) -> Vec<Change> {
+    let (true, None, Some(reason)) = (answer.refuses, &answer.stop, &answer.reason) else {
+        return Vec::new();
+    };
+    let before = item.output.get("continue").and_then(Value::as_str);
+    let text = match before {
+        Some(before) if !before.is_empty() => format!("{before}\n\n{reason}"),
+        _ => reason.clone(),
+    };
+    vec![set(vec![named("continue")], json!(text))]
+}
+
+impl Commands {
+    /// The call of a tool hook is over, or begins: what was allowed for one of its name before does not count.
+    pub(crate) fn call_changes(&self, point: &str, item: &HookPayload) {
+        if matches!(point, "tool.before_call" | "tool.after_result")
+            && let Some(call) = call_of(&item.input)
+        {
+            self.forget(&call);
+        }
+    }
+}

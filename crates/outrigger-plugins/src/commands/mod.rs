@@ -1,0 +1,347 @@
+//! Command hooks in Claude Code's form: handlers like those of plugins, in the same chains, whose code is a process that is
+//! started for each call. One handler for each file; those of all files are neighbours in a chain, so what an event calls
+//! runs at the same time, and the same command once.
+//!
+//! This knows what commands are given and what their answers mean. That they are called, in which order, and what of an
+//! answer is allowed, is the pipeline's and the kernel's.
+
+mod answer;
+mod effect;
+mod input;
+mod names;
+mod run;
+mod state;
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use futures_util::future::BoxFuture;
+use grep_matcher::Matcher as _;
+use grep_regex::RegexMatcher;
+use outrigger_config::claude_hooks::{CommandHook, HookEvent, HookFile, HookScope};
+use outrigger_config::{PluginScope, PluginSource, PluginSpec};
+use outrigger_protocol::rpc::Instance;
+use outrigger_sandbox::Policy;
+
+pub(crate) use effect::effect;
+pub(crate) use run::{Called, Calls};
+pub(crate) use state::Commands;
+
+use crate::error::PluginError;
+use crate::registry::{Plugin, Registry};
+use crate::settings::PluginSettings;
+
+/// What stands for the process of command handlers in a chain: no process has this key, and neighbours are called together.
+pub(crate) const GROUP: u64 = u64::MAX;
+
+/// The command hooks of a project.
+#[derive(Clone)]
+pub struct CommandHooks {
+    /// The files, in the order in which their answers count.
+    pub files: Vec<CommandFile>,
+    /// The whole environment of the commands, beside `CLAUDE_PROJECT_DIR`.
+    pub environment: Vec<(OsString, OsString)>,
+    /// `permission_mode` of their input: `default`, or `bypassPermissions` where nobody is asked anything.
+    pub permission_mode: &'static str,
+    /// What the commands' sessions are like, and in which box commands run.
+    pub host: Arc<dyn CommandHost>,
+}
+
+/// A file with hooks.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CommandFile {
+    /// What is in it.
+    pub hooks: HookFile,
+    /// The user has allowed it as it is; one that is not is listed and never run.
+    pub allowed: bool,
+}
+
+impl CommandFile {
+    /// What the file goes by in lists, records and settings (`[plugins."claude:user"]`). Further ones of a scope get a
+    /// number.
+    #[must_use]
+    pub fn id(&self) -> String {
+        format!("claude:{}", self.hooks.scope.name())
+    }
+
+    fn declared(&self) -> PluginSpec {
+        PluginSpec {
+            spec: self.hooks.file.display().to_string(),
+            options: None,
+            declared_in: self.hooks.file.clone(),
+            source: PluginSource::Command,
+            scope: match self.hooks.scope {
+                HookScope::User => PluginScope::Global,
+                HookScope::Project | HookScope::Local => PluginScope::Local,
+            },
+        }
+    }
+}
+
+/// What command hooks need of the agent.
+pub trait CommandHost: Send + Sync {
+    /// The box of a command, which is that of the shell tool's commands; `None` where nothing is kept from it.
+    ///
+    /// # Errors
+    /// Why no command may be started.
+    fn confine<'a>(
+        &'a self,
+        session: Option<&'a str>,
+    ) -> BoxFuture<'a, Result<Option<Policy>, String>>;
+
+    /// What a session is like now.
+    fn session(&self, id: &str) -> SessionAbout;
+
+    /// Names of the MCP servers, as they stand in front of the names of their tools.
+    fn mcp_servers(&self) -> Vec<String>;
+}
+
+/// What command hooks want to know of a session.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SessionAbout {
+    /// It is a subagent's.
+    pub child: bool,
+    /// It has messages already.
+    pub begun: bool,
+    /// Its last compaction was begun by the program, not by the user.
+    pub compacts_by_itself: bool,
+}
+
+/// The hooks of one file, ready to be matched.
+pub(crate) struct Handler {
+    hooks: Vec<Matched>,
+    /// `CLAUDE_PROJECT_DIR`.
+    project: PathBuf,
+}
+
+struct Matched {
+    hook: CommandHook,
+    /// `None`: all.
+    matcher: Option<RegexMatcher>,
+}
+
+impl Handler {
+    /// What of the file can be matched, and what cannot.
+    fn new(file: &HookFile, directory: &std::path::Path) -> (Self, Vec<String>) {
+        let mut wrong = Vec::new();
+        let mut hooks = Vec::new();
+        for hook in &file.hooks {
+            let matcher = match hook.matcher.as_str() {
+                "" => Ok(None),
+                text => RegexMatcher::new(&format!("^(?:{text})$")).map(Some),
+            };
+            match matcher {
+                Ok(matcher) => hooks.push(Matched {
+                    hook: hook.clone(),
+                    matcher,
+                }),
+                Err(error) => wrong.push(format!(
+                    "the matcher {:?} of {} is no regular expression, so `{}` is never run: {error}",
+                    hook.matcher,
+                    hook.event.name(),
+                    answer::shortened(&hook.command)
+                )),
+            }
+        }
+        let project = match file.scope {
+            HookScope::User => directory.to_owned(),
+            HookScope::Project | HookScope::Local => file.folder.clone(),
+        };
+        (Self { hooks, project }, wrong)
+    }
+
+    /// The hooks of an event that mean one of these names; no names: the event has nothing to match.
+    fn matching<'a>(
+        &'a self,
+        event: HookEvent,
+        names: &'a [String],
+    ) -> impl Iterator<Item = &'a CommandHook> {
+        let means = move |matched: &&Matched| {
+            matched.hook.event == event
+                && match &matched.matcher {
+                    Some(matcher) if !names.is_empty() => names
+                        .iter()
+                        .any(|name| matcher.is_match(name.as_bytes()).unwrap_or(false)),
+                    _ => true,
+                }
+        };
+        self.hooks.iter().filter(means).map(|matched| &matched.hook)
+    }
+
+    fn has(&self, event: HookEvent) -> bool {
+        self.hooks.iter().any(|matched| matched.hook.event == event)
+    }
+
+    /// The hooks, under OpenCode's names, that its commands are bound to.
+    fn points(&self) -> Vec<String> {
+        use HookEvent::{
+            Notification, PostToolUse, PreCompact, PreToolUse, SessionEnd, SessionStart, Stop,
+            SubagentStop, UserPromptSubmit,
+        };
+        let table: [(&str, &[HookEvent]); 7] = [
+            // A session's end is told of those that were seen to begin.
+            (
+                "chat.message",
+                &[UserPromptSubmit, SessionStart, SessionEnd],
+            ),
+            ("tool.execute.before", &[PreToolUse]),
+            // What is allowed before a call is answered when it is asked about.
+            ("permission.ask", &[Notification, PreToolUse]),
+            ("tool.execute.after", &[PostToolUse]),
+            (
+                "experimental.session.compacting",
+                &[PreCompact, SessionStart],
+            ),
+            ("agent_end.before_stop", &[Stop, SubagentStop]),
+            ("dispose", &[SessionEnd]),
+        ];
+        let bound = table
+            .iter()
+            .filter(|(_, events)| events.iter().any(|event| self.has(*event)));
+        bound.map(|(hook, _)| (*hook).to_owned()).collect()
+    }
+}
+
+/// The files as plugins, to be listed behind those of the configuration.
+pub(crate) fn found(commands: Option<&CommandHooks>) -> Vec<Plugin> {
+    let mut taken: Vec<String> = Vec::new();
+    let mut named = |file: &CommandFile| {
+        let id = file.id();
+        let alike = taken.iter().filter(|other| **other == id).count();
+        taken.push(id.clone());
+        let id = match alike {
+            0 => id,
+            _ => format!("{id}#{}", alike + 1),
+        };
+        Plugin::found(id, &file.declared())
+    };
+    let files = commands.iter().flat_map(|commands| &commands.files);
+    files.map(&mut named).collect()
+}
+
+/// Binds the files that may run; `base` is the index of the first of them.
+pub(crate) fn bind(
+    commands: &CommandHooks,
+    base: usize,
+    registry: &Registry,
+    settings: &PluginSettings,
+    directory: &std::path::Path,
+) -> Vec<Handler> {
+    let mut handlers = Vec::new();
+    for (index, file) in (base..).zip(&commands.files) {
+        let (handler, wrong) = Handler::new(&file.hooks, directory);
+        let spec = file.hooks.file.display().to_string();
+        let id = registry.with(index, |plugin| plugin.id.clone());
+        let rules = settings.rules(&id.unwrap_or_default(), &spec);
+        registry.set_rules(index, rules.clone());
+        if !file.allowed {
+            registry.fail(index, &PluginError::HooksNotAllowed { spec });
+        } else if rules.disabled {
+            registry.fail(index, &PluginError::Disabled { spec });
+        } else {
+            let instance = Instance {
+                export: "hooks".to_owned(),
+                hooks: handler.points(),
+                ..Instance::default()
+            };
+            registry.adopt_commands(index, GROUP, instance);
+            for message in wrong.into_iter().chain(file.hooks.left_out.clone()) {
+                registry.warn(index, message);
+            }
+        }
+        handlers.push(handler);
+    }
+    handlers
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    fn file(matchers: &[(&str, HookEvent)]) -> HookFile {
+        HookFile {
+            file: "/p/.claude/settings.json".into(),
+            scope: HookScope::Project,
+            folder: "/p".into(),
+            written: serde_json::Value::Null,
+            hooks: matchers
+                .iter()
+                .map(|(matcher, event)| CommandHook {
+                    event: *event,
+                    matcher: (*matcher).to_owned(),
+                    command: "true".into(),
+                    timeout: Duration::from_secs(1),
+                })
+                .collect(),
+            left_out: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn matchers_mean_whole_names() {
+        let names = |tool: &str| names::names(tool, &["git".to_owned()]).all;
+        for (matcher, tool, means) in [
+            ("", "bash", true),
+            ("Bash", "bash", true),
+            ("bash", "bash", true),
+            ("BASH", "bash", false),
+            ("Ba", "bash", false),
+            ("Edit|Write", "write", true),
+            ("Edit|Write", "multiedit", false),
+            ("Edit|Write", "apply_patch", true),
+            (".*Edit", "multiedit", true),
+            ("mcp__git__.*", "git_log", true),
+            ("mcp__.*", "bash", false),
+            ("Notebook.*", "bash", false),
+        ] {
+            let file = file(&[(matcher, HookEvent::PreToolUse)]);
+            let (handler, wrong) = Handler::new(&file, "/d".as_ref());
+            assert!(wrong.is_empty());
+            let names = names(tool);
+            let found = handler.matching(HookEvent::PreToolUse, &names).count();
+            assert_eq!(found == 1, means, "{matcher} {tool}");
+            assert_eq!(handler.matching(HookEvent::Stop, &names).count(), 0);
+        }
+    }
+
+    #[test]
+    fn a_matcher_that_is_no_expression_is_told() {
+        let file = file(&[("a(", HookEvent::PreToolUse), ("", HookEvent::Stop)]);
+        let (handler, wrong) = Handler::new(&file, "/d".as_ref());
+        assert_eq!(wrong.len(), 1);
+        assert!(wrong[0].starts_with("the matcher \"a(\" of PreToolUse is no regular expression"));
+        assert_eq!(handler.points(), ["agent_end.before_stop"]);
+    }
+
+    #[test]
+    fn every_event_has_its_points() {
+        for (event, points) in [
+            (
+                HookEvent::PreToolUse,
+                vec!["tool.execute.before", "permission.ask"],
+            ),
+            (HookEvent::PostToolUse, vec!["tool.execute.after"]),
+            (HookEvent::UserPromptSubmit, vec!["chat.message"]),
+            (
+                HookEvent::SessionStart,
+                vec!["chat.message", "experimental.session.compacting"],
+            ),
+            (
+                HookEvent::PreCompact,
+                vec!["experimental.session.compacting"],
+            ),
+            (HookEvent::Notification, vec!["permission.ask"]),
+            (HookEvent::Stop, vec!["agent_end.before_stop"]),
+            (HookEvent::SubagentStop, vec!["agent_end.before_stop"]),
+            (HookEvent::SessionEnd, vec!["chat.message", "dispose"]),
+        ] {
+            let (handler, _) = Handler::new(&file(&[("", event)]), "/d".as_ref());
+            assert_eq!(handler.points(), points, "{}", event.name());
+            for hook in handler.points() {
+                assert!(outrigger_kernel::hooks::by_hook(&hook).is_some(), "{hook}");
+            }
+        }
+    }
+}

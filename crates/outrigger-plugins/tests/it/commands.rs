@@ -1,0 +1,248 @@
+//! Command hooks as handlers: exit codes, timeouts, output, side by side, once.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::future::BoxFuture;
+use outrigger_config::claude_hooks::{CommandHook, HookEvent, HookFile, HookScope};
+use outrigger_plugins::{
+    CommandFile, CommandHooks, CommandHost, PipelineContext, PipelineResult, Plugins, SessionAbout,
+    Stage,
+};
+use outrigger_protocol::hook::Decision;
+use outrigger_protocol::id::SessionId;
+use outrigger_protocol::turn::HookPayload;
+use outrigger_sandbox::Policy;
+use serde_json::json;
+
+use crate::support::*;
+
+/// The agent's side: no box, and a session that is nothing special.
+struct Host;
+
+impl CommandHost for Host {
+    fn confine<'a>(&'a self, _: Option<&'a str>) -> BoxFuture<'a, Result<Option<Policy>, String>> {
+        Box::pin(async { Ok(None) })
+    }
+    fn session(&self, _: &str) -> SessionAbout {
+        SessionAbout::default()
+    }
+    fn mcp_servers(&self) -> Vec<String> {
+        Vec::new()
+    }
+}
+
+fn file(scope: HookScope, commands: &[&str]) -> CommandFile {
+    let hook = |command: &&str| CommandHook {
+        event: HookEvent::PreToolUse,
+        matcher: String::new(),
+        command: (*command).to_owned(),
+        timeout: Duration::from_secs(20),
+    };
+    CommandFile {
+        hooks: HookFile {
+            file: format!("/somewhere/{}/.claude/settings.json", scope.name()).into(),
+            scope,
+            folder: "/somewhere".into(),
+            written: json!({}),
+            hooks: commands.iter().map(hook).collect(),
+            left_out: Vec::new(),
+        },
+        allowed: true,
+    }
+}
+
+fn project(files: Vec<CommandFile>) -> Project {
+    let mut project = Project::new();
+    project.commands = Some(CommandHooks {
+        files,
+        environment: vec![("PATH".into(), std::env::var_os("PATH").unwrap())],
+        permission_mode: "default",
+        host: Arc::new(Host),
+    });
+    project
+}
+
+async fn before_call(plugins: &Plugins) -> PipelineResult {
+    let item = HookPayload {
+        input: json!({"tool": "bash", "sessionID": "ses_1", "callID": "c1"}),
+        output: json!({"args": {"command": "ls"}}),
+    };
+    let context = PipelineContext {
+        session: Some(SessionId("ses_1".into())),
+        ..PipelineContext::default()
+    };
+    plugins
+        .pipeline()
+        .run("tool.before_call", vec![item], context)
+        .await
+}
+
+#[tokio::test]
+async fn ends_of_a_command() {
+    for (command, outcome, decision, block, says) in [
+        ("cat > /dev/null", "ok", Decision::Continue, None, ""),
+        ("exit 0", "ok", Decision::Continue, None, ""),
+        (
+            "echo no >&2; exit 2",
+            "blocked",
+            Decision::Block,
+            Some("no"),
+            "no",
+        ),
+        (
+            "echo oops >&2; exit 1",
+            "lost",
+            Decision::FailedOpen,
+            None,
+            "ended with code 1: oops",
+        ),
+        (
+            "/no/such/program",
+            "lost",
+            Decision::FailedOpen,
+            None,
+            "ended with code 127",
+        ),
+        (
+            "kill -9 $$",
+            "lost",
+            Decision::FailedOpen,
+            None,
+            "ended by signal 9",
+        ),
+        (
+            "echo '{junk'",
+            "lost",
+            Decision::FailedOpen,
+            None,
+            "looks like JSON and is not",
+        ),
+        ("echo junk", "ok", Decision::Continue, None, ""),
+        (
+            "echo '{'; head -c 1000000 /dev/zero",
+            "lost",
+            Decision::FailedOpen,
+            None,
+            "wrote 1000002 bytes, and 262144 is the limit",
+        ),
+    ] {
+        let project = project(vec![file(HookScope::User, &[command])]);
+        let plugins = project.load(Vec::new()).await;
+        let result = before_call(&plugins).await;
+        let [record] = result.records.as_slice() else {
+            panic!("{command}: {:?}", result.records);
+        };
+        assert_eq!(record.plugin.0, "claude:user");
+        assert_eq!(record.outcome, outcome, "{command}");
+        assert_eq!(record.decision, decision, "{command}");
+        let message = record.message.clone().unwrap_or_default();
+        assert!(message.contains(says), "{command}: {message}");
+        assert_eq!(result.block.map(|block| block.message).as_deref(), block);
+        assert_eq!(result.outputs, [json!({"args": {"command": "ls"}})]);
+        assert!(record.payload_bytes > 0);
+    }
+}
+
+#[tokio::test]
+async fn one_that_hangs_costs_a_call_and_leaves_nothing() {
+    let pid = "echo $$ > pid; sleep 1000 & echo $! > child; wait";
+    let mut slow = file(HookScope::User, &[pid]);
+    slow.hooks.hooks[0].timeout = Duration::from_millis(700);
+    let project = project(vec![slow]);
+    let plugins = project.load(Vec::new()).await;
+    let result = before_call(&plugins).await;
+    assert_eq!(result.records[0].outcome, "timeout");
+    assert!(result.block.is_none());
+    for name in ["project/pid", "project/child"] {
+        let pid = std::fs::read_to_string(project.path(name)).unwrap();
+        let gone = || {
+            let stat = std::fs::read_to_string(format!("/proc/{}/stat", pid.trim()));
+            stat.map_or(true, |stat| stat.contains(") Z"))
+        };
+        for _ in 0..200 {
+            if gone() {
+                break;
+            }
+            tokio::time::sleep(Duration::from_millis(25)).await;
+        }
+        assert!(gone(), "{name} is left");
+    }
+}
+
+/// Each waits until the other has begun, so they end only when they run at the same time; across files too.
+#[tokio::test]
+async fn all_of_an_event_run_at_once_and_the_same_once() {
+    let meet = |own: &str, other: &str| {
+        format!(
+            "touch {own}; for i in $(seq 150); do [ -e {other} ] && exit 0; sleep 0.1; done; exit 2"
+        )
+    };
+    let (one, two) = (meet("a", "b"), meet("b", "a"));
+    let count = "echo x >> count";
+    let mut local = file(HookScope::Local, &[count]);
+    local.hooks.folder = "/somewhere".into();
+    let project = project(vec![
+        file(HookScope::User, &[&one]),
+        file(HookScope::Project, &[&two, count, count]),
+        local,
+    ]);
+    let plugins = project.load(Vec::new()).await;
+    let result = before_call(&plugins).await;
+    assert!(result.block.is_none(), "{:?}", result.block);
+    let called: Vec<&str> = result.records.iter().map(|r| r.plugin.0.as_str()).collect();
+    assert_eq!(called, ["claude:user", "claude:project", "claude:local"]);
+    let counted = std::fs::read_to_string(project.path("project/count")).unwrap();
+    assert_eq!(counted, "x\n");
+}
+
+/// A refusal of any file counts, whatever the others say; they come behind the plugins.
+#[tokio::test]
+async fn a_refusal_of_one_file_counts() {
+    let allow = r#"echo '{"hookSpecificOutput":{"permissionDecision":"allow","updatedInput":{"command":"pwd"}}}'"#;
+    let project = project(vec![
+        file(HookScope::User, &[allow]),
+        file(HookScope::Project, &["echo never >&2; exit 2"]),
+    ]);
+    let plugins = project.load(Vec::new()).await;
+    let result = before_call(&plugins).await;
+    assert_eq!(result.block.unwrap().message, "never");
+}
+
+#[tokio::test]
+async fn they_are_listed_and_settings_reach_them() {
+    let mut waiting = file(HookScope::Local, &["exit 2"]);
+    waiting.allowed = false;
+    let mut project = project(vec![
+        file(HookScope::User, &["exit 2"]),
+        file(HookScope::Project, &["exit 1"]),
+        waiting,
+    ]);
+    let rules = |change: &dyn Fn(&mut outrigger_plugins::PluginRules)| {
+        let mut rules = outrigger_plugins::PluginRules::default();
+        change(&mut rules);
+        rules
+    };
+    project.rules("claude:user", rules(&|rules| rules.disabled = true));
+    let critical = rules(&|rules| rules.fail_closed = vec!["tool.execute.before".into()]);
+    project.rules("claude:project", critical);
+    let plugins = project.load(Vec::new()).await;
+    let list = plugins.list();
+    let seen: Vec<_> = list.iter().map(|p| (p.id.as_str(), p.stage)).collect();
+    assert_eq!(
+        seen,
+        [
+            ("claude:user", Stage::Skipped),
+            ("claude:project", Stage::Active),
+            ("claude:local", Stage::Skipped)
+        ]
+    );
+    assert_eq!(list[1].hooks, ["tool.execute.before", "permission.ask"]);
+    assert_eq!(json!(list[1].kind), "command");
+    let cause = list[2].cause.as_ref().unwrap();
+    assert_eq!(cause.code, "plugin.hooks_not_allowed");
+    assert!(cause.hint.as_ref().unwrap().contains("allow-hooks"));
+    // Security-critical: a failure refuses.
+    let result = before_call(&plugins).await;
+    assert_eq!(result.block.unwrap().code, "hook.failed_closed");
+}
