@@ -67,13 +67,14 @@ pub mod vcs;
 pub use agents::AgentInfo;
 pub use ask::Answering;
 pub use auth::LoginError;
-pub use boot::{Adjust, Boot, Folders, Shared, setup_plugins};
+pub use boot::{Adjust, Boot, Folders, Shared, review_options, setup_plugins};
 pub use bus::{Bus, Sink};
 pub use compact::ask::Compact;
 pub use early::{LogLine, health};
 pub use error::AgentError;
 pub use flags::flags;
 pub use formatters::FormatterStatus;
+pub use ids::now;
 pub use inner::{Agent, CommandInfo, CommandSource, SdkService};
 pub use lsp::LspStatus;
 pub use mcp::{

@@ -296,6 +296,8 @@ pub(crate) enum PluginCommand {
         #[arg(long)]
         json: bool,
     },
+    /// Show what changed in plugins since they were trusted, and trust it
+    Review(ReviewArgs),
     /// Find the plugin that breaks a command, by running it with some of them left out
     Bisect(BisectArgs),
     /// Watch what the plugins of a running server use, until interrupted
@@ -308,6 +310,22 @@ pub(crate) enum PluginCommand {
         #[command(flatten)]
         server: ServerArgs,
     },
+}
+
+/// `outrigger plugin review`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct ReviewArgs {
+    /// Which; all if none is given
+    pub(crate) name: Option<String>,
+    /// Trust them as they are now
+    #[arg(long)]
+    pub(crate) accept: bool,
+    /// Trust them, and write them into the project's outrigger.lock, which refuses anything else from then on
+    #[arg(long)]
+    pub(crate) pin: bool,
+    /// As JSON
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 /// `outrigger plugin bisect`.

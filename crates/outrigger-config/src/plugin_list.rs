@@ -55,6 +55,11 @@ pub enum SkipReason {
     Pure,
     /// `outrigger plugin bisect` tries the command without it ([`LEFT_OUT`]).
     LeftOut,
+    /// The managed policy does not allow it.
+    Policy {
+        /// The policy's file.
+        file: PathBuf,
+    },
     /// Another entry for the same plugin counts: the last one, whatever its version.
     Overridden {
         /// That entry.

@@ -42,6 +42,14 @@ pub enum PluginError {
         /// Where that one stands.
         declared_in: PathBuf,
     },
+    /// The managed policy of the machine does not allow it (issue 5).
+    #[error("{spec} is not loaded: the policy of this machine ({}) does not allow it", file.display())]
+    Forbidden {
+        /// As declared.
+        spec: String,
+        /// The policy's file.
+        file: PathBuf,
+    },
     /// A later file of the global folder has a `plugin` list of its own.
     #[error("{spec} is not loaded: a later file of the same folder has a `plugin` list of its own")]
     Replaced {
@@ -53,6 +61,60 @@ pub enum PluginError {
     Disabled {
         /// As declared.
         spec: String,
+    },
+    /// Its files are not those that were trusted (issue 5, trust by content).
+    #[error("plugin {id} is not started: it is not what was trusted ({what})")]
+    Changed {
+        /// As declared.
+        spec: String,
+        /// Name.
+        id: String,
+        /// What changed.
+        what: String,
+    },
+    /// Nobody has said that it may be started.
+    #[error("plugin {id} is not started: {reason}")]
+    Untrusted {
+        /// As declared.
+        spec: String,
+        /// Name.
+        id: String,
+        /// Why it is not trusted.
+        reason: String,
+        /// A review would help.
+        review: bool,
+    },
+    /// The project's `outrigger.lock` says something else.
+    #[error("plugin {spec} is not what {} says", lock.display())]
+    NotAsPinned {
+        /// As declared.
+        spec: String,
+        /// The file.
+        lock: PathBuf,
+    },
+    /// Everybody on the machine may change it (D3).
+    #[error("plugin {spec} is not started: everybody may write to {}", path.display())]
+    WorldWritable {
+        /// As declared.
+        spec: String,
+        /// The file or folder.
+        path: PathBuf,
+    },
+    /// Its files cannot be told, so nobody can have trusted them.
+    #[error("plugin {spec} is not started: its files cannot be looked at: {reason}")]
+    Unreviewable {
+        /// As declared.
+        spec: String,
+        /// Why.
+        reason: String,
+    },
+    /// What says which plugins are trusted cannot be used.
+    #[error("{} cannot be used: {message}", path.display())]
+    TrustFile {
+        /// Where.
+        path: PathBuf,
+        /// What happened.
+        message: String,
     },
     /// The spec cannot be read.
     #[error("the plugin spec {spec:?} cannot be used: {reason}")]
@@ -268,8 +330,15 @@ impl PluginError {
             Self::LeftOut { .. } => "plugin.left_out",
             Self::Overridden { .. } => "plugin.overridden",
             Self::Replaced { .. } => "plugin.replaced",
+            Self::Forbidden { .. } => "plugin.forbidden",
             Self::NoServerEntry { .. } => "plugin.no_server_entry",
             Self::Disabled { .. } => "plugin.disabled",
+            Self::Changed { .. } => "plugin.changed",
+            Self::Untrusted { .. } => "plugin.untrusted",
+            Self::NotAsPinned { .. } => "plugin.not_pinned",
+            Self::WorldWritable { .. } => "plugin.world_writable",
+            Self::Unreviewable { .. } => "plugin.unreviewable",
+            Self::TrustFile { .. } => "plugin.trust_file",
             Self::Spec { .. } => "plugin.spec",
             Self::NotFound { .. } => "plugin.not_found",
             Self::NoEntry { .. } => "plugin.no_entry",
@@ -305,6 +374,20 @@ impl PluginError {
             Self::Deprecated { .. } => "remove it from the `plugin` list",
             Self::NotFound { .. } => {
                 "check the path; a relative one starts at the folder of the configuration file that names it"
+            }
+            Self::Changed { id, .. }
+            | Self::Untrusted {
+                id, review: true, ..
+            } => {
+                return Some(format!(
+                    "look at it with `outrigger plugin review {id}` and trust it with `outrigger plugin review {id} --accept`"
+                ));
+            }
+            Self::NotAsPinned { .. } => {
+                "undo the change, or pin what is there with `outrigger plugin review --accept --pin`"
+            }
+            Self::WorldWritable { .. } => {
+                "take the right away (`chmod o-w`); where a file system gives it to everything, set `trust.world_writable = true` in your own outrigger.toml"
             }
             Self::Spec { .. } => "write `name`, `name@version`, `./path` or `file:///path`",
             Self::Incompatible { .. } => {
@@ -357,7 +440,10 @@ impl PluginError {
     pub fn is_skip(&self) -> bool {
         matches!(
             self,
-            Self::Deprecated { .. } | Self::NoServerEntry { .. } | Self::Disabled { .. }
+            Self::Deprecated { .. }
+                | Self::NoServerEntry { .. }
+                | Self::Disabled { .. }
+                | Self::Forbidden { .. }
         ) || self.is_expected()
     }
 

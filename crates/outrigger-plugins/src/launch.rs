@@ -25,10 +25,12 @@ use crate::home;
 use crate::processes::Processes;
 use crate::registry::Registry;
 use crate::relay::Relay;
+use crate::resolve::ResolvedPlugin;
 use crate::settings::PluginSettings;
 use crate::setup::Modules;
 use crate::status::{NoticeFn, Stage};
 use crate::tmux;
+use crate::trust::{self, Content};
 
 /// How long a runtime may take to say hello; it does so before any plugin's code runs.
 const HELLO: Duration = Duration::from_secs(10);
@@ -109,6 +111,9 @@ pub(crate) struct Loaded {
     pub(crate) plugins: Vec<LoadedPlugin>,
 }
 
+/// A plugin as it was right before its start.
+type Looked = (usize, ResolvedPlugin, Content);
+
 /// Why a load request came to no answer.
 enum Stuck {
     Silent,
@@ -145,6 +150,7 @@ impl Launch {
         let relay = Relay::new(Arc::clone(&self.handler), serial, names, move |id| {
             registry.stage_of(id, Stage::Starting)
         });
+        let looked = self.trusted(members).await?;
         let process = self
             .process(name, members, Arc::clone(&relay))
             .await
@@ -161,12 +167,41 @@ impl Launch {
                 Err(stuck) => return Err(self.blame(&process, &relay, batch, stuck).await),
             }
         }
+        self.untouched(looked).await?;
         Ok(Loaded {
             process,
             cgroup,
             serial,
             plugins,
         })
+    }
+
+    /// What is started is what was trusted; one that is not is to blame for it.
+    async fn trusted(&self, members: &[usize]) -> Result<Vec<Looked>, Failed> {
+        let mut looked = Vec::with_capacity(members.len());
+        for index in members {
+            let known = self.registry.with(*index, |plugin| {
+                Some((plugin.resolved.clone()?, plugin.verified.clone()?))
+            });
+            let Some((resolved, verified)) = known.flatten() else {
+                continue;
+            };
+            match trust::still(&resolved, &self.settings.trust, &verified).await {
+                Ok(content) => looked.push((*index, resolved, content)),
+                Err(error) => return Err(Failed::Culprit(*index, error)),
+            }
+        }
+        Ok(looked)
+    }
+
+    /// What was read is what was looked at.
+    async fn untouched(&self, looked: Vec<Looked>) -> Result<(), Failed> {
+        for (index, resolved, content) in looked {
+            if let Err(error) = trust::untouched(&resolved, &self.settings.trust, &content).await {
+                return Err(Failed::Culprit(index, error));
+            }
+        }
+        Ok(())
     }
 
     async fn process(

@@ -10,6 +10,7 @@
 
 #![cfg_attr(not(test), warn(clippy::indexing_slicing))]
 
+mod admit;
 mod apart;
 mod auth;
 mod blame;
@@ -47,9 +48,11 @@ mod spec;
 mod status;
 mod tmux;
 mod tools;
+mod trust;
 mod waiting;
 mod watch;
 
+pub use admit::project_of;
 pub use auth::{AuthHook, Begun, FetchStream, Flow, LoadedAuth, PluginFetch, ProviderHook};
 pub use breakers::{BreakerState, BreakerStatus};
 pub use bun::{BUN_SPEC, BUN_VERSION, bun_path, setup_bun};
@@ -72,4 +75,8 @@ pub use spec::{DEPRECATED, Source, file_url};
 pub use status::{Cause, Fetched, Notice, NoticeFn, PluginStatus, Progress, Stage};
 pub use tmux::{TMUX_TMPDIR, tmux_dir};
 pub use tools::{PluginToolEntry, ToolRunner};
+pub use trust::{
+    Changes, FileChange, ProjectLock, Review, ReviewOptions, Reviewed, TRUST_FILE, TrustFn,
+    TrustQuestion, TrustShown, Trusted, TrustedBy, accept, review,
+};
 pub use watch::ProcessUse;

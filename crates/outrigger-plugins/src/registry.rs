@@ -16,6 +16,7 @@ use crate::reconfigure::Configured;
 use crate::resolve::ResolvedPlugin;
 use crate::settings::PluginRules;
 use crate::status::{Cause, Fetched, PluginStatus, Progress, Stage};
+use crate::trust::Verified;
 
 /// Told of every step of every plugin. Called on the task that makes the step; it must not block.
 pub type ProgressFn = Arc<dyn Fn(Progress) + Send + Sync>;
@@ -57,6 +58,8 @@ pub(crate) struct Plugin {
     instances: Vec<Instance>,
     load_ms: f64,
     quarantine: Option<String>,
+    /// What it was trusted as.
+    pub(crate) verified: Option<Verified>,
     /// Its `config` hooks as they were called at the start.
     pub(crate) configured: Vec<Configured>,
 }
@@ -80,6 +83,7 @@ impl Plugin {
             instances: Vec::new(),
             load_ms: 0.0,
             quarantine: None,
+            verified: None,
         }
     }
 }
@@ -207,6 +211,11 @@ impl Registry {
             plugin.rules = rules;
             plugin.stage = Stage::Installed;
         });
+    }
+
+    /// Its files are what was trusted.
+    pub(crate) fn verified(&self, index: usize, verified: Option<Verified>) {
+        self.change(index, |plugin| plugin.verified = verified);
     }
 
     /// The modules of the plugins whose files are there.
@@ -516,6 +525,7 @@ impl Plugin {
             usage: None,
             quarantine: self.quarantine.clone(),
             events_missed: 0,
+            trust: self.verified.as_ref().map(|it| (&it.trusted).into()),
             breakers: Vec::new(),
             load_ms: self.load_ms,
             source: self

@@ -236,7 +236,7 @@ fn target(value: &Value) -> Option<&str> {
     }
 }
 
-fn find_file(wanted: &Path) -> Option<PathBuf> {
+pub(crate) fn find_file(wanted: &Path) -> Option<PathBuf> {
     if wanted.is_file() {
         return Some(wanted.to_owned());
     }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use outrigger_config::settings::{ChatMessage, Isolation, Js, JsRuntime as Wanted, Sandbox};
+use outrigger_config::settings::{ChatMessage, Isolation, Js, JsRuntime as Wanted, Sandbox, Trust};
 use outrigger_config::{Settings, package_name};
 use outrigger_js::{JsError, JsRuntime, Lookup, OutputLog, RuntimeKind};
 use outrigger_kernel::breaker::Rules;
@@ -48,6 +48,8 @@ pub struct PluginSettings {
     pub mirror: bool,
     /// How what plugins print is logged (A9).
     pub output: OutputLog,
+    /// Which plugins are trusted, and what is done about those that are not (issue 5).
+    pub trust: Trust,
     /// Rules for single plugins, by id, by npm package name or by spec.
     pub plugins: BTreeMap<String, PluginRules>,
 }
@@ -119,6 +121,7 @@ impl Default for PluginSettings {
             inline_bytes: 64 * 1024,
             mirror: true,
             output: output(&log.plugin_stderr_level, log.plugin_stderr_lines_per_second),
+            trust: Trust::default(),
             plugins: BTreeMap::new(),
         }
     }
@@ -258,6 +261,7 @@ impl From<&Settings> for PluginSettings {
                 &settings.log.plugin_stderr_level,
                 settings.log.plugin_stderr_lines_per_second,
             ),
+            trust: settings.trust.clone(),
             plugins: rules.collect(),
             ..Self::default()
         }

@@ -73,3 +73,4 @@ mod subagents;
 mod support;
 mod throws;
 mod tool_files;
+mod trust;

@@ -94,6 +94,7 @@ impl Room {
             user_config: None,
             install_modules: false,
             consent: None,
+            trust: None,
             handler: Arc::new(Nobody),
             covers: Arc::new(|| Ok(Covers::default())),
             progress: Arc::new(|_| {}),

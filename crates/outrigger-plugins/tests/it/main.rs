@@ -8,6 +8,7 @@
 mod blame;
 mod breaker;
 mod bun;
+mod bypass;
 mod events;
 mod faults;
 mod flags;

@@ -29,6 +29,7 @@ pub(crate) struct Project {
     pub(crate) runtimes: Lookup,
     pub(crate) handler: Arc<Handler>,
     pub(crate) consent: Option<ConsentFn>,
+    pub(crate) trust: Option<outrigger_plugins::TrustFn>,
     pub(crate) skipped: Vec<SkippedPlugin>,
     pub(crate) seen: Arc<Mutex<Vec<Progress>>>,
     pub(crate) told: Arc<Mutex<Vec<Notice>>>,
@@ -104,6 +105,7 @@ impl Project {
             runtimes: runtimes(),
             handler: Arc::default(),
             consent: None,
+            trust: None,
             skipped: Vec::new(),
             seen: Arc::default(),
             told: Arc::default(),
@@ -153,6 +155,7 @@ impl Project {
             user_config: None,
             install_modules: false,
             consent: self.consent.clone(),
+            trust: self.trust.clone(),
             handler: self.handler.clone(),
             progress: Arc::new(move |progress| seen.lock().unwrap().push(progress)),
             notice: {
