@@ -381,7 +381,10 @@ fn plugin_options(
     outrigger_plugins::LoadOptions {
         plugins: [config.tool_files.as_slice(), config.plugins.as_slice()].concat(),
         skipped: config.skipped.clone(),
-        settings: PluginSettings::from(&config.settings),
+        settings: PluginSettings {
+            policies: config.policies.clone(),
+            ..PluginSettings::from(&config.settings)
+        },
         directory: place.directory.clone(),
         worktree: worktree(place),
         project: json!(project),

@@ -296,6 +296,14 @@ pub(crate) enum PluginCommand {
         #[arg(long)]
         json: bool,
     },
+    /// Show what a plugin says of itself, what it asks for, what it is given, and what it was trusted as
+    Show {
+        /// Which
+        name: String,
+        /// As JSON
+        #[arg(long)]
+        json: bool,
+    },
     /// Show what changed in plugins since they were trusted, and trust it
     Review(ReviewArgs),
     /// Find the plugin that breaks a command, by running it with some of them left out

@@ -124,10 +124,7 @@ fn policies(lines: &Lines, config: &outrigger_config::Loaded) {
     for policy in &config.policies {
         let file = policy.path.display();
         if policy.loose {
-            lines.note(
-                "policy",
-                format!("{file}: others than root may change it"),
-            );
+            lines.note("policy", format!("{file}: others than root may change it"));
         } else {
             lines.good("policy", file);
         }

@@ -67,6 +67,7 @@ pub(crate) async fn plugin(global: &Global, command: PluginCommand) -> Result<u8
             let session = crate::session::find(&store, &place, id)?;
             crate::plugin_perf::trace(&store, &session.id, json)
         }
+        PluginCommand::Show { name, json } => crate::plugin_review::show(global, &name, json).await,
         PluginCommand::Review(args) => crate::plugin_review::run(global, args).await,
         PluginCommand::Bisect(args) => crate::bisect::bisect(global, args).await,
         PluginCommand::Top { url, once, server } => {
@@ -171,14 +172,6 @@ pub(crate) fn table(plugins: &[PluginStatus]) -> String {
             if !values.is_empty() {
                 text.push_str(&format!("             {name:<6} {}\n", values.join(", ")));
             }
-        }
-        if let Some(trust) = &plugin.trust {
-            text.push_str(&format!(
-                "             trust  by {}: {} files, {}\n",
-                trust.by,
-                trust.files,
-                trust.hash.get(..19).unwrap_or(&trust.hash)
-            ));
         }
         for breaker in &plugin.breakers {
             let hook = &breaker.hook;

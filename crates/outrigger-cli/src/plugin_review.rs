@@ -1,6 +1,8 @@
-//! `outrigger plugin review`: what changed in plugins since they were trusted, and trusting it.
+//! `outrigger plugin review`: what changed in plugins since they were trusted, and trusting it. `outrigger plugin show`:
+//! what one of them says of itself.
 
-use outrigger_plugins::{Review, Reviewed, accept, review};
+use outrigger_agent::Agent;
+use outrigger_plugins::{ManifestShown, PluginStatus, Review, Reviewed, accept, review};
 
 use crate::args::{Global, ReviewArgs};
 use crate::exit;
@@ -73,5 +75,68 @@ fn entry(review: &Review) -> String {
         text.push_str(&format!("  now {hash}\n"));
     }
     text.push_str(&review.changes.text());
+    text
+}
+
+/// Loads the plugins and shows one of them.
+pub(crate) async fn show(global: &Global, name: &str, json: bool) -> Result<u8, Failure> {
+    let agent = Agent::boot(crate::plugin::listing(global)?).await?;
+    let plugins = agent.plugins();
+    agent.shutdown().await;
+    let Some(plugin) = plugins
+        .iter()
+        .find(|plugin| plugin.id == name || plugin.spec == name)
+    else {
+        return Err(Failure::usage(
+            format!("no plugin is called `{name}` here"),
+            Some("`outrigger plugin list` names them".into()),
+        ));
+    };
+    out(&if json {
+        format!(
+            "{}\n",
+            serde_json::to_string_pretty(plugin).unwrap_or_default()
+        )
+    } else {
+        shown(plugin)
+    });
+    Ok(0)
+}
+
+fn shown(plugin: &PluginStatus) -> String {
+    let mut text = crate::plugin::table(std::slice::from_ref(plugin));
+    if let Some(trust) = &plugin.trust {
+        text.push_str(&format!(
+            "             trust  by {}: {} files, {}\n",
+            trust.by, trust.files, trust.hash
+        ));
+    }
+    if let Some(manifest) = &plugin.manifest {
+        text.push_str(&granted(manifest));
+    }
+    text
+}
+
+/// What it asks for, by key, and what it does not get of it.
+fn granted(shown: &ManifestShown) -> String {
+    let from = match shown.declared {
+        true => "its own outrigger.plugin.toml",
+        false => "none; this is what such a plugin is given",
+    };
+    let mut text = format!("             manifest  {from}\n");
+    let value = serde_json::to_value(&shown.manifest).unwrap_or_default();
+    for (key, value) in value.as_object().into_iter().flatten() {
+        if value.as_object().is_none_or(|inner| !inner.is_empty()) {
+            text.push_str(&format!("               {key} = {value}\n"));
+        }
+    }
+    for (word, lines) in [
+        ("not given", &shown.withheld),
+        ("not held to", &shown.unenforced),
+    ] {
+        for line in lines {
+            text.push_str(&format!("             {word}  {line}\n"));
+        }
+    }
     text
 }

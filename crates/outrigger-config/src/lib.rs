@@ -47,5 +47,5 @@ pub use plugin_list::{
 pub use policy::{Policy, PolicyFile};
 pub use settings::Settings;
 pub use show::{Shown, redacted, restore};
-pub use strict_toml::read_toml;
+pub use strict_toml::{place_in_toml, read_toml};
 pub use typed::{AgentEntry, AgentMode, CommandEntry, Compaction, OpenCodeConfig};

@@ -274,6 +274,16 @@ impl PolicyFile {
     }
 }
 
+impl PolicyGrants {
+    /// Whether a variable must not be granted to any plugin.
+    #[must_use]
+    pub fn forbids_env(&self, variable: &str) -> bool {
+        self.forbid_env
+            .iter()
+            .any(|pattern| matches(pattern, variable))
+    }
+}
+
 impl PolicyPlugins {
     fn allows(&self, plugin: &PluginSpec) -> bool {
         let names = Names::of(plugin);

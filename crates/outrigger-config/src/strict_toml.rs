@@ -42,6 +42,28 @@ pub fn read_toml<T: DeserializeOwned>(text: &str, file: &str) -> Result<T, Confi
     })
 }
 
+/// Where a key stands in a text, by its dotted name: line and column from 1; those of the nearest table around it, or of the
+/// beginning.
+#[must_use]
+pub fn place_in_toml(text: &str, key: &str) -> (u32, u32) {
+    let mut place = Position::at(text, 0);
+    let document = toml::de::DeTable::parse(text);
+    let mut table = document.as_ref().ok().map(|document| document.get_ref());
+    for part in key.split('.') {
+        let Some((name, value)) =
+            table.and_then(|table| table.iter().find(|(name, _)| name.get_ref() == part))
+        else {
+            break;
+        };
+        place = Position::at(text, name.span().start);
+        table = match value.get_ref() {
+            toml::de::DeValue::Table(inner) => Some(inner),
+            _ => None,
+        };
+    }
+    (place.line, place.column)
+}
+
 /// serde's words for a key (or a word) that nobody knows: what was written, and what is known there.
 fn unknown(message: &str) -> Option<(String, Vec<String>)> {
     let rest = message
@@ -87,6 +109,19 @@ mod tests {
             let error = read_toml::<File>(text, "x.toml").unwrap_err();
             seen += &format!("{error}\n  {}\n", error.hint().unwrap());
         }
-        insta::assert_snapshot!(seen, @"");
+        insta::assert_snapshot!(seen, @r"
+        x.toml:2:1: unknown setting `levl`
+          did you mean `level`?
+        x.toml:1:6: not valid TOML: invalid type: integer `3`, expected a string
+          correct the text at this place; text values stand in double quotes
+        x.toml:1:1: not valid TOML: missing field `id`
+          correct the text at this place; text values stand in double quotes
+        x.toml:2:9: unknown setting `hihg`
+          did you mean `high`?
+        x.toml:1:6: not valid TOML: string values must be quoted, expected literal string
+          correct the text at this place; text values stand in double quotes
+        x.toml:2:2: unknown setting `other`
+          known here: id, level
+        ");
     }
 }

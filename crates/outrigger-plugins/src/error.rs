@@ -116,6 +116,52 @@ pub enum PluginError {
         /// What happened.
         message: String,
     },
+    /// Its `outrigger.plugin.toml` cannot be used.
+    #[error("plugin {spec} is not started: its manifest cannot be used: {message}")]
+    OwnManifest {
+        /// As declared.
+        spec: String,
+        /// What is wrong, with file, line and column.
+        message: String,
+        /// What to do.
+        hint: Option<String>,
+    },
+    /// It calls itself what a required bundled plugin is called (D4, `ReservedBundledPluginId`).
+    #[error("plugin {spec} is not started: {id} is the id of a bundled plugin that is required")]
+    Reserved {
+        /// As declared.
+        spec: String,
+        /// The id.
+        id: String,
+    },
+    /// What it requires is not there (D3).
+    #[error("plugin {id} is not started: {} not there", is_are(missing))]
+    Requirements {
+        /// As declared.
+        spec: String,
+        /// Name.
+        id: String,
+        /// What is missing.
+        missing: Vec<String>,
+    },
+    /// Another plugin that it depends on is not there (C6).
+    #[error("plugin {id} is not started: it depends on {needs}, which is not there")]
+    DependsOn {
+        /// Name.
+        id: String,
+        /// The other plugin.
+        needs: String,
+    },
+    /// Its manifest asks for what the policy of the machine forbids.
+    #[error("plugin {id} is not started: it asks for {what}, which the policy of this machine ({}) forbids", file.display())]
+    TooWide {
+        /// Name.
+        id: String,
+        /// What it asks for.
+        what: String,
+        /// The policy's file.
+        file: PathBuf,
+    },
     /// The spec cannot be read.
     #[error("the plugin spec {spec:?} cannot be used: {reason}")]
     Spec {
@@ -312,6 +358,11 @@ pub enum PluginError {
     },
 }
 
+fn is_are(missing: &[String]) -> String {
+    let verb = if missing.len() == 1 { "is" } else { "are" };
+    format!("{} {verb}", missing.join(", "))
+}
+
 fn tail(lines: &str) -> String {
     if lines.is_empty() {
         String::new()
@@ -334,6 +385,11 @@ impl PluginError {
             Self::NoServerEntry { .. } => "plugin.no_server_entry",
             Self::Disabled { .. } => "plugin.disabled",
             Self::Changed { .. } => "plugin.changed",
+            Self::OwnManifest { .. } => "plugin.own_manifest",
+            Self::Reserved { .. } => "plugin.reserved_id",
+            Self::Requirements { .. } => "plugin.requirements",
+            Self::DependsOn { .. } => "plugin.depends_on",
+            Self::TooWide { .. } => "plugin.too_wide",
             Self::Untrusted { .. } => "plugin.untrusted",
             Self::NotAsPinned { .. } => "plugin.not_pinned",
             Self::WorldWritable { .. } => "plugin.world_writable",
@@ -403,7 +459,7 @@ impl PluginError {
             Self::Overridden { .. } => "remove one of the two entries",
             Self::Hung { .. } => "raise the load deadline if the plugin is only slow",
             Self::Off { .. } => "remove the plugin named above, then start again",
-            Self::NoRuntime { hint, .. } => return hint.clone(),
+            Self::NoRuntime { hint, .. } | Self::OwnManifest { hint, .. } => return hint.clone(),
             Self::Auth {
                 plugin, message, ..
             } => return crate::granted::port_hint(plugin, message),
@@ -444,6 +500,7 @@ impl PluginError {
                 | Self::NoServerEntry { .. }
                 | Self::Disabled { .. }
                 | Self::Forbidden { .. }
+                | Self::Requirements { .. }
         ) || self.is_expected()
     }
 

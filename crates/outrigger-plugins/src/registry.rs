@@ -11,6 +11,7 @@ use outrigger_protocol::rpc::{HandlerRef, Instance, LoadedPlugin, PluginTool, Pr
 
 use crate::critical;
 use crate::error::PluginError;
+use crate::manifest::ManifestShown;
 use crate::matrix::SourceOf;
 use crate::reconfigure::Configured;
 use crate::resolve::ResolvedPlugin;
@@ -60,11 +61,18 @@ pub(crate) struct Plugin {
     quarantine: Option<String>,
     /// What it was trusted as.
     pub(crate) verified: Option<Verified>,
+    /// What it says of itself.
+    pub(crate) manifest: Option<ManifestShown>,
     /// Its `config` hooks as they were called at the start.
     pub(crate) configured: Vec<Configured>,
 }
 
 impl Plugin {
+    /// Its files are there, and nothing speaks against starting it so far.
+    pub(crate) fn is_installed(&self) -> bool {
+        self.stage == Stage::Installed
+    }
+
     pub(crate) fn found(id: String, declared: &PluginSpec) -> Self {
         Self {
             id,
@@ -84,6 +92,7 @@ impl Plugin {
             load_ms: 0.0,
             quarantine: None,
             verified: None,
+            manifest: None,
         }
     }
 }
@@ -218,6 +227,16 @@ impl Registry {
         self.change(index, |plugin| plugin.verified = verified);
     }
 
+    /// It is not started after all.
+    pub(crate) fn unresolved(&self, index: usize) {
+        self.change(index, |plugin| plugin.resolved = None);
+    }
+
+    /// What it says of itself, or what such a plugin is given.
+    pub(crate) fn manifest(&self, index: usize, shown: ManifestShown) {
+        self.change(index, |plugin| plugin.manifest = Some(shown));
+    }
+
     /// The modules of the plugins whose files are there.
     pub(crate) fn resolved_files(&self) -> Vec<(usize, PathBuf)> {
         let inner = self.read();
@@ -322,15 +341,20 @@ impl Registry {
         if loaded.instances.is_empty() {
             warnings.push("it has no hooks and no tools".to_owned());
         }
+        let mut instances = loaded.instances;
+        let access = self.with(index, |plugin| plugin.rules.access.clone());
+        if let Some(access) = access.flatten() {
+            warnings.extend(access.cut(&mut instances));
+        }
         self.change(index, |plugin| {
-            let hooks = loaded.instances.iter().flat_map(|i| i.hooks.iter());
+            let hooks = instances.iter().flat_map(|i| i.hooks.iter());
             for problem in critical::problems(&plugin.rules, hooks) {
                 tracing::warn!("plugin {id}: {problem}");
                 warnings.push(problem);
             }
             plugin.warnings = warnings;
             plugin.notes = notes;
-            plugin.instances = loaded.instances;
+            plugin.instances = instances;
             plugin.load_ms = loaded.ms;
             plugin.stage = Stage::Initialised;
         });
@@ -526,6 +550,7 @@ impl Plugin {
             quarantine: self.quarantine.clone(),
             events_missed: 0,
             trust: self.verified.as_ref().map(|it| (&it.trusted).into()),
+            manifest: self.manifest.clone(),
             breakers: Vec::new(),
             load_ms: self.load_ms,
             source: self

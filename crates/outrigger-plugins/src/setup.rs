@@ -263,6 +263,7 @@ mod tests {
                 from_path,
                 options: None,
                 tools: None,
+                manifest: None,
             };
             assert_eq!(is_used_by(&plugin), want, "{source}");
         }

@@ -8,6 +8,7 @@ use serde::Serialize;
 
 use crate::breakers::{BreakerState, BreakerStatus};
 use crate::error::PluginError;
+use crate::manifest::ManifestShown;
 use crate::trust::TrustShown;
 use crate::watch::ProcessUse;
 
@@ -198,6 +199,9 @@ pub struct PluginStatus {
     /// What it was trusted as, once it was.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub trust: Option<TrustShown>,
+    /// What it says of itself in a manifest, or what such a plugin is given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub manifest: Option<ManifestShown>,
     /// Milliseconds for import and start.
     pub load_ms: f64,
     /// Where its sources are, once they are there.

@@ -39,6 +39,7 @@ mod language;
 mod leftovers;
 mod loading;
 mod login;
+mod manifest;
 mod matrix;
 mod mcp;
 mod npm;

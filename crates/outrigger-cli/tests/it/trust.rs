@@ -27,12 +27,29 @@ fn a_changed_plugin_is_left_out_until_it_was_reviewed() {
     world.plugin("word", &says("second"));
     let run = world.run(&["hi"]).ok();
     assert_eq!(told(&world), ["hi"]);
-    assert!(run.stderr.contains("it is not what was trusted"), "{}", run.stderr);
+    assert!(
+        run.stderr.contains("it is not what was trusted"),
+        "{}",
+        run.stderr
+    );
     world.run(&["--strict-plugins", "hi"]).exited(3);
     let listed = world.cli(&["plugin", "list"]).ok();
-    assert!(listed.stdout.contains("plugin.changed"), "{}", listed.stdout);
+    assert!(
+        listed.stdout.contains("plugin.changed"),
+        "{}",
+        listed.stdout
+    );
     let review = world.cli(&["plugin", "review"]).exited(3);
-    insta::assert_snapshot!(hashes(&world.plain(&review.stdout)), @"");
+    insta::assert_snapshot!(hashes(&world.plain(&review.stdout)), @r"
+    changed  word  (file://PROJECT/.opencode/plugin/word.js)
+      trusted by first use: 1 files, sha256:...
+      now sha256:...
+      changed  word.js  99 -> 100 bytes
+        @@ -1 +1 @@
+        -export const P = async () => ({ 'chat.message': async (i, o) => { o.parts[0].text += ' first' } })
+        +export const P = async () => ({ 'chat.message': async (i, o) => { o.parts[0].text += ' second' } })
+
+    ");
     world.cli(&["plugin", "review", "word", "--accept"]).ok();
     world.run(&["hi"]).ok();
     assert_eq!(told(&world), ["hi second"]);
@@ -91,7 +108,11 @@ fn a_project_that_was_never_trusted_is_asked_for_where_the_user_says_so() {
     world.plugin("word", &says("first"));
     let run = world.run(&["hi"]).ok();
     assert_eq!(told(&world), ["hi"]);
-    assert!(run.stderr.contains("plugins of projects are asked for"), "{}", run.stderr);
+    assert!(
+        run.stderr.contains("plugins of projects are asked for"),
+        "{}",
+        run.stderr
+    );
     world.cli(&["plugin", "review", "--accept"]).ok();
     world.run(&["hi"]).ok();
     assert_eq!(told(&world), ["hi first"]);
@@ -124,17 +145,36 @@ fn what_the_policy_says_no_project_and_no_user_loosens() {
         let mut command = world.command(args);
         command.envs(named.iter().map(|(name, value)| (*name, value.as_str())));
         // Not by a variable either.
-        command.env("OUTRIGGER_SANDBOX", "off").env("OUTRIGGER_TRUST_CHANGES", "allow");
+        command
+            .env("OUTRIGGER_SANDBOX", "off")
+            .env("OUTRIGGER_TRUST_CHANGES", "allow");
         world.start(command).end()
     };
     with(&["run", "hi"]).ok();
     assert_eq!(told(&world), ["hi"]);
     let listed = with(&["plugin", "list", "--json"]).ok().json();
-    let codes: Vec<&str> = listed.as_array().unwrap().iter().filter_map(|it| it["cause"]["code"].as_str()).collect();
+    let codes: Vec<&str> = listed
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter_map(|it| it["cause"]["code"].as_str())
+        .collect();
     assert_eq!(codes, ["plugin.untrusted", "plugin.forbidden"]);
     let doctor = with(&["doctor"]);
-    let lines: Vec<&str> = doctor.stdout.lines().filter(|line| line.contains("policy")).collect();
-    insta::assert_snapshot!(world.plain(&lines.join("\n")).replace(&world.root().display().to_string(), "ROOT"), @"");
+    let lines: Vec<&str> = doctor
+        .stdout
+        .lines()
+        .filter(|line| line.trim_start().starts_with("policy:"))
+        .collect();
+    insta::assert_snapshot!(world.plain(&lines.join("\n")).replace(&world.root().display().to_string(), "ROOT"), @r"
+                      policy: plugins denied: */word.js
+                      policy: sandbox is at least on
+                      policy: tools.sandbox is at least workspace-write
+                      policy: trust.projects is at least ask
+                      policy: trust.changes is at least ask
+                      policy: no plugin is granted: [Ports, UnixSockets]
+                      policy: no plugin is granted the variables ACME_*
+    ");
 }
 
 #[test]
@@ -142,7 +182,10 @@ fn a_policy_that_cannot_be_read_ends_the_start() {
     let world = World::new([]);
     for (text, says) in [
         ("[plugins]\nalow = []\n", "2:1: unknown setting `alow`"),
-        ("[sandbox]\nminimum = \"of\"\n", "2:11: unknown setting `of`"),
+        (
+            "[sandbox]\nminimum = \"of\"\n",
+            "2:11: unknown setting `of`",
+        ),
         ("[plugins]\nallow = \"x\"\n", "2:9: not valid TOML"),
         ("plugins", "not valid TOML"),
     ] {
@@ -153,5 +196,9 @@ fn a_policy_that_cannot_be_read_ends_the_start() {
     }
     let gone = world.run_with(&[("OUTRIGGER_POLICY", "/nowhere/policy.toml")], &["hi"]);
     assert_ne!(gone.code, 0);
-    assert!(gone.stderr.contains("OUTRIGGER_POLICY names it"), "{}", gone.stderr);
+    assert!(
+        gone.stderr.contains("OUTRIGGER_POLICY names it"),
+        "{}",
+        gone.stderr
+    );
 }

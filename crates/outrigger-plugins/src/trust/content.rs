@@ -93,10 +93,7 @@ impl Content {
         allow_world_writable: bool,
         before: &Before,
     ) -> Result<Self, TreeError> {
-        let since = SystemTime::now()
-            .duration_since(UNIX_EPOCH)
-            .unwrap_or_default();
-        let at = i128::try_from(since.as_nanos()).unwrap_or_default();
+        let at = now();
         let tree = Tree::of(plugin, allow_world_writable)?;
         let mut content = Self {
             at,
@@ -138,12 +135,24 @@ impl Content {
         self.files == later.files
     }
 
+    /// How long ago it was looked at.
+    pub(crate) fn age(&self) -> Duration {
+        let nanos = u64::try_from(now() - self.at).unwrap_or(u64::MAX);
+        Duration::from_nanos(nanos)
+    }
+
     pub(crate) fn before(&self) -> Before {
         Before {
             at: self.at,
             files: self.files.clone(),
         }
     }
+}
+
+/// Nanoseconds since the Unix epoch.
+fn now() -> i128 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    i128::try_from(since.unwrap_or_default().as_nanos()).unwrap_or_default()
 }
 
 fn digest<'a>(files: impl Iterator<Item = (&'a String, &'a FileRecord)>) -> String {

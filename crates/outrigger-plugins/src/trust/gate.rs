@@ -36,41 +36,40 @@ pub(crate) struct Gate {
 }
 
 /// A plugin and what is known of it.
-pub(crate) struct Candidate<'a> {
-    pub(crate) declared: &'a PluginSpec,
-    pub(crate) resolved: &'a ResolvedPlugin,
+pub(crate) struct Candidate {
+    pub(crate) declared: PluginSpec,
+    pub(crate) resolved: ResolvedPlugin,
     pub(crate) store: Store,
     pub(crate) content: Arc<Content>,
     pub(crate) known: Option<Trusted>,
+    /// What was known of its files.
+    before: Before,
 }
 
-impl<'a> Candidate<'a> {
+impl Candidate {
     /// Looks at the files of a plugin, and at what it was trusted as.
     pub(crate) async fn of(
-        declared: &'a PluginSpec,
-        resolved: &'a ResolvedPlugin,
+        declared: &PluginSpec,
+        resolved: &ResolvedPlugin,
         (data, project): (&Path, &Path),
         rules: &Trust,
     ) -> Result<Self, PluginError> {
         let store = Store::of(data, project, declared);
         let known = store.find(&declared.key())?;
         let before = store.before(&declared.key());
-        let content = look(resolved, rules, before).await?;
+        let (before, content) = look(resolved, rules, before).await?;
         Ok(Self {
-            declared,
-            resolved,
+            declared: declared.clone(),
+            resolved: resolved.clone(),
             store,
             content: Arc::new(content),
             known,
+            before,
         })
     }
 
     pub(crate) fn changes(&self) -> Changes {
-        Changes::between(
-            &self.store.before(&self.declared.key()),
-            &self.content,
-            &self.store,
-        )
+        Changes::between(&self.before, &self.content, &self.store)
     }
 
     /// Refuses what is not as the project has pinned it.
@@ -81,7 +80,10 @@ impl<'a> Candidate<'a> {
         let Some(lock) = ProjectLock::read(project)? else {
             return Ok(());
         };
-        match lock.plugins.get(&ProjectLock::name(project, self.declared)) {
+        match lock
+            .plugins
+            .get(&ProjectLock::name(project, &self.declared))
+        {
             Some(hash) if *hash != self.content.own() => Err(PluginError::NotAsPinned {
                 spec: self.declared.spec.clone(),
                 lock: project.join(super::TRUST_FILE),
@@ -106,18 +108,24 @@ impl<'a> Candidate<'a> {
 }
 
 impl Gate {
-    /// Whether a plugin may be started as it is.
+    /// Looks at a plugin's files.
     ///
     /// # Errors
-    /// `plugin.changed`, `plugin.untrusted`, `plugin.not_pinned`, `plugin.world_writable`, `plugin.unreviewable`,
-    /// `plugin.trust_file`.
-    pub(crate) async fn check(
+    /// `plugin.world_writable`, `plugin.unreviewable`, `plugin.trust_file`.
+    pub(crate) async fn look(
         &self,
         declared: &PluginSpec,
         resolved: &ResolvedPlugin,
-    ) -> Result<Verified, PluginError> {
-        let found =
-            Candidate::of(declared, resolved, (&self.data, &self.project), &self.rules).await?;
+    ) -> Result<Candidate, PluginError> {
+        Candidate::of(declared, resolved, (&self.data, &self.project), &self.rules).await
+    }
+
+    /// Whether a plugin may be started as it is.
+    ///
+    /// # Errors
+    /// `plugin.changed`, `plugin.untrusted`, `plugin.not_pinned`, `plugin.trust_file`.
+    pub(crate) async fn check(&self, found: Candidate) -> Result<Verified, PluginError> {
+        let id = found.resolved.id.clone();
         found.pinned(&self.project)?;
         let by = match &found.known {
             Some(known) if known.hash == found.content.hash() => {
@@ -130,14 +138,13 @@ impl Gate {
             Ok(trusted) => trusted,
             // Where nothing can be written down, a first use stays one.
             Err(error) if found.known.is_none() => {
-                tracing::warn!("plugin {}: {error}", resolved.id);
+                tracing::warn!("plugin {id}: {error}");
                 unwritten(&found, self.now)
             }
             Err(error) => return Err(error),
         };
         tracing::info!(
-            "[plugin:{}] trusted by {by}: {} files, {}",
-            resolved.id,
+            "plugin {id}: trusted by {by}: {} files, {}",
             trusted.files,
             trusted.hash
         );
@@ -147,7 +154,7 @@ impl Gate {
         })
     }
 
-    async fn changed(&self, found: &Candidate<'_>) -> Result<TrustedBy, PluginError> {
+    async fn changed(&self, found: &Candidate) -> Result<TrustedBy, PluginError> {
         if self.rules.changes == TrustChanges::Allow {
             return Ok(TrustedBy::Setting);
         }
@@ -163,7 +170,7 @@ impl Gate {
         })
     }
 
-    async fn first(&self, found: &Candidate<'_>) -> Result<TrustedBy, PluginError> {
+    async fn first(&self, found: &Candidate) -> Result<TrustedBy, PluginError> {
         if found.declared.scope == PluginScope::Global {
             return Ok(TrustedBy::FirstUse);
         }
@@ -195,7 +202,7 @@ impl Gate {
         })
     }
 
-    async fn said_yes(&self, found: &Candidate<'_>, reason: &str, details: String) -> bool {
+    async fn said_yes(&self, found: &Candidate, reason: &str, details: String) -> bool {
         let Some(ask) = &self.ask else {
             return false;
         };
@@ -224,9 +231,9 @@ impl Gate {
     }
 }
 
-fn same(trusted: Trusted, found: Candidate<'_>) -> Verified {
+fn same(trusted: Trusted, found: Candidate) -> Verified {
     // Only for speed: the next start reads what it does not know again.
-    if found.store.before(&trusted.plugin).files != found.content.files {
+    if found.before.files != found.content.files {
         let _ = found.store.look(&trusted.plugin, &found.content);
     }
     Verified {
@@ -235,7 +242,7 @@ fn same(trusted: Trusted, found: Candidate<'_>) -> Verified {
     }
 }
 
-fn unwritten(found: &Candidate<'_>, at: Millis) -> Trusted {
+fn unwritten(found: &Candidate, at: Millis) -> Trusted {
     Trusted {
         plugin: found.declared.key(),
         hash: found.content.hash(),
@@ -272,16 +279,20 @@ pub(crate) async fn look(
     plugin: &ResolvedPlugin,
     rules: &Trust,
     before: Before,
-) -> Result<Content, PluginError> {
+) -> Result<(Before, Content), PluginError> {
     let (owned, allow) = (plugin.clone(), rules.world_writable);
-    let looked = tokio::task::spawn_blocking(move || Content::of(&owned, allow, &before)).await;
+    let looked = tokio::task::spawn_blocking(move || {
+        let content = Content::of(&owned, allow, &before);
+        content.map(|content| (before, content))
+    })
+    .await;
     let spec = plugin.spec.clone();
     let unreviewable = |reason: String| PluginError::Unreviewable {
         spec: plugin.spec.clone(),
         reason,
     };
     match looked {
-        Ok(Ok(content)) => Ok(content),
+        Ok(Ok(looked)) => Ok(looked),
         Ok(Err(TreeError::WorldWritable(path))) => Err(PluginError::WorldWritable { spec, path }),
         Ok(Err(TreeError::TooLarge(reason))) => Err(unreviewable(reason)),
         Ok(Err(TreeError::Io(path, reason))) => {
@@ -291,6 +302,9 @@ pub(crate) async fn look(
     }
 }
 
+/// A package in our cache that was looked at so short a time ago is not looked at again.
+const FRESH: std::time::Duration = std::time::Duration::from_secs(20);
+
 /// Looks again right before a start: what is started is what was trusted.
 ///
 /// # Errors
@@ -299,16 +313,19 @@ pub(crate) async fn still(
     plugin: &ResolvedPlugin,
     rules: &Trust,
     verified: &Verified,
-) -> Result<Content, PluginError> {
-    let now = look(plugin, rules, verified.content.before()).await?;
+) -> Result<Arc<Content>, PluginError> {
+    if !plugin.from_path && verified.content.age() < FRESH {
+        return Ok(Arc::clone(&verified.content));
+    }
+    let (_, now) = look(plugin, rules, verified.content.before()).await?;
     match now.hash() == verified.trusted.hash {
-        true => Ok(now),
+        true => Ok(Arc::new(now)),
         false => Err(since(plugin, "its files changed since they were looked at")),
     }
 }
 
-/// Looks a last time when it was loaded. Of a package in our cache only what its files hold counts: installers link the same
-/// file into several places, which touches it.
+/// Looks a last time when it was loaded. Not at a package in our cache: nobody in a box can write there, and installers link
+/// the same file into several places, which touches it.
 ///
 /// # Errors
 /// `plugin.changed` and those of looking.
@@ -317,12 +334,11 @@ pub(crate) async fn untouched(
     rules: &Trust,
     before: &Content,
 ) -> Result<(), PluginError> {
-    let later = look(plugin, rules, before.before()).await?;
-    let same = match plugin.from_path {
-        true => before.untouched(&later),
-        false => before.hash() == later.hash(),
-    };
-    match same {
+    if !plugin.from_path {
+        return Ok(());
+    }
+    let (_, later) = look(plugin, rules, before.before()).await?;
+    match before.untouched(&later) {
         true => Ok(()),
         false => Err(since(
             plugin,

@@ -20,7 +20,7 @@ use serde::Serialize;
 
 pub use changes::{Changes, FileChange};
 pub(crate) use content::Content;
-pub(crate) use gate::{Gate, Verified, still, untouched};
+pub(crate) use gate::{Candidate, Gate, Verified, still, untouched};
 pub use review::{Review, ReviewOptions, Reviewed, accept, review};
 pub use store::{ProjectLock, TRUST_FILE, Trusted, TrustedBy};
 

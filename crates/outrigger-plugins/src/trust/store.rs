@@ -153,7 +153,10 @@ impl Store {
 
     /// Remembers how the files looked, so that the next start need not read them.
     pub(crate) fn look(&self, plugin: &str, content: &Content) -> Result<(), PluginError> {
-        write(&self.list(plugin), &content.before())
+        let path = self.list(plugin);
+        // Long, and read by nobody else: not indented.
+        let text = serde_json::to_vec(&content.before()).map_err(|error| broken(&path, error))?;
+        put(&path, &text)
     }
 
     fn list(&self, plugin: &str) -> PathBuf {
@@ -262,15 +265,19 @@ impl ProjectLock {
 
 // Beside the old one and into its place, so that a reader never sees half of it. Only its user needs to read it.
 fn write(path: &Path, value: &impl Serialize) -> Result<(), PluginError> {
-    let failed = |error: std::io::Error| broken(path, error);
     let mut text = serde_json::to_vec_pretty(value).map_err(|error| broken(path, error))?;
     text.push(b'\n');
+    put(path, &text)
+}
+
+fn put(path: &Path, text: &[u8]) -> Result<(), PluginError> {
+    let failed = |error: std::io::Error| broken(path, error);
     if let Some(folder) = path.parent() {
         fs::create_dir_all(folder).map_err(failed)?;
     }
     let fresh = path.with_extension(format!("new.{}", std::process::id()));
     let mut file = fs::File::create(&fresh).map_err(failed)?;
-    file.write_all(&text).map_err(failed)?;
+    file.write_all(text).map_err(failed)?;
     drop(file);
     fs::rename(&fresh, path).map_err(failed)
 }

@@ -15,6 +15,7 @@ use std::io::ErrorKind;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Component, Path, PathBuf};
 
+use outrigger_protocol::manifest::MANIFEST_FILE;
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
@@ -99,6 +100,10 @@ impl Tree {
             let file = real(&plugin.file)?;
             tree.base = file.parent().unwrap_or(&file).to_owned();
             tree.above(&tree.base.clone())?;
+            let own = tree.base.join(MANIFEST_FILE);
+            if own.symlink_metadata().is_ok() {
+                tree.entry(&own, true, 0)?;
+            }
             tree.closure(&file)?;
         } else if plugin.from_path {
             tree.skip_git = true;

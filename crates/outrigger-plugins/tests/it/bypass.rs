@@ -356,7 +356,7 @@ const ROWS: &[Row] = &[
         "a link leads to the whole machine",
         |t| {
             t.project.settings.trust.world_writable = true;
-        symlink("/", t.at("node_modules/dep/all")).unwrap();
+            symlink("/", t.at("node_modules/dep/all")).unwrap();
         },
         "guard failed plugin.unreviewable",
     ),
@@ -413,7 +413,14 @@ async fn a_person_is_asked_once_and_shown_what_changed() {
     assert_eq!(trusted.start().await, "guard active");
     let asked = asked.lock().unwrap();
     assert_eq!(asked.len(), 2);
-    insta::assert_snapshot!(format!("{}: {}\n{}", asked[1].plugin, asked[1].reason, asked[1].details), @"");
+    insta::assert_snapshot!(format!("{}: {}\n{}", asked[1].plugin, asked[1].reason, asked[1].details), @r"
+    guard: its files are not those that were trusted
+      changed  lib/help.js  27 -> 29 bytes
+        @@ -1 +1 @@
+        -export const help = 'help'
+        +export const help = 'better'
+
+    ");
 }
 
 #[tokio::test]

@@ -17,6 +17,7 @@ mod hooks;
 mod install;
 mod limits;
 mod loading;
+mod manifest;
 mod many;
 mod mirror;
 mod misbehaving;
