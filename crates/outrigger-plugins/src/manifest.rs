@@ -339,3 +339,91 @@ pub(crate) fn unmet(plugins: &[(usize, String, Vec<String>)]) -> Vec<(usize, Str
         lost.push((index, lack));
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn access(hooks: &[&str], routes: &[&str]) -> Access {
+        let texts = |list: &[&str]| Some(list.iter().map(|it| (*it).to_owned()).collect());
+        Access {
+            hooks: texts(hooks),
+            client: texts(routes),
+            ..Access::default()
+        }
+    }
+
+    #[test]
+    fn a_hook_is_named_by_any_of_its_names() {
+        for (allowed, hook, called) in [
+            ("tool.execute.before", "tool.execute.before", true),
+            ("tool.execute.before", "tool.execute.after", false),
+            (
+                "chat.system.transform",
+                "experimental.chat.system.transform",
+                true,
+            ),
+            (
+                "experimental.chat.system.transform",
+                "chat.system.transform",
+                true,
+            ),
+            ("no.such", "chat.params", false),
+        ] {
+            assert_eq!(
+                access(&[allowed], &[]).has_hook(hook),
+                called,
+                "{allowed} {hook}"
+            );
+        }
+        assert!(!access(&[], &[]).has_hook("chat.params"));
+        assert!(Access::default().has_hook("chat.params"));
+    }
+
+    #[test]
+    fn routes_by_table() {
+        let access = access(
+            &[],
+            &["GET /session", "GET /session/*", "* /log", "POST /tui/*"],
+        );
+        for (method, path, fits) in [
+            ("GET", "/session", true),
+            ("get", "/session?directory=/x", true),
+            ("GET", "/session/ses_1/message", true),
+            ("POST", "/session", false),
+            ("GET", "/sessions", false),
+            ("GET", "/session/../config", false),
+            ("GET", "/session/%2e%2e/config", false),
+            ("GET", "/session//config", false),
+            ("GET", "//config", false),
+            ("PUT", "/log", true),
+            ("POST", "/tui", false),
+            ("POST", "/tui/toast", true),
+            ("GET", "/config", false),
+            ("GET", "", false),
+        ] {
+            assert_eq!(access.has_route(method, path), fits, "{method} {path}");
+        }
+        assert!(Access::default().has_route("GET", "/config"));
+    }
+
+    #[test]
+    fn companions_that_are_lost_take_others_with_them() {
+        let plugin = |index: usize, id: &str, needs: &[&str]| {
+            let needs = needs.iter().map(|it| (*it).to_owned()).collect();
+            (index, id.to_owned(), needs)
+        };
+        let plugins = [
+            plugin(0, "a", &["b"]),
+            plugin(1, "b", &["c"]),
+            plugin(2, "d", &["e"]),
+            plugin(3, "e", &["d"]),
+        ];
+        let mut lost: Vec<usize> = unmet(&plugins)
+            .into_iter()
+            .map(|(index, _)| index)
+            .collect();
+        lost.sort_unstable();
+        assert_eq!(lost, [0, 1]);
+    }
+}

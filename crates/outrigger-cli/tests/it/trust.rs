@@ -137,10 +137,8 @@ fn what_the_policy_says_no_project_and_no_user_loosens() {
             other.display()
         ),
     );
-    let text = format!(
-        "[plugins]\ndeny = [\"*/word.js\"]\n[sandbox]\nminimum = \"on\"\ntools = \"workspace-write\"\n[trust]\nchanges = \"ask\"\nprojects = \"ask\"\n[grants]\nforbid = [\"ports\", \"unix_sockets\"]\nforbid_env = [\"ACME_*\"]\n"
-    );
-    let named = policy(&world, &text);
+    let text = "[plugins]\ndeny = [\"*/word.js\"]\n[sandbox]\nminimum = \"on\"\ntools = \"workspace-write\"\n[trust]\nchanges = \"ask\"\nprojects = \"ask\"\n[grants]\nforbid = [\"ports\", \"unix_sockets\"]\nforbid_env = [\"ACME_*\"]\n";
+    let named = policy(&world, text);
     let with = |args: &[&str]| {
         let mut command = world.command(args);
         command.envs(named.iter().map(|(name, value)| (*name, value.as_str())));
