@@ -31,6 +31,7 @@ def rules(project):
         "read the file": [{"text": "Let me look.", **call("read", filePath=file)}, {"text": "The file says hi there."}],
         "fail to read": [call("read", filePath=str(project / "missing.txt")), done],
         "edit the file": [call("edit", filePath=file, oldString="hi there", newString="bye there"), done],
+        "write its own": [call("write", filePath=str(project / "some.own"), content="fn main\n"), done],
         "plan it": [call("todowrite", todos=[{"content": "one", "status": "in_progress", "priority": "high"}]), done],
         "SUBTASK": [{"text": "The sub job is done."}],
         "delegate it": [call("task", description="sub job", prompt="SUBTASK: say done", subagent_type="general"), done],
@@ -44,8 +45,14 @@ def rules(project):
     return {"title": {"text": "A title"}, "rules": [{"match": match, "turns": turns} for match, turns in said.items()]}
 
 
-def configuration(url):
+LANGUAGE_SERVER = HERE.parent.parent / "crates/outrigger-lsp/tests/it/server.py"
+
+
+def configuration(url, folder):
     """The opencode.json that both programs read."""
+    # One of each that no program has by itself; those that are built in are listed with them, once they are switched on.
+    server = {"command": ["python3", str(LANGUAGE_SERVER), "push", str(folder / "language.log")], "extensions": [".own"]}
+    formatter = {"command": ["true", "$FILE"], "extensions": [".own"]}
     models = {name: {"name": name.upper(), "tool_call": True, "limit": {"context": 100000, "output": 4000}} for name in ("m1", "m2")}
     return {
         "$schema": "https://opencode.ai/config.json",
@@ -57,6 +64,8 @@ def configuration(url):
         "permission": {"bash": {"*": "allow", "date *": "ask"}},
         "provider": {"mock": {"npm": "@ai-sdk/openai-compatible", "name": "Mock", "options": {"baseURL": url, "apiKey": "x"}, "models": models}},
         "agent": {"own": {"description": "an agent of the project", "mode": "subagent", "prompt": "Be brief.", "tools": {"bash": False}}},
+        "lsp": {"own": server},
+        "formatter": {"own": formatter},
         "command": {"own": {"description": "a command of the project", "template": "say hi $ARGUMENTS"}},
     }
 
@@ -91,7 +100,7 @@ def make_project(folder, url, more=None):
     (project / "changed.txt").write_text("before\n")
     (project / "dot.png").write_bytes(DOT)
     (project / "mcp.mjs").write_text(MCP_SERVER)
-    (project / "opencode.json").write_text(json.dumps({**configuration(url), **(more or {})}, indent=1))
+    (project / "opencode.json").write_text(json.dumps({**configuration(url, folder), **(more or {})}, indent=1))
     git_init(project)
     (project / "changed.txt").write_text("after\n")
     return project

@@ -1,11 +1,13 @@
 """Scenarios with clients: `BIN serve`, and what HTTP clients do to it step by step.
 
 A step is an object with one of these keys:
-  say     text: a prompt of the session, which is not waited for. `reply: false` asks for no answer; `in` names the session
+  say     text: a prompt of the session, which is not waited for. `reply: false` asks for no answer; `in` names the session; `with` adds to the
+          request's body
   send    [method, path, body?]: a request whose answer is waited for; `save: {NAME: key}` keeps something of it
   wait    kind of event: until so many have been seen (`n`, else one); a string of `tool status` waits for a tool part
   said    until the session holds so many messages of the user
   pause   seconds, where nothing tells that both programs are past a point
+  unlisted true: the conversation is not read back at the end (the reference fails at it where a prompt had a `format`)
   join    true: until every prompt is answered, and every session idle
 `{SID}` is the first session, `{LAST}` the session's last message of the user; names that were saved are filled in too.
 What a step came to is written down as a run: its code is 0 for an answer below 400, its output is a line of JSON that says
@@ -95,6 +97,8 @@ def conversation(messages):
             line["answers"] = asked.index(parent)
         if error:
             line["error"] = error
+        if "structured" in info:
+            line["structured"] = info["structured"]
         lines.append(line)
     return lines
 
@@ -120,6 +124,7 @@ class Session:
         self.process = subprocess.Popen([binary, "serve", "--hostname", "127.0.0.1", "--port", str(self.port)], cwd=project, env=self.env,
                                         stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True)
         self.names, self.runs, self.threads = {}, [], []
+        self.listed = True
         self.await_listening()
         self.clients = [Events(self.open("GET", "/event")) for _ in range(2)]
         self.clients[0].wait(lambda event: event["type"] == "server.connected", 1, limit)
@@ -199,11 +204,13 @@ class Session:
             self.said(step["said"])
         elif "pause" in step:
             time.sleep(step["pause"])
+        elif "unlisted" in step:
+            self.listed = False
         elif "join" in step:
             self.join()
 
     def say(self, step):
-        body = {"parts": [{"type": "text", "text": step["say"]}]}
+        body = {"parts": [{"type": "text", "text": step["say"]}], **step.get("with", {})}
         if step.get("reply") is False:
             body["noReply"] = True
         session = self.fill(step.get("in", "{SID}"))
@@ -233,6 +240,8 @@ class Session:
         for client in self.clients:
             seen = sorted(event["type"] for event in client.seen if event["type"] in ("session.idle", "session.error", "permission.asked", "question.asked"))
             self.runs.append({"rc": 0, "secs": 0, "stdout": json.dumps({"seen": seen}), "stderr": ""})
+        if not self.listed:
+            return
         status, messages = self.send("GET", f"/session/{self.names['SID']}/message")
         self.note("conversation", status, messages)
 

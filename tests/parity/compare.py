@@ -153,6 +153,7 @@ def model_view(requests):
         views.append({
             "roles": [message["role"] for message in messages if message["role"] != "system"],
             "tools": sorted(tool["function"]["name"] for tool in tools),
+            "choice": body.get("tool_choice"),
             "temp": body.get("temperature"),
             "top_p": body.get("top_p"),
             "extra": body.get("extra_thing"),

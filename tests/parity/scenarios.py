@@ -175,3 +175,12 @@ clients("questionrejected", [QUESTION, DONE], [{"say": "ask me"}, POSED, {"send"
 clients("twosessions", [{"text": "one", "delay": 1500}, {"text": "one"}], [
     {"send": ["POST", "/session", {"title": "other"}], "save": {"OTHER": "id"}}, {"say": "first"}, {"wait": "message.part.delta"}, {"say": "second", "in": "{OTHER}"}])
 clients("fork", [DONE], [{"say": "first"}, {"join": True}, {"send": ["POST", "/session/{SID}/fork", {}], "save": {"FORK": "id"}}, {"say": "second", "in": "{FORK}"}])
+FORM = {"type": "json_schema", "schema": {"type": "object", "properties": {"answer": {"type": "number"}}, "required": ["answer"]}}
+ANSWER = call("StructuredOutput", answer=4)
+UNLISTED = {"unlisted": True}
+FORMED = {"say": "2+2", "with": {"format": FORM}}
+clients("structured", [bash("echo hi"), {"tools": [ANSWER]}, {"text": "next"}], [FORMED, {"join": True}, {"say": "and now"}, UNLISTED])
+clients("structuredbeside", [{"text": "So.", "tools": [call("glob", pattern="*.txt"), ANSWER]}], [FORMED, UNLISTED])
+clients("structuredmissing", [{"text": "four"}], [FORMED, UNLISTED])
+NOBODY = {"model": {"providerID": "nobody", "modelID": "m"}}
+clients("nomodel", [DONE], [{"say": "first", "with": NOBODY}, {"join": True}, {"say": "second", "with": {"model": {"providerID": "mock", "modelID": "m1"}}}])

@@ -228,7 +228,8 @@ impl Inner {
             return;
         }
         let inner = Arc::clone(self);
-        lock(&self.background).spawn(async move { inner.commit_whole(events).await });
+        self.background
+            .spawn(async move { inner.commit_whole(events).await });
     }
 }
 

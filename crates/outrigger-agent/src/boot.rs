@@ -347,7 +347,7 @@ impl Agent {
             closing: AtomicBool::new(false),
             hurry: AtomicBool::new(false),
             with_plugins: Mutex::default(),
-            background: Mutex::default(),
+            background: crate::background::Background::default(),
             sdk: Mutex::default(),
             telling: tokio::sync::Mutex::new(()),
             providers: tokio::sync::OnceCell::new(),

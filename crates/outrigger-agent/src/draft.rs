@@ -4,14 +4,14 @@ use outrigger_kernel::turn::Turn;
 use outrigger_kernel::turn::compact::{AGENT, Compaction};
 use outrigger_protocol::id::SessionId;
 use outrigger_protocol::message::{MessageInfo, MessageWithParts, ModelRef};
-use outrigger_protocol::model::{ChatMessage, ModelParams, ModelRequest, ToolOffer};
+use outrigger_protocol::model::{ChatMessage, ModelParams, ModelRequest, ToolChoice, ToolOffer};
 use outrigger_protocol::turn::HookPayload;
 use serde_json::{Value, json};
 
 use crate::compact::history::Active;
 use crate::error::AgentError;
 use crate::inner::Inner;
-use crate::{offer, request, reread};
+use crate::{offer, request, reread, structured};
 
 /// What the model reads in the last step that its limit leaves it.
 const LAST_STEP: &str = "This is the last step of this turn, and no tools are left. Say what was done, what is not \
@@ -99,11 +99,13 @@ impl Draft {
                 compaction.model().unwrap_or(&begin.model).clone(),
                 self.into_compaction(compaction),
             ),
-            None => (
-                begin.agent.clone(),
-                begin.model.clone(),
-                self.into_request(),
-            ),
+            None => {
+                let mut request = self.into_request();
+                if structured::wanted(state).is_some() {
+                    request.tool_choice = ToolChoice::Required;
+                }
+                (begin.agent.clone(), begin.model.clone(), request)
+            }
         }
     }
 
@@ -129,6 +131,7 @@ impl Draft {
         ModelRequest {
             messages: system.chain(self.opening).chain(history).collect(),
             tools: self.offers,
+            tool_choice: ToolChoice::Auto,
             params: self.params,
             headers: self.headers,
         }
@@ -162,6 +165,9 @@ fn payload(
             let own = inner.store.session(session_id)?.and_then(|s| s.permission);
             let mcp = inner.mcp_instructions(&[&agent.permission, &own.unwrap_or_default()]);
             let mut extra: Vec<&str> = mcp.as_deref().into_iter().collect();
+            if structured::wanted(state).is_some() {
+                extra.push(outrigger_tools::answer::INSTRUCTION);
+            }
             extra.extend(state.user().system.as_deref());
             if is_last_step(state) {
                 extra.push(LAST_STEP);

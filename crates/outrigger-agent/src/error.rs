@@ -17,6 +17,9 @@ pub enum AgentError {
     /// The model cannot be used.
     #[error(transparent)]
     Model(#[from] outrigger_models::ModelError),
+    /// A prompt is stored, and its model cannot be asked.
+    #[error(transparent)]
+    Unaskable(outrigger_models::ModelError),
     /// An MCP server.
     #[error(transparent)]
     Mcp(#[from] outrigger_mcp::McpError),
@@ -59,6 +62,9 @@ pub enum AgentError {
     /// A part that was sent does not belong where it was sent.
     #[error("the part in the request is not the one that its address names: {0}")]
     Part(String),
+    /// The schema that a prompt wants its answer to have (`format`) is of no use.
+    #[error("the prompt's `format` cannot be kept to: {0}")]
+    BadFormat(String),
     /// Files are not what the session left, so putting them back would destroy someone's work.
     #[error(
         "nothing was taken back: {} changed since by someone else: {}",
@@ -136,7 +142,7 @@ impl AgentError {
             Self::Config(e) => e.code(),
             Self::Store(e) => e.code(),
             Self::Sandbox(e) => e.code(),
-            Self::Model(e) => e.code(),
+            Self::Model(e) | Self::Unaskable(e) => e.code(),
             Self::Mcp(e) => e.code(),
             Self::Credential(e) => e.code(),
             Self::NoSession(_) => "agent.no_session",
@@ -148,6 +154,7 @@ impl AgentError {
             Self::Snapshot(_) => "agent.snapshot",
             Self::NoMessage { .. } => "agent.no_message",
             Self::Part(_) => "agent.part",
+            Self::BadFormat(_) => "agent.bad_format",
             Self::WaitsForItself(_) => "agent.waits_for_itself",
             Self::NothingToCompact(_) => "agent.nothing_to_compact",
             Self::Lost(_) => "agent.lost",
@@ -166,7 +173,7 @@ impl AgentError {
             Self::Config(e) => e.hint(),
             Self::Store(e) => e.hint(),
             Self::Sandbox(e) => e.hint(),
-            Self::Model(e) => e.hint(),
+            Self::Model(e) | Self::Unaskable(e) => e.hint(),
             Self::Mcp(e) => e.hint(),
             Self::Credential(e) => e.hint(),
             Self::NoSession(_) => {
@@ -188,7 +195,7 @@ impl AgentError {
     #[must_use]
     pub fn to_named(&self) -> NamedError {
         match self {
-            Self::Model(e) => e.to_named(),
+            Self::Model(e) | Self::Unaskable(e) => e.to_named(),
             Self::Conflict { files } => NamedError {
                 name: "RevertConflictError".into(),
                 data: serde_json::json!({ "message": self.to_string(), "code": self.code(), "files": files }),

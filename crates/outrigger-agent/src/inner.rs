@@ -21,10 +21,10 @@ use outrigger_sandbox::Spawner;
 use outrigger_store::Store;
 use outrigger_tools::ToolRuntime;
 use tokio::sync::{broadcast, watch};
-use tokio::task::JoinSet;
 
 use crate::agents::AgentInfo;
 use crate::ask::{Answering, Questions};
+use crate::background::Background;
 use crate::boot::Folders;
 use crate::bus::{Bus, numbered};
 use crate::error::AgentError;
@@ -149,7 +149,7 @@ pub(crate) struct Inner {
     /// How many calls of plugins are open for a session.
     pub(crate) with_plugins: Mutex<HashMap<SessionId, usize>>,
     /// Work beside the turns (titles).
-    pub(crate) background: Mutex<JoinSet<()>>,
+    pub(crate) background: Background,
     /// Taken away at the end: the service holds the agent that holds it.
     pub(crate) sdk: Mutex<Option<Arc<dyn SdkService>>>,
     /// Storing and telling are one step, so that every listener sees the order of the log.
@@ -363,18 +363,7 @@ impl Agent {
 
     /// Waits for titles and the like, at most `limit`; what begins meanwhile is waited for too.
     pub async fn finish_background(&self, limit: Duration) {
-        let end = tokio::time::Instant::now() + limit;
-        loop {
-            let mut tasks = std::mem::take(&mut *lock(&self.inner.background));
-            if tasks.is_empty() {
-                return;
-            }
-            let all = async { while tasks.join_next().await.is_some() {} };
-            if tokio::time::timeout_at(end, all).await.is_err() {
-                tasks.abort_all();
-                return;
-            }
-        }
+        self.inner.background.finish(limit).await;
     }
 
     /// The session, from the store.

@@ -83,6 +83,10 @@ impl Agent {
             ..prompt.clone()
         };
         let begin = self.begin(&session, &history, prompt, command)?;
+        // The turn that runs has a model that answers: it is not ended for the sake of one that cannot.
+        if begin.unaskable.is_some() {
+            return Ok(None);
+        }
         let Some(begin) = stored(begin, history) else {
             return Ok(None);
         };
@@ -163,6 +167,7 @@ fn prompt_of(user: &UserMessage) -> PromptInput {
         model: Some(user.model.clone()),
         system: user.system.clone(),
         tools: user.tools.clone(),
+        format: user.format.clone(),
         ..PromptInput::default()
     }
 }

@@ -4,9 +4,11 @@
 //! decisions are the kernel's (`outrigger_kernel::turn`); this crate calls models, hooks and tools, stores every step
 //! before it acts on it, and tells the bus. It knows nothing of HTTP.
 
+mod abandon;
 pub mod agents;
 mod ask;
 mod auth;
+mod background;
 mod boot;
 mod bridge;
 mod bus;
@@ -57,6 +59,7 @@ mod snapshot;
 mod status;
 mod step_events;
 mod strict;
+mod structured;
 mod switch;
 mod system;
 mod title;
@@ -89,3 +92,4 @@ pub use replay::{Replayed, replay};
 pub use session::{NewSession, delete_session};
 pub use shell::ShellInput;
 pub use snapshot::SnapshotError;
+pub use structured::check_format;

@@ -9,7 +9,7 @@ use outrigger_protocol::tool::ToolOutcome;
 use outrigger_protocol::turn::{Begin, Effect, HookPayload, Input, ModelSignal, TurnOutcome};
 use serde_json::{Value, json};
 
-use crate::inner::{Inner, lock};
+use crate::inner::Inner;
 
 /// Whom a turn's observations are about.
 pub(crate) struct Observer<'a> {
@@ -155,10 +155,7 @@ impl Observer<'_> {
             self.session_id.clone(),
             self.turn.clone(),
         );
-        let mut background = lock(&self.inner.background);
-        // What is done is taken off, or a long-lived agent would keep an entry of each.
-        while background.try_join_next().is_some() {}
-        background.spawn(async move {
+        self.inner.background.spawn(async move {
             inner
                 .run_hooks(
                     point,

@@ -8,6 +8,7 @@ use outrigger_protocol::id::SessionId;
 use outrigger_protocol::message::{
     MessageInfo, MessagePath, MessageWithParts, ModelRef, PartKind, TextPart, UserMessage,
 };
+use outrigger_protocol::model::Cost;
 use outrigger_protocol::session::{PartInput, PromptInput, Session};
 use outrigger_protocol::turn::{Begin, CommandCall, TurnOutcome};
 use outrigger_tools::PermissionAsk;
@@ -376,12 +377,19 @@ impl Agent {
     ) -> Result<Begin, AgentError> {
         let agent = self.choose_agent(prompt.agent.as_deref())?;
         let model = self.choose_model(session, &agent, prompt.model.clone())?;
-        let resolved = self.inner.models.resolve(&model)?;
+        let (cost, auto_compact, unaskable) = match self.inner.models.resolve(&model) {
+            Ok(resolved) => {
+                let auto = self.inner.auto_compact(&resolved.model, history);
+                (resolved.model.cost, auto, None)
+            }
+            // What was said is kept and nobody answers it, but of a command nothing is (as in the reference).
+            Err(error) if command.is_none() => (Cost::default(), None, Some(error.to_named())),
+            Err(error) => return Err(error.into()),
+        };
         let model = ModelRef {
             variant: prompt.variant.clone().or(model.variant),
             ..model
         };
-        let cost = resolved.model.cost;
         let used_calls = history
             .iter()
             .flat_map(|m| &m.parts)
@@ -409,6 +417,7 @@ impl Agent {
                 model: model.clone(),
                 system: prompt.system,
                 tools: prompt.tools,
+                format: prompt.format,
                 ..UserMessage::default()
             },
             parts: prompt.parts,
@@ -426,10 +435,23 @@ impl Agent {
             stored: false,
             snapshots: self.inner.snapshots.is_on(),
             asks_loops: true,
+            unaskable,
             prices: [cost.input, cost.output, cost.cache.read, cost.cache.write],
             compact: None,
-            auto_compact: self.inner.auto_compact(&resolved.model, history),
+            auto_compact,
         })
+    }
+
+    /// Whether the model can be asked that a prompt would go to. A prompt for another one is stored and not answered, so a
+    /// program that has a person in front of it looks first.
+    ///
+    /// # Errors
+    /// Unknown session, agent, provider or model, and a provider without a key.
+    pub fn check_model(&self, id: &SessionId, prompt: &PromptInput) -> Result<(), AgentError> {
+        let agent = self.choose_agent(prompt.agent.as_deref())?;
+        let model = self.choose_model(&self.session(id)?, &agent, prompt.model.clone())?;
+        self.inner.models.resolve(&model)?;
+        Ok(())
     }
 
     pub(crate) fn choose_agent(&self, name: Option<&str>) -> Result<AgentInfo, AgentError> {

@@ -27,9 +27,16 @@ pub(crate) struct Sessions {
     queues: Mutex<HashMap<SessionId, Arc<tokio::sync::Mutex<()>>>>,
 }
 
+/// So many locks are kept without asking whether somebody holds them.
+const LOCKS: usize = 64;
+
 impl Sessions {
     pub(crate) fn queue(&self, id: &SessionId) -> Arc<tokio::sync::Mutex<()>> {
-        Arc::clone(lock(&self.queues).entry(id.clone()).or_default())
+        let mut queues = lock(&self.queues);
+        if queues.len() >= LOCKS {
+            queues.retain(|_, queue| Arc::strong_count(queue) > 1);
+        }
+        Arc::clone(queues.entry(id.clone()).or_default())
     }
 }
 
@@ -48,6 +55,8 @@ pub struct NewSession {
     pub model: Option<SessionModel>,
     /// What clients keep with it.
     pub metadata: Option<Object>,
+    /// Workspace that a client names; only kept.
+    pub workspace: Option<String>,
 }
 
 /// Titles that a model may replace.
@@ -109,6 +118,7 @@ impl Agent {
             agent: new.agent,
             model: new.model,
             metadata: new.metadata,
+            workspace_id: new.workspace,
             time: SessionTime {
                 created: at,
                 updated: at,
@@ -263,6 +273,18 @@ impl Inner {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_lock_that_nobody_holds_is_forgotten() {
+        let sessions = Sessions::default();
+        let id = |n: usize| SessionId(format!("ses_{n}"));
+        let held = sessions.queue(&id(0));
+        for n in 1..10 * LOCKS {
+            drop(sessions.queue(&id(n)));
+        }
+        assert!(lock(&sessions.queues).len() <= LOCKS);
+        assert!(Arc::ptr_eq(&held, &sessions.queue(&id(0))));
+    }
 
     #[test]
     fn placeholders_are_replaced_and_names_are_not() {

@@ -254,6 +254,7 @@ async fn in_session(
             }),
         });
     }
+    agent.check_model(&session.id, &prompt)?;
     front
         .follow(&session.id, agent.prompt(&session.id, prompt))
         .await

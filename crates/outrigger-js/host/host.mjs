@@ -67,18 +67,18 @@ async function initialize(init, call) {
   };
 }
 
-async function serve({ method, params }, id, controller) {
+async function serve({ method, params }, id, cancel) {
   switch (method) {
     case "initialize":
       return initialize(params, id);
     case "hook.run":
-      return run.hookRun(params, id, () => controller.signal.aborted);
+      return run.hookRun(params, id, () => cancel.cancelled);
     case "hook.invoke.file":
-      return run.hookInvokeFile(params, id, () => controller.signal.aborted);
+      return run.hookInvokeFile(params, id, () => cancel.cancelled);
     case "hook.mirror":
-      return run.hookMirror(params, id, () => controller.signal.aborted);
+      return run.hookMirror(params, id, () => cancel.cancelled);
     case "tool.run":
-      return run.toolRun(params, id, controller.signal);
+      return run.toolRun(params, id, cancel.signal);
     case "ping":
       return {};
     case "shutdown":
@@ -91,9 +91,26 @@ async function serve({ method, params }, id, controller) {
     case "auth.fetch":
     case "provider.models":
       auth ??= await import("./auth.mjs");
-      return auth.serve(method, params, id, controller);
+      return auth.serve(method, params, id, cancel);
     default:
       throw Object.assign(new Error(`this process knows no method ${method}`), { rpc: -32601 });
+  }
+}
+
+// A signal costs as much as all else of a small call, so it is made when somebody asks for it.
+class Cancel {
+  cancelled = false;
+  made;
+
+  get signal() {
+    this.made ??= new AbortController();
+    if (this.cancelled) this.made.abort();
+    return this.made.signal;
+  }
+
+  abort() {
+    this.cancelled = true;
+    this.made?.abort();
   }
 }
 
@@ -109,25 +126,28 @@ function receive(message) {
     return;
   }
   const { id } = message;
-  const controller = new AbortController();
-  calls.set(id, controller);
-  serve(message, id, controller)
+  const cancel = new Cancel();
+  calls.set(id, cancel);
+  const done = () => ended(message);
+  serve(message, id, cancel)
     .then(
       (result) => send({ jsonrpc: "2.0", id, result: result ?? {} }),
-      (error) => fail(id, error, controller),
+      (error) => fail(id, error, cancel),
     )
-    .catch((error) => fail(id, error, controller))
-    .finally(async () => {
-      calls.delete(id);
-      left(id);
-      if (message.method !== "shutdown") return;
-      await flushed();
-      exit(0);
-    });
+    .catch((error) => fail(id, error, cancel))
+    .then(done, done);
 }
 
-function fail(id, error, controller) {
-  const code = controller.signal.aborted ? -32800 : (error?.rpc ?? -32000);
+async function ended({ id, method }) {
+  calls.delete(id);
+  left(id);
+  if (method !== "shutdown") return;
+  await flushed();
+  exit(0);
+}
+
+function fail(id, error, cancel) {
+  const code = cancel.cancelled ? -32800 : (error?.rpc ?? -32000);
   send({ jsonrpc: "2.0", id, error: { code, message: errorText(error) } });
 }
 

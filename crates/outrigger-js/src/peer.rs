@@ -2,6 +2,8 @@
 
 mod files;
 mod outbox;
+#[cfg(test)]
+mod tests;
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -45,6 +45,7 @@ pub(crate) fn one_step(said: Vec<Content>, params: ModelParams) -> ModelRequest 
         }],
         params,
         headers: vec![],
+        ..ModelRequest::default()
     }
 }
 

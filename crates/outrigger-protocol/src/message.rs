@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::id::{CallId, MessageId, PartId, SessionId};
+use crate::session::OutputFormat;
 use crate::{Millis, Object};
 
 /// Which model answered or shall answer.
@@ -125,6 +126,9 @@ pub struct UserMessage {
     /// Tools switched on or off for this prompt alone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tools: Option<Object>,
+    /// What the answer shall look like; text where nothing is said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub format: Option<OutputFormat>,
     /// `{diffs: […]}`: files that the answer changed, once it is there.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub summary: Option<Value>,
@@ -174,6 +178,9 @@ pub struct AssistantMessage {
     /// True for a summary made by compaction.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub summary: Option<bool>,
+    /// The answer, where the prompt wanted one of a JSON Schema (its `format`).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub structured: Option<Value>,
     /// Keys that a plugin added.
     #[serde(flatten)]
     pub extra: Object,

@@ -211,6 +211,17 @@ pub struct ToolOffer {
     pub parameters: Value,
 }
 
+/// Whether a model has to call a tool.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ToolChoice {
+    /// As it likes.
+    #[default]
+    Auto,
+    /// It has to, whichever it likes.
+    Required,
+}
+
 /// A request to a model, after the hooks.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ModelRequest {
@@ -218,6 +229,9 @@ pub struct ModelRequest {
     pub messages: Vec<ChatMessage>,
     /// Tools offered.
     pub tools: Vec<ToolOffer>,
+    /// Whether one of them has to be called.
+    #[serde(default)]
+    pub tool_choice: ToolChoice,
     /// `temperature`, `topP`, `topK`, `maxOutputTokens`, absent where not set.
     pub params: ModelParams,
     /// Extra request headers.

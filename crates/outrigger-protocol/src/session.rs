@@ -25,6 +25,13 @@ pub struct Session {
     /// The session whose agent started this one.
     #[serde(default, rename = "parentID", skip_serializing_if = "Option::is_none")]
     pub parent_id: Option<SessionId>,
+    /// Workspace that a client made it for. There are none here: it is kept, and told as it was given.
+    #[serde(
+        default,
+        rename = "workspaceID",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub workspace_id: Option<String>,
     /// Title, first a placeholder with the time, then from the model.
     pub title: String,
     /// Agent used last.
@@ -187,18 +194,37 @@ pub struct PartInput {
 pub enum OutputFormat {
     /// Text, as ever.
     Text,
-    /// A value of this JSON Schema. It is known so that it can be refused with a word: no turn makes one yet.
+    /// A value of this JSON Schema, which the model gives as arguments of the tool [`OutputFormat::TOOL`].
     JsonSchema {
         /// The schema.
-        schema: Value,
-        /// How often the model is asked again for a value that fits.
-        #[serde(
-            default,
-            rename = "retryCount",
-            skip_serializing_if = "Option::is_none"
-        )]
-        retry_count: Option<u32>,
+        schema: Object,
+        /// How often the model is asked again for a value that fits; 2 where nothing is said, as in the reference.
+        #[serde(default = "two", rename = "retryCount")]
+        retry_count: u32,
     },
+}
+
+const fn two() -> u32 {
+    2
+}
+
+impl OutputFormat {
+    /// The tool that takes an answer of a schema, by the reference's name. It is offered for such a prompt only.
+    pub const TOOL: &str = "StructuredOutput";
+
+    /// The schema that the answer shall have, without the key that says by which standard it is written: not every
+    /// provider takes that one. None for text.
+    #[must_use]
+    pub fn schema(&self) -> Option<Value> {
+        match self {
+            Self::Text => None,
+            Self::JsonSchema { schema, .. } => {
+                let mut schema = schema.clone();
+                schema.remove("$schema");
+                Some(Value::Object(schema))
+            }
+        }
+    }
 }
 
 /// A prompt, as `POST /session/{id}/message` takes it.

@@ -62,6 +62,10 @@ pub struct Begin {
     /// Calls that repeat themselves are asked about.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub asks_loops: bool,
+    /// Why the model cannot be asked (it is not known, or has no key): the message is stored, and the turn fails with this,
+    /// as in the reference.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unaskable: Option<NamedError>,
     /// US dollars for a million tokens: input, output, cache read, cache write.
     pub prices: [f64; 4],
     /// The turn is a compaction that was asked for; `message` and `parts` are not used.

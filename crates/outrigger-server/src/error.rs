@@ -118,7 +118,7 @@ impl From<AgentError> for ApiError {
                     error.to_string(),
                 );
             }
-            AgentError::Part(_) => StatusCode::BAD_REQUEST,
+            AgentError::Part(_) | AgentError::BadFormat(_) => StatusCode::BAD_REQUEST,
             AgentError::Conflict { .. } => StatusCode::CONFLICT,
             AgentError::WaitsForItself(_) => StatusCode::CONFLICT,
             _ => StatusCode::INTERNAL_SERVER_ERROR,

@@ -36,6 +36,7 @@ mod sync;
 mod tui;
 mod v2;
 mod vcs;
+mod workspace;
 
 use axum::Router;
 use axum::extract::DefaultBodyLimit;
@@ -74,6 +75,7 @@ pub fn router(agent: Agent) -> Router {
         .merge(stream::routes())
         .fallback(error::not_found)
         .method_not_allowed_fallback(error::not_found)
+        .layer(axum::middleware::from_fn(workspace::none))
         .layer(axum::middleware::map_response(reject::typed))
         .layer(DefaultBodyLimit::max(dispatch::MOST_BYTES))
         .with_state(agent)

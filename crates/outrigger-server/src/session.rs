@@ -12,7 +12,7 @@ use outrigger_protocol::id::{MessageId, SessionId};
 use outrigger_protocol::message::{MessageInfo, MessageWithParts, ModelRef, PartKind};
 use outrigger_protocol::permission::Rule;
 use outrigger_protocol::session::{
-    OutputFormat, PartInput, PromptInput, Session, SessionModel, SessionStatus, Todo,
+    PartInput, PromptInput, Session, SessionModel, SessionStatus, Todo,
 };
 use outrigger_protocol::turn::TurnOutcome;
 use outrigger_store::SessionFilter;
@@ -91,6 +91,8 @@ struct Create {
     model: Option<SessionModel>,
     #[serde(default)]
     metadata: Option<Object>,
+    #[serde(default, rename = "workspaceID")]
+    workspace: Option<String>,
 }
 
 async fn create(State(agent): State<Agent>, body: Option<Json<Create>>) -> Answer<Session> {
@@ -101,7 +103,13 @@ async fn create(State(agent): State<Agent>, body: Option<Json<Create>>) -> Answe
         agent: with_agent,
         model,
         metadata,
+        workspace,
     } = body.map(|Json(b)| b).unwrap_or_default();
+    if let Some(id) = workspace.as_deref().filter(|id| !id.starts_with("wrk")) {
+        return Err(ApiError::bad_payload(format!(
+            "`workspaceID` begins with `wrk`, and `{id}` does not"
+        )));
+    }
     if let Some(parent) = &parent_id {
         agent.session(parent)?;
     }
@@ -114,6 +122,7 @@ async fn create(State(agent): State<Agent>, body: Option<Json<Create>>) -> Answe
                 agent: with_agent,
                 model,
                 metadata,
+                workspace,
             })
             .await?,
     ))
@@ -160,7 +169,7 @@ async fn prompt(
     from_plugin: Option<Extension<FromPlugin>>,
     Json(mut prompt): Json<PromptInput>,
 ) -> Answer<MessageWithParts> {
-    answerable(&prompt)?;
+    outrigger_agent::check_format(&prompt)?;
     prompt.parts = agent.resolve_parts(prompt.parts, prompt.agent.as_deref());
     let outcome = if from_plugin.is_some() {
         agent.prompt_impatiently(&id, prompt).await?
@@ -198,26 +207,19 @@ fn last_message(agent: &Agent, id: &SessionId, outcome: TurnOutcome) -> Answer<M
     }
 }
 
-/// Part of a prompt that we cannot keep to is refused, never passed over: the caller would take text for its value.
-fn answerable(prompt: &PromptInput) -> Result<(), ApiError> {
-    match prompt.format {
-        Some(OutputFormat::JsonSchema { .. }) => Err(ApiError::unsupported(
-            "an answer in the form of a JSON Schema (`format`)",
-        )),
-        Some(OutputFormat::Text) | None => Ok(()),
-    }
-}
-
 async fn prompt_async(
     State(agent): State<Agent>,
     Path(id): Path<SessionId>,
     Json(mut prompt): Json<PromptInput>,
 ) -> Result<StatusCode, ApiError> {
     agent.session(&id)?;
-    answerable(&prompt)?;
+    outrigger_agent::check_format(&prompt)?;
     prompt.parts = agent.resolve_parts(prompt.parts, prompt.agent.as_deref());
     tokio::spawn(async move {
-        if let Err(error) = agent.prompt(&id, prompt).await {
+        let answered = agent.prompt(&id, prompt).await;
+        // The turn has told that its model cannot be asked.
+        let told = matches!(answered, Err(AgentError::Unaskable(_)));
+        if let Some(error) = answered.err().filter(|_| !told) {
             tracing::warn!("[prompt_async] {id}: {error}");
             let error = outrigger_protocol::event::Event::SessionError {
                 session_id: Some(id),

@@ -6,6 +6,7 @@
 //!
 //! What this crate is not for: deciding permissions (the host answers), talking to models, keeping sessions.
 
+pub mod answer;
 pub mod builtin;
 
 mod capture;

@@ -164,6 +164,7 @@ impl Agent {
         compact: Compact,
     ) -> Result<Begin, AgentError> {
         let model = self.compaction_model(session, &compact)?;
+        self.inner.models.resolve(&model)?;
         let prompt = PromptInput {
             agent: last_prompt(history).map(|user| user.agent.clone()),
             model: Some(model),

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use outrigger_protocol::id::MessageId;
 use outrigger_protocol::log::LogRecord;
 use outrigger_protocol::message::NamedError;
+use outrigger_protocol::session::OutputFormat;
 use outrigger_protocol::tool::{ToolCall, ToolOutcome};
 use outrigger_protocol::turn::{Effect, EffectId, HookPayload, Input, ModelSignal};
 use outrigger_tools::ToolContext;
@@ -17,6 +18,7 @@ use crate::effect::spawn_effect;
 use crate::error::AgentError;
 use crate::host::CallHost;
 use crate::model_task::ModelTask;
+use crate::structured;
 
 impl Driver {
     pub(super) fn begin(&mut self, effect: Effect) {
@@ -130,11 +132,16 @@ impl Driver {
         );
         let (agent, switches) = (state.begin().agent.clone(), state.user().tools.clone());
         let model = state.begin().model.clone();
+        let answer = structured::wanted(state);
         if is_last_step(state) {
+            let (mut offers, mut known) = (Vec::new(), Vec::new());
+            if let Some(schema) = answer {
+                structured::add(schema, &mut offers, &mut known);
+            }
             let _ = sender.send(Msg::Tools {
                 effect,
-                offers: Vec::new(),
-                known: Vec::new(),
+                offers,
+                known,
             });
             return;
         }
@@ -144,9 +151,12 @@ impl Driver {
             known: Vec::new(),
         };
         spawn_effect(sender, lost, async move {
-            let (offers, known) = inner
+            let (mut offers, mut known) = inner
                 .offer_tools(&agent, &model, switches.as_ref(), &session, &turn, cancel)
                 .await;
+            if let Some(schema) = answer {
+                structured::add(schema, &mut offers, &mut known);
+            }
             Msg::Tools {
                 effect,
                 offers,
@@ -200,6 +210,12 @@ impl Driver {
 
     fn begin_tool(&mut self, effect: EffectId, call: ToolCall) {
         let Some(state) = &self.state else { return };
+        if call.tool == OutputFormat::TOOL
+            && let Some(schema) = structured::wanted(state)
+        {
+            self.take_answer(effect, &schema, call.input);
+            return;
+        }
         let inner = Arc::clone(&self.inner);
         let agent = inner
             .agents
@@ -261,6 +277,18 @@ impl Driver {
         });
     }
 
+    /// The answer that the prompt wants comes as a call; nothing is run for it.
+    fn take_answer(&self, effect: EffectId, schema: &Value, input: Value) {
+        let started = Input::ToolStarted {
+            effect,
+            input: input.clone(),
+        };
+        let outcome = outrigger_tools::answer::take(schema, input);
+        for input in [started, Input::ToolDone { effect, outcome }] {
+            let _ = self.sender.send(Msg::Input(input));
+        }
+    }
+
     // ---- the project's files ----
 
     /// Not cancelled with the turn: what a tool did until then is what someone may want back.
@@ -302,7 +330,8 @@ impl Driver {
             .as_ref()
             .map(|s| s.begin().model.clone())
             .unwrap_or_default();
-        let mut tasks = crate::inner::lock(&self.inner.background);
-        tasks.spawn(async move { inner.make_title(session_id, message_id, model).await });
+        self.inner
+            .background
+            .spawn(async move { inner.make_title(session_id, message_id, model).await });
     }
 }

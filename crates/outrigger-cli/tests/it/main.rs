@@ -69,6 +69,7 @@ mod skill_servers;
 mod skills;
 mod store;
 mod strict;
+mod structured;
 mod stubborn;
 mod subagents;
 mod support;

@@ -357,3 +357,29 @@ fn its_agents_may_not_use_what_they_are_denied_and_sessions_are_read() {
         "{info}"
     );
 }
+
+/// Without a model of its own, `call_omo_agent` asks for the first of its chain, which nobody has here. The message is kept as
+/// in the reference: the tool waits half a minute for one that is not.
+#[test]
+fn a_model_that_nobody_has_does_not_hold_its_agents_up() {
+    let Some(world) = omo([text("Two whales swim.")]) else {
+        return;
+    };
+    let server = serve(&world);
+    let id = session(&server);
+    let look = json!({
+        "description": "look", "prompt": "Look for whales", "subagent_type": "explore", "run_in_background": false,
+    });
+    let said = "try the agent";
+    world.mock.when(said, turn([call("call_omo_agent", look)]));
+    let body = json!({ "agent": "Sisyphus-Junior", "parts": [{ "type": "text", "text": said }] });
+    server
+        .post(&format!("/session/{id}/message"), &body)
+        .json(200);
+    let children = server.get(&format!("/session/{id}/children")).json(200);
+    let child = children[0]["id"].as_str().unwrap();
+    let messages = server.get(&format!("/session/{child}/message")).json(200);
+    assert_eq!(messages[0]["parts"][0]["text"], "Look for whales");
+    let told = result(&server, &id, "call_omo_agent");
+    assert_eq!(told, "Error: No assistant or tool response found");
+}

@@ -5,7 +5,7 @@ use outrigger_sandbox::{Spawner, Spec};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
-use crate::support::{Room, hook, run, runtimes, show};
+use crate::support::{LONG, Room, hook, run, runtimes, show, tool_run};
 
 #[tokio::test]
 async fn the_largest_frames_go_both_ways() {
@@ -24,6 +24,42 @@ async fn the_largest_frames_go_both_ways() {
         let results = hook(&process, &run("grow", &["p"], json!({"size": size}))).await;
         let grown = results[0].items[0][0].value.as_ref().unwrap();
         assert_eq!(grown.as_str().unwrap().len(), size);
+    }
+}
+
+/// The process neither waits nor loses anything: while the host does not read, the plugin's own code runs on, and what comes
+/// behind the large answer comes in its order.
+#[tokio::test(flavor = "multi_thread")]
+async fn sixteen_megabytes_at_once_wait_for_a_host_that_does_not_read() {
+    let plugin = "import { writeFileSync } from 'node:fs';
+    export const P = async () => ({ tool: { act: { description: '', args: {}, execute: async ({ file }, context) => {
+        context.metadata({ title: 'first', metadata: { hold: file } });
+        // So that the host has taken that, and nothing behind it.
+        await new Promise((done) => setTimeout(done, 100));
+        context.metadata({ title: 'large', metadata: { text: 'x'.repeat(16 << 20) } });
+        await new Promise((done) => setTimeout(done, 1));
+        context.metadata({ title: 'last' });
+        writeFileSync(file, '');
+        return 'y'.repeat(16 << 20);
+    } } } })";
+    for runtime in runtimes() {
+        let room = Room::new(&runtime);
+        let (process, _) = room.load(&[("p", plugin)]).await;
+        let file = room.root.join("project/free");
+        let answer = process
+            .tool_run(
+                &tool_run("p", "act", json!({"file": file})),
+                LONG,
+                std::future::pending(),
+            )
+            .await
+            .unwrap();
+        assert_eq!(answer.output.len(), 16 << 20);
+        let reports = room.host.metadata.lock().unwrap();
+        let titles: Vec<&str> = reports.iter().filter_map(|r| r.title.as_deref()).collect();
+        assert_eq!(titles, ["first", "large", "last"], "{:?}", runtime.kind);
+        let text = reports[1].metadata["text"].as_str().unwrap();
+        assert_eq!(text.len(), 16 << 20);
     }
 }
 

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use futures_util::future::BoxFuture;
 use outrigger_js::{
@@ -135,6 +135,14 @@ impl HostHandler for Host {
     }
 
     fn metadata(&self, metadata: ToolMetadata) {
+        // On the task that reads the channel.
+        if let Some(file) = metadata.metadata.get(HOLD).and_then(Value::as_str) {
+            let limit = Instant::now() + LONG;
+            while !Path::new(file).exists() && Instant::now() < limit {
+                std::thread::sleep(Duration::from_millis(5));
+            }
+            assert!(Path::new(file).exists(), "{file} never came");
+        }
         self.metadata.lock().unwrap().push(metadata);
     }
 
@@ -149,6 +157,9 @@ impl HostHandler for Host {
         self.logs.lock().unwrap().push(log.message);
     }
 }
+
+/// A tool's report with this in its metadata keeps the host from reading until the file of that name exists.
+const HOLD: &str = "hold";
 
 /// A project, a private folder, and the files of plugins.
 pub(crate) struct Room {

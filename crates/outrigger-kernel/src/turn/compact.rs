@@ -203,6 +203,8 @@ impl Turn {
             },
             agent: self.user.agent.clone(),
             model: self.user.model.clone(),
+            // Behind a summary the same answer is wanted (the reference forgets it).
+            format: self.user.format.clone(),
             ..UserMessage::default()
         }
     }

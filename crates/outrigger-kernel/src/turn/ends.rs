@@ -40,7 +40,12 @@ impl Turn {
         if let Some(message) = &mut self.message {
             message.time.completed = Some(at);
         }
+        let answered = self.take_answer();
         self.publish_message(out);
+        if answered {
+            self.end_answered(at, used, out);
+            return;
+        }
         if self.compacting.is_some() {
             self.settle_summary(at, out);
             return;
@@ -62,6 +67,18 @@ impl Turn {
         } else {
             self.end(at, out);
         }
+    }
+
+    /// The prompt has the answer that it wants, or gets none: only what came meanwhile is left to be done.
+    fn end_answered(&mut self, at: Millis, used: u64, out: &mut Vec<Effect>) {
+        let is_given = self.answer.missing.is_none() && !self.refused;
+        if is_given && !self.has_asked_compaction() && self.go_on_with_joined(at, used, out) {
+            return;
+        }
+        if is_given && self.compact_if_needed(at, 0, out) {
+            return;
+        }
+        self.end(at, out);
     }
 
     /// What the step changed in the files.
@@ -112,6 +129,9 @@ impl Turn {
             TurnOutcome::Cancelled
         } else if let Some(error) = self.failed.clone() {
             self.close_failed(at, error.clone(), out);
+            TurnOutcome::Failed { error }
+        } else if let Some(error) = self.answer.missing.take() {
+            // The message says it already; the reference has no event of its own for it.
             TurnOutcome::Failed { error }
         } else {
             TurnOutcome::Done {

@@ -70,6 +70,7 @@ impl Turn {
         self.user = next.message.clone();
         // Another request of the user is no repetition of what was done for the last one.
         self.loops = super::loops::Loops::default();
+        self.answer = super::answer::Answer::default();
         let own = &self.begin;
         *self.begin = Begin {
             turn: own.turn.clone(),

@@ -26,6 +26,11 @@ pub(super) struct Loops {
 impl Turn {
     /// The model has made a call: it runs, waits for the tree of files, or is asked about first.
     pub(super) fn make_call(&mut self, part: PartId, call: ToolCall, out: &mut Vec<Effect>) {
+        // An answer that does not fit has a limit of its own.
+        if self.is_answer(&call.tool) {
+            self.run_call(part, call, out);
+            return;
+        }
         let print = fnv1a(format!("{}\0{}", call.tool, call.input).as_bytes());
         let (position, repeats) = self.loops.repeats.add(print);
         self.loops.positions.insert(part.clone(), position);

@@ -7,11 +7,13 @@
 //!
 //! The order of hooks and events is the reference's, as recorded (`tests/parity/gold`).
 
+mod answer;
 pub mod compact;
 mod ends;
 mod files;
 mod join;
 mod loops;
+mod model;
 mod parts;
 mod prompt;
 mod resume;
@@ -31,13 +33,13 @@ use outrigger_protocol::event::Event;
 use outrigger_protocol::hook::Block;
 use outrigger_protocol::id::{CallId, IdMaker, MessageId, PartId};
 use outrigger_protocol::message::{
-    AssistantMessage, MessageInfo, MessageTime, ModelRef, NamedError, Part, PartKind, UserMessage,
+    AssistantMessage, MessageInfo, MessageTime, ModelRef, NamedError, Part, UserMessage,
 };
 use outrigger_protocol::model::Usage;
 use outrigger_protocol::session::SessionStatus;
 use outrigger_protocol::tool::ToolCall;
 use outrigger_protocol::turn::{
-    Begin, CommandCall, Effect, EffectId, HookPayload, Input, KnownTool, ModelSignal, SessionPatch,
+    Begin, CommandCall, Effect, EffectId, HookPayload, Input, KnownTool, SessionPatch,
 };
 use serde_json::{Value, json};
 
@@ -114,6 +116,7 @@ pub struct Turn {
     compacting: Option<compact::Compaction>,
     /// A compaction that comes behind this step: its message, its part, and whether the session goes on afterwards.
     asked: Option<(UserMessage, Part, bool)>,
+    answer: answer::Answer,
     /// Step of the last compaction.
     compacted: Option<u32>,
     /// The model refused this step's request as too long.
@@ -184,6 +187,7 @@ impl Turn {
             refused: false,
             compacting: None,
             asked: None,
+            answer: answer::Answer::default(),
             compacted: None,
             overflowed: None,
             cancelled: false,
@@ -292,14 +296,21 @@ impl Turn {
         self.message = Some(self.new_message(at, &agent, &model));
         self.clear_step();
         self.publish_message(out);
-        if first && self.begin.wants_title {
-            out.push(Effect::MakeTitle {
-                message_id: self.user.id.clone(),
-            });
+        if first {
+            self.ask_title(out);
         }
         let patch = self.patch_session(!first);
         out.push(patch);
         self.prepare(out);
+    }
+
+    /// The title is asked for once, with the first thing that the turn does.
+    fn ask_title(&mut self, out: &mut Vec<Effect>) {
+        if core::mem::take(&mut self.begin.wants_title) {
+            out.push(Effect::MakeTitle {
+                message_id: self.user.id.clone(),
+            });
+        }
     }
 
     fn new_message(&mut self, at: Millis, agent: &str, model: &ModelRef) -> AssistantMessage {
@@ -508,58 +519,6 @@ impl Turn {
                 self.finish_text(at, &part, text, out);
             }
             _ => {}
-        }
-    }
-
-    fn model(&mut self, at: Millis, effect: EffectId, signal: ModelSignal, out: &mut Vec<Effect>) {
-        match signal {
-            ModelSignal::Started => {
-                let part = self.new_part(at, PartKind::StepStart(serde_json::Map::new()));
-                out.push(self.keep_part(at, part));
-            }
-            ModelSignal::TextStart { index } => self.open_block(at, index, false, out),
-            ModelSignal::ReasoningStart { index } => self.open_block(at, index, true, out),
-            ModelSignal::TextEnd { index, text } => self.close_text(at, index, text, out),
-            ModelSignal::ReasoningEnd {
-                index,
-                text,
-                metadata,
-            } => self.close_reasoning(at, index, text, metadata, out),
-            ModelSignal::ToolStart { tool, .. } | ModelSignal::ToolEnd { tool, .. }
-                if self.compacting.is_some() =>
-            {
-                self.refuse_call(&tool, out);
-            }
-            ModelSignal::ToolStart { call_id, tool } => self.tool_written(at, call_id, &tool, out),
-            ModelSignal::ToolEnd {
-                call_id,
-                tool,
-                raw,
-                metadata,
-            } => self.tool_called(at, &call_id, &tool, (&raw, metadata), out),
-            ModelSignal::Finished { reason, usage } => {
-                self.open.remove(&effect);
-                self.finished = Some((reason, usage));
-            }
-            ModelSignal::Failed { error } => {
-                self.open.remove(&effect);
-                if self.may_compact_after(&error) {
-                    self.overflowed = Some(error);
-                    return;
-                }
-                let error = self.summary_error(error);
-                // The first cause counts: a request that was stopped for it says only that it was stopped.
-                if !self.stopping() {
-                    self.failed = Some(error);
-                }
-                if self
-                    .open
-                    .values()
-                    .any(|open| matches!(open, Open::Tool(..)))
-                {
-                    out.push(Effect::Abort);
-                }
-            }
         }
     }
 

@@ -102,6 +102,11 @@ impl Turn {
         out: &mut Vec<Effect>,
     ) {
         out.push(self.status(SessionStatus::Busy));
+        if let Some(error) = self.begin.unaskable.clone() {
+            self.failed = Some(error);
+            self.end(at, out);
+            return;
+        }
         if let Some(task) = task {
             self.begin_subtask(at, &task, out);
             return;

@@ -29,6 +29,9 @@ impl Turn {
 
     /// Starts the subagent; `task` is the part of the user's message.
     pub(super) fn begin_subtask(&mut self, at: Millis, task: &Object, out: &mut Vec<Effect>) {
+        if self.step == 0 {
+            self.ask_title(out);
+        }
         let text = |key: &str| task.get(key).and_then(Value::as_str).unwrap_or_default();
         let model: ModelRef = task
             .get("model")

@@ -201,6 +201,9 @@ impl Turn {
             return;
         };
         self.open.remove(&effect);
+        if let PartKind::Tool(body) = &part.kind {
+            self.note_answer(&body.tool, &outcome);
+        }
         if let PartKind::Tool(body) = &mut part.kind {
             let start = match &body.state {
                 ToolState::Running { time, .. } => time.start,

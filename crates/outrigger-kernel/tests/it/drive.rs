@@ -48,6 +48,7 @@ pub(crate) fn begin() -> Begin {
         stored: false,
         snapshots: false,
         asks_loops: false,
+        unaskable: None,
         prices: [1.0, 2.0, 0.5, 0.25],
         compact: None,
         auto_compact: None,
@@ -73,6 +74,7 @@ pub(crate) fn known_tools() -> Vec<KnownTool> {
         ("bash", false),
         ("glob", true),
         ("read", true),
+        ("StructuredOutput", true),
         ("write", false),
     ]
     .map(tool)

@@ -3,6 +3,7 @@
 use outrigger_protocol::compaction::{AutoCompact, CompactRequest};
 use outrigger_protocol::turn::Begin;
 use proptest::prelude::*;
+use serde_json::json;
 
 use crate::drive::begin;
 
@@ -60,7 +61,15 @@ pub(crate) fn joined(begin: &Begin, id: &str) -> Begin {
 }
 
 fn say() -> impl Strategy<Value = Say> {
-    let tool = prop::sample::select(vec!["read", "glob", "bash", "write", "Bash", "nosuch"]);
+    let tool = prop::sample::select(vec![
+        "read",
+        "glob",
+        "bash",
+        "write",
+        "Bash",
+        "nosuch",
+        "StructuredOutput",
+    ]);
     let id = prop::sample::select(vec!["", "a", "b", "c", "d", "used"]);
     let raw = prop::sample::select(vec![
         "{}",
@@ -139,6 +148,11 @@ pub(crate) fn script() -> impl Strategy<Value = Script> {
                 compact: compact.map(|auto| CompactRequest { auto }),
                 ..begin()
             };
+            let mut begin = begin;
+            if seed % 5 == 0 {
+                let form = json!({ "type": "json_schema", "schema": {}, "retryCount": seed % 2 });
+                begin.message.format = serde_json::from_value(form).ok();
+            }
             Script {
                 begin,
                 requests,

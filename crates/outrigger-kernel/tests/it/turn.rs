@@ -314,7 +314,7 @@ fn an_unknown_tool_and_broken_arguments_are_answered_by_invalid() {
     < #7 tool_start
     part tool nosuch c1 pending
     < #7 tool_end
-    #8 run invalid c1 {"tool":"nosuch","error":"Model tried to call unavailable tool 'nosuch'. Available tools: bash, glob, read, write."}
+    #8 run invalid c1 {"tool":"nosuch","error":"Model tried to call unavailable tool 'nosuch'. Available tools: StructuredOutput, bash, glob, read, write."}
     < #7 tool_start
     part tool read c2 pending
     < #7 tool_end

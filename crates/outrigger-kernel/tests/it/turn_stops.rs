@@ -343,9 +343,9 @@ fn resumed_while_tools_ran_only_harmless_ones_run_again() {
     < resumed
     #8 run read c1 {"filePath":"a"}
     part tool bash c2 error {"command":"rm"} "interrupted, outcome unknown: the program that ran this call was killed. Check what it did before doing it again."
-    #10 run invalid c3 {"tool":"nosuch","error":"Model tried to call unavailable tool 'nosuch'. Available tools: bash, glob, read, write."}
+    #10 run invalid c3 {"tool":"nosuch","error":"Model tried to call unavailable tool 'nosuch'. Available tools: StructuredOutput, bash, glob, read, write."}
     < #10 completed
-    part tool invalid c3 completed {"tool":"nosuch","error":"Model tried to call unavailable tool 'nosuch'. Available tools: bash, glob, read, write."} "no such tool"
+    part tool invalid c3 completed {"tool":"nosuch","error":"Model tried to call unavailable tool 'nosuch'. Available tools: StructuredOutput, bash, glob, read, write."} "no such tool"
     < #8 completed
     part tool read c1 completed {"filePath":"a"} "content"
     part tool write c4 error {} "Tool execution aborted"

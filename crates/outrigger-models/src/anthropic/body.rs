@@ -1,7 +1,7 @@
 //! The request body of the messages API.
 
 use outrigger_protocol::Object;
-use outrigger_protocol::model::{ChatMessage, Content, ModelInfo, ModelRequest};
+use outrigger_protocol::model::{ChatMessage, Content, ModelInfo, ModelRequest, ToolChoice};
 use serde_json::{Value, json};
 
 use crate::content::{FilePlan, data_of, plan_file};
@@ -76,7 +76,11 @@ fn tools(request: &ModelRequest, out: &mut Object) {
             .map(|t| json!({"name": t.name, "description": t.description, "input_schema": t.parameters}))
             .collect();
         out.insert("tools".into(), tools.into());
-        out.insert("tool_choice".into(), json!({"type": "auto"}));
+        let choice = match request.tool_choice {
+            ToolChoice::Auto => "auto",
+            ToolChoice::Required => "any",
+        };
+        out.insert("tool_choice".into(), json!({"type": choice}));
     }
 }
 
@@ -270,6 +274,14 @@ mod tests {
     use outrigger_protocol::model::{ModelParams, ToolOffer};
 
     #[test]
+    fn a_call_may_be_required() {
+        let mut request = crate::testing::one_step(Vec::new(), ModelParams::default());
+        request.tool_choice = ToolChoice::Required;
+        let got = body(&ModelInfo::default(), &request);
+        assert_eq!(got["tool_choice"], json!({"type": "any"}));
+    }
+
+    #[test]
     fn the_body_follows_the_messages_api() {
         let mut model = ModelInfo::default();
         model.api.id = "claude".into();
@@ -339,6 +351,7 @@ mod tests {
                 ..ModelParams::default()
             },
             headers: vec![],
+            ..ModelRequest::default()
         };
         let lines: Vec<String> = body(&model, &request)
             .iter()

@@ -1,7 +1,7 @@
 //! The request body. Keys and their order are those that the reference sends (recorded from 1.18.33).
 
 use outrigger_protocol::Object;
-use outrigger_protocol::model::{ChatMessage, Content, ModelInfo, ModelRequest};
+use outrigger_protocol::model::{ChatMessage, Content, ModelInfo, ModelRequest, ToolChoice};
 use serde_json::{Value, json};
 
 use super::schema;
@@ -36,7 +36,10 @@ pub(crate) fn body(model: &ModelInfo, request: &ModelRequest) -> Object {
         );
         out.insert(
             "toolConfig".into(),
-            json!({"functionCallingConfig": {"mode": "AUTO"}}),
+            json!({"functionCallingConfig": {"mode": match request.tool_choice {
+                ToolChoice::Auto => "AUTO",
+                ToolChoice::Required => "ANY",
+            }}}),
         );
     }
     out
@@ -219,6 +222,7 @@ mod tests {
                     .unwrap(),
             },
             headers: vec![],
+            ..ModelRequest::default()
         };
         let got = body(&model, &request);
         let lines: Vec<String> = got
@@ -344,6 +348,16 @@ mod tests {
                 .collect();
             assert_eq!(told.join(" | "), want, "{name}");
         }
+    }
+
+    #[test]
+    fn a_call_may_be_required() {
+        let params = outrigger_protocol::model::ModelParams::default();
+        let mut request = crate::testing::one_step(Vec::new(), params);
+        request.tool_choice = ToolChoice::Required;
+        let got = body(&ModelInfo::default(), &request);
+        let mode = &got["toolConfig"]["functionCallingConfig"]["mode"];
+        assert_eq!(mode, "ANY");
     }
 
     #[test]

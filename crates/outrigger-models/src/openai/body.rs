@@ -1,7 +1,7 @@
 //! The request body. Keys and their order are those that the reference sends (parity recordings, A3).
 
 use outrigger_protocol::Object;
-use outrigger_protocol::model::{ChatMessage, Content, ModelInfo, ModelRequest};
+use outrigger_protocol::model::{ChatMessage, Content, ModelInfo, ModelRequest, ToolChoice};
 use serde_json::{Value, json};
 
 use super::Dialect;
@@ -29,13 +29,21 @@ pub(crate) fn body(dialect: Dialect, model: &ModelInfo, request: &ModelRequest) 
             })
             .collect();
         out.insert("tools".into(), tools.into());
-        out.insert("tool_choice".into(), "auto".into());
+        out.insert("tool_choice".into(), choice(request.tool_choice).into());
     }
     out.insert("stream".into(), true.into());
     if dialect != Dialect::Strict {
         out.insert("stream_options".into(), json!({"include_usage": true}));
     }
     out
+}
+
+/// The word for it, in both APIs of OpenAI and what is compatible with them.
+pub(crate) fn choice(choice: ToolChoice) -> &'static str {
+    match choice {
+        ToolChoice::Auto => "auto",
+        ToolChoice::Required => "required",
+    }
 }
 
 fn params(dialect: Dialect, model: &ModelInfo, request: &ModelRequest, out: &mut Object) {
@@ -288,6 +296,18 @@ mod tests {
           }
         }
         "#);
+    }
+
+    #[test]
+    fn a_call_may_be_required() {
+        let mut request = request();
+        request.tool_choice = ToolChoice::Required;
+        for dialect in [Dialect::Compatible, Dialect::OpenAi, Dialect::Strict] {
+            assert_eq!(body(dialect, &model(), &request)["tool_choice"], "required");
+        }
+        request.tools.clear();
+        let none = body(Dialect::Compatible, &model(), &request);
+        assert!(none.get("tool_choice").is_none());
     }
 
     #[test]

@@ -3,7 +3,7 @@
 mod body;
 mod events;
 
-pub(crate) use body::body;
+pub(crate) use body::{body, choice};
 pub(crate) use events::Decoder;
 
 /// What a service wants differently from the common form.

@@ -40,7 +40,8 @@ pub(crate) fn body(model: &ModelInfo, request: &ModelRequest) -> Object {
             })
             .collect();
         out.insert("tools".into(), tools.into());
-        out.insert("tool_choice".into(), "auto".into());
+        let choice = crate::openai::choice(request.tool_choice);
+        out.insert("tool_choice".into(), choice.into());
     }
     out.insert("stream".into(), true.into());
     out
@@ -226,6 +227,14 @@ mod tests {
             ..ModelParams::default()
         };
         one_step(said, params)
+    }
+
+    #[test]
+    fn a_call_may_be_required() {
+        let mut request = request(json!({}));
+        request.tool_choice = outrigger_protocol::model::ToolChoice::Required;
+        let got = body(&ModelInfo::default(), &request);
+        assert_eq!(got["tool_choice"], "required");
     }
 
     #[test]

@@ -49,7 +49,7 @@ const faults = {
   stdout: () => flood(1),
   stderr: () => flood(2),
   files: () => { try { for (;;) openSync("/dev/null") } catch {} },
-  huge: ({ output }) => { output.system?.push("x".repeat(80 << 20)); return "x".repeat(80 << 20) },
+  huge: ({ output }) => { output.system?.push("x".repeat(200 << 20)); return "x".repeat(200 << 20) },
   large: ({ output }) => { output.system?.push("y".repeat(16 << 20)); return "y".repeat(16 << 20) },
   deep: ({ output }) => { let deep = {}; for (let n = 0; n < 5000; n++) deep = { deep }; output.extra = deep; return deep },
   requests: async ({ client }) => { await Promise.all(Array.from({ length: 2000 }, () => client("/session").catch(() => {}))) },

@@ -1,5 +1,6 @@
 //! The misbehaving plugin (misbehaving.mjs): every fault at three hooks, in a tool and while it is loaded, beside a plugin
-//! that does nothing wrong. A line says what became of the calls of both, who was blamed, and how the culprit is after it.
+//! that does nothing wrong. A line says what became of the calls of both; below it, who was blamed for what, how the culprit
+//! is after it, and what was logged. No call takes longer than five times its deadline and a restart, and no process is left.
 
 use std::fmt::Write as _;
 use std::time::{Duration, Instant};
@@ -17,6 +18,8 @@ const HOOKS: [&str; 3] = [
 ];
 /// A hook's deadline here.
 const DEADLINE: Duration = Duration::from_millis(700);
+/// In which the next call after a timeout works (A7).
+const RESTART: Duration = Duration::from_secs(2);
 
 fn payload(place: &str) -> (Value, Value) {
     match place {
@@ -62,7 +65,73 @@ async fn tool(plugins: &Plugins) -> String {
     }
 }
 
-/// One line of the table.
+/// How long a call may take: its deadline and the start of the process behind it (A7), five times.
+fn limit(project: &Project) -> Duration {
+    (project
+        .settings
+        .deadlines
+        .tool
+        .max(project.settings.deadlines.normal)
+        + RESTART)
+        * 5
+}
+
+/// Two calls where the fault is.
+async fn calls(plugins: &Plugins, place: &str, limit: Duration) -> String {
+    let mut out = String::new();
+    for _ in 0..2 {
+        let began = Instant::now();
+        match place {
+            "load" => {}
+            "tool" => {
+                let _ = write!(out, "{} | ", tool(plugins).await);
+            }
+            hook => {
+                let (input, output) = payload(hook);
+                let result = run(plugins, hook, input, output).await;
+                let runs: Vec<String> = result
+                    .records
+                    .iter()
+                    .map(|r| format!("{} {}", r.plugin, r.outcome))
+                    .collect();
+                let block = result.block.map_or("", |_| " blocked");
+                let _ = write!(out, "{}{block} | ", runs.join(" "));
+            }
+        }
+        let took = began.elapsed();
+        assert!(took < limit, "{place}: a call took {took:?}");
+    }
+    out.trim_end_matches([' ', '|']).to_owned()
+}
+
+/// Who was blamed for what, in the words of the first notice, and what the process said.
+fn told(project: &Project, plugins: &Plugins) -> String {
+    let notices = project.told.lock().unwrap();
+    let apart = notices.iter().find_map(|notice| match notice {
+        Notice::Quarantine { cause, .. } if cause.contains("cannot be told whose") => {
+            Some(format!("\n          split: {cause}"))
+        }
+        Notice::Quarantine { plugin, cause } => {
+            Some(format!("\n          {plugin} apart: {cause}"))
+        }
+        _ => None,
+    });
+    let mut out = apart.unwrap_or_default();
+    let bad = status(plugins, "bad");
+    if bad.stage == Stage::Failed || bad.stage == Stage::Off {
+        let cause = bad.cause.unwrap();
+        let message = cause.message.lines().next().unwrap_or_default().to_owned();
+        let _ = write!(out, "\n          {} {}: {message}", bad.stage, cause.code);
+    }
+    let mut logged = project.handler.logged.lock().unwrap().clone();
+    logged.dedup();
+    for line in logged.iter().take(2) {
+        let _ = write!(out, "\n          log: {line}");
+    }
+    out
+}
+
+/// One line of the table, and what was told of it below.
 async fn line(fault: &str, place: &str) -> String {
     let (mut project, specs) = project(fault, place);
     if matches!(fault, "stdout" | "stderr" | "huge" | "large" | "requests") {
@@ -73,26 +142,7 @@ async fn line(fault: &str, place: &str) -> String {
     }
     let began = Instant::now();
     let plugins = project.load(specs).await;
-    let mut out = String::new();
-    for _ in 0..2 {
-        match place {
-            "load" => {}
-            "tool" => {
-                let _ = write!(out, "{} | ", tool(&plugins).await);
-            }
-            hook => {
-                let (input, output) = payload(hook);
-                let result = run(&plugins, hook, input, output).await;
-                let runs: Vec<String> = result
-                    .records
-                    .iter()
-                    .map(|r| format!("{} {}", r.plugin, r.outcome))
-                    .collect();
-                let block = result.block.map_or("", |_| " blocked");
-                let _ = write!(out, "{}{block} | ", runs.join(" "));
-            }
-        }
-    }
+    let mut out = calls(&plugins, place, limit(&project)).await;
     // Whatever happened: the other one answers, in time.
     let after = Instant::now();
     let (input, output) = payload(HOOKS[0]);
@@ -105,29 +155,11 @@ async fn line(fault: &str, place: &str) -> String {
         result.records
     );
     assert!(
-        after.elapsed() < Duration::from_secs(10),
+        after.elapsed() < RESTART * 5,
         "{fault} at {place}: {:?}",
         after.elapsed()
     );
-    let blamed = project
-        .told
-        .lock()
-        .unwrap()
-        .iter()
-        .find_map(|notice| match notice {
-            Notice::Quarantine { cause, .. } if cause.contains("cannot be told whose") => {
-                Some("split".to_owned())
-            }
-            Notice::Quarantine { plugin, .. } => Some(format!("apart: {plugin}")),
-            _ => None,
-        });
-    if let Some(blamed) = blamed {
-        let _ = write!(out, "{blamed} ");
-    }
-    let bad = status(&plugins, "bad");
-    if bad.stage == Stage::Failed || bad.stage == Stage::Off {
-        let _ = write!(out, "{} {} ", bad.stage, bad.cause.unwrap().code);
-    }
+    out += &told(&project, &plugins);
     plugins.dispose(Duration::from_secs(2)).await;
     // Nothing takes longer than its deadlines, however often they apply.
     assert!(
@@ -137,7 +169,7 @@ async fn line(fault: &str, place: &str) -> String {
     );
     let home = project.root.path().to_string_lossy().into_owned();
     wait_for("no process is left", || !runs(&home)).await;
-    out.trim_end_matches([' ', '|']).to_owned()
+    out.replace(&home, "ROOT")
 }
 
 /// Whether a process runs whose environment names this folder.
@@ -168,29 +200,48 @@ async fn table(faults: &[&str]) -> String {
 async fn hangs() {
     insta::assert_snapshot!(table(&["never", "spin", "second", "spin_in_timer"]).await, @r"
     never
-      system  bad timeout good ok | bad timeout good ok | apart: bad
-      params  bad timeout good ok | bad timeout good ok | apart: bad
-      before  bad timeout good ok | bad timeout good ok | apart: bad
-      tool    plugin.tool_timeout | plugin.tool_timeout | apart: bad
-      load    failed plugin.hung
+      system  bad timeout good ok | bad timeout good ok
+              bad apart: bad (experimental.chat.system.transform) did not answer within 700 ms
+      params  bad timeout good ok | bad timeout good ok
+              bad apart: bad (chat.params) did not answer within 700 ms
+      before  bad timeout good ok | bad timeout good ok
+              bad apart: bad (tool.execute.before) did not answer within 700 ms
+      tool    plugin.tool_timeout | plugin.tool_timeout
+              bad apart: bad (tool:act): tool.run was not answered within 2000 ms, in plugin bad (tool:act)
+      load    
+              failed plugin.hung: plugin bad did not finish its server within 2000 ms
     spin
-      system  bad timeout good ok | bad timeout good ok | apart: bad
-      params  bad timeout good ok | bad timeout good ok | apart: bad
-      before  bad timeout good ok | bad timeout good ok | apart: bad
-      tool    plugin.tool_timeout | plugin.tool_timeout | apart: bad
-      load    failed plugin.hung
+      system  bad timeout good ok | bad timeout good ok
+              bad apart: bad (experimental.chat.system.transform) did not answer within 700 ms
+      params  bad timeout good ok | bad timeout good ok
+              bad apart: bad (chat.params) did not answer within 700 ms
+      before  bad timeout good ok | bad timeout good ok
+              bad apart: bad (tool.execute.before) did not answer within 700 ms
+      tool    plugin.tool_timeout | plugin.tool_timeout
+              bad apart: bad (tool:act): tool.run was not answered within 2000 ms, in plugin bad (tool:act)
+      load    
+              failed plugin.hung: plugin bad did not finish its server within 2000 ms
     second
-      system  bad ok good ok | bad timeout good ok | apart: bad
-      params  bad ok good ok | bad timeout good ok | apart: bad
-      before  bad ok good ok | bad timeout good ok | apart: bad
-      tool    done | plugin.tool_timeout | apart: bad
+      system  bad ok good ok | bad timeout good ok
+              bad apart: bad (experimental.chat.system.transform) did not answer within 700 ms
+      params  bad ok good ok | bad timeout good ok
+              bad apart: bad (chat.params) did not answer within 700 ms
+      before  bad ok good ok | bad timeout good ok
+              bad apart: bad (tool.execute.before) did not answer within 700 ms
+      tool    done | plugin.tool_timeout
+              bad apart: bad (tool:act): tool.run was not answered within 2000 ms, in plugin bad (tool:act)
       load    
     spin_in_timer
-      system  bad lost good ok | bad timeout good ok | split
-      params  bad lost good ok | bad timeout good ok | split
-      before  bad lost good ok | bad timeout good ok | split
-      tool    plugin.tool_timeout | plugin.tool_timeout | split
-      load    failed plugin.hung
+      system  bad lost good ok | bad timeout good ok
+              split: code that no call entered (a timer, say) did not answer within 700 ms (it cannot be told whose it was)
+      params  bad lost good ok | bad timeout good ok
+              split: code that no call entered (a timer, say) did not answer within 700 ms (it cannot be told whose it was)
+      before  bad lost good ok | bad timeout good ok
+              split: code that no call entered (a timer, say) did not answer within 700 ms (it cannot be told whose it was)
+      tool    plugin.tool_timeout | plugin.tool_timeout
+              split: code that no call entered (a timer, say): tool.run was not answered within 2000 ms, in plugin bad (tool:act) (it cannot be told whose it was)
+      load    
+              failed plugin.hung: plugin bad did not finish its server within 2000 ms
     ");
 }
 
@@ -198,41 +249,71 @@ async fn hangs() {
 async fn ends() {
     insta::assert_snapshot!(table(&["exit0", "exit1", "kill", "abort", "exit_in_timer", "forks_and_exits"]).await, @r"
     exit0
-      system  bad lost good ok | bad lost good ok | apart: bad
-      params  bad lost good ok | bad lost good ok | apart: bad
-      before  bad lost good ok | bad lost good ok | apart: bad
-      tool    plugin.tool_lost | plugin.tool_lost | apart: bad
-      load    failed plugin.crashed
+      system  bad lost good ok | bad lost good ok
+              bad apart: bad (experimental.chat.system.transform): the plugin process shared is gone (exit code 0)
+      params  bad lost good ok | bad lost good ok
+              bad apart: bad (chat.params): the plugin process shared is gone (exit code 0)
+      before  bad lost good ok | bad lost good ok
+              bad apart: bad (tool.execute.before): the plugin process shared is gone (exit code 0)
+      tool    plugin.tool_lost | plugin.tool_lost
+              bad apart: tool act of bad: the plugin process shared is gone (exit code 0)
+      load    
+              failed plugin.crashed: plugin bad ended its process during server: the plugin process shared is gone (exit code 0)
     exit1
-      system  bad lost good ok | bad lost good ok | apart: bad
-      params  bad lost good ok | bad lost good ok | apart: bad
-      before  bad lost good ok | bad lost good ok | apart: bad
-      tool    plugin.tool_lost | plugin.tool_lost | apart: bad
-      load    failed plugin.crashed
+      system  bad lost good ok | bad lost good ok
+              bad apart: bad (experimental.chat.system.transform): the plugin process shared is gone (exit code 1)
+      params  bad lost good ok | bad lost good ok
+              bad apart: bad (chat.params): the plugin process shared is gone (exit code 1)
+      before  bad lost good ok | bad lost good ok
+              bad apart: bad (tool.execute.before): the plugin process shared is gone (exit code 1)
+      tool    plugin.tool_lost | plugin.tool_lost
+              bad apart: tool act of bad: the plugin process shared is gone (exit code 1)
+      load    
+              failed plugin.crashed: plugin bad ended its process during server: the plugin process shared is gone (exit code 1)
     kill
-      system  bad lost good ok | bad lost good ok | apart: bad
-      params  bad lost good ok | bad lost good ok | apart: bad
-      before  bad lost good ok | bad lost good ok | apart: bad
-      tool    plugin.tool_lost | plugin.tool_lost | apart: bad
-      load    failed plugin.crashed
+      system  bad lost good ok | bad lost good ok
+              bad apart: bad (experimental.chat.system.transform): the plugin process shared is gone (signal 9)
+      params  bad lost good ok | bad lost good ok
+              bad apart: bad (chat.params): the plugin process shared is gone (signal 9)
+      before  bad lost good ok | bad lost good ok
+              bad apart: bad (tool.execute.before): the plugin process shared is gone (signal 9)
+      tool    plugin.tool_lost | plugin.tool_lost
+              bad apart: tool act of bad: the plugin process shared is gone (signal 9)
+      load    
+              failed plugin.crashed: plugin bad ended its process during server: the plugin process shared is gone (signal 9)
     abort
-      system  bad lost good ok | bad lost good ok | apart: bad
-      params  bad lost good ok | bad lost good ok | apart: bad
-      before  bad lost good ok | bad lost good ok | apart: bad
-      tool    plugin.tool_lost | plugin.tool_lost | apart: bad
-      load    failed plugin.crashed
+      system  bad lost good ok | bad lost good ok
+              bad apart: bad (experimental.chat.system.transform): the plugin process shared is gone (signal 6)
+      params  bad lost good ok | bad lost good ok
+              bad apart: bad (chat.params): the plugin process shared is gone (signal 6)
+      before  bad lost good ok | bad lost good ok
+              bad apart: bad (tool.execute.before): the plugin process shared is gone (signal 6)
+      tool    plugin.tool_lost | plugin.tool_lost
+              bad apart: tool act of bad: the plugin process shared is gone (signal 6)
+      load    
+              failed plugin.crashed: plugin bad ended its process during server: the plugin process shared is gone (signal 6)
     exit_in_timer
-      system  bad lost good ok | bad lost good ok | split
-      params  bad lost good ok | bad lost good ok | split
-      before  bad lost good ok | bad lost good ok | split
-      tool    plugin.tool_lost | plugin.tool_lost | split
-      load    failed plugin.crashed
+      system  bad lost good ok | bad lost good ok
+              split: the plugin process shared is gone (exit code 5) (it cannot be told whose it was)
+      params  bad lost good ok | bad lost good ok
+              split: the plugin process shared is gone (exit code 5) (it cannot be told whose it was)
+      before  bad lost good ok | bad lost good ok
+              split: the plugin process shared is gone (exit code 5) (it cannot be told whose it was)
+      tool    plugin.tool_lost | plugin.tool_lost
+              split: tool act of bad: the plugin process shared is gone (exit code 5) (it cannot be told whose it was)
+      load    
+              failed plugin.crashed: plugin bad ended its process during server: the plugin process shared is gone (exit code 5)
     forks_and_exits
-      system  bad lost good ok | bad lost good ok | apart: bad
-      params  bad lost good ok | bad lost good ok | apart: bad
-      before  bad lost good ok | bad lost good ok | apart: bad
-      tool    plugin.tool_lost | plugin.tool_lost | apart: bad
-      load    failed plugin.crashed
+      system  bad lost good ok | bad lost good ok
+              bad apart: bad (experimental.chat.system.transform): the plugin process shared is gone (exit code 0)
+      params  bad lost good ok | bad lost good ok
+              bad apart: bad (chat.params): the plugin process shared is gone (exit code 0)
+      before  bad lost good ok | bad lost good ok
+              bad apart: bad (tool.execute.before): the plugin process shared is gone (exit code 0)
+      tool    plugin.tool_lost | plugin.tool_lost
+              bad apart: tool act of bad: the plugin process shared is gone (exit code 0)
+      load    
+              failed plugin.crashed: plugin bad ended its process during server: the plugin process shared is gone (exit code 0)
     ");
 }
 
@@ -254,43 +335,58 @@ async fn throws() {
       params  bad error good ok | bad error good ok
       before  bad error blocked | bad error blocked
       tool    plugin.tool | plugin.tool
-      load    failed plugin.server
+      load    
+              failed plugin.server: plugin bad failed at server: export `default`: a text
     throw_error
       system  bad error good ok | bad error good ok
       params  bad error good ok | bad error good ok
       before  bad error blocked | bad error blocked
       tool    plugin.tool | plugin.tool
-      load    failed plugin.server
+      load    
+              failed plugin.server: plugin bad failed at server: export `default`: an error
     throw_undefined
       system  bad error good ok | bad error good ok
       params  bad error good ok | bad error good ok
       before  bad error blocked | bad error blocked
       tool    plugin.tool | plugin.tool
-      load    failed plugin.server
+      load    
+              failed plugin.server: plugin bad failed at server: export `default`: undefined
     throw_cycle
       system  bad error good ok | bad error good ok
       params  bad error good ok | bad error good ok
       before  bad error blocked | bad error blocked
       tool    plugin.tool | plugin.tool
-      load    failed plugin.server
+      load    
+              failed plugin.server: plugin bad failed at server: export `default`: [object Object]
     reject_late
       system  bad error good ok | bad error good ok
       params  bad error good ok | bad error good ok
       before  bad error blocked | bad error blocked
       tool    plugin.tool | plugin.tool
-      load    failed plugin.server
+      load    
+              failed plugin.server: plugin bad failed at server: export `default`: late
     unhandled
       system  bad ok good ok | bad ok good ok
+              log: unhandled rejection: nobody catches it
       params  bad ok good ok | bad ok good ok
+              log: unhandled rejection: nobody catches it
       before  bad ok good ok | bad ok good ok
+              log: unhandled rejection: nobody catches it
       tool    done | done
+              log: unhandled rejection: nobody catches it
       load    
+              log: unhandled rejection: nobody catches it
     throw_in_timer
       system  bad ok good ok | bad ok good ok
+              log: uncaught exception: in a timer
       params  bad ok good ok | bad ok good ok
+              log: uncaught exception: in a timer
       before  bad ok good ok | bad ok good ok
+              log: uncaught exception: in a timer
       tool    done | done
-      load
+              log: uncaught exception: in a timer
+      load    
+              log: uncaught exception: in a timer
     ");
 }
 
@@ -369,35 +465,60 @@ async fn lies() {
       tool    done | done
       load    
     answers_twice
-      system  bad lost good ok | bad lost good ok | apart: bad
-      params  bad lost good ok | bad lost good ok | apart: bad
-      before  bad lost good ok | bad lost good ok | apart: bad
-      tool    plugin.tool_lost | plugin.tool_lost | apart: bad
-      load    failed plugin.crashed
+      system  bad lost good ok | bad lost good ok
+              bad apart: bad (experimental.chat.system.transform): the plugin process shared is gone: the plugin process sent something that is not a JSON-RPC message: a result of handler 7 where that of 0 was due
+      params  bad lost good ok | bad lost good ok
+              bad apart: bad (chat.params): the plugin process shared is gone: the plugin process sent something that is not a JSON-RPC message: a result of handler 7 where that of 0 was due
+      before  bad lost good ok | bad lost good ok
+              bad apart: bad (tool.execute.before): the plugin process shared is gone: the plugin process sent something that is not a JSON-RPC message: a result of handler 7 where that of 0 was due
+      tool    plugin.tool_lost | plugin.tool_lost
+              bad apart: tool act of bad: the plugin process shared is gone: the plugin process sent something that is not a JSON-RPC message: a result of handler 7 where that of 0 was due
+      load    
+              failed plugin.crashed: plugin bad ended its process during server: the plugin process shared is gone: the plugin process sent something that is not a JSON-RPC message: a result of handler 7 where that of 0 was due
     not_json
-      system  bad lost good ok | bad lost good ok | apart: bad
-      params  bad lost good ok | bad lost good ok | apart: bad
-      before  bad lost good ok | bad lost good ok | apart: bad
-      tool    plugin.tool_lost | plugin.tool_lost | apart: bad
-      load    failed plugin.crashed
+      system  bad lost good ok | bad lost good ok
+              bad apart: bad (experimental.chat.system.transform): the plugin process shared is gone: the plugin process sent something that is not a JSON-RPC message: expected ident at line 1 column 2
+      params  bad lost good ok | bad lost good ok
+              bad apart: bad (chat.params): the plugin process shared is gone: the plugin process sent something that is not a JSON-RPC message: expected ident at line 1 column 2
+      before  bad lost good ok | bad lost good ok
+              bad apart: bad (tool.execute.before): the plugin process shared is gone: the plugin process sent something that is not a JSON-RPC message: expected ident at line 1 column 2
+      tool    plugin.tool_lost | plugin.tool_lost
+              bad apart: tool act of bad: the plugin process shared is gone: the plugin process sent something that is not a JSON-RPC message: expected ident at line 1 column 2
+      load    
+              failed plugin.crashed: plugin bad ended its process during server: the plugin process shared is gone: the plugin process sent something that is not a JSON-RPC message: expected ident at line 1 column 2
     not_utf8
-      system  bad lost good ok | bad lost good ok | apart: bad
-      params  bad lost good ok | bad lost good ok | apart: bad
-      before  bad lost good ok | bad lost good ok | apart: bad
-      tool    plugin.tool_lost | plugin.tool_lost | apart: bad
-      load    failed plugin.crashed
+      system  bad lost good ok | bad lost good ok
+              bad apart: bad (experimental.chat.system.transform): the plugin process shared is gone: the plugin process sent something that is not a JSON-RPC message: expected value at line 1 column 1
+      params  bad lost good ok | bad lost good ok
+              bad apart: bad (chat.params): the plugin process shared is gone: the plugin process sent something that is not a JSON-RPC message: expected value at line 1 column 1
+      before  bad lost good ok | bad lost good ok
+              bad apart: bad (tool.execute.before): the plugin process shared is gone: the plugin process sent something that is not a JSON-RPC message: expected value at line 1 column 1
+      tool    plugin.tool_lost | plugin.tool_lost
+              bad apart: tool act of bad: the plugin process shared is gone: the plugin process sent something that is not a JSON-RPC message: expected value at line 1 column 1
+      load    
+              failed plugin.crashed: plugin bad ended its process during server: the plugin process shared is gone: the plugin process sent something that is not a JSON-RPC message: expected value at line 1 column 1
     too_large
-      system  bad lost good ok | bad lost good ok | apart: bad
-      params  bad lost good ok | bad lost good ok | apart: bad
-      before  bad lost good ok | bad lost good ok | apart: bad
-      tool    plugin.tool_lost | plugin.tool_lost | apart: bad
-      load    failed plugin.crashed
+      system  bad lost good ok | bad lost good ok
+              bad apart: bad (experimental.chat.system.transform): the plugin process shared is gone: a frame of 2147483647 bytes is over the limit of 67108864
+      params  bad lost good ok | bad lost good ok
+              bad apart: bad (chat.params): the plugin process shared is gone: a frame of 2147483647 bytes is over the limit of 67108864
+      before  bad lost good ok | bad lost good ok
+              bad apart: bad (tool.execute.before): the plugin process shared is gone: a frame of 2147483647 bytes is over the limit of 67108864
+      tool    plugin.tool_lost | plugin.tool_lost
+              bad apart: tool act of bad: the plugin process shared is gone: a frame of 2147483647 bytes is over the limit of 67108864
+      load    
+              failed plugin.crashed: plugin bad ended its process during server: the plugin process shared is gone: a frame of 2147483647 bytes is over the limit of 67108864
     half_a_frame
-      system  bad timeout good ok | bad timeout good ok | apart: bad
-      params  bad timeout good ok | bad timeout good ok | apart: bad
-      before  bad timeout good ok | bad timeout good ok | apart: bad
-      tool    plugin.tool_timeout | plugin.tool_timeout | apart: bad
-      load    failed plugin.hung
+      system  bad timeout good ok | bad timeout good ok
+              bad apart: bad (experimental.chat.system.transform) did not answer within 700 ms
+      params  bad timeout good ok | bad timeout good ok
+              bad apart: bad (chat.params) did not answer within 700 ms
+      before  bad timeout good ok | bad timeout good ok
+              bad apart: bad (tool.execute.before) did not answer within 700 ms
+      tool    plugin.tool_timeout | plugin.tool_timeout
+              bad apart: bad (tool:act): tool.run was not answered within 2000 ms, in plugin bad (tool:act)
+      load    
+              failed plugin.hung: plugin bad did not finish its server within 2000 ms
     hello_again
       system  bad ok good ok | bad ok good ok
       params  bad ok good ok | bad ok good ok

@@ -42,6 +42,8 @@ pub(crate) struct Handler {
     /// Paths of requests.
     pub(crate) paths: Mutex<Vec<String>>,
     pub(crate) reported: Mutex<Vec<ToolMetadata>>,
+    /// First lines of what the host script logged.
+    pub(crate) logged: Mutex<Vec<String>>,
 }
 
 impl HostHandler for Handler {
@@ -72,6 +74,8 @@ impl HostHandler for Handler {
     fn stage(&self, _: outrigger_protocol::rpc::Stage) {}
     fn log(&self, process: &str, log: Log) {
         eprintln!("[{process}] {} {}", log.level, log.message);
+        let line = log.message.lines().next().unwrap_or_default().to_owned();
+        self.logged.lock().unwrap().push(line);
     }
 }
 

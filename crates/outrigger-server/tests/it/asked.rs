@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::harness::Harness;
-use crate::mock::{call, done, text, turn};
+use crate::mock::{call, done, turn};
 use crate::support::{Answer, World};
 
 fn ids(answer: &Answer) -> Vec<String> {
@@ -34,6 +34,18 @@ fn with_model() -> Value {
             "models": {"m1": {"name": "M1", "tool_call": true, "limit": {"context": 100_000, "output": 4000}}},
         }},
     })
+}
+
+/// Held against `GET /doc` like every answer (support.rs): it is the user's own message then.
+#[tokio::test]
+async fn a_prompt_without_a_reply_is_answered_as_described() {
+    let world = World::with(&with_model(), |_| {}).await;
+    let session = notes(&world, 0).await;
+    let body = json!({ "noReply": true, "parts": [{ "type": "text", "text": "x" }] });
+    let path = format!("/session/{session}/message");
+    let answer = world.post(&path, body).await.ok();
+    assert_eq!(answer["info"]["role"], "user");
+    assert_eq!(answer["parts"][0]["text"], "x");
 }
 
 #[tokio::test]
@@ -156,30 +168,6 @@ async fn a_question_is_answered_for_its_own_session_only() {
     let right = format!("/session/{session}/permissions/{id}");
     assert_eq!(h.ok("POST", &right, body).await, json!(true));
     h.sees("session.idle", 1).await;
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn a_form_of_answer_that_is_not_made_is_refused() {
-    let h = Harness::new([text("4")], json!({})).await;
-    let session = h.session().await;
-    let schema = json!({ "type": "json_schema", "schema": { "type": "object" }, "retryCount": 2 });
-    for route in ["message", "prompt_async"] {
-        let path = format!("/session/{session}/{route}");
-        for (format, status, name) in [
-            (schema.clone(), 501, "NotSupportedError"),
-            (json!({ "type": "yaml" }), 400, "BadRequest"),
-        ] {
-            let body = json!({ "format": format, "parts": [{ "type": "text", "text": "2+2" }] });
-            let (got, error) = h.call("POST", &path, body).await;
-            assert_eq!((got, &error["name"]), (status, &json!(name)), "{route}");
-        }
-    }
-    assert!(h.messages(&session).await.is_empty() && h.mock.all_requests().is_empty());
-    let body =
-        json!({ "format": { "type": "text" }, "parts": [{ "type": "text", "text": "2+2" }] });
-    h.ok("POST", &format!("/session/{session}/message"), body)
-        .await;
-    assert_eq!(h.messages(&session).await.len(), 2);
 }
 
 #[tokio::test(flavor = "multi_thread")]

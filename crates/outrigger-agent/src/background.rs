@@ -1,0 +1,64 @@
+//! Tasks that nobody waits for before the program ends: titles, hooks that only watch, events told from where nobody can
+//! wait.
+
+use std::sync::Mutex;
+use std::time::Duration;
+
+use tokio::task::JoinSet;
+
+use crate::inner::lock;
+
+/// What runs beside the turns.
+#[derive(Debug, Default)]
+pub(crate) struct Background(Mutex<JoinSet<()>>);
+
+impl Background {
+    /// Begins a task.
+    pub(crate) fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
+        let mut tasks = lock(&self.0);
+        // What is done is taken off: a long-lived agent would keep the memory of each otherwise.
+        while tasks.try_join_next().is_some() {}
+        tasks.spawn(task);
+    }
+
+    /// Waits for all of them, at most `limit`; what begins meanwhile is waited for too.
+    pub(crate) async fn finish(&self, limit: Duration) {
+        let end = tokio::time::Instant::now() + limit;
+        loop {
+            let mut tasks = std::mem::take(&mut *lock(&self.0));
+            if tasks.is_empty() {
+                return;
+            }
+            let all = async { while tasks.join_next().await.is_some() {} };
+            if tokio::time::timeout_at(end, all).await.is_err() {
+                tasks.abort_all();
+                return;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn what_is_done_is_not_kept_and_what_runs_is_waited_for() {
+        let background = Background::default();
+        for _ in 0..100 {
+            background.spawn(async {});
+            tokio::task::yield_now().await;
+        }
+        assert!(lock(&background.0).len() <= 2);
+        let (done, ended) = tokio::sync::oneshot::channel();
+        background.spawn(async move {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+            let _ = done.send(());
+        });
+        background.finish(Duration::from_secs(60)).await;
+        assert_eq!(ended.await, Ok(()));
+        background.spawn(std::future::pending());
+        background.finish(Duration::from_millis(20)).await;
+        assert!(lock(&background.0).is_empty());
+    }
+}

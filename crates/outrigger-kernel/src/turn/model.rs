@@ -1,0 +1,69 @@
+//! What a model says, signal by signal.
+
+use alloc::vec::Vec;
+
+use outrigger_protocol::Millis;
+use outrigger_protocol::message::PartKind;
+use outrigger_protocol::turn::{Effect, EffectId, ModelSignal};
+
+use super::{Open, Turn};
+
+impl Turn {
+    pub(super) fn model(
+        &mut self,
+        at: Millis,
+        effect: EffectId,
+        signal: ModelSignal,
+        out: &mut Vec<Effect>,
+    ) {
+        match signal {
+            ModelSignal::Started => {
+                let part = self.new_part(at, PartKind::StepStart(serde_json::Map::new()));
+                out.push(self.keep_part(at, part));
+            }
+            ModelSignal::TextStart { index } => self.open_block(at, index, false, out),
+            ModelSignal::ReasoningStart { index } => self.open_block(at, index, true, out),
+            ModelSignal::TextEnd { index, text } => self.close_text(at, index, text, out),
+            ModelSignal::ReasoningEnd {
+                index,
+                text,
+                metadata,
+            } => self.close_reasoning(at, index, text, metadata, out),
+            ModelSignal::ToolStart { tool, .. } | ModelSignal::ToolEnd { tool, .. }
+                if self.compacting.is_some() =>
+            {
+                self.refuse_call(&tool, out);
+            }
+            ModelSignal::ToolStart { call_id, tool } => self.tool_written(at, call_id, &tool, out),
+            ModelSignal::ToolEnd {
+                call_id,
+                tool,
+                raw,
+                metadata,
+            } => self.tool_called(at, &call_id, &tool, (&raw, metadata), out),
+            ModelSignal::Finished { reason, usage } => {
+                self.open.remove(&effect);
+                self.finished = Some((reason, usage));
+            }
+            ModelSignal::Failed { error } => {
+                self.open.remove(&effect);
+                if self.may_compact_after(&error) {
+                    self.overflowed = Some(error);
+                    return;
+                }
+                let error = self.summary_error(error);
+                // The first cause counts: a request that was stopped for it says only that it was stopped.
+                if !self.stopping() {
+                    self.failed = Some(error);
+                }
+                if self
+                    .open
+                    .values()
+                    .any(|open| matches!(open, Open::Tool(..)))
+                {
+                    out.push(Effect::Abort);
+                }
+            }
+        }
+    }
+}
