@@ -1,6 +1,7 @@
 //! `cargo xtask generate`: files that are made from the code, so that they cannot say anything else.
 //!
 //! `docs/hooks.md` is the table of hook points (C1: every hook of the reference is a view of one of ours).
+//! `docs/plugin-manifest.schema.json` is for editors of `outrigger.plugin.toml`.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -14,7 +15,10 @@ use crate::{Result, failed, usage};
 type Make = fn() -> String;
 
 /// Every generated file: its path and what makes it.
-const FILES: [(&str, Make); 1] = [("docs/hooks.md", hooks)];
+const FILES: [(&str, Make); 2] = [
+    ("docs/hooks.md", hooks),
+    ("docs/plugin-manifest.schema.json", crate::schema::manifest),
+];
 
 /// Writes the files.
 pub(crate) fn run(arguments: &[String]) -> Result {

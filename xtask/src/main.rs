@@ -6,6 +6,7 @@ mod ci;
 mod clients;
 mod generate;
 mod parity;
+mod schema;
 mod setup;
 mod sh;
 mod soak;

@@ -91,6 +91,8 @@ pub struct Boot {
     pub progress: Arc<dyn Fn(Progress) + Send + Sync>,
     /// Asks whether a program may be fetched from npm (`js.install = "ask"`); `None`: nobody is there to be asked.
     pub consent: Option<outrigger_plugins::ConsentFn>,
+    /// Asks whether a plugin that is new in its project or has changed is to be trusted; `None`: nobody is there.
+    pub trust: Option<outrigger_plugins::TrustFn>,
     /// Changes the loaded configuration before anything is made from it (the demo puts its provider in).
     pub adjust: Option<Adjust>,
     /// What several agents of one process have in common; without it the agent opens its own.
@@ -141,6 +143,7 @@ impl Boot {
             answering: Answering::default(),
             progress: Arc::new(|_| {}),
             consent: None,
+            trust: None,
             adjust: None,
             shared: None,
             sink: None,
@@ -384,13 +387,12 @@ fn plugin_options(
     outrigger_plugins::LoadOptions {
         plugins: [config.tool_files.as_slice(), config.plugins.as_slice()].concat(),
         skipped: config.skipped.clone(),
-        settings: PluginSettings::from(&config.settings),
-        directory: place.directory.clone(),
-        worktree: if place.git {
-            place.worktree.clone()
-        } else {
-            PathBuf::from("/")
+        settings: PluginSettings {
+            policies: config.policies.clone(),
+            ..PluginSettings::from(&config.settings)
         },
+        directory: place.directory.clone(),
+        worktree: worktree(place),
         project: json!(project),
         server_url: outrigger_plugins::SERVER_URL.to_owned(),
         covers: {
@@ -405,10 +407,20 @@ fn plugin_options(
         install_modules: boot.install_modules && config.settings.js.install != Install::Never,
         commands: crate::command_hooks::of(boot, config, bridge),
         consent: boot.consent.clone(),
+        trust: boot.trust.clone(),
         handler: Arc::clone(bridge) as Arc<dyn outrigger_js::HostHandler>,
         progress: Arc::clone(&boot.progress),
         notice: Arc::new(|_| {}),
         now,
+    }
+}
+
+/// As the reference has it: `/` outside version control.
+fn worktree(place: &Place) -> PathBuf {
+    if place.git {
+        place.worktree.clone()
+    } else {
+        PathBuf::from("/")
     }
 }
 
@@ -480,6 +492,23 @@ fn all_commands(
         all.entry(command.name.clone()).or_insert(command);
     }
     all
+}
+
+/// What `outrigger plugin review` looks at: the plugins and tool files of a folder, none of them started.
+///
+/// # Errors
+/// A configuration that cannot be read, a process that cannot start others.
+pub fn review_options(boot: &Boot) -> Result<outrigger_plugins::ReviewOptions, AgentError> {
+    let place = Place::find(&boot.directory);
+    let config = boot.load(&place)?;
+    Ok(outrigger_plugins::ReviewOptions {
+        plugins: [config.tool_files.as_slice(), config.plugins.as_slice()].concat(),
+        rules: config.settings.trust.clone(),
+        data: boot.folders.data.clone(),
+        cache: boot.folders.cache.clone(),
+        project: outrigger_plugins::project_of(&place.directory, &worktree(&place)),
+        spawner: Spawner::new()?,
+    })
 }
 
 /// Installs what plugins need of npm ahead of their first use, Bun included where there is none, and says what is there.

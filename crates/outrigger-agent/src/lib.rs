@@ -73,7 +73,7 @@ pub mod vcs;
 pub use agents::AgentInfo;
 pub use ask::Answering;
 pub use auth::LoginError;
-pub use boot::{Adjust, Boot, Folders, Shared, setup_plugins};
+pub use boot::{Adjust, Boot, Folders, Shared, review_options, setup_plugins};
 pub use bus::{Bus, Sink};
 pub use command_hooks::AllowedHooks;
 pub use compact::ask::Compact;
@@ -81,6 +81,7 @@ pub use early::{LogLine, health};
 pub use error::AgentError;
 pub use flags::flags;
 pub use formatters::FormatterStatus;
+pub use ids::now;
 pub use inner::{Agent, CommandInfo, CommandSource, SdkService};
 pub use lsp::LspStatus;
 pub use mcp::{

@@ -301,6 +301,16 @@ pub(crate) enum PluginCommand {
         #[arg(long)]
         json: bool,
     },
+    /// Show what a plugin says of itself, what it asks for, what it is given, and what it was trusted as
+    Show {
+        /// Which
+        name: String,
+        /// As JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Show what changed in plugins since they were trusted, and trust it
+    Review(ReviewArgs),
     /// Find the plugin that breaks a command, by running it with some of them left out
     Bisect(BisectArgs),
     /// Allow the command hooks of the project's .claude/settings.json files as they are, after showing them
@@ -322,6 +332,22 @@ pub(crate) enum PluginCommand {
         #[command(flatten)]
         server: ServerArgs,
     },
+}
+
+/// `outrigger plugin review`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct ReviewArgs {
+    /// Which; all if none is given
+    pub(crate) name: Option<String>,
+    /// Trust them as they are now
+    #[arg(long)]
+    pub(crate) accept: bool,
+    /// Trust them, and write them into the project's outrigger.lock, which refuses anything else from then on
+    #[arg(long)]
+    pub(crate) pin: bool,
+    /// As JSON
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 /// `outrigger plugin bisect`.

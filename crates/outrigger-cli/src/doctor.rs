@@ -70,6 +70,7 @@ pub(crate) async fn doctor(global: &Global) -> Result<u8, Failure> {
             for problem in &config.problems {
                 lines.note("config", problem);
             }
+            policies(&lines, &config);
             flags(&lines, &config);
         }
         Err(error) => lines.wrong("config", &error, error.hint().as_deref()),
@@ -116,6 +117,21 @@ fn sandbox(lines: &mut Lines, spawner: &Spawner) {
         "sandbox",
         format!("{told}: a part of the rules for processes cannot be enforced; `sandbox = \"strict\"` refuses to start them then"),
     );
+}
+
+/// What the administrator of this machine allows.
+fn policies(lines: &Lines, config: &outrigger_config::Loaded) {
+    for policy in &config.policies {
+        let file = policy.path.display();
+        if policy.loose {
+            lines.note("policy", format!("{file}: others than root may change it"));
+        } else {
+            lines.good("policy", file);
+        }
+        for line in policy.lines() {
+            lines.below(format!("policy: {line}"));
+        }
+    }
 }
 
 /// Parts that can be switched off (A12), with where that was said.

@@ -70,6 +70,8 @@ pub(crate) async fn plugin(global: &Global, command: PluginCommand) -> Result<u8
         PluginCommand::AllowHooks { list, revoke } => {
             crate::allow_hooks::allow_hooks(global, list, revoke)
         }
+        PluginCommand::Show { name, json } => crate::plugin_review::show(global, &name, json).await,
+        PluginCommand::Review(args) => crate::plugin_review::run(global, args).await,
         PluginCommand::Bisect(args) => crate::bisect::bisect(global, args).await,
         PluginCommand::Top { url, once, server } => {
             let remote = Remote::new(&url, &server, global.dir.as_deref())?;

@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 use std::io::{BufRead as _, IsTerminal as _};
 
 use outrigger_agent::Agent;
+use outrigger_plugins::TrustQuestion;
 use outrigger_protocol::id::PermissionId;
 use outrigger_protocol::permission::{PermissionRequest, Reply};
 use tokio::sync::mpsc;
@@ -22,6 +23,24 @@ pub(crate) async fn may_fetch(line: Line, what: String) -> bool {
     line.say(&format!(
         "? a plugin needs {what}, which is not here; fetch it from npm (about 40 MB, once)? [y/N] "
     ));
+    said_yes().await
+}
+
+/// Whether a plugin is to be trusted as it is now (issue 5).
+pub(crate) async fn may_trust(line: Line, question: TrustQuestion) -> bool {
+    let TrustQuestion {
+        plugin,
+        spec,
+        reason,
+        details,
+    } = question;
+    line.say(&format!(
+        "plugin {plugin} ({spec}): {reason}\n{details}? start it, and trust it as it is now? [y/N] "
+    ));
+    said_yes().await
+}
+
+async fn said_yes() -> bool {
     let (sender, receiver) = tokio::sync::oneshot::channel();
     std::thread::spawn(move || {
         let mut text = String::new();

@@ -49,6 +49,10 @@ pub(crate) fn boot(global: &Global, line: &Line) -> Result<Boot, Failure> {
         boot.consent = Some(Arc::new(move |what| {
             Box::pin(question::may_fetch(asking.clone(), what.to_owned()))
         }));
+        let asking = line.clone();
+        boot.trust = Some(Arc::new(move |question| {
+            Box::pin(question::may_trust(asking.clone(), question))
+        }));
     }
     boot.progress = Arc::new(move |progress| line.plugin(progress));
     Ok(boot)

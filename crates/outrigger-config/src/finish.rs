@@ -35,10 +35,17 @@ impl Loader<'_> {
             .clone()
             .unwrap_or_else(|| username::of_process(&self.options.env));
         self.default("username", name.into());
-        let settings = settings::load(self.options)?;
+        let mut settings = settings::load(self.options)?;
+        let policies = crate::policy::policies(self.options)?;
         self.files.extend(settings.files);
         self.problems.extend(settings.problems);
-        let (plugins, tool_files, skipped) = self.sorted_out();
+        let (mut plugins, mut tool_files, mut skipped) = self.sorted_out();
+        for policy in &policies {
+            let told = policy.apply(&mut settings.settings);
+            self.problems.extend(told);
+            skipped.extend(policy.filter(&mut tool_files));
+            skipped.extend(policy.filter(&mut plugins));
+        }
         Ok(Loaded {
             config: OpenCodeConfig::from_value(self.merged.value.clone(), &self.options.home)?,
             value: self.merged.value,
@@ -46,6 +53,7 @@ impl Loader<'_> {
             plugins,
             tool_files,
             skipped,
+            policies,
             config_dirs,
             settings: settings.settings,
             settings_origins: settings.origins,

@@ -28,9 +28,11 @@ mod origin;
 mod paths;
 pub mod permission;
 mod plugin_list;
+pub mod policy;
 pub mod settings;
 mod show;
 pub mod skills;
+mod strict_toml;
 mod substitute;
 mod typed;
 mod username;
@@ -43,6 +45,8 @@ pub use origin::Origin;
 pub use plugin_list::{
     LEFT_OUT, PluginScope, PluginSource, PluginSpec, SkipReason, SkippedPlugin, package_name,
 };
+pub use policy::{Policy, PolicyFile};
 pub use settings::Settings;
 pub use show::{Shown, redacted, restore};
+pub use strict_toml::{place_in_toml, read_toml};
 pub use typed::{AgentEntry, AgentMode, CommandEntry, Compaction, OpenCodeConfig};

@@ -13,8 +13,8 @@ use crate::origin::{Positions, position_of};
 use crate::plugin_list::{self, PluginScope, PluginSource, PluginSpec, SkipReason, SkippedPlugin};
 use crate::skills::{Skill, SkillSearch};
 use crate::{
-    CommandEntry, ConfigError, ConfigProblem, OpenCodeConfig, Origin, Settings, check, entries,
-    jsonc, layers, normalize, paths, substitute,
+    CommandEntry, ConfigError, ConfigProblem, OpenCodeConfig, Origin, PolicyFile, Settings, check,
+    entries, jsonc, layers, normalize, paths, substitute,
 };
 
 /// Where to look. All paths are absolute.
@@ -34,6 +34,8 @@ pub struct LoadOptions {
     pub pure: bool,
     /// The administrator's folder, whose files have the last word; `/etc/opencode` in the reference.
     pub managed: Option<PathBuf>,
+    /// The managed policy of the machine ([`crate::policy`]).
+    pub policy: PathBuf,
     /// The user's name when no file sets `username`; asked of the system when `None`.
     pub username: Option<String>,
 }
@@ -61,6 +63,7 @@ impl LoadOptions {
             home,
             env,
             pure: false,
+            policy: crate::policy::POLICY_FILE.into(),
             username: None,
         }
     }
@@ -82,6 +85,8 @@ pub struct Loaded {
     pub tool_files: Vec<PluginSpec>,
     /// Entries that are written down and not loaded, with why.
     pub skipped: Vec<SkippedPlugin>,
+    /// The managed policies; settings and plugins are within them already.
+    pub policies: Vec<PolicyFile>,
     /// Config folders, lowest precedence first; the global one is there even when it does not exist.
     pub config_dirs: Vec<PathBuf>,
     /// `outrigger.toml` and its environment variables.

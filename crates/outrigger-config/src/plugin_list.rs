@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use outrigger_protocol::manifest::MANIFEST_FILE;
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -57,6 +58,11 @@ pub enum SkipReason {
     Pure,
     /// `outrigger plugin bisect` tries the command without it ([`LEFT_OUT`]).
     LeftOut,
+    /// The managed policy does not allow it.
+    Policy {
+        /// The policy's file.
+        file: PathBuf,
+    },
     /// Another entry for the same plugin counts: the last one, whatever its version.
     Overridden {
         /// That entry.
@@ -155,7 +161,11 @@ pub(crate) fn resolve(spec: &str, folder: &Path, home: &Path) -> String {
         }
         None => return spec.into(),
     };
-    if path.is_dir() && !path.join("package.json").exists() {
+    if path.is_dir()
+        && !["package.json", MANIFEST_FILE]
+            .iter()
+            .any(|file| path.join(file).exists())
+    {
         let index = ["ts", "tsx", "js", "mjs", "cjs"]
             .map(|extension| path.join(format!("index.{extension}")));
         if let Some(index) = index.into_iter().find(|index| index.is_file()) {

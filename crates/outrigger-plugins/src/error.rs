@@ -42,6 +42,14 @@ pub enum PluginError {
         /// Where that one stands.
         declared_in: PathBuf,
     },
+    /// The managed policy of the machine does not allow it (issue 5).
+    #[error("{spec} is not loaded: the policy of this machine ({}) does not allow it", file.display())]
+    Forbidden {
+        /// As declared.
+        spec: String,
+        /// The policy's file.
+        file: PathBuf,
+    },
     /// A later file of the global folder has a `plugin` list of its own.
     #[error("{spec} is not loaded: a later file of the same folder has a `plugin` list of its own")]
     Replaced {
@@ -59,6 +67,106 @@ pub enum PluginError {
     HooksNotAllowed {
         /// The file.
         spec: String,
+    },
+    /// Its files are not those that were trusted (issue 5, trust by content).
+    #[error("plugin {id} is not started: it is not what was trusted ({what})")]
+    Changed {
+        /// As declared.
+        spec: String,
+        /// Name.
+        id: String,
+        /// What changed.
+        what: String,
+    },
+    /// Nobody has said that it may be started.
+    #[error("plugin {id} is not started: {reason}")]
+    Untrusted {
+        /// As declared.
+        spec: String,
+        /// Name.
+        id: String,
+        /// Why it is not trusted.
+        reason: String,
+        /// A review would help.
+        review: bool,
+    },
+    /// The project's `outrigger.lock` says something else.
+    #[error("plugin {spec} is not what {} says", lock.display())]
+    NotAsPinned {
+        /// As declared.
+        spec: String,
+        /// The file.
+        lock: PathBuf,
+    },
+    /// Everybody on the machine may change it (D3).
+    #[error("plugin {spec} is not started: everybody may write to {}", path.display())]
+    WorldWritable {
+        /// As declared.
+        spec: String,
+        /// The file or folder.
+        path: PathBuf,
+    },
+    /// Its files cannot be told, so nobody can have trusted them.
+    #[error("plugin {spec} is not started: its files cannot be looked at: {reason}")]
+    Unreviewable {
+        /// As declared.
+        spec: String,
+        /// Why.
+        reason: String,
+    },
+    /// What says which plugins are trusted cannot be used.
+    #[error("{} cannot be used: {message}", path.display())]
+    TrustFile {
+        /// Where.
+        path: PathBuf,
+        /// What happened.
+        message: String,
+    },
+    /// Its `outrigger.plugin.toml` cannot be used.
+    #[error("plugin {spec} is not started: its manifest cannot be used: {message}")]
+    OwnManifest {
+        /// As declared.
+        spec: String,
+        /// What is wrong, with file, line and column.
+        message: String,
+        /// What to do.
+        hint: Option<String>,
+    },
+    /// It calls itself what a required bundled plugin is called (D4, `ReservedBundledPluginId`).
+    #[error("plugin {spec} is not started: {id} is the id of a bundled plugin that is required")]
+    Reserved {
+        /// As declared.
+        spec: String,
+        /// The id.
+        id: String,
+    },
+    /// What it requires is not there (D3).
+    #[error("plugin {id} is not started: {} not there", is_are(missing))]
+    Requirements {
+        /// As declared.
+        spec: String,
+        /// Name.
+        id: String,
+        /// What is missing.
+        missing: Vec<String>,
+    },
+    /// Another plugin that it depends on is not there (C6).
+    #[error("plugin {id} is not started: it depends on {needs}, which is not there")]
+    DependsOn {
+        /// Name.
+        id: String,
+        /// The other plugin.
+        needs: String,
+    },
+    /// Its manifest asks for what the policy of the machine forbids.
+    #[error("plugin {id} is not started: it asks for {what}, which the policy of this machine ({}) forbids", file.display())]
+    TooWide {
+        /// Name.
+        id: String,
+        /// What it asks for.
+        what: String,
+        /// The policy's file.
+        file: PathBuf,
     },
     /// The spec cannot be read.
     #[error("the plugin spec {spec:?} cannot be used: {reason}")]
@@ -256,6 +364,11 @@ pub enum PluginError {
     },
 }
 
+fn is_are(missing: &[String]) -> String {
+    let verb = if missing.len() == 1 { "is" } else { "are" };
+    format!("{} {verb}", missing.join(", "))
+}
+
 fn tail(lines: &str) -> String {
     if lines.is_empty() {
         String::new()
@@ -274,9 +387,21 @@ impl PluginError {
             Self::LeftOut { .. } => "plugin.left_out",
             Self::Overridden { .. } => "plugin.overridden",
             Self::Replaced { .. } => "plugin.replaced",
+            Self::Forbidden { .. } => "plugin.forbidden",
             Self::NoServerEntry { .. } => "plugin.no_server_entry",
             Self::Disabled { .. } => "plugin.disabled",
             Self::HooksNotAllowed { .. } => "plugin.hooks_not_allowed",
+            Self::Changed { .. } => "plugin.changed",
+            Self::OwnManifest { .. } => "plugin.own_manifest",
+            Self::Reserved { .. } => "plugin.reserved_id",
+            Self::Requirements { .. } => "plugin.requirements",
+            Self::DependsOn { .. } => "plugin.depends_on",
+            Self::TooWide { .. } => "plugin.too_wide",
+            Self::Untrusted { .. } => "plugin.untrusted",
+            Self::NotAsPinned { .. } => "plugin.not_pinned",
+            Self::WorldWritable { .. } => "plugin.world_writable",
+            Self::Unreviewable { .. } => "plugin.unreviewable",
+            Self::TrustFile { .. } => "plugin.trust_file",
             Self::Spec { .. } => "plugin.spec",
             Self::NotFound { .. } => "plugin.not_found",
             Self::NoEntry { .. } => "plugin.no_entry",
@@ -313,6 +438,20 @@ impl PluginError {
             Self::NotFound { .. } => {
                 "check the path; a relative one starts at the folder of the configuration file that names it"
             }
+            Self::Changed { id, .. }
+            | Self::Untrusted {
+                id, review: true, ..
+            } => {
+                return Some(format!(
+                    "look at it with `outrigger plugin review {id}` and trust it with `outrigger plugin review {id} --accept`"
+                ));
+            }
+            Self::NotAsPinned { .. } => {
+                "undo the change, or pin what is there with `outrigger plugin review --accept --pin`"
+            }
+            Self::WorldWritable { .. } => {
+                "take the right away (`chmod o-w`); where a file system gives it to everything, set `trust.world_writable = true` in your own outrigger.toml"
+            }
             Self::Spec { .. } => "write `name`, `name@version`, `./path` or `file:///path`",
             Self::Incompatible { .. } => {
                 "pin a version of the plugin that supports this host: `name@version`"
@@ -330,7 +469,7 @@ impl PluginError {
             }
             Self::Hung { .. } => "raise the load deadline if the plugin is only slow",
             Self::Off { .. } => "remove the plugin named above, then start again",
-            Self::NoRuntime { hint, .. } => return hint.clone(),
+            Self::NoRuntime { hint, .. } | Self::OwnManifest { hint, .. } => return hint.clone(),
             Self::Auth {
                 plugin, message, ..
             } => return crate::granted::port_hint(plugin, message),
@@ -371,6 +510,8 @@ impl PluginError {
                 | Self::NoServerEntry { .. }
                 | Self::Disabled { .. }
                 | Self::HooksNotAllowed { .. }
+                | Self::Forbidden { .. }
+                | Self::Requirements { .. }
         ) || self.is_expected()
     }
 

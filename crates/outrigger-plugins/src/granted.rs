@@ -57,6 +57,7 @@ impl PluginRules {
         self.isolation == outrigger_config::settings::Isolation::Own
             || crate::critical::points(self).next().is_some()
             || self.unix_sockets
+            || self.access.is_some()
             || !self.env.is_empty()
             || !self.ports.is_empty()
     }

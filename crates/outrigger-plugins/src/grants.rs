@@ -168,6 +168,12 @@ impl Grants {
     }
 }
 
+/// Whether a variable's name says that it is a secret, or a way into another program.
+pub(crate) fn is_secret(name: &str) -> bool {
+    let upper = name.to_ascii_uppercase();
+    is_forbidden(name) || SECRET.iter().any(|part| upper.contains(part))
+}
+
 fn passes(name: &OsStr, value: &OsStr) -> bool {
     let (Some(name), Some(value)) = (name.to_str(), value.to_str()) else {
         return false;

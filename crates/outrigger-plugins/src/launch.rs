@@ -22,13 +22,16 @@ use crate::blame::PING;
 use crate::error::PluginError;
 use crate::grants::Grants;
 use crate::home;
+use crate::manifest::Access;
 use crate::processes::Processes;
 use crate::registry::Registry;
 use crate::relay::Relay;
+use crate::resolve::ResolvedPlugin;
 use crate::settings::PluginSettings;
 use crate::setup::Modules;
 use crate::status::{NoticeFn, Stage};
 use crate::tmux;
+use crate::trust::{self, Content};
 
 /// How long a runtime may take to say hello; it does so before any plugin's code runs.
 const HELLO: Duration = Duration::from_secs(10);
@@ -109,6 +112,9 @@ pub(crate) struct Loaded {
     pub(crate) plugins: Vec<LoadedPlugin>,
 }
 
+/// A plugin as it was right before its start.
+type Looked = (usize, ResolvedPlugin, Arc<Content>);
+
 /// Why a load request came to no answer.
 enum Stuck {
     Silent,
@@ -142,9 +148,14 @@ impl Launch {
         let names = members.iter();
         let names = names.filter_map(|index| registry.with(*index, |plugin| plugin.id.clone()));
         let names = names.collect();
-        let relay = Relay::new(Arc::clone(&self.handler), serial, names, move |id| {
-            registry.stage_of(id, Stage::Starting)
-        });
+        let access = self.access(members);
+        let relay = Relay::new(
+            Arc::clone(&self.handler),
+            serial,
+            (names, access),
+            move |id| registry.stage_of(id, Stage::Starting),
+        );
+        let looked = self.trusted(members).await?;
         let process = self
             .process(name, members, Arc::clone(&relay))
             .await
@@ -161,12 +172,41 @@ impl Launch {
                 Err(stuck) => return Err(self.blame(&process, &relay, batch, stuck).await),
             }
         }
+        self.untouched(looked).await?;
         Ok(Loaded {
             process,
             cgroup,
             serial,
             plugins,
         })
+    }
+
+    /// What is started is what was trusted; one that is not is to blame for it.
+    async fn trusted(&self, members: &[usize]) -> Result<Vec<Looked>, Failed> {
+        let mut looked = Vec::with_capacity(members.len());
+        for index in members {
+            let known = self.registry.with(*index, |plugin| {
+                Some((plugin.resolved.clone()?, plugin.verified.clone()?))
+            });
+            let Some((resolved, verified)) = known.flatten() else {
+                continue;
+            };
+            match trust::still(&resolved, &self.settings.trust, &verified).await {
+                Ok(content) => looked.push((*index, resolved, content)),
+                Err(error) => return Err(Failed::Culprit(*index, error)),
+            }
+        }
+        Ok(looked)
+    }
+
+    /// What was read is what was looked at.
+    async fn untouched(&self, looked: Vec<Looked>) -> Result<(), Failed> {
+        for (index, resolved, content) in looked {
+            if let Err(error) = trust::untouched(&resolved, &self.settings.trust, &content).await {
+                return Err(Failed::Culprit(index, error));
+            }
+        }
+        Ok(())
     }
 
     async fn process(
@@ -202,7 +242,8 @@ impl Launch {
                 ))
             })?);
         }
-        let mut grants = self.grants();
+        let access = self.access(members);
+        let mut grants = self.grants(access.as_ref());
         if self.settings.sandbox {
             grants.make();
         }
@@ -242,6 +283,9 @@ impl Launch {
             }
             folders.extend(packages);
             let mut policy = default_policy(&self.runtime.path, &self.directory, &folders, &private_dir);
+            if let Some(access) = &access {
+                access.box_in(&mut policy, &self.directory);
+            }
             policy.write.extend(write);
             policy.read.extend(read);
             policy.write.extend(tmux);
@@ -257,7 +301,7 @@ impl Launch {
                 udp: true,
             });
             // Outside version control the reference's worktree is `/`, which is nobody's project.
-            if self.worktree.parent().is_some() {
+            if access.is_none() && self.worktree.parent().is_some() {
                 policy.write(&self.worktree)
             } else {
                 policy
@@ -340,9 +384,21 @@ impl Launch {
         ))
     }
 
-    fn grants(&self) -> Grants {
+    /// What the plugin of this process may reach, where it has a manifest: it is alone then.
+    fn access(&self, members: &[usize]) -> Option<Access> {
+        let [one] = members else {
+            return None;
+        };
+        self.registry
+            .with(*one, |plugin| plugin.rules.access.clone())?
+    }
+
+    fn grants(&self, access: Option<&Access>) -> Grants {
+        let asked = |name: &OsString| {
+            access.is_none_or(|access| name.to_str().is_some_and(|name| access.has_variable(name)))
+        };
         match self.settings.js.environment {
-            Environment::User => Grants::of(std::env::vars_os()),
+            Environment::User => Grants::of(std::env::vars_os().filter(|(name, _)| asked(name))),
             Environment::List => Grants::default(),
         }
     }

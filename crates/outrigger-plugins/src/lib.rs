@@ -10,6 +10,7 @@
 
 #![cfg_attr(not(test), warn(clippy::indexing_slicing))]
 
+mod admit;
 mod apart;
 mod auth;
 mod blame;
@@ -32,6 +33,7 @@ mod install;
 mod installer;
 mod launch;
 mod lock;
+mod manifest;
 pub mod matrix;
 mod payload;
 mod perf;
@@ -50,9 +52,11 @@ mod status;
 mod tmux;
 mod tools;
 mod trail;
+mod trust;
 mod waiting;
 mod watch;
 
+pub use admit::project_of;
 pub use auth::{AuthHook, Begun, FetchStream, Flow, LoadedAuth, PluginFetch, ProviderHook};
 pub use breakers::{BreakerState, BreakerStatus};
 pub use bun::{BUN_SPEC, BUN_VERSION, bun_path, setup_bun};
@@ -66,6 +70,7 @@ pub use install::{Cache, InstalledPackage};
 pub use installer::Installer;
 pub use launch::CoversFn;
 pub use lock::{LOCK_FILE, LockFile, Locked};
+pub use manifest::{Access, ManifestShown};
 pub use perf::{Perf, PerfRow};
 pub use pipeline::{Pipeline, PipelineContext, PipelineResult};
 pub use plugins::{LoadOptions, Plugins, SERVER_URL, name_of, resolve};
@@ -77,4 +82,8 @@ pub use spec::{DEPRECATED, Source, file_url};
 pub use status::{Cause, Fetched, Notice, NoticeFn, PluginStatus, Progress, Stage};
 pub use tmux::{TMUX_TMPDIR, tmux_dir};
 pub use tools::{PluginToolEntry, ToolRunner};
+pub use trust::{
+    Changes, FileChange, ProjectLock, Review, ReviewOptions, Reviewed, TRUST_FILE, TrustFn,
+    TrustQuestion, TrustShown, Trusted, TrustedBy, accept, review,
+};
 pub use watch::ProcessUse;

@@ -414,10 +414,12 @@ impl Drive<'_> {
     }
 
     fn deadline(&self, bound: &Bound) -> Duration {
+        let class = || self.inner.settings.deadlines.of(self.point.deadline);
+        let deadline = bound.rules.hook_deadline.unwrap_or_else(class);
         bound
             .rules
-            .hook_deadline
-            .unwrap_or_else(|| self.inner.settings.deadlines.of(self.point.deadline))
+            .max_timeout
+            .map_or(deadline, |most| most.min(deadline))
     }
 
     fn cancelled(&self) -> bool {

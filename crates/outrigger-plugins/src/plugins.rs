@@ -7,7 +7,6 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use futures_util::future::join_all;
-use futures_util::stream::{self, StreamExt as _};
 use outrigger_config::{PluginSource, PluginSpec, SkipReason, SkippedPlugin};
 use outrigger_js::{HostHandler, Lookup, RuntimeKind};
 use outrigger_kernel::breaker::Rules;
@@ -20,6 +19,7 @@ use outrigger_sandbox::Spawner;
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
+use crate::admit::{absent_with_rules, resolve_all};
 use crate::breakers::Breakers;
 use crate::choose::{self, ConsentFn, Fetch};
 use crate::commands::{self, CommandHooks, Commands};
@@ -38,12 +38,10 @@ use crate::settings::PluginSettings;
 use crate::spec::Source;
 use crate::status::{NoticeFn, PluginStatus, Stage};
 use crate::tools::{PluginToolEntry, ToolRunner};
+use crate::trust::TrustFn;
 
 /// `serverUrl` of the plugin input when no TCP server runs: the host script answers this origin over the channel.
 pub const SERVER_URL: &str = "http://outrigger.localhost/";
-
-/// How many plugins are installed at once.
-const INSTALLING: usize = 4;
 
 /// What plugins are loaded from and with.
 pub struct LoadOptions {
@@ -80,6 +78,8 @@ pub struct LoadOptions {
     pub commands: Option<CommandHooks>,
     /// Asks before Bun is fetched, where the setting is to ask; `None`: nobody is there who could answer.
     pub consent: Option<ConsentFn>,
+    /// Asks whether a plugin that is new or changed is to be trusted; `None`: nobody is there who could answer.
+    pub trust: Option<TrustFn>,
     /// Answers what plugins ask.
     pub handler: Arc<dyn HostHandler>,
     /// Told of every step of every plugin.
@@ -467,6 +467,10 @@ fn why_skipped(skipped: &SkippedPlugin) -> PluginError {
     match &skipped.reason {
         SkipReason::Pure => PluginError::Pure { spec },
         SkipReason::LeftOut => PluginError::LeftOut { spec },
+        SkipReason::Policy { file } => PluginError::Forbidden {
+            spec,
+            file: file.clone(),
+        },
         SkipReason::Replaced => PluginError::Replaced { spec },
         SkipReason::Overridden {
             spec: other,
@@ -490,71 +494,6 @@ fn fail_all(options: &LoadOptions, registry: &Registry, error: &PluginError) {
             }
         }
     }
-}
-
-async fn resolve_all(options: &LoadOptions, registry: &Registry, cache: &Cache) {
-    // Collected: a lazy iterator with this closure, held over an await, keeps the whole start from being spawned as a task.
-    let work: Vec<_> = options
-        .plugins
-        .iter()
-        .enumerate()
-        .map(|(index, plugin)| async move {
-            (
-                index,
-                resolve(plugin, cache, |grown| match grown {
-                    None => registry.stage(index, Stage::Installing),
-                    Some(bytes) => registry.fetched(index, bytes),
-                })
-                .await,
-            )
-        })
-        .collect();
-    let mut done: Vec<_> = stream::iter(work).buffered(INSTALLING).collect().await;
-    let mut taken: Vec<String> = Vec::new();
-    for (index, result) in done.drain(..) {
-        match result {
-            Ok(mut resolved) => {
-                let declared = options.plugins.get(index);
-                let source = declared.and_then(|it| Source::parse(&it.spec, &it.declared_in).ok());
-                let (rules, withheld) =
-                    options
-                        .settings
-                        .rules_for(&resolved.id, &resolved.spec, source.as_ref());
-                if let Some(withheld) = withheld {
-                    tracing::warn!("plugin {}: {withheld}", resolved.id);
-                }
-                if rules.disabled {
-                    registry.set_rules(index, rules);
-                    registry.fail(
-                        index,
-                        &PluginError::Disabled {
-                            spec: resolved.spec,
-                        },
-                    );
-                    continue;
-                }
-                // Two files of the same name are two plugins; the second must be told apart.
-                let alike = taken.iter().filter(|id| **id == resolved.id).count();
-                taken.push(resolved.id.clone());
-                if alike > 0 {
-                    resolved.id = format!("{}#{}", resolved.id, alike + 1);
-                }
-                registry.resolved(index, resolved, rules);
-            }
-            Err(error) => {
-                absent_with_rules(options, registry, index);
-                registry.fail(index, &error);
-            }
-        }
-    }
-}
-
-/// One that cannot be loaded keeps its rules: what it was to guard is refused.
-fn absent_with_rules(options: &LoadOptions, registry: &Registry, index: usize) {
-    let rules = registry.with(index, |plugin| {
-        options.settings.rules(&plugin.id, &plugin.spec)
-    });
-    registry.set_rules(index, rules.unwrap_or_default());
 }
 
 /// One plugin of the configuration, installed if it has to be.

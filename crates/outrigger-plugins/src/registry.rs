@@ -13,11 +13,13 @@ use outrigger_protocol::rpc::{HandlerRef, Instance, LoadedPlugin, PluginTool, Pr
 
 use crate::critical;
 use crate::error::PluginError;
+use crate::manifest::ManifestShown;
 use crate::matrix::SourceOf;
 use crate::reconfigure::Configured;
 use crate::resolve::ResolvedPlugin;
 use crate::settings::PluginRules;
 use crate::status::{Cause, Fetched, PluginStatus, Progress, Stage};
+use crate::trust::Verified;
 
 /// Told of every step of every plugin. Called on the task that makes the step; it must not block.
 pub type ProgressFn = Arc<dyn Fn(Progress) + Send + Sync>;
@@ -59,11 +61,20 @@ pub(crate) struct Plugin {
     instances: Vec<Instance>,
     load_ms: f64,
     quarantine: Option<String>,
+    /// What it was trusted as.
+    pub(crate) verified: Option<Verified>,
+    /// What it says of itself.
+    pub(crate) manifest: Option<ManifestShown>,
     /// Its `config` hooks as they were called at the start.
     pub(crate) configured: Vec<Configured>,
 }
 
 impl Plugin {
+    /// Its files are there, and nothing speaks against starting it so far.
+    pub(crate) fn is_installed(&self) -> bool {
+        self.stage == Stage::Installed
+    }
+
     pub(crate) fn found(id: String, declared: &PluginSpec) -> Self {
         Self {
             id,
@@ -82,6 +93,8 @@ impl Plugin {
             instances: Vec::new(),
             load_ms: 0.0,
             quarantine: None,
+            verified: None,
+            manifest: None,
         }
     }
 }
@@ -211,6 +224,21 @@ impl Registry {
         });
     }
 
+    /// Its files are what was trusted.
+    pub(crate) fn verified(&self, index: usize, verified: Option<Verified>) {
+        self.change(index, |plugin| plugin.verified = verified);
+    }
+
+    /// It is not started after all.
+    pub(crate) fn unresolved(&self, index: usize) {
+        self.change(index, |plugin| plugin.resolved = None);
+    }
+
+    /// What it says of itself, or what such a plugin is given.
+    pub(crate) fn manifest(&self, index: usize, shown: ManifestShown) {
+        self.change(index, |plugin| plugin.manifest = Some(shown));
+    }
+
     /// The modules of the plugins whose files are there.
     pub(crate) fn resolved_files(&self) -> Vec<(usize, PathBuf)> {
         let inner = self.read();
@@ -315,15 +343,20 @@ impl Registry {
         if loaded.instances.is_empty() {
             warnings.push("it has no hooks and no tools".to_owned());
         }
+        let mut instances = loaded.instances;
+        let access = self.with(index, |plugin| plugin.rules.access.clone());
+        if let Some(access) = access.flatten() {
+            warnings.extend(access.cut(&mut instances));
+        }
         self.change(index, |plugin| {
-            let hooks = loaded.instances.iter().flat_map(|i| i.hooks.iter());
+            let hooks = instances.iter().flat_map(|i| i.hooks.iter());
             for problem in critical::problems(&plugin.rules, hooks) {
                 tracing::warn!("plugin {id}: {problem}");
                 warnings.push(problem);
             }
             plugin.warnings = warnings;
             plugin.notes = notes;
-            plugin.instances = loaded.instances;
+            plugin.instances = instances;
             plugin.load_ms = loaded.ms;
             plugin.stage = Stage::Initialised;
         });
@@ -518,6 +551,8 @@ impl Plugin {
             usage: None,
             quarantine: self.quarantine.clone(),
             events_missed: 0,
+            trust: self.verified.as_ref().map(|it| (&it.trusted).into()),
+            manifest: self.manifest.clone(),
             breakers: Vec::new(),
             load_ms: self.load_ms,
             source: self

@@ -6,9 +6,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 use futures_util::future::BoxFuture;
 use outrigger_js::{HostHandler, SdkAnswer};
 use outrigger_protocol::login::AuthGet;
-use outrigger_protocol::rpc::{Log, SdkRequest, Stage, ToolAsk, ToolMetadata};
-use serde_json::Value;
+use outrigger_protocol::rpc::{Log, SdkRequest, SdkResponse, Stage, ToolAsk, ToolMetadata};
+use serde_json::{Value, json};
 use tokio::sync::watch;
+
+use crate::manifest::Access;
 
 /// Numbers of calls are each process's own; with the process's serial number in front they are the host's.
 const CALL_BITS: u32 = 40;
@@ -24,6 +26,8 @@ pub(crate) struct Relay {
     inner: Arc<dyn HostHandler>,
     serial: u64,
     members: Vec<String>,
+    /// What the one plugin of the process may reach, where it has a manifest.
+    access: Option<Access>,
     stages: Mutex<BTreeMap<String, String>>,
     ticks: watch::Sender<u64>,
     starting: Box<dyn Fn(&str) + Send + Sync>,
@@ -34,13 +38,14 @@ impl Relay {
     pub(crate) fn new(
         inner: Arc<dyn HostHandler>,
         serial: u64,
-        members: Vec<String>,
+        (members, access): (Vec<String>, Option<Access>),
         starting: impl Fn(&str) + Send + Sync + 'static,
     ) -> Arc<Self> {
         Arc::new(Self {
             inner,
             serial,
             members,
+            access,
             stages: Mutex::default(),
             ticks: watch::Sender::new(0),
             starting: Box::new(starting),
@@ -68,8 +73,29 @@ impl Relay {
     }
 }
 
+/// The answer to a request that a plugin's manifest does not name.
+fn not_asked_for(request: &SdkRequest) -> SdkAnswer {
+    let route = format!("{} {}", request.method, request.path);
+    let message = format!("{route} is not among `permissions.client` of the plugin's manifest");
+    SdkResponse {
+        status: 403,
+        headers: vec![("content-type".to_owned(), "application/json".to_owned())],
+        body: json!({ "name": "Forbidden", "data": { "message": message } }).to_string(),
+        stream: false,
+    }
+    .into()
+}
+
 impl HostHandler for Relay {
     fn sdk(&self, request: SdkRequest) -> BoxFuture<'_, SdkAnswer> {
+        let refused = self
+            .access
+            .as_ref()
+            .is_some_and(|access| !access.has_route(&request.method, &request.path));
+        if refused {
+            let answer = not_asked_for(&request);
+            return Box::pin(async move { answer });
+        }
         self.inner.sdk(request)
     }
 

@@ -5,6 +5,7 @@
 
 use std::path::{Path, PathBuf};
 
+use outrigger_protocol::manifest::{MANIFEST_FILE, Manifest};
 use outrigger_sandbox::paths::{self, Roots};
 use serde_json::Value;
 
@@ -48,6 +49,8 @@ pub struct ResolvedPlugin {
     pub options: Option<Value>,
     /// It is a tool file; its tools go by this name ([`outrigger_protocol::rpc::PluginEntry::tools`]).
     pub tools: Option<String>,
+    /// What it says of itself in `outrigger.plugin.toml`, if it does.
+    pub manifest: Option<Box<Manifest>>,
 }
 
 /// Resolves a path spec: a file, a package folder, or a folder with an index file.
@@ -62,16 +65,29 @@ pub fn resolve_path(spec: &str, id: &str, path: &Path) -> Result<ResolvedPlugin,
     if meta.is_dir() {
         return resolve_package(spec, id, path, true);
     }
+    let dir = path.parent().unwrap_or(path);
+    // A folder of plugins may hold a manifest too: it is that of the file that it names.
+    let own = |manifest: &Manifest| {
+        let entry = manifest.entry.as_deref().map(|entry| dir.join(entry));
+        entry.is_some_and(|entry| entry.canonicalize().ok() == path.canonicalize().ok())
+    };
+    let manifest = match dir.join(MANIFEST_FILE).is_file() {
+        true => crate::manifest::read(spec, dir)?.filter(own),
+        false => None,
+    };
     Ok(ResolvedPlugin {
-        id: id.to_owned(),
+        id: manifest
+            .as_ref()
+            .map_or_else(|| id.to_owned(), |it| it.id.clone()),
         spec: spec.to_owned(),
         entry: file_url(path),
         file: path.to_owned(),
-        version: None,
-        dir: path.parent().unwrap_or(path).to_owned(),
+        version: manifest.as_ref().map(|it| it.version.clone()),
+        dir: dir.to_owned(),
         from_path: true,
         options: None,
         tools: None,
+        manifest: manifest.map(Box::new),
     })
 }
 
@@ -96,25 +112,31 @@ pub fn resolve_package(
     if !from_path {
         package.check_engine(&manifest)?;
     }
-    let file = package.entry(&manifest)?;
+    let own = crate::manifest::read(spec, dir)?;
+    let file = match own.as_ref().and_then(|own| own.entry.as_deref()) {
+        Some(entry) => package.inside(entry)?,
+        None => package.entry(&manifest)?,
+    };
     let name = manifest
         .get("name")
         .and_then(Value::as_str)
         .filter(|_| from_path)
         .unwrap_or(id);
+    let name = own.as_ref().map_or(name, |own| &own.id);
     Ok(ResolvedPlugin {
         id: name.to_owned(),
         spec: spec.to_owned(),
         entry: file_url(&file),
         file,
-        version: manifest
-            .get("version")
-            .and_then(Value::as_str)
-            .map(str::to_owned),
+        version: match &own {
+            Some(own) => Some(own.version.clone()),
+            None => text(&manifest, "version").map(str::to_owned),
+        },
         dir: dir.to_owned(),
         from_path,
         options: None,
         tools: None,
+        manifest: own.map(Box::new),
     })
 }
 
@@ -236,7 +258,7 @@ fn target(value: &Value) -> Option<&str> {
     }
 }
 
-fn find_file(wanted: &Path) -> Option<PathBuf> {
+pub(crate) fn find_file(wanted: &Path) -> Option<PathBuf> {
     if wanted.is_file() {
         return Some(wanted.to_owned());
     }

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use outrigger_config::settings::{ChatMessage, Isolation, Js, JsRuntime as Wanted, Sandbox};
-use outrigger_config::{Settings, package_name};
+use outrigger_config::settings::{ChatMessage, Isolation, Js, JsRuntime as Wanted, Sandbox, Trust};
+use outrigger_config::{PolicyFile, Settings, package_name};
 use outrigger_js::{JsError, JsRuntime, Lookup, OutputLog, RuntimeKind};
 use outrigger_kernel::breaker::Rules;
 use outrigger_kernel::hooks::Deadline;
@@ -12,6 +12,7 @@ use tracing::Level;
 
 use crate::error::PluginError;
 use crate::gauge::ProcessLimits;
+use crate::manifest::Access;
 
 /// How plugins are run.
 #[derive(Clone, Debug, PartialEq)]
@@ -48,6 +49,10 @@ pub struct PluginSettings {
     pub mirror: bool,
     /// How what plugins print is logged (A9).
     pub output: OutputLog,
+    /// Which plugins are trusted, and what is done about those that are not (issue 5).
+    pub trust: Trust,
+    /// The policies of the machine, which no manifest may ask beyond.
+    pub policies: Vec<PolicyFile>,
     /// Rules for single plugins, by id, by npm package name or by spec.
     pub plugins: BTreeMap<String, PluginRules>,
 }
@@ -98,6 +103,10 @@ pub struct PluginRules {
     pub ports: Vec<u16>,
     /// It may make UNIX sockets. Such a plugin has a process of its own.
     pub unix_sockets: bool,
+    /// No hook of it runs longer, as its manifest says.
+    pub max_timeout: Option<Duration>,
+    /// What it may reach, where it has a manifest. Such a plugin has a process of its own.
+    pub access: Option<Access>,
 }
 
 impl Default for PluginSettings {
@@ -119,6 +128,8 @@ impl Default for PluginSettings {
             inline_bytes: 64 * 1024,
             mirror: true,
             output: output(&log.plugin_stderr_level, log.plugin_stderr_lines_per_second),
+            trust: Trust::default(),
+            policies: Vec::new(),
             plugins: BTreeMap::new(),
         }
     }
@@ -227,6 +238,7 @@ impl From<&Settings> for PluginSettings {
                 env: plugin.env.clone(),
                 ports: plugin.ports.clone(),
                 unix_sockets: plugin.unix_sockets,
+                ..PluginRules::default()
             };
             (id.clone(), rules)
         });
@@ -258,6 +270,7 @@ impl From<&Settings> for PluginSettings {
                 &settings.log.plugin_stderr_level,
                 settings.log.plugin_stderr_lines_per_second,
             ),
+            trust: settings.trust.clone(),
             plugins: rules.collect(),
             ..Self::default()
         }

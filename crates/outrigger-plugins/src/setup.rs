@@ -142,7 +142,7 @@ pub(crate) fn is_used_by(plugin: &ResolvedPlugin) -> bool {
 }
 
 /// The modules that a source names, as far as that can be seen without parsing it.
-fn imports(source: &str) -> impl Iterator<Item = &str> {
+pub(crate) fn imports(source: &str) -> impl Iterator<Item = &str> {
     let starts = ["from", "import", "import(", "require("];
     starts.into_iter().flat_map(move |start| {
         source.match_indices(start).filter_map(move |(at, _)| {
@@ -263,6 +263,7 @@ mod tests {
                 from_path,
                 options: None,
                 tools: None,
+                manifest: None,
             };
             assert_eq!(is_used_by(&plugin), want, "{source}");
         }

@@ -8,6 +8,8 @@ use serde::Serialize;
 
 use crate::breakers::{BreakerState, BreakerStatus};
 use crate::error::PluginError;
+use crate::manifest::ManifestShown;
+use crate::trust::TrustShown;
 use crate::watch::ProcessUse;
 
 /// How far a plugin is. `Found` to `Active` come in this order; the others end it.
@@ -204,6 +206,12 @@ pub struct PluginStatus {
     /// Its breakers that are not at rest (A8).
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub breakers: Vec<BreakerStatus>,
+    /// What it was trusted as, once it was.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub trust: Option<TrustShown>,
+    /// What it says of itself in a manifest, or what such a plugin is given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub manifest: Option<ManifestShown>,
     /// Milliseconds for import and start.
     pub load_ms: f64,
     /// Where its sources are, once they are there.

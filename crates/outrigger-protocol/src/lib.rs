@@ -15,6 +15,7 @@ pub mod hook;
 pub mod id;
 pub mod log;
 pub mod login;
+pub mod manifest;
 pub mod merged;
 pub mod message;
 pub mod model;

@@ -260,6 +260,8 @@ mod tests {
             usage: None,
             quarantine: None,
             events_missed: 0,
+            trust: None,
+            manifest: None,
             breakers: Vec::new(),
             load_ms,
             source: None,

@@ -25,6 +25,8 @@ pub(crate) fn omo(turns: impl IntoIterator<Item = Value>) -> Option<World> {
 pub(crate) fn run(world: &World, args: &[&str]) -> Done {
     let mut command = world.command(&[&["run"], args].concat());
     command.env("OMO_DISABLE_POSTHOG", "1");
+    // Some tests add a plugin of theirs after it was installed, and nobody is there to be asked.
+    command.env("OUTRIGGER_TRUST_CHANGES", "allow");
     world.start(command).end()
 }
 

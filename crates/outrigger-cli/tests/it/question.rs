@@ -15,14 +15,14 @@ use crate::support::*;
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// A run with a person at its standard input and standard error.
-struct Person {
+pub(crate) struct Person {
     child: Child,
     keyboard: File,
     screen: Arc<Mutex<String>>,
 }
 
 impl Person {
-    fn at(world: &World, args: &[&str]) -> Self {
+    pub(crate) fn at(world: &World, args: &[&str]) -> Self {
         Self::prepared(world, args, |_| {})
     }
 
@@ -65,7 +65,7 @@ impl Person {
         }
     }
 
-    fn screen(&self) -> String {
+    pub(crate) fn screen(&self) -> String {
         self.screen.lock().unwrap().replace('\r', "")
     }
 
@@ -80,7 +80,7 @@ impl Person {
     }
 
     #[track_caller]
-    fn sees(&self, what: &str) {
+    pub(crate) fn sees(&self, what: &str) {
         assert!(
             wait_until(PATIENCE, || self.screen().contains(what)),
             "{what} is not in:\n{}",
@@ -88,7 +88,7 @@ impl Person {
         );
     }
 
-    fn types(&mut self, text: &str) {
+    pub(crate) fn types(&mut self, text: &str) {
         self.keyboard.write_all(text.as_bytes()).unwrap();
     }
 
@@ -98,7 +98,7 @@ impl Person {
     }
 
     #[track_caller]
-    fn ends(&mut self, code: i32) {
+    pub(crate) fn ends(&mut self, code: i32) {
         let mut status = None;
         wait_until(PATIENCE, || {
             status = self.child.try_wait().unwrap();

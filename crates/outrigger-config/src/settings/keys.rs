@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use super::{
     ChatMessage, Environment, Install, Isolation, JsRuntime, Plugin, Profile, Sandbox, Settings,
+    TrustChanges, TrustProjects,
 };
 
 /// What a setting may be.
@@ -197,6 +198,17 @@ pub const KEYS: &[Key<Settings>] = &[
         "a plugin that does not load ends the start",
         |s, v| s.strict_plugins = v.bool()
     ),
+    key!(trust "trust.projects", Kind::Word(&["trust", "ask", "deny"]), "what is done about the plugins that a project brings", |s, v| {
+        s.trust.projects = match v.text() {
+            "ask" => TrustProjects::Ask,
+            "deny" => TrustProjects::Deny,
+            _ => TrustProjects::Trust,
+        };
+    }),
+    key!(trust "trust.changes", Kind::Word(&["ask", "allow"]), "what is done about a plugin that changed", |s, v| {
+        s.trust.changes = if v.text() == "allow" { TrustChanges::Allow } else { TrustChanges::Ask };
+    }),
+    key!(trust "trust.world_writable", Kind::Bool, "start plugins that everybody may change", |s, v| s.trust.world_writable = v.bool()),
     key!(
         "js.runtime",
         Kind::Word(&["auto", "bun", "node"]),

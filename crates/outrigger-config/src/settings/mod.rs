@@ -13,10 +13,11 @@ mod toml_file;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 pub(crate) use read::load;
+pub(crate) use suggest::nearest;
 
 /// All settings, with their defaults where nothing is set.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
@@ -25,6 +26,8 @@ pub struct Settings {
     pub sandbox: Sandbox,
     /// A plugin that does not load is an error and not only a line in a list (`--strict-plugins`).
     pub strict_plugins: bool,
+    /// Which plugins are trusted.
+    pub trust: Trust,
     /// JavaScript runtimes.
     pub js: Js,
     /// Per plugin, by the plugin's id. See [`Settings::plugin`].
@@ -68,7 +71,7 @@ impl Default for Audit {
 }
 
 /// `sandbox`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Sandbox {
     /// On.
@@ -80,9 +83,44 @@ pub enum Sandbox {
     Strict,
 }
 
+/// `[trust]`: which plugins are started (issue 5, trust by content). A project cannot set any of it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Trust {
+    /// What is done about the plugins that a project brings.
+    pub projects: TrustProjects,
+    /// What is done about a plugin that is not as it was trusted.
+    pub changes: TrustChanges,
+    /// Plugins that everybody may change are started all the same, for file systems that know no rights.
+    pub world_writable: bool,
+}
+
+/// `trust.projects`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum TrustProjects {
+    /// Those that are there when a project is first used are trusted; what comes later is asked for.
+    #[default]
+    Trust,
+    /// Each is asked for.
+    Ask,
+    /// None is started, but for those that were trusted before.
+    Deny,
+}
+
+/// `trust.changes`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum TrustChanges {
+    /// It is trusted as it is now, without a question: for those who write plugins.
+    Allow,
+    /// A person is asked; where there is none, it is not started.
+    #[default]
+    Ask,
+}
+
 /// `tools.sandbox`: what shell commands of the model may touch (issue 5). What a `deny` rule names is kept from them in
 /// each of these.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Profile {
     /// All that the user may.

@@ -313,6 +313,9 @@ mod tests {
         insta::assert_snapshot!(seen.join("\n"), @r#"
         sandbox = "on"
         strict_plugins = false
+        trust.projects = "trust"
+        trust.changes = "ask"
+        trust.world_writable = false
         js.runtime = "auto"
         js.bun = null
         js.node = null

@@ -95,6 +95,7 @@ impl Room {
             install_modules: false,
             consent: None,
             commands: None,
+            trust: None,
             handler: Arc::new(Nobody),
             covers: Arc::new(|| Ok(Covers::default())),
             progress: Arc::new(|_| {}),

@@ -184,6 +184,8 @@ async fn nothing_is_fetched_without_need_or_leave() {
     let plugins = project.load(vec![plain]).await;
     assert_eq!(told(&system(&plugins).await), "plain:node | plain ok");
 
+    // Other plugins come to the project.
+    project.settings.trust.changes = outrigger_config::settings::TrustChanges::Allow;
     project.settings.js.install = Install::Never;
     let import = project.plugin("glob", &named("glob", "import { Glob } from \"bun\""));
     let plugins = project.load(vec![import.clone()]).await;

@@ -283,3 +283,36 @@ fn the_errors_say_what_to_do() {
     insta::assert_snapshot!(error, @"plugin demo has to be installed from npm, and neither bun nor npm was found");
     assert!(error.hint().unwrap().contains("OUTRIGGER_BUN"));
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn install_scripts_do_not_run() {
+    for installer in installers() {
+        let project = Project::new();
+        let ran = project.path("ran");
+        let script = format!("touch {}", ran.display());
+        let scripts = ["preinstall", "install", "postinstall", "prepare"];
+        let scripts: Vec<String> = scripts
+            .iter()
+            .map(|name| format!("\"{name}\":\"{script}\""))
+            .collect();
+        // What packs it may run `prepare`; what installs it must run none.
+        let manifest = format!(
+            "\"scripts\":{{{}}},\"trustedDependencies\":[\"scripted-plugin\"]",
+            scripts.join(",")
+        );
+        let packed = pack(project.root.path(), "scripted-plugin", "1.0.0", &manifest).await;
+        let Some(tarball) = packed else {
+            return;
+        };
+        let _ = fs::remove_file(&ran);
+        let request = format!("file:{}", tarball.display());
+        let spawner = Spawner::new().unwrap();
+        let cache = Cache::new(&project.path("cache"), Some(installer.clone()), spawner);
+        let package = cache
+            .get("scripted-plugin", "scripted-plugin", &request, |_| {})
+            .await
+            .unwrap();
+        assert_eq!(package.version, "1.0.0");
+        assert!(!ran.exists(), "{installer:?}");
+    }
+}

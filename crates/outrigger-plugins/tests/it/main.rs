@@ -8,8 +8,9 @@
 mod blame;
 mod breaker;
 mod bun;
-mod contracts;
+mod bypass;
 mod commands;
+mod contracts;
 mod events;
 mod faults;
 mod flags;
@@ -18,6 +19,7 @@ mod hooks;
 mod install;
 mod limits;
 mod loading;
+mod manifest;
 mod many;
 mod mirror;
 mod misbehaving;

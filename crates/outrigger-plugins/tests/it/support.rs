@@ -30,6 +30,7 @@ pub(crate) struct Project {
     pub(crate) handler: Arc<Handler>,
     pub(crate) consent: Option<ConsentFn>,
     pub(crate) commands: Option<outrigger_plugins::CommandHooks>,
+    pub(crate) trust: Option<outrigger_plugins::TrustFn>,
     pub(crate) skipped: Vec<SkippedPlugin>,
     pub(crate) seen: Arc<Mutex<Vec<Progress>>>,
     pub(crate) told: Arc<Mutex<Vec<Notice>>>,
@@ -110,6 +111,7 @@ impl Project {
             handler: Arc::default(),
             consent: None,
             commands: None,
+            trust: None,
             skipped: Vec::new(),
             seen: Arc::default(),
             told: Arc::default(),
@@ -160,6 +162,7 @@ impl Project {
             install_modules: false,
             consent: self.consent.clone(),
             commands: self.commands.clone(),
+            trust: self.trust.clone(),
             handler: self.handler.clone(),
             progress: Arc::new(move |progress| seen.lock().unwrap().push(progress)),
             notice: {

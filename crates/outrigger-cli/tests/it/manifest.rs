@@ -1,0 +1,94 @@
+//! What a plugin with a manifest reaches, through the whole program.
+
+use std::fs;
+
+use serde_json::{Value, json};
+
+use crate::granted::granting;
+use crate::support::*;
+
+/// Writes down what it sees.
+const SEES: &str = r#"
+import fs from "node:fs"
+import net from "node:net"
+export const Sees = async ({ directory, serverUrl }) => ({
+  "chat.message": async () => {
+    const e = process.env
+    const route = async (method, path) => (await fetch(new URL(path, serverUrl), { method })).status
+    const connects = await new Promise((resolve) => {
+      const socket = net.connect(PORT, "127.0.0.1", () => { socket.destroy(); resolve("yes") })
+      socket.on("error", (error) => resolve(error.code))
+    })
+    fs.writeFileSync(directory + "/out/sees.json", JSON.stringify({
+      env: [e.ACME_MODE, e.OTHER_MODE, e.ACME_API_KEY, e.ACME_SECOND_KEY, e.OTHER_KEY].map((it) => it ?? "none"),
+      routes: [await route("GET", "session"), await route("GET", "session/x/../../config"), await route("GET", "config"), await route("POST", "session")],
+      connects,
+    }))
+  },
+})
+"#;
+
+fn sees(world: &World, hosts: &str) -> Value {
+    let manifest = format!(
+        "id = \"acme\"\nversion = \"1.0.0\"\nkind = \"hook\"\nentry = \"main.js\"\n[permissions]\nenv = [\"ACME_*\"]\nsecrets = [\"ACME_API_KEY\", \"ACME_SECOND_KEY\"]\nclient = [\"GET /session\"]\n[permissions.files]\nwrite = [\"out\"]\n[permissions.network]\nhosts = {hosts}\n"
+    );
+    world.file("tools/acme/outrigger.plugin.toml", &manifest);
+    let mut run = world.command(&["run", "hi"]);
+    for name in [
+        "ACME_MODE",
+        "OTHER_MODE",
+        "ACME_API_KEY",
+        "ACME_SECOND_KEY",
+        "OTHER_KEY",
+    ] {
+        run.env(name, format!("v-{name}"));
+    }
+    run.env("OUTRIGGER_TRUST_CHANGES", "allow");
+    let _ = fs::remove_file(world.path("out/sees.json"));
+    world.start(run).end().ok();
+    serde_json::from_str(&world.read("out/sees.json")).unwrap()
+}
+
+#[test]
+fn a_manifest_asks_and_the_user_grants() {
+    let world = World::new([done(), done()]);
+    let port = world.mock.url();
+    let port = port
+        .rsplit(':')
+        .next()
+        .unwrap()
+        .trim_end_matches("/v1")
+        .to_owned();
+    world.packages();
+    world.file("out/.keep", "");
+    world.file("tools/acme/main.js", &SEES.replace("PORT", &port));
+    world.config(json!({ "plugin": ["./tools/acme"] }));
+    granting(
+        &world,
+        &format!(
+            "[plugins.\"{}\"]\nenv = [\"ACME_API_KEY\", \"OTHER_KEY\"]\n",
+            world.path("tools/acme").display()
+        ),
+    );
+    let saw = sees(&world, "[\"api.acme.test\"]");
+    // Asked for and no secret; not asked for; asked for and granted; asked for only; granted only.
+    assert_eq!(
+        saw["env"],
+        json!(["v-ACME_MODE", "none", "v-ACME_API_KEY", "none", "none"])
+    );
+    assert_eq!(saw["routes"], json!([200, 403, 403, 403]));
+    assert_eq!(saw["connects"], "yes");
+    let shown = world.cli(&["plugin", "show", "acme"]).ok();
+    for told in [
+        "its own outrigger.plugin.toml",
+        "not given  the variable ACME_SECOND_KEY",
+        "not held to  it may connect to any host, not only to api.acme.test",
+    ] {
+        assert!(shown.stdout.contains(told), "{told}: {}", shown.stdout);
+    }
+    let abi = outrigger_sandbox::Spawner::new().unwrap().landlock_abi();
+    let saw = sees(&world, "[]");
+    // TCP rules came with the fourth version of Landlock.
+    assert_eq!(saw["connects"] == "yes", abi < 4, "{saw}");
+    world.cli(&["plugin", "show", "nobody"]).exited(2);
+}

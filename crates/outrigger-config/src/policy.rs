@@ -1,0 +1,441 @@
+//! The managed policy (issue 5, item 4): what an administrator allows on a machine, which no project and no user can
+//! loosen.
+//!
+//! It stands in `/etc/outrigger/policy.toml`. `OUTRIGGER_POLICY` names one more file, which can only make it stricter:
+//! where there are several, each rule of each holds. A policy that cannot be read or holds an unknown key ends the start.
+
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+
+use serde::Deserialize;
+
+use crate::plugin_list::{PluginSpec, SkipReason, SkippedPlugin};
+use crate::settings::{Profile, Sandbox, Settings, TrustChanges, TrustProjects};
+use crate::{ConfigError, ConfigProblem, LoadOptions, package_name, paths};
+
+/// Where the policy of a machine stands.
+pub const POLICY_FILE: &str = "/etc/outrigger/policy.toml";
+/// The variable that names a further one.
+pub const POLICY_VARIABLE: &str = "OUTRIGGER_POLICY";
+
+/// One policy file.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Policy {
+    /// Which plugins may be loaded.
+    pub plugins: PolicyPlugins,
+    /// The least that holds for processes.
+    pub sandbox: PolicySandbox,
+    /// What no user may grant a plugin.
+    pub grants: PolicyGrants,
+    /// The least that holds for trust.
+    pub trust: PolicyTrust,
+}
+
+/// `[plugins]`. A pattern is the name of an npm package or the path of a file; `*` stands for any run of characters.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct PolicyPlugins {
+    /// Only these; all when there is no such list, none when it is empty.
+    pub allow: Option<Vec<String>>,
+    /// Not these, whatever is allowed.
+    pub deny: Vec<String>,
+}
+
+/// `[sandbox]`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct PolicySandbox {
+    /// The least for `sandbox`: `on` or `strict`.
+    pub minimum: Option<Sandbox>,
+    /// The least for `tools.sandbox`: `workspace-write` or `read-only`.
+    pub tools: Option<Profile>,
+}
+
+/// `[grants]`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct PolicyGrants {
+    /// No plugin is given these.
+    pub forbid: Vec<Grant>,
+    /// No plugin is given a variable of one of these names; `*` stands for any run of characters.
+    pub forbid_env: Vec<String>,
+}
+
+/// What a user grants single plugins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Grant {
+    /// Variables that look like secrets.
+    Env,
+    /// TCP ports to listen on.
+    Ports,
+    /// UNIX sockets.
+    UnixSockets,
+}
+
+/// `[trust]`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct PolicyTrust {
+    /// The least for `trust.projects`: `ask` or `deny`.
+    pub projects: Option<TrustProjects>,
+    /// The least for `trust.changes`: `ask`.
+    pub changes: Option<TrustChanges>,
+    /// False: `trust.world_writable` does not count.
+    pub world_writable: Option<bool>,
+}
+
+/// A policy and the file that it stands in.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PolicyFile {
+    /// The file.
+    pub path: PathBuf,
+    /// What it says.
+    pub policy: Policy,
+    /// Somebody other than root may change it.
+    pub loose: bool,
+}
+
+/// Reads the policies that hold here.
+///
+/// # Errors
+/// `config.read` (one that is named has to be there), `config.syntax`, `config.unknown_setting`.
+pub fn policies(options: &LoadOptions) -> Result<Vec<PolicyFile>, ConfigError> {
+    let mut all = Vec::new();
+    if let Some(file) = read(&options.policy)? {
+        all.push(file);
+    }
+    if let Some(named) = options.env.get(POLICY_VARIABLE).filter(|it| !it.is_empty()) {
+        let path = paths::expand(named, &options.directory, &options.home);
+        all.push(read(&path)?.ok_or_else(|| ConfigError::Read {
+            file: path.display().to_string(),
+            reason: format!("no such file ({POLICY_VARIABLE} names it)"),
+        })?);
+    }
+    Ok(all)
+}
+
+fn read(path: &Path) -> Result<Option<PolicyFile>, ConfigError> {
+    let Some(text) = paths::read(path)? else {
+        return Ok(None);
+    };
+    let policy = crate::read_toml(&text, &path.display().to_string())?;
+    let loose =
+        std::fs::metadata(path).is_ok_and(|meta| meta.uid() != 0 || meta.mode() & 0o022 != 0);
+    Ok(Some(PolicyFile {
+        path: path.to_owned(),
+        policy,
+        loose,
+    }))
+}
+
+impl PolicyFile {
+    /// Makes settings as strict as the policy; what it changed is told.
+    pub(crate) fn apply(&self, settings: &mut Settings) -> Vec<ConfigProblem> {
+        let mut told = Vec::new();
+        let mut tell = |key: String, now: String| {
+            told.push(ConfigProblem {
+                file: self.path.display().to_string(),
+                pointer: Some(key),
+                message: format!("the policy of this machine makes it {now}"),
+            });
+        };
+        let policy = &self.policy;
+        let level = |sandbox: Sandbox| match sandbox {
+            Sandbox::Off => 0,
+            Sandbox::On => 1,
+            Sandbox::Strict => 2,
+        };
+        if let Some(least) = policy
+            .sandbox
+            .minimum
+            .filter(|it| level(*it) > level(settings.sandbox))
+        {
+            settings.sandbox = least;
+            tell("sandbox".into(), word(&least));
+        }
+        if let Some(least) = policy
+            .sandbox
+            .tools
+            .filter(|it| *it > settings.tools.sandbox)
+        {
+            settings.tools.sandbox = least;
+            tell("tools.sandbox".into(), word(&least));
+        }
+        if let Some(least) = policy
+            .trust
+            .projects
+            .filter(|it| *it > settings.trust.projects)
+        {
+            settings.trust.projects = least;
+            tell("trust.projects".into(), word(&least));
+        }
+        if let Some(least) = policy
+            .trust
+            .changes
+            .filter(|it| *it > settings.trust.changes)
+        {
+            settings.trust.changes = least;
+            tell("trust.changes".into(), word(&least));
+        }
+        if policy.trust.world_writable == Some(false) && settings.trust.world_writable {
+            settings.trust.world_writable = false;
+            tell("trust.world_writable".into(), "false".into());
+        }
+        let forbidden = |grant: Grant| policy.grants.forbid.contains(&grant);
+        for (name, plugin) in &mut settings.plugins {
+            let key = |field: &str| {
+                crate::settings::keys::dotted(
+                    &crate::settings::keys::dotted("plugins", name),
+                    field,
+                )
+            };
+            let kept = |variable: &String| {
+                !forbidden(Grant::Env)
+                    && !policy
+                        .grants
+                        .forbid_env
+                        .iter()
+                        .any(|it| matches(it, variable))
+            };
+            let before = plugin.env.len();
+            plugin.env.retain(kept);
+            if plugin.env.len() < before {
+                tell(key("env"), format!("{:?}", plugin.env));
+            }
+            if forbidden(Grant::Ports) && !plugin.ports.is_empty() {
+                plugin.ports.clear();
+                tell(key("ports"), "[]".into());
+            }
+            if forbidden(Grant::UnixSockets) && plugin.unix_sockets {
+                plugin.unix_sockets = false;
+                tell(key("unix_sockets"), "false".into());
+            }
+        }
+        told
+    }
+
+    /// Takes out what may not be loaded.
+    pub(crate) fn filter(&self, plugins: &mut Vec<PluginSpec>) -> Vec<SkippedPlugin> {
+        let out = plugins.extract_if(.., |plugin| !self.policy.plugins.allows(plugin));
+        let reason = SkipReason::Policy {
+            file: self.path.clone(),
+        };
+        out.map(|plugin| SkippedPlugin {
+            plugin,
+            reason: reason.clone(),
+        })
+        .collect()
+    }
+
+    /// What it says, one line each, for `doctor`.
+    #[must_use]
+    pub fn lines(&self) -> Vec<String> {
+        let policy = &self.policy;
+        let mut lines = Vec::new();
+        let list = |items: &[String]| {
+            if items.is_empty() {
+                "none".to_owned()
+            } else {
+                items.join(", ")
+            }
+        };
+        if let Some(allow) = &policy.plugins.allow {
+            lines.push(format!("plugins allowed: {}", list(allow)));
+        }
+        if !policy.plugins.deny.is_empty() {
+            lines.push(format!("plugins denied: {}", list(&policy.plugins.deny)));
+        }
+        let least = [
+            ("sandbox", policy.sandbox.minimum.map(|it| word(&it))),
+            ("tools.sandbox", policy.sandbox.tools.map(|it| word(&it))),
+            ("trust.projects", policy.trust.projects.map(|it| word(&it))),
+            ("trust.changes", policy.trust.changes.map(|it| word(&it))),
+        ];
+        lines.extend(
+            least
+                .into_iter()
+                .filter_map(|(key, value)| Some(format!("{key} is at least {}", value?))),
+        );
+        if policy.trust.world_writable == Some(false) {
+            lines.push("trust.world_writable stays off".into());
+        }
+        if !policy.grants.forbid.is_empty() {
+            lines.push(format!("no plugin is granted: {:?}", policy.grants.forbid));
+        }
+        if !policy.grants.forbid_env.is_empty() {
+            lines.push(format!(
+                "no plugin is granted the variables {}",
+                list(&policy.grants.forbid_env)
+            ));
+        }
+        lines
+    }
+}
+
+impl PolicyGrants {
+    /// Whether a variable must not be granted to any plugin.
+    #[must_use]
+    pub fn forbids_env(&self, variable: &str) -> bool {
+        self.forbid_env
+            .iter()
+            .any(|pattern| matches(pattern, variable))
+    }
+}
+
+impl PolicyPlugins {
+    fn allows(&self, plugin: &PluginSpec) -> bool {
+        let names = Names::of(plugin);
+        let denied = self
+            .deny
+            .iter()
+            .any(|pattern| names.any.iter().any(|name| matches(pattern, name)));
+        let allowed = self.allow.as_ref().is_none_or(|allow| {
+            names
+                .proven
+                .as_ref()
+                .is_some_and(|name| allow.iter().any(|pattern| matches(pattern, name)))
+        });
+        !denied && allowed
+    }
+}
+
+/// What a plugin may be called by.
+struct Names {
+    /// By any of these it is denied.
+    any: Vec<String>,
+    /// Only what it really is allows it: the package that the registry has by this name, or where its file really lies. An
+    /// alias (`name@npm:other`), an address or a link is not that.
+    proven: Option<String>,
+}
+
+impl Names {
+    fn of(plugin: &PluginSpec) -> Self {
+        let spec = &plugin.spec;
+        let mut any = vec![spec.clone()];
+        if let Some(path) = paths::from_file_url(spec) {
+            let real = path.canonicalize().ok();
+            any.push(path.display().to_string());
+            any.extend(real.as_ref().map(|real| real.display().to_string()));
+            return Self {
+                proven: real.map(|real| real.display().to_string()),
+                any,
+            };
+        }
+        let name = package_name(spec);
+        let request = spec
+            .strip_prefix(&name)
+            .and_then(|rest| rest.strip_prefix('@'))
+            .unwrap_or_default();
+        any.extend(request.strip_prefix("npm:").map(package_name));
+        any.push(name.clone());
+        let of_registry = !spec.contains(':') && !request.contains(['/', '\\', '#']);
+        Self {
+            proven: of_registry.then_some(name),
+            any,
+        }
+    }
+}
+
+/// Whether a text fits a pattern in which `*` stands for any run of characters.
+fn matches(pattern: &str, text: &str) -> bool {
+    let mut parts = pattern.split('*');
+    let first = parts.next().unwrap_or_default();
+    let Some(mut rest) = text.strip_prefix(first) else {
+        return false;
+    };
+    let mut parts: Vec<&str> = parts.collect();
+    let Some(last) = parts.pop() else {
+        return rest.is_empty();
+    };
+    for part in parts {
+        match rest.split_once(part) {
+            Some((_, after)) => rest = after,
+            None => return false,
+        }
+    }
+    rest.ends_with(last)
+}
+
+fn word(value: &impl serde::Serialize) -> String {
+    let value = serde_json::to_value(value).unwrap_or_default();
+    value.as_str().unwrap_or_default().to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plugin_list::{PluginScope, PluginSource};
+
+    #[test]
+    fn patterns() {
+        for (pattern, text, fits) in [
+            ("a", "a", true),
+            ("a", "ab", false),
+            ("*", "", true),
+            ("@acme/*", "@acme/x", true),
+            ("@acme/*", "@evil/@acme/x", false),
+            ("/opt/*.ts", "/opt/a/b.ts", true),
+            ("/opt/*.ts", "/opt/a/b.js", false),
+            ("a*b*c", "a-b-c", true),
+            ("a*b*c", "a-c-b", false),
+            ("ab*ba", "aba", false),
+        ] {
+            assert_eq!(matches(pattern, text), fits, "{pattern} {text}");
+        }
+    }
+
+    #[test]
+    fn what_a_plugin_is_called_does_not_allow_it_and_any_name_denies_it() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path().canonicalize().unwrap();
+        let (good, evil) = (root.join("good"), root.join("evil"));
+        for folder in [&good, &evil] {
+            std::fs::create_dir(folder).unwrap();
+            std::fs::write(folder.join("p.js"), "").unwrap();
+        }
+        std::os::unix::fs::symlink(evil.join("p.js"), good.join("link.js")).unwrap();
+        let url = |path: PathBuf| format!("file://{}", path.display());
+        let plugins = PolicyPlugins {
+            allow: Some(vec![
+                "@acme/*".into(),
+                "plain".into(),
+                format!("{}/*", good.display()),
+            ]),
+            deny: vec!["@acme/old".into(), "real-evil".into()],
+        };
+        for (spec, allowed) in [
+            ("@acme/x".to_owned(), true),
+            ("@acme/x@^1.2".to_owned(), true),
+            ("@acme/old@3".to_owned(), false),
+            ("plain".to_owned(), true),
+            ("plain@npm:other".to_owned(), false),
+            ("plain@npm:real-evil@1".to_owned(), false),
+            ("plain@file:./x.tgz".to_owned(), false),
+            ("plain@user/repo".to_owned(), false),
+            ("other".to_owned(), false),
+            (url(good.join("p.js")), true),
+            (url(evil.join("p.js")), false),
+            (url(good.join("link.js")), false),
+            (url(good.join("../evil/p.js")), false),
+            (url(good.join("gone.js")), false),
+        ] {
+            let plugin = PluginSpec {
+                spec: spec.clone(),
+                options: None,
+                declared_in: root.clone(),
+                source: PluginSource::Config,
+                scope: PluginScope::Local,
+            };
+            assert_eq!(plugins.allows(&plugin), allowed, "{spec}");
+        }
+        assert!(PolicyPlugins::default().allows(&PluginSpec {
+            spec: "any".into(),
+            options: None,
+            declared_in: root.clone(),
+            source: PluginSource::Config,
+            scope: PluginScope::Local,
+        }));
+    }
+}

@@ -1,0 +1,127 @@
+//! TOML files of a fixed form: the managed policy, manifests of plugins. Each key is known or an error, with its place.
+
+use serde::de::DeserializeOwned;
+
+use crate::ConfigError;
+use crate::origin::Position;
+use crate::settings::nearest;
+
+/// Reads a text into a type that refuses unknown keys (`deny_unknown_fields`). `file` is for messages.
+///
+/// # Errors
+/// `config.syntax` for what is no TOML or of the wrong type, `config.unknown_setting` with a suggestion; each with line
+/// and column.
+pub fn read_toml<T: DeserializeOwned>(text: &str, file: &str) -> Result<T, ConfigError> {
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    toml::from_str(text).map_err(|error| {
+        let at = Position::at(text, error.span().map_or(0, |span| span.start));
+        let message = error
+            .message()
+            .lines()
+            .next()
+            .unwrap_or_default()
+            .to_owned();
+        match unknown(&message) {
+            Some((key, known)) => ConfigError::UnknownSetting {
+                file: file.to_owned(),
+                line: at.line,
+                column: at.column,
+                suggestion: nearest(&key, known.iter().map(String::as_str)).map(str::to_owned),
+                key,
+                known,
+            },
+            None => ConfigError::Syntax {
+                file: file.to_owned(),
+                line: at.line,
+                column: at.column,
+                language: "TOML",
+                message,
+                hint: "correct the text at this place; text values stand in double quotes".into(),
+            },
+        }
+    })
+}
+
+/// Where a key stands in a text, by its dotted name: line and column from 1; those of the nearest table around it, or of the
+/// beginning.
+#[must_use]
+pub fn place_in_toml(text: &str, key: &str) -> (u32, u32) {
+    let mut place = Position::at(text, 0);
+    let document = toml::de::DeTable::parse(text);
+    let mut table = document.as_ref().ok().map(|document| document.get_ref());
+    for part in key.split('.') {
+        let Some((name, value)) =
+            table.and_then(|table| table.iter().find(|(name, _)| name.get_ref() == part))
+        else {
+            break;
+        };
+        place = Position::at(text, name.span().start);
+        table = match value.get_ref() {
+            toml::de::DeValue::Table(inner) => Some(inner),
+            _ => None,
+        };
+    }
+    (place.line, place.column)
+}
+
+/// serde's words for a key (or a word) that nobody knows: what was written, and what is known there.
+fn unknown(message: &str) -> Option<(String, Vec<String>)> {
+    let rest = message
+        .strip_prefix("unknown field ")
+        .or_else(|| message.strip_prefix("unknown variant "))?;
+    let mut quoted = rest.split('`').skip(1).step_by(2).map(str::to_owned);
+    Some((quoted.next()?, quoted.collect()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde::Deserialize;
+
+    #[derive(Debug, Deserialize)]
+    #[serde(deny_unknown_fields, rename_all = "kebab-case")]
+    #[expect(dead_code, reason = "only read")]
+    struct File {
+        id: String,
+        #[serde(default)]
+        level: Level,
+    }
+
+    #[derive(Debug, Default, Deserialize)]
+    #[serde(rename_all = "lowercase")]
+    enum Level {
+        #[default]
+        Low,
+        High,
+    }
+
+    #[test]
+    fn errors_have_a_place_and_a_way_out() {
+        let mut seen = String::new();
+        for text in [
+            "id = \"a\"\nlevl = \"low\"",
+            "id = 3",
+            "level = \"low\"",
+            "id = \"a\"\nlevel = \"hihg\"",
+            "id = a",
+            "id = \"a\"\n[other]\nx = 1",
+        ] {
+            let error = read_toml::<File>(text, "x.toml").unwrap_err();
+            seen += &format!("{error}\n  {}\n", error.hint().unwrap());
+        }
+        insta::assert_snapshot!(seen, @r"
+        x.toml:2:1: unknown setting `levl`
+          did you mean `level`?
+        x.toml:1:6: not valid TOML: invalid type: integer `3`, expected a string
+          correct the text at this place; text values stand in double quotes
+        x.toml:1:1: not valid TOML: missing field `id`
+          correct the text at this place; text values stand in double quotes
+        x.toml:2:9: unknown setting `hihg`
+          did you mean `high`?
+        x.toml:1:6: not valid TOML: string values must be quoted, expected literal string
+          correct the text at this place; text values stand in double quotes
+        x.toml:2:2: unknown setting `other`
+          known here: id, level
+        ");
+    }
+}

@@ -1,0 +1,214 @@
+//! From the entries of the configuration to the plugins that may be started: found, installed where they have to be,
+//! switched on, and trusted as they are.
+
+use std::path::{Path, PathBuf};
+
+use futures_util::stream::{self, StreamExt as _};
+use outrigger_config::PluginSpec;
+use outrigger_protocol::manifest::{Manifest, RESERVED_IDS};
+
+use crate::error::PluginError;
+use crate::install::Cache;
+use crate::manifest::{self, ManifestShown};
+use crate::plugins::{LoadOptions, resolve};
+use crate::registry::Registry;
+use crate::resolve::ResolvedPlugin;
+use crate::settings::PluginRules;
+use crate::spec::Source;
+use crate::status::Stage;
+use crate::trust::{Candidate, Gate};
+
+/// How many plugins are installed at once.
+const INSTALLING: usize = 4;
+
+pub(crate) async fn resolve_all(options: &LoadOptions, registry: &Registry, cache: &Cache) {
+    let gate = &gate(options);
+    // Collected: a lazy iterator with this closure, held over an await, keeps the whole start from being spawned as a task.
+    let work: Vec<_> = options
+        .plugins
+        .iter()
+        .enumerate()
+        .map(|(index, plugin)| async move {
+            let resolved = resolve(plugin, cache, |grown| match grown {
+                None => registry.stage(index, Stage::Installing),
+                Some(bytes) => registry.fetched(index, bytes),
+            })
+            .await;
+            match resolved {
+                Ok(resolved) => (index, looked(options, gate, plugin, resolved).await),
+                Err(error) => (index, Err(error)),
+            }
+        })
+        .collect();
+    let mut done: Vec<_> = stream::iter(work).buffered(INSTALLING).collect().await;
+    let mut taken: Vec<String> = Vec::new();
+    for (index, result) in done.drain(..) {
+        // One after the other: a person may be asked.
+        let result = match (result, gate) {
+            (Ok((resolved, Some(found))), Ok(gate)) => {
+                let verified = gate.check(found).await;
+                verified.map(|verified| (resolved, Some(verified)))
+            }
+            (result, _) => result.map(|(resolved, _)| (resolved, None)),
+        };
+        match result {
+            Ok((mut resolved, verified)) => {
+                let declared = options.plugins.get(index);
+                let source = declared.and_then(|it| Source::parse(&it.spec, &it.declared_in).ok());
+                let (mut rules, withheld) =
+                    options
+                        .settings
+                        .rules_for(&resolved.id, &resolved.spec, source.as_ref());
+                let shown = admitted(options, &resolved, &mut rules);
+                if let Some(withheld) = withheld {
+                    tracing::warn!("plugin {}: {withheld}", resolved.id);
+                }
+                if rules.disabled {
+                    registry.set_rules(index, rules);
+                    registry.fail(
+                        index,
+                        &PluginError::Disabled {
+                            spec: resolved.spec,
+                        },
+                    );
+                    continue;
+                }
+                // Two files of the same name are two plugins; the second must be told apart.
+                let alike = taken.iter().filter(|id| **id == resolved.id).count();
+                taken.push(resolved.id.clone());
+                if alike > 0 {
+                    resolved.id = format!("{}#{}", resolved.id, alike + 1);
+                }
+                registry.resolved(index, resolved, rules);
+                registry.verified(index, verified);
+                registry.manifest(index, shown);
+            }
+            Err(error) => {
+                absent_with_rules(options, registry, index);
+                registry.fail(index, &error);
+            }
+        }
+    }
+    lonely(registry);
+}
+
+/// Who decides about trust; why nobody can where what is trusted cannot be read.
+fn gate(options: &LoadOptions) -> Result<Gate, PluginError> {
+    let project = project_of(&options.directory, &options.worktree);
+    Ok(Gate {
+        rules: options.settings.trust.clone(),
+        data: options.data.clone(),
+        fresh: Gate::is_fresh(&options.data, &project, &options.plugins)?,
+        project,
+        ask: options.trust.clone(),
+        now: (options.now)(),
+    })
+}
+
+/// The folder whose plugins are a project's own: the root of the working tree, outside version control the folder itself.
+#[must_use]
+pub fn project_of(directory: &Path, worktree: &Path) -> PathBuf {
+    match worktree.parent() {
+        Some(_) => worktree.to_owned(),
+        None => directory.to_owned(),
+    }
+}
+
+/// A plugin's files, looked at. One that is switched off is not asked about.
+async fn looked(
+    options: &LoadOptions,
+    gate: &Result<Gate, PluginError>,
+    declared: &PluginSpec,
+    resolved: ResolvedPlugin,
+) -> Result<(ResolvedPlugin, Option<Candidate>), PluginError> {
+    let source = Source::parse(&declared.spec, &declared.declared_in).ok();
+    let (rules, _) = options
+        .settings
+        .rules_for(&resolved.id, &resolved.spec, source.as_ref());
+    if rules.disabled {
+        return Ok((resolved, None));
+    }
+    fit(options, &resolved)?;
+    match gate {
+        Ok(gate) => {
+            let found = gate.look(declared, &resolved).await?;
+            Ok((resolved, Some(found)))
+        }
+        Err(error) => Err(PluginError::Unreviewable {
+            spec: declared.spec.clone(),
+            reason: error.to_string(),
+        }),
+    }
+}
+
+/// What speaks against a plugin before anybody has to be asked: its id, what it requires, what the policy forbids.
+fn fit(options: &LoadOptions, resolved: &ResolvedPlugin) -> Result<(), PluginError> {
+    let (spec, id) = (resolved.spec.clone(), resolved.id.clone());
+    if RESERVED_IDS.contains(&resolved.id.as_str()) {
+        return Err(PluginError::Reserved { spec, id });
+    }
+    let Some(manifest) = &resolved.manifest else {
+        return Ok(());
+    };
+    let is_set = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
+    let missing = manifest::missing(manifest, &options.runtimes.path, &is_set);
+    if !missing.is_empty() {
+        return Err(PluginError::Requirements { spec, id, missing });
+    }
+    match manifest::too_wide(manifest, &options.settings.policies) {
+        Some((what, file)) => Err(PluginError::TooWide { id, what, file }),
+        None => Ok(()),
+    }
+}
+
+/// What a plugin gets of what it asks for.
+fn admitted(
+    options: &LoadOptions,
+    resolved: &ResolvedPlugin,
+    rules: &mut PluginRules,
+) -> ManifestShown {
+    let Some(manifest) = &resolved.manifest else {
+        return ManifestShown {
+            declared: false,
+            manifest: Manifest::inferred(&resolved.id, resolved.version.as_deref()),
+            withheld: Vec::new(),
+            unenforced: Vec::new(),
+        };
+    };
+    let shown = manifest::apply(manifest, &options.directory, rules);
+    for withheld in &shown.withheld {
+        tracing::warn!("plugin {}: it is not given {withheld}", resolved.id);
+    }
+    shown
+}
+
+/// Plugins whose companions are not there.
+fn lonely(registry: &Registry) {
+    let ready = (0..registry.len()).filter_map(|index| {
+        let it = registry.with(index, |plugin| {
+            let resolved = plugin.resolved.as_ref().filter(|_| plugin.is_installed())?;
+            let needs = resolved
+                .manifest
+                .as_ref()
+                .map(|manifest| manifest.depends_on.clone());
+            Some((index, plugin.id.clone(), needs.unwrap_or_default()))
+        });
+        it.flatten()
+    });
+    let ready: Vec<(usize, String, Vec<String>)> = ready.collect();
+    for (index, needs) in manifest::unmet(&ready) {
+        let id = registry
+            .with(index, |plugin| plugin.id.clone())
+            .unwrap_or_default();
+        registry.unresolved(index);
+        registry.fail(index, &PluginError::DependsOn { id, needs });
+    }
+}
+
+/// One that cannot be loaded keeps its rules: what it was to guard is refused.
+pub(crate) fn absent_with_rules(options: &LoadOptions, registry: &Registry, index: usize) {
+    let rules = registry.with(index, |plugin| {
+        options.settings.rules(&plugin.id, &plugin.spec)
+    });
+    registry.set_rules(index, rules.unwrap_or_default());
+}

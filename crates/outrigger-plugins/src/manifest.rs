@@ -1,0 +1,429 @@
+//! A plugin's manifest: reading it, and what a plugin gets of what it asks for (issue 5, item 1).
+//!
+//! A plugin with a manifest gets what stands in it, as far as the default for plugins goes, and of what a user grants by
+//! name (variables that are secrets, ports, UNIX sockets) what the user has granted. Without a manifest it gets the default.
+
+use std::collections::BTreeSet;
+use std::ffi::OsString;
+use std::fs;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use outrigger_config::policy::Grant;
+use outrigger_config::{ConfigError, PolicyFile};
+use outrigger_kernel::hooks;
+use outrigger_protocol::manifest::{MANIFEST_FILE, Manifest, RESERVED_IDS};
+use outrigger_protocol::rpc::Instance;
+use outrigger_sandbox::{Policy, which};
+use serde::Serialize;
+
+use crate::error::PluginError;
+use crate::grants::is_secret;
+use crate::settings::PluginRules;
+
+/// A manifest is no longer than this, in bytes.
+const MOST: u64 = 256 * 1024;
+
+/// What a plugin says of itself, as it is listed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct ManifestShown {
+    /// It is its own; else it is what such a plugin is given by default.
+    pub declared: bool,
+    /// The manifest.
+    pub manifest: Manifest,
+    /// What it asks for and does not get, with what would grant it.
+    pub withheld: Vec<String>,
+    /// What it says and nothing holds it to.
+    pub unenforced: Vec<String>,
+}
+
+/// What a plugin with a manifest may reach.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Access {
+    /// Files and folders to read.
+    pub read: Vec<PathBuf>,
+    /// Files and folders to read and change.
+    pub write: Vec<PathBuf>,
+    /// Variables that are no secrets.
+    pub env: Vec<String>,
+    /// TCP connections may be opened.
+    pub connects: bool,
+    /// Routes of the client; all when `None`.
+    pub client: Option<Vec<String>>,
+    /// Hooks that are called; all when `None`.
+    pub hooks: Option<Vec<String>>,
+    /// Tools that may be registered; all when `None`.
+    pub tools: Option<Vec<String>>,
+}
+
+/// The manifest in a plugin's folder, if there is one.
+///
+/// # Errors
+/// `plugin.manifest`, with line and column.
+pub(crate) fn read(spec: &str, dir: &Path) -> Result<Option<Manifest>, PluginError> {
+    let path = dir.join(MANIFEST_FILE);
+    let wrong = |message: String, hint: Option<String>| PluginError::OwnManifest {
+        spec: spec.to_owned(),
+        message,
+        hint,
+    };
+    match fs::metadata(&path) {
+        Ok(meta) if meta.is_file() && meta.len() <= MOST => {}
+        Ok(_) => {
+            return Err(wrong(
+                format!("{} is no file of a reasonable size", path.display()),
+                None,
+            ));
+        }
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(wrong(format!("{}: {error}", path.display()), None)),
+    }
+    let text = fs::read_to_string(&path)
+        .map_err(|error| wrong(format!("{}: {error}", path.display()), None))?;
+    let file = path.display().to_string();
+    let manifest: Manifest = outrigger_config::read_toml(&text, &file)
+        .map_err(|error: ConfigError| wrong(error.to_string(), error.hint()))?;
+    if let Some(problem) = manifest.problems().into_iter().next() {
+        let (line, column) = outrigger_config::place_in_toml(&text, problem.key);
+        if RESERVED_IDS.contains(&manifest.id.as_str()) {
+            return Err(PluginError::Reserved {
+                spec: spec.to_owned(),
+                id: manifest.id,
+            });
+        }
+        return Err(wrong(
+            format!(
+                "{file}:{line}:{column}: `{}`: {}",
+                problem.key, problem.message
+            ),
+            None,
+        ));
+    }
+    Ok(Some(manifest))
+}
+
+/// Why a plugin cannot run here: what it requires and is not there (D3).
+pub(crate) fn missing(
+    manifest: &Manifest,
+    path: &OsString,
+    env: &dyn Fn(&str) -> bool,
+) -> Vec<String> {
+    let needs = &manifest.requirements;
+    let mut missing: Vec<String> = needs
+        .env
+        .iter()
+        .filter(|name| !env(name))
+        .map(|name| format!("the variable {name}"))
+        .collect();
+    let groups = needs
+        .env_any
+        .iter()
+        .filter(|group| !group.iter().any(|name| env(name)));
+    missing.extend(groups.map(|group| format!("one of the variables {}", group.join(", "))));
+    let programs = needs
+        .external_bins
+        .iter()
+        .filter(|name| which(name, path).is_none());
+    missing.extend(programs.map(|name| format!("the program {name}")));
+    missing
+}
+
+/// What a policy forbids and a manifest asks for: such a plugin is refused, not cut down, since it would not work.
+pub(crate) fn too_wide(manifest: &Manifest, policies: &[PolicyFile]) -> Option<(String, PathBuf)> {
+    let asked = &manifest.permissions;
+    for file in policies {
+        let grants = &file.policy.grants;
+        let forbids = |grant: Grant| grants.forbid.contains(&grant);
+        let secret = asked
+            .secrets
+            .iter()
+            .find(|name| forbids(Grant::Env) || grants.forbids_env(name));
+        let what = match secret {
+            Some(name) => format!("the variable {name}"),
+            None if !asked.network.listen.is_empty() && forbids(Grant::Ports) => {
+                "ports to listen on".to_owned()
+            }
+            None if asked.unix_sockets && forbids(Grant::UnixSockets) => "UNIX sockets".to_owned(),
+            None => continue,
+        };
+        return Some((what, file.path.clone()));
+    }
+    None
+}
+
+/// Cuts the rules of a plugin down to what its manifest asks for, and says what it does not get of it.
+pub(crate) fn apply(manifest: &Manifest, project: &Path, rules: &mut PluginRules) -> ManifestShown {
+    let asked = &manifest.permissions;
+    let mut withheld = Vec::new();
+    for name in asked
+        .secrets
+        .iter()
+        .filter(|name| !rules.env.contains(name))
+    {
+        withheld.push(format!(
+            "the variable {name} (`env = [\"{name}\"]` grants it)"
+        ));
+    }
+    rules
+        .env
+        .retain(|name| asked.secrets.contains(name) || matches(&asked.env, name));
+    for port in asked
+        .network
+        .listen
+        .iter()
+        .filter(|port| !rules.ports.contains(port))
+    {
+        withheld.push(format!("the port {port} (`ports = [{port}]` grants it)"));
+    }
+    rules
+        .ports
+        .retain(|port| asked.network.listen.contains(port));
+    if asked.unix_sockets && !rules.unix_sockets {
+        withheld.push("UNIX sockets (`unix_sockets = true` grants them)".to_owned());
+    }
+    rules.unix_sockets &= asked.unix_sockets;
+    for name in asked
+        .env
+        .iter()
+        .filter(|name| !name.ends_with('*') && is_secret(name))
+    {
+        withheld.push(format!(
+            "the variable {name}: it looks like a secret, which belongs into `secrets`"
+        ));
+    }
+    let policy = &manifest.hook_policy;
+    if rules.priority == 0 {
+        rules.priority = policy.priority;
+    }
+    rules.max_timeout = policy.max_timeout_ms.map(Duration::from_millis);
+    for hook in &policy.fail_closed {
+        if !rules.fail_closed.contains(hook) {
+            rules.fail_closed.push(hook.clone());
+        }
+    }
+    let roots = |list: &[String]| {
+        list.iter()
+            .map(|root| under(project, root))
+            .collect::<Vec<PathBuf>>()
+    };
+    rules.access = Some(Access {
+        read: roots(&asked.files.read),
+        write: roots(&asked.files.write),
+        env: asked.env.clone(),
+        connects: !asked.network.hosts.is_empty(),
+        client: asked.client.clone(),
+        hooks: policy.allowed_hooks.clone(),
+        tools: manifest.provides.tools.clone(),
+    });
+    let hosts = &asked.network.hosts;
+    let some = !hosts.is_empty() && !hosts.iter().any(|host| host == "*");
+    let unenforced = some.then(|| {
+        format!(
+            "it may connect to any host, not only to {}",
+            hosts.join(", ")
+        )
+    });
+    ManifestShown {
+        declared: true,
+        manifest: manifest.clone(),
+        withheld,
+        unenforced: unenforced.into_iter().collect(),
+    }
+}
+
+fn under(project: &Path, root: &str) -> PathBuf {
+    let rest = root.strip_prefix("${project}").unwrap_or(root);
+    outrigger_sandbox::paths::resolve(project, Path::new(rest.trim_start_matches('/')))
+}
+
+/// Whether a name fits one of the patterns.
+fn matches(patterns: &[String], name: &str) -> bool {
+    patterns
+        .iter()
+        .any(|pattern| match pattern.strip_suffix('*') {
+            Some(start) => name.starts_with(start),
+            None => pattern == name,
+        })
+}
+
+impl Access {
+    /// Takes from what a plugin brought what its manifest does not name, and says what that was.
+    pub(crate) fn cut(&self, instances: &mut [Instance]) -> Vec<String> {
+        let mut told = Vec::new();
+        for instance in instances {
+            let hooks = instance.hooks.extract_if(.., |hook| !self.has_hook(hook));
+            told.extend(hooks.map(|hook| format!("the hook {hook} is not called: `hook_policy.allowed_hooks` of its manifest does not name it")));
+            let tools = instance
+                .tools
+                .extract_if(.., |tool| !self.has_tool(&tool.name));
+            told.extend(tools.map(|tool| format!("the tool {} is not registered: `provides.tools` of its manifest does not name it", tool.name)));
+        }
+        told
+    }
+
+    /// Leaves of a box what is asked for: the project only where it is named, connections only where there are hosts.
+    pub(crate) fn box_in(&self, policy: &mut Policy, project: &Path) {
+        policy.write.retain(|path| path != project);
+        policy.write.extend(self.write.iter().cloned());
+        policy.read.extend(self.read.iter().cloned());
+        if !self.connects {
+            policy.connect_tcp = Some(Vec::new());
+        }
+    }
+
+    /// Whether a variable that is no secret is passed on.
+    pub(crate) fn has_variable(&self, name: &str) -> bool {
+        matches(&self.env, name)
+    }
+
+    /// Whether a hook is called, by any of its names.
+    pub(crate) fn has_hook(&self, hook: &str) -> bool {
+        let point = |name: &str| hooks::by_hook(name).map(|point| point.name);
+        self.hooks.as_ref().is_none_or(|allowed| {
+            allowed.iter().any(|name| {
+                name == hook
+                    || Some(name.as_str()) == point(hook)
+                    || (point(name).is_some() && point(name) == point(hook))
+            })
+        })
+    }
+
+    /// Whether a tool may be registered.
+    pub(crate) fn has_tool(&self, tool: &str) -> bool {
+        self.tools
+            .as_ref()
+            .is_none_or(|tools| tools.iter().any(|name| name == tool))
+    }
+
+    /// Whether a route of the client may be used. `..` and doubled slashes fit nothing: what is asked is what is meant.
+    pub(crate) fn has_route(&self, method: &str, path: &str) -> bool {
+        let Some(routes) = &self.client else {
+            return true;
+        };
+        let path = path.split(['?', '#']).next().unwrap_or_default();
+        let odd = path
+            .split('/')
+            .skip(1)
+            .any(|part| part.is_empty() || part.starts_with('.') || part.contains('%'));
+        if odd && path != "/" {
+            return false;
+        }
+        routes.iter().any(|route| {
+            let (verb, pattern) = route.split_once(' ').unwrap_or(("", ""));
+            let fits = match pattern.strip_suffix("/*") {
+                Some(start) => path
+                    .strip_prefix(start)
+                    .is_some_and(|rest| rest.starts_with('/')),
+                None => pattern == path || pattern == "*",
+            };
+            fits && (verb == "*" || verb.eq_ignore_ascii_case(method))
+        })
+    }
+}
+
+/// Plugins that depend on one that is not there, until nothing changes any more: `(plugin, what it lacks)`.
+pub(crate) fn unmet(plugins: &[(usize, String, Vec<String>)]) -> Vec<(usize, String)> {
+    let mut here: BTreeSet<&str> = plugins.iter().map(|(_, id, _)| id.as_str()).collect();
+    let mut lost = Vec::new();
+    loop {
+        let next = plugins.iter().find_map(|(index, id, needs)| {
+            let lack = needs.iter().find(|need| !here.contains(need.as_str()))?;
+            here.contains(id.as_str())
+                .then(|| (*index, id.as_str(), lack.clone()))
+        });
+        let Some((index, id, lack)) = next else {
+            return lost;
+        };
+        here.remove(id);
+        lost.push((index, lack));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn access(hooks: &[&str], routes: &[&str]) -> Access {
+        let texts = |list: &[&str]| Some(list.iter().map(|it| (*it).to_owned()).collect());
+        Access {
+            hooks: texts(hooks),
+            client: texts(routes),
+            ..Access::default()
+        }
+    }
+
+    #[test]
+    fn a_hook_is_named_by_any_of_its_names() {
+        for (allowed, hook, called) in [
+            ("tool.execute.before", "tool.execute.before", true),
+            ("tool.execute.before", "tool.execute.after", false),
+            (
+                "chat.system.transform",
+                "experimental.chat.system.transform",
+                true,
+            ),
+            (
+                "experimental.chat.system.transform",
+                "chat.system.transform",
+                true,
+            ),
+            ("no.such", "chat.params", false),
+        ] {
+            assert_eq!(
+                access(&[allowed], &[]).has_hook(hook),
+                called,
+                "{allowed} {hook}"
+            );
+        }
+        assert!(!access(&[], &[]).has_hook("chat.params"));
+        assert!(Access::default().has_hook("chat.params"));
+    }
+
+    #[test]
+    fn routes_by_table() {
+        let access = access(
+            &[],
+            &["GET /session", "GET /session/*", "* /log", "POST /tui/*"],
+        );
+        for (method, path, fits) in [
+            ("GET", "/session", true),
+            ("get", "/session?directory=/x", true),
+            ("GET", "/session/ses_1/message", true),
+            ("POST", "/session", false),
+            ("GET", "/sessions", false),
+            ("GET", "/session/../config", false),
+            ("GET", "/session/%2e%2e/config", false),
+            ("GET", "/session//config", false),
+            ("GET", "//config", false),
+            ("PUT", "/log", true),
+            ("POST", "/tui", false),
+            ("POST", "/tui/toast", true),
+            ("GET", "/config", false),
+            ("GET", "", false),
+        ] {
+            assert_eq!(access.has_route(method, path), fits, "{method} {path}");
+        }
+        assert!(Access::default().has_route("GET", "/config"));
+    }
+
+    #[test]
+    fn companions_that_are_lost_take_others_with_them() {
+        let plugin = |index: usize, id: &str, needs: &[&str]| {
+            let needs = needs.iter().map(|it| (*it).to_owned()).collect();
+            (index, id.to_owned(), needs)
+        };
+        let plugins = [
+            plugin(0, "a", &["b"]),
+            plugin(1, "b", &["c"]),
+            plugin(2, "d", &["e"]),
+            plugin(3, "e", &["d"]),
+        ];
+        let mut lost: Vec<usize> = unmet(&plugins)
+            .into_iter()
+            .map(|(index, _)| index)
+            .collect();
+        lost.sort_unstable();
+        assert_eq!(lost, [0, 1]);
+    }
+}

@@ -1,0 +1,244 @@
+//! What the files of a plugin hold: one hash over their names, whether they can be executed, and their contents.
+//!
+//! A file that looks as it did when it was hashed (same inode, size and times) is not read again. Nobody but root can set
+//! the time of an inode's last change, so what was written to since does not look so.
+
+use std::collections::BTreeMap;
+use std::fs::{File, Metadata, OpenOptions};
+use std::io::Read as _;
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use rustix::fs::OFlags;
+use serde::{Deserialize, Serialize};
+use sha2::{Digest as _, Sha256};
+
+use crate::resolve::ResolvedPlugin;
+use crate::trust::hex;
+use crate::trust::tree::{Found, Tree, TreeError, What};
+
+/// All files of a plugin together may be so large, in bytes.
+const MOST_BYTES: u64 = 4 << 30;
+/// A file that changed so shortly before it was hashed may have changed again within one tick of the file system's clock.
+const TICK: Duration = Duration::from_secs(3);
+
+/// One file or link of a plugin.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct FileRecord {
+    /// `file`, `link`, `text` (made from another file) or `other`.
+    pub(crate) kind: String,
+    /// SHA-256 of what it holds, in hexadecimal digits; of a link, of what it says.
+    pub(crate) hash: String,
+    /// Bytes.
+    pub(crate) size: u64,
+    /// Its owner may execute it, or it runs as somebody else.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) exec: bool,
+    /// It is the plugin's own and not something that it depends on.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) own: bool,
+    /// How it looked when it was hashed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) stamp: Option<Stamp>,
+}
+
+/// How a file looked: device, inode, then modification and change of the inode in nanoseconds.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Stamp(u64, u64, i128, i128);
+
+impl Stamp {
+    fn of(meta: &Metadata) -> Self {
+        let nanos =
+            |seconds: i64, nanos: i64| i128::from(seconds) * 1_000_000_000 + i128::from(nanos);
+        Self(
+            meta.dev(),
+            meta.ino(),
+            nanos(meta.mtime(), meta.mtime_nsec()),
+            nanos(meta.ctime(), meta.ctime_nsec()),
+        )
+    }
+
+    /// Whether a write after the moment of hashing must have changed it.
+    fn settled(&self, at: i128) -> bool {
+        let tick = i128::try_from(TICK.as_nanos()).unwrap_or(i128::MAX);
+        self.2.max(self.3) + tick < at
+    }
+}
+
+/// The files of a plugin.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Content {
+    /// By name.
+    pub(crate) files: BTreeMap<String, FileRecord>,
+    /// Where the own ones are, for those who show them.
+    pub(crate) places: BTreeMap<String, PathBuf>,
+    /// When it was looked at, in nanoseconds since the Unix epoch.
+    pub(crate) at: i128,
+}
+
+/// What is known from before.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub(crate) struct Before {
+    /// When it was looked at.
+    pub(crate) at: i128,
+    /// By name.
+    pub(crate) files: BTreeMap<String, FileRecord>,
+}
+
+impl Content {
+    /// Looks at all files of a plugin. Blocks.
+    pub(crate) fn of(
+        plugin: &ResolvedPlugin,
+        allow_world_writable: bool,
+        before: &Before,
+    ) -> Result<Self, TreeError> {
+        let at = now();
+        let tree = Tree::of(plugin, allow_world_writable)?;
+        let mut content = Self {
+            at,
+            ..Self::default()
+        };
+        let mut bytes = 0_u64;
+        for (name, found) in tree.found {
+            if found.own {
+                content.places.insert(name.clone(), found.path.clone());
+            }
+            let record = record(found, before.files.get(&name), before.at)?;
+            bytes = bytes.saturating_add(record.size);
+            if bytes > MOST_BYTES {
+                let most = MOST_BYTES >> 30;
+                return Err(TreeError::TooLarge(format!("more than {most} GiB")));
+            }
+            content.files.insert(name, record);
+        }
+        Ok(content)
+    }
+
+    /// The hash over all files.
+    pub(crate) fn hash(&self) -> String {
+        digest(self.files.iter())
+    }
+
+    /// The hash over the plugin's own files, which is the same on every machine.
+    pub(crate) fn own(&self) -> String {
+        digest(self.files.iter().filter(|(_, file)| file.own))
+    }
+
+    /// Bytes of all files.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.files.values().map(|file| file.size).sum()
+    }
+
+    /// Whether nobody touched a file between the two looks, not even to put it back.
+    pub(crate) fn untouched(&self, later: &Self) -> bool {
+        self.files == later.files
+    }
+
+    /// How long ago it was looked at.
+    pub(crate) fn age(&self) -> Duration {
+        let nanos = u64::try_from(now() - self.at).unwrap_or(u64::MAX);
+        Duration::from_nanos(nanos)
+    }
+
+    pub(crate) fn before(&self) -> Before {
+        Before {
+            at: self.at,
+            files: self.files.clone(),
+        }
+    }
+}
+
+/// Nanoseconds since the Unix epoch.
+fn now() -> i128 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    i128::try_from(since.unwrap_or_default().as_nanos()).unwrap_or_default()
+}
+
+fn digest<'a>(files: impl Iterator<Item = (&'a String, &'a FileRecord)>) -> String {
+    let mut sum = Sha256::new();
+    for (name, file) in files {
+        // A name holds no NUL.
+        let exec = if file.exec { "x" } else { "-" };
+        sum.update(format!(
+            "{}\0{exec}\0{}\0{}\0{name}\0",
+            file.kind, file.size, file.hash
+        ));
+    }
+    format!("sha256:{}", hex(&sum.finalize()))
+}
+
+fn record(found: Found, before: Option<&FileRecord>, at: i128) -> Result<FileRecord, TreeError> {
+    let plain = |kind: &str, hash: String, size: usize| FileRecord {
+        kind: kind.to_owned(),
+        hash,
+        size: u64::try_from(size).unwrap_or(u64::MAX),
+        exec: false,
+        own: found.own,
+        stamp: None,
+    };
+    match &found.what {
+        What::Digest(digest) => Ok(plain("text", digest.clone(), 0)),
+        What::Other => Ok(plain("other", String::new(), 0)),
+        What::Link(target) => {
+            let bytes = target.as_os_str().as_encoded_bytes();
+            Ok(plain("link", hex(&Sha256::digest(bytes)), bytes.len()))
+        }
+        What::File(listed) => {
+            let same = before.filter(|known| {
+                let stamp = Stamp::of(listed);
+                known.kind == "file"
+                    && known.size == listed.len()
+                    && known.stamp.as_ref() == Some(&stamp)
+                    && stamp.settled(at)
+            });
+            let (hash, meta) = match same {
+                Some(known) => (known.hash.clone(), (**listed).clone()),
+                None => read(&found.path).map_err(|error| TreeError::io(&found.path, &error))?,
+            };
+            Ok(FileRecord {
+                kind: "file".to_owned(),
+                hash,
+                size: meta.len(),
+                exec: meta.mode() & 0o6100 != 0,
+                own: found.own,
+                stamp: Some(Stamp::of(&meta)),
+            })
+        }
+    }
+}
+
+/// Hashes a file that was a regular one a moment ago; a link or a pipe that was put in its place is not opened.
+fn read(path: &Path) -> std::io::Result<(String, Metadata)> {
+    let mut file = open(path)?;
+    let before = file.metadata()?;
+    if !before.is_file() {
+        return Err(std::io::Error::other("it is no regular file any more"));
+    }
+    let mut sum = Sha256::new();
+    let mut buffer = vec![0; 64 * 1024];
+    let mut size = 0_u64;
+    loop {
+        let count = file.read(&mut buffer)?;
+        if count == 0 {
+            break;
+        }
+        size += u64::try_from(count).unwrap_or_default();
+        if size > MOST_BYTES {
+            return Err(std::io::Error::other("it is too large"));
+        }
+        sum.update(buffer.get(..count).unwrap_or_default());
+    }
+    let meta = file.metadata()?;
+    if Stamp::of(&meta) != Stamp::of(&before) || meta.len() != size {
+        return Err(std::io::Error::other("it was written to while it was read"));
+    }
+    Ok((hex(&sum.finalize()), meta))
+}
+
+/// Opens a regular file without following a link and without waiting for the other end of a pipe.
+pub(crate) fn open(path: &Path) -> std::io::Result<File> {
+    let flags = OFlags::NONBLOCK | OFlags::NOFOLLOW;
+    let flags = i32::try_from(flags.bits()).unwrap_or_default();
+    OpenOptions::new().read(true).custom_flags(flags).open(path)
+}

@@ -1,0 +1,356 @@
+//! Whether a plugin may be started.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use outrigger_config::settings::{Trust, TrustChanges, TrustProjects};
+use outrigger_config::{PluginScope, PluginSpec};
+use outrigger_protocol::Millis;
+
+use crate::error::PluginError;
+use crate::resolve::ResolvedPlugin;
+use crate::trust::changes::Changes;
+use crate::trust::content::{Before, Content};
+use crate::trust::store::{ProjectLock, Store, Trusted, TrustedBy};
+use crate::trust::tree::TreeError;
+use crate::trust::{TrustFn, TrustQuestion};
+
+/// A plugin that may be started as it is.
+#[derive(Clone, Debug)]
+pub(crate) struct Verified {
+    pub(crate) trusted: Trusted,
+    pub(crate) content: Arc<Content>,
+}
+
+/// Decides about the plugins of one start.
+pub(crate) struct Gate {
+    pub(crate) rules: Trust,
+    pub(crate) data: PathBuf,
+    /// The root of the project.
+    pub(crate) project: PathBuf,
+    /// Asks a person; `None` where there is none.
+    pub(crate) ask: Option<TrustFn>,
+    pub(crate) now: Millis,
+    /// Nothing of this project was trusted when the start began: what is there now came with it.
+    pub(crate) fresh: bool,
+}
+
+/// A plugin and what is known of it.
+pub(crate) struct Candidate {
+    pub(crate) declared: PluginSpec,
+    pub(crate) resolved: ResolvedPlugin,
+    pub(crate) store: Store,
+    pub(crate) content: Arc<Content>,
+    pub(crate) known: Option<Trusted>,
+    /// What was known of its files.
+    before: Before,
+}
+
+impl Candidate {
+    /// Looks at the files of a plugin, and at what it was trusted as.
+    pub(crate) async fn of(
+        declared: &PluginSpec,
+        resolved: &ResolvedPlugin,
+        (data, project): (&Path, &Path),
+        rules: &Trust,
+    ) -> Result<Self, PluginError> {
+        let store = Store::of(data, project, declared);
+        let known = store.find(&declared.key())?;
+        let before = store.before(&declared.key());
+        let (before, content) = look(resolved, rules, before).await?;
+        Ok(Self {
+            declared: declared.clone(),
+            resolved: resolved.clone(),
+            store,
+            content: Arc::new(content),
+            known,
+            before,
+        })
+    }
+
+    pub(crate) fn changes(&self) -> Changes {
+        Changes::between(&self.before, &self.content, &self.store)
+    }
+
+    /// Refuses what is not as the project has pinned it.
+    pub(crate) fn pinned(&self, project: &Path) -> Result<(), PluginError> {
+        if self.declared.scope != PluginScope::Local {
+            return Ok(());
+        }
+        let Some(lock) = ProjectLock::read(project)? else {
+            return Ok(());
+        };
+        match lock
+            .plugins
+            .get(&ProjectLock::name(project, &self.declared))
+        {
+            Some(hash) if *hash != self.content.own() => Err(PluginError::NotAsPinned {
+                spec: self.declared.spec.clone(),
+                lock: project.join(super::TRUST_FILE),
+            }),
+            _ => Ok(()),
+        }
+    }
+
+    pub(crate) async fn trust(&self, by: TrustedBy, at: Millis) -> Result<Trusted, PluginError> {
+        let entry = Trusted {
+            plugin: self.declared.key(),
+            hash: self.content.hash(),
+            own: self.content.own(),
+            files: self.content.files.len(),
+            bytes: self.content.bytes(),
+            by,
+            at,
+        };
+        self.store.trust(entry.clone(), &self.content).await?;
+        Ok(entry)
+    }
+}
+
+impl Gate {
+    /// Looks at a plugin's files.
+    ///
+    /// # Errors
+    /// `plugin.world_writable`, `plugin.unreviewable`, `plugin.trust_file`.
+    pub(crate) async fn look(
+        &self,
+        declared: &PluginSpec,
+        resolved: &ResolvedPlugin,
+    ) -> Result<Candidate, PluginError> {
+        Candidate::of(declared, resolved, (&self.data, &self.project), &self.rules).await
+    }
+
+    /// Whether a plugin may be started as it is.
+    ///
+    /// # Errors
+    /// `plugin.changed`, `plugin.untrusted`, `plugin.not_pinned`, `plugin.trust_file`.
+    pub(crate) async fn check(&self, found: Candidate) -> Result<Verified, PluginError> {
+        let id = found.resolved.id.clone();
+        found.pinned(&self.project)?;
+        let by = match &found.known {
+            Some(known) if known.hash == found.content.hash() => {
+                return Ok(same(known.clone(), found));
+            }
+            Some(_) => self.changed(&found).await?,
+            None => self.first(&found).await?,
+        };
+        let trusted = match found.trust(by, self.now).await {
+            Ok(trusted) => trusted,
+            // Where nothing can be written down, a first use stays one.
+            Err(error) if found.known.is_none() => {
+                tracing::warn!("plugin {id}: {error}");
+                unwritten(&found, self.now)
+            }
+            Err(error) => return Err(error),
+        };
+        tracing::info!(
+            "plugin {id}: trusted by {by}: {} files, {}",
+            trusted.files,
+            trusted.hash
+        );
+        Ok(Verified {
+            trusted,
+            content: found.content,
+        })
+    }
+
+    async fn changed(&self, found: &Candidate) -> Result<TrustedBy, PluginError> {
+        if self.rules.changes == TrustChanges::Allow {
+            return Ok(TrustedBy::Setting);
+        }
+        let changes = found.changes();
+        let reason = "its files are not those that were trusted".to_owned();
+        if self.said_yes(found, &reason, changes.text()).await {
+            return Ok(TrustedBy::Answer);
+        }
+        Err(PluginError::Changed {
+            spec: found.declared.spec.clone(),
+            id: found.resolved.id.clone(),
+            what: summary(&changes),
+        })
+    }
+
+    async fn first(&self, found: &Candidate) -> Result<TrustedBy, PluginError> {
+        if found.declared.scope == PluginScope::Global {
+            return Ok(TrustedBy::FirstUse);
+        }
+        let reason = match self.rules.projects {
+            TrustProjects::Trust if self.fresh => return Ok(TrustedBy::FirstUse),
+            TrustProjects::Trust if self.rules.changes == TrustChanges::Allow => {
+                return Ok(TrustedBy::Setting);
+            }
+            TrustProjects::Trust => "it has come to this project since its plugins were trusted",
+            TrustProjects::Ask => "this project brings it, and plugins of projects are asked for",
+            TrustProjects::Deny => {
+                return Err(PluginError::Untrusted {
+                    spec: found.declared.spec.clone(),
+                    id: found.resolved.id.clone(),
+                    reason: "plugins of projects are denied (`trust.projects`)".to_owned(),
+                    review: false,
+                });
+            }
+        };
+        let content = Changes::between(&Before::default(), &found.content, &found.store);
+        if self.said_yes(found, reason, content.text()).await {
+            return Ok(TrustedBy::Answer);
+        }
+        Err(PluginError::Untrusted {
+            spec: found.declared.spec.clone(),
+            id: found.resolved.id.clone(),
+            reason: reason.to_owned(),
+            review: true,
+        })
+    }
+
+    async fn said_yes(&self, found: &Candidate, reason: &str, details: String) -> bool {
+        let Some(ask) = &self.ask else {
+            return false;
+        };
+        ask(TrustQuestion {
+            plugin: found.resolved.id.clone(),
+            spec: found.declared.spec.clone(),
+            reason: reason.to_owned(),
+            details,
+        })
+        .await
+    }
+
+    /// Whether nothing of a project was ever trusted.
+    ///
+    /// # Errors
+    /// `plugin.trust_file`.
+    pub(crate) fn is_fresh(
+        data: &Path,
+        project: &Path,
+        plugins: &[PluginSpec],
+    ) -> Result<bool, PluginError> {
+        let local = plugins
+            .iter()
+            .find(|plugin| plugin.scope == PluginScope::Local);
+        local.map_or(Ok(true), |plugin| Store::of(data, project, plugin).is_new())
+    }
+}
+
+fn same(trusted: Trusted, found: Candidate) -> Verified {
+    // Only for speed: the next start reads what it does not know again.
+    if found.before.files != found.content.files {
+        let _ = found.store.look(&trusted.plugin, &found.content);
+    }
+    Verified {
+        trusted,
+        content: found.content,
+    }
+}
+
+fn unwritten(found: &Candidate, at: Millis) -> Trusted {
+    Trusted {
+        plugin: found.declared.key(),
+        hash: found.content.hash(),
+        own: found.content.own(),
+        files: found.content.files.len(),
+        bytes: found.content.bytes(),
+        by: TrustedBy::FirstUse,
+        at,
+    }
+}
+
+fn summary(changes: &Changes) -> String {
+    let count = |kind: &str| {
+        changes
+            .files
+            .iter()
+            .filter(|file| file.change == kind)
+            .count()
+    };
+    let named: Vec<String> = ["changed", "added", "removed"]
+        .into_iter()
+        .filter(|kind| count(kind) > 0)
+        .map(|kind| format!("{} {kind}", count(kind)))
+        .collect();
+    let more = if changes.more > 0 {
+        format!(" and {} more", changes.more)
+    } else {
+        String::new()
+    };
+    format!("{}{more}", named.join(", "))
+}
+
+pub(crate) async fn look(
+    plugin: &ResolvedPlugin,
+    rules: &Trust,
+    before: Before,
+) -> Result<(Before, Content), PluginError> {
+    let (owned, allow) = (plugin.clone(), rules.world_writable);
+    let looked = tokio::task::spawn_blocking(move || {
+        let content = Content::of(&owned, allow, &before);
+        content.map(|content| (before, content))
+    })
+    .await;
+    let spec = plugin.spec.clone();
+    let unreviewable = |reason: String| PluginError::Unreviewable {
+        spec: plugin.spec.clone(),
+        reason,
+    };
+    match looked {
+        Ok(Ok(looked)) => Ok(looked),
+        Ok(Err(TreeError::WorldWritable(path))) => Err(PluginError::WorldWritable { spec, path }),
+        Ok(Err(TreeError::TooLarge(reason))) => Err(unreviewable(reason)),
+        Ok(Err(TreeError::Io(path, reason))) => {
+            Err(unreviewable(format!("{}: {reason}", path.display())))
+        }
+        Err(error) => Err(unreviewable(error.to_string())),
+    }
+}
+
+/// A package in our cache that was looked at so short a time ago is not looked at again.
+const FRESH: std::time::Duration = std::time::Duration::from_secs(20);
+
+/// Looks again right before a start: what is started is what was trusted.
+///
+/// # Errors
+/// `plugin.changed` and those of looking.
+pub(crate) async fn still(
+    plugin: &ResolvedPlugin,
+    rules: &Trust,
+    verified: &Verified,
+) -> Result<Arc<Content>, PluginError> {
+    if !plugin.from_path && verified.content.age() < FRESH {
+        return Ok(Arc::clone(&verified.content));
+    }
+    let (_, now) = look(plugin, rules, verified.content.before()).await?;
+    match now.hash() == verified.trusted.hash {
+        true => Ok(Arc::new(now)),
+        false => Err(since(plugin, "its files changed since they were looked at")),
+    }
+}
+
+/// Looks a last time when it was loaded. Not at a package in our cache: nobody in a box can write there, and installers link
+/// the same file into several places, which touches it.
+///
+/// # Errors
+/// `plugin.changed` and those of looking.
+pub(crate) async fn untouched(
+    plugin: &ResolvedPlugin,
+    rules: &Trust,
+    before: &Content,
+) -> Result<(), PluginError> {
+    if !plugin.from_path {
+        return Ok(());
+    }
+    let (_, later) = look(plugin, rules, before.before()).await?;
+    match before.untouched(&later) {
+        true => Ok(()),
+        false => Err(since(
+            plugin,
+            "its files were touched while they were loaded",
+        )),
+    }
+}
+
+fn since(plugin: &ResolvedPlugin, what: &str) -> PluginError {
+    PluginError::Changed {
+        spec: plugin.spec.clone(),
+        id: plugin.id.clone(),
+        what: what.to_owned(),
+    }
+}

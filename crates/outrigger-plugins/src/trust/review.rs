@@ -1,0 +1,185 @@
+//! Looking at what changed, and accepting it, without starting anything.
+
+use std::path::{Path, PathBuf};
+
+use outrigger_config::PluginSpec;
+use outrigger_config::settings::Trust;
+use outrigger_protocol::Millis;
+use outrigger_sandbox::Spawner;
+use serde::Serialize;
+
+use crate::error::PluginError;
+use crate::install::Cache;
+use crate::plugins::{name_of, resolve};
+use crate::trust::changes::Changes;
+use crate::trust::content::Before;
+use crate::trust::gate::Candidate;
+use crate::trust::store::{ProjectLock, Trusted, TrustedBy};
+
+/// What to look at.
+pub struct ReviewOptions {
+    /// The plugins of the configuration.
+    pub plugins: Vec<PluginSpec>,
+    /// The rules.
+    pub rules: Trust,
+    /// Our data folder.
+    pub data: PathBuf,
+    /// Our cache folder.
+    pub cache: PathBuf,
+    /// The root of the project.
+    pub project: PathBuf,
+    /// For the cache; nothing is started.
+    pub spawner: Spawner,
+}
+
+/// How a plugin stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Reviewed {
+    /// As it was trusted.
+    Trusted,
+    /// Not as it was trusted.
+    Changed,
+    /// Never trusted here.
+    New,
+    /// It cannot be looked at, or may not be trusted.
+    Refused,
+}
+
+/// One plugin, reviewed.
+#[derive(Clone, Debug, Serialize)]
+pub struct Review {
+    /// Name.
+    pub id: String,
+    /// As declared.
+    pub spec: String,
+    /// How it stands.
+    pub state: Reviewed,
+    /// What it was trusted as.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub trusted: Option<Trusted>,
+    /// Hash over its files as they are now.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hash: Option<String>,
+    /// What changed; of a new one, its files.
+    pub changes: Changes,
+    /// Why it is refused.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+}
+
+/// Looks at the plugins, or at those of one name.
+pub async fn review(options: &ReviewOptions, name: Option<&str>) -> Vec<Review> {
+    let mut all = Vec::new();
+    for declared in wanted(options, name) {
+        all.push(one(options, declared).await);
+    }
+    all
+}
+
+/// Trusts the plugins, or those of one name, as they were reviewed: one that is not as it was then is not trusted. `pin`
+/// writes them into the project's own `outrigger.lock` too.
+///
+/// # Errors
+/// `plugin.changed` when files changed after the review; `plugin.trust_file`; those of looking at the files.
+pub async fn accept(
+    options: &ReviewOptions,
+    reviewed: &[Review],
+    pin: bool,
+    now: Millis,
+) -> Result<(), PluginError> {
+    let mut lock = ProjectLock::read(&options.project)?.unwrap_or_default();
+    for declared in &options.plugins {
+        let spec = &declared.spec;
+        let Some(review) = reviewed.iter().find(|review| review.spec == *spec) else {
+            continue;
+        };
+        if matches!(review.state, Reviewed::Refused) {
+            continue;
+        }
+        let cache = Cache::new(&options.cache, None, options.spawner.clone());
+        let resolved = resolve(declared, &cache, |_| {}).await?;
+        let places = (options.data.as_path(), options.project.as_path());
+        let found = Candidate::of(declared, &resolved, places, &options.rules).await?;
+        if review.hash != Some(found.content.hash()) {
+            return Err(PluginError::Changed {
+                spec: spec.clone(),
+                id: resolved.id.clone(),
+                what: "its files changed after they were reviewed".to_owned(),
+            });
+        }
+        if review.state != Reviewed::Trusted {
+            found.trust(TrustedBy::Review, now).await?;
+        }
+        lock.plugins.insert(
+            ProjectLock::name(&options.project, declared),
+            found.content.own(),
+        );
+    }
+    if pin {
+        lock.version = 1;
+        lock.write(&options.project)?;
+    }
+    Ok(())
+}
+
+fn wanted<'a>(
+    options: &'a ReviewOptions,
+    name: Option<&'a str>,
+) -> impl Iterator<Item = &'a PluginSpec> {
+    let called = move |plugin: &&PluginSpec| {
+        name.is_none_or(|name| {
+            name_of(plugin) == name || plugin.spec == name || plugin.key() == name
+        })
+    };
+    options.plugins.iter().filter(called)
+}
+
+async fn one(options: &ReviewOptions, declared: &PluginSpec) -> Review {
+    let mut review = Review {
+        id: name_of(declared),
+        spec: declared.spec.clone(),
+        state: Reviewed::Refused,
+        trusted: None,
+        hash: None,
+        changes: Changes::default(),
+        reason: None,
+    };
+    let cache = Cache::new(&options.cache, None, options.spawner.clone());
+    let resolved = match resolve(declared, &cache, |_| {}).await {
+        Ok(resolved) => resolved,
+        Err(error) => {
+            review.reason = Some(match error {
+                PluginError::NoInstaller { .. } => {
+                    "it is not installed yet; the first start installs it".to_owned()
+                }
+                error => error.to_string(),
+            });
+            return review;
+        }
+    };
+    review.id.clone_from(&resolved.id);
+    let places: (&Path, &Path) = (&options.data, &options.project);
+    let found = match Candidate::of(declared, &resolved, places, &options.rules).await {
+        Ok(found) => found,
+        Err(error) => {
+            review.reason = Some(error.to_string());
+            return review;
+        }
+    };
+    let hash = found.content.hash();
+    (review.state, review.changes) = match &found.known {
+        Some(known) if known.hash == hash => (Reviewed::Trusted, Changes::default()),
+        Some(_) => (Reviewed::Changed, found.changes()),
+        None => {
+            let all = Changes::between(&Before::default(), &found.content, &found.store);
+            (Reviewed::New, all)
+        }
+    };
+    if let Err(error) = found.pinned(&options.project) {
+        review.reason = Some(error.to_string());
+    }
+    review.trusted.clone_from(&found.known);
+    review.hash = Some(hash);
+    review
+}

@@ -1,0 +1,294 @@
+//! What was trusted, in our data folder, which neither a project nor a plugin can write to: one `outrigger.lock` for the
+//! user and one for each project, the list of files of each plugin, and copies of its texts, to show what changed.
+//!
+//! A project may have an `outrigger.lock` of its own at its root ([`ProjectLock`]). It trusts nothing: it only refuses what
+//! is not as it says.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::{ErrorKind, Read as _, Write as _};
+use std::path::{Path, PathBuf};
+
+use outrigger_config::{PluginScope, PluginSpec};
+use outrigger_protocol::Millis;
+use serde::{Deserialize, Serialize};
+use sha2::{Digest as _, Sha256};
+
+use crate::error::PluginError;
+use crate::lock::hold;
+use crate::trust::content::{Before, Content, open};
+use crate::trust::hex;
+
+/// Name of the file that says what is trusted.
+pub const TRUST_FILE: &str = "outrigger.lock";
+
+/// Texts that are larger are not kept, in bytes.
+const MOST_TEXT: u64 = 256 * 1024;
+/// Nor more of one plugin, in bytes.
+const MOST_TEXTS: u64 = 4 << 20;
+
+/// How a plugin came to be trusted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum TrustedBy {
+    /// It was there when this user first used it here.
+    FirstUse,
+    /// A person was asked and said yes.
+    Answer,
+    /// `outrigger plugin review --accept`.
+    Review,
+    /// `trust.changes = "allow"`.
+    Setting,
+}
+
+impl std::fmt::Display for TrustedBy {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::FirstUse => "first use",
+            Self::Answer => "an answer",
+            Self::Review => "a review",
+            Self::Setting => "the setting `trust.changes`",
+        })
+    }
+}
+
+/// A plugin that is trusted as it was.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Trusted {
+    /// What makes it this plugin: the URL of its file, else the name of its package.
+    pub plugin: String,
+    /// Hash over all its files.
+    pub hash: String,
+    /// Hash over its own files, without what it depends on.
+    pub own: String,
+    /// How many files.
+    pub files: usize,
+    /// Bytes of all files.
+    pub bytes: u64,
+    /// How it came to be trusted.
+    pub by: TrustedBy,
+    /// When, in milliseconds since the Unix epoch.
+    pub at: Millis,
+}
+
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+struct LockFile {
+    #[serde(default)]
+    version: u32,
+    /// Whose it is, for those who read the file: `user`, or a project's folder.
+    #[serde(default)]
+    of: String,
+    #[serde(default)]
+    plugins: Vec<Trusted>,
+}
+
+/// What is trusted in one place.
+#[derive(Clone, Debug)]
+pub(crate) struct Store {
+    folder: PathBuf,
+    of: String,
+}
+
+impl Store {
+    /// The store that a plugin belongs to: its project's, or the user's.
+    pub(crate) fn of(data: &Path, project: &Path, plugin: &PluginSpec) -> Self {
+        let (name, of) = match plugin.scope {
+            PluginScope::Global => ("user".to_owned(), "user".to_owned()),
+            PluginScope::Local => (
+                short(project.as_os_str().as_encoded_bytes()),
+                project.display().to_string(),
+            ),
+        };
+        Self {
+            folder: data.join("trust").join(name),
+            of,
+        }
+    }
+
+    /// What a plugin was trusted as.
+    pub(crate) fn find(&self, plugin: &str) -> Result<Option<Trusted>, PluginError> {
+        let plugins = self.read()?.plugins;
+        Ok(plugins.into_iter().find(|trusted| trusted.plugin == plugin))
+    }
+
+    /// Whether anything of this project was ever trusted.
+    pub(crate) fn is_new(&self) -> Result<bool, PluginError> {
+        Ok(self.read()?.plugins.is_empty())
+    }
+
+    fn read(&self) -> Result<LockFile, PluginError> {
+        let path = self.folder.join(TRUST_FILE);
+        match fs::read(&path) {
+            Ok(bytes) => serde_json::from_slice(&bytes).map_err(|error| broken(&path, error)),
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(LockFile::default()),
+            Err(error) => Err(broken(&path, error)),
+        }
+    }
+
+    /// The files of a plugin when it was last looked at; nothing when that is not known any more.
+    pub(crate) fn before(&self, plugin: &str) -> Before {
+        let bytes = fs::read(self.list(plugin)).unwrap_or_default();
+        serde_json::from_slice(&bytes).unwrap_or_default()
+    }
+
+    /// The text of a file as it was trusted, if it was kept.
+    pub(crate) fn text(&self, hash: &str) -> Option<String> {
+        let text = fs::read_to_string(self.texts().join(hash)).ok()?;
+        (hex(&Sha256::digest(text.as_bytes())) == hash).then_some(text)
+    }
+
+    /// Writes down that a plugin is trusted as it is, in place of what it was trusted as.
+    pub(crate) async fn trust(&self, entry: Trusted, content: &Content) -> Result<(), PluginError> {
+        let _held = hold(&self.folder, "trust").await?;
+        let mut lock = self.read()?;
+        lock.version = 1;
+        lock.of.clone_from(&self.of);
+        self.keep(content);
+        self.look(&entry.plugin, content)?;
+        lock.plugins.retain(|known| known.plugin != entry.plugin);
+        lock.plugins.push(entry);
+        lock.plugins.sort_by(|a, b| a.plugin.cmp(&b.plugin));
+        write(&self.folder.join(TRUST_FILE), &lock)
+    }
+
+    /// Remembers how the files looked, so that the next start need not read them.
+    pub(crate) fn look(&self, plugin: &str, content: &Content) -> Result<(), PluginError> {
+        let path = self.list(plugin);
+        // Long, and read by nobody else: not indented.
+        let text = serde_json::to_vec(&content.before()).map_err(|error| broken(&path, error))?;
+        put(&path, &text)
+    }
+
+    fn list(&self, plugin: &str) -> PathBuf {
+        self.folder
+            .join(format!("{}.json", short(plugin.as_bytes())))
+    }
+
+    fn texts(&self) -> PathBuf {
+        self.folder.join("texts")
+    }
+
+    // Without a copy a change is shown by its size only.
+    fn keep(&self, content: &Content) {
+        let folder = self.texts();
+        if fs::create_dir_all(&folder).is_err() {
+            return;
+        }
+        let mut kept = 0;
+        for (name, file) in &content.files {
+            let place = folder.join(&file.hash);
+            if !file.own
+                || file.kind != "file"
+                || file.size > MOST_TEXT
+                || kept + file.size > MOST_TEXTS
+            {
+                continue;
+            }
+            kept += file.size;
+            let Some(text) = content
+                .places
+                .get(name)
+                .filter(|_| !place.exists())
+                .and_then(|path| text_of(path))
+            else {
+                continue;
+            };
+            if hex(&Sha256::digest(text.as_bytes())) == file.hash {
+                let _ = fs::write(place, text);
+            }
+        }
+    }
+}
+
+/// A text file that is not too large.
+pub(crate) fn text_of(path: &Path) -> Option<String> {
+    let mut text = String::new();
+    open(path)
+        .ok()?
+        .take(MOST_TEXT + 1)
+        .read_to_string(&mut text)
+        .ok()?;
+    (u64::try_from(text.len()).is_ok_and(|size| size <= MOST_TEXT) && !text.contains('\0'))
+        .then_some(text)
+}
+
+/// `outrigger.lock` at the root of a project: the plugins that the project was made with, by name or path, and the hashes
+/// of their own files.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct ProjectLock {
+    /// Version of the format.
+    #[serde(default)]
+    pub version: u32,
+    /// Hash of the own files of each plugin: by package name, or by path from the root of the project.
+    #[serde(default)]
+    pub plugins: BTreeMap<String, String>,
+}
+
+impl ProjectLock {
+    /// Reads that of a project; `None` when it has none.
+    ///
+    /// # Errors
+    /// `plugin.trust_file` when it cannot be read: what a project meant to pin is not started unpinned.
+    pub fn read(project: &Path) -> Result<Option<Self>, PluginError> {
+        let path = project.join(TRUST_FILE);
+        match fs::read(&path) {
+            Ok(bytes) => serde_json::from_slice(&bytes)
+                .map(Some)
+                .map_err(|error| broken(&path, error)),
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(broken(&path, error)),
+        }
+    }
+
+    /// Writes it to a project.
+    ///
+    /// # Errors
+    /// `plugin.trust_file`.
+    pub fn write(&self, project: &Path) -> Result<(), PluginError> {
+        write(&project.join(TRUST_FILE), self)
+    }
+
+    /// What a plugin goes by in it.
+    #[must_use]
+    pub fn name(project: &Path, plugin: &PluginSpec) -> String {
+        let key = plugin.key();
+        let source = crate::spec::Source::parse(&key, &plugin.declared_in);
+        match source {
+            Ok(crate::spec::Source::Path(path)) => match path.strip_prefix(project) {
+                Ok(inside) => inside.display().to_string(),
+                Err(_) => key,
+            },
+            _ => key,
+        }
+    }
+}
+
+// Beside the old one and into its place, so that a reader never sees half of it. Only its user needs to read it.
+fn write(path: &Path, value: &impl Serialize) -> Result<(), PluginError> {
+    let mut text = serde_json::to_vec_pretty(value).map_err(|error| broken(path, error))?;
+    text.push(b'\n');
+    put(path, &text)
+}
+
+fn put(path: &Path, text: &[u8]) -> Result<(), PluginError> {
+    let failed = |error: std::io::Error| broken(path, error);
+    if let Some(folder) = path.parent() {
+        fs::create_dir_all(folder).map_err(failed)?;
+    }
+    let fresh = path.with_extension(format!("new.{}", std::process::id()));
+    let mut file = fs::File::create(&fresh).map_err(failed)?;
+    file.write_all(text).map_err(failed)?;
+    drop(file);
+    fs::rename(&fresh, path).map_err(failed)
+}
+
+fn broken(path: &Path, error: impl std::fmt::Display) -> PluginError {
+    PluginError::TrustFile {
+        path: path.to_owned(),
+        message: error.to_string(),
+    }
+}
+
+fn short(bytes: &[u8]) -> String {
+    hex(&Sha256::digest(bytes)).chars().take(16).collect()
+}

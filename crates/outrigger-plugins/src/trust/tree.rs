@@ -1,0 +1,407 @@
+//! Which files a plugin consists of.
+//!
+//! - A package from npm: everything in the folder that it was installed into, with all that it depends on.
+//! - A folder: everything in it but `.git`, and what its entry imports from outside of it.
+//! - A file: the file and what it imports, by relative or absolute path and from packages in `node_modules`, with the
+//!   packages that those depend on; and what tells the runtime how to read them (`tsconfig.json`, some fields of
+//!   `package.json`).
+//!
+//! Imports are found without running anything, so a path that a plugin computes is not followed. What a plugin chooses to
+//! read is its own affair: whoever trusted it trusted that choice.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::fs::{self, Metadata};
+use std::io::ErrorKind;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Component, Path, PathBuf};
+
+use outrigger_protocol::manifest::MANIFEST_FILE;
+use serde_json::Value;
+use sha2::{Digest as _, Sha256};
+
+use crate::resolve::{ResolvedPlugin, find_file};
+use crate::setup::imports;
+use crate::spec::Source;
+use crate::trust::hex;
+
+/// A plugin with more entries is not started: nobody could review it, and a link to `/` must come to an end.
+pub(crate) const MOST_FILES: usize = 100_000;
+/// Deepest folder.
+const MOST_DEPTH: usize = 64;
+/// Larger sources are not searched for imports, in bytes; they are part of the plugin all the same.
+const MOST_SOURCE: u64 = 4 << 20;
+/// Extensions of files that are searched for imports.
+const SOURCES: [&str; 8] = ["ts", "tsx", "js", "mjs", "cjs", "mts", "cts", "jsx"];
+/// What of `package.json` says how the files beside it are read. The rest may change as it likes.
+const STEERING: [&str; 6] = ["type", "imports", "exports", "main", "module", "name"];
+
+/// Why the files of a plugin cannot be told.
+#[derive(Debug)]
+pub(crate) enum TreeError {
+    /// Too many, too deep or too large.
+    TooLarge(String),
+    /// Everybody may change this (D3).
+    WorldWritable(PathBuf),
+    /// It cannot be looked at.
+    Io(PathBuf, String),
+}
+
+impl TreeError {
+    pub(crate) fn io(path: &Path, error: &std::io::Error) -> Self {
+        Self::Io(path.to_owned(), error.to_string())
+    }
+}
+
+/// One thing of a plugin.
+#[derive(Debug)]
+pub(crate) struct Found {
+    pub(crate) path: PathBuf,
+    pub(crate) what: What,
+    /// It is the plugin's own and not something that it depends on.
+    pub(crate) own: bool,
+}
+
+#[derive(Debug)]
+pub(crate) enum What {
+    /// A regular file, as it was when it was listed.
+    File(Box<Metadata>),
+    /// A symbolic link and what it says.
+    Link(PathBuf),
+    /// A text made from something else, with its digest.
+    Digest(String),
+    /// A socket, a device, a pipe: it cannot be imported, and is never opened.
+    Other,
+}
+
+/// The files of a plugin by their names, which are paths from its folder.
+#[derive(Debug, Default)]
+pub(crate) struct Tree {
+    pub(crate) base: PathBuf,
+    pub(crate) found: BTreeMap<String, Found>,
+    /// Folders that have been walked, by where they really are.
+    walked: BTreeSet<PathBuf>,
+    count: usize,
+    allow_world_writable: bool,
+    /// What version control keeps beside a folder changes all the time. What the entry imports of it counts anyway.
+    skip_git: bool,
+}
+
+impl Tree {
+    /// Lists a plugin.
+    pub(crate) fn of(
+        plugin: &ResolvedPlugin,
+        allow_world_writable: bool,
+    ) -> Result<Self, TreeError> {
+        let mut tree = Self {
+            allow_world_writable,
+            ..Self::default()
+        };
+        if plugin.from_path && !by_folder(plugin) {
+            let file = real(&plugin.file)?;
+            tree.base = file.parent().unwrap_or(&file).to_owned();
+            tree.above(&tree.base.clone())?;
+            let own = tree.base.join(MANIFEST_FILE);
+            if own.symlink_metadata().is_ok() {
+                tree.entry(&own, true, 0)?;
+            }
+            tree.closure(&file)?;
+        } else if plugin.from_path {
+            tree.skip_git = true;
+            tree.base = real(&plugin.dir)?;
+            tree.above(&tree.base.clone())?;
+            tree.folder(&tree.base.clone(), true, 0)?;
+            tree.closure(&real(&plugin.file)?)?;
+        } else {
+            let package = real(&plugin.dir)?;
+            let root = installation(&package).unwrap_or(&package);
+            tree.base = root.to_owned();
+            tree.above(root)?;
+            tree.folder(root, true, 0)?;
+            for found in tree.found.values_mut() {
+                let inside = found.path.strip_prefix(&package);
+                found.own =
+                    inside.is_ok_and(|rest| !rest.iter().any(|part| part == "node_modules"));
+            }
+        }
+        Ok(tree)
+    }
+
+    // Whoever may rename a folder on the way may put another one in its place.
+    fn above(&self, folder: &Path) -> Result<(), TreeError> {
+        for folder in folder.ancestors() {
+            let meta = fs::symlink_metadata(folder).map_err(|e| TreeError::io(folder, &e))?;
+            self.guarded(folder, &meta)?;
+        }
+        Ok(())
+    }
+
+    fn guarded(&self, path: &Path, meta: &Metadata) -> Result<(), TreeError> {
+        let sticky = meta.is_dir() && meta.mode() & 0o1000 != 0;
+        if meta.mode() & 0o002 != 0 && !sticky && !self.allow_world_writable {
+            return Err(TreeError::WorldWritable(path.to_owned()));
+        }
+        Ok(())
+    }
+
+    fn name(&self, path: &Path) -> String {
+        relative(&self.base, path)
+    }
+
+    fn put(&mut self, path: &Path, what: What, own: bool) -> Result<bool, TreeError> {
+        self.count += 1;
+        if self.count > MOST_FILES {
+            return Err(TreeError::TooLarge(format!("more than {MOST_FILES} files")));
+        }
+        let name = self.name(path);
+        if let Some(known) = self.found.get_mut(&name) {
+            known.own |= own;
+            return Ok(false);
+        }
+        let path = path.to_owned();
+        self.found.insert(name, Found { path, what, own });
+        Ok(true)
+    }
+
+    /// Everything in a folder.
+    fn folder(&mut self, folder: &Path, own: bool, depth: usize) -> Result<(), TreeError> {
+        if depth > MOST_DEPTH {
+            return Err(TreeError::TooLarge(format!(
+                "{} lies too deep",
+                folder.display()
+            )));
+        }
+        let meta = fs::symlink_metadata(folder).map_err(|e| TreeError::io(folder, &e))?;
+        self.guarded(folder, &meta)?;
+        if !self.walked.insert(real(folder)?) {
+            return Ok(());
+        }
+        let entries = fs::read_dir(folder).map_err(|e| TreeError::io(folder, &e))?;
+        for entry in entries {
+            let path = entry.map_err(|e| TreeError::io(folder, &e))?.path();
+            let is = |name: &str| path.file_name().is_some_and(|it| it == name);
+            if is(".git") && self.skip_git {
+                continue;
+            }
+            let own = own && !is("node_modules");
+            self.entry(&path, own, depth)?;
+        }
+        Ok(())
+    }
+
+    fn entry(&mut self, path: &Path, own: bool, depth: usize) -> Result<(), TreeError> {
+        let meta = match fs::symlink_metadata(path) {
+            Ok(meta) => meta,
+            // It went away while the folder was read.
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
+            Err(error) => return Err(TreeError::io(path, &error)),
+        };
+        if meta.is_dir() {
+            return self.folder(path, own, depth + 1);
+        }
+        if !meta.is_symlink() {
+            self.guarded(path, &meta)?;
+            let what = if meta.is_file() {
+                What::File(Box::new(meta))
+            } else {
+                What::Other
+            };
+            return self.put(path, what, own).map(drop);
+        }
+        let target = fs::read_link(path).map_err(|e| TreeError::io(path, &e))?;
+        self.put(path, What::Link(target), own)?;
+        // What is behind it is a part of the plugin, wherever it lies.
+        match path.canonicalize() {
+            Ok(real) if real.is_dir() => self.folder(&real, own, depth + 1),
+            Ok(real) if real.is_file() => self.entry(&real, own, depth + 1),
+            _ => Ok(()),
+        }
+    }
+
+    /// A file and what it imports.
+    fn closure(&mut self, entry: &Path) -> Result<(), TreeError> {
+        let mut waiting = VecDeque::from([entry.to_owned()]);
+        let mut seen = BTreeSet::new();
+        let mut packages = BTreeSet::new();
+        while let Some(file) = waiting.pop_front() {
+            if !seen.insert(file.clone()) {
+                continue;
+            }
+            let meta = fs::metadata(&file).map_err(|e| TreeError::io(&file, &e))?;
+            self.guarded(&file, &meta)?;
+            let size = meta.len();
+            let regular = meta.is_file();
+            self.put(
+                &file,
+                if regular {
+                    What::File(Box::new(meta))
+                } else {
+                    What::Other
+                },
+                true,
+            )?;
+            let folder = file.parent().unwrap_or(&file).to_owned();
+            self.steering(&folder)?;
+            let extension = file.extension().and_then(|it| it.to_str());
+            if !regular || size > MOST_SOURCE || !extension.is_some_and(|it| SOURCES.contains(&it))
+            {
+                continue;
+            }
+            let text = fs::read(&file).map_err(|e| TreeError::io(&file, &e))?;
+            for import in imports(&String::from_utf8_lossy(&text)) {
+                match imported(&folder, import) {
+                    Some(Imported::File(file)) => waiting.push_back(real(&file)?),
+                    Some(Imported::Package(package)) => self.package(&package, &mut packages)?,
+                    None => {}
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// A package that is imported, with those that it depends on. Where it is a link, as with pnpm, they lie around what
+    /// it leads to.
+    fn package(&mut self, folder: &Path, seen: &mut BTreeSet<PathBuf>) -> Result<(), TreeError> {
+        let mut waiting = vec![folder.to_owned()];
+        while let Some(folder) = waiting.pop() {
+            let place = real(&folder)?;
+            if !seen.insert(place.clone()) {
+                continue;
+            }
+            if folder.is_symlink() {
+                let target = fs::read_link(&folder).map_err(|e| TreeError::io(&folder, &e))?;
+                self.put(&folder, What::Link(target), false)?;
+            }
+            self.folder(&place, false, 0)?;
+            let manifest = manifest(&place.join("package.json"));
+            for list in ["dependencies", "optionalDependencies", "peerDependencies"] {
+                let names = manifest.get(list).and_then(Value::as_object);
+                for name in names.into_iter().flat_map(|names| names.keys()) {
+                    waiting.extend(module(&place, name));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// What decides how the files of a folder are read: the nearest `package.json` and `tsconfig.json`.
+    fn steering(&mut self, folder: &Path) -> Result<(), TreeError> {
+        if let Some(file) = nearest(folder, "package.json") {
+            let manifest = manifest(&file);
+            let fields: Vec<String> = STEERING
+                .iter()
+                .filter_map(|key| Some(format!("{key}={}", manifest.get(*key)?)))
+                .collect();
+            if !fields.is_empty() {
+                let digest = hex(&Sha256::digest(fields.join("\n")));
+                // Not the file itself, which a folder may hold as a whole.
+                self.put(
+                    &file.with_file_name("package.json (how files are read)"),
+                    What::Digest(digest),
+                    true,
+                )?;
+            }
+        }
+        for name in ["tsconfig.json", "jsconfig.json"] {
+            if let Some(file) = nearest(folder, name) {
+                self.entry(&file, true, 0)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+enum Imported {
+    File(PathBuf),
+    Package(PathBuf),
+}
+
+/// What an import of a file in this folder leads to.
+fn imported(folder: &Path, import: &str) -> Option<Imported> {
+    let import = import
+        .split(['?', '#'])
+        .next()
+        .filter(|it| !it.is_empty())?;
+    let path = import.strip_prefix("file://").unwrap_or(import);
+    if path.starts_with('.') || path.starts_with('/') {
+        let wanted = outrigger_sandbox::paths::resolve(folder, Path::new(path));
+        // TypeScript names the file that a source becomes: `./x.js` for `x.ts`.
+        let source = || {
+            ["ts", "tsx", "mts", "cts"]
+                .iter()
+                .map(|e| wanted.with_extension(e))
+                .find(|f| f.is_file())
+        };
+        return find_file(&wanted).or_else(source).map(Imported::File);
+    }
+    let mut parts = import.split('/');
+    let first = parts.next()?;
+    let name = match first.starts_with('@') {
+        true => format!("{first}/{}", parts.next()?),
+        false => first.to_owned(),
+    };
+    module(folder, &name).map(Imported::Package)
+}
+
+/// The folder of a package, as it is looked for from a folder.
+fn module(from: &Path, name: &str) -> Option<PathBuf> {
+    let plain = |c: Component<'_>| matches!(c, Component::Normal(_));
+    if name.is_empty() || !Path::new(name).components().all(plain) {
+        return None;
+    }
+    from.ancestors()
+        .map(|folder| folder.join("node_modules").join(name))
+        .find(|folder| folder.is_dir())
+}
+
+fn nearest(folder: &Path, name: &str) -> Option<PathBuf> {
+    folder
+        .ancestors()
+        .map(|folder| folder.join(name))
+        .find(|file| file.is_file())
+}
+
+fn manifest(file: &Path) -> Value {
+    let text = fs::read(file).unwrap_or_default();
+    serde_json::from_slice(&text).unwrap_or_default()
+}
+
+fn real(path: &Path) -> Result<PathBuf, TreeError> {
+    path.canonicalize()
+        .map_err(|error| TreeError::io(path, &error))
+}
+
+/// The folder that a package was installed into: the one that holds the `node_modules` in which it lies.
+fn installation(package: &Path) -> Option<&Path> {
+    let modules = package.ancestors().find(|folder| {
+        folder
+            .file_name()
+            .is_some_and(|name| name == "node_modules")
+    })?;
+    modules.parent()
+}
+
+fn by_folder(plugin: &ResolvedPlugin) -> bool {
+    let source = Source::parse(&plugin.spec, &plugin.dir);
+    matches!(source, Ok(Source::Path(path)) if path.is_dir())
+}
+
+/// A path as it is said from a folder, with `..` where it lies beside.
+fn relative(base: &Path, path: &Path) -> String {
+    let mut ours = base.components().peekable();
+    let mut theirs = path.components().peekable();
+    while ours.peek().is_some() && ours.peek() == theirs.peek() {
+        ours.next();
+        theirs.next();
+    }
+    let up = ours.map(|_| "..".to_owned());
+    let down = theirs.map(|part| match part.as_os_str().to_str() {
+        Some(text) if !text.contains(['\\', '\n']) => text.to_owned(),
+        // Two files never have one name.
+        _ => part
+            .as_os_str()
+            .as_encoded_bytes()
+            .escape_ascii()
+            .to_string(),
+    });
+    up.chain(down).collect::<Vec<_>>().join("/")
+}

@@ -1,0 +1,357 @@
+//! Plugins with an `outrigger.plugin.toml`: what they get, and what of theirs is refused (issue 5, item 1).
+
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::PathBuf;
+
+use outrigger_config::policy::{Grant, Policy, PolicyGrants};
+use outrigger_config::{PluginSpec, PolicyFile};
+use outrigger_plugins::PluginRules;
+use outrigger_protocol::manifest::{MANIFEST_FILE, Manifest};
+use serde_json::json;
+
+use crate::support::*;
+
+const HEAD: &str = "id = \"acme\"\nversion = \"1.2.0\"\nkind = \"hook\"\n";
+
+/// A plugin in a folder of its own, with a manifest.
+fn folder(project: &Project, source: &str, manifest: &str) -> PluginSpec {
+    let dir = project.path("plugins/acme");
+    fs::create_dir_all(&dir).unwrap();
+    fs::write(dir.join("main.mjs"), source).unwrap();
+    fs::write(
+        dir.join("package.json"),
+        r#"{"name":"acme-package","type":"module","main":"main.mjs"}"#,
+    )
+    .unwrap();
+    fs::write(dir.join(MANIFEST_FILE), manifest).unwrap();
+    project.spec(&format!("file://{}", dir.display()))
+}
+
+fn file(project: &Project, name: &str) -> PathBuf {
+    project.path("plugins/acme").join(name)
+}
+
+fn policy(grants: PolicyGrants) -> Vec<PolicyFile> {
+    vec![PolicyFile {
+        path: "/etc/outrigger/policy.toml".into(),
+        policy: Policy {
+            grants,
+            ..Policy::default()
+        },
+        loose: false,
+    }]
+}
+
+/// Name, what stands in the manifest behind its head, what else is done, what becomes of the plugin.
+type Row = (&'static str, &'static str, fn(&mut Project), &'static str);
+
+const ROWS: &[Row] = &[
+    (
+        "an entry outside of the package",
+        "entry = \"../evil.mjs\"",
+        |_| {},
+        "acme failed plugin.own_manifest",
+    ),
+    (
+        "an entry by an absolute path",
+        "entry = \"/etc/hostname\"",
+        |_| {},
+        "acme failed plugin.own_manifest",
+    ),
+    (
+        "an entry that is a link out of the package",
+        "entry = \"link.mjs\"",
+        |project| {
+            fs::write(project.path("plugins/evil.mjs"), appender("evil")).unwrap();
+            symlink(project.path("plugins/evil.mjs"), file(project, "link.mjs")).unwrap();
+        },
+        "acme failed plugin.entry_outside",
+    ),
+    (
+        "an entry that is not there",
+        "entry = \"gone.mjs\"",
+        |_| {},
+        "acme failed plugin.entry_missing",
+    ),
+    (
+        "files outside of the project",
+        "[permissions.files]\nwrite = [\"/home\"]",
+        |_| {},
+        "acme failed plugin.own_manifest",
+    ),
+    (
+        "files outside of the project by ..",
+        "[permissions.files]\nread = [\"${project}/../secrets\"]",
+        |_| {},
+        "acme failed plugin.own_manifest",
+    ),
+    (
+        "files of the home folder",
+        "[permissions.files]\nread = [\"~/.ssh\"]",
+        |_| {},
+        "acme failed plugin.own_manifest",
+    ),
+    (
+        "a key that nobody knows",
+        "[permissions.fils]\nread = []",
+        |_| {},
+        "acme failed plugin.own_manifest",
+    ),
+    (
+        "a variable that is none",
+        "[permissions]\nsecrets = [\"A=B\"]",
+        |_| {},
+        "acme failed plugin.own_manifest",
+    ),
+    (
+        "no TOML",
+        "[permissions",
+        |_| {},
+        "acme failed plugin.own_manifest",
+    ),
+    (
+        "a secret that the policy forbids",
+        "[permissions]\nsecrets = [\"AWS_KEY\"]",
+        |project| {
+            project.settings.policies = policy(PolicyGrants {
+                forbid_env: vec!["AWS_*".into()],
+                ..PolicyGrants::default()
+            });
+        },
+        "acme failed plugin.too_wide",
+    ),
+    (
+        "a port that the policy forbids",
+        "[permissions.network]\nlisten = [4711]",
+        |project| {
+            project.settings.policies = policy(PolicyGrants {
+                forbid: vec![Grant::Ports],
+                ..PolicyGrants::default()
+            });
+        },
+        "acme failed plugin.too_wide",
+    ),
+    (
+        "UNIX sockets that the policy forbids",
+        "[permissions]\nunix_sockets = true",
+        |project| {
+            project.settings.policies = policy(PolicyGrants {
+                forbid: vec![Grant::UnixSockets],
+                ..PolicyGrants::default()
+            });
+        },
+        "acme failed plugin.too_wide",
+    ),
+    (
+        "a variable that is not set",
+        "[requirements]\nenv = [\"OUTRIGGER_TEST_NOT_SET\"]",
+        |_| {},
+        "acme skipped plugin.requirements",
+    ),
+    (
+        "a group of variables none of which is set",
+        "[requirements]\nenv_any = [[\"PATH\"], [\"OUTRIGGER_TEST_NOT_SET\", \"OUTRIGGER_TEST_NEITHER\"]]",
+        |_| {},
+        "acme skipped plugin.requirements",
+    ),
+    (
+        "a program that is not there",
+        "[requirements]\nexternal_bins = [\"sh\", \"no-such-program\"]",
+        |_| {},
+        "acme skipped plugin.requirements",
+    ),
+    (
+        "a companion that is not there",
+        "depends_on = [\"other\"]",
+        |_| {},
+        "acme failed plugin.depends_on",
+    ),
+    (
+        "the id of a bundled plugin in package.json",
+        "",
+        |project| {
+            fs::remove_file(file(project, MANIFEST_FILE)).unwrap();
+            fs::write(
+                file(project, "package.json"),
+                r#"{"name":"skill-source-local","main":"main.mjs"}"#,
+            )
+            .unwrap();
+        },
+        "acme failed plugin.reserved_id",
+    ),
+    (
+        "all is well",
+        "depends_on = [\"acme\"]\n[requirements]\nenv = [\"PATH\"]\nexternal_bins = [\"sh\"]",
+        |_| {},
+        "acme active",
+    ),
+];
+
+#[tokio::test]
+async fn a_manifest_that_lies_or_asks_too_much_is_refused() {
+    let mut wrong = Vec::new();
+    for (name, rest, also, want) in ROWS {
+        let mut project = Project::new();
+        let spec = folder(&project, &appender("acme"), &format!("{HEAD}{rest}\n"));
+        also(&mut project);
+        let plugins = project.load(vec![spec]).await;
+        let got = listed(&plugins);
+        if got != *want {
+            let cause = plugins.list().remove(0).cause;
+            wrong.push(format!("{name}: {got} instead of {want}: {cause:?}"));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[tokio::test]
+async fn the_id_of_a_bundled_plugin_is_refused() {
+    let project = Project::new();
+    let manifest = HEAD.replace("acme", "builtin-tools");
+    let spec = folder(&project, &appender("acme"), &manifest);
+    let plugins = project.load(vec![spec]).await;
+    assert_eq!(listed(&plugins), "acme failed plugin.reserved_id");
+}
+
+#[tokio::test]
+async fn an_error_has_a_place_and_a_way_out() {
+    let project = Project::new();
+    let mut seen = String::new();
+    for rest in [
+        "[permisions]",
+        "entry = \"../x\"",
+        "[requirements]\nenv = [\"A B\"]",
+        "[hook_policy]\nmax_timeout_ms = \"5\"",
+    ] {
+        let spec = folder(&project, "", &format!("{HEAD}{rest}\n"));
+        let cause = project
+            .load(vec![spec])
+            .await
+            .list()
+            .remove(0)
+            .cause
+            .unwrap();
+        let message = cause
+            .message
+            .replace(&project.root.path().display().to_string(), "");
+        seen += &format!(
+            "{}\n  {}\n",
+            message.split("used: ").last().unwrap(),
+            cause.hint.unwrap_or("-".into())
+        );
+    }
+    insta::assert_snapshot!(seen, @r#"
+    /plugins/acme/outrigger.plugin.toml:4:2: unknown setting `permisions`
+      did you mean `permissions`?
+    /plugins/acme/outrigger.plugin.toml:4:1: `entry`: "../x" does not lie inside of the package
+      -
+    /plugins/acme/outrigger.plugin.toml:5:1: `requirements.env`: "A B" is no name of a variable
+      -
+    /plugins/acme/outrigger.plugin.toml:5:18: not valid TOML: invalid type: string "5", expected u64
+      correct the text at this place; text values stand in double quotes
+    "#);
+}
+
+#[tokio::test]
+async fn a_manifest_is_part_of_what_is_trusted() {
+    for change in [
+        |project: &Project| fs::remove_file(file(project, MANIFEST_FILE)).unwrap(),
+        |project: &Project| {
+            fs::write(
+                file(project, MANIFEST_FILE),
+                format!("{HEAD}[permissions.files]\nwrite = [\"${{project}}\"]\n"),
+            )
+            .unwrap()
+        },
+    ] {
+        let project = Project::new();
+        let spec = folder(&project, &appender("acme"), HEAD);
+        assert_eq!(
+            listed(&project.load(vec![spec.clone()]).await),
+            "acme active"
+        );
+        change(&project);
+        let listed = listed(&project.load(vec![spec]).await);
+        assert!(listed.ends_with("failed plugin.changed"), "{listed}");
+    }
+}
+
+/// Says what of the world it can reach.
+const REACHES: &str = r#"
+import fs from "node:fs"
+const can = (what) => { try { what(); return "yes" } catch (error) { return error.code ?? "no" } }
+export default async ({ directory }) => ({
+  "experimental.chat.system.transform": async (input, output) => {
+    output.system.push(JSON.stringify({
+      read: can(() => fs.readFileSync(directory + "/readable/a.txt")),
+      write: can(() => fs.writeFileSync(directory + "/writable/b.txt", "x")),
+      other: can(() => fs.readFileSync(directory + "/other.txt")),
+      rewrite: can(() => fs.writeFileSync(directory + "/readable/a.txt", "x")),
+    }))
+  },
+  "chat.params": async () => {},
+  tool: {
+    named: { description: "x", args: {}, execute: async () => "x" },
+    unnamed: { description: "x", args: {}, execute: async () => "x" },
+  },
+})
+"#;
+
+#[tokio::test]
+async fn a_plugin_gets_what_it_asks_for_and_the_user_grants() {
+    let mut project = Project::new();
+    for (name, text) in [
+        ("readable/a.txt", "a"),
+        ("writable/a.txt", "a"),
+        ("other.txt", "a"),
+    ] {
+        let path = project.path("project").join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    }
+    let manifest = format!(
+        "{HEAD}[provides]\ntools = [\"named\"]\n[hook_policy]\nallowedHooks = [\"chat.system.transform\"]\nmax_timeout_ms = 900\npriority = 7\n[permissions]\nenv = [\"ACME_*\"]\nsecrets = [\"ACME_API_KEY\", \"ACME_SECOND_KEY\"]\n[permissions.files]\nread = [\"readable\"]\nwrite = [\"${{project}}/writable\"]\n"
+    );
+    let spec = folder(&project, REACHES, &manifest);
+    let path = project.path("plugins/acme").display().to_string();
+    // Granted is one of the two, and one that it does not ask for.
+    let granted = PluginRules {
+        env: vec!["ACME_API_KEY".into(), "OTHER_KEY".into()],
+        ports: vec![4711],
+        ..PluginRules::default()
+    };
+    project.rules(&path, granted);
+    let plugins = project.load(vec![spec]).await;
+    assert_eq!(listed(&plugins), "acme active");
+    let status = status(&plugins, "acme");
+    assert_eq!(status.hooks, ["experimental.chat.system.transform"]);
+    assert_eq!(status.tools, ["named"]);
+    let shown = status.manifest.unwrap();
+    assert!(shown.declared);
+    insta::assert_snapshot!(format!("{}\n{}\n{}", shown.withheld.join("\n"), shown.unenforced.join("\n"), status.warnings.join("\n")), @r#"
+    the variable ACME_SECOND_KEY (`env = ["ACME_SECOND_KEY"]` grants it)
+
+    the hook chat.params is not called: `hook_policy.allowed_hooks` of its manifest does not name it
+    the tool unnamed is not registered: `provides.tools` of its manifest does not name it
+    "#);
+    let result = system(&plugins).await;
+    let told: serde_json::Value =
+        serde_json::from_str(result.outputs[0]["system"][0].as_str().unwrap()).unwrap();
+    if outrigger_sandbox::Spawner::new().unwrap().landlock_abi() == 0 {
+        return skip("there is no Landlock");
+    }
+    let reached = json!([told["read"], told["write"], told["other"], told["rewrite"]]);
+    assert_eq!(reached, json!(["yes", "yes", "EACCES", "EACCES"]));
+}
+
+#[tokio::test]
+async fn a_plugin_without_a_manifest_is_given_the_default_and_that_is_shown() {
+    let project = Project::new();
+    let spec = project.plugin("plain", &appender("plain"));
+    let plugins = project.load(vec![spec]).await;
+    let shown = status(&plugins, "plain").manifest.unwrap();
+    assert!(!shown.declared);
+    assert_eq!(shown.manifest, Manifest::inferred("plain", None));
+    assert_eq!(shown.manifest.permissions.files.write, ["${project}"]);
+}

@@ -1,0 +1,367 @@
+//! `outrigger.plugin.toml`: what a plugin says of itself and what it asks for (C6, D3, D6, D9).
+//!
+//! A manifest asks; what a plugin gets is what the user, and the policy of the machine, grant of it. The names are those of
+//! both requirements, in one format: snake case, with the camel case of C6 accepted.
+
+mod fields;
+
+use serde::{Deserialize, Serialize};
+
+pub use fields::{FIELDS, FieldKind, ManifestField};
+
+/// Name of the file, in the plugin's folder.
+pub const MANIFEST_FILE: &str = "outrigger.plugin.toml";
+
+/// Ids of bundled plugins that are required: nobody else may be called so (D4).
+pub const RESERVED_IDS: [&str; 2] = ["builtin-tools", "skill-source-local"];
+
+/// A manifest.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Manifest {
+    /// What the plugin is called: letters, digits, `-`, `_`, `.`, `/` and `@`.
+    pub id: String,
+    /// Its version.
+    pub version: String,
+    /// What it is.
+    pub kind: PluginKind,
+    /// Module that is imported, inside the package. Without it, what `package.json` says.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub entry: Option<String>,
+    /// What it brings.
+    #[serde(default, alias = "capabilities")]
+    pub provides: Provides,
+    /// Plugins that have to be there, by id.
+    #[serde(default, alias = "dependsOn", skip_serializing_if = "Vec::is_empty")]
+    pub depends_on: Vec<String>,
+    /// What has to be there on the machine.
+    #[serde(default)]
+    pub requirements: Requirements,
+    /// How its hooks are called.
+    #[serde(default, alias = "hookPolicy")]
+    pub hook_policy: HookPolicy,
+    /// What it asks for. What is not listed it does not get.
+    #[serde(default)]
+    pub permissions: Permissions,
+}
+
+/// Kinds of plugins: those of D9, which say more finely what those of C6 are, and these.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum PluginKind {
+    /// Hooks only (C6).
+    #[serde(alias = "hook-plugin")]
+    Hook,
+    /// Brings something (C6).
+    #[serde(alias = "capability-plugin")]
+    Capability,
+    /// Executes elsewhere (C6, D9).
+    #[serde(alias = "connector-plugin", alias = "Connector")]
+    Connector,
+    /// Tools (D9).
+    #[serde(alias = "Toolset")]
+    Toolset,
+    /// Skills (D9).
+    #[serde(alias = "SkillSource")]
+    SkillSource,
+    /// Models (D9).
+    #[serde(alias = "Provider")]
+    Provider,
+    /// A bridge to a brain elsewhere (D9).
+    #[serde(alias = "Bridge")]
+    Bridge,
+}
+
+/// What a plugin brings (D9).
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Provides {
+    /// Names of its tools; it can register no others.
+    #[serde(alias = "provides_tools", skip_serializing_if = "Option::is_none")]
+    pub tools: Option<Vec<String>>,
+    /// Names of its connectors.
+    #[serde(alias = "provides_connectors", skip_serializing_if = "Vec::is_empty")]
+    pub connectors: Vec<String>,
+    /// Names of its providers of models.
+    #[serde(alias = "provides_providers", skip_serializing_if = "Vec::is_empty")]
+    pub providers: Vec<String>,
+    /// Names of its skill sources.
+    #[serde(
+        alias = "provides_skill_sources",
+        skip_serializing_if = "Vec::is_empty"
+    )]
+    pub skill_sources: Vec<String>,
+    /// It changes something outside of the session.
+    pub has_side_effects: bool,
+}
+
+/// What has to be there, or the plugin is disabled with the reason (D3).
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Requirements {
+    /// Variables that have to be set.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub env: Vec<String>,
+    /// Groups of variables of which one has to be set.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub env_any: Vec<Vec<String>>,
+    /// Programs that have to be on `PATH`.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub external_bins: Vec<String>,
+}
+
+/// How a plugin's hooks are called (C6).
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct HookPolicy {
+    /// Its hooks or their points; others that it brings are not called. Without it all are.
+    #[serde(alias = "allowedHooks", skip_serializing_if = "Option::is_none")]
+    pub allowed_hooks: Option<Vec<String>>,
+    /// No hook of it runs longer, in milliseconds.
+    #[serde(alias = "maxTimeoutMs", skip_serializing_if = "Option::is_none")]
+    pub max_timeout_ms: Option<u64>,
+    /// Higher comes first, where the user has said nothing else.
+    pub priority: i32,
+    /// Hooks whose failure refuses what they guard, besides those that the user names (C5).
+    #[serde(alias = "failClosed", skip_serializing_if = "Vec::is_empty")]
+    pub fail_closed: Vec<String>,
+}
+
+/// What a plugin asks for.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Permissions {
+    /// Files and folders.
+    pub files: FilePermissions,
+    /// The network.
+    pub network: NetworkPermissions,
+    /// Environment variables that are no secrets; `*` at the end stands for any rest.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub env: Vec<String>,
+    /// Environment variables that are secrets. The user grants each by name.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub secrets: Vec<String>,
+    /// Routes of the client, as `GET /session/*`. Without it all that plugins may use.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub client: Option<Vec<String>>,
+    /// UNIX sockets. The user grants them.
+    pub unix_sockets: bool,
+}
+
+/// Roots of files: `${project}`, or a path below it. What else a plugin may read (its own folder, the system's) is not
+/// asked for.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct FilePermissions {
+    /// What it may read.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub read: Vec<String>,
+    /// What it may read and change.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub write: Vec<String>,
+}
+
+/// The network.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct NetworkPermissions {
+    /// It connects to these; without any it can open no TCP connection.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub hosts: Vec<String>,
+    /// TCP ports that it listens on. The user grants them.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub listen: Vec<u16>,
+}
+
+/// Something in a manifest that cannot be right.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ManifestProblem {
+    /// Dotted name of the key.
+    pub key: &'static str,
+    /// What is wrong.
+    pub message: String,
+}
+
+impl Manifest {
+    /// What an OpenCode plugin without a manifest is given, as a manifest says it: all of the project, the network, the
+    /// user's environment without what looks like a secret.
+    #[must_use]
+    pub fn inferred(id: &str, version: Option<&str>) -> Self {
+        let text = |text: &str| String::from(text);
+        Self {
+            id: text(id),
+            version: text(version.unwrap_or("0.0.0")),
+            kind: PluginKind::Capability,
+            entry: None,
+            provides: Provides {
+                has_side_effects: true,
+                ..Provides::default()
+            },
+            depends_on: Vec::new(),
+            requirements: Requirements::default(),
+            hook_policy: HookPolicy::default(),
+            permissions: Permissions {
+                files: FilePermissions {
+                    read: Vec::new(),
+                    write: [text("${project}")].into(),
+                },
+                network: NetworkPermissions {
+                    hosts: [text("*")].into(),
+                    listen: Vec::new(),
+                },
+                env: [text("*")].into(),
+                ..Permissions::default()
+            },
+        }
+    }
+
+    /// What in it cannot be right, the first of each key.
+    #[must_use]
+    pub fn problems(&self) -> Vec<ManifestProblem> {
+        let mut found = Vec::new();
+        let mut wrong = |key: &'static str, bad: Option<&str>, what: &str| {
+            if let Some(bad) = bad {
+                found.push(ManifestProblem {
+                    key,
+                    message: format!("{bad:?} {what}"),
+                });
+            }
+        };
+        let first = |list: &[String], fits: fn(&str) -> bool| -> Option<String> {
+            list.iter().find(|it| !fits(it)).cloned()
+        };
+        let own = Some(self.id.as_str());
+        wrong("id", own.filter(|id| !is_id(id)), "is no id");
+        let reserved = own.filter(|id| RESERVED_IDS.contains(id));
+        wrong(
+            "id",
+            reserved,
+            "is the id of a bundled plugin that is required",
+        );
+        let version = Some(self.version.as_str());
+        wrong(
+            "version",
+            version.filter(|it| !is_version(it)),
+            "is no version",
+        );
+        let entry = self.entry.as_deref();
+        wrong(
+            "entry",
+            entry.filter(|it| !is_inside(it)),
+            "does not lie inside of the package",
+        );
+        wrong(
+            "depends_on",
+            first(&self.depends_on, is_id).as_deref(),
+            "is no id",
+        );
+        let files = &self.permissions.files;
+        for (key, list) in [
+            ("permissions.files.read", &files.read),
+            ("permissions.files.write", &files.write),
+        ] {
+            wrong(
+                key,
+                first(list, is_root).as_deref(),
+                "is neither ${project} nor a path below it",
+            );
+        }
+        let permissions = &self.permissions;
+        wrong(
+            "permissions.env",
+            first(&permissions.env, is_pattern).as_deref(),
+            "is no name of a variable",
+        );
+        wrong(
+            "permissions.secrets",
+            first(&permissions.secrets, is_variable).as_deref(),
+            "is no name of a variable",
+        );
+        let routes = permissions.client.as_deref().unwrap_or_default();
+        wrong(
+            "permissions.client",
+            first(routes, is_route).as_deref(),
+            "is no route, as `GET /session/*`",
+        );
+        let zero = permissions.network.listen.contains(&0);
+        wrong(
+            "permissions.network.listen",
+            zero.then_some("0"),
+            "is no port to be granted",
+        );
+        let requirements = &self.requirements;
+        wrong(
+            "requirements.env",
+            first(&requirements.env, is_variable).as_deref(),
+            "is no name of a variable",
+        );
+        let any = requirements.env_any.concat();
+        wrong(
+            "requirements.env_any",
+            first(&any, is_variable).as_deref(),
+            "is no name of a variable",
+        );
+        let program = |it: &str| !it.is_empty() && !it.contains('/');
+        wrong(
+            "requirements.external_bins",
+            first(&requirements.external_bins, program).as_deref(),
+            "is no name of a program",
+        );
+        let never = self.hook_policy.max_timeout_ms == Some(0);
+        wrong(
+            "hook_policy.max_timeout_ms",
+            never.then_some("0"),
+            "is no time",
+        );
+        found
+    }
+}
+
+fn is_id(id: &str) -> bool {
+    let fits = |c: char| c.is_ascii_alphanumeric() || "-_./@:".contains(c);
+    !id.is_empty() && id.len() <= 214 && id.chars().all(fits) && !id.contains("..")
+}
+
+fn is_version(version: &str) -> bool {
+    let fits = |c: char| c.is_ascii_alphanumeric() || ".-+".contains(c);
+    version.starts_with(|c: char| c.is_ascii_digit()) && version.chars().all(fits)
+}
+
+fn is_inside(path: &str) -> bool {
+    !path.is_empty()
+        && !path.starts_with('/')
+        && !path.contains('\0')
+        && path.split('/').all(|part| part != "..")
+}
+
+fn is_root(path: &str) -> bool {
+    match path.strip_prefix("${project}") {
+        Some("") => true,
+        Some(rest) => rest.strip_prefix('/').is_some_and(is_inside),
+        None => is_inside(path) && !path.contains('$') && !path.starts_with('~'),
+    }
+}
+
+fn is_variable(name: &str) -> bool {
+    let fits = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    !name.is_empty() && name.chars().all(fits) && !name.starts_with(|c: char| c.is_ascii_digit())
+}
+
+fn is_pattern(name: &str) -> bool {
+    match name.strip_suffix('*') {
+        Some("") => true,
+        Some(start) => is_variable(start),
+        None => is_variable(name),
+    }
+}
+
+fn is_route(route: &str) -> bool {
+    match route.split_once(' ') {
+        Some((method, path)) => {
+            ["*", "GET", "POST", "PUT", "PATCH", "DELETE"].contains(&method)
+                && path.starts_with('/')
+                && !path.contains(' ')
+        }
+        None => false,
+    }
+}

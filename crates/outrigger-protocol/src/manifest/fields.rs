@@ -1,0 +1,331 @@
+//! The keys of a manifest, for its JSON Schema.
+
+/// What a key of a manifest holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FieldKind {
+    /// A text.
+    Text,
+    /// One of these words.
+    Word(&'static [&'static str]),
+    /// True or false.
+    Flag,
+    /// A whole number from this one.
+    Whole(i64),
+    /// A list of texts.
+    Texts,
+    /// A list of lists of texts.
+    TextLists,
+    /// A list of TCP ports.
+    Ports,
+}
+
+/// A key of a manifest.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ManifestField {
+    /// Dotted name.
+    pub key: &'static str,
+    /// What it holds.
+    pub kind: FieldKind,
+    /// It has to be there.
+    pub required: bool,
+    /// Other names that are accepted, of C6 and D9.
+    pub aliases: &'static [&'static str],
+    /// What it is for.
+    pub about: &'static str,
+}
+
+const fn field(key: &'static str, kind: FieldKind, about: &'static str) -> ManifestField {
+    ManifestField {
+        key,
+        kind,
+        required: false,
+        aliases: &[],
+        about,
+    }
+}
+
+const fn required(key: &'static str, kind: FieldKind, about: &'static str) -> ManifestField {
+    ManifestField {
+        required: true,
+        ..field(key, kind, about)
+    }
+}
+
+const fn also(field: ManifestField, aliases: &'static [&'static str]) -> ManifestField {
+    ManifestField { aliases, ..field }
+}
+
+const KINDS: &[&str] = &[
+    "hook",
+    "capability",
+    "connector",
+    "toolset",
+    "skill-source",
+    "provider",
+    "bridge",
+];
+
+/// Every key of a manifest; the committed JSON Schema is made from this table (`cargo xtask generate`).
+pub const FIELDS: &[ManifestField] = &[
+    required(
+        "id",
+        FieldKind::Text,
+        "What the plugin is called: letters, digits and -_./@:",
+    ),
+    required("version", FieldKind::Text, "Its version."),
+    required("kind", FieldKind::Word(KINDS), "What it is."),
+    field(
+        "entry",
+        FieldKind::Text,
+        "Module that is imported, inside the package. Without it, what package.json says.",
+    ),
+    also(
+        field(
+            "provides.tools",
+            FieldKind::Texts,
+            "Names of its tools; it can register no others.",
+        ),
+        &["provides_tools"],
+    ),
+    also(
+        field(
+            "provides.connectors",
+            FieldKind::Texts,
+            "Names of its connectors.",
+        ),
+        &["provides_connectors"],
+    ),
+    also(
+        field(
+            "provides.providers",
+            FieldKind::Texts,
+            "Names of its providers of models.",
+        ),
+        &["provides_providers"],
+    ),
+    also(
+        field(
+            "provides.skill_sources",
+            FieldKind::Texts,
+            "Names of its skill sources.",
+        ),
+        &["provides_skill_sources"],
+    ),
+    field(
+        "provides.has_side_effects",
+        FieldKind::Flag,
+        "It changes something outside of the session.",
+    ),
+    also(
+        field(
+            "depends_on",
+            FieldKind::Texts,
+            "Plugins that have to be there, by id.",
+        ),
+        &["dependsOn"],
+    ),
+    field(
+        "requirements.env",
+        FieldKind::Texts,
+        "Variables that have to be set.",
+    ),
+    field(
+        "requirements.env_any",
+        FieldKind::TextLists,
+        "Groups of variables of which one has to be set.",
+    ),
+    field(
+        "requirements.external_bins",
+        FieldKind::Texts,
+        "Programs that have to be on PATH.",
+    ),
+    also(
+        field(
+            "hook_policy.allowed_hooks",
+            FieldKind::Texts,
+            "Its hooks or their points; others that it brings are not called.",
+        ),
+        &["allowedHooks"],
+    ),
+    also(
+        field(
+            "hook_policy.max_timeout_ms",
+            FieldKind::Whole(1),
+            "No hook of it runs longer, in milliseconds.",
+        ),
+        &["maxTimeoutMs"],
+    ),
+    field(
+        "hook_policy.priority",
+        FieldKind::Whole(i32::MIN as i64),
+        "Higher comes first, where the user has said nothing else.",
+    ),
+    also(
+        field(
+            "hook_policy.fail_closed",
+            FieldKind::Texts,
+            "Hooks whose failure refuses what they guard.",
+        ),
+        &["failClosed"],
+    ),
+    field(
+        "permissions.files.read",
+        FieldKind::Texts,
+        "${project}, or paths below it, that it reads.",
+    ),
+    field(
+        "permissions.files.write",
+        FieldKind::Texts,
+        "${project}, or paths below it, that it reads and changes.",
+    ),
+    field(
+        "permissions.network.hosts",
+        FieldKind::Texts,
+        "Hosts that it connects to; without any it opens no TCP connection.",
+    ),
+    field(
+        "permissions.network.listen",
+        FieldKind::Ports,
+        "TCP ports that it listens on; the user grants them.",
+    ),
+    field(
+        "permissions.env",
+        FieldKind::Texts,
+        "Environment variables that are no secrets; * at the end stands for any rest.",
+    ),
+    field(
+        "permissions.secrets",
+        FieldKind::Texts,
+        "Environment variables that are secrets; the user grants each by name.",
+    ),
+    field(
+        "permissions.client",
+        FieldKind::Texts,
+        "Routes of the client, as GET /session/*; without it all that plugins may use.",
+    ),
+    field(
+        "permissions.unix_sockets",
+        FieldKind::Flag,
+        "UNIX sockets; the user grants them.",
+    ),
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::manifest::{Manifest, PluginKind};
+    use serde_json::{Value, json};
+
+    fn whole() -> Value {
+        let mut whole = json!({});
+        for field in FIELDS {
+            let value = match field.kind {
+                FieldKind::Text => json!("1.0"),
+                FieldKind::Word(words) => json!(words[0]),
+                FieldKind::Flag => json!(true),
+                FieldKind::Whole(_) => json!(5),
+                FieldKind::Texts => json!(["A"]),
+                FieldKind::TextLists => json!([["A"]]),
+                FieldKind::Ports => json!([80]),
+            };
+            put(&mut whole, field.key, value);
+        }
+        whole
+    }
+
+    fn put(object: &mut Value, key: &str, value: Value) {
+        match key.split_once('.') {
+            Some((first, rest)) => put(&mut object[first], rest, value),
+            None => object[key] = value,
+        }
+    }
+
+    /// The table and the types say the same: every key is known, none is left out, each alias is the same key.
+    #[test]
+    fn the_table_is_the_type() {
+        let manifest: Manifest = serde_json::from_value(whole()).unwrap();
+        assert_eq!(serde_json::to_value(&manifest).unwrap(), whole());
+        for field in FIELDS {
+            for alias in field.aliases {
+                let mut other = whole();
+                let (table, name) = field.key.rsplit_once('.').unwrap_or(("", field.key));
+                let place = table.split('.').filter(|part| !part.is_empty());
+                let object = place.fold(&mut other, |at, part| &mut at[part]);
+                let value = object.as_object_mut().unwrap().remove(name).unwrap();
+                object[*alias] = value;
+                let read: Manifest = serde_json::from_value(other).unwrap();
+                assert_eq!(read, manifest, "{alias}");
+            }
+            let mut without = whole();
+            let pointer = format!("/{}", field.key.replace('.', "/"));
+            let (table, name) = pointer.rsplit_once('/').unwrap();
+            without
+                .pointer_mut(table)
+                .unwrap()
+                .as_object_mut()
+                .unwrap()
+                .remove(name);
+            let read = serde_json::from_value::<Manifest>(without);
+            assert_eq!(read.is_err(), field.required, "{}", field.key);
+        }
+        let mut more = whole();
+        more["permissions"]["more"] = json!(1);
+        assert!(serde_json::from_value::<Manifest>(more).is_err());
+        for (words, kind) in [
+            ("Toolset", PluginKind::Toolset),
+            ("hook-plugin", PluginKind::Hook),
+            ("SkillSource", PluginKind::SkillSource),
+        ] {
+            assert_eq!(
+                serde_json::from_value::<PluginKind>(json!(words)).unwrap(),
+                kind
+            );
+        }
+        assert_eq!(Manifest::inferred("a", None).problems(), []);
+    }
+
+    #[test]
+    fn problems_by_table() {
+        for (key, value, wrong) in [
+            ("id", json!("a/b@c.d"), false),
+            ("id", json!("../a"), true),
+            ("id", json!("a b"), true),
+            ("id", json!("builtin-tools"), true),
+            ("version", json!("latest"), true),
+            ("entry", json!("dist/a.js"), false),
+            ("entry", json!("a/../../b"), true),
+            (
+                "permissions.files.read",
+                json!(["${project}/a", "b/c", "${project}"]),
+                false,
+            ),
+            ("permissions.files.read", json!(["${project}x"]), true),
+            ("permissions.files.read", json!(["${home}"]), true),
+            ("permissions.files.write", json!(["a/../../b"]), true),
+            ("permissions.env", json!(["*", "A_*", "A"]), false),
+            ("permissions.env", json!(["*A"]), true),
+            ("permissions.secrets", json!(["A_*"]), true),
+            (
+                "permissions.client",
+                json!(["GET /session/*", "* /log"]),
+                false,
+            ),
+            ("permissions.client", json!(["/session"]), true),
+            ("permissions.network.listen", json!([0]), true),
+            ("requirements.external_bins", json!(["/bin/sh"]), true),
+            ("hook_policy.max_timeout_ms", json!(0), true),
+        ] {
+            let mut manifest = whole();
+            put(&mut manifest, "permissions.client", json!(["GET /a"]));
+            put(&mut manifest, "requirements.external_bins", json!(["sh"]));
+            put(&mut manifest, key, value.clone());
+            let manifest: Manifest = serde_json::from_value(manifest).unwrap();
+            let problems = manifest.problems();
+            assert_eq!(
+                problems.first().map(|it| it.key),
+                wrong.then_some(key),
+                "{key} {value}"
+            );
+        }
+    }
+}
