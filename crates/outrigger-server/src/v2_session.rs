@@ -200,7 +200,7 @@ mod tests {
 
     fn session(id: &str, created: Millis) -> Session {
         serde_json::from_value(json!({
-            "id": id, "slug": id, "projectID": "p", "directory": "/d", "title": id, "version": "1", "cost": 0,
+            "id": id, "slug": id, "projectID": "p", "directory": "/d", "path": "", "title": id, "version": "1", "cost": 0,
             "tokens": {"input": 0, "output": 0, "reasoning": 0, "cache": {"read": 0, "write": 0}},
             "time": {"created": created, "updated": 9 - created},
         }))
