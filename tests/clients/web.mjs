@@ -45,9 +45,31 @@ async function click(words, which = 0) {
   await sleep(300)
 }
 
+// Menus open for a mouse only, not for a click that a script tells of.
+async function press(words) {
+  const place = () => page.evaluate((words) => {
+    const shown = [...document.querySelectorAll('body *')].filter((element) => element.innerText?.trim() === words)
+    const box = shown.map((element) => element.getBoundingClientRect()).filter((box) => box.width > 4).at(-1)
+    return box && [box.x + box.width / 2, box.y + box.height / 2]
+  }, words)
+  await until(`something to press "${words}"`, place)
+  await page.mouse.click(...await place())
+  await sleep(300)
+}
+
+// Without it the pages have no choice of agents.
+async function showAgents() {
+  await click('General')
+  await shows('Show agent')
+  await page.evaluate(() => {
+    const rows = [...document.querySelectorAll('[data-component=settings-v2-row]')]
+    rows.find((row) => row.innerText.startsWith('Show agent')).querySelector('input').click()
+  })
+}
+
 async function screen(name) {
   await sleep(500)
-  screens.push({ name, text: (await text()).replaceAll(project, '/project').replaceAll(new URL(ours).host, 'OURS').replace(/\d+:\d\d [AP]M/g, 'TIME').replace(/· \d+s\b/g, '· 0s') })
+  screens.push({ name, text: (await text()).replaceAll(project, '/project').replaceAll(new URL(ours).host, 'OURS').replaceAll(new URL(reference).host, 'PAGES').replace(/\d+:\d\d [AP]M/g, 'TIME').replace(/· \d+s\b/g, '· 0s') })
 }
 
 async function say(words, then) {
@@ -65,8 +87,9 @@ try {
   await page.type('input[placeholder="http://localhost:4096"]', ours)
   await page.type('input[placeholder="password"]', password)
   await click('Add server', -1)
-  await shows(`${new URL(ours).host}\nv`)
+  await shows(`${new URL(ours).host}\nopencode`)
   await screen('server')
+  await showAgents()
   await page.goto(reference, { waitUntil: 'domcontentloaded' })
   await shows(new URL(ours).host)
   await click('Add project', -1)
@@ -88,6 +111,7 @@ async function steps() {
   await say('say hi', 'All done.')
   await screen('prompt')
   await say('read the file', 'The file says hi there.')
+  await until('the end of the tool', async () => !(await text()).includes('Exploring'))
   await screen('tool')
   await say('edit the file', '1 Changed file')
   await screen('edit')
@@ -108,8 +132,25 @@ async function steps() {
   await shows('nterrupted')
   await screen('abort')
   await page.reload({ waitUntil: 'domcontentloaded' })
+  await until('the model', async () => /^M1$/m.test(await text()))
   await shows('talk slowly')
   await screen('reloaded')
+  await page.goto(reference, { waitUntil: 'domcontentloaded' })
+  await shows('Today\nP\nA title')
+  await screen('sessions')
+  await click('New session', -1)
+  await until('a place to write', () => page.$('[contenteditable=true]'))
+  await press('M1')
+  await shows('Manage models')
+  await screen('models')
+  await press('M2')
+  await press('Build')
+  await shows('Plan')
+  await screen('agents')
+  await press('Plan')
+  await say('say hi', 'Plan · M2')
+  await shows('All done.')
+  await screen('other-session')
 }
 
 fs.writeFileSync(out, JSON.stringify({ screens, asked: [...asked].sort() }, null, 1))

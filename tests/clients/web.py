@@ -7,6 +7,7 @@ The pages come from the reference that is installed here (`opencode serve`), the
 import argparse
 import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -49,7 +50,11 @@ def main():
                 with Server(os.path.abspath(options.bin), project, env, folder / "server.log", more=["--cors", reference.url]) as server:
                     out = folder / "out.json"
                     done = subprocess.run(["node", str(script), reference.url, server.url, PASSWORD, str(project), str(out)], stdin=subprocess.DEVNULL, check=False, timeout=240)
-        report(json.loads(out.read_text()), options.save)
+        result = json.loads(out.read_text())
+        report(result, options.save)
+        refused = [name for name, _ in result["asked"] if not re.search(r" (2\d\d|401)$", name)]
+        if refused:
+            sys.exit(f"calls of the pages that our server does not answer: {', '.join(refused)}")
         sys.exit(done.returncode)
     finally:
         remove(folder)
