@@ -12,7 +12,7 @@ use outrigger_kernel::breaker::Gate;
 use outrigger_kernel::hooks::{self, Chain, Handler, Point};
 use outrigger_protocol::hook::{Block, HandlerOutcome, HookRecord};
 use outrigger_protocol::id::{PluginId, SessionId, TurnId};
-use outrigger_protocol::rpc::{Enter, HandlerRef, HookResult};
+use outrigger_protocol::rpc::{HandlerRef, HookResult};
 use outrigger_protocol::turn::HookPayload;
 use serde_json::Value;
 use tokio::sync::watch;
