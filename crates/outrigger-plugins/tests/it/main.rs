@@ -25,6 +25,7 @@ mod mirror;
 mod misbehaving;
 mod quarantine;
 mod reconfigure;
+mod stuck;
 mod support;
 mod tool_files;
 mod tools;
