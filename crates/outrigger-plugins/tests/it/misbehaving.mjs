@@ -1,5 +1,5 @@
 // The misbehaving plugin: does one fault where it is told to. Options: {fault, where}; `where` is a hook, "tool" or "load".
-import { openSync, writeSync } from "node:fs"
+import { closeSync, openSync, writeSync } from "node:fs"
 import { spawn } from "node:child_process"
 
 const sleep = (ms) => new Promise((done) => setTimeout(done, ms))
@@ -20,6 +20,13 @@ const flood = (fd) => {
   }
 }
 const cycle = () => { const a = {}; a.a = a; return a }
+// Where each of the hooks may leave something.
+const leave = (output, value) => {
+  output.system?.push(value)
+  if (output.options) output.options.left = value
+  if (output.args) output.args.left = value
+  return value
+}
 let calls = 0
 
 // What a fault gets: the place where it happens ({input, output} of a hook, the arguments of a tool), and the client.
@@ -49,16 +56,24 @@ const faults = {
   stdout: () => flood(1),
   stderr: () => flood(2),
   files: () => { try { for (;;) openSync("/dev/null") } catch {} },
-  huge: ({ output }) => { output.system?.push("x".repeat(200 << 20)); return "x".repeat(200 << 20) },
-  large: ({ output }) => { output.system?.push("y".repeat(16 << 20)); return "y".repeat(16 << 20) },
+  huge: ({ output }) => leave(output, "x".repeat(200 << 20)),
+  large: ({ output }) => leave(output, "y".repeat(16 << 20)),
   deep: ({ output }) => { let deep = {}; for (let n = 0; n < 5000; n++) deep = { deep }; output.extra = deep; return deep },
   requests: async ({ client }) => { await Promise.all(Array.from({ length: 2000 }, () => client("/session").catch(() => {}))) },
   // lies
   protocol_lines: () => { for (const fd of [1, 2]) writeSync(fd, '{"jsonrpc":"2.0","id":1,"result":{}}\nContent-Length: 12\r\n\r\n{}\n') },
   answers_another: () => raw('{"jsonrpc":"2.0","id":987654,"result":{}}'),
-  answers_twice: () => { for (let id = 1; id < 12; id++) raw(JSON.stringify({ jsonrpc: "2.0", method: "hook.result", params: { call: id, handler: 7, ms: 0 } })) },
+  answers_early: () => { for (let id = 1; id < 40; id++) raw(JSON.stringify({ jsonrpc: "2.0", id, result: {} })) },
+  results_twice: () => { for (let id = 1; id < 12; id++) raw(JSON.stringify({ jsonrpc: "2.0", method: "hook.result", params: { call: id, handler: 7, ms: 0 } })) },
   not_json: () => raw("this is no message"),
-  not_utf8: () => writeSync(CHANNEL, Buffer.from([0, 0, 0, 2, 0xc3, 0x28])),
+  not_utf8: () => {
+    const text = Buffer.from('{"jsonrpc":"2.0","method":"log","params":{"level":"warn","message":"??"}}')
+    text.set([0xc3, 0x28], text.indexOf("??"))
+    const head = Buffer.alloc(4)
+    head.writeUInt32BE(text.length)
+    writeSync(CHANNEL, Buffer.concat([head, text]))
+  },
+  closes: () => closeSync(CHANNEL),
   too_large: () => raw("{", 0x7fffffff),
   half_a_frame: () => { raw("{", 1000); return new Promise(() => {}) },
   hello_again: () => raw('{"jsonrpc":"2.0","method":"hello","params":{"protocol":"9.0","features":[],"runtime":"x","version":"0"}}'),
@@ -66,7 +81,7 @@ const faults = {
   cycle: ({ output }) => { output.options = cycle(); output.system?.push(cycle()); return cycle() },
   bigint: ({ output }) => { output.options = { big: 1n }; output.system?.push(1n); return 1n },
   nan: ({ output }) => { output.options = { nan: NaN }; output.system?.push(NaN); return NaN },
-  surrogate: ({ output }) => { output.system?.push("\ud800"); return "\ud800" },
+  surrogate: ({ output }) => leave(output, "\ud800"),
   deletes: ({ output }) => { for (const key of Object.keys(output)) delete output[key] },
   types: ({ output }) => { for (const key of Object.keys(output)) output[key] = 5; return 5 },
   nulls: ({ output }) => { for (const key of Object.keys(output)) output[key] = null; return null },

@@ -443,9 +443,11 @@ async fn lies() {
     let told = table(&[
         "protocol_lines",
         "answers_another",
-        "answers_twice",
+        "answers_early",
+        "results_twice",
         "not_json",
         "not_utf8",
+        "closes",
         "too_large",
         "half_a_frame",
         "hello_again",
