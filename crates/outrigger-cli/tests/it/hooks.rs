@@ -298,8 +298,14 @@ fn tools_of_plugins_may_ask_report_and_prompt() {
     ]);
     world.config(json!({ "permission": { "careful": "ask" } }));
     world.plugin("tools", TOOLS);
+    let ear = "import fs from 'node:fs'
+        export const Ear = async () => ({ event: async ({ event }) => {
+            const state = event.properties?.part?.state
+            if (state?.status === 'running' && state.title) fs.appendFileSync('told.txt', state.title + ' ' + JSON.stringify(state.metadata) + '\\n') } })";
+    world.plugin("ear", ear);
     let done = world.run(&["--auto", "hi"]).ok();
     assert_eq!(done.stdout, "All done.\n", "{}", done.stderr);
+    assert_eq!(world.lines("told.txt"), [r#"Reporting {"step":1}"#]);
     insta::assert_snapshot!(world.mock.last().texts("tool").join("\n"), @r"
     agent build, call call_, in true
     child said: hello from the child

@@ -350,6 +350,8 @@ mod tests {
         claude.mcp = true
         claude.commands = true
         claude.hooks = true
+        audit.keep_records = 200000
+        audit.keep_days = 90
         "#);
     }
 
@@ -491,7 +493,7 @@ mod tests {
             let text = match key.kind {
                 // Not its default, whichever that is.
                 Kind::Bool => (defaults[key.name] == false).to_string(),
-                Kind::Whole(..) => "77".into(),
+                Kind::Whole(least, _) => (least + 77).to_string(),
                 Kind::Word(words) => words[words.len() - 1].into(),
                 Kind::Program => "/x".into(),
                 Kind::Variables | Kind::Ports | Kind::Names => "7".into(),
