@@ -202,7 +202,7 @@ STEPS = [start, answer, edit, permission, question, todo, delegate, sessions, mo
 def write(folder, saved, project):
     """Screens as text; what differs from run to run is made the same, with every column where it was."""
     folder.mkdir(parents=True, exist_ok=True)
-    for old in folder.glob("*.txt"):
+    for old in folder.glob("[0-9]*.txt"):
         old.unlink()
     for number, (name, text) in enumerate(saved, 1):
         # How long something took, which a dialog may cut off: as wide as it was where something stands behind it.
