@@ -13,8 +13,8 @@ use outrigger_plugins::{CommandFile, CommandHooks, CommandHost, SessionAbout};
 use outrigger_protocol::id::SessionId;
 use outrigger_protocol::message::{MessageWithParts, PartKind};
 use outrigger_sandbox::Policy;
-use sha2::{Digest as _, Sha256};
 
+use crate::allowed::{self, digest, key};
 use crate::ask::Answering;
 use crate::boot::{Boot, Folders};
 use crate::bridge::Bridge;
@@ -39,7 +39,9 @@ impl AllowedHooks {
     /// Whether the hooks of the file may run as they are: those of the user's own file always.
     #[must_use]
     pub fn holds(&self, file: &HookFile) -> bool {
-        file.scope == HookScope::User || self.read().get(&key(file)) == Some(&digest(file))
+        file.scope == HookScope::User
+            || allowed::read::<Table>(&self.path).get(&key(&file.file))
+                == Some(&digest(&file.written))
     }
 
     /// Allows the hooks of a file as they are now.
@@ -47,9 +49,9 @@ impl AllowedHooks {
     /// # Errors
     /// The list cannot be written.
     pub fn allow(&self, file: &HookFile) -> io::Result<()> {
-        let mut table = self.read();
-        table.insert(key(file), digest(file));
-        self.write(&table)
+        let mut table: Table = allowed::read(&self.path);
+        table.insert(key(&file.file), digest(&file.written));
+        allowed::write(&self.path, &table)
     }
 
     /// Takes that back; false when they were not allowed.
@@ -57,37 +59,11 @@ impl AllowedHooks {
     /// # Errors
     /// The list cannot be written.
     pub fn revoke(&self, file: &HookFile) -> io::Result<bool> {
-        let mut table = self.read();
-        let there = table.remove(&key(file)).is_some();
-        self.write(&table)?;
+        let mut table: Table = allowed::read(&self.path);
+        let there = table.remove(&key(&file.file)).is_some();
+        allowed::write(&self.path, &table)?;
         Ok(there)
     }
-
-    // A list that cannot be read allows nothing.
-    fn read(&self) -> Table {
-        let bytes = std::fs::read(&self.path).unwrap_or_default();
-        serde_json::from_slice(&bytes).unwrap_or_default()
-    }
-
-    fn write(&self, table: &Table) -> io::Result<()> {
-        if let Some(folder) = self.path.parent() {
-            std::fs::create_dir_all(folder)?;
-        }
-        let written = self.path.with_extension("new");
-        std::fs::write(&written, serde_json::to_string_pretty(table)?)?;
-        std::fs::rename(&written, &self.path)
-    }
-}
-
-fn key(file: &HookFile) -> String {
-    let real = file.file.canonicalize();
-    let real = real.unwrap_or_else(|_| file.file.clone());
-    real.display().to_string()
-}
-
-fn digest(file: &HookFile) -> String {
-    let digest = Sha256::digest(file.written.to_string().as_bytes());
-    digest.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// The command hooks of a project; `None` where there are none, or nothing from outside is loaded.

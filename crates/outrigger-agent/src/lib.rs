@@ -6,6 +6,7 @@
 
 mod abandon;
 pub mod agents;
+mod allowed;
 mod ask;
 mod audit;
 mod auth;

@@ -3,13 +3,13 @@
 
 use std::collections::BTreeMap;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use outrigger_config::Loaded;
 use outrigger_config::claude::ClaudeServer;
 use serde_json::{Map, Value, json};
-use sha2::{Digest as _, Sha256};
 
+use crate::allowed::{self, digest, key};
 use crate::boot::Folders;
 
 /// What the user has allowed, in `mcp-allowed.json` of our data folder: by file and name a digest of the entry.
@@ -32,7 +32,7 @@ impl AllowedServers {
     /// Whether this very entry was allowed.
     #[must_use]
     pub fn holds(&self, server: &ClaudeServer) -> bool {
-        let table = self.read();
+        let table: Table = allowed::read(&self.path);
         let file = table.get(&key(&server.file));
         file.and_then(|servers| servers.get(&server.name)) == Some(&digest(&server.written))
     }
@@ -42,12 +42,12 @@ impl AllowedServers {
     /// # Errors
     /// The file cannot be written.
     pub fn allow(&self, server: &ClaudeServer) -> io::Result<()> {
-        let mut table = self.read();
+        let mut table: Table = allowed::read(&self.path);
         table
             .entry(key(&server.file))
             .or_default()
             .insert(server.name.clone(), digest(&server.written));
-        self.write(&table)
+        allowed::write(&self.path, &table)
     }
 
     /// Takes that back; false when it was not allowed.
@@ -55,38 +55,13 @@ impl AllowedServers {
     /// # Errors
     /// The file cannot be written.
     pub fn revoke(&self, server: &ClaudeServer) -> io::Result<bool> {
-        let mut table = self.read();
+        let mut table: Table = allowed::read(&self.path);
         let there = table
             .get_mut(&key(&server.file))
             .is_some_and(|servers| servers.remove(&server.name).is_some());
-        self.write(&table)?;
+        allowed::write(&self.path, &table)?;
         Ok(there)
     }
-
-    // A file that cannot be read allows nothing.
-    fn read(&self) -> Table {
-        let bytes = std::fs::read(&self.path).unwrap_or_default();
-        serde_json::from_slice(&bytes).unwrap_or_default()
-    }
-
-    fn write(&self, table: &Table) -> io::Result<()> {
-        if let Some(folder) = self.path.parent() {
-            std::fs::create_dir_all(folder)?;
-        }
-        let written = self.path.with_extension("new");
-        std::fs::write(&written, serde_json::to_string_pretty(table)?)?;
-        std::fs::rename(&written, &self.path)
-    }
-}
-
-fn key(file: &Path) -> String {
-    let real = file.canonicalize().unwrap_or_else(|_| file.to_owned());
-    real.display().to_string()
-}
-
-fn digest(written: &Value) -> String {
-    let digest = Sha256::digest(written.to_string().as_bytes());
-    digest.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// The servers to start: those of the configuration, and those of `.mcp.json` that are allowed. The others are listed as

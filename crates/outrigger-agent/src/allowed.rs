@@ -1,0 +1,40 @@
+//! Lists of what the user has allowed of a project, as it was when it was allowed: files of our data folder with digests.
+
+use std::io;
+use std::path::Path;
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+use sha2::{Digest as _, Sha256};
+
+/// The list. One that cannot be read allows nothing.
+pub(crate) fn read<T: DeserializeOwned + Default>(list: &Path) -> T {
+    let bytes = std::fs::read(list).unwrap_or_default();
+    serde_json::from_slice(&bytes).unwrap_or_default()
+}
+
+/// Puts the list in the place of the one before, whole.
+///
+/// # Errors
+/// It cannot be written.
+pub(crate) fn write(list: &Path, table: &impl Serialize) -> io::Result<()> {
+    if let Some(folder) = list.parent() {
+        std::fs::create_dir_all(folder)?;
+    }
+    let written = list.with_extension("new");
+    std::fs::write(&written, serde_json::to_string_pretty(table)?)?;
+    std::fs::rename(&written, list)
+}
+
+/// By what a file is listed: where it really is.
+pub(crate) fn key(file: &Path) -> String {
+    let real = file.canonicalize().unwrap_or_else(|_| file.to_owned());
+    real.display().to_string()
+}
+
+/// What stands for something as it was written.
+pub(crate) fn digest(written: &Value) -> String {
+    let digest = Sha256::digest(written.to_string().as_bytes());
+    digest.iter().map(|byte| format!("{byte:02x}")).collect()
+}
