@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use outrigger_config::Origin;
-use outrigger_kernel::permission::is_disabled;
+use outrigger_kernel::permission::{is_disabled, is_wanted};
 use outrigger_models::Resolved;
 use outrigger_plugins::{PipelineContext, PipelineResult};
 use outrigger_protocol::Object;
@@ -13,6 +13,7 @@ use outrigger_protocol::message::ModelRef;
 use outrigger_protocol::model::{ModelInfo, ModelParams, ToolOffer};
 use outrigger_protocol::tool::ToolSpec;
 use outrigger_protocol::turn::{HookPayload, KnownTool};
+use outrigger_tools::builtin::optional;
 use outrigger_tools::{AgentEntry, CancelFlag, SkillEntry};
 use serde_json::{Value, json};
 
@@ -120,6 +121,11 @@ impl Inner {
                 == Some(false)
                 || is_disabled(&spec.name, &[&rules, &own])
         };
+        // What the reference does not have costs tokens in each request, so somebody has to want it.
+        let wanted = |spec: &ToolSpec| {
+            let on = switches.and_then(|s| s.get(&spec.name)) == Some(&Value::Bool(true));
+            optional::plugin(spec).is_none() || on || is_wanted(&spec.name, &[&rules, &own])
+        };
         // The one hidden tool that is shown where somebody can answer it.
         let asks = |spec: &ToolSpec| {
             spec.name == "question"
@@ -133,7 +139,7 @@ impl Inner {
             .specs()
             .into_iter()
             .filter(|spec| spec.hidden || !off(spec))
-            .filter(|spec| outrigger_tools::builtin::suits(spec, &model))
+            .filter(|spec| wanted(spec) && outrigger_tools::builtin::suits(spec, &model))
             .filter(|spec| self.skill_servers.offers(Some(session), spec))
             .collect();
         let (agents, skills) = (self.agent_entries(), self.skill_entries());

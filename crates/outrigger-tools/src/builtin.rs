@@ -9,11 +9,14 @@ mod find;
 mod html;
 mod invalid;
 mod lsp;
+pub mod optional;
 mod patch;
+mod python;
 mod question;
 mod read;
 mod session;
 mod skill;
+mod table;
 mod webfetch;
 mod write;
 
@@ -81,9 +84,14 @@ pub fn register_all(runtime: &ToolRuntime, options: &Options) -> Result<(), Tool
     let lsp = options
         .lsp
         .then(|| Arc::new(lsp::Language::new()) as Arc<dyn Tool>);
+    let optional: [Arc<dyn Tool>; 2] = [
+        Arc::new(table::TableTool::new()),
+        Arc::new(python::Python::new(options.clone())),
+    ];
     tools
         .into_iter()
         .chain(lsp)
+        .chain(optional)
         .try_for_each(|tool| runtime.register(tool))
 }
 
