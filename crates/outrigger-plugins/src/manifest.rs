@@ -20,6 +20,7 @@ use serde::Serialize;
 
 use crate::error::PluginError;
 use crate::grants::is_secret;
+use crate::own::Own;
 use crate::settings::PluginRules;
 
 /// A manifest is no longer than this, in bytes.
@@ -99,6 +100,11 @@ pub(crate) fn read(spec: &str, dir: &Path) -> Result<Option<Manifest>, PluginErr
             ),
             None,
         ));
+    }
+    if let Err((key, message)) = Own::of(&manifest) {
+        let (line, column) = outrigger_config::place_in_toml(&text, key);
+        let message = format!("{file}:{line}:{column}: `{key}`: {message}");
+        return Err(wrong(message, None));
     }
     Ok(Some(manifest))
 }
