@@ -352,8 +352,9 @@ impl Registry {
         }
         let mut instances = loaded.instances;
         let access = self.with(index, |plugin| plugin.rules.access.clone());
-        if let Some(access) = access.flatten() {
-            warnings.extend(access.cut(&mut instances));
+        match access.flatten() {
+            Some(access) => warnings.extend(access.cut(&mut instances)),
+            None => warnings.extend(own::without_manifest(&mut instances)),
         }
         self.change(index, |plugin| {
             let hooks = instances.iter().flat_map(|i| i.hooks.iter());

@@ -149,7 +149,8 @@ impl HostHandler for Relay {
                 return Err(no_manifest(&emit.event));
             };
             if let Err((refused, record)) = desk.emit(&emit) {
-                self.inner.ran(record.into_iter().map(|record| *record).collect());
+                self.inner
+                    .ran(record.into_iter().map(|record| *record).collect());
                 return Err(refused);
             }
             self.inner.emit(emit).await

@@ -57,6 +57,7 @@ mod omo_server;
 mod omo_tools;
 mod output;
 mod own_points;
+mod own_provider;
 mod patch;
 mod permission;
 mod plugin_client;

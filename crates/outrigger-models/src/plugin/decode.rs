@@ -88,10 +88,14 @@ impl Decode for Decoder {
     fn feed(&mut self, event: &SseEvent, out: &mut Vec<StreamEvent>) -> Result<Progress, Failure> {
         self.bytes = self.bytes.saturating_add(event.data.len());
         if self.bytes > MOST {
-            return Err(Failure::Malformed("the answer is longer than 64 MiB".into()));
+            return Err(Failure::Malformed(
+                "the answer is longer than 64 MiB".into(),
+            ));
         }
         let piece: ProviderPiece = serde_json::from_str(&event.data).map_err(|error| {
-            Failure::Malformed(format!("the plugin's `stream` yielded what is no piece: {error}"))
+            Failure::Malformed(format!(
+                "the plugin's `stream` yielded what is no piece: {error}"
+            ))
         })?;
         match piece {
             ProviderPiece::Text { text } => self.piece(Block::Text, text, out),
@@ -156,8 +160,8 @@ mod tests {
         let mut out = Vec::new();
         for piece in pieces {
             let event = SseEvent {
+                name: String::new(),
                 data: piece.to_string(),
-                ..SseEvent::default()
             };
             if decoder.feed(&event, &mut out)? == Progress::Done {
                 return Ok(out);
@@ -180,7 +184,11 @@ mod tests {
             json!({"type": "finish", "usage": {"input": 3, "cacheRead": 1}}),
             json!({"type": "text", "text": "never"}),
         ]);
-        let lines: Vec<String> = out.unwrap().iter().map(|event| json!(event).to_string()).collect();
+        let lines: Vec<String> = out
+            .unwrap()
+            .iter()
+            .map(|event| json!(event).to_string())
+            .collect();
         insta::assert_snapshot!(lines.join("\n"), @r#"
         {"type":"reasoning_start","index":0}
         {"type":"reasoning_delta","index":0,"text":"hm"}
@@ -199,10 +207,27 @@ mod tests {
 
     #[test]
     fn what_is_no_piece_or_an_error_ends_it() {
-        for piece in [json!(null), json!({"text": "a"}), json!({"type": "sound"}), json!({"type": "finish", "usage": {"input": -1}})] {
-            assert!(matches!(told(std::slice::from_ref(&piece)), Err(Failure::Malformed(_))), "{piece}");
+        for piece in [
+            json!(null),
+            json!({"text": "a"}),
+            json!({"type": "sound"}),
+            json!({"type": "finish", "usage": {"input": -1}}),
+        ] {
+            assert!(
+                matches!(
+                    told(std::slice::from_ref(&piece)),
+                    Err(Failure::Malformed(_))
+                ),
+                "{piece}"
+            );
         }
         let failed = told(&[json!({"type": "error", "message": "no more", "status": 429})]);
-        assert!(matches!(failed, Err(Failure::Provider { status: Some(429), .. })));
+        assert!(matches!(
+            failed,
+            Err(Failure::Provider {
+                status: Some(429),
+                ..
+            })
+        ));
     }
 }

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use outrigger_kernel::hooks::{OutputCheck, Point};
+use outrigger_protocol::rpc::Instance;
 
 use super::{Inner, Plugin, Registry};
 use crate::own::Own;
@@ -17,6 +18,18 @@ pub(super) fn declared(resolved: &ResolvedPlugin) -> Arc<Own> {
     let manifest = manifest.filter(|manifest| manifest.id == resolved.id);
     let own = manifest.and_then(|manifest| Own::of(manifest).ok());
     Arc::new(own.unwrap_or_default())
+}
+
+/// Whoever speaks for a provider says so in a manifest: only then is its process its own, and the key in it nobody else's.
+pub(super) fn without_manifest(instances: &mut [Instance]) -> Vec<String> {
+    let streams = instances.iter_mut().filter_map(|it| it.streams.take());
+    let told = streams.map(|it| {
+        format!(
+            "the provider {} is not offered: the plugin has no outrigger.plugin.toml that names it in `provides.providers`",
+            it.id
+        )
+    });
+    told.collect()
 }
 
 impl Plugin {
