@@ -67,7 +67,8 @@ async fn done(plugins: &Plugins, calls: Value) -> Vec<Value> {
     let texts = result.outputs[0]["system"].as_array().unwrap();
     texts
         .iter()
-        .filter_map(|text| serde_json::from_str(text.as_str().unwrap()).ok())
+        // What was told and not asked has no answer.
+        .filter_map(|text| serde_json::from_str(text.as_str()?).ok())
         .collect()
 }
 
@@ -276,6 +277,7 @@ async fn what_a_plugin_may_not_reach_is_refused_and_written_down() {
     let bare = r#"export default async ({ outrigger }) => ({ "experimental.chat.system.transform": async (input, output) => {
       output.system.push(await outrigger.call("acme/deploy.after", {}, {}).catch((error) => error.code))
     }})"#;
+    let project = Project::new();
     let plugins = project.load(vec![project.plugin("bare", bare)]).await;
     assert_eq!(told(&system(&plugins).await), "own.undeclared | bare ok");
 }
