@@ -10,7 +10,7 @@ use futures_util::future::BoxFuture;
 use outrigger_config::Loaded;
 use outrigger_js::SdkAnswer;
 use outrigger_models::Models;
-use outrigger_plugins::{PerfRow, PluginStatus, Plugins};
+use outrigger_plugins::{EventRow, PerfRow, PluginStatus, Plugins, PointRow};
 use outrigger_protocol::event::{BusEvent, Event};
 use outrigger_protocol::id::SessionId;
 use outrigger_protocol::log::LogRecord;
@@ -307,6 +307,12 @@ impl Agent {
     #[must_use]
     pub fn plugins(&self) -> Vec<PluginStatus> {
         self.inner.plugins.list()
+    }
+
+    /// Every hook point, the program's and those of plugins, with who has a handler there; and the events of plugins.
+    #[must_use]
+    pub fn plugin_points(&self) -> (Vec<PointRow>, Vec<EventRow>) {
+        self.inner.plugins.points()
     }
 
     /// What the hooks of plugins cost since the start, the costliest first (A1).

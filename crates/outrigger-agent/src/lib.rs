@@ -43,6 +43,7 @@ mod model_task;
 mod notices;
 mod observe;
 mod offer;
+mod own_providers;
 mod parts;
 mod plugin_tools;
 mod project;

@@ -7,6 +7,7 @@ use outrigger_kernel::permission::{is_disabled, is_wanted};
 use outrigger_models::Resolved;
 use outrigger_plugins::{PipelineContext, PipelineResult};
 use outrigger_protocol::Object;
+use outrigger_protocol::hook::HookRecord;
 use outrigger_protocol::id::{SessionId, TurnId};
 use outrigger_protocol::log::LogRecord;
 use outrigger_protocol::message::ModelRef;
@@ -40,6 +41,7 @@ impl Inner {
             session: session.cloned(),
             turn: turn.cloned(),
             cancel,
+            ..PipelineContext::default()
         };
         let pipeline = self.plugins.pipeline();
         let _open = session
@@ -47,27 +49,41 @@ impl Inner {
             .map(|id| self.enter_plugins(id));
         let mut result = pipeline.run(point, items, context).await;
         if !result.records.is_empty() {
-            for record in &mut result.records {
-                record.audit.step = self.steps.of(turn);
-            }
-            self.note(
-                result
-                    .records
-                    .iter()
-                    .map(|r| LogRecord::Hook(Box::new(r.clone())))
-                    .collect(),
-            );
+            self.write_down(&mut result.records, turn);
             if point != HOOK_ERROR {
-                self.tell_hook_errors(&result, session, turn).await;
+                self.tell_hook_errors(&result.records, session, turn).await;
             }
         }
         result
     }
 
+    fn write_down(&self, records: &mut [HookRecord], turn: Option<&TurnId>) {
+        for record in &mut *records {
+            record.audit.step = self.steps.of(turn);
+        }
+        let records = records.iter();
+        self.note(
+            records
+                .map(|r| LogRecord::Hook(Box::new(r.clone())))
+                .collect(),
+        );
+    }
+
+    /// What the chain of a plugin's own point did (B8), or why it was not run: as for any other chain.
+    pub(crate) async fn own_hooks_ran(&self, mut records: Vec<HookRecord>) {
+        let Some(first) = records.first() else {
+            return;
+        };
+        let (session, turn) = (first.session.clone(), first.turn.clone());
+        self.write_down(&mut records, turn.as_ref());
+        self.tell_hook_errors(&records, session.as_ref(), turn.as_ref())
+            .await;
+    }
+
     /// `hook.on_error` (C5). A failure there is recorded and goes no further.
     async fn tell_hook_errors(
         &self,
-        result: &PipelineResult,
+        records: &[HookRecord],
         session: Option<&SessionId>,
         turn: Option<&TurnId>,
     ) {
@@ -75,7 +91,7 @@ impl Inner {
             return;
         }
         // An answer against a rule is an error of its plugin as well (C3).
-        let failed = result.records.iter().filter(|r| {
+        let failed = records.iter().filter(|r| {
             matches!(r.outcome.as_str(), "error" | "timeout" | "lost") || r.audit.refused.is_some()
         });
         for record in failed {

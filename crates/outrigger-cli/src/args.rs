@@ -282,6 +282,12 @@ pub(crate) enum PluginCommand {
         #[arg(long)]
         json: bool,
     },
+    /// Show the hook points, those of plugins too, what handlers may do there, and which plugins have one
+    Points {
+        /// As JSON, with the schemas
+        #[arg(long)]
+        json: bool,
+    },
     /// Install what plugins need from npm (the SDK), ahead of their first use
     Setup,
     /// Show what the hooks of each plugin cost: calls, p50, p95, p99

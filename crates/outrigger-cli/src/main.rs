@@ -25,6 +25,7 @@ mod network;
 mod paint;
 mod plugin;
 mod plugin_perf;
+mod plugin_points;
 mod plugin_review;
 mod progress;
 mod question;

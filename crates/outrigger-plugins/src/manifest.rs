@@ -14,12 +14,14 @@ use outrigger_config::policy::Grant;
 use outrigger_config::{ConfigError, PolicyFile};
 use outrigger_kernel::hooks;
 use outrigger_protocol::manifest::{MANIFEST_FILE, Manifest, RESERVED_IDS};
+use outrigger_protocol::own::ProviderDecl;
 use outrigger_protocol::rpc::Instance;
 use outrigger_sandbox::{Policy, which};
 use serde::Serialize;
 
 use crate::error::PluginError;
 use crate::grants::is_secret;
+use crate::own::Own;
 use crate::settings::PluginRules;
 
 /// A manifest is no longer than this, in bytes.
@@ -55,6 +57,8 @@ pub struct Access {
     pub hooks: Option<Vec<String>>,
     /// Tools that may be registered; all when `None`.
     pub tools: Option<Vec<String>>,
+    /// Providers that it may speak for with a protocol of its own.
+    pub providers: Vec<String>,
 }
 
 /// The manifest in a plugin's folder, if there is one.
@@ -99,6 +103,11 @@ pub(crate) fn read(spec: &str, dir: &Path) -> Result<Option<Manifest>, PluginErr
             ),
             None,
         ));
+    }
+    if let Err((key, message)) = Own::of(&manifest) {
+        let (line, column) = outrigger_config::place_in_toml(&text, key);
+        let message = format!("{file}:{line}:{column}: `{key}`: {message}");
+        return Err(wrong(message, None));
     }
     Ok(Some(manifest))
 }
@@ -215,6 +224,7 @@ pub(crate) fn apply(manifest: &Manifest, project: &Path, rules: &mut PluginRules
         client: asked.client.clone(),
         hooks: policy.allowed_hooks.clone(),
         tools: manifest.provides.tools.clone(),
+        providers: manifest.provides.providers.clone(),
     });
     let hosts = &asked.network.hosts;
     let some = !hosts.is_empty() && !hosts.iter().any(|host| host == "*");
@@ -257,6 +267,9 @@ impl Access {
             let tools = instance
                 .tools
                 .extract_if(.., |tool| !self.has_tool(&tool.name));
+            let offers = |it: &mut ProviderDecl| !self.providers.contains(&it.id);
+            let refused = instance.streams.take_if(offers);
+            told.extend(refused.map(|it| format!("the provider {} is not offered: `provides.providers` of its manifest does not name it", it.id)));
             told.extend(tools.map(|tool| format!("the tool {} is not registered: `provides.tools` of its manifest does not name it", tool.name)));
         }
         told

@@ -29,6 +29,7 @@ use crate::group::{Group, Live};
 use crate::install::Cache;
 use crate::installer::Installer;
 use crate::launch::{self, CoversFn, Launch};
+use crate::own::Links;
 use crate::perf::{Perf, PerfRow};
 use crate::pipeline::{Pipeline, PipelineContext};
 use crate::processes::Processes;
@@ -98,6 +99,7 @@ pub(crate) struct Inner {
     pub(crate) breakers: Breakers,
     pub(crate) perf: Mutex<Perf>,
     pub(crate) commands: Option<Commands>,
+    pub(crate) links: Links,
     processes: Arc<Processes>,
 }
 
@@ -186,9 +188,10 @@ impl Plugins {
             ),
             perf: Mutex::default(),
             commands: command_hooks(&options, base, &registry),
+            links: Links::default(),
             processes: Arc::default(),
         });
-        if let Some(started) = start(&options, &registry, &inner.processes).await {
+        if let Some(started) = start(&options, &registry, &inner).await {
             let settings = &options.settings;
             let stuck = settings.self_heal.then_some(settings.deadlines.normal);
             crate::watch::watch(&inner.processes, settings.limits, stuck);
@@ -220,6 +223,7 @@ impl Plugins {
             breakers: Breakers::new(false, Rules::default(), Arc::new(|_| {})),
             perf: Mutex::default(),
             commands: None,
+            links: Links::default(),
             processes: Arc::default(),
         }))
     }
@@ -354,8 +358,9 @@ struct Started {
 async fn start(
     options: &LoadOptions,
     registry: &Arc<Registry>,
-    processes: &Arc<Processes>,
+    inner: &Arc<Inner>,
 ) -> Option<Started> {
+    let processes = &inner.processes;
     if options.plugins.is_empty() {
         return None;
     }
@@ -399,6 +404,7 @@ async fn start(
         files: launch::files(&options.settings, &options.data).await,
         registry: Arc::clone(registry),
         processes: Arc::downgrade(processes),
+        plugins: Arc::downgrade(inner),
         notice: Arc::clone(&options.notice),
     });
     let groups = groups(&launch, divided, processes);

@@ -56,6 +56,8 @@ mod omo_lists;
 mod omo_server;
 mod omo_tools;
 mod output;
+mod own_points;
+mod own_provider;
 mod patch;
 mod permission;
 mod plugin_client;
