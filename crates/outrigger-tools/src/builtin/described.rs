@@ -93,7 +93,13 @@ fn find<'a>(properties: &'a mut Value, place: &str) -> Option<&'a mut Map<String
     let parameter = properties.get_mut(name)?;
     match rest {
         None => parameter.as_object_mut(),
-        Some(rest) => find(parameter.get_mut("items")?.get_mut("properties")?, rest),
+        Some(rest) => {
+            let object = match parameter.get("items") {
+                Some(_) => parameter.get_mut("items")?,
+                None => parameter,
+            };
+            find(object.get_mut("properties")?, rest)
+        }
     }
 }
 
