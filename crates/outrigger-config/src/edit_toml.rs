@@ -143,7 +143,16 @@ fn bare(key: &str) -> String {
 /// A text as TOML has it.
 #[must_use]
 pub fn quoted(text: &str) -> String {
-    toml::Value::String(text.to_owned()).to_string()
+    let mut out = String::from("\"");
+    for c in text.chars() {
+        match c {
+            '"' | '\\' => out.extend(['\\', c]),
+            c if c.is_control() => out.push_str(&format!("\\u{:04X}", u32::from(c))),
+            c => out.push(c),
+        }
+    }
+    out.push('"');
+    out
 }
 
 #[cfg(test)]

@@ -149,7 +149,45 @@ fn every_reason_is_told() {
         .lines()
         .map(|it| it.trim_end().to_owned())
         .collect();
-    insta::assert_snapshot!(told.join("\n"), @"");
+    insta::assert_snapshot!(told.join("\n"), @r#"
+    profile Minimal
+    STATE    ID                  SOURCE        LAYER        WHY
+    enabled  acme                WorkspaceRoot -            found, and nothing speaks against it
+    disabled acme                UserRoot      identity     ShadowedByHigherPrecedence: PROJECT/.outrigger/plugins/acme (WorkspaceRoot) has this id and goes before it
+    enabled  allowed             UserRoot      -            found, and nothing speaks against it
+    disabled broken              UserRoot      admission    UnsupportedExternalPlugin: it cannot be loaded: plugin file://HOME/.config/outrigger/plugins/broken is not started: its manifest cannot be used: HOME/.config/outrigger/plugins/broken/outrigger.plugin.toml:1:6: not valid TOML: invalid type: integer `5`, expected a string
+    disabled builtin-tools       UserRoot      identity     ReservedBundledPluginId: its id is that of a bundled plugin that is required
+    enabled  builtin-tools       Bundled       -            required
+    enabled  core-command        Bundled       -            in the profile
+    enabled  core-fs             Bundled       -            in the profile
+    disabled core-python         Bundled       admission    NotInThisVersion: it is not in this version of the program yet
+    disabled core-table          Bundled       admission    NotInThisVersion: it is not in this version of the program yet
+    disabled core-web            Bundled       policy       SwitchedOff: switched off by `plugins.core-web.disabled` (HOME/.config/outrigger/outrigger.toml:8:12)
+    disabled denied              UserRoot      policy       Denied: `discovery.deny` has "denied"
+    disabled effects             UserRoot      admission    SideEffectsNotAllowed: it changes things outside of the session, and `discovery.allow` does not name it
+    disabled evil                UserRoot      policy       ForbiddenByManagedPolicy: the policy of this machine (ROOT/policy.toml) does not allow it
+    enabled  from-npm            ConfigPath    -            listed by OpenCode's configuration
+    disabled gone                ConfigPath    admission    UnsupportedExternalPlugin: it cannot be loaded: plugin file://PROJECT/gone.js: there is nothing at PROJECT/gone.js
+    disabled linked              UserRoot      admission    ManifestOutsideRoot: its manifest is really ROOT/elsewhere/outrigger.plugin.toml, outside of its root
+    disabled lonely              UserRoot      dependencies MissingDependency: no plugin is called nobody
+    disabled mcp                 Bundled       policy       NotInProfile: not in profile Minimal (Full has it)
+    disabled native              UserRoot      admission    UnsupportedExternalPlugin: it cannot be loaded: its entry HOME/.config/outrigger/plugins/native/lib.so is neither JavaScript nor TypeScript
+    disabled needs-any           UserRoot      dependencies MissingEnvAny: none of the variables A_ONE, A_TWO is set
+    disabled needs-bin           UserRoot      dependencies MissingExternalBin: the program no-such-program is not on PATH
+    disabled needs-env           UserRoot      dependencies MissingEnv: the variable ACME_HOME is not set
+    enabled  needs-fs            UserRoot      -            found, and nothing speaks against it
+    disabled needs-lonely        UserRoot      dependencies DependencyDisabled: it needs lonely, which does not run
+    disabled no-entry            UserRoot      admission    UnsupportedExternalPlugin: it cannot be loaded: plugin file://HOME/.config/outrigger/plugins/gone: its entry HOME/.config/outrigger/plugins/gone/gone.js does not exist
+    disabled off-by-default      UserRoot      policy       OffByDefault: its manifest leaves it off (`enabled_by_default`)
+    disabled open-to-all         UserRoot      admission    WorldWritablePath: everybody may change HOME/.config/outrigger/plugins/open
+    disabled openrouter          Bundled       admission    NotInThisVersion: it is not in this version of the program yet
+    disabled round               UserRoot      dependencies DependencyCycle: plugins need each other in a circle: round -> trip -> round
+    enabled  skill-source-local  Bundled       -            required
+    disabled switched-off        UserRoot      policy       SwitchedOff: switched off by `plugins.switched-off.enabled` (HOME/.config/outrigger/outrigger.toml:6:11)
+    disabled telegram            Bundled       policy       NotInProfile: not in profile Minimal (Messaging has it)
+    disabled trip                UserRoot      dependencies DependencyCycle: plugins need each other in a circle: round -> trip -> round
+    note     /no/such/folder: no such folder
+    "#);
     let told = world
         .cli(&["plugin", "snapshot", "--explain", "effects"])
         .ok();
@@ -269,10 +307,16 @@ fn a_switch_is_written_into_the_users_own_file() {
         "{}",
         told.stdout
     );
-    insta::assert_snapshot!(
-        fs::read_to_string(world.home().join(".config/outrigger/outrigger.toml")).unwrap(),
-        @""
-    );
+    let written = fs::read_to_string(world.home().join(".config/outrigger/outrigger.toml"));
+    insta::assert_snapshot!(written.unwrap(), @r#"
+    # mine
+    [plugins.effects] # theirs
+    enabled = true
+    priority = 3
+
+    [discovery]
+    allow = ["effects"]
+    "#);
     world.run(&["hi"]).ok();
     assert_eq!(world.mock.last().texts("user"), ["hi effects"]);
     let told = world.cli(&["plugin", "disable", "effects"]).ok();

@@ -31,8 +31,8 @@ pub struct Bundled {
     pub env_any: &'static [&'static [&'static str]],
     /// Programs that have to be on `PATH`.
     pub external_bins: &'static [&'static str],
-    /// Why it is not in this version; `None`: it is.
-    pub missing: Option<&'static str>,
+    /// It is not in this version of the program yet.
+    pub missing: bool,
 }
 
 const fn toolset(id: &'static str, tools: &'static [&'static str]) -> Bundled {
@@ -46,11 +46,9 @@ const fn toolset(id: &'static str, tools: &'static [&'static str]) -> Bundled {
         env: &[],
         env_any: &[],
         external_bins: &[],
-        missing: None,
+        missing: false,
     }
 }
-
-const NOT_YET: Option<&str> = Some("it is not in this version of the program yet");
 
 /// All of them. To add what a row announces: build it, register it where `is_enabled` of the snapshot says so, and take the
 /// row's `missing` away.
@@ -75,26 +73,26 @@ pub const BUNDLED: &[Bundled] = &[
     ),
     toolset("core-command", &["bash"]),
     Bundled {
-        missing: NOT_YET,
+        missing: true,
         ..toolset("core-table", &[])
     },
     toolset("core-web", &["webfetch"]),
     Bundled {
         external_bins: &["python3"],
-        missing: NOT_YET,
+        missing: true,
         ..toolset("core-python", &[])
     },
     Bundled {
         kind: PluginKind::Provider,
         env: &["OPENROUTER_API_KEY"],
-        missing: NOT_YET,
+        missing: true,
         ..toolset("openrouter", &[])
     },
     Bundled {
         kind: PluginKind::Connector,
         profile: Profile::Messaging,
         env_any: &[&["TELEGRAM_BOT_TOKEN", "TELOXIDE_TOKEN"]],
-        missing: NOT_YET,
+        missing: true,
         ..toolset("telegram", &[])
     },
     Bundled {
@@ -123,7 +121,7 @@ impl Bundled {
             env: texts(self.env),
             env_any: self.env_any.iter().map(|group| texts(group)).collect(),
             external_bins: texts(self.external_bins),
-            unsupported: self.missing.map(str::to_owned),
+            missing: self.missing,
             ..Candidate::new(self.id, Source::Bundled, "bundled")
         }
     }

@@ -48,12 +48,13 @@ fn circles(
     running: &[(usize, &str, &[String])],
     lost: &BTreeMap<usize, Reason>,
 ) -> Vec<(usize, Reason)> {
+    // Whoever needs itself has it.
     let mut needs: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
     for (_, id, list) in running.iter().filter(|(at, ..)| !lost.contains_key(at)) {
         needs
             .entry(id)
             .or_default()
-            .extend(list.iter().map(String::as_str));
+            .extend(list.iter().map(String::as_str).filter(|need| need != id));
     }
     let mut found = Vec::new();
     for (at, id, _) in running.iter().filter(|(at, ..)| !lost.contains_key(at)) {

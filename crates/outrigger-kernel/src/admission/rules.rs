@@ -121,6 +121,9 @@ fn admission(it: &Candidate, rules: &Rules) -> Option<Reason> {
             });
         }
     }
+    if it.missing {
+        return Some(Reason::NotInThisVersion);
+    }
     if let Some(why) = &it.unsupported {
         return Some(Reason::UnsupportedExternalPlugin { why: why.clone() });
     }

@@ -185,11 +185,7 @@ fn each_reason_has_its_layer() {
             &none,
             "dependencies: MissingDependency",
         ),
-        (
-            found(|it| it.depends_on = texts(&["a"])),
-            &none,
-            "dependencies: DependencyCycle",
-        ),
+        (found(|it| it.depends_on = texts(&["a"])), &none, "enabled"),
         (one("builtin-tools", Source::UserRoot), &none, "enabled"),
     ] {
         let machine = Machine {
@@ -255,13 +251,13 @@ fn higher_precedence_wins_and_a_required_id_is_nobody_elses() {
     builtin-tools Bundled: enabled
     core-command Bundled: enabled
     core-fs Bundled: enabled
-    core-python Bundled: UnsupportedExternalPlugin
-    core-table Bundled: UnsupportedExternalPlugin
+    core-python Bundled: NotInThisVersion
+    core-table Bundled: NotInThisVersion
     core-web UserRoot: enabled
     core-web Bundled: ShadowedByHigherPrecedence
     mcp WorkspaceRoot: enabled
     mcp Bundled: NotInProfile
-    openrouter Bundled: UnsupportedExternalPlugin
+    openrouter Bundled: NotInThisVersion
     same ConfigPath: enabled
     same EnvRoot: ShadowedByHigherPrecedence
     same WorkspaceRoot: ShadowedByHigherPrecedence
@@ -276,7 +272,7 @@ fn profiles_by_table() {
     let running = |profile| {
         let mut all: Vec<Candidate> = BUNDLED.iter().map(|it| it.candidate()).collect();
         for it in &mut all {
-            it.unsupported = None;
+            it.missing = false;
         }
         let rules = Rules {
             profile,
