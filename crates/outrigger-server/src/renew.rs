@@ -3,7 +3,7 @@
 //! else than what runs, the folder's agent is replaced as soon as no turn is in it.
 
 use std::collections::HashMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use outrigger_agent::{Snapshot, SnapshotEntry};
@@ -56,11 +56,11 @@ pub(crate) async fn renew(hub: Hub) {
 /// last that could.
 async fn other(
     hub: &Hub,
-    directory: &PathBuf,
+    directory: &Path,
     instance: &Instance,
     tried: Option<&Snapshot>,
 ) -> Option<Snapshot> {
-    let boot = hub.boot(directory.clone());
+    let boot = hub.boot(directory.to_owned());
     let made = tokio::task::spawn_blocking(move || outrigger_agent::plugin_snapshot(&boot)).await;
     let now = made.ok()?.ok()?;
     let runs = instance.agent.plugin_snapshot();
@@ -83,7 +83,7 @@ fn changed(instance: &Instance, now: &Snapshot) -> Vec<String> {
 
 impl Hub {
     /// Replaces a folder's agent by one that has the plugins of now, unless a turn is in it. True when it was replaced.
-    async fn replace_idle(&self, directory: &PathBuf, plugins: &[String]) -> bool {
+    async fn replace_idle(&self, directory: &Path, plugins: &[String]) -> bool {
         let Some(origin) = self.dispose_idle(directory).await else {
             return false;
         };

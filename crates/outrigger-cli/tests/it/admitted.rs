@@ -191,20 +191,25 @@ fn every_reason_is_told() {
     let told = world
         .cli(&["plugin", "snapshot", "--explain", "effects"])
         .ok();
-    insta::assert_snapshot!(shown(&world, &told.stdout), @"");
+    insta::assert_snapshot!(shown(&world, &told.stdout), @r"
+    effects is disabled
+      from    HOME/.config/outrigger/plugins/effects (UserRoot, precedence 3)
+      version 1.0.0
+      identity      yes
+      policy        yes
+      admission     no: SideEffectsNotAllowed: it changes things outside of the session, and `discovery.allow` does not name it
+      dependencies  not asked
+      to change it: look at it, then `outrigger plugin enable effects` (adds it to `discovery.allow` in your own outrigger.toml)
+    ");
     world
         .cli(&["plugin", "snapshot", "--explain", "nobody"])
         .exited(2);
     // It says what is loaded: what is listed as on is what runs.
+    world.config(json!({ "plugin": ["./gone.js"] }));
     let snapshot = world.cli(&["plugin", "snapshot", "--json"]).ok().json();
     world.packages();
     let listed = world.cli(&["plugin", "list", "--json"]).ok().json();
     for plugin in listed.as_array().unwrap() {
-        let id = plugin["id"].as_str().unwrap();
-        // Whether it can be had nobody knows before.
-        if id == "from-npm" {
-            continue;
-        }
         let place = plugin["spec"].as_str().unwrap();
         let entries = snapshot["entries"].as_array().unwrap().iter();
         let mut entries = entries.filter(|it| {
