@@ -525,6 +525,21 @@ pub fn review_options(boot: &Boot) -> Result<outrigger_plugins::ReviewOptions, A
     })
 }
 
+/// The same for `outrigger plugin verify`: with the plugins that are left out for their signature.
+///
+/// # Errors
+/// As [`review_options`].
+pub fn verify_options(boot: &Boot) -> Result<outrigger_plugins::ReviewOptions, AgentError> {
+    let mut options = review_options(boot)?;
+    let config = boot.load(&Place::find(&boot.directory))?;
+    let (_, skipped) = Snapshot::of(&config).to_load(&config);
+    let unsigned = skipped.into_iter().filter(|it| {
+        matches!(&it.reason, outrigger_config::SkipReason::NotAdmitted { reason, .. } if reason == "Signature")
+    });
+    options.plugins.extend(unsigned.map(|it| it.plugin));
+    Ok(options)
+}
+
 /// The policies of the machine that hold in a folder.
 ///
 /// # Errors

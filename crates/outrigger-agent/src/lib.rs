@@ -77,7 +77,9 @@ pub use admitted::plugin_snapshot;
 pub use agents::AgentInfo;
 pub use ask::Answering;
 pub use auth::LoginError;
-pub use boot::{Adjust, Boot, Folders, Shared, policies, review_options, setup_plugins};
+pub use boot::{
+    Adjust, Boot, Folders, Shared, policies, review_options, setup_plugins, verify_options,
+};
 pub use bus::{Bus, Sink};
 pub use command_hooks::AllowedHooks;
 pub use compact::ask::Compact;

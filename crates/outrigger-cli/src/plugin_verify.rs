@@ -17,7 +17,7 @@ pub(crate) async fn run(
     json: bool,
 ) -> Result<u8, Failure> {
     let boot = crate::run::boot(global, &Line::new())?;
-    let options = outrigger_agent::review_options(&boot)?;
+    let options = outrigger_agent::verify_options(&boot)?;
     let policies = outrigger_agent::policies(&boot)?;
     let found = verify(&options, &policies, name).await;
     if let (Some(name), true) = (name, found.is_empty()) {
