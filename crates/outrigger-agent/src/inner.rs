@@ -112,6 +112,10 @@ pub(crate) struct Inner {
     pub(crate) spawner: Spawner,
     pub(crate) models: Models,
     pub(crate) plugins: Plugins,
+    /// Between plugins and this.
+    pub(crate) bridge: Arc<crate::bridge::Bridge>,
+    /// Which plugins should run, as it was decided before any was started (D2).
+    pub(crate) admitted: outrigger_plugins::Snapshot,
     pub(crate) mcp: outrigger_mcp::McpServers,
     pub(crate) skill_servers: crate::mcp::SkillServers,
     /// What is told of subagents behind their calls.
@@ -313,6 +317,18 @@ impl Agent {
     #[must_use]
     pub fn plugin_points(&self) -> (Vec<PointRow>, Vec<EventRow>) {
         self.inner.plugins.points()
+    }
+
+    /// Whether no turn is in it.
+    #[must_use]
+    pub fn is_idle(&self) -> bool {
+        lock(&self.inner.running).is_empty()
+    }
+
+    /// Which plugins should run, and why the others should not (D2).
+    #[must_use]
+    pub fn plugin_snapshot(&self) -> &outrigger_plugins::Snapshot {
+        &self.inner.admitted
     }
 
     /// What the hooks of plugins cost since the start, the costliest first (A1).

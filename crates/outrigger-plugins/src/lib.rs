@@ -32,6 +32,7 @@ mod home;
 mod install;
 mod installer;
 mod launch;
+mod life;
 mod lock;
 mod manifest;
 pub mod matrix;
@@ -49,6 +50,7 @@ mod resolve;
 pub mod semver;
 mod settings;
 mod setup;
+mod snapshot;
 mod spec;
 mod status;
 mod tmux;
@@ -82,12 +84,14 @@ pub use registry::ProgressFn;
 pub use resolve::{OPENCODE_VERSION, ResolvedPlugin, resolve_package, resolve_path};
 pub use settings::{Deadlines, PluginRules, PluginSettings, Restarts};
 pub use setup::{Modules, modules, setup};
+pub use snapshot::{Snapshot, SnapshotEntry};
 pub use spec::{DEPRECATED, Source, file_url};
-pub use status::{Cause, Fetched, Notice, NoticeFn, PluginStatus, Progress, Stage};
+pub use status::{Cause, Fetched, LifeState, Notice, NoticeFn, PluginStatus, Progress, Stage};
 pub use tmux::{TMUX_TMPDIR, tmux_dir};
 pub use tools::{PluginToolEntry, ToolRunner};
 pub use trust::{
-    Changes, FileChange, ProjectLock, Review, ReviewOptions, Reviewed, TRUST_FILE, TrustFn,
-    TrustQuestion, TrustShown, Trusted, TrustedBy, accept, review,
+    Changes, FileChange, ProjectLock, Review, ReviewOptions, Reviewed, SIGNATURE_FILE, Signed,
+    TRUST_FILE, TrustFn, TrustQuestion, TrustShown, Trusted, TrustedBy, Verification, accept,
+    review, verify,
 };
 pub use watch::ProcessUse;

@@ -3,7 +3,6 @@
 //! A plugin with a manifest gets what stands in it, as far as the default for plugins goes, and of what a user grants by
 //! name (variables that are secrets, ports, UNIX sockets) what the user has granted. Without a manifest it gets the default.
 
-use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::fs;
 use std::io::ErrorKind;
@@ -335,24 +334,6 @@ impl Access {
     }
 }
 
-/// Plugins that depend on one that is not there, until nothing changes any more: `(plugin, what it lacks)`.
-pub(crate) fn unmet(plugins: &[(usize, String, Vec<String>)]) -> Vec<(usize, String)> {
-    let mut here: BTreeSet<&str> = plugins.iter().map(|(_, id, _)| id.as_str()).collect();
-    let mut lost = Vec::new();
-    loop {
-        let next = plugins.iter().find_map(|(index, id, needs)| {
-            let lack = needs.iter().find(|need| !here.contains(need.as_str()))?;
-            here.contains(id.as_str())
-                .then(|| (*index, id.as_str(), lack.clone()))
-        });
-        let Some((index, id, lack)) = next else {
-            return lost;
-        };
-        here.remove(id);
-        lost.push((index, lack));
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -418,25 +399,5 @@ mod tests {
             assert_eq!(access.has_route(method, path), fits, "{method} {path}");
         }
         assert!(Access::default().has_route("GET", "/config"));
-    }
-
-    #[test]
-    fn companions_that_are_lost_take_others_with_them() {
-        let plugin = |index: usize, id: &str, needs: &[&str]| {
-            let needs = needs.iter().map(|it| (*it).to_owned()).collect();
-            (index, id.to_owned(), needs)
-        };
-        let plugins = [
-            plugin(0, "a", &["b"]),
-            plugin(1, "b", &["c"]),
-            plugin(2, "d", &["e"]),
-            plugin(3, "e", &["d"]),
-        ];
-        let mut lost: Vec<usize> = unmet(&plugins)
-            .into_iter()
-            .map(|(index, _)| index)
-            .collect();
-        lost.sort_unstable();
-        assert_eq!(lost, [0, 1]);
     }
 }

@@ -1,6 +1,7 @@
 //! The plugins of a project: how far each is, what it brought, and who is called at which point.
 
 mod commands;
+mod life;
 mod own;
 mod table;
 
@@ -421,6 +422,7 @@ impl Registry {
             .plugins
             .iter()
             .enumerate()
+            .filter(|(_, plugin)| plugin.stage != Stage::Suspended)
             .flat_map(|(index, plugin)| {
                 let tools = plugin
                     .instances
@@ -438,7 +440,8 @@ impl Registry {
     ) -> Vec<(usize, String, T)> {
         let inner = self.read();
         let mut out = Vec::new();
-        for (index, plugin) in inner.plugins.iter().enumerate() {
+        let plugins = inner.plugins.iter().enumerate();
+        for (index, plugin) in plugins.filter(|(_, plugin)| plugin.stage != Stage::Suspended) {
             let brought = plugin.instances.iter().filter_map(&get);
             out.extend(brought.map(|it| (index, plugin.id.clone(), it)));
         }
@@ -518,8 +521,10 @@ impl Plugin {
         let cause = self.cause.as_ref().filter(|cause| {
             matches!(self.stage, Stage::Failed | Stage::Off) || cause.code == "plugin.disabled"
         });
-        let Some(cause) = cause else {
-            return Vec::new();
+        let why = match (cause, self.stage) {
+            (_, Stage::Suspended) => "it can be resumed".to_owned(),
+            (Some(cause), _) => cause.message.clone(),
+            (None, _) => return Vec::new(),
         };
         let bound = |point: &'static hooks::Point| {
             let bound = Bound {
@@ -530,7 +535,7 @@ impl Plugin {
                 group: 0,
                 rules: self.rules.clone(),
                 fail_closed: true,
-                absent: Some(format!("{} is {}: {}", self.id, self.stage, cause.message)),
+                absent: Some(format!("{} is {}: {why}", self.id, self.stage)),
             };
             (point.name, bound)
         };
@@ -550,6 +555,7 @@ impl Plugin {
             entry: self.resolved.as_ref().map(|r| r.file.clone()),
             version: self.version.clone(),
             stage: self.stage,
+            state: self.stage.into(),
             cause: self.cause.clone(),
             warnings: self.warnings.clone(),
             notes: self.notes.clone(),

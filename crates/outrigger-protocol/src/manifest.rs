@@ -30,6 +30,13 @@ pub struct Manifest {
     /// Module that is imported, inside the package. Without it, what `package.json` says.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub entry: Option<String>,
+    /// Whether it runs without being switched on (D9); it does when nothing is said.
+    #[serde(
+        default,
+        alias = "enabledByDefault",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub enabled_by_default: Option<bool>,
     /// What it brings.
     #[serde(default, alias = "capabilities")]
     pub provides: Provides,
@@ -201,6 +208,7 @@ impl Manifest {
             version: text(version.unwrap_or("0.0.0")),
             kind: PluginKind::Capability,
             entry: None,
+            enabled_by_default: None,
             provides: Provides {
                 has_side_effects: true,
                 ..Provides::default()

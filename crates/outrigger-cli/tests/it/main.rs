@@ -9,6 +9,7 @@
 )]
 
 mod aborts;
+mod admitted;
 mod attach;
 mod attach_talk;
 mod audit;
@@ -40,6 +41,7 @@ mod impostor;
 mod interrupt;
 mod language;
 mod leftovers;
+mod life;
 mod loading;
 mod login;
 mod manifest;

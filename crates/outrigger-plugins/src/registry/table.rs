@@ -7,6 +7,7 @@ use outrigger_kernel::hooks;
 
 use super::{Bound, Inner};
 use crate::critical;
+use crate::status::Stage;
 
 impl Inner {
     // Every change of a plugin makes the table anew: that is seldom, and looking up is what has to be cheap.
@@ -17,7 +18,9 @@ impl Inner {
             for bound in plugin.absent(index) {
                 table.entry(bound.0).or_default().push(bound.1);
             }
-            let Some(group) = plugin.group else { continue };
+            let (Some(group), false) = (plugin.group, plugin.stage == Stage::Suspended) else {
+                continue;
+            };
             for (number, instance) in plugin.instances.iter().enumerate() {
                 for hook in &instance.hooks {
                     let own = || declared.get(hook.as_str()).copied();

@@ -161,6 +161,7 @@ impl Project {
         Plugins::load(LoadOptions {
             plugins,
             skipped: self.skipped.clone(),
+            bundled: Vec::new(),
             settings: self.settings.clone(),
             directory: self.path("project"),
             worktree: PathBuf::from("/"),

@@ -126,6 +126,14 @@ pub const FIELDS: &[ManifestField] = &[
     ),
     also(
         field(
+            "enabled_by_default",
+            FieldKind::Flag,
+            "False: it runs only when the user switches it on.",
+        ),
+        &["enabledByDefault"],
+    ),
+    also(
+        field(
             "provides.tools",
             FieldKind::Texts,
             "Names of its tools; it can register no others.",
