@@ -23,7 +23,8 @@ pub fn hosted(host: &Manifest, own: &SubpluginDecl) -> (Manifest, Vec<String>) {
     let hooks = own.hooks.as_ref().map_or_else(
         || allowed.map(<[String]>::to_vec),
         |hooks| {
-            let has = |hook: &String| allowed.is_none_or(|list| list.iter().any(|it| same(it, hook)));
+            let has =
+                |hook: &String| allowed.is_none_or(|list| list.iter().any(|it| same(it, hook)));
             Some(kept("the hook", hooks, has, &mut lost))
         },
     );
@@ -94,7 +95,12 @@ pub fn permissions(host: &Permissions, own: &Permissions, lost: &mut Vec<String>
             },
         },
         env: common("the variable", &host.env, &own.env, names, lost),
-        secrets: kept("the variable", &own.secrets, |it| has(&host.secrets, it), lost),
+        secrets: kept(
+            "the variable",
+            &own.secrets,
+            |it| has(&host.secrets, it),
+            lost,
+        ),
         client: Some(client),
         unix_sockets: {
             if own.unix_sockets && !host.unix_sockets {
@@ -105,7 +111,12 @@ pub fn permissions(host: &Permissions, own: &Permissions, lost: &mut Vec<String>
     }
 }
 
-fn kept(what: &str, asked: &[String], has: impl Fn(&String) -> bool, lost: &mut Vec<String>) -> Vec<String> {
+fn kept(
+    what: &str,
+    asked: &[String],
+    has: impl Fn(&String) -> bool,
+    lost: &mut Vec<String>,
+) -> Vec<String> {
     let gone = asked.iter().filter(|it| !has(it));
     lost.extend(gone.map(|it| format!("{what} {it}")));
     asked.iter().filter(|it| has(it)).cloned().collect()
@@ -121,7 +132,10 @@ fn common(
 ) -> Vec<String> {
     let mut both: Vec<String> = Vec::new();
     for asked in own {
-        let met: Vec<String> = host.iter().filter_map(|allowed| meet(allowed, asked)).collect();
+        let met: Vec<String> = host
+            .iter()
+            .filter_map(|allowed| meet(allowed, asked))
+            .collect();
         if met.contains(asked) {
             both.push(asked.clone());
         } else {
@@ -199,12 +213,17 @@ fn name_covers(a: &str, b: &str) -> bool {
 /// Hosts are compared as they are written, so that a port, a case or a form that is not known costs something and gives
 /// nothing.
 fn host_covers(a: &str, b: &str) -> bool {
-    a == "*" || a == b || a.strip_prefix('*').is_some_and(|rest| rest.starts_with('.') && b.ends_with(rest) && b.len() > rest.len())
+    a == "*"
+        || a == b
+        || a.strip_prefix('*')
+            .is_some_and(|rest| rest.starts_with('.') && b.ends_with(rest) && b.len() > rest.len())
 }
 
 fn path_covers(a: &str, b: &str) -> bool {
     match a.strip_suffix("/*") {
-        Some(start) => b.strip_prefix(start).is_some_and(|rest| rest.starts_with('/')),
+        Some(start) => b
+            .strip_prefix(start)
+            .is_some_and(|rest| rest.starts_with('/')),
         None => a == b,
     }
 }
@@ -222,17 +241,47 @@ mod tests {
     fn patterns_by_table() {
         type Meet = fn(&str, &str) -> Option<String>;
         let rows: [(Meet, &[&str], &[&str], &[&str]); 12] = [
-            (roots, &["${project}"], &["src", "${project}/out"], &["src", "${project}/out"]),
+            (
+                roots,
+                &["${project}"],
+                &["src", "${project}/out"],
+                &["src", "${project}/out"],
+            ),
             (roots, &["src/a"], &["src", "out"], &["src/a"]),
-            (roots, &["src"], &["srcs", "src/../out", "src//b/."], &["src//b/."]),
+            (
+                roots,
+                &["src"],
+                &["srcs", "src/../out", "src//b/."],
+                &["src//b/."],
+            ),
             (roots, &[], &["src"], &[]),
-            (names, &["ACME_*"], &["*", "ACME_KEY", "OTHER"], &["ACME_*", "ACME_KEY"]),
+            (
+                names,
+                &["ACME_*"],
+                &["*", "ACME_KEY", "OTHER"],
+                &["ACME_*", "ACME_KEY"],
+            ),
             (names, &["A"], &["A*", "AB"], &["A"]),
-            (hosts, &["*.acme.com", "b.org"], &["*", "x.acme.com", "acme.com"], &["*.acme.com", "b.org", "x.acme.com"]),
+            (
+                hosts,
+                &["*.acme.com", "b.org"],
+                &["*", "x.acme.com", "acme.com"],
+                &["*.acme.com", "b.org", "x.acme.com"],
+            ),
             (hosts, &["*"], &["a:443"], &["a:443"]),
             (hosts, &["a.com"], &["evil-a.com", "A.com"], &[]),
-            (routes, &["GET /session/*"], &["* /session/*", "GET /session/x", "GET /session"], &["GET /session/*", "GET /session/x"]),
-            (routes, &["* /log"], &["POST /log", "POST /log/*"], &["POST /log"]),
+            (
+                routes,
+                &["GET /session/*"],
+                &["* /session/*", "GET /session/x", "GET /session"],
+                &["GET /session/*", "GET /session/x"],
+            ),
+            (
+                routes,
+                &["* /log"],
+                &["POST /log", "POST /log/*"],
+                &["POST /log"],
+            ),
             (routes, &["GET /*"], &["POST /*", "GET /a/*"], &["GET /a/*"]),
         ];
         for (meet, host, own, both) in rows {

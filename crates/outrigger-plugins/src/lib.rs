@@ -29,6 +29,7 @@ mod grants;
 mod group;
 mod growth;
 mod home;
+mod hosted;
 mod install;
 mod installer;
 mod launch;

@@ -77,6 +77,7 @@ mod strict;
 mod structured;
 mod stubborn;
 mod subagents;
+mod subplugins;
 mod support;
 mod throws;
 mod tool_files;
