@@ -186,19 +186,34 @@ fn same(a: &str, b: &str) -> bool {
     a == b || point(a).is_some_and(|name| Some(name) == point(b))
 }
 
-/// Parts of a root below the project. What climbs is no root, and covers nothing and is covered by nothing.
-fn parts(root: &str) -> Option<Vec<&str>> {
-    let rest = root.strip_prefix("${project}").unwrap_or(root);
+/// Where a root begins.
+#[derive(PartialEq, Eq)]
+enum Start {
+    Project,
+    System,
+    Home,
+}
+
+/// Parts of a root behind its start. What climbs, or is written otherwise, is no root: it covers nothing and is covered by
+/// nothing.
+fn parts(root: &str) -> Option<(Start, Vec<&str>)> {
+    let (start, rest) = match root.strip_prefix("${project}") {
+        Some(rest) if rest.is_empty() || rest.starts_with('/') => (Start::Project, rest),
+        _ if root == "~" || root.starts_with("~/") => (Start::Home, root.trim_start_matches('~')),
+        _ if root.starts_with('/') => (Start::System, root),
+        _ if root.contains('$') || root.starts_with('~') => return None,
+        _ => (Start::Project, root),
+    };
     let parts: Vec<&str> = rest
         .split('/')
         .filter(|part| !part.is_empty() && *part != ".")
         .collect();
-    (!parts.contains(&"..")).then_some(parts)
+    (!parts.contains(&"..")).then_some((start, parts))
 }
 
 fn root_covers(a: &str, b: &str) -> bool {
     match (parts(a), parts(b)) {
-        (Some(a), Some(b)) => b.starts_with(&a),
+        (Some((start, a)), Some((same, b))) => start == same && b.starts_with(&a),
         _ => false,
     }
 }
@@ -211,12 +226,21 @@ fn name_covers(a: &str, b: &str) -> bool {
 }
 
 /// Hosts are compared as they are written, so that a port, a case or a form that is not known costs something and gives
-/// nothing.
+/// nothing. `*` stands for names: an address, or this machine, has to be named by both.
 fn host_covers(a: &str, b: &str) -> bool {
-    a == "*"
-        || a == b
-        || a.strip_prefix('*')
-            .is_some_and(|rest| rest.starts_with('.') && b.ends_with(rest) && b.len() > rest.len())
+    let under = |rest: &str| rest.starts_with('.') && b.ends_with(rest) && b.len() > rest.len();
+    match a.strip_prefix('*') {
+        Some("") => a == b || is_name(b),
+        Some(rest) => a == b || under(rest),
+        None => a == b,
+    }
+}
+
+fn is_name(host: &str) -> bool {
+    let (name, port) = host.split_once(':').unwrap_or((host, "0"));
+    let last = name.rsplit('.').next().unwrap_or_default();
+    let named = last.starts_with(|c: char| c.is_ascii_alphabetic()) && last != "localhost";
+    named && port.chars().all(|c| c.is_ascii_digit()) && !name.contains(['/', '[', '%'])
 }
 
 fn path_covers(a: &str, b: &str) -> bool {
@@ -240,7 +264,7 @@ mod tests {
     #[test]
     fn patterns_by_table() {
         type Meet = fn(&str, &str) -> Option<String>;
-        let rows: [(Meet, &[&str], &[&str], &[&str]); 12] = [
+        let rows: [(Meet, &[&str], &[&str], &[&str]); 14] = [
             (
                 roots,
                 &["${project}"],
@@ -256,6 +280,18 @@ mod tests {
             ),
             (roots, &[], &["src"], &[]),
             (
+                roots,
+                &["${project}"],
+                &["/opt/a", "~/x", "~", "$HOME"],
+                &[],
+            ),
+            (
+                roots,
+                &["/opt", "~/x"],
+                &["opt", "/opt/a", "/", "~/x/y", "~root/x"],
+                &["/opt/a", "/opt", "~/x/y"],
+            ),
+            (
                 names,
                 &["ACME_*"],
                 &["*", "ACME_KEY", "OTHER"],
@@ -268,7 +304,19 @@ mod tests {
                 &["*", "x.acme.com", "acme.com"],
                 &["*.acme.com", "b.org", "x.acme.com"],
             ),
-            (hosts, &["*"], &["a:443"], &["a:443"]),
+            (
+                hosts,
+                &["*"],
+                &[
+                    "a.b:443",
+                    "127.0.0.1",
+                    "::1",
+                    "localhost:80",
+                    "10.0.0.0/8",
+                    "fe80::a",
+                ],
+                &["a.b:443"],
+            ),
             (hosts, &["a.com"], &["evil-a.com", "A.com"], &[]),
             (
                 routes,
