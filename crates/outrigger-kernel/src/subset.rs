@@ -264,7 +264,13 @@ mod tests {
     #[test]
     fn patterns_by_table() {
         type Meet = fn(&str, &str) -> Option<String>;
-        let rows: [(Meet, &[&str], &[&str], &[&str]); 14] = [
+        type Row = (
+            Meet,
+            &'static [&'static str],
+            &'static [&'static str],
+            &'static [&'static str],
+        );
+        let rows: [Row; 14] = [
             (
                 roots,
                 &["${project}"],

@@ -111,7 +111,7 @@ fn a_hosted_plugin_works_within_its_host_and_is_known_by_both_names() {
     let path = world.path("tools/acme");
     crate::granted::granting(
         &world,
-        &format!("[plugins.\"{}\"]\nenabled = false\n", path.display()),
+        &format!("[plugins.\"{}\"]\ndisabled = true\n", path.display()),
     );
     let list = world.cli(&["plugin", "list"]).ok().stdout;
     assert!(list.contains("skipped      acme>inner"), "{list}");
