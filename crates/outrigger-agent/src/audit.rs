@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex};
 
 use outrigger_config::Loaded;
-use outrigger_plugins::{Notice, NoticeFn, Progress, ProgressFn};
+use outrigger_plugins::{Notice, NoticeFn, PluginStatus, Progress, ProgressFn};
 use outrigger_protocol::audit::{AuditKind, AuditRecord, ToolAudit};
 use outrigger_protocol::id::{PluginId, SessionId, TurnId};
 use outrigger_protocol::tool::{ToolCall, ToolSpec};
@@ -206,6 +206,7 @@ pub(crate) fn grants(inner: &Inner) {
     let settings = &inner.config.settings;
     let mut records = Vec::new();
     for plugin in inner.plugins.list() {
+        records.extend(hosted(&plugin));
         let Some(rules) = settings
             .plugins
             .get(&plugin.id)
@@ -249,6 +250,18 @@ pub(crate) fn grants(inner: &Inner) {
         });
     }
     inner.store.audit_lazily(now(), records);
+}
+
+/// What a hosted plugin asked for and its host does not have (C8).
+fn hosted(plugin: &PluginStatus) -> Option<AuditRecord> {
+    let host = plugin.host.as_ref()?;
+    let withheld = plugin.manifest.as_ref().map(|it| it.withheld.join("; "));
+    Some(AuditRecord {
+        plugin_id: Some(PluginId(plugin.id.clone())),
+        subject: Some(format!("no more than {host} has")),
+        detail: withheld.filter(|it| !it.is_empty()),
+        ..AuditRecord::new(AuditKind::Grant, now(), "allow")
+    })
 }
 
 /// Who allowed something, by the text of the decision.

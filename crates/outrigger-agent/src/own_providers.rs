@@ -5,7 +5,10 @@ use std::sync::Arc;
 use futures_util::future::BoxFuture;
 use outrigger_models::{FetchRequest, FetchResponse, OwnProvider, ProviderFetch};
 use outrigger_plugins::PluginProvider;
+use outrigger_protocol::audit::{AuditKind, AuditRecord, POLICY_PASSED};
+use outrigger_protocol::id::PluginId;
 
+use crate::ids::now;
 use crate::inner::Inner;
 
 /// A plugin's provider as the models see it: whoever sends its requests.
@@ -32,6 +35,20 @@ impl ProviderFetch for Speaks {
     }
 }
 
+/// Whether a plugin speaks for a provider, as the audit has it: from then on it gets that one's key and prompts.
+fn spoken(provider: &PluginProvider, refused: Option<&str>) -> AuditRecord {
+    let decision = if refused.is_some() { "deny" } else { "allow" };
+    AuditRecord {
+        plugin_id: Some(PluginId(provider.plugin.clone())),
+        subject: Some(format!("provider {}", provider.declared.id)),
+        policy_check_result: match refused {
+            Some(why) => format!("refused: {why}"),
+            None => POLICY_PASSED.to_owned(),
+        },
+        ..AuditRecord::new(AuditKind::Grant, now(), decision)
+    }
+}
+
 impl Inner {
     /// Makes the providers of plugins known. One that is known already is left alone; of two plugins for one provider the
     /// first counts, since nobody takes from another what was asked of him.
@@ -43,6 +60,8 @@ impl Inner {
                 true => Some("another plugin brings it".to_owned()),
                 false => self.models.taken(&id),
             };
+            self.store
+                .audit_lazily(now(), vec![spoken(&provider, why.as_deref())]);
             if let Some(why) = why {
                 self.plugins.refuse_provider(&provider, &why);
                 continue;

@@ -179,6 +179,9 @@ pub(crate) fn table(plugins: &[PluginStatus]) -> String {
             plugin.spec,
             plugin.declared_in.display()
         ));
+        if let Some(host) = &plugin.host {
+            text.push_str(&format!("             host   {host}\n"));
+        }
         // A file that is named is its own entry.
         let named = plugin
             .spec

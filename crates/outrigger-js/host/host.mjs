@@ -44,6 +44,13 @@ function pluginInput(init, serverUrl, client) {
   return Object.defineProperty(input, "outrigger", { get: outrigger });
 }
 
+// What a plugin gets that another one hosts: no client unless it may use some of it, no shell, no address.
+function narrowInput({ directory, worktree }, { facade }, client) {
+  const input = { id: facade.id, host: facade.host, directory, worktree };
+  if (facade.client) Object.defineProperty(input, "client", { get: client, enumerable: true });
+  return Object.freeze(input);
+}
+
 async function initialize(init, call) {
   const [{ load }, { adopt }, { fallBackTo }, ours] = await Promise.all([
     import("./load.mjs"),
@@ -63,7 +70,11 @@ async function initialize(init, call) {
     init.plugins.map((plugin) => plugin.entry),
   );
   const client = sdk.clientMaker(init, serverUrl, await sdk.preloadSdk(init.sdk));
-  const loaded = await load(init, (plugin) => pluginInput(init, serverUrl, () => client(plugin)), call);
+  const inputOf = (entry) => {
+    const own = () => client(entry.id);
+    return entry.facade ? narrowInput(init, entry, own) : pluginInput(init, serverUrl, own);
+  };
+  const loaded = await load(init, inputOf, call);
   adopt(loaded);
   return {
     plugins: loaded.map(({ instances, ...rest }) => ({ ...rest, instances: instances.map((instance) => instance.report) })),

@@ -210,7 +210,7 @@ export async function load(init, inputOf, call) {
       problems.push(...candidates.problems.map((message) => ({ stage: "export", message })));
       notify("plugin.stage", { plugin: entry.id, stage: "starting" });
       enter(entry.id, "server", call);
-      instances = await start(entry, candidates, inputOf(entry.id), init, problems);
+      instances = await start(entry, candidates, inputOf(entry), init, problems);
     }
     const stage = instances.length > 0 ? "ready" : "failed";
     notify("plugin.stage", { plugin: entry.id, stage });

@@ -24,4 +24,5 @@ pub mod hooks;
 pub mod merge;
 pub mod permission;
 pub mod repeats;
+pub mod subset;
 pub mod turn;

@@ -23,7 +23,8 @@ pub fn hosted(host: &Manifest, own: &SubpluginDecl) -> (Manifest, Vec<String>) {
     let hooks = own.hooks.as_ref().map_or_else(
         || allowed.map(<[String]>::to_vec),
         |hooks| {
-            let has = |hook: &String| allowed.is_none_or(|list| list.iter().any(|it| same(it, hook)));
+            let has =
+                |hook: &String| allowed.is_none_or(|list| list.iter().any(|it| same(it, hook)));
             Some(kept("the hook", hooks, has, &mut lost))
         },
     );
@@ -35,6 +36,7 @@ pub fn hosted(host: &Manifest, own: &SubpluginDecl) -> (Manifest, Vec<String>) {
     let manifest = Manifest {
         id: named(&host.id, &own.id),
         version: host.version.clone(),
+        enabled_by_default: host.enabled_by_default,
         kind: PluginKind::Hook,
         entry: Some(own.entry.clone()),
         provides: Provides {
@@ -94,7 +96,12 @@ pub fn permissions(host: &Permissions, own: &Permissions, lost: &mut Vec<String>
             },
         },
         env: common("the variable", &host.env, &own.env, names, lost),
-        secrets: kept("the variable", &own.secrets, |it| has(&host.secrets, it), lost),
+        secrets: kept(
+            "the variable",
+            &own.secrets,
+            |it| has(&host.secrets, it),
+            lost,
+        ),
         client: Some(client),
         unix_sockets: {
             if own.unix_sockets && !host.unix_sockets {
@@ -105,7 +112,12 @@ pub fn permissions(host: &Permissions, own: &Permissions, lost: &mut Vec<String>
     }
 }
 
-fn kept(what: &str, asked: &[String], has: impl Fn(&String) -> bool, lost: &mut Vec<String>) -> Vec<String> {
+fn kept(
+    what: &str,
+    asked: &[String],
+    has: impl Fn(&String) -> bool,
+    lost: &mut Vec<String>,
+) -> Vec<String> {
     let gone = asked.iter().filter(|it| !has(it));
     lost.extend(gone.map(|it| format!("{what} {it}")));
     asked.iter().filter(|it| has(it)).cloned().collect()
@@ -121,7 +133,10 @@ fn common(
 ) -> Vec<String> {
     let mut both: Vec<String> = Vec::new();
     for asked in own {
-        let met: Vec<String> = host.iter().filter_map(|allowed| meet(allowed, asked)).collect();
+        let met: Vec<String> = host
+            .iter()
+            .filter_map(|allowed| meet(allowed, asked))
+            .collect();
         if met.contains(asked) {
             both.push(asked.clone());
         } else {
@@ -172,19 +187,34 @@ fn same(a: &str, b: &str) -> bool {
     a == b || point(a).is_some_and(|name| Some(name) == point(b))
 }
 
-/// Parts of a root below the project. What climbs is no root, and covers nothing and is covered by nothing.
-fn parts(root: &str) -> Option<Vec<&str>> {
-    let rest = root.strip_prefix("${project}").unwrap_or(root);
+/// Where a root begins.
+#[derive(PartialEq, Eq)]
+enum Start {
+    Project,
+    System,
+    Home,
+}
+
+/// Parts of a root behind its start. What climbs, or is written otherwise, is no root: it covers nothing and is covered by
+/// nothing.
+fn parts(root: &str) -> Option<(Start, Vec<&str>)> {
+    let (start, rest) = match root.strip_prefix("${project}") {
+        Some(rest) if rest.is_empty() || rest.starts_with('/') => (Start::Project, rest),
+        _ if root == "~" || root.starts_with("~/") => (Start::Home, root.trim_start_matches('~')),
+        _ if root.starts_with('/') => (Start::System, root),
+        _ if root.contains('$') || root.starts_with('~') => return None,
+        _ => (Start::Project, root),
+    };
     let parts: Vec<&str> = rest
         .split('/')
         .filter(|part| !part.is_empty() && *part != ".")
         .collect();
-    (!parts.contains(&"..")).then_some(parts)
+    (!parts.contains(&"..")).then_some((start, parts))
 }
 
 fn root_covers(a: &str, b: &str) -> bool {
     match (parts(a), parts(b)) {
-        (Some(a), Some(b)) => b.starts_with(&a),
+        (Some((start, a)), Some((same, b))) => start == same && b.starts_with(&a),
         _ => false,
     }
 }
@@ -197,14 +227,28 @@ fn name_covers(a: &str, b: &str) -> bool {
 }
 
 /// Hosts are compared as they are written, so that a port, a case or a form that is not known costs something and gives
-/// nothing.
+/// nothing. `*` stands for names: an address, or this machine, has to be named by both.
 fn host_covers(a: &str, b: &str) -> bool {
-    a == "*" || a == b || a.strip_prefix('*').is_some_and(|rest| rest.starts_with('.') && b.ends_with(rest) && b.len() > rest.len())
+    let under = |rest: &str| rest.starts_with('.') && b.ends_with(rest) && b.len() > rest.len();
+    match a.strip_prefix('*') {
+        Some("") => a == b || is_name(b),
+        Some(rest) => a == b || under(rest),
+        None => a == b,
+    }
+}
+
+fn is_name(host: &str) -> bool {
+    let (name, port) = host.split_once(':').unwrap_or((host, "0"));
+    let last = name.rsplit('.').next().unwrap_or_default();
+    let named = last.starts_with(|c: char| c.is_ascii_alphabetic()) && last != "localhost";
+    named && port.chars().all(|c| c.is_ascii_digit()) && !name.contains(['/', '[', '%'])
 }
 
 fn path_covers(a: &str, b: &str) -> bool {
     match a.strip_suffix("/*") {
-        Some(start) => b.strip_prefix(start).is_some_and(|rest| rest.starts_with('/')),
+        Some(start) => b
+            .strip_prefix(start)
+            .is_some_and(|rest| rest.starts_with('/')),
         None => a == b,
     }
 }
@@ -221,18 +265,78 @@ mod tests {
     #[test]
     fn patterns_by_table() {
         type Meet = fn(&str, &str) -> Option<String>;
-        let rows: [(Meet, &[&str], &[&str], &[&str]); 12] = [
-            (roots, &["${project}"], &["src", "${project}/out"], &["src", "${project}/out"]),
+        type Row = (
+            Meet,
+            &'static [&'static str],
+            &'static [&'static str],
+            &'static [&'static str],
+        );
+        let rows: [Row; 14] = [
+            (
+                roots,
+                &["${project}"],
+                &["src", "${project}/out"],
+                &["src", "${project}/out"],
+            ),
             (roots, &["src/a"], &["src", "out"], &["src/a"]),
-            (roots, &["src"], &["srcs", "src/../out", "src//b/."], &["src//b/."]),
+            (
+                roots,
+                &["src"],
+                &["srcs", "src/../out", "src//b/."],
+                &["src//b/."],
+            ),
             (roots, &[], &["src"], &[]),
-            (names, &["ACME_*"], &["*", "ACME_KEY", "OTHER"], &["ACME_*", "ACME_KEY"]),
+            (
+                roots,
+                &["${project}"],
+                &["/opt/a", "~/x", "~", "$HOME"],
+                &[],
+            ),
+            (
+                roots,
+                &["/opt", "~/x"],
+                &["opt", "/opt/a", "/", "~/x/y", "~root/x"],
+                &["/opt/a", "/opt", "~/x/y"],
+            ),
+            (
+                names,
+                &["ACME_*"],
+                &["*", "ACME_KEY", "OTHER"],
+                &["ACME_*", "ACME_KEY"],
+            ),
             (names, &["A"], &["A*", "AB"], &["A"]),
-            (hosts, &["*.acme.com", "b.org"], &["*", "x.acme.com", "acme.com"], &["*.acme.com", "b.org", "x.acme.com"]),
-            (hosts, &["*"], &["a:443"], &["a:443"]),
+            (
+                hosts,
+                &["*.acme.com", "b.org"],
+                &["*", "x.acme.com", "acme.com"],
+                &["*.acme.com", "b.org", "x.acme.com"],
+            ),
+            (
+                hosts,
+                &["*"],
+                &[
+                    "a.b:443",
+                    "127.0.0.1",
+                    "::1",
+                    "localhost:80",
+                    "10.0.0.0/8",
+                    "fe80::a",
+                ],
+                &["a.b:443"],
+            ),
             (hosts, &["a.com"], &["evil-a.com", "A.com"], &[]),
-            (routes, &["GET /session/*"], &["* /session/*", "GET /session/x", "GET /session"], &["GET /session/*", "GET /session/x"]),
-            (routes, &["* /log"], &["POST /log", "POST /log/*"], &["POST /log"]),
+            (
+                routes,
+                &["GET /session/*"],
+                &["* /session/*", "GET /session/x", "GET /session"],
+                &["GET /session/*", "GET /session/x"],
+            ),
+            (
+                routes,
+                &["* /log"],
+                &["POST /log", "POST /log/*"],
+                &["POST /log"],
+            ),
             (routes, &["GET /*"], &["POST /*", "GET /a/*"], &["GET /a/*"]),
         ];
         for (meet, host, own, both) in rows {

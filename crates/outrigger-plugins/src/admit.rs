@@ -9,6 +9,7 @@ use outrigger_kernel::admission::Reason;
 use outrigger_protocol::manifest::{Manifest, RESERVED_IDS};
 
 use crate::error::PluginError;
+use crate::hosted::{self, Host};
 use crate::install::Cache;
 use crate::manifest::{self, ManifestShown};
 use crate::plugins::{LoadOptions, resolve};
@@ -43,6 +44,7 @@ pub(crate) async fn resolve_all(options: &LoadOptions, registry: &Registry, cach
         .collect();
     let mut done: Vec<_> = stream::iter(work).buffered(INSTALLING).collect().await;
     let mut taken: Vec<String> = Vec::new();
+    let mut hosts: Vec<Host<'_>> = Vec::new();
     for (index, result) in done.drain(..) {
         // One after the other: a person may be asked.
         let result = match (result, gate) {
@@ -65,6 +67,13 @@ pub(crate) async fn resolve_all(options: &LoadOptions, registry: &Registry, cach
                     tracing::warn!("plugin {}: {withheld}", resolved.id);
                 }
                 if rules.disabled {
+                    hosts.extend(declared.map(|declared| Host {
+                        index,
+                        declared,
+                        resolved: resolved.clone(),
+                        rules: rules.clone(),
+                        verified: None,
+                    }));
                     registry.set_rules(index, rules);
                     registry.fail(
                         index,
@@ -80,6 +89,13 @@ pub(crate) async fn resolve_all(options: &LoadOptions, registry: &Registry, cach
                 if alike > 0 {
                     resolved.id = format!("{}#{}", resolved.id, alike + 1);
                 }
+                hosts.extend(declared.map(|declared| Host {
+                    index,
+                    declared,
+                    resolved: resolved.clone(),
+                    rules: rules.clone(),
+                    verified: verified.clone(),
+                }));
                 registry.resolved(index, resolved, rules);
                 registry.verified(index, verified);
                 registry.manifest(index, shown);
@@ -91,6 +107,9 @@ pub(crate) async fn resolve_all(options: &LoadOptions, registry: &Registry, cach
         }
     }
     lonely(options, registry);
+    for host in &hosts {
+        hosted::admit(options, registry, host);
+    }
 }
 
 /// A plugin as it is now.

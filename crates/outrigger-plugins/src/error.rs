@@ -150,6 +150,14 @@ pub enum PluginError {
         /// What happened.
         message: String,
     },
+    /// The plugin that hosts it is not there (C8).
+    #[error("plugin {id} does not run: {host}, which hosts it, does not")]
+    HostGone {
+        /// Plugin.
+        id: String,
+        /// The plugin that hosts it.
+        host: String,
+    },
     /// Its `outrigger.plugin.toml` cannot be used.
     #[error("plugin {spec} is not started: its manifest cannot be used: {message}")]
     OwnManifest {
@@ -423,6 +431,7 @@ impl PluginError {
             Self::Disabled { .. } => "plugin.disabled",
             Self::HooksNotAllowed { .. } => "plugin.hooks_not_allowed",
             Self::Changed { .. } => "plugin.changed",
+            Self::HostGone { .. } => "plugin.host_gone",
             Self::OwnManifest { .. } => "plugin.own_manifest",
             Self::Reserved { .. } => "plugin.reserved_id",
             Self::Requirements { .. } => "plugin.requirements",
@@ -541,6 +550,7 @@ impl PluginError {
             Self::Deprecated { .. }
                 | Self::NoServerEntry { .. }
                 | Self::Disabled { .. }
+                | Self::HostGone { .. }
                 | Self::HooksNotAllowed { .. }
                 | Self::Forbidden { .. }
                 | Self::NotAdmitted { .. }

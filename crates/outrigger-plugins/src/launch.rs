@@ -12,7 +12,7 @@ use outrigger_js::{
     ExchangeRoot, HostHandler, JsError, JsProcess, JsRuntime, StartOptions, Transfer,
     default_policy,
 };
-use outrigger_protocol::rpc::{Initialize, Initialized, LoadedPlugin, PluginEntry};
+use outrigger_protocol::rpc::{Facade, Initialize, Initialized, LoadedPlugin, PluginEntry};
 use outrigger_sandbox::cgroup::Cgroup;
 use outrigger_sandbox::covers::Covers;
 use outrigger_sandbox::{Calls, Level, Limits, Policy, SandboxError, Spawner, env};
@@ -190,7 +190,9 @@ impl Launch {
     async fn trusted(&self, members: &[usize]) -> Result<Vec<Looked>, Failed> {
         let mut looked = Vec::with_capacity(members.len());
         for index in members {
-            let known = self.registry.with(*index, |plugin| {
+            // What another one hosts is a part of that one's package, and was trusted with it.
+            let whose = self.registry.host_of(*index).unwrap_or(*index);
+            let known = self.registry.with(whose, |plugin| {
                 Some((plugin.resolved.clone()?, plugin.verified.clone()?))
             });
             let Some((resolved, verified)) = known.flatten() else {
@@ -398,6 +400,20 @@ impl Launch {
             .with(*one, |plugin| plugin.rules.access.clone())?
     }
 
+    /// What a hosted plugin gets instead of the plugin input.
+    fn facade(&self, index: usize) -> Option<Facade> {
+        let (host, id) = self.registry.hosted_as(index)?;
+        let routes = self.registry.with(index, |plugin| {
+            let access = plugin.rules.access.as_ref();
+            access.is_none_or(|access| access.client.as_ref().is_none_or(|it| !it.is_empty()))
+        });
+        Some(Facade {
+            host,
+            id,
+            client: routes == Some(true),
+        })
+    }
+
     /// Where the one plugin of this process reaches what it declared.
     fn desk(&self, members: &[usize]) -> Option<Desk> {
         let [one] = members else {
@@ -447,6 +463,7 @@ impl Launch {
 
     fn initialize(&self, batch: &[usize]) -> Initialize {
         let entry = |index: &usize| {
+            let facade = self.facade(*index);
             self.registry.with(*index, |plugin| {
                 plugin.resolved.as_ref().map(|resolved| PluginEntry {
                     id: plugin.id.clone(),
@@ -454,6 +471,7 @@ impl Launch {
                     from_path: resolved.from_path,
                     options: resolved.options.clone(),
                     tools: resolved.tools.clone(),
+                    facade,
                 })
             })?
         };

@@ -30,6 +30,7 @@ mod group;
 mod growth;
 mod health;
 mod home;
+mod hosted;
 mod install;
 mod installer;
 mod launch;

@@ -29,6 +29,12 @@ impl Plugins {
         let index = self.index(id)?;
         let action = if suspend { "suspend" } else { "resume" };
         let changed = self.0.registry.suspend(index, suspend);
+        if changed {
+            // What it hosts is there with it, and gone with it.
+            for hosted in self.0.registry.hosted_by(index) {
+                self.0.registry.suspend(hosted, suspend);
+            }
+        }
         let result = match changed {
             true => Ok(()),
             false => Err(self.not(id, index, action)),

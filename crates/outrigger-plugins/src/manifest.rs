@@ -58,6 +58,8 @@ pub struct Access {
     pub tools: Option<Vec<String>>,
     /// Providers that it may speak for with a protocol of its own.
     pub providers: Vec<String>,
+    /// Another plugin hosts it: it brings hooks and tools, and nothing that stands for the user's accounts (C8).
+    pub hosted: bool,
 }
 
 /// The manifest in a plugin's folder, if there is one.
@@ -224,6 +226,7 @@ pub(crate) fn apply(manifest: &Manifest, project: &Path, rules: &mut PluginRules
         hooks: policy.allowed_hooks.clone(),
         tools: manifest.provides.tools.clone(),
         providers: manifest.provides.providers.clone(),
+        hosted: false,
     });
     let hosts = &asked.network.hosts;
     let some = !hosts.is_empty() && !hosts.iter().any(|host| host == "*");
@@ -266,6 +269,13 @@ impl Access {
             let tools = instance
                 .tools
                 .extract_if(.., |tool| !self.has_tool(&tool.name));
+            let accounts = instance.auth.is_some() || instance.provider.is_some();
+            if self.hosted && accounts {
+                (instance.auth, instance.provider) = (None, None);
+                told.push(
+                    "its `auth` and `provider` are left out: another plugin hosts it".to_owned(),
+                );
+            }
             let offers = |it: &mut ProviderDecl| !self.providers.contains(&it.id);
             let refused = instance.streams.take_if(offers);
             told.extend(refused.map(|it| format!("the provider {} is not offered: `provides.providers` of its manifest does not name it", it.id)));

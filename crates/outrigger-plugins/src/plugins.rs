@@ -344,14 +344,29 @@ impl Plugins {
             }
             status
         };
-        self.0
-            .registry
-            .list()
-            .into_iter()
-            .enumerate()
-            .map(with_process)
-            .collect()
+        let all = self.0.registry.list().into_iter().enumerate();
+        let all: Vec<PluginStatus> = all.map(with_process).collect();
+        under_their_hosts(all, |index| self.0.registry.host_of(index))
     }
+}
+
+/// Each hosted plugin behind its host.
+fn under_their_hosts(
+    all: Vec<PluginStatus>,
+    host_of: impl Fn(usize) -> Option<usize>,
+) -> Vec<PluginStatus> {
+    let ids: Vec<String> = all.iter().map(|status| status.id.clone()).collect();
+    let mut places: Vec<(usize, usize, PluginStatus)> = all
+        .into_iter()
+        .enumerate()
+        .map(|(index, mut status)| {
+            let host = host_of(index);
+            status.host = host.and_then(|host| ids.get(host).cloned());
+            (host.unwrap_or(index), index, status)
+        })
+        .collect();
+    places.sort_by_key(|(host, index, _)| (*host, *index));
+    places.into_iter().map(|(_, _, status)| status).collect()
 }
 
 fn command_hooks(options: &LoadOptions, base: usize, registry: &Registry) -> Option<Commands> {

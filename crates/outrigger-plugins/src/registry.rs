@@ -1,6 +1,7 @@
 //! The plugins of a project: how far each is, what it brought, and who is called at which point.
 
 mod commands;
+mod hosted;
 mod life;
 mod own;
 mod table;
@@ -71,6 +72,8 @@ pub(crate) struct Plugin {
     pub(crate) manifest: Option<ManifestShown>,
     /// Points and events that it declared.
     own: Arc<Own>,
+    /// The plugin that hosts it, by index (C8).
+    host: Option<usize>,
     /// Its `config` hooks as they were called at the start.
     pub(crate) configured: Vec<Configured>,
 }
@@ -102,6 +105,7 @@ impl Plugin {
             verified: None,
             manifest: None,
             own: Arc::default(),
+            host: None,
         }
     }
 }
@@ -321,6 +325,7 @@ impl Registry {
             plugin.stage = stage;
             plugin.instances = Vec::new();
         });
+        self.end_hosted(index, &id);
     }
 
     /// It has answered; `true` when there is something of it to call.
@@ -328,6 +333,10 @@ impl Registry {
         let Some(id) = self.with(index, |plugin| plugin.id.clone()) else {
             return false;
         };
+        if let Some(error) = self.without_host(index) {
+            self.off(index, &error);
+            return false;
+        }
         let problems = &loaded.problems;
         let decisive = problems.iter().find(|problem| problem.needs_bun);
         if let (true, Some(problem)) = (
@@ -568,6 +577,7 @@ impl Plugin {
             events_missed: 0,
             trust: self.verified.as_ref().map(|it| (&it.trusted).into()),
             manifest: self.manifest.clone(),
+            host: None,
             breakers: Vec::new(),
             load_ms: self.load_ms,
             source: self

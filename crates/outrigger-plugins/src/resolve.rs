@@ -140,6 +140,24 @@ pub fn resolve_package(
     })
 }
 
+/// The file of a hosted plugin, inside the package of its host, and its address.
+///
+/// # Errors
+/// `plugin.entry_outside`, `plugin.entry_missing`.
+pub(crate) fn hosted_entry(
+    host: &ResolvedPlugin,
+    entry: &str,
+) -> Result<(PathBuf, String), PluginError> {
+    let package = Package {
+        spec: &host.spec,
+        dir: &host.dir,
+        from_path: host.from_path,
+    };
+    let file = package.inside(entry)?;
+    let url = file_url(&file);
+    Ok((file, url))
+}
+
 struct Package<'a> {
     spec: &'a str,
     dir: &'a Path,

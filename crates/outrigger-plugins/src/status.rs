@@ -270,6 +270,9 @@ pub struct PluginStatus {
     /// What it says of itself in a manifest, or what such a plugin is given.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub manifest: Option<ManifestShown>,
+    /// The plugin that hosts it (C8).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub host: Option<String>,
     /// Milliseconds for import and start.
     pub load_ms: f64,
     /// Where its sources are, once they are there.

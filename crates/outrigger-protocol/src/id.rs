@@ -47,6 +47,17 @@ ids! {
     PluginId = "plg",
 }
 
+impl PluginId {
+    /// The plugin of the user's that it is or that hosts it, and what it is called below that one, if it is hosted (C8).
+    #[must_use]
+    pub fn split(&self) -> (Self, Option<Self>) {
+        match self.0.split_once('>') {
+            Some((top, sub)) => (Self(top.to_owned()), Some(Self(sub.to_owned()))),
+            None => (self.clone(), None),
+        }
+    }
+}
+
 /// Makes identifiers from a time and a seed, with no clock and no randomness of its own, so that the kernel can use it
 /// and a replay makes the same ones.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

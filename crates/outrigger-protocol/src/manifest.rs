@@ -5,11 +5,13 @@
 
 mod fields;
 mod own;
+mod sub;
 
 use serde::{Deserialize, Serialize};
 
 pub use fields::{FIELDS, FieldKind, ManifestField};
 pub use own::{Allow, DeadlineClass, EventDecl, PointDecl, RESERVED_DOMAINS};
+pub use sub::SubpluginDecl;
 
 /// Name of the file, in the plugin's folder.
 pub const MANIFEST_FILE: &str = "outrigger.plugin.toml";
@@ -58,6 +60,9 @@ pub struct Manifest {
     /// Bus events of its own (B8).
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub events: Vec<EventDecl>,
+    /// Plugins that it hosts (C8).
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub subplugins: Vec<SubpluginDecl>,
 }
 
 /// Kinds of plugins: those of D9, which say more finely what those of C6 are, and these.
@@ -230,6 +235,7 @@ impl Manifest {
             },
             points: Vec::new(),
             events: Vec::new(),
+            subplugins: Vec::new(),
         }
     }
 
@@ -332,6 +338,7 @@ impl Manifest {
             "is no time",
         );
         found.extend(own::problems(self));
+        found.extend(sub::problems(self));
         found
     }
 }

@@ -201,6 +201,20 @@ pub struct PluginEntry {
     /// the tool `NAME_EXPORT`, as in the reference. Nothing in it is called before a tool is run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tools: Option<String>,
+    /// Another plugin hosts it: its function gets what stands here, and none of the plugin input.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub facade: Option<Facade>,
+}
+
+/// What a hosted plugin's function gets (C8), besides the folders.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Facade {
+    /// Its host.
+    pub host: String,
+    /// What it is called below that one.
+    pub id: String,
+    /// It may use some routes of the client.
+    pub client: bool,
 }
 
 /// What became of the plugins.

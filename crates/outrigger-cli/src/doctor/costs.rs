@@ -259,6 +259,7 @@ mod tests {
             pid,
             generation: u64::from(pid.is_some()),
             usage: None,
+            host: None,
             quarantine: None,
             events_missed: 0,
             trust: None,

@@ -80,6 +80,7 @@ mod strict;
 mod structured;
 mod stubborn;
 mod subagents;
+mod subplugins;
 mod support;
 mod telegram;
 mod throws;

@@ -181,10 +181,13 @@ fn world(parley: &Parley, options: Value) -> World {
     let world = World::new([done()]);
     let from = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/plugin-provider");
     for name in ["main.js", "package.json", "outrigger.plugin.toml"] {
-        world.file(
-            &format!("tools/acme/{name}"),
-            &fs::read_to_string(from.join(name)).unwrap(),
+        let text = fs::read_to_string(from.join(name)).unwrap();
+        // The imitation is here.
+        let text = text.replace(
+            "hosts = [\"parley.acme.example\"]",
+            "hosts = [\"127.0.0.1\"]",
         );
+        world.file(&format!("tools/acme/{name}"), &text);
     }
     world.packages();
     let mut all = json!({ "baseURL": parley.url() });

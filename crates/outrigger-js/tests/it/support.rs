@@ -206,6 +206,7 @@ impl Room {
             from_path: true,
             options: None,
             tools: None,
+            facade: None,
         }
     }
 

@@ -52,6 +52,7 @@ async fn names_come_from_the_file_and_its_exports() {
         let room = Room::new(&runtime);
         let entry = |(index, (source, _)): (usize, &(String, &str))| PluginEntry {
             tools: Some("kit".to_owned()),
+            facade: None,
             ..room.plugin(&format!("t{index}"), source)
         };
         let entries = cases.iter().enumerate().map(entry).collect();

@@ -26,6 +26,7 @@ mod merge_pass;
 mod repeats;
 mod resume;
 mod script;
+mod subset;
 mod turn;
 mod turn_ends;
 mod turn_stops;

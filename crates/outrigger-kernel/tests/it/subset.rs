@@ -7,11 +7,34 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::{select, subsequence};
 
-const ROOTS: &[&str] = &["${project}", "${project}/src", "src", "src/a", "src/./a", "srcs", "out", "src/../out"];
+const ROOTS: &[&str] = &[
+    "${project}",
+    "${project}/src",
+    "src",
+    "src/a",
+    "src/./a",
+    "srcs",
+    "out",
+    "src/../out",
+];
 const NAMES: &[&str] = &["*", "A*", "A_*", "A_B", "B", "AB"];
-const ROUTES: &[&str] = &["GET /*", "* /session/*", "GET /session", "GET /session/*", "POST /session/x", "* /log", "* /*"];
+const ROUTES: &[&str] = &[
+    "GET /*",
+    "* /session/*",
+    "GET /session",
+    "GET /session/*",
+    "POST /session/x",
+    "* /log",
+    "* /*",
+];
 const HOSTS: &[&str] = &["*", "a.com", "*.a.com", "b.a.com", "*.b.a.com", "xa.com"];
-const HOOKS: &[&str] = &["chat.params", "llm.before_params", "chat.message", "event", "acme/x.y"];
+const HOOKS: &[&str] = &[
+    "chat.params",
+    "llm.before_params",
+    "chat.message",
+    "event",
+    "acme/x.y",
+];
 
 fn some(of: &'static [&'static str]) -> impl Strategy<Value = Vec<String>> {
     subsequence(of, 0..=of.len()).prop_map(|list| list.into_iter().map(str::to_owned).collect())
@@ -23,7 +46,13 @@ fn permissions() -> impl Strategy<Value = Permissions> {
     let net = (some(HOSTS), vec(select(vec![80u16, 81, 82]), 0..3));
     (files, net, some(NAMES), some(NAMES), client, any::<bool>()).prop_map(
         |((read, write), (hosts, listen), env, secrets, client, unix_sockets)| {
-            let mut all = Permissions { env, secrets, client, unix_sockets, ..Permissions::default() };
+            let mut all = Permissions {
+                env,
+                secrets,
+                client,
+                unix_sockets,
+                ..Permissions::default()
+            };
             all.files.read = read;
             all.files.write = write;
             all.network.hosts = hosts;
@@ -37,17 +66,25 @@ fn permissions() -> impl Strategy<Value = Permissions> {
 fn under(roots: &[String], path: &str) -> bool {
     roots.iter().any(|root| {
         let root = root.trim_start_matches("${project}");
-        let parts: Vec<&str> = root.split('/').filter(|it| !it.is_empty() && *it != ".").collect();
+        let parts: Vec<&str> = root
+            .split('/')
+            .filter(|it| !it.is_empty() && *it != ".")
+            .collect();
         !parts.contains(&"..") && path.split('/').collect::<Vec<_>>().starts_with(&parts)
     })
 }
 
 fn fits(patterns: &[String], name: &str) -> bool {
-    patterns.iter().any(|it| it.strip_suffix('*').map_or(it == name, |start| name.starts_with(start)))
+    patterns.iter().any(|it| {
+        it.strip_suffix('*')
+            .map_or(it == name, |start| name.starts_with(start))
+    })
 }
 
 fn reaches(hosts: &[String], host: &str) -> bool {
-    hosts.iter().any(|it| it == "*" || it == host || (it.starts_with("*.") && host.ends_with(&it[1..])))
+    hosts
+        .iter()
+        .any(|it| it == "*" || it == host || (it.starts_with("*.") && host.ends_with(&it[1..])))
 }
 
 fn routed(routes: Option<&Vec<String>>, method: &str, path: &str) -> bool {
@@ -55,7 +92,8 @@ fn routed(routes: Option<&Vec<String>>, method: &str, path: &str) -> bool {
         routes.iter().any(|route| {
             let (verb, pattern) = route.split_once(' ').unwrap();
             let fits = pattern.strip_suffix("/*").map_or(pattern == path, |start| {
-                path.strip_prefix(start).is_some_and(|rest| rest.starts_with('/'))
+                path.strip_prefix(start)
+                    .is_some_and(|rest| rest.starts_with('/'))
             });
             fits && (verb == "*" || verb == method)
         })
@@ -64,7 +102,11 @@ fn routed(routes: Option<&Vec<String>>, method: &str, path: &str) -> bool {
 
 fn hooked(hooks: Option<&Vec<String>>, hook: &str) -> bool {
     let point = |name: &str| by_hook(name).map(|point| point.name);
-    hooks.is_none_or(|hooks| hooks.iter().any(|it| it == hook || (point(it).is_some() && point(it) == point(hook))))
+    hooks.is_none_or(|hooks| {
+        hooks
+            .iter()
+            .any(|it| it == hook || (point(it).is_some() && point(it) == point(hook)))
+    })
 }
 
 proptest! {

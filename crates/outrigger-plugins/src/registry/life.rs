@@ -2,7 +2,7 @@
 
 use outrigger_protocol::rpc::LoadedPlugin;
 
-use super::Registry;
+use super::{Registry, own};
 use crate::admit::Fresh;
 use crate::error::PluginError;
 use crate::status::Stage;
@@ -32,6 +32,11 @@ impl Registry {
         self.change(index, |plugin| {
             let resolved = plugin.resolved.replace(fresh.resolved);
             plugin.version = plugin.resolved.as_ref().and_then(|it| it.version.clone());
+            plugin.own = plugin
+                .resolved
+                .as_ref()
+                .map(own::declared)
+                .unwrap_or_default();
             let rules = std::mem::replace(&mut plugin.rules, fresh.rules);
             let verified = std::mem::replace(&mut plugin.verified, fresh.verified);
             let shown = std::mem::replace(&mut plugin.manifest, fresh.shown);

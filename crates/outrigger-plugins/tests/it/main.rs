@@ -27,6 +27,7 @@ mod own;
 mod quarantine;
 mod reconfigure;
 mod stuck;
+mod subplugins;
 mod support;
 mod tool_files;
 mod tools;

@@ -94,7 +94,11 @@ fn folder(project: &Project, manifest: &str, files: &[(&str, &str)]) -> PluginSp
     let dir = project.path("plugins/acme");
     fs::create_dir_all(&dir).unwrap();
     fs::write(dir.join("main.mjs"), appender("host")).unwrap();
-    fs::write(dir.join("package.json"), r#"{"name":"acme-package","type":"module","main":"main.mjs"}"#).unwrap();
+    fs::write(
+        dir.join("package.json"),
+        r#"{"name":"acme-package","type":"module","main":"main.mjs"}"#,
+    )
+    .unwrap();
     fs::write(dir.join(MANIFEST_FILE), manifest).unwrap();
     for (name, text) in files {
         fs::write(dir.join(name), text).unwrap();
@@ -106,7 +110,9 @@ fn folder(project: &Project, manifest: &str, files: &[(&str, &str)]) -> PluginSp
 async fn saw(plugins: &Plugins) -> (Value, Vec<String>) {
     let result = system(plugins).await;
     let texts = result.outputs[0]["system"].as_array().unwrap();
-    let seen = texts.iter().find_map(|text| serde_json::from_str::<Value>(text.as_str()?).ok());
+    let seen = texts
+        .iter()
+        .find_map(|text| serde_json::from_str::<Value>(text.as_str()?).ok());
     let records = result.records.iter();
     let records = records.map(|record| format!("{} {}", record.plugin, record.outcome));
     (seen.unwrap_or_default(), records.collect())
@@ -121,36 +127,89 @@ async fn it_gets_what_both_ask_for_and_nothing_else() {
     let inner = status(&plugins, "acme>inner");
     assert_eq!(inner.host.as_deref(), Some("acme"));
     assert_ne!(inner.pid, status(&plugins, "acme").pid);
-    assert_eq!(inner.hooks, ["experimental.chat.system.transform", "acme/deploy.before"]);
+    assert_eq!(
+        inner.hooks,
+        ["experimental.chat.system.transform", "acme/deploy.before"]
+    );
     assert_eq!(inner.tools, ["count"]);
     let shown = inner.manifest.unwrap();
     let asked = &shown.manifest.permissions;
     assert_eq!(asked.env, ["ACME_*"]);
     assert_eq!(asked.files.write, ["${project}/out"]);
-    assert_eq!(asked.client.as_deref().unwrap(), ["GET /session", "GET /log"]);
-    assert_eq!((asked.secrets.len(), asked.network.hosts.len(), asked.network.listen.len()), (0, 0, 0));
+    assert_eq!(
+        asked.client.as_deref().unwrap(),
+        ["GET /session", "GET /log"]
+    );
+    assert_eq!(
+        (
+            asked.secrets.len(),
+            asked.network.hosts.len(),
+            asked.network.listen.len()
+        ),
+        (0, 0, 0)
+    );
     assert_eq!(shown.manifest.hook_policy.max_timeout_ms, Some(1000));
-    for lost in ["the hook chat.params", "the tool steal", "to write ${project}", "the route * /*", "the variable AWS_KEY", "the host *", "the port 4711", "UNIX sockets"] {
-        assert!(shown.withheld.iter().any(|it| it.starts_with(lost)), "{lost}: {:?}", shown.withheld);
+    for lost in [
+        "the hook chat.params",
+        "the tool steal",
+        "to write ${project}",
+        "the route * /*",
+        "the variable AWS_KEY",
+        "the host *",
+        "the port 4711",
+        "UNIX sockets",
+    ] {
+        assert!(
+            shown.withheld.iter().any(|it| it.starts_with(lost)),
+            "{lost}: {:?}",
+            shown.withheld
+        );
     }
-    for warning in ["the hook chat.params is not called", "the tool steal is not registered", "the tool shared is not registered", "the provider openai is not offered", "its `auth` and `provider` are left out"] {
-        assert!(inner.warnings.iter().any(|it| it.contains(warning)), "{warning}: {:?}", inner.warnings);
+    for warning in [
+        "the hook chat.params is not called",
+        "the tool steal is not registered",
+        "the tool shared is not registered",
+        "the provider openai is not offered",
+        "its `auth` and `provider` are left out",
+    ] {
+        assert!(
+            inner.warnings.iter().any(|it| it.contains(warning)),
+            "{warning}: {:?}",
+            inner.warnings
+        );
     }
-    assert!(plugins.auth_hooks().is_empty() && plugins.providers().is_empty() && plugins.provider_hooks().is_empty());
+    assert!(
+        plugins.auth_hooks().is_empty()
+            && plugins.providers().is_empty()
+            && plugins.provider_hooks().is_empty()
+    );
     let (seen, records) = saw(&plugins).await;
     assert_eq!(records, ["acme ok", "acme>inner ok"]);
-    assert_eq!(seen["input"], json!(["client", "directory", "host", "id", "worktree"]));
+    assert_eq!(
+        seen["input"],
+        json!(["client", "directory", "host", "id", "worktree"])
+    );
     assert_eq!((&seen["more"], &seen["args"]), (&json!([]), &json!(1)));
-    assert_eq!(seen["routes"], json!([404, 403, 404]), "the test's host answers 404 to what it is asked");
+    assert_eq!(
+        seen["routes"],
+        json!([404, 403, 404]),
+        "the test's host answers 404 to what it is asked"
+    );
     if outrigger_sandbox::Spawner::new().unwrap().landlock_abi() > 0 {
         assert_eq!(seen["files"], json!(["done", "EACCES"]));
     }
     // What it claims to be is of no use to it: it is known by its process.
     let claimed = project.handler.claimed.lock().unwrap().clone();
     assert_eq!(claimed.len(), 3);
-    assert!(claimed.iter().all(|id| id.as_deref() == Some("acme>inner")), "{claimed:?}");
+    assert!(
+        claimed.iter().all(|id| id.as_deref() == Some("acme>inner")),
+        "{claimed:?}"
+    );
     let ran = project.handler.ran.lock().unwrap();
-    let refused: Vec<_> = ran.iter().map(|it| (it.plugin.as_str(), it.audit.refused)).collect();
+    let refused: Vec<_> = ran
+        .iter()
+        .map(|it| (it.plugin.as_str(), it.audit.refused))
+        .collect();
     assert_eq!(refused, [("acme>inner", Some("owner"))]);
 }
 
@@ -162,7 +221,10 @@ async fn one_that_asks_for_nothing_gets_nothing() {
     let bare = status(&plugins, "acme>bare");
     assert!(bare.tools.is_empty());
     let (seen, _) = saw(&plugins).await;
-    assert_eq!(seen["input"], json!(["directory", "host", "id", "worktree"]));
+    assert_eq!(
+        seen["input"],
+        json!(["directory", "host", "id", "worktree"])
+    );
     assert_eq!(seen["env"], json!(["none", "none"]));
     assert_eq!(seen["routes"], json!([403, 403, 403]));
     assert_eq!(project.handler.claimed.lock().unwrap().len(), 0);
@@ -175,36 +237,142 @@ async fn one_that_asks_for_nothing_gets_nothing() {
 type Row = (&'static str, &'static str, fn(&mut Project), &'static str);
 
 const ROWS: &[Row] = &[
-    ("one that hosts another", "[[subplugins]]\nid = \"a\"\nentry = \"inner.mjs\"\n[[subplugins.subplugins]]\nid = \"b\"\nentry = \"inner.mjs\"", |_| {}, "acme failed plugin.own_manifest"),
-    ("an entry outside of the package", "[[subplugins]]\nid = \"a\"\nentry = \"../inner.mjs\"", |_| {}, "acme failed plugin.own_manifest"),
-    ("an entry by an absolute path", "[[subplugins]]\nid = \"a\"\nentry = \"/etc/hostname\"", |_| {}, "acme failed plugin.own_manifest"),
+    (
+        "one that hosts another",
+        "[[subplugins]]\nid = \"a\"\nentry = \"inner.mjs\"\n[[subplugins.subplugins]]\nid = \"b\"\nentry = \"inner.mjs\"",
+        |_| {},
+        "acme failed plugin.own_manifest",
+    ),
+    (
+        "an entry outside of the package",
+        "[[subplugins]]\nid = \"a\"\nentry = \"../inner.mjs\"",
+        |_| {},
+        "acme failed plugin.own_manifest",
+    ),
+    (
+        "an entry by an absolute path",
+        "[[subplugins]]\nid = \"a\"\nentry = \"/etc/hostname\"",
+        |_| {},
+        "acme failed plugin.own_manifest",
+    ),
     (
         "an entry that is a link out of the package",
         "[[subplugins]]\nid = \"a\"\nentry = \"link.mjs\"",
         |project| {
             fs::write(project.path("plugins/evil.mjs"), SEES).unwrap();
-            symlink(project.path("plugins/evil.mjs"), project.path("plugins/acme/link.mjs")).unwrap();
+            symlink(
+                project.path("plugins/evil.mjs"),
+                project.path("plugins/acme/link.mjs"),
+            )
+            .unwrap();
         },
         "acme active\nacme>a failed plugin.entry_outside",
     ),
-    ("an entry that is not there", "[[subplugins]]\nid = \"a\"\nentry = \"gone.mjs\"", |_| {}, "acme active\nacme>a failed plugin.entry_missing"),
-    ("the id of another plugin", "[[subplugins]]\nid = \"../other\"\nentry = \"inner.mjs\"", |_| {}, "acme failed plugin.own_manifest"),
-    ("an id of two levels", "[[subplugins]]\nid = \"a>b\"\nentry = \"inner.mjs\"", |_| {}, "acme failed plugin.own_manifest"),
-    ("an id twice", "[[subplugins]]\nid = \"a\"\nentry = \"inner.mjs\"\n[[subplugins]]\nid = \"a\"\nentry = \"main.mjs\"", |_| {}, "acme failed plugin.own_manifest"),
-    ("files outside of the project", "[[subplugins]]\nid = \"a\"\nentry = \"inner.mjs\"\n[subplugins.permissions.files]\nread = [\"/home\"]", |_| {}, "acme failed plugin.own_manifest"),
-    ("points of its own", "[[subplugins]]\nid = \"a\"\nentry = \"inner.mjs\"\npoints = []", |_| {}, "acme failed plugin.own_manifest"),
-    ("providers of its own", "[[subplugins]]\nid = \"a\"\nentry = \"inner.mjs\"\nproviders = [\"openai\"]", |_| {}, "acme failed plugin.own_manifest"),
-    ("a host that is switched off", BARE, |project| project.rules("acme", PluginRules { disabled: true, ..PluginRules::default() }), "acme skipped plugin.disabled\nacme>bare skipped plugin.host_gone"),
-    ("one that is switched off", BARE, |project| project.rules("acme>bare", PluginRules { disabled: true, ..PluginRules::default() }), "acme active\nacme>bare skipped plugin.disabled"),
-    ("a host that does not load", BARE, |project| fs::write(project.path("plugins/acme/main.mjs"), "throw new Error('no')").unwrap(), "acme failed plugin.load\nacme>bare off plugin.host_gone"),
-    ("one that does not load", BARE, |project| fs::write(project.path("plugins/acme/inner.mjs"), "throw new Error('no')").unwrap(), "acme active\nacme>bare failed plugin.load"),
+    (
+        "an entry that is not there",
+        "[[subplugins]]\nid = \"a\"\nentry = \"gone.mjs\"",
+        |_| {},
+        "acme active\nacme>a failed plugin.entry_missing",
+    ),
+    (
+        "the id of another plugin",
+        "[[subplugins]]\nid = \"../other\"\nentry = \"inner.mjs\"",
+        |_| {},
+        "acme failed plugin.own_manifest",
+    ),
+    (
+        "an id of two levels",
+        "[[subplugins]]\nid = \"a>b\"\nentry = \"inner.mjs\"",
+        |_| {},
+        "acme failed plugin.own_manifest",
+    ),
+    (
+        "an id twice",
+        "[[subplugins]]\nid = \"a\"\nentry = \"inner.mjs\"\n[[subplugins]]\nid = \"a\"\nentry = \"main.mjs\"",
+        |_| {},
+        "acme failed plugin.own_manifest",
+    ),
+    (
+        "files outside of the project",
+        "[[subplugins]]\nid = \"a\"\nentry = \"inner.mjs\"\n[subplugins.permissions.files]\nread = [\"/home\"]",
+        |_| {},
+        "acme failed plugin.own_manifest",
+    ),
+    (
+        "points of its own",
+        "[[subplugins]]\nid = \"a\"\nentry = \"inner.mjs\"\npoints = []",
+        |_| {},
+        "acme failed plugin.own_manifest",
+    ),
+    (
+        "providers of its own",
+        "[[subplugins]]\nid = \"a\"\nentry = \"inner.mjs\"\nproviders = [\"openai\"]",
+        |_| {},
+        "acme failed plugin.own_manifest",
+    ),
+    (
+        "a host that is switched off",
+        BARE,
+        |project| {
+            project.rules(
+                "acme",
+                PluginRules {
+                    disabled: true,
+                    ..PluginRules::default()
+                },
+            )
+        },
+        "acme skipped plugin.disabled\nacme>bare skipped plugin.host_gone",
+    ),
+    (
+        "one that is switched off",
+        BARE,
+        |project| {
+            project.rules(
+                "acme>bare",
+                PluginRules {
+                    disabled: true,
+                    ..PluginRules::default()
+                },
+            )
+        },
+        "acme active\nacme>bare skipped plugin.disabled",
+    ),
+    (
+        "a host that does not load",
+        BARE,
+        |project| {
+            fs::write(
+                project.path("plugins/acme/main.mjs"),
+                "throw new Error('no')",
+            )
+            .unwrap()
+        },
+        "acme failed plugin.import\nacme>bare off plugin.host_gone",
+    ),
+    (
+        "one that does not load",
+        BARE,
+        |project| {
+            fs::write(
+                project.path("plugins/acme/inner.mjs"),
+                "throw new Error('no')",
+            )
+            .unwrap()
+        },
+        "acme active\nacme>bare failed plugin.import",
+    ),
 ];
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_it_may_not_be_is_refused() {
     for (name, manifest, change, became) in ROWS {
         let mut project = Project::new();
-        let spec = folder(&project, &format!("{HEAD}{manifest}"), &[("inner.mjs", SEES)]);
+        let spec = folder(
+            &project,
+            &format!("{HEAD}{manifest}"),
+            &[("inner.mjs", SEES)],
+        );
         change(&mut project);
         let plugins = project.load(vec![spec]).await;
         assert_eq!(listed(&plugins), *became, "{name}");
@@ -216,7 +384,14 @@ async fn what_it_may_not_be_is_refused() {
 #[tokio::test(flavor = "multi_thread")]
 async fn nobody_passes_for_one_that_is_hosted() {
     let project = Project::new();
-    let spec = folder(&project, &HEAD.replace("id = \"acme\"", "id = \"acme>inner\""), &[]);
+    let spec = folder(
+        &project,
+        &HEAD.replace("id = \"acme\"", "id = \"acme>inner\""),
+        &[],
+    );
     let plugins = project.load(vec![spec]).await;
-    assert_eq!(plugins.list()[0].cause.as_ref().unwrap().code, "plugin.own_manifest");
+    assert_eq!(
+        plugins.list()[0].cause.as_ref().unwrap().code,
+        "plugin.own_manifest"
+    );
 }

@@ -49,6 +49,8 @@ pub(crate) struct Handler {
     pub(crate) logged: Mutex<Vec<String>>,
     /// What chains of points of plugins did.
     pub(crate) ran: Mutex<Vec<HookRecord>>,
+    /// Whose requests of the client those were.
+    pub(crate) claimed: Mutex<Vec<Option<String>>>,
     /// Events of plugins.
     pub(crate) emitted: Mutex<Vec<EventEmit>>,
 }
@@ -56,6 +58,7 @@ pub(crate) struct Handler {
 impl HostHandler for Handler {
     fn sdk(&self, request: SdkRequest) -> BoxFuture<'_, SdkAnswer> {
         self.paths.lock().unwrap().push(request.path.clone());
+        self.claimed.lock().unwrap().push(request.plugin.clone());
         Box::pin(async move {
             SdkResponse {
                 status: 404,

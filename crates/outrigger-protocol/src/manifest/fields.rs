@@ -110,6 +110,50 @@ const EVENT: &[ManifestField] = &[
     ),
 ];
 
+const SUBPLUGIN: &[ManifestField] = &[
+    required(
+        "id",
+        FieldKind::Text,
+        "What it is called below its host: a-z, 0-9, - and _.",
+    ),
+    required(
+        "entry",
+        FieldKind::Text,
+        "Module that is imported, inside the host's package.",
+    ),
+    field(
+        "tools",
+        FieldKind::Texts,
+        "Names of its tools; it registers no others.",
+    ),
+    field(
+        "hooks",
+        FieldKind::Texts,
+        "Hooks that are called; without it those that its host may have.",
+    ),
+    field(
+        "max_timeout_ms",
+        FieldKind::Whole(1),
+        "No hook of it runs longer, in milliseconds.",
+    ),
+    field(
+        "permissions.files.read",
+        FieldKind::Texts,
+        "As for its host, which has to have it too; so for all below.",
+    ),
+    field("permissions.files.write", FieldKind::Texts, "As above."),
+    field("permissions.network.hosts", FieldKind::Texts, "As above."),
+    field("permissions.network.listen", FieldKind::Ports, "As above."),
+    field("permissions.env", FieldKind::Texts, "As above."),
+    field("permissions.secrets", FieldKind::Texts, "As above."),
+    field(
+        "permissions.client",
+        FieldKind::Texts,
+        "Routes of the client; without it none.",
+    ),
+    field("permissions.unix_sockets", FieldKind::Flag, "As above."),
+];
+
 /// Every key of a manifest; the committed JSON Schema is made from this table (`cargo xtask generate`).
 pub const FIELDS: &[ManifestField] = &[
     required(
@@ -267,6 +311,11 @@ pub const FIELDS: &[ManifestField] = &[
         "Hook points of its own, which other plugins subscribe to.",
     ),
     field("events", FieldKind::Tables(EVENT), "Bus events of its own."),
+    field(
+        "subplugins",
+        FieldKind::Tables(SUBPLUGIN),
+        "Plugins that it hosts: each in a process of its own, with no more than both ask for.",
+    ),
 ];
 
 #[cfg(test)]
@@ -387,6 +436,7 @@ mod tests {
             put(&mut manifest, "requirements.external_bins", json!(["sh"]));
             put(&mut manifest, "points", json!([]));
             put(&mut manifest, "events", json!([]));
+            put(&mut manifest, "subplugins", json!([]));
             put(&mut manifest, key, value.clone());
             let manifest: Manifest = serde_json::from_value(manifest).unwrap();
             let problems = manifest.problems();

@@ -2,6 +2,7 @@
 
 use outrigger_protocol::Millis;
 use outrigger_protocol::audit::AuditRecord;
+use outrigger_protocol::id::PluginId;
 use rusqlite::{Connection, OptionalExtension, Result, params};
 use sha2::{Digest, Sha256};
 
@@ -28,6 +29,11 @@ impl Entry {
     ) -> std::result::Result<Self, StoreError> {
         if record.trace_id.is_empty() {
             run.clone_into(&mut record.trace_id);
+        }
+        // Whoever is hosted goes by two names (C8).
+        if let Some((top, Some(sub))) = record.plugin_id.as_ref().map(PluginId::split) {
+            record.plugin_id = Some(top);
+            record.sub_plugin_id = Some(sub);
         }
         for text in [&mut record.subject, &mut record.detail]
             .into_iter()

@@ -1,0 +1,101 @@
+//! From a plugin's manifest to the plugins that it hosts (C8): each in a process of its own, with what the kernel's rule
+//! leaves of what it asks for.
+
+use std::path::Path;
+
+use outrigger_config::PluginSpec;
+use outrigger_kernel::subset;
+use outrigger_protocol::manifest::{Manifest, SubpluginDecl};
+
+use crate::error::PluginError;
+use crate::manifest::{self, ManifestShown};
+use crate::plugins::LoadOptions;
+use crate::registry::{Plugin, Registry};
+use crate::resolve::{ResolvedPlugin, hosted_entry};
+use crate::settings::PluginRules;
+use crate::trust::Verified;
+
+/// A plugin whose manifest hosts others, as it was admitted.
+pub(crate) struct Host<'a> {
+    pub(crate) index: usize,
+    pub(crate) declared: &'a PluginSpec,
+    pub(crate) resolved: ResolvedPlugin,
+    pub(crate) rules: PluginRules,
+    pub(crate) verified: Option<Verified>,
+}
+
+/// Lists the plugins that a plugin hosts; those that may be started are ready to be.
+pub(crate) fn admit(options: &LoadOptions, registry: &Registry, host: &Host<'_>) {
+    let Some(manifest) = &host.resolved.manifest else {
+        return;
+    };
+    for own in &manifest.subplugins {
+        let id = subset::named(&host.resolved.id, &own.id);
+        let index = registry.host(host.index, Plugin::found(id.clone(), host.declared));
+        let settings = options.settings.rules(&id, &id);
+        let gone = registry.with(host.index, |it| !it.is_installed()) != Some(false);
+        if gone || settings.disabled {
+            let error = match gone {
+                true => PluginError::HostGone {
+                    id,
+                    host: host.resolved.id.clone(),
+                },
+                false => PluginError::Disabled { spec: id },
+            };
+            registry.fail(index, &error);
+            continue;
+        }
+        match resolved(host, own, &id) {
+            Ok(resolved) => {
+                let (rules, shown) = granted(&options.directory, host, (manifest, own), &settings);
+                for withheld in &shown.withheld {
+                    tracing::warn!("plugin {id}: it is not given {withheld}");
+                }
+                registry.resolved(index, resolved, rules);
+                registry.verified(index, host.verified.clone());
+                registry.manifest(index, shown);
+            }
+            Err(error) => registry.fail(index, &error),
+        }
+    }
+}
+
+/// The same package, with another entry and a manifest of what both allow.
+fn resolved(host: &Host<'_>, own: &SubpluginDecl, id: &str) -> Result<ResolvedPlugin, PluginError> {
+    let (file, entry) = hosted_entry(&host.resolved, &own.entry)?;
+    let manifest = host.resolved.manifest.as_deref();
+    Ok(ResolvedPlugin {
+        id: id.to_owned(),
+        entry,
+        file,
+        options: None,
+        tools: None,
+        manifest: manifest.map(|it| Box::new(subset::hosted(it, own).0)),
+        ..host.resolved.clone()
+    })
+}
+
+/// Its rules: its host's, cut down. What the user sets for it by its own name can only take away.
+fn granted(
+    project: &Path,
+    host: &Host<'_>,
+    (whole, own): (&Manifest, &SubpluginDecl),
+    settings: &PluginRules,
+) -> (PluginRules, ManifestShown) {
+    let mut rules = PluginRules {
+        // A failure of the hosted one is not its host's.
+        fail_closed: settings.fail_closed.clone(),
+        hook_deadline: settings.hook_deadline.or(host.rules.hook_deadline),
+        ..host.rules.clone()
+    };
+    let (cut, lost) = subset::hosted(whole, own);
+    let mut shown = manifest::apply(&cut, project, &mut rules);
+    let lost = lost
+        .into_iter()
+        .map(|it| format!("{it}: its host {} does not have it", host.resolved.id));
+    shown.withheld.extend(lost);
+    if let Some(access) = &mut rules.access {
+        access.hosted = true;
+    }
+    (rules, shown)
+}

@@ -1,0 +1,66 @@
+//! Plugins that a plugin hosts (C8).
+
+use serde::{Deserialize, Serialize};
+
+use super::{Manifest, ManifestProblem, Permissions, is_inside};
+
+/// How many plugins one plugin may host: each has a process.
+const MOST: usize = 16;
+
+/// A plugin that another one hosts. It hosts none itself.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SubpluginDecl {
+    /// What it is called below its host: a-z, 0-9, `-` and `_`.
+    pub id: String,
+    /// Module that is imported, inside the host's package.
+    pub entry: String,
+    /// Names of its tools; it registers no others.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tools: Vec<String>,
+    /// Hooks that are called; without it those that its host may have.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hooks: Option<Vec<String>>,
+    /// No hook of it runs longer, in milliseconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_timeout_ms: Option<u64>,
+    /// What it asks for. It gets of it what its host has. Routes of the client that are not named it has none of.
+    #[serde(default)]
+    pub permissions: Permissions,
+}
+
+/// What is wrong with them, the first of all.
+pub(super) fn problems(manifest: &Manifest) -> Option<ManifestProblem> {
+    let subs = &manifest.subplugins;
+    let wrong = subs.iter().enumerate().find_map(|(at, it)| {
+        let fits = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || "-_".contains(c);
+        let id = &it.id;
+        if id.is_empty() || id.len() > 64 || !id.chars().all(fits) {
+            return Some(format!("{id:?} is no id (a-z, 0-9, - and _)"));
+        }
+        if subs.iter().take(at).any(|other| other.id == *id) {
+            return Some(format!("{id:?} is there twice"));
+        }
+        if !is_inside(&it.entry) {
+            return Some(format!(
+                "the entry {:?} of {id:?} does not lie inside of the package",
+                it.entry
+            ));
+        }
+        if it.max_timeout_ms == Some(0) {
+            return Some(format!("max_timeout_ms of {id:?} is no time"));
+        }
+        // The same checks as for a plugin of the user's.
+        let alone = Manifest {
+            permissions: it.permissions.clone(),
+            ..Manifest::inferred("a", None)
+        };
+        let problem = alone.problems().into_iter().next()?;
+        Some(format!("{} of {id:?}: {}", problem.key, problem.message))
+    });
+    let many = (subs.len() > MOST).then(|| format!("more than {MOST} are hosted"));
+    wrong.or(many).map(|message| ManifestProblem {
+        key: "subplugins",
+        message,
+    })
+}
