@@ -35,6 +35,7 @@ mod launch;
 mod lock;
 mod manifest;
 pub mod matrix;
+mod network;
 mod payload;
 mod perf;
 mod pipeline;

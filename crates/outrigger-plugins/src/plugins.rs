@@ -29,6 +29,7 @@ use crate::group::{Group, Live};
 use crate::install::Cache;
 use crate::installer::Installer;
 use crate::launch::{self, CoversFn, Launch};
+use crate::network::Network;
 use crate::perf::{Perf, PerfRow};
 use crate::pipeline::{Pipeline, PipelineContext};
 use crate::processes::Processes;
@@ -400,6 +401,7 @@ async fn start(
         registry: Arc::clone(registry),
         processes: Arc::downgrade(processes),
         notice: Arc::clone(&options.notice),
+        network: Network::new(&options.settings, Arc::clone(&options.notice)),
     });
     let groups = groups(&launch, divided, processes);
     Some(Started {

@@ -352,6 +352,7 @@ mod tests {
         claude.hooks = true
         audit.keep_records = 200000
         audit.keep_days = 90
+        network.allow = []
         "#);
     }
 
@@ -496,7 +497,8 @@ mod tests {
                 Kind::Whole(least, _) => (least + 77).to_string(),
                 Kind::Word(words) => words[words.len() - 1].into(),
                 Kind::Program => "/x".into(),
-                Kind::Variables | Kind::Ports | Kind::Names => "7".into(),
+                Kind::Variables | Kind::Ports => "7".into(),
+                Kind::Names => "a7".into(),
             };
             let loaded = Place::new(&[], &[(&of_key(key.name), &text)])
                 .load()
