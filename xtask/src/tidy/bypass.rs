@@ -43,7 +43,9 @@ pub(super) fn check(repo: &Repo) -> Vec<String> {
         }
         rows += 1;
         if number.parse() != Ok(rows) {
-            found.push(format!("{place} has the number {number}, and is row {rows}"));
+            found.push(format!(
+                "{place} has the number {number}, and is row {rows}"
+            ));
         }
         let names: Vec<&str> = tests.split('`').skip(1).step_by(2).collect();
         if names.is_empty() {
@@ -61,7 +63,10 @@ pub(super) fn check(repo: &Repo) -> Vec<String> {
         found.push(format!("{FILE} has {rows} attempts, not {LEAST}"));
     }
     for kind in KINDS {
-        if !text.lines().any(|line| line.strip_prefix("## ") == Some(kind)) {
+        if !text
+            .lines()
+            .any(|line| line.strip_prefix("## ") == Some(kind))
+        {
             found.push(format!("{FILE} has no section `{kind}`"));
         }
     }
@@ -90,7 +95,10 @@ mod tests {
             check(&repo),
             [
                 format!("{FILE}:{} has the number 70, and is row 58", line),
-                format!("{FILE}:{} names `crates/a/src/b.rs::gone`, which is no test that exists", line),
+                format!(
+                    "{FILE}:{} names `crates/a/src/b.rs::gone`, which is no test that exists",
+                    line
+                ),
                 format!("{FILE}:{} names no test", line + 1),
                 format!("{FILE} has 59 attempts, not 60"),
                 format!("{FILE} has no section `Symbolic links`"),

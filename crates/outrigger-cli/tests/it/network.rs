@@ -62,9 +62,11 @@ const tries = {
     process.env.NO_PROXY = process.env.no_proxy = "*"
     delete process.env.HTTP_PROXY
     delete process.env.http_proxy
-    try { return await fetch(shut).then(said) } finally { process.env.http_proxy = process.env.HTTP_PROXY = process.env.HTTPS_PROXY }
+    try { return await fetch(shut).then(said) } finally {
+      process.env.NO_PROXY = process.env.no_proxy = ""
+      process.env.http_proxy = process.env.HTTP_PROXY = process.env.HTTPS_PROXY
+    }
   },
-  otherProxy: () => fetch(free, { proxy: shut }).then(said),
   unpatched: () => {
     const own = Object.getPrototypeOf(net.Socket.prototype)
     return raw({ port, host: "127.0.0.1", connect: own.connect })
@@ -92,6 +94,7 @@ const tries = {
     try { return await fetch(`http://127.0.0.1:${server.address().port}`).then(said) } finally { server.close() }
   },
 }
+if (globalThis.Bun) tries.otherProxy = () => fetch(free, { proxy: shut }).then(said)
 if (globalThis.Bun) tries.native = () => new Promise((resolve, reject) => {
   Bun.connect({ hostname: "127.0.0.1", port, socket: { open: () => resolve("connected"), data() {}, connectError: (_, error) => reject(error) } }).catch(reject)
 })

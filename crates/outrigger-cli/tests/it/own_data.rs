@@ -22,10 +22,16 @@ fn with_keys(turns: impl IntoIterator<Item = Value>) -> World {
     let world = World::new(turns);
     let data = world.store().parent().unwrap().to_owned();
     for (name, text) in [
-        ("auth.json", format!("{{\"acme\":{{\"type\":\"api\",\"key\":\"{SECRET}\"}}}}")),
+        (
+            "auth.json",
+            format!("{{\"acme\":{{\"type\":\"api\",\"key\":\"{SECRET}\"}}}}"),
+        ),
         ("mcp-auth.json", format!("{{\"a\":\"{SECRET}\"}}")),
         ("hooks-allowed.json", "{}".to_owned()),
-        ("trust/user/outrigger.lock", "{\"version\":1,\"plugins\":{}}".to_owned()),
+        (
+            "trust/user/outrigger.lock",
+            "{\"version\":1,\"plugins\":{}}".to_owned(),
+        ),
         ("tool-output/cut.txt", "the rest".to_owned()),
     ] {
         fs::create_dir_all(data.join(name).parent().unwrap()).unwrap();
@@ -59,14 +65,22 @@ fn what_is_ours_is_kept_from_commands() {
     }
     let data = world.store().parent().unwrap().to_owned();
     let settings = world.home().join(".config/outrigger/outrigger.toml");
-    let kept = ["auth.json", "hooks-allowed.json", "trust/user/outrigger.lock"].map(|name| data.join(name));
+    let kept = [
+        "auth.json",
+        "hooks-allowed.json",
+        "trust/user/outrigger.lock",
+    ]
+    .map(|name| data.join(name));
     let before = kept.clone().map(|path| fs::read_to_string(path).unwrap());
     let before_settings = fs::read_to_string(&settings).unwrap();
     world.run(&["do it"]).ok();
     let told = world.mock.last().texts("tool");
     assert_eq!(told.len(), WAYS.len());
     for answer in &told {
-        assert!(!answer.contains(SECRET) && !answer.contains("SQLite format"), "{answer}");
+        assert!(
+            !answer.contains(SECRET) && !answer.contains("SQLite format"),
+            "{answer}"
+        );
     }
     // What is made for commands is there.
     assert!(told[6].contains("the rest"), "{}", told[6]);
@@ -114,9 +128,15 @@ fn helpers_of_the_model_see_no_more_than_its_commands() {
     }
     assert_eq!(world.read(".env"), SECRET);
     // Who was in which box is written down.
-    let listed = world.cli(&["audit", "export", "--kind", "process"]).ok().stdout;
+    let listed = world
+        .cli(&["audit", "export", "--kind", "process"])
+        .ok()
+        .stdout;
     for name in ["mcp:spy", "formatter:spy"] {
         let line = listed.lines().find(|line| line.contains(name));
-        assert!(line.is_some_and(|line| line.contains("box: full")), "{name}: {listed}");
+        assert!(
+            line.is_some_and(|line| line.contains("box: full")),
+            "{name}: {listed}"
+        );
     }
 }
