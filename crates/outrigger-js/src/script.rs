@@ -14,6 +14,8 @@ const FILES: &[(&str, &str)] = &[
     ("load.mjs", include_str!("../host/load.mjs")),
     ("mirror.mjs", include_str!("../host/mirror.mjs")),
     ("net.mjs", include_str!("../host/net.mjs")),
+    ("own.mjs", include_str!("../host/own.mjs")),
+    ("provider.mjs", include_str!("../host/provider.mjs")),
     ("resolve.mjs", include_str!("../host/resolve.mjs")),
     ("run.mjs", include_str!("../host/run.mjs")),
     ("sdk.mjs", include_str!("../host/sdk.mjs")),

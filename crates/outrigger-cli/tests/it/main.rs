@@ -9,6 +9,7 @@
 )]
 
 mod aborts;
+mod admitted;
 mod attach;
 mod attach_talk;
 mod audit;
@@ -40,6 +41,7 @@ mod impostor;
 mod interrupt;
 mod language;
 mod leftovers;
+mod life;
 mod loading;
 mod login;
 mod manifest;
@@ -58,6 +60,8 @@ mod omo_server;
 mod omo_tools;
 mod output;
 mod own_data;
+mod own_points;
+mod own_provider;
 mod patch;
 mod permission;
 mod plugin_client;

@@ -9,6 +9,7 @@
 mod answers;
 mod files;
 mod find;
+mod optional;
 mod patch;
 mod runtime;
 mod session;
