@@ -3,6 +3,7 @@
 //! A rule reads the files that git would commit and returns a sentence per offence. Its name is how ARCHITECTURE.md
 //! refers to it (`tidy:NAME`).
 
+mod bypass;
 mod contracts;
 mod invariants;
 mod kernel;
@@ -17,7 +18,7 @@ use crate::{Result, failed, usage};
 /// One rule: its name, and what offends against it.
 type Rule = (&'static str, fn(&Repo) -> Result<Vec<String>>);
 
-const RULES: [Rule; 15] = [
+const RULES: [Rule; 16] = [
     ("crate-readme", |repo| Ok(rules::crate_readme(repo))),
     ("crate-list", |repo| Ok(rules::crate_list(repo))),
     ("crate-lints", |repo| Ok(rules::crate_lints(repo))),
@@ -32,6 +33,7 @@ const RULES: [Rule; 15] = [
         Ok(crate::generate::stale(|path| repo.text(path)))
     }),
     ("invariants", |repo| Ok(invariants::check(repo))),
+    ("bypass", |repo| Ok(bypass::check(repo))),
     ("contracts", |repo| Ok(contracts::check(repo))),
     ("peers", |repo| Ok(peers::check(repo))),
     ("build-scripts", |repo| Ok(rules::build_scripts(repo))),

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 
 use outrigger_config::Loaded;
 use outrigger_plugins::{Notice, NoticeFn, PluginStatus, Progress, ProgressFn};
-use outrigger_protocol::audit::{AuditKind, AuditRecord, ToolAudit};
+use outrigger_protocol::audit::{AuditKind, AuditRecord, POLICY_PASSED, ToolAudit};
 use outrigger_protocol::id::{PluginId, SessionId, TurnId};
 use outrigger_protocol::tool::{ToolCall, ToolSpec};
 use outrigger_sandbox::{Level, ProcessStart, Spawner};
@@ -146,7 +146,10 @@ pub(crate) fn notice(store: &Store, then: NoticeFn) -> NoticeFn {
     let store = store.clone();
     Arc::new(move |notice: Notice| {
         store.audit_lazily(now(), noticed(&notice));
-        then(notice);
+        // That all is as it should be is nothing to tell clients.
+        if !matches!(notice, Notice::Network { refused: None, .. }) {
+            then(notice);
+        }
     })
 }
 
@@ -180,6 +183,20 @@ fn noticed(notice: &Notice) -> Vec<AuditRecord> {
             .map(|plugin| record(plugin, "limit".into(), None, Some(cause)))
             .collect(),
         Notice::Off { plugin, cause } => vec![record(plugin, "off".into(), None, Some(cause))],
+        Notice::Network {
+            plugins,
+            host,
+            port,
+            address,
+            refused,
+            untold,
+        } => network(
+            plugins,
+            (host, *port),
+            address.as_deref(),
+            refused.as_deref(),
+            *untold,
+        ),
         Notice::State {
             plugin,
             action,
@@ -199,6 +216,35 @@ fn noticed(notice: &Notice) -> Vec<AuditRecord> {
         // What it says to the user; what became of the call has a record of its own.
         Notice::Command { .. } => Vec::new(),
     }
+}
+
+/// A connection that was made, or not, for each plugin of the process: which of them it was is not known.
+fn network(
+    plugins: &[String],
+    (host, port): (&str, u16),
+    address: Option<&str>,
+    refused: Option<&str>,
+    untold: u64,
+) -> Vec<AuditRecord> {
+    let more = (untold > 0).then(|| format!("{untold} refusals before it are not listed"));
+    let detail: Vec<String> = address.map(str::to_owned).into_iter().chain(more).collect();
+    let record = |plugin: &String| AuditRecord {
+        plugin_id: Some(PluginId(plugin.clone())),
+        plugin_id_claimed: plugins.len() > 1,
+        subject: Some(format!("{host}:{port}")),
+        errored: refused.is_some(),
+        policy_check_result: match refused {
+            Some(code) => format!("refused: {code}"),
+            None => POLICY_PASSED.to_owned(),
+        },
+        detail: (!detail.is_empty()).then(|| detail.join("; ")),
+        ..AuditRecord::new(
+            AuditKind::Network,
+            now(),
+            if refused.is_some() { "deny" } else { "allow" },
+        )
+    };
+    plugins.iter().map(record).collect()
 }
 
 /// What the user's settings grant single plugins beyond the box.
@@ -221,6 +267,17 @@ pub(crate) fn grants(inner: &Inner) {
         if !rules.ports.is_empty() {
             let ports: Vec<String> = rules.ports.iter().map(u16::to_string).collect();
             what.push(format!("ports {}", ports.join(", ")));
+        }
+        for (word, places) in [("reading", &rules.read), ("writing", &rules.write)] {
+            if !places.is_empty() {
+                what.push(format!("{word} {}", places.join(", ")));
+            }
+        }
+        if let Some(programs) = &rules.processes {
+            what.push(format!("programs {}", programs.join(", ")));
+        }
+        if let Some(hosts) = &rules.hosts {
+            what.push(format!("hosts {}", hosts.join(", ")));
         }
         if rules.unix_sockets {
             what.push("UNIX sockets".to_owned());

@@ -323,12 +323,13 @@ impl Agent {
             config.value.get("snapshot") != Some(&json!(false)),
         );
         let env = crate::lsp::environment(&boot);
+        let boxed = crate::confine::spawner(&spawner, &config, &place, &boot.folders);
         let inner = Inner {
-            lsp: crate::lsp::new(&config, &place, &spawner, &env),
+            lsp: crate::lsp::new(&config, &place, &boxed, &env),
             formatters: crate::formatters::Formatters::new(
                 config.config.formatter.as_ref(),
                 &place,
-                &spawner,
+                &boxed,
                 env,
             ),
             snapshots,
@@ -411,7 +412,8 @@ fn plugin_options(
         server_url: outrigger_plugins::SERVER_URL.to_owned(),
         covers: {
             let (place, rules) = (place.clone(), config.config.permission.clone());
-            Arc::new(move || crate::confine::covers(&place, &[&rules]))
+            let folders = boot.folders.clone();
+            Arc::new(move || crate::confine::kept(&place, &folders, &[&rules]))
         },
         spawner: spawner.clone(),
         runtimes: boot.runtimes(),

@@ -1,14 +1,18 @@
 //! The box of processes that are started for the model: one set of rules decides for tools and for what they start, so
 //! that a path which `read` is denied cannot be had with `cat` either (issue 5, item 5).
 
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Once};
 
+use outrigger_config::Loaded;
 use outrigger_config::settings::{Profile, Sandbox};
 use outrigger_kernel::permission::{denies_folder, denies_path};
 use outrigger_protocol::permission::{Action, Rule};
 use outrigger_sandbox::covers::{self, Cover, Covers};
-use outrigger_sandbox::{Calls, Level, Policy, SandboxError};
+use outrigger_sandbox::{Calls, Level, Policy, SandboxError, Spawner};
 
+use crate::boot::Folders;
 use crate::inner::Inner;
 use crate::project::Place;
 
@@ -40,11 +44,86 @@ impl ConfineError {
     }
 }
 
+/// What in our data folder processes may see: what is made for them, and nothing else.
+const THEIRS: [&str; 6] = [
+    "tool-output",
+    "plugin-homes",
+    "plugin-files",
+    "tmux",
+    "modules",
+    "bun",
+];
+/// What of it they run, and must not change for others.
+const SHARED: [&str; 2] = ["modules", "bun"];
+
+/// What of ours is kept from every process that is started for the model or a plugin, whatever the rules say: what is
+/// trusted and allowed, the store with the audit and its keys, credentials. Of the settings, which could loosen the box,
+/// that they are changed.
+fn ours(folders: &Folders) -> Covers {
+    let entries = std::fs::read_dir(&folders.data).into_iter().flatten();
+    let theirs = |name: &OsStr| THEIRS.iter().any(|it| name == *it);
+    let mut hide: Vec<PathBuf> = entries
+        .flatten()
+        .filter(|entry| !theirs(&entry.file_name()))
+        .map(|entry| entry.path())
+        .collect();
+    // Credentials of OpenCode, which we use as well.
+    let keys = folders
+        .data
+        .parent()
+        .map(|data| data.join("opencode/auth.json"));
+    hide.extend(keys.filter(|path| path.exists()));
+    hide.sort();
+    let shared = SHARED.iter().map(|name| folders.data.join(name));
+    let settings = folders.config.join("outrigger");
+    let read_only = shared.chain([settings]).filter(|path| path.exists());
+    Covers {
+        hide,
+        read_only: read_only.collect(),
+    }
+}
+
+/// What is kept from processes: what rules deny of a project, and what is ours.
+///
+/// # Errors
+/// [`SandboxError::TooMany`].
+pub(crate) fn kept(
+    place: &Place,
+    folders: &Folders,
+    layers: &[&[Rule]],
+) -> Result<Covers, SandboxError> {
+    let mut found = covers(place, layers)?;
+    let ours = ours(folders);
+    found.hide.extend(ours.hide);
+    found.read_only.extend(ours.read_only);
+    Ok(found)
+}
+
+/// A spawner for programs that work for the model without being its commands (MCP servers, language servers, formatters):
+/// they may do what the user may, and do not see what is denied.
+pub(crate) fn spawner(
+    spawner: &Spawner,
+    config: &Loaded,
+    place: &Place,
+    folders: &Folders,
+) -> Spawner {
+    let sandbox = config.settings.sandbox;
+    if sandbox == Sandbox::Off {
+        return spawner.clone();
+    }
+    let (place, folders) = (place.clone(), folders.clone());
+    let rules = config.config.permission.clone();
+    let covers = Arc::new(move || kept(&place, &folders, &[&rules]));
+    spawner
+        .clone()
+        .with_covers(covers, sandbox == Sandbox::Strict)
+}
+
 /// What of a project the rules keep from every process. Walks the project when a rule asks for it: blocking.
 ///
 /// # Errors
 /// [`SandboxError::TooMany`].
-pub(crate) fn covers(place: &Place, layers: &[&[Rule]]) -> Result<Covers, SandboxError> {
+fn covers(place: &Place, layers: &[&[Rule]]) -> Result<Covers, SandboxError> {
     let names = |permission: &str| {
         layers.iter().flat_map(|layer| layer.iter()).any(|rule| {
             rule.action == Action::Deny
@@ -119,8 +198,8 @@ fn policy(profile: Profile, place: &Place, covers: Covers) -> Option<Policy> {
                 policy.read_only.push(place.worktree.clone());
             }
             policy.calls = Some(Calls {
-                unix_sockets: false,
                 udp: true,
+                ..Calls::default()
             });
             policy
         }
@@ -129,6 +208,8 @@ fn policy(profile: Profile, place: &Place, covers: Covers) -> Option<Policy> {
     policy.read_only.extend(covers.read_only);
     Some(policy)
 }
+
+static WARNED: Once = Once::new();
 
 impl Inner {
     /// The box of a shell command under these rules; `None` where nothing is kept from it.
@@ -140,8 +221,8 @@ impl Inner {
         if sandbox == Sandbox::Off {
             return Ok(None);
         }
-        let place = self.place.clone();
-        let found = tokio::task::spawn_blocking(move || covers(&place, &[&rules]))
+        let (place, folders) = (self.place.clone(), self.folders.clone());
+        let found = tokio::task::spawn_blocking(move || kept(&place, &folders, &[&rules]))
             .await
             .unwrap_or(Err(SandboxError::Stopped))?;
         let Some(policy) = policy(self.config.settings.tools.sandbox, &self.place, found) else {
@@ -150,7 +231,10 @@ impl Inner {
         match policy.level() {
             Level::Full => {}
             _ if sandbox == Sandbox::Strict => return Err(ConfineError::Strict),
-            level => tracing::warn!(?level, "the system enforces only a part of the rules"),
+            // Once: it is so for every command.
+            level => WARNED.call_once(|| {
+                tracing::warn!(?level, "the system enforces only a part of the rules");
+            }),
         }
         Ok(Some(policy))
     }
@@ -166,6 +250,57 @@ mod tests {
             pattern: pattern.into(),
             action,
         }
+    }
+
+    #[test]
+    fn what_is_ours_is_kept_from_everybody() {
+        let root = tempfile::tempdir().unwrap();
+        let at = |name: &str| root.path().join(name);
+        for file in [
+            "data/outrigger/outrigger.db",
+            "data/outrigger/outrigger.db-audit-key",
+            "data/outrigger/auth.json",
+            "data/outrigger/trust/user/outrigger.lock",
+            "data/outrigger/hooks-allowed.json",
+            "data/outrigger/something-new",
+            "data/outrigger/tool-output/1",
+            "data/outrigger/plugin-homes/a/b",
+            "data/outrigger/modules/x",
+            "data/opencode/auth.json",
+            "config/outrigger/outrigger.toml",
+        ] {
+            std::fs::create_dir_all(at(file).parent().unwrap()).unwrap();
+            std::fs::write(at(file), "").unwrap();
+        }
+        let folders = Folders {
+            home: at("home"),
+            config: at("config"),
+            data: at("data/outrigger"),
+            cache: at("cache"),
+        };
+        let found = ours(&folders);
+        let names = |paths: &[PathBuf]| -> Vec<String> {
+            let names = paths
+                .iter()
+                .map(|path| path.strip_prefix(root.path()).unwrap());
+            names.map(|path| path.display().to_string()).collect()
+        };
+        assert_eq!(
+            names(&found.hide),
+            [
+                "data/opencode/auth.json",
+                "data/outrigger/auth.json",
+                "data/outrigger/hooks-allowed.json",
+                "data/outrigger/outrigger.db",
+                "data/outrigger/outrigger.db-audit-key",
+                "data/outrigger/something-new",
+                "data/outrigger/trust",
+            ]
+        );
+        assert_eq!(
+            names(&found.read_only),
+            ["data/outrigger/modules", "config/outrigger"]
+        );
     }
 
     #[test]

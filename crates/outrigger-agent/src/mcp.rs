@@ -75,7 +75,7 @@ fn options(
         .iter()
         .map(|(name, value)| (OsString::from(name), OsString::from(value)));
     outrigger_mcp::Options {
-        spawner: spawner.clone(),
+        spawner: crate::confine::spawner(spawner, config, place, folders),
         directory: place.directory.clone(),
         env: outrigger_sandbox::env::allow_list_of(env, &[]),
         call_timeout: call_timeout(config),

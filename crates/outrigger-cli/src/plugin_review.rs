@@ -130,6 +130,11 @@ fn granted(shown: &ManifestShown) -> String {
             text.push_str(&format!("               {key} = {value}\n"));
         }
     }
+    let hosts = match shown.hosts.is_empty() {
+        true => "none".to_owned(),
+        false => shown.hosts.join(", "),
+    };
+    text.push_str(&format!("             may connect to  {hosts}\n"));
     for (word, lines) in [
         ("not given", &shown.withheld),
         ("not held to", &shown.unenforced),

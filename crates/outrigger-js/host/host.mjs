@@ -1,6 +1,8 @@
 // The host script of a plugin process. Runs under Bun 1.x and Node 20 or later; `docs/plugin-protocol.md` describes the
 // conversation. No dependency and little code, so that a process is ready about when its runtime is.
 
+import { readFileSync } from "node:fs";
+import { fileURLToPath } from "node:url";
 import { left, watchExits } from "./enter.mjs";
 import { outrigger } from "./own.mjs";
 import { errorText } from "./value.mjs";
@@ -59,6 +61,7 @@ async function initialize(init, call) {
     import("./sdk.mjs"),
   ]);
   sdk = ours;
+  await ways(init);
   run.answersOver(init.fileOver);
   watchExits(init.plugins);
   process.chdir(init.directory);
@@ -79,6 +82,29 @@ async function initialize(init, call) {
   return {
     plugins: loaded.map(({ instances, ...rest }) => ({ ...rest, instances: instances.map((instance) => instance.report) })),
   };
+}
+
+// What a plugin that is one file of its own may import without a socket being in it.
+const QUIET = /^(node:)?(fs|fs\/promises|path|os|url|util|crypto|buffer|events|process|timers|timers\/promises|child_process|assert|string_decoder|module|perf_hooks|async_hooks)$|^bun$|^@opencode-ai\/plugin$/;
+const IMPORT = /(?:\bfrom|\bimport|\brequire)\s*\(?\s*["'`]([^"'`]+)["'`]/g;
+
+function opensSockets({ entry, fromPath }) {
+  if (!fromPath || !Bun) return true;
+  try {
+    const text = readFileSync(fileURLToPath(entry), "utf8");
+    return [...text.matchAll(IMPORT)].some(([, name]) => !QUIET.test(name)) || text.includes("WebSocket");
+  } catch {
+    return true;
+  }
+}
+
+// `fetch` of Bun knows the proxy from the environment. Everything else is led there here; under Bun the modules that are
+// needed for it cost as much as all else of a start, so where nobody asks for sockets they come a moment later.
+async function ways({ proxy, plugins }) {
+  if (proxy === undefined) return;
+  const lead = () => import("./net.mjs").then(({ route }) => route(proxy));
+  if (plugins.some(opensSockets)) await lead();
+  else setTimeout(() => lead().catch((error) => report("the way to the proxy", error)), 500).unref?.();
 }
 
 async function serve({ method, params }, id, cancel) {

@@ -103,6 +103,14 @@ pub fn permissions(host: &Permissions, own: &Permissions, lost: &mut Vec<String>
             lost,
         ),
         client: Some(client),
+        // Not named is whatever there is, on either side.
+        processes: match (&host.processes, &own.processes) {
+            (None, asked) => asked.clone(),
+            (allowed, None) => allowed.clone(),
+            (Some(allowed), Some(asked)) => {
+                Some(kept("the program", asked, |it| has(allowed, it), lost))
+            }
+        },
         unix_sockets: {
             if own.unix_sockets && !host.unix_sockets {
                 lost.push("UNIX sockets".to_owned());

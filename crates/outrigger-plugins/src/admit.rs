@@ -62,7 +62,11 @@ pub(crate) async fn resolve_all(options: &LoadOptions, registry: &Registry, cach
                     options
                         .settings
                         .rules_for(&resolved.id, &resolved.spec, source.as_ref());
-                let shown = admitted(options, &resolved, &mut rules);
+                let mut shown = admitted(options, &resolved, &mut rules);
+                shown.hosts = crate::network::hosts(&rules, &options.settings);
+                if let Some(problem) = crate::network::problem(&rules) {
+                    tracing::warn!("plugin {}: {problem}", resolved.id);
+                }
                 if let Some(withheld) = withheld {
                     tracing::warn!("plugin {}: {withheld}", resolved.id);
                 }
@@ -246,6 +250,7 @@ fn admitted(
             manifest: Manifest::inferred(&resolved.id, resolved.version.as_deref()),
             withheld: Vec::new(),
             unenforced: Vec::new(),
+            hosts: Vec::new(),
         };
     };
     let shown = manifest::apply(manifest, &options.directory, rules);

@@ -28,9 +28,16 @@ impl PluginSettings {
             (named.env.clone(), named.ports.clone())
         });
         let unix_sockets = named.is_some_and(|named| named.unix_sockets);
+        let (read, write) = named.map_or_else(Default::default, |named| {
+            (named.read.clone(), named.write.clone())
+        });
+        let hosts = named.and_then(|named| named.hosts.clone());
+        let hosts_withheld = hosts.is_none() && by_name.hosts.is_some();
         let lost = |has: bool, given: bool| has && !given;
         let withheld = (lost(!by_name.env.is_empty(), !env.is_empty())
             || lost(!by_name.ports.is_empty(), !ports.is_empty())
+            || lost(!by_name.read.is_empty(), !read.is_empty())
+            || lost(!by_name.write.is_empty(), !write.is_empty())
             || lost(by_name.unix_sockets, unix_sockets))
         .then(|| {
             let way = match (source, key) {
@@ -40,13 +47,16 @@ impl PluginSettings {
                 _ => String::new(),
             };
             format!(
-                "`env`, `ports` and `unix_sockets` of [plugins.\"{id}\"] are for the npm package of that name, and this is another plugin{way}"
+                "`env`, `ports`, `read`, `write` and `unix_sockets` of [plugins.\"{id}\"] are for the npm package of that name, and this is another plugin{way}"
             )
         });
         // The path of its file says more than a name that others may have too.
         let is_file = matches!(source, Some(Source::Path(_)));
         let mut rules = named.filter(|_| is_file).cloned().unwrap_or(by_name);
         (rules.env, rules.ports, rules.unix_sockets) = (env, ports, unix_sockets);
+        (rules.read, rules.write) = (read, write);
+        rules.hosts = hosts.or(rules.hosts);
+        rules.hosts_withheld = hosts_withheld;
         (rules, withheld)
     }
 }
@@ -58,6 +68,10 @@ impl PluginRules {
             || crate::critical::points(self).next().is_some()
             || self.unix_sockets
             || self.access.is_some()
+            || self.hosts.is_some()
+            || self.processes.is_some()
+            || !self.read.is_empty()
+            || !self.write.is_empty()
             || !self.env.is_empty()
             || !self.ports.is_empty()
     }
@@ -154,7 +168,7 @@ mod tests {
             assert_eq!(rules.priority, 2, "{spec}");
         }
         let (_, withheld) = settings.rules_for("acme", "x", Some(&file("/project/acme.ts")));
-        insta::assert_snapshot!(withheld.unwrap(), @r#"`env`, `ports` and `unix_sockets` of [plugins."acme"] are for the npm package of that name, and this is another plugin; to grant them to this file, write [plugins."/project/acme.ts"]"#);
+        insta::assert_snapshot!(withheld.unwrap(), @r#"`env`, `ports`, `read`, `write` and `unix_sockets` of [plugins."acme"] are for the npm package of that name, and this is another plugin; to grant them to this file, write [plugins."/project/acme.ts"]"#);
         let (_, other) = settings.rules_for("other", "other", Some(&npm("1")));
         assert_eq!(other, None);
     }

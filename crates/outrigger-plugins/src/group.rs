@@ -14,12 +14,11 @@ use std::time::{Duration, Instant};
 use outrigger_config::settings::Isolation;
 use outrigger_js::{JsError, JsProcess};
 use outrigger_protocol::rpc::Enter;
-use outrigger_sandbox::cgroup::Cgroup;
 use tokio::sync::watch;
 
 use crate::blame::{Late, late};
 use crate::error::PluginError;
-use crate::launch::{Failed, Launch, Order};
+use crate::launch::{Failed, Held, Launch, Order};
 use crate::reconfigure::reconfigure;
 use crate::status::{Notice, Stage};
 use crate::waiting::Waiting;
@@ -74,7 +73,7 @@ pub(crate) struct Live {
     pub(crate) process: JsProcess,
     pub(crate) generation: u64,
     pub(crate) serial: u64,
-    cgroup: Option<Cgroup>,
+    held: Held,
     gone: watch::Sender<Option<Fault>>,
 }
 
@@ -267,7 +266,12 @@ impl Group {
             return false;
         };
         let mut fault = fault;
-        if live.cgroup.as_ref().is_some_and(|group| group.killed() > 0) {
+        if live
+            .held
+            .cgroup
+            .as_ref()
+            .is_some_and(|group| group.killed() > 0)
+        {
             let mib = self.launch.settings.limits.memory >> 20;
             let cause = fault.cause;
             fault.cause = format!(
@@ -524,7 +528,7 @@ impl Group {
                         process: loaded.process,
                         generation,
                         serial: loaded.serial,
-                        cgroup: loaded.cgroup,
+                        held: loaded.held,
                         gone: watch::Sender::new(None),
                     };
                     return self.install(live, &state.members);

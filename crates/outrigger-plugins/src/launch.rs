@@ -15,7 +15,8 @@ use outrigger_js::{
 use outrigger_protocol::rpc::{Facade, Initialize, Initialized, LoadedPlugin, PluginEntry};
 use outrigger_sandbox::cgroup::Cgroup;
 use outrigger_sandbox::covers::Covers;
-use outrigger_sandbox::{Calls, Level, Limits, Policy, SandboxError, Spawner, env};
+use outrigger_sandbox::proxy::Pass;
+use outrigger_sandbox::{Calls, Level, Limits, Policy, SandboxError, Spawner, env, which};
 use serde_json::Value;
 
 use crate::blame::PING;
@@ -23,13 +24,14 @@ use crate::error::PluginError;
 use crate::grants::Grants;
 use crate::home;
 use crate::manifest::Access;
+use crate::network::Network;
 use crate::own::Desk;
 use crate::plugins::Inner;
 use crate::processes::Processes;
 use crate::registry::Registry;
 use crate::relay::Relay;
 use crate::resolve::ResolvedPlugin;
-use crate::settings::PluginSettings;
+use crate::settings::{PluginRules, PluginSettings};
 use crate::setup::Modules;
 use crate::status::{NoticeFn, Stage};
 use crate::tmux;
@@ -64,6 +66,7 @@ pub(crate) struct Launch {
     /// What holds them, for points of plugins.
     pub(crate) plugins: Weak<Inner>,
     pub(crate) notice: NoticeFn,
+    pub(crate) network: Arc<Network>,
     pub(crate) covers: CoversFn,
 }
 
@@ -95,6 +98,15 @@ fn held(process: &JsProcess, memory: u64) -> Option<Cgroup> {
     }
 }
 
+/// The files of programs. One that is not there is left out.
+fn programs(names: &[String], path: &OsString) -> Vec<PathBuf> {
+    let found = names.iter().filter_map(|name| match name.contains('/') {
+        true => Some(PathBuf::from(name)),
+        false => which(Path::new(name), path),
+    });
+    found.collect()
+}
+
 /// Why loading did not end.
 pub(crate) enum Failed {
     /// The process itself could not be had; it is no plugin's fault.
@@ -105,11 +117,19 @@ pub(crate) enum Failed {
     Unclear,
 }
 
+/// What lasts as long as a process.
+pub(crate) struct Held {
+    /// Holds its memory, where a group can be made.
+    pub(crate) cgroup: Option<Cgroup>,
+    /// Its way to other hosts.
+    _pass: Option<Pass>,
+}
+
 /// A process with its plugins loaded.
 pub(crate) struct Loaded {
     pub(crate) process: JsProcess,
-    /// Holds its memory, where a group can be made.
-    pub(crate) cgroup: Option<Cgroup>,
+    /// What lasts as long as it.
+    pub(crate) held: Held,
     /// The number in front of its calls' numbers.
     pub(crate) serial: u64,
     /// One for each member, in order.
@@ -161,18 +181,22 @@ impl Launch {
             move |id| registry.stage_of(id, Stage::Starting),
         );
         let looked = self.trusted(members).await?;
-        let process = self
+        let (process, pass) = self
             .process(name, members, Arc::clone(&relay))
             .await
             .map_err(Failed::Process)?;
-        let cgroup = held(&process, self.settings.limits.memory);
+        let proxy = pass.as_ref().map(Pass::url);
+        let held = Held {
+            cgroup: held(&process, self.settings.limits.memory),
+            _pass: pass,
+        };
         let mut plugins = Vec::with_capacity(members.len());
         let batches: Vec<&[usize]> = match order {
             Order::Together => vec![members],
             Order::OneByOne => members.chunks(1).collect(),
         };
         for batch in batches {
-            match self.load(&process, &relay, batch).await {
+            match self.load(&process, &relay, batch, proxy.clone()).await {
                 Ok(loaded) => plugins.extend(loaded.plugins),
                 Err(stuck) => return Err(self.blame(&process, &relay, batch, stuck).await),
             }
@@ -180,7 +204,7 @@ impl Launch {
         self.untouched(looked).await?;
         Ok(Loaded {
             process,
-            cgroup,
+            held,
             serial,
             plugins,
         })
@@ -221,7 +245,7 @@ impl Launch {
         name: &str,
         members: &[usize],
         relay: Arc<Relay>,
-    ) -> Result<JsProcess, PluginError> {
+    ) -> Result<(JsProcess, Option<Pass>), PluginError> {
         let failed = |message: String| PluginError::Process {
             process: name.to_owned(),
             message,
@@ -261,6 +285,18 @@ impl Launch {
             read,
             ..
         } = grants;
+        let pass = match self.settings.sandbox {
+            true => {
+                self.network
+                    .pass(&self.registry, members, access.as_ref())
+                    .await
+            }
+            false => Ok(None),
+        };
+        let pass = pass.map_err(&failed)?;
+        for (name, value) in pass.iter().flat_map(Pass::variables) {
+            own.push((name.into(), value.into()));
+        }
         let mut env = env::allow_list(&extra);
         env.retain(|(name, _)| !name.as_encoded_bytes().starts_with(b"XDG_"));
         // Of two variables of one name the later one counts: what leads into the private folder comes last.
@@ -297,6 +333,12 @@ impl Launch {
             policy.read.extend(read);
             policy.write.extend(tmux);
             policy.bind_tcp.get_or_insert_default().extend(ports);
+            let rules = self.rules(members);
+            policy.read.extend(rules.iter().flat_map(|rules| rules.read.clone()));
+            policy.write.extend(rules.iter().flat_map(|rules| rules.write.clone()));
+            let processes = rules.iter().find_map(|rules| rules.processes.clone());
+            policy.execute = processes.as_deref().map(|names| programs(names, &Self::search()));
+            policy.connect_tcp = Some(pass.iter().map(Pass::port).collect());
             policy.hide.extend(covers.hide);
             policy.read_only.extend(covers.read_only);
             let unix_sockets = members.iter().all(|i| {
@@ -304,8 +346,9 @@ impl Launch {
             });
             policy.calls = Some(Calls {
                 unix_sockets,
-                // Names are looked up by the process itself.
-                udp: true,
+                alone: processes.is_some_and(|names| names.is_empty()),
+                // Names are looked up by the proxy.
+                udp: false,
             });
             // Outside version control the reference's worktree is `/`, which is nobody's project.
             if access.is_none() && self.worktree.parent().is_some() {
@@ -319,7 +362,7 @@ impl Launch {
             let why = "the system can enforce only a part of its box, and `sandbox` is \"strict\"";
             return Err(failed(why.to_owned()));
         }
-        JsProcess::start(StartOptions {
+        let process = JsProcess::start(StartOptions {
             runtime: self.runtime.clone(),
             spawner: self.spawner.clone(),
             policy,
@@ -348,7 +391,21 @@ impl Launch {
                 hint: error.hint(),
             },
             error => failed(error.to_string()),
-        })
+        })?;
+        if let Some(pass) = &pass {
+            pass.belongs_to(process.pid());
+        }
+        Ok((process, pass))
+    }
+
+    fn rules(&self, members: &[usize]) -> Vec<PluginRules> {
+        let rules = |index: &usize| self.registry.with(*index, |plugin| plugin.rules.clone());
+        members.iter().filter_map(rules).collect()
+    }
+
+    /// Where programs are searched.
+    fn search() -> OsString {
+        std::env::var_os("PATH").unwrap_or_default()
     }
 
     /// What the user grants the plugins of this process: variables and ports.
@@ -441,9 +498,13 @@ impl Launch {
         process: &JsProcess,
         relay: &Relay,
         batch: &[usize],
+        proxy: Option<String>,
     ) -> Result<Initialized, Stuck> {
         let deadline = self.settings.deadlines.load;
-        let initialize = self.initialize(batch);
+        let initialize = Initialize {
+            proxy,
+            ..self.initialize(batch)
+        };
         let steps = u32::try_from(2 * batch.len() + 1).unwrap_or(u32::MAX);
         let mut call =
             std::pin::pin!(process.initialize(&initialize, deadline.saturating_mul(steps)));

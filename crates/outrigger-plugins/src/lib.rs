@@ -38,6 +38,7 @@ mod life;
 mod lock;
 mod manifest;
 pub mod matrix;
+mod network;
 mod own;
 mod payload;
 mod perf;

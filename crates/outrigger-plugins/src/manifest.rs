@@ -15,6 +15,7 @@ use outrigger_kernel::hooks;
 use outrigger_protocol::manifest::{MANIFEST_FILE, Manifest, RESERVED_IDS};
 use outrigger_protocol::own::ProviderDecl;
 use outrigger_protocol::rpc::Instance;
+use outrigger_sandbox::hosts::Hosts;
 use outrigger_sandbox::{Policy, which};
 use serde::Serialize;
 
@@ -37,6 +38,8 @@ pub struct ManifestShown {
     pub withheld: Vec<String>,
     /// What it says and nothing holds it to.
     pub unenforced: Vec<String>,
+    /// Hosts that it was granted; of these it reaches what its manifest asks for.
+    pub hosts: Vec<String>,
 }
 
 /// What a plugin with a manifest may reach.
@@ -48,8 +51,8 @@ pub struct Access {
     pub write: Vec<PathBuf>,
     /// Variables that are no secrets.
     pub env: Vec<String>,
-    /// TCP connections may be opened.
-    pub connects: bool,
+    /// Hosts that it may connect to; none: it opens no TCP connection.
+    pub hosts: Vec<String>,
     /// Routes of the client; all when `None`.
     pub client: Option<Vec<String>>,
     /// Hooks that are called; all when `None`.
@@ -102,6 +105,14 @@ pub(crate) fn read(spec: &str, dir: &Path) -> Result<Option<Manifest>, PluginErr
                 "{file}:{line}:{column}: `{}`: {}",
                 problem.key, problem.message
             ),
+            None,
+        ));
+    }
+    if let Err(error) = Hosts::parse(&manifest.permissions.network.hosts) {
+        let key = "permissions.network.hosts";
+        let (line, column) = outrigger_config::place_in_toml(&text, key);
+        return Err(wrong(
+            format!("{file}:{line}:{column}: `{key}`: {error}"),
             None,
         ));
     }
@@ -189,6 +200,7 @@ pub(crate) fn apply(manifest: &Manifest, project: &Path, rules: &mut PluginRules
     rules
         .ports
         .retain(|port| asked.network.listen.contains(port));
+    withheld.extend(private_hosts(&asked.network.hosts, rules));
     if asked.unix_sockets && !rules.unix_sockets {
         withheld.push("UNIX sockets (`unix_sockets = true` grants them)".to_owned());
     }
@@ -212,36 +224,75 @@ pub(crate) fn apply(manifest: &Manifest, project: &Path, rules: &mut PluginRules
             rules.fail_closed.push(hook.clone());
         }
     }
-    let roots = |list: &[String]| {
-        list.iter()
-            .map(|root| under(project, root))
-            .collect::<Vec<PathBuf>>()
+    let (granted_read, granted_write) = (
+        std::mem::take(&mut rules.read),
+        std::mem::take(&mut rules.write),
+    );
+    let readable = [granted_read, granted_write.clone()].concat();
+    let mut roots = |list: &[String], granted: &[PathBuf], key: &str| -> Vec<PathBuf> {
+        let place = |root: &String| root_of(project, root, granted);
+        for root in list.iter().filter(|root| place(root).is_none()) {
+            withheld.push(format!("{root} (`{key} = [\"{root}\"]` grants it)"));
+        }
+        list.iter().filter_map(place).collect()
     };
+    let read = roots(&asked.files.read, &readable, "read");
+    let write = roots(&asked.files.write, &granted_write, "write");
+    rules.processes = fewer(asked.processes.as_deref(), rules.processes.as_deref());
     rules.access = Some(Access {
-        read: roots(&asked.files.read),
-        write: roots(&asked.files.write),
+        read,
+        write,
         env: asked.env.clone(),
-        connects: !asked.network.hosts.is_empty(),
+        hosts: asked.network.hosts.clone(),
         client: asked.client.clone(),
         hooks: policy.allowed_hooks.clone(),
         tools: manifest.provides.tools.clone(),
         providers: manifest.provides.providers.clone(),
         hosted: false,
     });
-    let hosts = &asked.network.hosts;
-    let some = !hosts.is_empty() && !hosts.iter().any(|host| host == "*");
-    let unenforced = some.then(|| {
-        format!(
-            "it may connect to any host, not only to {}",
-            hosts.join(", ")
-        )
-    });
     ManifestShown {
         declared: true,
         manifest: manifest.clone(),
         withheld,
-        unenforced: unenforced.into_iter().collect(),
+        unenforced: Vec::new(),
+        hosts: Vec::new(),
     }
+}
+
+/// Addresses that are not public are the user's to grant.
+fn private_hosts(asked: &[String], rules: &PluginRules) -> Vec<String> {
+    let granted = rules.hosts.as_deref().filter(|_| !rules.hosts_withheld);
+    let granted = granted.unwrap_or_default();
+    let private = asked.iter().filter(|host| {
+        let one = Hosts::parse([host.as_str()]);
+        one.is_ok_and(|one| one.is_private()) && !granted.contains(*host)
+    });
+    private
+        .map(|host| format!("the host {host} (`hosts = [\"{host}\"]` grants it)"))
+        .collect()
+}
+
+/// Programs that are on both lists, where there are two.
+fn fewer(asked: Option<&[String]>, granted: Option<&[String]>) -> Option<Vec<String>> {
+    match (asked, granted) {
+        (Some(asked), Some(granted)) => {
+            let both = asked.iter().filter(|program| granted.contains(program));
+            Some(both.cloned().collect())
+        }
+        (one, other) => one.or(other).map(<[String]>::to_vec),
+    }
+}
+
+/// A place that is asked for; `None` when it lies outside of the project and was not granted.
+fn root_of(project: &Path, root: &str, granted: &[PathBuf]) -> Option<PathBuf> {
+    if !root.starts_with(['/', '~']) {
+        return Some(under(project, root));
+    }
+    let place = crate::settings::place(root)?;
+    granted
+        .iter()
+        .any(|it| place.starts_with(it))
+        .then_some(place)
 }
 
 fn under(project: &Path, root: &str) -> PathBuf {
@@ -284,14 +335,11 @@ impl Access {
         told
     }
 
-    /// Leaves of a box what is asked for: the project only where it is named, connections only where there are hosts.
+    /// Leaves of a box what is asked for: the project only where it is named.
     pub(crate) fn box_in(&self, policy: &mut Policy, project: &Path) {
         policy.write.retain(|path| path != project);
         policy.write.extend(self.write.iter().cloned());
         policy.read.extend(self.read.iter().cloned());
-        if !self.connects {
-            policy.connect_tcp = Some(Vec::new());
-        }
     }
 
     /// Whether a variable that is no secret is passed on.

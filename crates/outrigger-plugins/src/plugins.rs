@@ -29,6 +29,7 @@ use crate::group::{Group, Live};
 use crate::install::Cache;
 use crate::installer::Installer;
 use crate::launch::{self, CoversFn, Launch};
+use crate::network::Network;
 use crate::own::Links;
 use crate::perf::{Perf, PerfRow};
 use crate::pipeline::{Pipeline, PipelineContext};
@@ -441,6 +442,7 @@ async fn start(
         processes: Arc::downgrade(processes),
         plugins: Arc::downgrade(inner),
         notice: Arc::clone(&options.notice),
+        network: Network::new(&options.settings, Arc::clone(&options.notice)),
     });
     let groups = groups(&launch, divided, processes);
     Some(Started {

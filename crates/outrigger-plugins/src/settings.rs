@@ -1,6 +1,7 @@
 //! What can be set about plugins, with the defaults.
 
 use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use outrigger_config::settings::{ChatMessage, Isolation, Js, JsRuntime as Wanted, Sandbox, Trust};
@@ -8,6 +9,7 @@ use outrigger_config::{PolicyFile, Settings, package_name};
 use outrigger_js::{JsError, JsRuntime, Lookup, OutputLog, RuntimeKind};
 use outrigger_kernel::breaker::Rules;
 use outrigger_kernel::hooks::Deadline;
+use outrigger_sandbox::paths::resolve;
 use tracing::Level;
 
 use crate::error::PluginError;
@@ -55,6 +57,8 @@ pub struct PluginSettings {
     pub trust: Trust,
     /// The policies of the machine, which no manifest may ask beyond.
     pub policies: Vec<PolicyFile>,
+    /// Hosts and addresses that every plugin may connect to, besides public ones (`network.allow`).
+    pub network_allow: Vec<String>,
     /// Rules for single plugins, by id, by npm package name or by spec.
     pub plugins: BTreeMap<String, PluginRules>,
 }
@@ -105,6 +109,16 @@ pub struct PluginRules {
     pub ports: Vec<u16>,
     /// It may make UNIX sockets. Such a plugin has a process of its own.
     pub unix_sockets: bool,
+    /// Files and folders outside of the project that it may read; they give it a process of its own.
+    pub read: Vec<PathBuf>,
+    /// Files and folders outside of the project that it may read and change; as above.
+    pub write: Vec<PathBuf>,
+    /// Programs that it may run, by name or path; `None`: all. Such a plugin has a process of its own.
+    pub processes: Option<Vec<String>>,
+    /// Hosts that it may connect to; `None`: every public one. Such a plugin has a process of its own.
+    pub hosts: Option<Vec<String>>,
+    /// It goes merely by the name for which [`PluginRules::hosts`] are: of these, addresses do not count.
+    pub hosts_withheld: bool,
     /// No hook of it runs longer, as its manifest says.
     pub max_timeout: Option<Duration>,
     /// What it may reach, where it has a manifest. Such a plugin has a process of its own.
@@ -133,6 +147,7 @@ impl Default for PluginSettings {
             output: output(&log.plugin_stderr_level, log.plugin_stderr_lines_per_second),
             trust: Trust::default(),
             policies: Vec::new(),
+            network_allow: Vec::new(),
             plugins: BTreeMap::new(),
         }
     }
@@ -241,6 +256,10 @@ impl From<&Settings> for PluginSettings {
                 env: plugin.env.clone(),
                 ports: plugin.ports.clone(),
                 unix_sockets: plugin.unix_sockets,
+                hosts: plugin.hosts.clone(),
+                read: plugin.read.iter().filter_map(|it| place(it)).collect(),
+                write: plugin.write.iter().filter_map(|it| place(it)).collect(),
+                processes: plugin.processes.clone(),
                 ..PluginRules::default()
             };
             (id.clone(), rules)
@@ -275,6 +294,7 @@ impl From<&Settings> for PluginSettings {
                 settings.log.plugin_stderr_lines_per_second,
             ),
             trust: settings.trust.clone(),
+            network_allow: settings.network.allow.clone(),
             plugins: rules.collect(),
             ..Self::default()
         }
@@ -284,6 +304,19 @@ impl From<&Settings> for PluginSettings {
 /// None for 0.
 fn seconds(seconds: u64) -> Option<Duration> {
     (seconds > 0).then(|| Duration::from_secs(seconds))
+}
+
+/// An absolute path, or one in the home folder (`~/...`).
+pub(crate) fn place(text: &str) -> Option<PathBuf> {
+    let path = match text.strip_prefix("~/") {
+        Some(rest) => PathBuf::from(std::env::var_os("HOME")?).join(rest),
+        None => PathBuf::from(text),
+    };
+    let whole = path.is_absolute().then(|| resolve(Path::new("/"), &path));
+    if whole.is_none() {
+        tracing::warn!("{text} is granted to no plugin: it is no absolute path");
+    }
+    whole
 }
 
 fn output(level: &str, lines: u64) -> OutputLog {

@@ -205,6 +205,24 @@ pub enum Notice {
         /// What it says.
         message: String,
     },
+    /// Whether it may connect to a host was decided.
+    Network {
+        /// Plugins that live in the process.
+        plugins: Vec<String>,
+        /// Host as they named it.
+        host: String,
+        /// Port.
+        port: u16,
+        /// The address that it leads to, where that is known.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        address: Option<String>,
+        /// Code of the refusal; it may when there is none.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        refused: Option<String>,
+        /// Refusals before this one that were not told.
+        #[serde(skip_serializing_if = "is_zero")]
+        untold: u64,
+    },
     /// It is not called any more.
     Off {
         /// Plugin.

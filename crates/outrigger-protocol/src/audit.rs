@@ -28,13 +28,15 @@ pub enum AuditKind {
     Process,
     /// A plugin's client made a request that changes something.
     Client,
+    /// A plugin process was let connect to a host, or not.
+    Network,
     /// Older records were removed, as the retention setting says.
     Retention,
 }
 
 impl AuditKind {
     /// Every kind.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 10] = [
         Self::Hook,
         Self::ToolIntent,
         Self::ToolOutcome,
@@ -43,6 +45,7 @@ impl AuditKind {
         Self::LifeCycle,
         Self::Process,
         Self::Client,
+        Self::Network,
         Self::Retention,
     ];
 
@@ -58,6 +61,7 @@ impl AuditKind {
             Self::LifeCycle => "life_cycle",
             Self::Process => "process",
             Self::Client => "client",
+            Self::Network => "network",
             Self::Retention => "retention",
         }
     }

@@ -164,11 +164,14 @@ pub struct Permissions {
     /// Routes of the client, as `GET /session/*`. Without it all that plugins may use.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub client: Option<Vec<String>>,
+    /// Programs that it runs, by name or path. Without it all, with an empty list none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub processes: Option<Vec<String>>,
     /// UNIX sockets. The user grants them.
     pub unix_sockets: bool,
 }
 
-/// Roots of files: `${project}`, or a path below it. What else a plugin may read (its own folder, the system's) is not
+/// Roots of files: `${project}`, a path below it, or a place outside (absolute, or `~/...`), which the user grants. What else a plugin may read (its own folder, the system's) is not
 /// asked for.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
@@ -287,7 +290,7 @@ impl Manifest {
             wrong(
                 key,
                 first(list, is_root).as_deref(),
-                "is neither ${project} nor a path below it",
+                "is neither ${project} nor a path below it, nor an absolute path",
             );
         }
         let permissions = &self.permissions;
@@ -306,6 +309,13 @@ impl Manifest {
             "permissions.client",
             first(routes, is_route).as_deref(),
             "is no route, as `GET /session/*`",
+        );
+        let programs = permissions.processes.as_deref().unwrap_or_default();
+        let named = |it: &str| !it.is_empty() && (!it.contains('/') || it.starts_with('/'));
+        wrong(
+            "permissions.processes",
+            first(programs, named).as_deref(),
+            "is neither the name of a program nor an absolute path",
         );
         let zero = permissions.network.listen.contains(&0);
         wrong(
@@ -360,11 +370,14 @@ fn is_inside(path: &str) -> bool {
         && path.split('/').all(|part| part != "..")
 }
 
+/// `${project}`, a path below it, or a place outside that the user has to grant: absolute, or in the home folder.
 fn is_root(path: &str) -> bool {
-    match path.strip_prefix("${project}") {
-        Some("") => true,
-        Some(rest) => rest.strip_prefix('/').is_some_and(is_inside),
-        None => is_inside(path) && !path.contains('$') && !path.starts_with('~'),
+    let outside = path.strip_prefix("~/").or_else(|| path.strip_prefix('/'));
+    match (path.strip_prefix("${project}"), outside) {
+        (Some(""), _) => true,
+        (Some(rest), _) => rest.strip_prefix('/').is_some_and(is_inside),
+        (None, Some(rest)) => is_inside(rest),
+        (None, None) => is_inside(path) && !path.contains('$') && !path.starts_with('~'),
     }
 }
 

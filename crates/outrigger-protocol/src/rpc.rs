@@ -181,6 +181,10 @@ pub struct Initialize {
     /// Answers of hooks over this size, in bytes, are to go by file ([`crate::transfer::FileOpen`]); absent: none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub file_over: Option<u64>,
+    /// The proxy through which connections to other hosts go, with the token of this process; absent: they go by
+    /// themselves.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub proxy: Option<String>,
     /// Plugins in load order.
     pub plugins: Vec<PluginEntry>,
 }

@@ -17,6 +17,8 @@ use seccompiler::{
 pub struct Calls {
     /// UNIX sockets may be made, so those with a path can be connected to: every service of this user that listens on one.
     pub unix_sockets: bool,
+    /// No process may be made; threads may. What runs can still become another program, which has to be executable for it.
+    pub alone: bool,
     /// UDP sockets may be made. A program that looks names up by itself needs them.
     pub udp: bool,
 }
@@ -56,19 +58,26 @@ const ROUTE: u64 = 0;
 const PACKET: libc::c_int = 10;
 /// The low bits of a socket's type; the rest are flags.
 const TYPE: u64 = 0xf;
+/// `MSG_FASTOPEN`: data, and with it a connection, without `connect`.
+const FAST_OPEN: u64 = 0x2000_0000;
+/// Kinds of internet sockets that connect and are not TCP's: SCTP, DCCP, RDS.
+const OTHER_STREAMS: [libc::c_int; 3] = [libc::SOCK_RDM, libc::SOCK_SEQPACKET, DCCP];
+/// `SOCK_DCCP`.
+const DCCP: libc::c_int = 6;
 /// Calls of the x32 form have this bit; the filter's numbers would not match them.
 #[cfg(target_arch = "x86_64")]
 const X32: u32 = 0x4000_0000;
 
-/// The filter, for the child to install.
+/// The filter, for the child to install. `tcp`: Landlock rules to which ports it may connect, so what connects in a way
+/// that Landlock does not see is refused, too (multipath TCP, SCTP, fast open).
 ///
 /// # Errors
 /// A message of the compiler; only on a machine whose kind it does not know.
-pub(crate) fn filter(calls: Calls) -> io::Result<BpfProgram> {
+pub(crate) fn filter(calls: Calls, tcp: bool) -> io::Result<BpfProgram> {
     let compile = || -> Result<BpfProgram, seccompiler::BackendError> {
         let arch = TargetArch::try_from(std::env::consts::ARCH)?;
         SeccompFilter::new(
-            rules(calls)?,
+            rules(calls, tcp)?,
             SeccompAction::Allow,
             SeccompAction::Errno(libc::EPERM.unsigned_abs()),
             arch,
@@ -76,11 +85,12 @@ pub(crate) fn filter(calls: Calls) -> io::Result<BpfProgram> {
         .try_into()
     };
     let compiled = compile().map_err(|error| io::Error::new(io::ErrorKind::Unsupported, error))?;
-    Ok(with_prelude(compiled))
+    Ok(with_prelude(compiled, calls.alone))
 }
 
 fn rules(
     calls: Calls,
+    tcp: bool,
 ) -> Result<BTreeMap<libc::c_long, Vec<SeccompRule>>, seccompiler::BackendError> {
     let mut rules: BTreeMap<_, Vec<SeccompRule>> =
         REFUSED.iter().map(|call| (*call, Vec::new())).collect();
@@ -90,6 +100,9 @@ fn rules(
     let kind = |kind: libc::c_int| {
         let kind = u64::from(kind.unsigned_abs());
         SeccompCondition::new(1, Len::Dword, Op::MaskedEq(TYPE), kind)
+    };
+    let protocol = |other: libc::c_int| {
+        SeccompCondition::new(2, Len::Dword, Op::Ne, u64::from(other.unsigned_abs()))
     };
     let mut other = vec![
         family(Op::Ne, libc::AF_INET)?,
@@ -114,7 +127,40 @@ fn rules(
             socket.push(SeccompRule::new(conditions)?);
         }
     }
+    if tcp {
+        for family_of in [libc::AF_INET, libc::AF_INET6] {
+            let other = vec![
+                family(Op::Eq, family_of)?,
+                kind(libc::SOCK_STREAM)?,
+                protocol(0)?,
+                protocol(libc::IPPROTO_TCP)?,
+            ];
+            socket.push(SeccompRule::new(other)?);
+            for kind_of in OTHER_STREAMS {
+                let conditions = vec![family(Op::Eq, family_of)?, kind(kind_of)?];
+                socket.push(SeccompRule::new(conditions)?);
+            }
+        }
+        for (call, flags) in [
+            (libc::SYS_sendto, 3),
+            (libc::SYS_sendmsg, 2),
+            (libc::SYS_sendmmsg, 3),
+        ] {
+            let open =
+                SeccompCondition::new(flags, Len::Dword, Op::MaskedEq(FAST_OPEN), FAST_OPEN)?;
+            rules.insert(call, vec![SeccompRule::new(vec![open])?]);
+        }
+    }
     rules.insert(libc::SYS_socket, socket);
+    if calls.alone {
+        let thread = u64::from(libc::CLONE_THREAD.unsigned_abs());
+        let process = SeccompCondition::new(0, Len::Qword, Op::MaskedEq(thread), 0)?;
+        rules.insert(libc::SYS_clone, vec![SeccompRule::new(vec![process])?]);
+        #[cfg(target_arch = "x86_64")]
+        for call in [libc::SYS_fork, libc::SYS_vfork] {
+            rules.insert(call, Vec::new());
+        }
+    }
     if !calls.unix_sockets {
         // One of a pair of datagram sockets can be connected anew, to a path; of a pair of streams it cannot.
         let pair = SeccompRule::new(vec![kind(libc::SOCK_DGRAM)?])?;
@@ -132,26 +178,29 @@ fn rules(
     Ok(rules)
 }
 
-#[cfg(not(target_arch = "x86_64"))]
-fn with_prelude(program: BpfProgram) -> BpfProgram {
-    program
-}
-
-/// Refuses the x32 form of every call. Jumps are relative, so a program can be put in front of another.
-#[cfg(target_arch = "x86_64")]
-fn with_prelude(program: BpfProgram) -> BpfProgram {
+/// Refuses the x32 form of every call, and `clone3` where no process may be made: its flags lie in memory, where no filter
+/// looks, and C libraries go on with `clone` when they are told that it is not there. Jumps are relative, so a program can
+/// be put in front of another.
+fn with_prelude(program: BpfProgram, alone: bool) -> BpfProgram {
     use seccompiler::sock_filter;
     const LOAD: u16 = 0x20;
-    const JUMP_IF_AT_LEAST: u16 = 0x35;
+    const JUMP_IF_EQUAL: u16 = 0x15;
     const RETURN: u16 = 0x06;
     const ERRNO: u32 = 0x0005_0000;
     let statement = |code, jt, jf, k| sock_filter { code, jt, jf, k };
-    let mut whole = vec![
-        // The number of the call is the first word of what a filter is given.
-        statement(LOAD, 0, 0, 0),
-        statement(JUMP_IF_AT_LEAST, 0, 1, X32),
-        statement(RETURN, 0, 0, ERRNO | libc::ENOSYS.unsigned_abs()),
-    ];
+    let refuse = || statement(RETURN, 0, 0, ERRNO | libc::ENOSYS.unsigned_abs());
+    // The number of the call is the first word of what a filter is given.
+    let mut whole = vec![statement(LOAD, 0, 0, 0)];
+    #[cfg(target_arch = "x86_64")]
+    {
+        const JUMP_IF_AT_LEAST: u16 = 0x35;
+        whole.push(statement(JUMP_IF_AT_LEAST, 0, 1, X32));
+        whole.push(refuse());
+    }
+    if let (true, Ok(clone)) = (alone, u32::try_from(libc::SYS_clone3)) {
+        whole.push(statement(JUMP_IF_EQUAL, 0, 1, clone));
+        whole.push(refuse());
+    }
     whole.extend(program);
     whole
 }

@@ -77,6 +77,12 @@ pub enum SandboxError {
         /// The limit.
         most: usize,
     },
+    /// `sandbox = "strict"`, and the system cannot keep from a process what it is not to see.
+    #[error("{} is not started: the system can enforce only a part of its box", program.display())]
+    Strict {
+        /// What was to be started.
+        program: PathBuf,
+    },
     /// The ledger of processes cannot be read or written.
     #[error("cannot use the process ledger {}: {source}", path.display())]
     Ledger {
@@ -101,6 +107,7 @@ impl SandboxError {
             Self::Deadline { .. } => "spawn.deadline",
             Self::Watch { .. } => "process.watch",
             Self::TooMany { .. } => "spawn.too_many",
+            Self::Strict { .. } => "spawn.strict",
             Self::Ledger { .. } => "ledger.io",
         }
     }
@@ -123,6 +130,9 @@ impl SandboxError {
             Self::TooMany { .. } => Some(
                 "deny whole folders, as `secrets/*`, instead of names that may be anywhere, as `*.key`"
                     .to_owned(),
+            ),
+            Self::Strict { .. } => Some(
+                "`outrigger doctor` shows what is missing; `sandbox = \"on\"` starts it anyway".to_owned(),
             ),
             Self::Ledger { path, .. } => {
                 Some(format!("make {} writable for this user", path.display()))

@@ -4,6 +4,7 @@ use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
 use crate::calls::{self, Calls};
+use crate::programs;
 use crate::view;
 use landlock::{
     ABI, Access as _, AccessFs, AccessNet, CompatLevel, Compatible as _, NetPort, Ruleset,
@@ -70,6 +71,12 @@ pub struct Policy {
     pub write: Vec<PathBuf>,
     /// Folders (with all below) whose names may be listed; nothing in them may be opened.
     pub list: Vec<PathBuf>,
+    /// Programs that may be executed besides the process's own; `None` is all that may be read. An empty list is none:
+    /// with [`Policy::calls`] it can then not even make a process.
+    ///
+    /// The loader of dynamic programs has to be among them, and runs what it is given and may read. So with a list the
+    /// usual folders of programs are not readable either, but for what is on it.
+    pub execute: Option<Vec<PathBuf>>,
     /// TCP ports that may be bound (0: one that the system picks); `None` is all, an empty list is none.
     pub bind_tcp: Option<Vec<u16>>,
     /// TCP ports that may be connected to; `None` is all, an empty list is none.
@@ -165,11 +172,22 @@ impl Policy {
         if self.connect_tcp.is_some() {
             ruleset = ruleset.handle_access(AccessNet::ConnectTcp)?;
         }
+        let none = AccessFs::Execute;
+        let (read, write) = match self.execute {
+            None => (AccessFs::from_read(KNOWN), AccessFs::from_all(KNOWN)),
+            Some(_) => (
+                AccessFs::from_read(KNOWN) & !none,
+                AccessFs::from_all(KNOWN) & !none,
+            ),
+        };
+        let readable = programs::readable(&self.read, self.execute.as_deref());
+        let run = programs::run(self.execute.as_deref());
         let created = ruleset
             .create()?
-            .add_rules(path_beneath_rules(&self.read, AccessFs::from_read(KNOWN)))?
+            .add_rules(path_beneath_rules(&readable, read))?
             .add_rules(path_beneath_rules([program], AccessFs::from_read(KNOWN)))?
-            .add_rules(path_beneath_rules(&self.write, AccessFs::from_all(KNOWN)))?
+            .add_rules(path_beneath_rules(&run, AccessFs::from_read(KNOWN)))?
+            .add_rules(path_beneath_rules(&self.write, write))?
             .add_rules(path_beneath_rules(&self.list, AccessFs::ReadDir))?;
         let created = add_ports(created, self.bind_tcp.as_deref(), AccessNet::BindTcp)?;
         let created = add_ports(created, self.connect_tcp.as_deref(), AccessNet::ConnectTcp)?;

@@ -14,6 +14,7 @@ use tokio::sync::oneshot;
 
 use crate::calls;
 use crate::child::Child;
+use crate::covers::Covers;
 use crate::error::SandboxError;
 use crate::ledger::Ledger;
 use crate::policy::{self, Level, Policy};
@@ -34,6 +35,16 @@ pub struct Spawner {
     jobs: mpsc::Sender<Job>,
     ledger: Option<Ledger>,
     recorder: Option<StartFn>,
+    boxed: Option<Boxed>,
+}
+
+/// What is kept from every process of a handle that asks for no box of its own. It walks a project, so it blocks.
+pub type CoversFn = Arc<dyn Fn() -> Result<Covers, SandboxError> + Send + Sync>;
+
+#[derive(Clone)]
+struct Boxed {
+    covers: CoversFn,
+    strict: bool,
 }
 
 impl std::fmt::Debug for Spawner {
@@ -91,6 +102,7 @@ impl Spawner {
                 jobs: jobs.clone(),
                 ledger: None,
                 recorder: None,
+                boxed: None,
             });
         }
         setup::reserve_channel_fd();
@@ -132,7 +144,16 @@ impl Spawner {
             jobs,
             ledger: None,
             recorder: None,
+            boxed: None,
         })
+    }
+
+    /// A handle that keeps from every process what `covers` finds, where the process is not in a box already. `strict`: one
+    /// from which the system cannot keep all of it is not started.
+    #[must_use]
+    pub fn with_covers(mut self, covers: CoversFn, strict: bool) -> Self {
+        self.boxed = Some(Boxed { covers, strict });
+        self
     }
 
     /// A handle that tells of every process it starts.
@@ -187,7 +208,10 @@ impl Spawner {
     /// # Errors
     /// [`SandboxError::NotFound`] and [`SandboxError::Cwd`] for what can be named; [`SandboxError::Spawn`] for the
     /// rest; [`SandboxError::Policy`] when the rules were refused; [`SandboxError::Watch`] when it cannot be watched.
-    pub async fn spawn(&self, spec: Spec) -> Result<Child, SandboxError> {
+    pub async fn spawn(&self, mut spec: Spec) -> Result<Child, SandboxError> {
+        if let (Some(boxed), None) = (&self.boxed, &spec.policy) {
+            spec.policy = Some(boxed.policy(&spec.program).await?);
+        }
         let (reply, answer) = oneshot::channel();
         let (ledger, recorder) = (self.ledger.clone(), self.recorder.clone());
         self.jobs
@@ -199,6 +223,25 @@ impl Spawner {
             })
             .map_err(|_| SandboxError::Stopped)?;
         Child::from_started(answer.await.map_err(|_| SandboxError::Stopped)??)
+    }
+}
+
+impl Boxed {
+    async fn policy(&self, program: &Path) -> Result<Policy, SandboxError> {
+        let covers = Arc::clone(&self.covers);
+        let found = tokio::task::spawn_blocking(move || covers()).await;
+        let found = found.map_err(|_| SandboxError::Stopped)??;
+        let policy = Policy {
+            hide: found.hide,
+            read_only: found.read_only,
+            ..Policy::open()
+        };
+        if self.strict && policy.level() < Level::Full {
+            return Err(SandboxError::Strict {
+                program: program.to_owned(),
+            });
+        }
+        Ok(policy)
     }
 }
 
@@ -270,7 +313,9 @@ fn beyond_files(spec: &Spec) -> io::Result<(Option<View>, Option<BpfProgram>)> {
         false => None,
     };
     let filter = match policy.calls {
-        Some(calls) if calls::is_possible() => Some(calls::filter(calls)?),
+        Some(calls) if calls::is_possible() => {
+            Some(calls::filter(calls, policy.connect_tcp.is_some())?)
+        }
         _ => None,
     };
     Ok((view, filter))

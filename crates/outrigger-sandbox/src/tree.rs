@@ -78,7 +78,7 @@ fn raw(pid: u32) -> Option<Pid> {
 }
 
 /// The members of the tree among `all`, the host itself never among them.
-fn members(root: Root, all: &[Stat], tag: impl Fn(u32) -> Option<u64>) -> Vec<Stat> {
+pub(crate) fn members(root: Root, all: &[Stat], tag: impl Fn(u32) -> Option<u64>) -> Vec<Stat> {
     let host = std::process::id();
     let tagged = |pid| root.tag.is_some() && tag(pid) == root.tag;
     let mut numbers: HashSet<u32> = HashSet::new();

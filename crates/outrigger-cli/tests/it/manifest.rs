@@ -70,7 +70,7 @@ fn a_manifest_asks_and_the_user_grants() {
             world.path("tools/acme").display()
         ),
     );
-    let saw = sees(&world, "[\"api.acme.test\"]");
+    let saw = sees(&world, &format!("[\"127.0.0.1:{port}\"]"));
     // Asked for and no secret; not asked for; asked for and granted; asked for only; granted only.
     assert_eq!(
         saw["env"],
@@ -82,10 +82,14 @@ fn a_manifest_asks_and_the_user_grants() {
     for told in [
         "its own outrigger.plugin.toml",
         "not given  the variable ACME_SECOND_KEY",
-        "not held to  it may connect to any host, not only to api.acme.test",
+        &format!(
+            "not given  the host 127.0.0.1:{port} (`hosts = [\"127.0.0.1:{port}\"]` grants it)"
+        ),
     ] {
         assert!(shown.stdout.contains(told), "{told}: {}", shown.stdout);
     }
+    let saw = sees(&world, "[\"api.acme.test\"]");
+    assert_eq!(saw["connects"], "EACCES");
     let abi = outrigger_sandbox::Spawner::new().unwrap().landlock_abi();
     let saw = sees(&world, "[]");
     // TCP rules came with the fourth version of Landlock.

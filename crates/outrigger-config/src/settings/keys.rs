@@ -417,6 +417,9 @@ pub const KEYS: &[Key<Settings>] = &[
         |s, v| s.claude.commands = v.bool()
     ),
     // Low values would be a way to make the record of a run be forgotten.
+    key!(trust "network.allow", Kind::Names, "private hosts and addresses that every plugin may connect to", |s, v| {
+        s.network.allow = v.list().to_vec();
+    }),
     key!(trust "audit.keep_records", Kind::Whole(10_000, i64::MAX), "most records of the audit", |s, v| {
         s.audit.keep_records = v.count();
     }),
@@ -528,6 +531,18 @@ pub const PLUGIN_KEYS: &[Key<Plugin>] = &[
     }),
     key!(trust "env", Kind::Variables, "variables that it gets although they look like secrets", |p, v| {
         p.env = v.list().to_vec();
+    }),
+    key!(trust "read", Kind::Names, "files outside of the project that it may read", |p, v| {
+        p.read = v.list().to_vec();
+    }),
+    key!(trust "write", Kind::Names, "files outside of the project that it may change", |p, v| {
+        p.write = v.list().to_vec();
+    }),
+    key!(trust "processes", Kind::Names, "programs that it may run", |p, v| {
+        p.processes = Some(v.list().to_vec());
+    }),
+    key!(trust "hosts", Kind::Names, "hosts that it may connect to", |p, v| {
+        p.hosts = Some(v.list().to_vec());
     }),
     key!(trust "ports", Kind::Ports, "TCP ports that it may listen on", |p, v| {
         p.ports = v.list().iter().filter_map(|port| port.parse().ok()).collect();

@@ -54,6 +54,15 @@ pub struct Settings {
     pub claude: Claude,
     /// The audit.
     pub audit: Audit,
+    /// What plugins connect to.
+    pub network: Network,
+}
+
+/// `[network]`: what plugins connect to (issue 5, item 5). A project cannot set any of it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Network {
+    /// Hosts and addresses of this machine or of private networks that every plugin may connect to.
+    pub allow: Vec<String>,
 }
 
 /// `[audit]`: how much of it is kept (C13).
@@ -276,6 +285,14 @@ pub struct Plugin {
     pub env: Vec<String>,
     /// TCP ports that it may listen on in the box, as logins do that wait for the browser. Granted as `env` is.
     pub ports: Vec<u16>,
+    /// Files and folders outside of the project that it may read. Granted as `env` is.
+    pub read: Vec<String>,
+    /// Files and folders outside of the project that it may read and change. Granted as `env` is.
+    pub write: Vec<String>,
+    /// Programs that it may run; all where nothing is said, none when empty.
+    pub processes: Option<Vec<String>>,
+    /// Hosts that it may connect to; every public one where nothing is said. Addresses are granted as `env` is.
+    pub hosts: Option<Vec<String>>,
 }
 
 /// `plugins.<id>.isolation`.

@@ -372,6 +372,7 @@ mod tests {
         claude.hooks = true
         audit.keep_records = 200000
         audit.keep_days = 90
+        network.allow = []
         "#);
     }
 

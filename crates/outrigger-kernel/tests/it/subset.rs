@@ -28,6 +28,7 @@ const ROUTES: &[&str] = &[
     "* /*",
 ];
 const HOSTS: &[&str] = &["*", "a.com", "*.a.com", "b.a.com", "*.b.a.com", "xa.com"];
+const PROGRAMS: &[&str] = &["git", "node", "/usr/bin/git"];
 const HOOKS: &[&str] = &[
     "chat.params",
     "llm.before_params",
@@ -44,12 +45,14 @@ fn permissions() -> impl Strategy<Value = Permissions> {
     let client = proptest::option::of(some(ROUTES));
     let files = (some(ROOTS), some(ROOTS));
     let net = (some(HOSTS), vec(select(vec![80u16, 81, 82]), 0..3));
+    let client = (client, proptest::option::of(some(PROGRAMS)));
     (files, net, some(NAMES), some(NAMES), client, any::<bool>()).prop_map(
-        |((read, write), (hosts, listen), env, secrets, client, unix_sockets)| {
+        |((read, write), (hosts, listen), env, secrets, (client, processes), unix_sockets)| {
             let mut all = Permissions {
                 env,
                 secrets,
                 client,
+                processes,
                 unix_sockets,
                 ..Permissions::default()
             };
@@ -149,6 +152,10 @@ proptest! {
         }
         for name in ["a.com", "b.a.com", "c.b.a.com", "xa.com", "evil.com"] {
             prop_assert_eq!(reaches(&all.network.hosts, name), reaches(&host.network.hosts, name) && reaches(&own.network.hosts, name));
+        }
+        for name in PROGRAMS {
+            let runs = |it: &Permissions| it.processes.as_ref().is_none_or(|list| list.iter().any(|it| it == name));
+            prop_assert_eq!(runs(all), runs(&host) && runs(&own));
         }
         for port in [80, 81, 82] {
             let listens = |it: &Permissions| it.network.listen.contains(&port);

@@ -82,7 +82,7 @@ impl Group {
                 process: loaded.process,
                 generation: slot.generation,
                 serial: loaded.serial,
-                cgroup: loaded.cgroup,
+                held: loaded.held,
                 gone: watch::Sender::new(None),
             });
             self.flush(&mut slot, &live);

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use outrigger_config::policy::{Grant, Policy, PolicyGrants};
 use outrigger_config::{PluginSpec, PolicyFile};
-use outrigger_plugins::PluginRules;
+use outrigger_plugins::{PluginRules, Plugins};
 use outrigger_protocol::manifest::{MANIFEST_FILE, Manifest};
 use serde_json::json;
 
@@ -75,8 +75,20 @@ const ROWS: &[Row] = &[
         "acme failed plugin.entry_missing",
     ),
     (
-        "files outside of the project",
-        "[permissions.files]\nwrite = [\"/home\"]",
+        "a host that is an address",
+        "[permissions.network]\nhosts = [\"https://acme.test/\"]",
+        |_| {},
+        "acme failed plugin.own_manifest",
+    ),
+    (
+        "a program by a path of the project",
+        "[permissions]\nprocesses = [\"./run\"]",
+        |_| {},
+        "acme failed plugin.own_manifest",
+    ),
+    (
+        "files outside of the project by .. behind a root",
+        "[permissions.files]\nwrite = [\"/opt/../etc\"]",
         |_| {},
         "acme failed plugin.own_manifest",
     ),
@@ -87,8 +99,8 @@ const ROWS: &[Row] = &[
         "acme failed plugin.own_manifest",
     ),
     (
-        "files of the home folder",
-        "[permissions.files]\nread = [\"~/.ssh\"]",
+        "files of somebody's home folder",
+        "[permissions.files]\nread = [\"~root/.ssh\"]",
         |_| {},
         "acme failed plugin.own_manifest",
     ),
@@ -343,6 +355,91 @@ async fn a_plugin_gets_what_it_asks_for_and_the_user_grants() {
     }
     let reached = json!([told["read"], told["write"], told["other"], told["rewrite"]]);
     assert_eq!(reached, json!(["yes", "yes", "EACCES", "EACCES"]));
+}
+
+/// Says what it reaches outside of the project, and which programs it can run.
+const OUTSIDE: &str = r#"
+import fs from "node:fs"
+import { spawnSync } from "node:child_process"
+const can = (what) => { try { what(); return "yes" } catch (error) { return error.code ?? "no" } }
+const runs = (...command) => { const { status, error } = spawnSync(command[0], command.slice(1)); return error ? error.code : status === 0 ? "yes" : "no" }
+export default async ({ directory }) => ({
+  "experimental.chat.system.transform": async (input, output) => {
+    const outside = directory + "/../outside"
+    output.system.push(JSON.stringify([
+      can(() => fs.readFileSync(outside + "/granted/a.txt")),
+      can(() => fs.writeFileSync(outside + "/granted/a.txt", "x")),
+      can(() => fs.writeFileSync(outside + "/changed/a.txt", "x")),
+      can(() => fs.readFileSync(outside + "/asked/a.txt")),
+      can(() => fs.readFileSync(outside + "/unasked/a.txt")),
+      runs("/bin/true"),
+      runs("/bin/ls", "/"),
+      runs("/lib64/ld-linux-x86-64.so.2", "/bin/ls", "/"),
+    ]))
+  },
+})
+"#;
+
+#[tokio::test]
+async fn places_outside_and_programs_are_what_was_granted() {
+    let mut project = Project::new();
+    for name in ["granted", "changed", "asked", "unasked"] {
+        fs::create_dir_all(project.path("outside").join(name)).unwrap();
+        fs::write(project.path("outside").join(name).join("a.txt"), "a").unwrap();
+    }
+    let outside = project.path("outside");
+    let at = |name: &str| fs::canonicalize(&outside).unwrap().join(name);
+    let manifest = format!(
+        "{HEAD}[permissions]\nprocesses = [\"true\", \"cat\"]\n[permissions.files]\nread = [{:?}, {:?}]\nwrite = [{:?}]\n",
+        at("granted"),
+        at("asked"),
+        at("changed"),
+    );
+    let spec = folder(&project, OUTSIDE, &manifest);
+    let path = project.path("plugins/acme").display().to_string();
+    let granted = PluginRules {
+        read: vec![at("granted"), at("unasked")],
+        write: vec![at("changed")],
+        processes: Some(vec!["true".into(), "ls".into()]),
+        ..PluginRules::default()
+    };
+    project.rules(&path, granted);
+    let plugins = project.load(vec![spec.clone()]).await;
+    assert_eq!(listed(&plugins), "acme active");
+    let shown = status(&plugins, "acme").manifest.unwrap();
+    let asked = at("asked").display().to_string();
+    assert_eq!(
+        shown.withheld,
+        [format!("{asked} (`read = [\"{asked}\"]` grants it)")]
+    );
+    let reached = async |plugins: &Plugins| -> serde_json::Value {
+        let result = system(plugins).await;
+        serde_json::from_str(result.outputs[0]["system"][0].as_str().unwrap()).unwrap()
+    };
+    let got = reached(&plugins).await;
+    plugins.dispose(std::time::Duration::from_secs(5)).await;
+    if outrigger_sandbox::Spawner::new().unwrap().landlock_abi() == 0 {
+        return skip("there is no Landlock");
+    }
+    assert_eq!(
+        got,
+        json!([
+            "yes", "EACCES", "yes", "EACCES", "EACCES", "yes", "EACCES", "no"
+        ])
+    );
+    // None at all: it cannot even make a process.
+    let granted = PluginRules {
+        processes: Some(Vec::new()),
+        ..PluginRules::default()
+    };
+    project.rules(&path, granted);
+    let plugins = project.load(vec![spec]).await;
+    let got = reached(&plugins).await;
+    let runs = got.as_array().unwrap().iter().skip(5);
+    assert!(
+        runs.into_iter().all(|it| it == "EPERM" || it == "EACCES"),
+        "{got}"
+    );
 }
 
 #[tokio::test]

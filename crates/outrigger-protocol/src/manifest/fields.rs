@@ -268,12 +268,12 @@ pub const FIELDS: &[ManifestField] = &[
     field(
         "permissions.files.read",
         FieldKind::Texts,
-        "${project}, or paths below it, that it reads.",
+        "${project} or paths below it that it reads; of places outside the user grants each.",
     ),
     field(
         "permissions.files.write",
         FieldKind::Texts,
-        "${project}, or paths below it, that it reads and changes.",
+        "${project} or paths below it that it reads and changes; of places outside the user grants each.",
     ),
     field(
         "permissions.network.hosts",
@@ -299,6 +299,11 @@ pub const FIELDS: &[ManifestField] = &[
         "permissions.client",
         FieldKind::Texts,
         "Routes of the client, as GET /session/*; without it all that plugins may use.",
+    ),
+    field(
+        "permissions.processes",
+        FieldKind::Texts,
+        "Programs that it runs, by name or path; without it all, with an empty list none.",
     ),
     field(
         "permissions.unix_sockets",
@@ -415,6 +420,20 @@ mod tests {
                 json!(["${project}/a", "b/c", "${project}"]),
                 false,
             ),
+            (
+                "permissions.files.read",
+                json!(["/opt/acme", "~/notes"]),
+                false,
+            ),
+            ("permissions.files.read", json!(["/opt/../etc"]), true),
+            ("permissions.files.read", json!(["~"]), true),
+            ("permissions.files.read", json!(["~root/x"]), true),
+            (
+                "permissions.processes",
+                json!(["git", "/usr/bin/rg"]),
+                false,
+            ),
+            ("permissions.processes", json!(["./run"]), true),
             ("permissions.files.read", json!(["${project}x"]), true),
             ("permissions.files.read", json!(["${home}"]), true),
             ("permissions.files.write", json!(["a/../../b"]), true),

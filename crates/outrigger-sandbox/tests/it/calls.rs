@@ -28,6 +28,17 @@ pub(crate) fn make(call: &str) -> io::Result<()> {
         "datagram-pair" => UnixDatagram::pair().map(drop),
         "tcp" => socket(libc::AF_INET, libc::SOCK_STREAM | libc::SOCK_CLOEXEC, 0),
         "udp" => UdpSocket::bind("127.0.0.1:0").map(drop),
+        "mptcp" => socket(libc::AF_INET, libc::SOCK_STREAM, libc::IPPROTO_MPTCP),
+        "mptcp6" => socket(
+            libc::AF_INET6,
+            libc::SOCK_STREAM | libc::SOCK_NONBLOCK,
+            libc::IPPROTO_MPTCP,
+        ),
+        "sctp" => socket(libc::AF_INET, libc::SOCK_STREAM, libc::IPPROTO_SCTP),
+        "sctp-packets" => socket(libc::AF_INET, libc::SOCK_SEQPACKET, libc::IPPROTO_SCTP),
+        "dccp" => socket(libc::AF_INET, 6, 33),
+        "tcp-named" => socket(libc::AF_INET, libc::SOCK_STREAM, libc::IPPROTO_TCP),
+        "fast-open" => fast_open(),
         "udp6" => socket(libc::AF_INET6, libc::SOCK_DGRAM | libc::SOCK_NONBLOCK, 0),
         "raw" => socket(libc::AF_INET, libc::SOCK_RAW, libc::IPPROTO_ICMP),
         "packet" => socket(libc::AF_PACKET, libc::SOCK_RAW, 0),
@@ -51,9 +62,42 @@ pub(crate) fn make(call: &str) -> io::Result<()> {
     }
 }
 
+/// A connection that is opened by its first bytes. Nobody listens there: refused is what the kernel would say, too.
+#[expect(unsafe_code, reason = "the flag has no wrapper")]
+fn fast_open() -> io::Result<()> {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0")?;
+    let port = listener.local_addr()?.port();
+    // SAFETY: numbers only; the descriptor is closed with the process.
+    let socket = unsafe { libc::socket(libc::AF_INET, libc::SOCK_STREAM, 0) };
+    // SAFETY: zero is a valid address; the length is that of the type.
+    let sent = unsafe {
+        let mut to: libc::sockaddr_in = std::mem::zeroed();
+        to.sin_family = libc::AF_INET as libc::sa_family_t;
+        to.sin_port = port.to_be();
+        to.sin_addr.s_addr = u32::from_ne_bytes([127, 0, 0, 1]);
+        libc::sendto(
+            socket,
+            b"x".as_ptr().cast(),
+            1,
+            libc::MSG_FASTOPEN,
+            (&raw const to).cast(),
+            size_of::<libc::sockaddr_in>() as libc::socklen_t,
+        )
+    };
+    match sent {
+        -1 => Err(io::Error::last_os_error()),
+        _ => Ok(()),
+    }
+}
+
 async fn says(calls: Option<Calls>, call: &str) -> String {
+    said(calls, None, call).await
+}
+
+async fn said(calls: Option<Calls>, connect_tcp: Option<Vec<u16>>, call: &str) -> String {
     let policy = Policy {
         calls,
+        connect_tcp,
         ..Policy::open()
     };
     let said = text(helper::spec(&format!("call {call}")).policy(policy)).await;
@@ -100,6 +144,7 @@ async fn what_gets_around_the_rules_is_refused() {
             Calls {
                 udp: true,
                 unix_sockets: true,
+                ..strict
             },
             REFUSED,
         ),
@@ -109,6 +154,28 @@ async fn what_gets_around_the_rules_is_refused() {
     }
     if cfg!(target_arch = "x86_64") {
         assert_eq!(says(Some(strict), "x32").await, "Unsupported");
+    }
+}
+
+/// Landlock rules TCP and nothing that is like it: where connections are ruled, these are refused.
+#[tokio::test]
+async fn what_connects_in_another_way_is_refused_where_connections_are_ruled() {
+    for call in [
+        "mptcp",
+        "mptcp6",
+        "sctp",
+        "sctp-packets",
+        "dccp",
+        "fast-open",
+    ] {
+        let ruled = said(Some(Calls::default()), Some(Vec::new()), call).await;
+        assert_eq!(ruled, REFUSED, "{call}");
+        let free = said(Some(Calls::default()), None, call).await;
+        assert_ne!(free, REFUSED, "{call}");
+    }
+    for call in ["tcp", "tcp-named"] {
+        let ruled = said(Some(Calls::default()), Some(Vec::new()), call).await;
+        assert_eq!(ruled, "ok", "{call}");
     }
 }
 

@@ -80,6 +80,57 @@ async fn files() {
     );
 }
 
+/// Programs that may be run: those that are listed, in no way others.
+#[tokio::test]
+async fn programs() {
+    if !kernel_has(Level::Partial) {
+        return;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::write(dir.path().join("file"), "text").unwrap();
+    std::os::unix::fs::symlink("/bin/ls", dir.path().join("link")).unwrap();
+    std::fs::copy("/bin/ls", dir.path().join("own")).unwrap();
+    let loader = "/lib64/ld-linux-x86-64.so.2";
+    let viewed = |execute: &[&str], alone: bool| Policy {
+        execute: Some(execute.iter().map(std::path::PathBuf::from).collect()),
+        calls: Some(outrigger_sandbox::Calls {
+            alone,
+            ..outrigger_sandbox::Calls::default()
+        }),
+        ..Policy::system().write(dir.path())
+    };
+    let listed: &[&str] = &["/bin/cat", "/bin/bash"];
+    for (execute, alone, script, allowed) in [
+        (listed, false, "cat file".to_owned(), true),
+        (listed, false, "bash -c 'cat file'".to_owned(), true),
+        (listed, false, "echo file".to_owned(), true),
+        (listed, false, "ls".to_owned(), false),
+        (listed, false, "/bin/ls".to_owned(), false),
+        (listed, false, "./link".to_owned(), false),
+        (listed, false, "./own".to_owned(), false),
+        (listed, false, "cp /bin/ls ./copy".to_owned(), false),
+        (listed, false, "cat /bin/ls > mine".to_owned(), false),
+        (listed, false, "bash -c ls".to_owned(), false),
+        (listed, false, "exec ls".to_owned(), false),
+        (listed, false, format!("{loader} /bin/ls"), false),
+        (listed, false, format!("{loader} /usr/bin/ls"), false),
+        (&[], false, "echo file".to_owned(), true),
+        (&[], false, "cat file".to_owned(), false),
+        (&[], true, "echo file".to_owned(), true),
+        (&[], true, format!("{loader} ./own"), false),
+        (listed, true, "cat file; echo x".to_owned(), false),
+        (listed, true, "(echo x)".to_owned(), false),
+        (listed, true, "echo x & wait".to_owned(), false),
+    ] {
+        let spec = sh(&script).cwd(dir.path());
+        let output = output(spec.policy(viewed(execute, alone))).await.unwrap();
+        let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+        // A shell that cannot make a process says so and ends with 2.
+        let done = output.exit.success() && stderr.is_empty();
+        assert_eq!(done, allowed, "{execute:?} {alone} {script}: {stderr}");
+    }
+}
+
 #[tokio::test]
 async fn a_confined_process_keeps_its_streams_and_says_how_far_it_is_confined() {
     let policy = Policy::system();

@@ -327,6 +327,8 @@ impl World {
         if let Some(bun) = bun() {
             command.env("OUTRIGGER_BUN", bun);
         }
+        // The mock and its like listen on this machine, which plugins do not reach by themselves.
+        command.env("OUTRIGGER_NETWORK_ALLOW", "127.0.0.1,[::1],localhost");
         command.stdin(Stdio::null());
         command
     }

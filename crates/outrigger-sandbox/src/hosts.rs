@@ -1,0 +1,404 @@
+//! Hosts that a process may connect to: patterns, and which addresses belong to nobody's public network.
+//!
+//! Rules are about what a connection is made to, not about what it is called: a name that is allowed and leads to an
+//! address of this machine or of a private network is refused, unless a rule names that address (DNS rebinding).
+
+use std::fmt;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+/// One pattern, with a port or for all ports.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HostRule {
+    host: Host,
+    port: Option<u16>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Host {
+    /// `*`: every public address.
+    Any,
+    /// A name, in lower case.
+    Name(String),
+    /// `*.name`: what stands below it, not itself.
+    Below(String),
+    /// An address, or `address/bits`.
+    Net(IpAddr, u8),
+}
+
+/// A pattern that cannot be read.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "{0:?} is no host: use `api.example.com`, `*.example.com`, `*`, an address or `10.0.0.0/8`, with or without `:PORT`"
+)]
+pub struct BadHost(pub String);
+
+impl HostRule {
+    /// Reads `api.example.com`, `*.example.com`, `*`, `localhost`, `127.0.0.1`, `[::1]`, `10.0.0.0/8`, each also with
+    /// `:PORT` (`:*` is all ports).
+    ///
+    /// # Errors
+    /// [`BadHost`] for anything else; an address in an odd form (`0x7f.1`, `2130706433`) is one.
+    pub fn parse(text: &str) -> Result<Self, BadHost> {
+        let bad = || BadHost(text.to_owned());
+        let (host, port) = split(text).ok_or_else(bad)?;
+        let port = match port {
+            None | Some("*") => None,
+            Some(port) => Some(port.parse().ok().filter(|port| *port > 0).ok_or_else(bad)?),
+        };
+        let host = match host {
+            "*" => Host::Any,
+            host => match (net(host), host.strip_prefix("*.")) {
+                (Some((address, bits)), _) => Host::Net(address, bits),
+                (None, Some(rest)) => Host::Below(name(rest).ok_or_else(bad)?),
+                (None, None) => Host::Name(name(host).ok_or_else(bad)?),
+            },
+        };
+        Ok(Self { host, port })
+    }
+
+    fn names(&self, host: &str, port: u16) -> bool {
+        self.port.is_none_or(|it| it == port)
+            && match &self.host {
+                Host::Any => true,
+                Host::Name(name) => name == host,
+                Host::Below(rest) => host
+                    .strip_suffix(rest.as_str())
+                    .is_some_and(|start| start.len() > 1 && start.ends_with('.')),
+                Host::Net(..) => false,
+            }
+    }
+
+    /// Whether it names this very address, by which one that is not public is allowed.
+    fn grants(&self, host: &str, port: u16, address: IpAddr) -> bool {
+        self.port.is_none_or(|it| it == port)
+            && match &self.host {
+                Host::Net(net, bits) => contains(*net, *bits, address),
+                // What it leads to is everybody's own machine.
+                Host::Name(name) => name == "localhost" && host == name && address.is_loopback(),
+                Host::Any | Host::Below(_) => false,
+            }
+    }
+}
+
+impl fmt::Display for HostRule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let port = self.port.map(|port| format!(":{port}")).unwrap_or_default();
+        match &self.host {
+            Host::Any => write!(f, "*{port}"),
+            Host::Name(name) => write!(f, "{name}{port}"),
+            Host::Below(rest) => write!(f, "*.{rest}{port}"),
+            Host::Net(net, bits) => {
+                let whole = if net.is_ipv4() { 32 } else { 128 };
+                let bits = (*bits < whole).then(|| format!("/{bits}"));
+                let bits = bits.unwrap_or_default();
+                match net {
+                    IpAddr::V6(net) if !port.is_empty() => write!(f, "[{net}{bits}]{port}"),
+                    net => write!(f, "{net}{bits}{port}"),
+                }
+            }
+        }
+    }
+}
+
+/// A list of patterns.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Hosts(Vec<HostRule>);
+
+impl Hosts {
+    /// Reads a list.
+    ///
+    /// # Errors
+    /// The first pattern that cannot be read.
+    pub fn parse<T: AsRef<str>>(list: impl IntoIterator<Item = T>) -> Result<Self, BadHost> {
+        let rules = list.into_iter().map(|text| HostRule::parse(text.as_ref()));
+        rules.collect::<Result<_, _>>().map(Self)
+    }
+
+    /// Every public address.
+    #[must_use]
+    pub fn public() -> Self {
+        Self(vec![HostRule {
+            host: Host::Any,
+            port: None,
+        }])
+    }
+
+    /// No pattern at all: nothing is allowed.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Those that are names: what is private is granted by address, and so not by these.
+    #[must_use]
+    pub fn by_name(mut self) -> Self {
+        self.0.retain(|rule| match &rule.host {
+            Host::Net(..) => false,
+            Host::Name(name) => name != "localhost",
+            Host::Any | Host::Below(_) => true,
+        });
+        self
+    }
+
+    /// Whether it names addresses that are not public.
+    #[must_use]
+    pub fn is_private(&self) -> bool {
+        self.0.iter().any(|rule| match &rule.host {
+            Host::Net(net, _) => !is_public(*net),
+            Host::Name(name) => name == "localhost",
+            Host::Any | Host::Below(_) => false,
+        })
+    }
+
+    /// These and those.
+    #[must_use]
+    pub fn and(mut self, other: &Self) -> Self {
+        self.0.extend(other.0.iter().cloned());
+        self
+    }
+
+    /// As they are written.
+    #[must_use]
+    pub fn shown(&self) -> Vec<String> {
+        self.0.iter().map(HostRule::to_string).collect()
+    }
+
+    /// Whether it could be allowed, whatever the name leads to. What could not is not even looked up: a look-up of a name
+    /// tells it to others.
+    fn may(&self, host: &str, port: u16) -> bool {
+        let by_address = |rule: &HostRule| {
+            matches!(rule.host, Host::Net(..)) && rule.port.is_none_or(|it| it == port)
+        };
+        self.0
+            .iter()
+            .any(|rule| rule.names(host, port) || by_address(rule))
+    }
+
+    /// Whether a rule fits, of which an address that is not public needs one that names it.
+    fn allows(&self, host: &str, port: u16, address: IpAddr) -> bool {
+        let public = is_public(address);
+        self.0
+            .iter()
+            .any(|rule| rule.grants(host, port, address) || (public && rule.names(host, port)))
+    }
+
+    /// Whether it was asked for: as [`Hosts::allows`], but `*` asks for everything.
+    fn asks(&self, host: &str, port: u16, address: IpAddr) -> bool {
+        self.0
+            .iter()
+            .any(|rule| rule.grants(host, port, address) || rule.names(host, port))
+    }
+}
+
+/// Why a connection is not made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Refusal {
+    /// No rule of what it asks for itself (its manifest) fits.
+    NotAsked,
+    /// No rule of what it was granted fits.
+    NotGranted,
+    /// The name leads to an address that is not public and that no rule names.
+    Private(IpAddr),
+    /// What it wants to connect to is no host.
+    NoHost,
+    /// The name leads nowhere.
+    Unknown,
+    /// More connections at a time than it may have.
+    TooMany,
+}
+
+impl Refusal {
+    /// Stable code.
+    #[must_use]
+    pub fn code(self) -> &'static str {
+        match self {
+            Self::NotAsked => "network.not_asked",
+            Self::NotGranted => "network.not_granted",
+            Self::Private(_) => "network.private",
+            Self::NoHost => "network.no_host",
+            Self::Unknown => "network.unknown_host",
+            Self::TooMany => "network.too_many",
+        }
+    }
+}
+
+/// What a process may connect to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Reach {
+    /// What it asks for itself, where it says that: nothing beyond is allowed.
+    pub asked: Option<Hosts>,
+    /// What it was granted.
+    pub granted: Hosts,
+}
+
+impl Reach {
+    /// Whether it is worth to look the name up.
+    ///
+    /// # Errors
+    /// That it is not.
+    pub fn before(&self, host: &str, port: u16) -> Result<(), Refusal> {
+        if self
+            .asked
+            .as_ref()
+            .is_some_and(|asked| !asked.may(host, port))
+        {
+            return Err(Refusal::NotAsked);
+        }
+        // An address says already what it leads to.
+        if let Ok(address) = host.parse::<IpAddr>() {
+            return self.address(host, port, address);
+        }
+        match self.granted.may(host, port) {
+            true => Ok(()),
+            false => Err(Refusal::NotGranted),
+        }
+    }
+
+    /// Whether a connection to this address may be made, under this name.
+    ///
+    /// # Errors
+    /// Why not.
+    pub fn address(&self, host: &str, port: u16, address: IpAddr) -> Result<(), Refusal> {
+        let asked = self.asked.as_ref();
+        if asked.is_some_and(|asked| !asked.asks(host, port, address)) {
+            return Err(Refusal::NotAsked);
+        }
+        if self.granted.allows(host, port, address) {
+            return Ok(());
+        }
+        match is_public(address) {
+            true => Err(Refusal::NotGranted),
+            false => Err(Refusal::Private(address)),
+        }
+    }
+}
+
+/// Takes `host:port` apart; `[::1]:80`, and `::1` without a port. No port is `None`.
+fn split(text: &str) -> Option<(&str, Option<&str>)> {
+    if let Some(rest) = text.strip_prefix('[') {
+        let (host, rest) = rest.split_once(']')?;
+        host.contains(':').then_some(())?;
+        return match rest {
+            "" => Some((host, None)),
+            rest => Some((host, Some(rest.strip_prefix(':')?))),
+        };
+    }
+    match text.split_once(':') {
+        Some((host, port)) if !port.contains(':') => Some((host, Some(port))),
+        _ => Some((text, None)),
+    }
+}
+
+/// The host and port of a request, the host in lower case and without a last dot: `host:port` with the port there, or
+/// without where `default` says which it is.
+///
+/// Everything that could be read in two ways is refused: a login, an escape, a blank, a letter that is not ASCII.
+#[must_use]
+pub fn authority(text: &str, default: Option<u16>) -> Option<(String, u16)> {
+    let (host, port) = split(text)?;
+    let port = match port {
+        Some(port) if port.bytes().all(|b| b.is_ascii_digit()) => port.parse().ok()?,
+        Some(_) => return None,
+        None => default?,
+    };
+    let host = match host.parse::<IpAddr>() {
+        Ok(address) => address.to_string(),
+        Err(_) => name(host)?,
+    };
+    (port > 0).then_some((host, port))
+}
+
+/// A name of letters, digits, `-`, `_` and dots, in lower case and without the last dot.
+fn name(text: &str) -> Option<String> {
+    let text = text.strip_suffix('.').unwrap_or(text);
+    let fits = |b: u8| b.is_ascii_alphanumeric() || b"-_.".contains(&b);
+    let parts = text.split('.').all(|part| !part.is_empty());
+    (text.len() <= 253 && parts && text.bytes().all(fits)).then(|| text.to_ascii_lowercase())
+}
+
+fn net(text: &str) -> Option<(IpAddr, u8)> {
+    let (address, bits) = match text.split_once('/') {
+        Some((address, bits)) => (address, Some(bits.parse::<u8>().ok()?)),
+        None => (text, None),
+    };
+    let address = canonical(address.parse().ok()?);
+    let whole = if address.is_ipv4() { 32 } else { 128 };
+    let bits = bits.unwrap_or(whole);
+    (bits <= whole).then_some((address, bits))
+}
+
+fn contains(net: IpAddr, bits: u8, address: IpAddr) -> bool {
+    match (net, canonical(address)) {
+        (IpAddr::V4(net), IpAddr::V4(address)) => {
+            let mask = u32::MAX.checked_shl(32 - u32::from(bits)).unwrap_or(0);
+            net.to_bits() & mask == address.to_bits() & mask
+        }
+        (IpAddr::V6(net), IpAddr::V6(address)) => {
+            let mask = u128::MAX.checked_shl(128 - u32::from(bits)).unwrap_or(0);
+            net.to_bits() & mask == address.to_bits() & mask
+        }
+        _ => false,
+    }
+}
+
+/// An IPv4 address that stands in an IPv6 one in any of the ways that lead there (mapped, compatible, NAT64, 6to4).
+#[must_use]
+pub fn canonical(address: IpAddr) -> IpAddr {
+    let IpAddr::V6(v6) = address else {
+        return address;
+    };
+    let [a, b, c, d, e, f, g, h] = v6.segments();
+    let of = |high: u16, low: u16| {
+        IpAddr::V4(Ipv4Addr::from_bits(u32::from(high) << 16 | u32::from(low)))
+    };
+    match (a, b, c, d, e, f) {
+        // `::` and `::1` are IPv6's own.
+        (0, 0, 0, 0, 0, 0) if g != 0 || h > 1 => of(g, h),
+        (0, 0, 0, 0, 0, 0xffff) | (0x64, 0xff9b, 0, 0, 0, 0) => of(g, h),
+        (0x2002, high, low, ..) => of(high, low),
+        _ => address,
+    }
+}
+
+/// Whether an address is one of the public Internet (IANA's registries of special-purpose addresses).
+#[must_use]
+pub fn is_public(address: IpAddr) -> bool {
+    match canonical(address) {
+        IpAddr::V4(address) => is_public_v4(address),
+        IpAddr::V6(address) => is_public_v6(address),
+    }
+}
+
+fn is_public_v4(address: Ipv4Addr) -> bool {
+    !matches!(
+        address.octets(),
+        // This network, private networks, loopback.
+        [0 | 10 | 127, ..]
+        | [172, 16..=31, ..]
+        | [192, 168, ..]
+        // Carrier-grade NAT; link-local, where clouds answer with credentials.
+        | [100, 64..=127, ..]
+        | [169, 254, ..]
+        // IETF assignments, examples, relays, benchmarks.
+        | [192, 0, 0 | 2, _]
+        | [192, 88, 99, _]
+        | [198, 18 | 19, ..]
+        | [198, 51, 100, _]
+        | [203, 0, 113, _]
+        // Multicast, reserved, broadcast.
+        | [224..=255, ..]
+    )
+}
+
+fn is_public_v6(address: Ipv6Addr) -> bool {
+    let [a, b, ..] = address.segments();
+    // Only 2000::/3 is given out. Not of it: Teredo and other assignments of the IETF, examples, 6to4 (see `canonical`).
+    (0x2000..0x4000).contains(&a)
+        && !(a == 0x2001 && b < 0x200)
+        && !(a == 0x2001 && b == 0xdb8)
+        && !(a == 0x3fff && b < 0x1000)
+        && a != 0x2002
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,189 @@
+//! The head of a request to the proxy: who asks, for what, and what is passed on.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+
+use crate::hosts::authority;
+
+/// Most bytes of a head.
+pub(super) const MOST: usize = 32 * 1024;
+/// Most lines of it.
+const LINES: usize = 128;
+
+/// What is asked for.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Wanted {
+    /// A tunnel there.
+    Tunnel,
+    /// This request, as its target is to see it.
+    Pass(Vec<u8>),
+}
+
+/// A head that was read whole.
+#[derive(Debug)]
+pub(super) struct Head {
+    pub(super) token: Option<String>,
+    /// Host and port; `None` when it names none, or in a way that could be read as two.
+    pub(super) target: Option<(String, u16)>,
+    /// The target as it stands there.
+    pub(super) said: String,
+    pub(super) wanted: Wanted,
+    /// Bytes of the head; behind them begins the body.
+    pub(super) size: usize,
+}
+
+/// Reads a head. `Ok(None)`: more has to come.
+///
+/// # Errors
+/// What is no request.
+pub(super) fn read(bytes: &[u8]) -> Result<Option<Head>, &'static str> {
+    let mut lines = [httparse::EMPTY_HEADER; LINES];
+    let mut request = httparse::Request::new(&mut lines);
+    let size = match request.parse(bytes) {
+        Ok(httparse::Status::Complete(size)) => size,
+        Ok(httparse::Status::Partial) if bytes.len() < MOST => return Ok(None),
+        Ok(httparse::Status::Partial) => return Err("its head is too long"),
+        Err(_) => return Err("it is no HTTP request"),
+    };
+    let (method, path) = (
+        request.method.unwrap_or_default(),
+        request.path.unwrap_or_default(),
+    );
+    let token = request
+        .headers
+        .iter()
+        .find(|line| line.name.eq_ignore_ascii_case("proxy-authorization"))
+        .and_then(|line| token(line.value));
+    let (target, said, wanted) = match method {
+        "CONNECT" => (authority(path, None), path.to_owned(), Wanted::Tunnel),
+        _ => passed_on(&request, method, path),
+    };
+    Ok(Some(Head {
+        token,
+        target,
+        said: said.chars().take(300).collect(),
+        wanted,
+        size,
+    }))
+}
+
+fn token(value: &[u8]) -> Option<String> {
+    let (way, login) = std::str::from_utf8(value).ok()?.trim().split_once(' ')?;
+    let login = STANDARD.decode(login.trim()).ok()?;
+    let login = String::from_utf8(login).ok()?;
+    let (_, token) = login.split_once(':')?;
+    way.eq_ignore_ascii_case("basic").then(|| token.to_owned())
+}
+
+/// A request for `http://host/path` in the form that the host itself wants. Without `http://` there is no target: whoever
+/// took us for a server is told so.
+fn passed_on(
+    request: &httparse::Request<'_, '_>,
+    method: &str,
+    path: &str,
+) -> (Option<(String, u16)>, String, Wanted) {
+    let rest = path
+        .split_at_checked(7)
+        .filter(|(scheme, _)| scheme.eq_ignore_ascii_case("http://"))
+        .map_or("", |(_, rest)| rest);
+    let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
+    let (named, place) = rest.split_at(end);
+    let target = authority(named, Some(80));
+    let slash = if place.starts_with('/') { "" } else { "/" };
+    let mut head = format!("{method} {slash}{place} HTTP/1.1\r\nhost: {named}\r\n").into_bytes();
+    let upgrades = request
+        .headers
+        .iter()
+        .any(|line| line.name.eq_ignore_ascii_case("upgrade"));
+    for line in request.headers.iter() {
+        let name = line.name.to_ascii_lowercase();
+        // The name that was asked about is the name that is asked for; what concerns us goes no further.
+        let ours = ["host", "connection", "keep-alive"].contains(&name.as_str())
+            || name.starts_with("proxy-");
+        if !ours {
+            head.extend_from_slice(name.as_bytes());
+            head.extend_from_slice(b": ");
+            head.extend_from_slice(line.value);
+            head.extend_from_slice(b"\r\n");
+        }
+    }
+    // One request a connection: the next one is for another host, maybe.
+    let connection = if upgrades { "upgrade" } else { "close" };
+    head.extend_from_slice(format!("connection: {connection}\r\n\r\n").as_bytes());
+    (target, named.to_owned(), Wanted::Pass(head))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(text: &str) -> Head {
+        read(text.as_bytes()).unwrap().unwrap()
+    }
+
+    #[test]
+    fn targets() {
+        for (line, target, said) in [
+            ("CONNECT a.com:443", Some(("a.com", 443)), "a.com:443"),
+            ("CONNECT [::1]:80", Some(("::1", 80)), "[::1]:80"),
+            // A tunnel has to say its port.
+            ("CONNECT a.com", None, "a.com"),
+            ("CONNECT http://a.com:80/", None, "http://a.com:80/"),
+            ("GET http://A.com/x?y", Some(("a.com", 80)), "A.com"),
+            (
+                "GET http://a.com:8080?y",
+                Some(("a.com", 8080)),
+                "a.com:8080",
+            ),
+            ("GET HTTP://a.com", Some(("a.com", 80)), "a.com"),
+            ("GET http://good.com@127.0.0.1/", None, "good.com@127.0.0.1"),
+            (
+                "GET http://good.com\\@evil.com/",
+                None,
+                "good.com\\@evil.com",
+            ),
+            ("GET https://a.com/", None, ""),
+            ("GET /etc/passwd", None, ""),
+        ] {
+            let head = of(&format!("{line} HTTP/1.1\r\nHost: other.com\r\n\r\n"));
+            let target = target.map(|(host, port): (&str, u16)| (host.to_owned(), port));
+            assert_eq!((head.target, head.said.as_str()), (target, said), "{line}");
+        }
+    }
+
+    #[test]
+    fn what_is_passed_on() {
+        let head = of(
+            "POST http://a.com/x HTTP/1.1\r\nHost: evil.com\r\nProxy-Authorization: Basic dTp0b2s=\r\n\
+            Proxy-Connection: keep-alive\r\nConnection: keep-alive\r\nContent-Length: 2\r\n\r\nhi",
+        );
+        assert_eq!(head.token.as_deref(), Some("tok"));
+        let Wanted::Pass(passed) = head.wanted else {
+            panic!("no tunnel")
+        };
+        assert_eq!(
+            String::from_utf8(passed).unwrap(),
+            "POST /x HTTP/1.1\r\nhost: a.com\r\ncontent-length: 2\r\nconnection: close\r\n\r\n"
+        );
+        assert_eq!(head.size, 158);
+    }
+
+    #[test]
+    fn what_is_no_request() {
+        assert!(
+            read(b"GET http://a.com/ HTTP/1.1\r\nA: b")
+                .unwrap()
+                .is_none()
+        );
+        assert!(read(b"\x16\x03\x01\x02\x00\x01").is_err());
+        assert!(read(b"GET http://a.com/ HTTP/1.1\r\n b: c\r\n\r\n").is_err());
+        let long = format!("GET http://a.com/ HTTP/1.1\r\nA: {}", "b".repeat(MOST));
+        assert!(read(long.as_bytes()).is_err());
+        for login in ["", "Basic", "Basic !!", "Bearer dTp0b2s=", "Basic dXRvaw=="] {
+            let head = of(&format!(
+                "CONNECT a.com:1 HTTP/1.1\r\nProxy-Authorization: {login}\r\n\r\n"
+            ));
+            assert_eq!(head.token, None, "{login}");
+        }
+    }
+}

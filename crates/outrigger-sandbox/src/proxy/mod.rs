@@ -1,0 +1,293 @@
+//! The only way out of a box whose network is ruled: an HTTP proxy on loopback that knows who asks.
+//!
+//! A boxed process may open TCP connections to this port and to no other ([`crate::Policy::connect_tcp`]). It says who it
+//! is by the token of its [`Pass`]; the proxy looks names up itself, asks the [`Reach`] of that process about every
+//! address, and connects to the address that it asked about. `CONNECT` makes a tunnel, `http://` addresses in absolute form are
+//! passed on, one request a connection.
+
+mod head;
+mod refuse;
+mod serve;
+mod upstream;
+
+use std::collections::{HashMap, HashSet};
+use std::io;
+use std::net::{IpAddr, Ipv4Addr};
+use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use std::time::{Duration, Instant};
+
+use tokio::net::TcpListener;
+use tokio::task::JoinHandle;
+
+use crate::hosts::{Reach, Refusal};
+pub use upstream::Upstream;
+
+/// Most connections of one client at a time.
+const MOST_OF_ONE: usize = 128;
+/// Most connections of all clients at a time; more wait to be taken.
+const MOST: usize = 1024;
+/// Refusals of one client that are told within [`PERIOD`], and granted hosts of it that are.
+const TOLD: usize = 30;
+const PERIOD: Duration = Duration::from_secs(60);
+/// Hosts of one client that are remembered as told.
+const REMEMBERED: usize = 1000;
+
+/// A decision about a connection, for the audit (C13). A granted host is told once for each client, a refusal each time, up
+/// to a limit of 30 a minute.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Connection {
+    /// Who asked, as [`Client::name`].
+    pub client: String,
+    /// Host as it was asked for, or what stood in its place.
+    pub host: String,
+    /// Port.
+    pub port: u16,
+    /// What was connected to, or refused; unknown where the name was refused already.
+    pub address: Option<IpAddr>,
+    /// Why it was refused; `None` when it was not.
+    pub refused: Option<Refusal>,
+    /// Refusals before this one that were not told.
+    pub untold: u64,
+}
+
+/// Told of decisions. It must not wait.
+pub type ConnectFn = Arc<dyn Fn(&Connection) + Send + Sync>;
+
+/// Who may use the proxy, and for what.
+#[derive(Clone)]
+pub struct Client {
+    /// What it is called in messages and in the audit.
+    pub name: String,
+    /// What it may connect to.
+    pub reach: Reach,
+    /// How a host is granted to it; `HOST` stands for the host.
+    pub hint: String,
+    /// Told of decisions.
+    pub told: ConnectFn,
+}
+
+/// What the proxy knows of a client.
+struct Known {
+    client: Client,
+    /// The process that has the pass, 0 until it is there.
+    pid: AtomicU32,
+    open: AtomicUsize,
+    sent: AtomicU64,
+    received: AtomicU64,
+    told: Mutex<Told>,
+}
+
+#[derive(Default)]
+struct Told {
+    hosts: HashSet<(String, u16)>,
+    since: Option<Instant>,
+    refusals: usize,
+    untold: u64,
+}
+
+impl Known {
+    fn tell(&self, host: &str, port: u16, address: Option<IpAddr>, refused: Option<Refusal>) {
+        let untold = {
+            let mut told = lock(&self.told);
+            match refused {
+                None => {
+                    let new =
+                        told.hosts.len() < REMEMBERED && told.hosts.insert((host.to_owned(), port));
+                    if !new {
+                        return;
+                    }
+                    0
+                }
+                Some(_) => {
+                    if told.since.is_none_or(|since| since.elapsed() > PERIOD) {
+                        (told.since, told.refusals) = (Some(Instant::now()), 0);
+                    }
+                    told.refusals += 1;
+                    if told.refusals > TOLD {
+                        told.untold += 1;
+                        return;
+                    }
+                    std::mem::take(&mut told.untold)
+                }
+            }
+        };
+        (self.client.told)(&Connection {
+            client: self.client.name.clone(),
+            host: host.to_owned(),
+            port,
+            address,
+            refused,
+            untold,
+        });
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The clients by token.
+#[derive(Default)]
+struct Clients(RwLock<HashMap<String, Arc<Known>>>);
+
+impl Clients {
+    fn get(&self, token: &str) -> Option<Arc<Known>> {
+        let clients = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        clients.get(token).cloned()
+    }
+}
+
+/// A proxy that runs. It ends with its value; what goes through it then is cut.
+pub struct Proxy {
+    port: u16,
+    clients: Arc<Clients>,
+    task: JoinHandle<()>,
+}
+
+impl std::fmt::Debug for Proxy {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Proxy")
+            .field("port", &self.port)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Proxy {
+    /// Starts one, on a port of loopback that the system picks. Must be called within a tokio runtime.
+    ///
+    /// # Errors
+    /// The system's answer when there is no port to be had.
+    pub async fn start(upstream: Option<Upstream>) -> io::Result<Self> {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
+        let port = listener.local_addr()?.port();
+        let clients = Arc::new(Clients::default());
+        let shared = serve::Shared {
+            clients: Arc::clone(&clients),
+            upstream: upstream.map(Arc::new),
+            port,
+        };
+        let task = tokio::spawn(serve::accept(listener, Arc::new(shared)));
+        Ok(Self {
+            port,
+            clients,
+            task,
+        })
+    }
+
+    /// Its port on `127.0.0.1`.
+    #[must_use]
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+
+    /// Lets a client in, for as long as its pass is held.
+    ///
+    /// # Errors
+    /// The system's answer when it has no random numbers.
+    pub fn admit(&self, client: Client) -> io::Result<Pass> {
+        let mut bytes = [0_u8; 16];
+        getrandom::fill(&mut bytes).map_err(io::Error::other)?;
+        let token = bytes.iter().fold(String::new(), |text, byte| {
+            use std::fmt::Write as _;
+            let mut text = text;
+            let _ = write!(text, "{byte:02x}");
+            text
+        });
+        let known = Arc::new(Known {
+            client,
+            pid: AtomicU32::new(0),
+            open: AtomicUsize::new(0),
+            sent: AtomicU64::new(0),
+            received: AtomicU64::new(0),
+            told: Mutex::default(),
+        });
+        let mut clients = self
+            .clients
+            .0
+            .write()
+            .unwrap_or_else(PoisonError::into_inner);
+        clients.insert(token.clone(), Arc::clone(&known));
+        drop(clients);
+        Ok(Pass {
+            token,
+            port: self.port,
+            known,
+            clients: Arc::clone(&self.clients),
+        })
+    }
+}
+
+impl Drop for Proxy {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+/// One client's way in. What it opened goes on when it is dropped, and nothing new is opened with it.
+pub struct Pass {
+    token: String,
+    port: u16,
+    known: Arc<Known>,
+    clients: Arc<Clients>,
+}
+
+/// The token is not shown: whoever has it is that client.
+impl std::fmt::Debug for Pass {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Pass")
+            .field("client", &self.known.client.name)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Pass {
+    /// The proxy's address, with the token in it.
+    #[must_use]
+    pub fn url(&self) -> String {
+        format!("http://outrigger:{}@127.0.0.1:{}", self.token, self.port)
+    }
+
+    /// The proxy's port on `127.0.0.1`.
+    #[must_use]
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+
+    /// The variables by which programs find their proxy. `NO_PROXY` is there and empty: what goes past it is refused.
+    #[must_use]
+    pub fn variables(&self) -> Vec<(String, String)> {
+        let url = self.url();
+        let ways = ["HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"].into_iter();
+        let both = ways.flat_map(|name| [name.to_owned(), name.to_ascii_lowercase()]);
+        let none = ["NO_PROXY", "no_proxy"].map(|name| (name.to_owned(), String::new()));
+        both.map(|name| (name, url.clone())).chain(none).collect()
+    }
+
+    /// Says which process has it: ports that this one, or what it started, listens on are its own, and it may connect to
+    /// them.
+    pub fn belongs_to(&self, pid: u32) {
+        self.known.pid.store(pid, Ordering::Relaxed);
+    }
+
+    /// Bytes that it sent and got so far.
+    #[must_use]
+    pub fn bytes(&self) -> (u64, u64) {
+        let load = |count: &AtomicU64| count.load(Ordering::Relaxed);
+        (load(&self.known.sent), load(&self.known.received))
+    }
+}
+
+impl Drop for Pass {
+    fn drop(&mut self) {
+        let mut clients = self
+            .clients
+            .0
+            .write()
+            .unwrap_or_else(PoisonError::into_inner);
+        clients.remove(&self.token);
+    }
+}
+
+#[cfg(test)]
+mod tests;

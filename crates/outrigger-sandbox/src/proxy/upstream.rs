@@ -1,0 +1,149 @@
+//! The proxy that this machine itself needs to get out, where the user's environment names one.
+
+use std::collections::BTreeMap;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+
+/// Another proxy to go through. Its login is the host's secret: clients never see it.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Upstream {
+    pub(super) host: String,
+    pub(super) port: u16,
+    login: Option<String>,
+    past: Vec<String>,
+}
+
+impl std::fmt::Debug for Upstream {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Upstream")
+            .field("host", &self.host)
+            .field("port", &self.port)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Upstream {
+    /// What `HTTPS_PROXY` (else `ALL_PROXY`) names, less what `NO_PROXY` does; in small letters too. Only proxies that are
+    /// spoken to in the clear.
+    #[must_use]
+    pub fn of(env: &BTreeMap<String, String>) -> Option<Self> {
+        let var = |name: &str| {
+            let small = env.get(&name.to_ascii_lowercase());
+            small.or_else(|| env.get(name)).filter(|it| !it.is_empty())
+        };
+        let address = var("HTTPS_PROXY").or_else(|| var("ALL_PROXY"))?;
+        let rest = match address.split_once("://") {
+            Some(("http", rest)) => rest,
+            Some(_) => return None,
+            None => address,
+        };
+        let rest = rest.split(['/', '?']).next().unwrap_or_default();
+        let (login, place) = match rest.rsplit_once('@') {
+            Some((login, place)) => (Some(login.to_owned()), place),
+            None => (None, rest),
+        };
+        let (host, port) = crate::hosts::authority(place, Some(80))?;
+        let past = var("NO_PROXY").map(|list| {
+            let names = list
+                .split(',')
+                .map(|name| name.trim().trim_start_matches('.'));
+            names
+                .filter(|name| !name.is_empty())
+                .map(str::to_ascii_lowercase)
+                .collect()
+        });
+        Some(Self {
+            host,
+            port,
+            login,
+            past: past.unwrap_or_default(),
+        })
+    }
+
+    /// Whether connections to a host go through it.
+    pub(super) fn serves(&self, host: &str) -> bool {
+        !self.past.iter().any(|name| {
+            name == "*"
+                || name == host
+                || host
+                    .strip_suffix(name.as_str())
+                    .is_some_and(|start| start.ends_with('.'))
+        })
+    }
+
+    /// The request for a tunnel.
+    pub(super) fn connect(&self, host: &str, port: u16) -> Vec<u8> {
+        let host = if host.contains(':') {
+            format!("[{host}]")
+        } else {
+            host.to_owned()
+        };
+        let login = self.login.as_ref().map(|login| {
+            format!(
+                "proxy-authorization: Basic {}\r\n",
+                STANDARD.encode(decoded(login))
+            )
+        });
+        let login = login.unwrap_or_default();
+        format!("CONNECT {host}:{port} HTTP/1.1\r\nhost: {host}:{port}\r\n{login}\r\n").into_bytes()
+    }
+}
+
+/// A login as it stands in an address.
+fn decoded(login: &str) -> Vec<u8> {
+    let bytes = login.as_bytes();
+    let mut out = Vec::with_capacity(bytes.len());
+    let mut at = 0;
+    while let Some(byte) = bytes.get(at) {
+        let escaped = (*byte == b'%').then(|| {
+            let digits = login.get(at + 1..at + 3)?;
+            u8::from_str_radix(digits, 16).ok()
+        });
+        match escaped.flatten() {
+            Some(byte) => {
+                out.push(byte);
+                at += 3;
+            }
+            None => {
+                out.push(*byte);
+                at += 1;
+            }
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_environment_says() {
+        let of = |pairs: &[(&str, &str)]| {
+            let env = pairs
+                .iter()
+                .map(|(k, v)| ((*k).to_owned(), (*v).to_owned()));
+            Upstream::of(&env.collect())
+        };
+        assert_eq!(of(&[]), None);
+        assert_eq!(of(&[("HTTPS_PROXY", "")]), None);
+        assert_eq!(of(&[("HTTPS_PROXY", "socks5://a:1")]), None);
+        let got = of(&[
+            ("HTTPS_PROXY", "http://me:p%40ss@proxy.corp:3128/"),
+            ("no_proxy", "localhost, .corp"),
+        ])
+        .unwrap();
+        assert_eq!((got.host.as_str(), got.port), ("proxy.corp", 3128));
+        assert_eq!(
+            ["a.com", "localhost", "git.corp", "corp", "notcorp"].map(|host| got.serves(host)),
+            [true, false, false, false, true]
+        );
+        let connect = String::from_utf8(got.connect("::1", 443)).unwrap();
+        assert_eq!(
+            connect,
+            "CONNECT [::1]:443 HTTP/1.1\r\nhost: [::1]:443\r\nproxy-authorization: Basic bWU6cEBzcw==\r\n\r\n"
+        );
+        assert!(!format!("{got:?}").contains("p%40ss"));
+    }
+}
