@@ -18,17 +18,24 @@ pub(crate) fn decide(store: &Store, config: &mut Loaded) -> Snapshot {
     for problem in &admitted.problems {
         tracing::warn!("[plugin] {problem}");
     }
-    without_mcp(&admitted, config);
+    hold(&admitted, config);
     store.audit_lazily(now(), records(&admitted));
     admitted
 }
 
 /// MCP servers are named one by one, by the configuration, a plugin, a skill or a client, and each of these is the user's word
-/// for it; a profile takes none of them away. What switches `mcp` itself off takes all.
-pub(crate) fn without_mcp(admitted: &Snapshot, config: &mut Loaded) {
+/// for it; a profile takes none of them away. What switches `mcp` itself off takes all. In the same way a key for OpenRouter, in
+/// whatever place, is the user's word for it.
+pub(crate) fn hold(admitted: &Snapshot, config: &mut Loaded) {
     if is_off(admitted, "mcp") {
         config.config.mcp.clear();
         config.settings.claude.mcp = false;
+    }
+    if is_off(admitted, "openrouter") {
+        config
+            .config
+            .disabled_providers
+            .push("openrouter".to_owned());
     }
 }
 
@@ -56,6 +63,12 @@ fn records(admitted: &Snapshot) -> Vec<AuditRecord> {
         ..AuditRecord::new(AuditKind::LifeCycle, now(), "disabled")
     };
     bundled.map(record).collect()
+}
+
+/// Whether a bundled plugin should run with this configuration.
+#[must_use]
+pub fn runs_bundled(config: &Loaded, id: &str) -> bool {
+    Snapshot::of(config).has_bundled(id)
 }
 
 /// Which plugins would run in a folder. Nothing is started, and nothing is written.

@@ -285,7 +285,7 @@ impl Agent {
             }
             config.config = read;
             config.value = value;
-            crate::admitted::without_mcp(&admitted, &mut config);
+            crate::admitted::hold(&admitted, &mut config);
         }
         let (servers, mcp_waiting) = crate::mcp::with_claude(&config, &boot.folders);
         mcp.limit_calls(crate::mcp::call_timeout(&config));

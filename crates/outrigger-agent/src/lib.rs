@@ -74,7 +74,7 @@ mod track;
 mod turns;
 pub mod vcs;
 
-pub use admitted::plugin_snapshot;
+pub use admitted::{plugin_snapshot, runs_bundled};
 pub use agents::AgentInfo;
 pub use ask::Answering;
 pub use auth::LoginError;

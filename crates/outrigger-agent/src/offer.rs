@@ -140,7 +140,12 @@ impl Inner {
         // What the reference does not have costs tokens in each request, so somebody has to want it.
         let wanted = |spec: &ToolSpec| {
             let on = switches.and_then(|s| s.get(&spec.name)) == Some(&Value::Bool(true));
-            optional::plugin(spec).is_none() || on || is_wanted(&spec.name, &[&rules, &own])
+            let Some(plugin) = optional::plugin(spec) else {
+                return true;
+            };
+            let plugin = self.config.settings.plugins.get(plugin);
+            on || plugin.and_then(|it| it.enabled) == Some(true)
+                || is_wanted(&spec.name, &[&rules, &own])
         };
         // The one hidden tool that is shown where somebody can answer it.
         let asks = |spec: &ToolSpec| {

@@ -38,6 +38,7 @@ mod run;
 mod run_attached;
 mod serve;
 mod session;
+mod telegram;
 mod told;
 mod view;
 

@@ -43,8 +43,9 @@ pub(crate) async fn serve(
         (Some(login), made)
     };
     let (pure, strict) = (global.pure, global.strict_plugins.then_some(true));
+    let variables = env.clone();
     let make = move |directory: PathBuf| {
-        let mut boot = Boot::new(directory, env.clone());
+        let mut boot = Boot::new(directory, variables.clone());
         boot.pure = pure;
         boot.strict = strict;
         boot.answering = Answering::Ask;
@@ -54,9 +55,11 @@ pub(crate) async fn serve(
         .is_some()
         .then(|| announce(&folders, listening.address.port()));
     let hub = Hub::new(folders, directory.clone(), Arc::new(make));
-    if is_strict(&hub.boot(directory)) {
+    let boot = hub.boot(directory);
+    if is_strict(&boot) {
         started(&hub).await?;
     }
+    let telegram = crate::telegram::start(&hub, &boot, &env);
     let guard = Guard {
         login: login.clone(),
         hostname: network.hostname.clone(),
@@ -77,6 +80,10 @@ pub(crate) async fn serve(
     let turn = signals.turn();
     let stop = async {
         signals.cancelled().await;
+        // No prompt comes from there any more.
+        if let Some(connector) = telegram {
+            connector.abort();
+        }
         drop(turn);
     };
     let giving_back = tokio::spawn(crate::memory::give_back());

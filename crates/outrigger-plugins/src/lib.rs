@@ -28,6 +28,7 @@ mod granted;
 mod grants;
 mod group;
 mod growth;
+mod health;
 mod home;
 mod install;
 mod installer;

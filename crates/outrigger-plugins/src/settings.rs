@@ -32,6 +32,8 @@ pub struct PluginSettings {
     pub deadlines: Deadlines,
     /// How often a process may be started again.
     pub restarts: Restarts,
+    /// How often a process is asked whether it answers; never when `None` (C7).
+    pub health: Option<Duration>,
     /// What a process may use with everything it starts.
     pub limits: ProcessLimits,
     /// Handlers are called one after another, those that only observe too (A12, flag `plugin_seq_hooks`). Off: observers are
@@ -133,6 +135,7 @@ impl Default for PluginSettings {
             env: Vec::new(),
             deadlines: Deadlines::default(),
             restarts: Restarts::default(),
+            health: seconds(Settings::default().limits.plugin_health_seconds),
             limits: ProcessLimits::default(),
             seq_hooks: true,
             self_heal: true,
@@ -279,6 +282,7 @@ impl From<&Settings> for PluginSettings {
             inline_bytes: usize::try_from(settings.limits.plugin_inline_bytes)
                 .unwrap_or(usize::MAX),
             mirror: settings.flags.plugin_message_mirror,
+            health: seconds(settings.limits.plugin_health_seconds),
             limits: ProcessLimits {
                 memory: settings.limits.plugin_memory_mb << 20,
                 processes: usize::try_from(settings.limits.plugin_processes).unwrap_or(usize::MAX),
@@ -308,6 +312,11 @@ pub(crate) fn place(text: &str) -> Option<PathBuf> {
         tracing::warn!("{text} is granted to no plugin: it is no absolute path");
     }
     whole
+}
+
+/// None for 0.
+fn seconds(seconds: u64) -> Option<Duration> {
+    (seconds > 0).then(|| Duration::from_secs(seconds))
 }
 
 fn output(level: &str, lines: u64) -> OutputLog {

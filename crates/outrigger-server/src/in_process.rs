@@ -12,6 +12,8 @@ use outrigger_agent::{Agent, SdkAnswer, SdkService};
 use outrigger_protocol::rpc::{SdkRequest, SdkResponse};
 use tower::ServiceExt as _;
 
+use serde_json::Value;
+
 use crate::dispatch::FromPlugin;
 use crate::hub::Hub;
 use crate::own_sessions::refuse_foreign;
@@ -38,6 +40,43 @@ pub(crate) fn serve_plugins_of(agent: &Agent, hub: &Hub) {
         scope: Scope::of(agent),
         hub: Some(hub.clone()),
     }));
+}
+
+/// Calls a route of a hub's agents in process, as the user: for connectors of this program, never for plugins.
+///
+/// # Errors
+/// In words: the message of a refusal, or that there was no whole answer.
+pub async fn call(
+    hub: Hub,
+    method: &'static str,
+    path: String,
+    body: Option<Value>,
+) -> Result<Value, String> {
+    let body = body.map_or_else(Body::empty, |body| Body::from(body.to_string()));
+    let request = http::Request::builder()
+        .method(method)
+        .uri(path)
+        .header(http::header::CONTENT_TYPE, "application/json")
+        .body(body)
+        .map_err(|error| error.to_string())?;
+    let answer = crate::serve_router(hub).oneshot(request).await;
+    let answer = answer.unwrap_or_else(|never| match never {});
+    let status = answer.status();
+    let bytes = http_body_util::Limited::new(answer.into_body(), MOST_BYTES)
+        .collect()
+        .await
+        .map_err(|error| error.to_string())?
+        .to_bytes();
+    let value: Value = serde_json::from_slice(&bytes).unwrap_or_default();
+    if status.is_success() {
+        return Ok(value);
+    }
+    let said = value
+        .pointer("/data/message")
+        .or_else(|| value.get("message"));
+    Err(said
+        .and_then(Value::as_str)
+        .map_or_else(|| status.to_string(), str::to_owned))
 }
 
 struct InProcess {

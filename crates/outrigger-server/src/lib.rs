@@ -50,7 +50,7 @@ pub use dispatch::serve_router;
 pub use doc::openapi;
 pub use guard::{Guard, Login};
 pub use hub::{Hub, MakeBoot};
-pub use in_process::serve_plugins;
+pub use in_process::{call, serve_plugins};
 pub use listen::{Listening, USUAL_PORT, listen};
 pub use password::{keep_password, kept_password, password_file};
 pub use pty::brings_ticket;

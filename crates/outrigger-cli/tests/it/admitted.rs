@@ -10,7 +10,7 @@ use crate::granted::granting;
 use crate::support::*;
 
 /// A plugin in a folder, which adds its word to what the user said.
-fn put(folder: &Path, id: &str, more: &str) {
+pub(crate) fn put(folder: &Path, id: &str, more: &str) {
     fs::create_dir_all(folder).unwrap();
     let word = format!(
         "export const P = async () => ({{ 'chat.message': async (i, o) => {{ o.parts[0].text += ' {id}' }} }})\n"
@@ -160,8 +160,8 @@ fn every_reason_is_told() {
     enabled  builtin-tools       Bundled       -            required
     enabled  core-command        Bundled       -            in the profile
     enabled  core-fs             Bundled       -            in the profile
-    disabled core-python         Bundled       admission    NotInThisVersion: it is not in this version of the program yet
-    disabled core-table          Bundled       admission    NotInThisVersion: it is not in this version of the program yet
+    enabled  core-python         Bundled       -            in the profile
+    enabled  core-table          Bundled       -            in the profile
     disabled core-web            Bundled       policy       SwitchedOff: switched off by `plugins.core-web.disabled` (HOME/.config/outrigger/outrigger.toml:8:12)
     disabled denied              UserRoot      policy       Denied: `discovery.deny` has "denied"
     disabled effects             UserRoot      admission    SideEffectsNotAllowed: it changes things outside of the session, and `discovery.allow` does not name it
@@ -180,7 +180,7 @@ fn every_reason_is_told() {
     disabled no-entry            UserRoot      admission    UnsupportedExternalPlugin: it cannot be loaded: plugin file://HOME/.config/outrigger/plugins/gone: its entry HOME/.config/outrigger/plugins/gone/gone.js does not exist
     disabled off-by-default      UserRoot      policy       OffByDefault: its manifest leaves it off (`enabled_by_default`)
     disabled open-to-all         UserRoot      admission    WorldWritablePath: everybody may change HOME/.config/outrigger/plugins/open
-    disabled openrouter          Bundled       admission    NotInThisVersion: it is not in this version of the program yet
+    disabled openrouter          Bundled       dependencies MissingEnv: the variable OPENROUTER_API_KEY is not set
     disabled round               UserRoot      dependencies DependencyCycle: plugins need each other in a circle: round -> trip -> round
     enabled  skill-source-local  Bundled       -            required
     disabled switched-off        UserRoot      policy       SwitchedOff: switched off by `plugins.switched-off.enabled` (HOME/.config/outrigger/outrigger.toml:6:11)

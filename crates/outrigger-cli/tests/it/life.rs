@@ -205,3 +205,26 @@ export const P = async ({ directory, serverUrl }) => ({
     world.run(&["hi"]).ok();
     assert_eq!(world.read("answers"), "403 403 403");
 }
+
+#[test]
+fn a_process_that_does_not_answer_a_health_check_is_started_again() {
+    let world = World::new([done(), done()]);
+    world.plugin("p", &version(1));
+    world.settings("[limits]\nplugin_health_seconds = 1\n[deadlines]\nnormal_ms = 300\n");
+    let server = serving(&world);
+    let talk = talk(&server);
+    talk.say("one");
+    let plugin = || server.get("/outrigger/plugin").json(200)["plugins"][0].clone();
+    let pid = i32::try_from(plugin()["pid"].as_i64().unwrap()).unwrap();
+    let process = rustix::process::Pid::from_raw(pid).unwrap();
+    rustix::process::kill_process(process, rustix::process::Signal::STOP).unwrap();
+    assert!(wait_until(Duration::from_secs(20), || {
+        let now = plugin();
+        now["generation"] == 2 && now["state"] == "active"
+    }));
+    talk.say("two");
+    assert_eq!(heard(&world), "two v1");
+    server.stop();
+    let audit = world.cli(&["audit", "export", "--plugin", "p"]).stdout;
+    assert!(audit.contains("health checks in a row"), "{audit}");
+}

@@ -61,7 +61,11 @@ impl Telegram {
     fn hears(&self, wanted: &str) -> String {
         let found = || {
             let chats = self.chats.lock().unwrap();
-            chats.sent.iter().find(|sent| sent.contains(wanted)).cloned()
+            chats
+                .sent
+                .iter()
+                .find(|sent| sent.contains(wanted))
+                .cloned()
         };
         assert!(
             wait_until(Duration::from_secs(60), || found().is_some()),
@@ -108,7 +112,12 @@ fn answer(mut stream: &TcpStream, chats: &Mutex<Chats>) -> Option<()> {
 }
 
 fn reply(path: &str, body: &Value, chats: &Mutex<Chats>) -> (u16, Value) {
-    let refusal = |code: u16, why: &str| (code, json!({"ok": false, "error_code": code, "description": why}));
+    let refusal = |code: u16, why: &str| {
+        (
+            code,
+            json!({"ok": false, "error_code": code, "description": why}),
+        )
+    };
     let Some(method) = path.strip_prefix(&format!("/bot{TOKEN}/")) else {
         chats.lock().unwrap().strangers += 1;
         return refusal(401, "Unauthorized");
@@ -117,7 +126,11 @@ fn reply(path: &str, body: &Value, chats: &Mutex<Chats>) -> (u16, Value) {
         return refusal(code, "Try again");
     }
     if method == "sendMessage" {
-        let said = format!("{}: {}", body["chat_id"], body["text"].as_str().unwrap_or_default());
+        let said = format!(
+            "{}: {}",
+            body["chat_id"],
+            body["text"].as_str().unwrap_or_default()
+        );
         chats.lock().unwrap().sent.push(said);
         return (200, json!({"ok": true, "result": {}}));
     }
@@ -125,7 +138,9 @@ fn reply(path: &str, body: &Value, chats: &Mutex<Chats>) -> (u16, Value) {
     let from = body["offset"].as_i64().unwrap_or(0);
     for _ in 0..20 {
         let mut chats = chats.lock().unwrap();
-        chats.updates.retain(|update| update["update_id"].as_i64() >= Some(from));
+        chats
+            .updates
+            .retain(|update| update["update_id"].as_i64() >= Some(from));
         if !chats.updates.is_empty() {
             return (200, json!({"ok": true, "result": chats.updates}));
         }
@@ -139,7 +154,7 @@ fn settings(world: &World, telegram: &Telegram) {
     let settings = world.home().join(".config/outrigger/outrigger.toml");
     std::fs::create_dir_all(settings.parent().unwrap()).unwrap();
     let text = format!(
-        "discovery.profile = \"messaging\"\n[telegram]\nchats = [\"7\"]\napi = \"{}\"\n",
+        "discovery.profile = \"messaging\"\n[telegram]\nchats = [7]\napi = \"{}\"\n",
         telegram.url
     );
     std::fs::write(settings, text).unwrap();
@@ -155,7 +170,10 @@ fn serve(world: &World) -> Server {
 fn a_chat_gives_prompts_and_gets_what_came_of_them() {
     let world = World::new([
         turn([text("First answer.")]),
-        turn([call("bash", json!({"command": "echo ran > ran.txt", "description": "x"}))]),
+        turn([call(
+            "bash",
+            json!({"command": "echo ran > ran.txt", "description": "x"}),
+        )]),
         turn([text("Second answer.")]),
         turn([text("Third answer.")]),
     ]);
@@ -168,7 +186,11 @@ fn a_chat_gives_prompts_and_gets_what_came_of_them() {
     telegram.says(8, "let me in");
     telegram.says(7, "/start");
     telegram.says(7, "do one thing");
-    assert!(telegram.hears("8: This chat may not").contains("telegram.chats = [\"8\"]"));
+    assert!(
+        telegram
+            .hears("8: This chat may not")
+            .contains("telegram.chats = [8]")
+    );
     telegram.hears("7: What you write is a prompt");
     telegram.hears("7: First answer.");
 
@@ -176,7 +198,10 @@ fn a_chat_gives_prompts_and_gets_what_came_of_them() {
     telegram.says(7, "do another");
     let question = telegram.hears("7: May it use bash?");
     assert!(question.contains("echo ran > ran.txt"), "{question}");
-    let id = question.lines().find_map(|line| line.strip_prefix("/allow ")).unwrap();
+    let id = question
+        .lines()
+        .find_map(|line| line.strip_prefix("/allow "))
+        .unwrap();
     telegram.says(7, "/allow per_of_somebody_else");
     telegram.hears("7: There is no such question.");
     telegram.says(7, &format!("/allow {id}"));
@@ -193,15 +218,31 @@ fn a_chat_gives_prompts_and_gets_what_came_of_them() {
     telegram.says(7, "and a third");
     telegram.hears("7: Third answer.");
     assert_eq!(world.mock.requests().len(), before + 1);
-    assert!(world.mock.last().texts("user").join(" ").contains("do another"));
+    assert!(
+        world
+            .mock
+            .last()
+            .texts("user")
+            .join(" ")
+            .contains("do another")
+    );
     telegram.says(7, "/new");
     telegram.hears("7: The next prompt begins a new session.");
     let chats = telegram.chats.lock().unwrap().strangers;
     assert_eq!(chats, 0);
     // Nobody is shown the token.
     let done = server.stop();
-    assert!(!done.stderr.contains("an-imitated-token"), "{}", done.stderr);
-    assert!(telegram.sent().iter().all(|sent| !sent.contains("an-imitated-token")));
+    assert!(
+        !done.stderr.contains("an-imitated-token"),
+        "{}",
+        done.stderr
+    );
+    assert!(
+        telegram
+            .sent()
+            .iter()
+            .all(|sent| !sent.contains("an-imitated-token"))
+    );
 }
 
 #[test]
@@ -211,7 +252,9 @@ fn without_its_profile_or_token_it_does_not_run() {
         let telegram = Telegram::new();
         settings(&world, &telegram);
         let file = world.home().join(".config/outrigger/outrigger.toml");
-        let text = std::fs::read_to_string(&file).unwrap().replace("messaging", profile);
+        let text = std::fs::read_to_string(&file)
+            .unwrap()
+            .replace("messaging", profile);
         std::fs::write(&file, text).unwrap();
         let mut command = world.command(&["serve", "--port", &free_port(), "--no-auth"]);
         command.env("TELEGRAM_BOT_TOKEN", token);

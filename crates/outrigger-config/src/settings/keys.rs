@@ -24,6 +24,10 @@ pub enum Kind {
     Ports,
     /// A list of names.
     Names,
+    /// A text that is not empty.
+    Text,
+    /// A list of whole numbers.
+    Numbers,
     /// A list of folders. A relative one starts at the declaring file's folder.
     Folders,
 }
@@ -35,9 +39,9 @@ pub enum Leaf {
     Bool(bool),
     /// For `Kind::Whole`.
     Whole(i64),
-    /// For `Kind::Word` and `Kind::Program`.
+    /// For `Kind::Word`, `Kind::Program` and `Kind::Text`.
     Text(String),
-    /// For `Kind::Variables`, `Kind::Names` and `Kind::Folders`, and for `Kind::Ports` in decimal.
+    /// For `Kind::Variables`, `Kind::Names` and `Kind::Folders`, and for `Kind::Ports` and `Kind::Numbers` in decimal.
     List(Vec<String>),
 }
 
@@ -75,6 +79,8 @@ impl Kind {
             Self::Ports => "a list of port numbers from 1 to 65535".into(),
             Self::Names => "a list of names".into(),
             Self::Folders => "a list of folders".into(),
+            Self::Text => "a text".into(),
+            Self::Numbers => "a list of whole numbers".into(),
         }
     }
 
@@ -84,11 +90,14 @@ impl Kind {
             (Self::Bool, Leaf::Bool(_)) => true,
             (Self::Whole(least, most), Leaf::Whole(number)) => (least..=most).contains(number),
             (Self::Word(words), Leaf::Text(text)) => words.contains(&text.as_str()),
-            (Self::Program, Leaf::Text(text)) => !text.is_empty(),
+            (Self::Program | Self::Text, Leaf::Text(text)) => !text.is_empty(),
             (Self::Variables, Leaf::List(names)) => names.iter().all(|name| is_variable(name)),
             (Self::Ports, Leaf::List(ports)) => ports
                 .iter()
                 .all(|port| port.parse::<u16>().is_ok_and(|port| port > 0)),
+            (Self::Numbers, Leaf::List(list)) => {
+                list.iter().all(|number| number.parse::<i64>().is_ok())
+            }
             (Self::Folders, Leaf::List(names)) => names.iter().all(|name| !name.is_empty()),
             (Self::Names, Leaf::List(names)) => names
                 .iter()
@@ -107,8 +116,8 @@ impl Kind {
                 _ => return None,
             },
             Self::Whole(..) => Leaf::Whole(text.parse().ok()?),
-            Self::Word(_) | Self::Program => Leaf::Text(text.into()),
-            Self::Variables | Self::Ports | Self::Names | Self::Folders => {
+            Self::Word(_) | Self::Program | Self::Text => Leaf::Text(text.into()),
+            Self::Variables | Self::Ports | Self::Names | Self::Folders | Self::Numbers => {
                 let items = text.split(',').map(str::trim);
                 Leaf::List(
                     items
@@ -232,6 +241,13 @@ pub const KEYS: &[Key<Settings>] = &[
     key!(trust "discovery.renew_seconds", Kind::Whole(0, 86_400), "how often a server looks whether other plugins should run", |s, v| {
         s.discovery.renew_seconds = v.count();
     }),
+    key!(trust "telegram.chats", Kind::Numbers, "chats of Telegram whose messages are prompts", |s, v| {
+        s.telegram.chats = v.list().iter().filter_map(|number| number.parse().ok()).collect();
+    }),
+    key!(trust "telegram.agent", Kind::Text, "agent that prompts from Telegram are for", |s, v| {
+        s.telegram.agent = Some(v.text().to_owned());
+    }),
+    key!(trust "telegram.api", Kind::Text, "address of Telegram's Bot API", |s, v| s.telegram.api = v.text().to_owned()),
     key!(
         "js.runtime",
         Kind::Word(&["auto", "bun", "node"]),
@@ -375,6 +391,12 @@ pub const KEYS: &[Key<Settings>] = &[
         Kind::Whole(64, 1 << 20),
         "most open files of a plugin process",
         |s, v| s.limits.plugin_open_files = v.count()
+    ),
+    key!(
+        "limits.plugin_health_seconds",
+        Kind::Whole(0, 86_400),
+        "how often a plugin process is asked whether it answers",
+        |s, v| s.limits.plugin_health_seconds = v.count()
     ),
     key!(
         "limits.plugin_inline_bytes",

@@ -30,6 +30,8 @@ pub struct Settings {
     pub trust: Trust,
     /// Where plugins with a manifest are looked for, and which of them run.
     pub discovery: Discovery,
+    /// The connector to Telegram.
+    pub telegram: Telegram,
     /// JavaScript runtimes.
     pub js: Js,
     /// Per plugin, by the plugin's id. See [`Settings::plugin`].
@@ -105,6 +107,27 @@ impl Default for Discovery {
             allow: Vec::new(),
             deny: Vec::new(),
             renew_seconds: 10,
+        }
+    }
+}
+
+/// `[telegram]`: the connector to Telegram (D5). A project cannot set any of it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Telegram {
+    /// Chats whose messages are prompts, by number.
+    pub chats: Vec<i64>,
+    /// The agent that prompts are for; the default one if none is named.
+    pub agent: Option<String>,
+    /// Address of the Bot API.
+    pub api: String,
+}
+
+impl Default for Telegram {
+    fn default() -> Self {
+        Self {
+            chats: Vec::new(),
+            agent: None,
+            api: "https://api.telegram.org".to_owned(),
         }
     }
 }
@@ -408,6 +431,8 @@ pub struct Limits {
     pub plugin_processes: u64,
     /// Most open files of each process.
     pub plugin_open_files: u64,
+    /// How often it is asked whether it answers, in seconds; 0: never (C7).
+    pub plugin_health_seconds: u64,
     /// Largest payload of a hook that is sent inline, in bytes; a larger one goes by file (A10).
     pub plugin_inline_bytes: u64,
 }
@@ -418,6 +443,7 @@ impl Default for Limits {
             plugin_memory_mb: 2048,
             plugin_processes: 128,
             plugin_open_files: 4096,
+            plugin_health_seconds: 30,
             plugin_inline_bytes: 64 * 1024,
         }
     }

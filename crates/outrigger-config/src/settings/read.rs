@@ -360,6 +360,7 @@ mod tests {
         limits.plugin_memory_mb = 2048
         limits.plugin_processes = 128
         limits.plugin_open_files = 4096
+        limits.plugin_health_seconds = 30
         limits.plugin_inline_bytes = 65536
         flags.plugin_seq_hooks = true
         flags.plugin_timeout_self_heal = true
@@ -516,8 +517,8 @@ mod tests {
                 Kind::Whole(least, _) => (least + 77).to_string(),
                 Kind::Word(words) => words[words.len() - 1].into(),
                 Kind::Program => "/x".into(),
-                Kind::Variables | Kind::Ports => "7".into(),
-                Kind::Names | Kind::Folders => "seven".into(),
+                Kind::Variables | Kind::Ports | Kind::Numbers => "7".into(),
+                Kind::Names | Kind::Folders | Kind::Text => "seven".into(),
             };
             let loaded = Place::new(&[], &[(&of_key(key.name), &text)])
                 .load()

@@ -31,8 +31,6 @@ pub struct Bundled {
     pub env_any: &'static [&'static [&'static str]],
     /// Programs that have to be on `PATH`.
     pub external_bins: &'static [&'static str],
-    /// It is not in this version of the program yet.
-    pub missing: bool,
 }
 
 const fn toolset(id: &'static str, tools: &'static [&'static str]) -> Bundled {
@@ -46,12 +44,10 @@ const fn toolset(id: &'static str, tools: &'static [&'static str]) -> Bundled {
         env: &[],
         env_any: &[],
         external_bins: &[],
-        missing: false,
     }
 }
 
-/// All of them. To add what a row announces: build it, register it where `is_enabled` of the snapshot says so, and take the
-/// row's `missing` away.
+/// All of them.
 pub const BUNDLED: &[Bundled] = &[
     Bundled {
         required: true,
@@ -72,27 +68,21 @@ pub const BUNDLED: &[Bundled] = &[
         &["read", "glob", "grep", "edit", "write", "apply_patch"],
     ),
     toolset("core-command", &["bash"]),
-    Bundled {
-        missing: true,
-        ..toolset("core-table", &[])
-    },
+    toolset("core-table", &["table"]),
     toolset("core-web", &["webfetch"]),
     Bundled {
         external_bins: &["python3"],
-        missing: true,
-        ..toolset("core-python", &[])
+        ..toolset("core-python", &["python"])
     },
     Bundled {
         kind: PluginKind::Provider,
         env: &["OPENROUTER_API_KEY"],
-        missing: true,
         ..toolset("openrouter", &[])
     },
     Bundled {
         kind: PluginKind::Connector,
         profile: Profile::Messaging,
         env_any: &[&["TELEGRAM_BOT_TOKEN", "TELOXIDE_TOKEN"]],
-        missing: true,
         ..toolset("telegram", &[])
     },
     Bundled {
@@ -121,7 +111,6 @@ impl Bundled {
             env: texts(self.env),
             env_any: self.env_any.iter().map(|group| texts(group)).collect(),
             external_bins: texts(self.external_bins),
-            missing: self.missing,
             ..Candidate::new(self.id, Source::Bundled, "bundled")
         }
     }

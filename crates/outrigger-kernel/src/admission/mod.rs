@@ -155,8 +155,6 @@ pub struct Candidate {
     pub said: Option<Reason>,
     /// What speaks against its files; `None` for what has no path.
     pub files: Option<Files>,
-    /// It is a bundled one that this version of the program does not have yet.
-    pub missing: bool,
     /// Why it cannot be loaded by this program.
     pub unsupported: Option<String>,
 }
@@ -182,7 +180,6 @@ impl Candidate {
             depends_on: Vec::new(),
             said: None,
             files: None,
-            missing: false,
             unsupported: None,
         }
     }

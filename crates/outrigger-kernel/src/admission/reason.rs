@@ -67,8 +67,6 @@ pub enum Reason {
         /// What is wrong.
         problem: String,
     },
-    /// It is a bundled one that is not built yet.
-    NotInThisVersion,
     /// This program cannot load it (D8).
     UnsupportedExternalPlugin {
         /// Why.
@@ -124,7 +122,6 @@ impl Reason {
             | Self::WorldWritablePath { .. }
             | Self::SideEffectsNotAllowed
             | Self::Signature { .. }
-            | Self::NotInThisVersion
             | Self::UnsupportedExternalPlugin { .. } => Layer::Admission,
             Self::MissingEnv { .. }
             | Self::MissingEnvAny { .. }
@@ -151,7 +148,6 @@ impl Reason {
             Self::WorldWritablePath { .. } => "WorldWritablePath",
             Self::SideEffectsNotAllowed => "SideEffectsNotAllowed",
             Self::Signature { .. } => "Signature",
-            Self::NotInThisVersion => "NotInThisVersion",
             Self::UnsupportedExternalPlugin { .. } => "UnsupportedExternalPlugin",
             Self::MissingEnv { .. } => "MissingEnv",
             Self::MissingEnvAny { .. } => "MissingEnvAny",
@@ -195,7 +191,6 @@ impl Reason {
                     .into()
             }
             Self::Signature { problem } => problem.clone(),
-            Self::NotInThisVersion => "it is not in this version of the program yet".into(),
             Self::UnsupportedExternalPlugin { why } => format!("it cannot be loaded: {why}"),
             Self::MissingEnv { name } => format!("the variable {name} is not set"),
             Self::MissingEnvAny { names } => {
@@ -242,7 +237,6 @@ impl Reason {
             Self::Signature { .. } => {
                 "ask its author for a signature by a key of the machine's policy (`outrigger plugin verify` checks it)".into()
             }
-            Self::NotInThisVersion => "wait for a later version".into(),
             Self::UnsupportedExternalPlugin { .. } => {
                 "mend what is wrong, or take it away".into()
             }

@@ -121,9 +121,6 @@ fn admission(it: &Candidate, rules: &Rules) -> Option<Reason> {
             });
         }
     }
-    if it.missing {
-        return Some(Reason::NotInThisVersion);
-    }
     if let Some(why) = &it.unsupported {
         return Some(Reason::UnsupportedExternalPlugin { why: why.clone() });
     }

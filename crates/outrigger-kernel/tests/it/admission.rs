@@ -251,13 +251,13 @@ fn higher_precedence_wins_and_a_required_id_is_nobody_elses() {
     builtin-tools Bundled: enabled
     core-command Bundled: enabled
     core-fs Bundled: enabled
-    core-python Bundled: NotInThisVersion
-    core-table Bundled: NotInThisVersion
+    core-python Bundled: MissingExternalBin
+    core-table Bundled: enabled
     core-web UserRoot: enabled
     core-web Bundled: ShadowedByHigherPrecedence
     mcp WorkspaceRoot: enabled
     mcp Bundled: NotInProfile
-    openrouter Bundled: NotInThisVersion
+    openrouter Bundled: MissingEnv
     same ConfigPath: enabled
     same EnvRoot: ShadowedByHigherPrecedence
     same WorkspaceRoot: ShadowedByHigherPrecedence
@@ -270,10 +270,7 @@ fn higher_precedence_wins_and_a_required_id_is_nobody_elses() {
 #[test]
 fn profiles_by_table() {
     let running = |profile| {
-        let mut all: Vec<Candidate> = BUNDLED.iter().map(|it| it.candidate()).collect();
-        for it in &mut all {
-            it.missing = false;
-        }
+        let all: Vec<Candidate> = BUNDLED.iter().map(|it| it.candidate()).collect();
         let rules = Rules {
             profile,
             ..Rules::default()

@@ -1,0 +1,140 @@
+//! A changed machine is seen by a running server (D8), and plugins are signed (C7).
+
+use std::fs;
+use std::time::Duration;
+
+use base64::Engine as _;
+use ring::signature::{Ed25519KeyPair, KeyPair as _};
+use serde_json::json;
+
+use crate::admitted::put;
+use crate::granted::granting;
+use crate::support::*;
+
+const SOON: Duration = Duration::from_secs(20);
+
+#[test]
+fn a_server_sees_what_should_run_now() {
+    let world = World::new([done(), done(), done()]);
+    world.packages();
+    granting(&world, "[discovery]\nrenew_seconds = 1\n");
+    let server = world.serve(&["--no-auth"]);
+    let session = server.post("/session", &json!({})).json(200);
+    let path = format!("/session/{}/message", session["id"].as_str().unwrap());
+    let body = json!({ "parts": [{ "type": "text", "text": "hi" }] });
+    let heard = || {
+        server.post(&path, &body).json(200);
+        world.mock.last().texts("user").pop().unwrap()
+    };
+    assert_eq!(heard(), "hi");
+    let mut events = server.events("/global/event");
+    let user = world.home().join(".config/outrigger/plugins");
+    put(&user.join("late"), "late", "");
+    let event = events.until("outrigger.plugin.snapshot");
+    assert_eq!(event["payload"]["properties"]["plugins"], json!(["late"]));
+    assert_eq!(heard(), "hi late");
+    world.cli(&["plugin", "disable", "core-command"]).ok();
+    events.until("outrigger.plugin.snapshot");
+    heard();
+    assert!(!world.mock.last().tools().contains(&"bash".to_owned()));
+}
+
+#[test]
+fn a_turn_is_not_disturbed_by_what_should_run_next() {
+    let world = World::new([
+        turn([call(
+            "bash",
+            json!({ "command": "touch begun; while [ ! -e go ]; do sleep 0.05; done; echo over", "description": "waits" }),
+        )]),
+        done(),
+    ]);
+    world.packages();
+    world.config(json!({ "permission": "allow" }));
+    granting(&world, "[discovery]\nrenew_seconds = 1\n");
+    let server = world.serve(&["--no-auth"]);
+    let session = server.post("/session", &json!({})).json(200);
+    let id = session["id"].as_str().unwrap();
+    let body = json!({ "parts": [{ "type": "text", "text": "hi" }] });
+    let mut events = server.events("/global/event");
+    assert_eq!(
+        server
+            .post(&format!("/session/{id}/prompt_async"), &body)
+            .status,
+        204
+    );
+    assert!(wait_until(SOON, || world.path("begun").exists()));
+    put(
+        &world.home().join(".config/outrigger/plugins/late"),
+        "late",
+        "",
+    );
+    std::thread::sleep(Duration::from_millis(2500));
+    world.file("go", "");
+    events.until("outrigger.plugin.snapshot");
+    let messages = server
+        .get(&format!("/session/{id}/message"))
+        .json(200)
+        .to_string();
+    assert!(
+        messages.contains("over") && messages.contains("All done."),
+        "{messages}"
+    );
+}
+
+/// A key or a signature in minisign's form.
+fn minisign(bytes: &[u8]) -> String {
+    let bytes = [b"Ed".as_slice(), b"outriggr", bytes].concat();
+    base64::engine::general_purpose::STANDARD.encode(bytes)
+}
+
+#[test]
+fn the_policy_requires_signatures() {
+    let world = World::new([done(), done(), done()]);
+    world.packages();
+    let folder = world.home().join(".config/outrigger/plugins/acme");
+    put(&folder, "acme", "");
+    let pair = Ed25519KeyPair::from_seed_unchecked(&[3; 32]).unwrap();
+    let policy = world.root().join("policy.toml");
+    let key = minisign(pair.public_key().as_ref());
+    fs::write(
+        &policy,
+        format!("[signatures]\nkeys = [\"{key}\"]\nrequire = true\n"),
+    )
+    .unwrap();
+    let outrigger = |args: &[&str]| {
+        let mut command = world.command(args);
+        command
+            .env("OUTRIGGER_POLICY", &policy)
+            .env("OUTRIGGER_TRUST_CHANGES", "allow");
+        world.start(command).end()
+    };
+    let heard = || {
+        let run = outrigger(&["run", "hi"]).ok();
+        (world.mock.last().texts("user").pop().unwrap(), run.stderr)
+    };
+    assert_eq!(heard().0, "hi");
+    let told = outrigger(&["plugin", "snapshot", "--explain", "acme"])
+        .ok()
+        .stdout;
+    assert!(told.contains("SignatureMissing"), "{told}");
+    outrigger(&["plugin", "verify"]).exited(3);
+    let digest = outrigger(&["plugin", "verify", "acme", "--digest"])
+        .ok()
+        .stdout;
+    let signature = minisign(pair.sign(digest.as_bytes()).as_ref());
+    fs::write(
+        folder.join("outrigger.plugin.sig"),
+        format!("untrusted comment: x\n{signature}\n"),
+    )
+    .unwrap();
+    let told = outrigger(&["plugin", "verify"]).ok().stdout;
+    assert!(told.contains("signed by 72676769"), "{told}");
+    assert_eq!(heard().0, "hi acme");
+    // What was signed is not what is there.
+    let changed = fs::read_to_string(folder.join("main.js")).unwrap() + "// more\n";
+    fs::write(folder.join("main.js"), changed).unwrap();
+    assert_eq!(heard().0, "hi");
+    let told = outrigger(&["plugin", "verify", "acme"]).exited(3).stdout;
+    assert!(told.contains("SignatureInvalid"), "{told}");
+    outrigger(&["plugin", "verify", "nobody"]).exited(2);
+}
