@@ -301,11 +301,6 @@ impl From<&Settings> for PluginSettings {
     }
 }
 
-/// None for 0.
-fn seconds(seconds: u64) -> Option<Duration> {
-    (seconds > 0).then(|| Duration::from_secs(seconds))
-}
-
 /// An absolute path, or one in the home folder (`~/...`).
 pub(crate) fn place(text: &str) -> Option<PathBuf> {
     let path = match text.strip_prefix("~/") {
@@ -317,6 +312,11 @@ pub(crate) fn place(text: &str) -> Option<PathBuf> {
         tracing::warn!("{text} is granted to no plugin: it is no absolute path");
     }
     whole
+}
+
+/// None for 0.
+fn seconds(seconds: u64) -> Option<Duration> {
+    (seconds > 0).then(|| Duration::from_secs(seconds))
 }
 
 fn output(level: &str, lines: u64) -> OutputLog {
