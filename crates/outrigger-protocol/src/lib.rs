@@ -9,7 +9,9 @@
 
 pub mod audit;
 pub mod auth;
+pub mod canonical;
 pub mod compaction;
+pub mod descriptor;
 pub mod event;
 pub mod hook;
 pub mod id;

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
+use outrigger_protocol::descriptor::{Constraints, Declared};
 use outrigger_protocol::tool::{ToolOutcome, ToolOutput, ToolSpec};
 use outrigger_tools::{
     CancelFlag, FnTool, PermissionAsk, Tool, ToolContext, ToolError, ToolRuntime, builtin,
@@ -393,8 +394,15 @@ impl Tool for Flaky {
     fn spec(&self) -> &ToolSpec {
         &self.spec
     }
-    fn attempts(&self) -> u32 {
-        3
+    fn declares(&self) -> Declared {
+        let max_retries = if self.spec.read_only { 2 } else { 0 };
+        Declared {
+            constraints: Constraints {
+                max_retries,
+                ..Constraints::default()
+            },
+            ..Declared::default()
+        }
     }
     fn run<'a>(
         &'a self,
