@@ -28,13 +28,15 @@ pub enum AuditKind {
     Process,
     /// A plugin's client made a request that changes something.
     Client,
+    /// A brain elsewhere connected to the bridge, or had something executed, or was refused.
+    Bridge,
     /// Older records were removed, as the retention setting says.
     Retention,
 }
 
 impl AuditKind {
     /// Every kind.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 10] = [
         Self::Hook,
         Self::ToolIntent,
         Self::ToolOutcome,
@@ -43,6 +45,7 @@ impl AuditKind {
         Self::LifeCycle,
         Self::Process,
         Self::Client,
+        Self::Bridge,
         Self::Retention,
     ];
 
@@ -58,6 +61,7 @@ impl AuditKind {
             Self::LifeCycle => "life_cycle",
             Self::Process => "process",
             Self::Client => "client",
+            Self::Bridge => "bridge",
             Self::Retention => "retention",
         }
     }

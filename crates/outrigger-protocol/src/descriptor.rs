@@ -388,10 +388,7 @@ mod tests {
                 |d| d.declared.constraints.timeout_ms = Some(u64::MAX),
                 &["timeout_ms"],
             ),
-            (
-                |d| d.declared.constraints.max_retries = 1,
-                &["max_retries"],
-            ),
+            (|d| d.declared.constraints.max_retries = 1, &["max_retries"]),
             (
                 |d| {
                     d.declared.safe_to_repeat = true;

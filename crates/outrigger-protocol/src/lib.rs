@@ -15,6 +15,7 @@ pub mod descriptor;
 pub mod event;
 pub mod hook;
 pub mod id;
+pub mod invoke;
 pub mod log;
 pub mod login;
 pub mod manifest;

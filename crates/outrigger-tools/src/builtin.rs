@@ -82,13 +82,10 @@ pub fn register_all(runtime: &ToolRuntime, options: &Options) -> Result<(), Tool
     let lsp = options
         .lsp
         .then(|| Arc::new(lsp::Language::new()) as Arc<dyn Tool>);
-    tools
-        .into_iter()
-        .chain(lsp)
-        .try_for_each(|tool| {
-            let (declared, rooted) = declared::of(&tool.spec().name);
-            runtime.register_as(tool, declared, rooted)
-        })
+    tools.into_iter().chain(lsp).try_for_each(|tool| {
+        let (declared, rooted) = declared::of(&tool.spec().name);
+        runtime.register_as(tool, declared, rooted)
+    })
 }
 
 /// The description of a tool as the model gets it: `task` and `skill` name what there is to choose from.

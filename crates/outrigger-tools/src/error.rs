@@ -80,7 +80,9 @@ pub enum ToolError {
         reason: &'static str,
     },
     /// The answer does not satisfy the schema that the tool declares for it.
-    #[error("The answer of the {tool} tool does not satisfy its own output schema: {reason}\nThis is a mistake in the tool, not in the call.")]
+    #[error(
+        "The answer of the {tool} tool does not satisfy its own output schema: {reason}\nThis is a mistake in the tool, not in the call."
+    )]
     InvalidOutput {
         /// Tool.
         tool: String,

@@ -28,8 +28,8 @@ mod tool;
 pub use error::ToolError;
 pub use files::nearby_instruction_files;
 pub use host::{
-    AgentEntry, CancelFlag, Formatted, Grant, HookVerdict, Limits, NearbyInstruction, PermissionAsk,
-    SkillEntry, SubagentAnswer, SubagentRequest, ToolContext, ToolHost,
+    AgentEntry, CancelFlag, Formatted, Grant, HookVerdict, Limits, NearbyInstruction,
+    PermissionAsk, SkillEntry, SubagentAnswer, SubagentRequest, ToolContext, ToolHost,
 };
 pub use runtime::{Executed, Listener, Stage, ToolRuntime};
 pub use tool::{FnTool, Tool};

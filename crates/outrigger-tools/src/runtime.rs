@@ -115,10 +115,7 @@ impl ToolRuntime {
     fn put(&self, entry: Entry) {
         let name = &entry.descriptor.spec.name;
         let mut entries = self.write();
-        match entries
-            .iter_mut()
-            .find(|e| e.descriptor.spec.name == *name)
-        {
+        match entries.iter_mut().find(|e| e.descriptor.spec.name == *name) {
             Some(old) => *old = entry,
             None => entries.push(entry),
         }
@@ -364,23 +361,20 @@ fn checked(descriptor: &ToolDescriptor, rooted: bool) -> Result<(), ToolError> {
 }
 
 fn granted(entry: &Entry, ctx: &ToolContext) -> Result<(), ToolError> {
-    let Some(grant) = &ctx.granted else {
-        return Ok(());
-    };
-    let needs = entry.descriptor.declared.capabilities.iter();
-    let missing: Vec<&'static str> = needs
-        .filter(|it| !grant.capabilities.contains(it))
-        .map(|it| it.name())
-        .collect();
-    if missing.is_empty() {
-        return Ok(());
+    let needs = &entry.descriptor.declared.capabilities;
+    for grant in ctx.granted.iter().chain(entry.tool.grant()) {
+        let missing = needs.iter().filter(|it| !grant.capabilities.contains(it));
+        let missing: Vec<&'static str> = missing.map(|it| it.name()).collect();
+        if !missing.is_empty() {
+            return Err(ToolError::NotGranted {
+                tool: entry.descriptor.spec.name.clone(),
+                missing,
+                who: grant.who.clone(),
+                how: grant.how.clone(),
+            });
+        }
     }
-    Err(ToolError::NotGranted {
-        tool: entry.descriptor.spec.name.clone(),
-        missing,
-        who: grant.who.clone(),
-        how: grant.how.clone(),
-    })
+    Ok(())
 }
 
 fn canonical(entry: &Entry, input: &Value) -> Result<CanonicalCall, ToolError> {

@@ -10,7 +10,7 @@ use outrigger_protocol::tool::{ToolOutput, ToolSpec};
 use serde_json::Value;
 
 use crate::error::ToolError;
-use crate::host::{PermissionAsk, ToolContext};
+use crate::host::{Grant, PermissionAsk, ToolContext};
 
 /// A tool. It is only ever run by [`crate::ToolRuntime::execute`] (invariant 2).
 pub trait Tool: Send + Sync {
@@ -49,6 +49,11 @@ pub trait Tool: Send + Sync {
     /// What it declares beside its [`ToolSpec`] (D6). Asked once, when it is registered.
     fn declares(&self) -> Declared {
         Declared::default()
+    }
+
+    /// What its owner was granted, where that is a plugin; `None`: everything.
+    fn grant(&self) -> Option<&Grant> {
+        None
     }
 
     /// Its own decision about a call, ahead of the permission rules (D6): what it never does, whoever allows it.
@@ -92,6 +97,7 @@ pub struct FnTool {
     ask: Option<PermissionAsk>,
     checked_by: Option<Value>,
     declared: Declared,
+    grant: Option<Grant>,
     policy: Option<Arc<Policy>>,
     run: Arc<Run>,
 }
@@ -109,6 +115,7 @@ impl FnTool {
             ask: None,
             checked_by: None,
             declared: Declared::default(),
+            grant: None,
             policy: None,
             run: Arc::new(move |input, ctx| Box::pin(run(input, ctx))),
         }
@@ -132,6 +139,13 @@ impl FnTool {
     #[must_use]
     pub fn declaring(mut self, declared: Declared) -> Self {
         self.declared = declared;
+        self
+    }
+
+    /// With what the plugin that brings it was granted.
+    #[must_use]
+    pub fn owned(mut self, grant: Option<Grant>) -> Self {
+        self.grant = grant;
         self
     }
 
@@ -169,6 +183,9 @@ impl Tool for FnTool {
     }
     fn declares(&self) -> Declared {
         self.declared.clone()
+    }
+    fn grant(&self) -> Option<&Grant> {
+        self.grant.as_ref()
     }
     fn policy(&self, input: &Value, _ctx: &ToolContext) -> Result<(), ToolError> {
         match &self.policy {

@@ -78,5 +78,6 @@ mod subagents;
 mod support;
 mod throws;
 mod tool_files;
+mod tools_declared;
 mod trust;
 mod ways_around;

@@ -5,6 +5,7 @@
 //! `.outrigger/outrigger.toml` of both; the environment is above all files. Every key stands in one table
 //! ([`keys`]), from which the files, the environment and the suggestions are read.
 
+pub mod hands;
 pub mod keys;
 mod read;
 mod suggest;
@@ -50,6 +51,9 @@ pub struct Settings {
     pub claude: Claude,
     /// The audit.
     pub audit: Audit,
+    /// Who does what tools do, and within what.
+    #[serde(flatten)]
+    pub hands: hands::Hands,
 }
 
 /// `[audit]`: how much of it is kept (C13).

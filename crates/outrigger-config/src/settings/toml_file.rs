@@ -67,6 +67,9 @@ impl Reader<'_> {
                 .iter()
                 .any(|known| known.name.split('.').next() == Some(&name) && known.name != name);
             let at = Position::at(self.text, value.span().start);
+            if section.is_empty() && super::hands::SECTIONS.contains(&name.as_str()) {
+                continue;
+            }
             match value.get_ref() {
                 DeValue::Table(inner) if section.is_empty() && name == "plugins" => {
                     self.plugins(inner)?
@@ -229,6 +232,7 @@ fn suggestion(section: &str, name: &str) -> (Option<String>, Vec<String>) {
     }
     if section.is_empty() {
         known.push("plugins".into());
+        known.extend(super::hands::SECTIONS.map(str::to_owned));
     }
     let near = suggest::nearest(written, known.iter().map(String::as_str)).map(str::to_owned);
     // The right key in the wrong section is as common as a slip of the pen.

@@ -1,8 +1,6 @@
 //! What the bundled tools declare (D6).
 
-use outrigger_protocol::descriptor::{
-    Capability, Constraints, Contract, Declared, SandboxProfile,
-};
+use outrigger_protocol::descriptor::{Capability, Constraints, Contract, Declared, SandboxProfile};
 use serde_json::json;
 
 /// Version of the bundled tools: of what they take and do, not of the program.

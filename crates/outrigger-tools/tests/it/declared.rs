@@ -231,10 +231,7 @@ async fn only_what_is_safe_to_repeat_is_made_again_with_a_growing_pause() {
         let begun = std::time::Instant::now();
         let done = room.execute("flaky", json!({})).await;
         assert_eq!(
-            (
-                count.load(Ordering::SeqCst),
-                done.record.outcome.as_str()
-            ),
+            (count.load(Ordering::SeqCst), done.record.outcome.as_str()),
             (runs, outcome)
         );
         if runs == 3 {
@@ -245,11 +242,16 @@ async fn only_what_is_safe_to_repeat_is_made_again_with_a_growing_pause() {
 
 #[tokio::test]
 async fn an_answer_has_to_satisfy_the_schema_that_the_tool_declares() {
-    let object = json!({"type": "object", "required": ["n"], "properties": {"n": {"type": "integer"}}});
+    let object =
+        json!({"type": "object", "required": ["n"], "properties": {"n": {"type": "integer"}}});
     for (schema, answer, want) in [
         (None, "anything", ""),
         (Some(json!({"type": "string"})), "anything", ""),
-        (Some(json!({"type": "string", "maxLength": 3})), "anything", "tool.invalid_output"),
+        (
+            Some(json!({"type": "string", "maxLength": 3})),
+            "anything",
+            "tool.invalid_output",
+        ),
         (Some(object.clone()), r#"{"n": 1}"#, ""),
         (Some(object.clone()), r#"{"n": "1"}"#, "tool.invalid_output"),
         (Some(object.clone()), "{}", "tool.invalid_output"),
@@ -268,7 +270,10 @@ async fn an_answer_has_to_satisfy_the_schema_that_the_tool_declares() {
         let code = match &done.outcome {
             ToolOutcome::Completed { .. } => "",
             ToolOutcome::Failed { code, message, .. } => {
-                assert!(message.contains("does not satisfy its own output schema"), "{message}");
+                assert!(
+                    message.contains("does not satisfy its own output schema"),
+                    "{message}"
+                );
                 code
             }
         };
@@ -311,7 +316,10 @@ async fn equal_calls_of_one_step_run_once_where_the_tool_is_deterministic() {
             ToolOutcome::Completed { output, .. } => output.output.clone(),
             ToolOutcome::Failed { message, .. } => panic!("{message}"),
         };
-        assert_eq!(said(&a) == said(&b) && said(&b) == said(&later), deterministic_hooks);
+        assert_eq!(
+            said(&a) == said(&b) && said(&b) == said(&later),
+            deterministic_hooks
+        );
         assert_ne!(said(&a), said(&next_step));
     }
 }
@@ -321,7 +329,8 @@ async fn listeners_are_told_of_every_stage_and_disturb_nothing() {
     let room = Room::new();
     room.file("a.txt", "text");
     let seen = Arc::new(Mutex::new(Vec::new()));
-    room.runtime.listen(Arc::new(|_, _| panic!("a listener that fails")));
+    room.runtime
+        .listen(Arc::new(|_, _| panic!("a listener that fails")));
     let sink = Arc::clone(&seen);
     room.runtime.listen(Arc::new(move |call, stage| {
         let stage = match stage {
@@ -359,11 +368,17 @@ async fn a_tool_has_the_last_word_about_what_it_never_does() {
         false => Ok(()),
     });
     room.runtime.register(Arc::new(tool)).unwrap();
-    assert_eq!(room.output("drop", json!({"table": "tmp"})).await.output, "dropped");
+    assert_eq!(
+        room.output("drop", json!({"table": "tmp"})).await.output,
+        "dropped"
+    );
     let got = room.failure("drop", json!({"table": "users"})).await;
     assert_eq!(
         got,
-        ("tool.denied".into(), "the table users is never dropped".into())
+        (
+            "tool.denied".into(),
+            "the table users is never dropped".into()
+        )
     );
     assert!(!room.host.lines().contains("started {\"table\":\"users\"}"));
 }
@@ -394,7 +409,12 @@ impl Provider for Recorded {
         let known = self.0.lock().unwrap();
         let answer = known.get(&call.canonical.fingerprint).cloned();
         let answer = answer.ok_or_else(|| {
-            ToolError::failed(format!("{}: {} {}", self.1, call.contract.name(), call.input))
+            ToolError::failed(format!(
+                "{}: {} {}",
+                self.1,
+                call.contract.name(),
+                call.input
+            ))
         });
         Box::pin(async move { answer })
     }
@@ -403,7 +423,8 @@ impl Provider for Recorded {
 fn bind(room: &Room, rules: Vec<Route>) {
     let provider = |name| -> Arc<dyn Provider> { Arc::new(Recorded(Mutex::default(), name)) };
     let providers = ["a", "b"].map(|name| (name.to_owned(), provider(name)));
-    room.runtime.bind(Routes::new(providers.into(), rules).unwrap());
+    room.runtime
+        .bind(Routes::new(providers.into(), rules).unwrap());
 }
 
 #[tokio::test]
@@ -465,9 +486,17 @@ async fn the_first_rule_that_fits_says_who_does_it() {
         ("read", json!({"filePath": "b.txt"}), ""),
         // `bash` is the tool's name, `exec` that of what it does.
         ("bash", json!({"command": "echo x"}), "a: exec"),
-        ("bash", json!({"command": "echo x", "workdir": "src"}), "b: exec"),
+        (
+            "bash",
+            json!({"command": "echo x", "workdir": "src"}),
+            "b: exec",
+        ),
         ("write", json!({"filePath": "deep/er/x", "content": ""}), ""),
-        ("edit", json!({"filePath": "deep/er/y", "oldString": "", "newString": "z"}), "b: edit"),
+        (
+            "edit",
+            json!({"filePath": "deep/er/y", "oldString": "", "newString": "z"}),
+            "b: edit",
+        ),
         // Without a contract there is nothing to bind.
         ("glob", json!({"pattern": "src/*"}), ""),
     ] {
@@ -475,11 +504,18 @@ async fn the_first_rule_that_fits_says_who_does_it() {
             ToolOutcome::Completed { .. } => String::new(),
             ToolOutcome::Failed { message, .. } => message,
         };
-        assert_eq!(got.starts_with(who) && got.is_empty(), who.is_empty(), "{tool} {input}: {got}");
+        assert_eq!(
+            got.starts_with(who) && got.is_empty(),
+            who.is_empty(),
+            "{tool} {input}: {got}"
+        );
         assert!(got.starts_with(who), "{tool} {input}: {got}");
     }
     let nobody = rule(None, None, None, "nobody");
-    assert_eq!(Routes::new(BTreeMap::new(), vec![nobody]).err().unwrap(), "nobody");
+    assert_eq!(
+        Routes::new(BTreeMap::new(), vec![nobody]).err().unwrap(),
+        "nobody"
+    );
 }
 
 #[tokio::test]
@@ -487,7 +523,8 @@ async fn a_tool_is_held_to_its_roots_through_links_and_dots() {
     let room = Room::new();
     room.file("out/a.txt", "inside\n");
     room.file("src/b.txt", "outside\n");
-    std::os::unix::fs::symlink(room.project().join("src"), room.project().join("out/link")).unwrap();
+    std::os::unix::fs::symlink(room.project().join("src"), room.project().join("out/link"))
+        .unwrap();
     let roots = |list: &[&str]| Some(list.iter().map(|it| (*it).to_owned()).collect());
     for tool in ["read", "write", "edit", "glob", "grep", "apply_patch"] {
         let narrow = Constraints {
@@ -507,15 +544,43 @@ async fn a_tool_is_held_to_its_roots_through_links_and_dots() {
         ("glob", json!({"pattern": "*", "path": "out"}), true),
         ("glob", json!({"pattern": "*"}), false),
         ("grep", json!({"pattern": "side", "path": "src"}), false),
-        ("write", json!({"filePath": "out/new.txt", "content": "x"}), true),
-        ("write", json!({"filePath": "src/new.txt", "content": "x"}), false),
-        ("write", json!({"filePath": "out/link/new.txt", "content": "x"}), false),
-        ("edit", json!({"filePath": "src/b.txt", "oldString": "out", "newString": "in"}), false),
-        ("apply_patch", json!({"patchText": "*** Begin Patch\n*** Add File: src/c.txt\n+x\n*** End Patch"}), false),
+        (
+            "write",
+            json!({"filePath": "out/new.txt", "content": "x"}),
+            true,
+        ),
+        (
+            "write",
+            json!({"filePath": "src/new.txt", "content": "x"}),
+            false,
+        ),
+        (
+            "write",
+            json!({"filePath": "out/link/new.txt", "content": "x"}),
+            false,
+        ),
+        (
+            "edit",
+            json!({"filePath": "src/b.txt", "oldString": "out", "newString": "in"}),
+            false,
+        ),
+        (
+            "apply_patch",
+            json!({"patchText": "*** Begin Patch\n*** Add File: src/c.txt\n+x\n*** End Patch"}),
+            false,
+        ),
     ] {
         let done = room.execute(tool, input.clone()).await;
-        let want = if fits { "completed" } else { "tool.outside_roots" };
-        assert_eq!(done.record.outcome, want, "{tool} {input}: {:?}", done.outcome);
+        let want = if fits {
+            "completed"
+        } else {
+            "tool.outside_roots"
+        };
+        assert_eq!(
+            done.record.outcome, want,
+            "{tool} {input}: {:?}",
+            done.outcome
+        );
     }
     assert_eq!(room.text("src/b.txt"), "outside\n");
     assert!(!room.project().join("src/new.txt").exists());
@@ -527,7 +592,10 @@ async fn a_tool_is_held_to_its_roots_through_links_and_dots() {
     room.runtime.narrow("read", &wider).unwrap();
     let done = room.execute("read", json!({"filePath": "out/a.txt"})).await;
     assert_eq!(done.record.outcome, "tool.outside_roots");
-    for (tool, code) in [("bash", "tool.bad_descriptor"), ("nosuch", "tool.not_found")] {
+    for (tool, code) in [
+        ("bash", "tool.bad_descriptor"),
+        ("nosuch", "tool.not_found"),
+    ] {
         let got = room.runtime.narrow(tool, &wider).unwrap_err();
         assert_eq!(got.code(), code);
     }
