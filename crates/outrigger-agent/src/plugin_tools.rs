@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use outrigger_plugins::PluginError;
+use outrigger_protocol::audit::{AuditKind, AuditRecord};
 use outrigger_protocol::message::MessageWithParts;
+use outrigger_protocol::tool::ToolSpec;
 use outrigger_tools::{FnTool, ToolContext, ToolError};
 use serde_json::{Value, json};
 
@@ -77,10 +79,29 @@ pub(crate) fn register(inner: &Arc<Inner>, bridge: &Arc<Bridge>) {
             .checked_by(schema)
             .declaring(declared)
             .owned(grant);
+        let spec = outrigger_tools::Tool::spec(&tool).clone();
         if let Err(error) = inner.runtime.register(Arc::new(tool)) {
-            tracing::warn!("[plugin] {error}");
+            left_out(inner, &spec, &error.to_string());
         }
     }
+}
+
+/// Says, and writes down, that a tool of a plugin is not registered.
+fn left_out(inner: &Inner, spec: &ToolSpec, why: &str) {
+    tracing::warn!(
+        "[plugin] the tool `{}` of {} is left out: {why}",
+        spec.name,
+        spec.source
+    );
+    let record = AuditRecord {
+        plugin_id: crate::audit::owner(Some(spec)),
+        subject: Some(format!("tool {}", spec.name)),
+        errored: true,
+        policy_check_result: "refused: descriptor".to_owned(),
+        detail: Some(why.to_owned()),
+        ..AuditRecord::new(AuditKind::LifeCycle, crate::ids::now(), "tool left out")
+    };
+    inner.store.audit_lazily(crate::ids::now(), vec![record]);
 }
 
 /// The schema without its word on further keys. The reference checks arguments with the plugin's own zod schema, which passes

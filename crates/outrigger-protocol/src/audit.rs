@@ -194,7 +194,12 @@ impl AuditRecord {
     fn of_tool(tool: &ToolRecord) -> Self {
         let denied = matches!(
             tool.outcome.as_str(),
-            "tool.denied" | "tool.rejected" | "tool.blocked" | "tool.invalid_rewrite"
+            "tool.denied"
+                | "tool.rejected"
+                | "tool.blocked"
+                | "tool.invalid_rewrite"
+                | "tool.not_granted"
+                | "tool.outside_roots"
         );
         Self {
             trace_id: tool.turn.as_ref().map(|t| t.0.clone()).unwrap_or_default(),

@@ -180,6 +180,12 @@ impl ToolRuntime {
         self.read().iter().map(|e| e.tool.spec().clone()).collect()
     }
 
+    /// The tool of that name, in full.
+    #[must_use]
+    pub fn descriptor(&self, name: &str) -> Option<Arc<ToolDescriptor>> {
+        self.find(name).map(|e| e.descriptor)
+    }
+
     /// What there is of that name.
     #[must_use]
     pub fn spec(&self, name: &str) -> Option<ToolSpec> {

@@ -138,6 +138,9 @@ fn what_a_plugins_tool_declares_holds_it() {
             .any(|line| line.contains(tool) && line.contains(why));
         assert!(told, "{tool}: {}", done.stderr);
     }
+    let audit = world.cli(&["audit", "list", "--decision", "tool left out", "--json"]).ok().lines();
+    assert_eq!(audit.len(), 2, "{audit:?}");
+    assert!(audit.iter().all(|it| it["pluginId"] == "acme" && it["policyCheckResult"] == "refused: descriptor"));
     let parts = world.parts("tool");
     let said = |at: usize| {
         let state = &parts[at]["state"];

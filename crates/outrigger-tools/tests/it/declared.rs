@@ -458,8 +458,9 @@ async fn a_call_is_replayed_by_its_fingerprint() {
     assert_eq!(message, r#"recording: read {"filePath":"b.txt"}"#);
 }
 
+/// `BHV-CAPABILITY-PROVIDER-ROUTING`: the first rule that fits says who does it.
 #[tokio::test]
-async fn the_first_rule_that_fits_says_who_does_it() {
+async fn bhv_capability_provider_routing() {
     let room = Room::new();
     room.file("src/a.txt", "local\n");
     room.file("b.txt", "local\n");
