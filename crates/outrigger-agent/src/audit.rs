@@ -175,6 +175,10 @@ fn noticed(notice: &Notice) -> Vec<AuditRecord> {
             .iter()
             .map(|plugin| record(plugin, "restart".into(), None, Some(cause)))
             .collect(),
+        Notice::Limit { plugins, cause } => plugins
+            .iter()
+            .map(|plugin| record(plugin, "limit".into(), None, Some(cause)))
+            .collect(),
         Notice::Off { plugin, cause } => vec![record(plugin, "off".into(), None, Some(cause))],
         // What it says to the user; what became of the call has a record of its own.
         Notice::Command { .. } => Vec::new(),

@@ -1,15 +1,18 @@
 //! The hashes that the audit keeps instead of contents (C13).
 
-use ring::digest::{Context, SHA256, digest};
+use ring::digest::{Context, Digest, SHA256, digest};
 use serde::Serialize;
 
 /// The hash that the audit keeps instead of a value: SHA-256 of its JSON text, in hexadecimal digits.
 #[must_use]
 pub fn hash<T: Serialize + ?Sized>(value: &T) -> String {
-    let mut sha = Hasher(Context::new(&SHA256));
+    let mut sha = Hasher {
+        context: Context::new(&SHA256),
+        waiting: Vec::with_capacity(BLOCK),
+    };
     // Nothing here fails to write; a value that has no JSON text has the hash of what there is of it.
     let _ = serde_json::to_writer(&mut sha, value);
-    hex(sha.0.finish().as_ref())
+    hex(sha.finish().as_ref())
 }
 
 /// The hash of what a handler is given when an answer before it was taken: of both hashes.
@@ -26,12 +29,33 @@ fn hex(bytes: &[u8]) -> String {
     })
 }
 
+/// A serialiser writes a few bytes at a time, and each update has a price: so much is gathered first.
+const BLOCK: usize = 4096;
+
 // A long history is hashed as it is written, without a copy of its text.
-struct Hasher(Context);
+struct Hasher {
+    context: Context,
+    waiting: Vec<u8>,
+}
+
+impl Hasher {
+    fn finish(mut self) -> Digest {
+        self.context.update(&self.waiting);
+        self.context.finish()
+    }
+}
 
 impl std::io::Write for Hasher {
     fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        self.0.update(bytes);
+        if self.waiting.len() + bytes.len() > BLOCK {
+            self.context.update(&self.waiting);
+            self.waiting.clear();
+        }
+        if bytes.len() > BLOCK {
+            self.context.update(bytes);
+        } else {
+            self.waiting.extend_from_slice(bytes);
+        }
         Ok(bytes.len())
     }
     fn flush(&mut self) -> std::io::Result<()> {
@@ -52,6 +76,12 @@ mod tests {
             hash(&json!({"a": 1})),
             "015abd7f5cc57a2dd94b7590f04ad8084273905ee33ec5cebeae62276a97f862"
         );
+        // However long its texts are, and wherever a block ends.
+        for length in [0, 4090, 4095, 4096, 4097, 9000] {
+            let value = json!({"a": "x".repeat(length), "b": ["y".repeat(length), 1]});
+            let text = serde_json::to_string(&value).unwrap();
+            assert_eq!(hash(&value), hex(digest(&SHA256, text.as_bytes()).as_ref()));
+        }
         assert_eq!(
             hash_after("ab", "cd"),
             "88d4266fd4e6338d13b845fcf289579d209c897823b9217da3e161936f031589"

@@ -316,13 +316,23 @@ impl Group {
         self.bring_up(&mut state).await
     }
 
-    fn tell_restart(&self, state: &State, fault: &Fault) {
-        let names = state.members.iter();
+    fn names(&self, members: &[usize]) -> Vec<String> {
+        let names = members.iter();
         let names = names.filter_map(|i| self.launch.registry.with(*i, |p| p.id.clone()));
+        names.collect()
+    }
+
+    fn tell_restart(&self, state: &State, fault: &Fault) {
         (self.launch.notice)(Notice::Restart {
-            plugins: names.collect(),
+            plugins: self.names(&state.members),
             cause: fault.cause.clone(),
         });
+    }
+
+    /// Tells that the process is close to a limit.
+    pub(crate) async fn tell_limit(&self, cause: String) {
+        let plugins = self.names(&self.members().await);
+        (self.launch.notice)(Notice::Limit { plugins, cause });
     }
 
     /// Gives the culprit a process of its own, or every plugin one when it cannot be told who it was; true when somebody

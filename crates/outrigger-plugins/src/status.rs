@@ -139,6 +139,13 @@ pub enum Notice {
         /// Why.
         cause: String,
     },
+    /// Its process is close to a limit and goes on: it burns CPU with no call open, or has hardly a file left.
+    Limit {
+        /// Plugins that live in it.
+        plugins: Vec<String>,
+        /// Which limit, and how far it is.
+        cause: String,
+    },
     /// A command hook says something to the user, or something is wrong with it that stops nothing.
     Command {
         /// The file that it stands in.

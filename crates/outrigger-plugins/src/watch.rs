@@ -88,6 +88,12 @@ async fn end_if_stuck(group: &Arc<Group>, live: &Live, stuck: Duration) {
     group.give_up(live.generation, fault);
 }
 
+/// A start holds what names the plugins, and the watch waits for none.
+fn tell(group: &Arc<Group>, why: String) {
+    let group = Arc::clone(group);
+    tokio::spawn(async move { group.tell_limit(why).await });
+}
+
 fn look(
     group: &Arc<Group>,
     readings: &Readings,
@@ -130,9 +136,11 @@ fn look(
             if let Some(start) = outrigger_sandbox::start_time(pid) {
                 usage::lower_priority(pid, start, NICE);
             }
+            tell(group, why);
         }
         Some(Verdict::Full(why)) => {
             tracing::warn!("plugin process {}: {why}; it is refused more", group.name);
+            tell(group, why);
         }
         Some(Verdict::Stop(cause)) => {
             // Whose it is cannot be told: what was taken long ago is charged to nobody who happens to be called now.

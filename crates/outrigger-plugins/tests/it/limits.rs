@@ -17,6 +17,19 @@ fn restarts(project: &Project) -> Vec<String> {
     causes.collect()
 }
 
+/// Limits that were told of and did not end the process.
+async fn told_of(project: &Project, what: &str) -> String {
+    let near = || {
+        let told = project.told.lock().unwrap();
+        told.iter().find_map(|notice| match notice {
+            Notice::Limit { plugins, cause } => Some(format!("{}: {cause}", plugins.join(" "))),
+            _ => None,
+        })
+    };
+    wait_for(what, || near().is_some()).await;
+    near().unwrap()
+}
+
 /// Whether a process whose command line has this word is there.
 fn runs(word: &str) -> bool {
     std::fs::read_dir("/proc")
@@ -76,6 +89,12 @@ async fn open_files_are_limited_and_the_plugin_sees_it() {
     assert_eq!(told(&system(&plugins).await), "EMFILE | leaks ok");
     // The channel was there before, so it answers still.
     assert_eq!(told(&system(&plugins).await), "EMFILE | leaks ok");
+    let limit = told_of(&project, "the limit is told").await;
+    assert!(
+        limit.starts_with("leaks: it has 12")
+            && limit.ends_with(" files open of the 128 of limits.plugin_open_files"),
+        "{limit}"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -121,6 +140,8 @@ async fn one_that_burns_cpu_for_nobody_is_put_behind_others_before_it_is_stopped
     let fault = json!({"fault": true});
     run(&plugins, "llm.before_system", fault, json!({"system": []})).await;
     wait_for("it is put behind others", || nice(pid) == 10).await;
+    let limit = told_of(&project, "it is told").await;
+    assert!(limit.starts_with("burns: it has used "), "{limit}");
     assert_eq!(told(&system(&plugins).await), "ok | burns ok");
     assert_eq!(restarts(&project), Vec::<String>::new());
 }

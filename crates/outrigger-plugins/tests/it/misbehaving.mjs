@@ -55,6 +55,9 @@ const faults = {
   // floods
   stdout: () => flood(1),
   stderr: () => flood(2),
+  allocates: () => { const all = []; for (;;) all.push(Buffer.alloc(16 << 20, 1)) },
+  allocates_objects: () => { const all = []; for (;;) all.push({ one: [1, 2, 3], more: "x" + all.length }) },
+  reads_nothing: () => { for (;;) {} },
   files: () => { try { for (;;) openSync("/dev/null") } catch {} },
   huge: ({ output }) => leave(output, "x".repeat(200 << 20)),
   large: ({ output }) => leave(output, "y".repeat(16 << 20)),

@@ -76,9 +76,33 @@ fn limit(project: &Project) -> Duration {
         * 5
 }
 
+/// More than a socket holds, to a process that does not read: the host has to write while it waits for the answer.
+async fn fills_the_channel(plugins: &Plugins) {
+    tokio::time::sleep(Duration::from_millis(200)).await;
+    let text = "x".repeat(1 << 20);
+    let began = Instant::now();
+    let result = run(
+        plugins,
+        HOOKS[0],
+        json!({ "text": text }),
+        json!({"system": []}),
+    )
+    .await;
+    let good = result.records.iter().any(|r| r.plugin.as_str() == "good");
+    assert!(good && began.elapsed() < (DEADLINE + RESTART) * 5);
+}
+
 /// Two calls where the fault is.
-async fn calls(plugins: &Plugins, place: &str, limit: Duration) -> String {
+async fn calls(plugins: &Plugins, fault: &str, place: &str, limit: Duration) -> String {
     let mut out = String::new();
+    let behind = (fault == "reads_nothing" && place != "load").then(|| fills_the_channel(plugins));
+    if let Some(behind) = behind {
+        let first = Box::pin(calls(plugins, "spin", place, limit));
+        let (first, ()) = tokio::join!(first, behind);
+        // A call that waits when another one's deadline ends the process is lost, and which of them that is, is chance.
+        let first = first.replace("bad lost", "bad timeout");
+        return first.replace("tool_lost", "tool_timeout");
+    }
     for _ in 0..2 {
         let began = Instant::now();
         match place {
@@ -118,6 +142,20 @@ fn told(fault: &str, project: &Project, plugins: &Plugins) -> String {
     });
     let mut out = apart.unwrap_or_default();
     let bad = status(plugins, "bad");
+    if fault.starts_with("allocates") {
+        // Who is faster, the kernel or the watch that looks once a second, is chance; whose it was is told by the first only.
+        let (limit, told) = (
+            "limits.plugin_memory_mb",
+            out.contains("limits.plugin_memory_mb"),
+        );
+        let failed = bad.stage == Stage::Failed;
+        assert!(told || failed, "{out}");
+        return if failed {
+            format!("\n          {} {}", bad.stage, bad.cause.unwrap().code)
+        } else {
+            format!("\n          {limit}")
+        };
+    }
     if fault == "answers_early" && bad.stage != Stage::Failed {
         // Whose call it meets, and how often, depends on who asks first.
         return String::new();
@@ -142,6 +180,12 @@ fn told(fault: &str, project: &Project, plugins: &Plugins) -> String {
 /// One line of the table, and what was told of it below.
 async fn line(fault: &str, place: &str) -> String {
     let (mut project, specs) = project(fault, place);
+    if fault.starts_with("allocates") {
+        project.settings.limits.memory = 700 << 20;
+        project.settings.deadlines.normal = Duration::from_secs(30);
+        project.settings.deadlines.load = Duration::from_secs(30);
+        project.settings.deadlines.tool = Duration::from_secs(30);
+    }
     if matches!(fault, "stdout" | "stderr" | "huge" | "large" | "requests") {
         // Work, and no hang: how long it takes is not what is asked here.
         project.settings.deadlines.normal = Duration::from_secs(30);
@@ -150,7 +194,7 @@ async fn line(fault: &str, place: &str) -> String {
     }
     let began = Instant::now();
     let plugins = project.load(specs).await;
-    let mut out = calls(&plugins, place, limit(&project)).await;
+    let mut out = calls(&plugins, fault, place, limit(&project)).await;
     // Whatever happened: the other one answers, in time.
     let after = Instant::now();
     let (input, output) = payload(HOOKS[0]);
@@ -443,6 +487,51 @@ async fn floods() {
       before  bad ok good ok | bad ok good ok
       tool    done | done
       load
+    ");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn does_not_read() {
+    insta::assert_snapshot!(table(&["reads_nothing"]).await, @r"
+    reads_nothing
+      system  bad timeout good ok | bad timeout good ok
+              bad apart: bad (experimental.chat.system.transform) did not answer within 700 ms
+      params  bad timeout good ok | bad timeout good ok
+              bad apart: bad (chat.params) did not answer within 700 ms
+      before  bad timeout good ok | bad timeout good ok
+              bad apart: bad (tool.execute.before) did not answer within 700 ms
+      tool    plugin.tool_timeout | plugin.tool_timeout
+              bad apart: bad (tool:act) did not answer within 700 ms
+      load    
+              failed plugin.hung: plugin bad did not finish its server within 2000 ms
+    ");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn takes_all_memory() {
+    insta::assert_snapshot!(table(&["allocates", "allocates_objects"]).await, @r"
+    allocates
+      system  bad lost good ok | bad lost good ok
+              limits.plugin_memory_mb
+      params  bad lost good ok | bad lost good ok
+              limits.plugin_memory_mb
+      before  bad lost good ok | bad lost good ok
+              limits.plugin_memory_mb
+      tool    plugin.tool_lost | plugin.tool_lost
+              limits.plugin_memory_mb
+      load    
+              failed plugin.crashed
+    allocates_objects
+      system  bad lost good ok | bad lost good ok
+              limits.plugin_memory_mb
+      params  bad lost good ok | bad lost good ok
+              limits.plugin_memory_mb
+      before  bad lost good ok | bad lost good ok
+              limits.plugin_memory_mb
+      tool    plugin.tool_lost | plugin.tool_lost
+              limits.plugin_memory_mb
+      load    
+              failed plugin.crashed
     ");
 }
 
