@@ -23,7 +23,13 @@ pub(crate) fn run(arguments: &[String]) -> Result {
         }
         Some("runtime") => {
             for (package, bench) in [("outrigger-tools", "runtime"), ("outrigger-store", "audit")] {
-                check(&mut sh::cargo(&["bench", "--package", package, "--bench", bench]))?;
+                check(&mut sh::cargo(&[
+                    "bench",
+                    "--package",
+                    package,
+                    "--bench",
+                    bench,
+                ]))?;
             }
             return Ok(());
         }

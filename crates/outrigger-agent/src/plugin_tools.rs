@@ -29,10 +29,8 @@ pub(crate) fn register(inner: &Arc<Inner>, bridge: &Arc<Bridge>) {
         let declared = match crate::hands::declared(entry.declares, boxed) {
             Ok(declared) => declared,
             Err(error) => {
-                let (tool, source) = (&entry.spec.name, &entry.spec.source);
-                tracing::warn!(
-                    "[plugin] the tool `{tool}` of {source} is left out: what it declares cannot be read: {error}"
-                );
+                let why = format!("what it declares cannot be read: {error}");
+                left_out(inner, &entry.spec, &why);
                 continue;
             }
         };

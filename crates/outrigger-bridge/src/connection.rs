@@ -12,7 +12,7 @@ use outrigger_protocol::invoke::{BrainFrame, BridgeFrame, Invoke};
 use outrigger_tools::CancelFlag;
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
-use tokio::time::timeout;
+use tokio::time::{Instant, interval_at, sleep_until, timeout};
 
 use crate::layers::{Call, Outcome};
 use crate::server::Shared;
@@ -20,6 +20,8 @@ use crate::{Params, Refusal, frame};
 
 /// A brain that does not take an answer for so long is gone.
 const SENDING: Duration = Duration::from_secs(10);
+/// Pause between signs of life that are asked for.
+const PINGS: Duration = Duration::from_secs(30);
 /// Frames that a connection may have read and not answered.
 const WAITING: usize = 256;
 
@@ -38,6 +40,8 @@ pub(crate) async fn serve(shared: Arc<Shared>, socket: WebSocket, number: u64) {
         contracts: Contract::ALL.map(|it| it.name().to_owned()).into(),
     };
     let mut next = Some(hello);
+    let mut heard = Instant::now();
+    let mut pings = interval_at(heard + PINGS, PINGS);
     let why = loop {
         if let Some(frame) = next.take() {
             let text = serde_json::to_string(&frame).unwrap_or_default();
@@ -49,11 +53,20 @@ pub(crate) async fn serve(shared: Arc<Shared>, socket: WebSocket, number: u64) {
         tokio::select! {
             answer = waiting.recv() => next = answer,
             Some(_) = calls.join_next(), if !calls.is_empty() => {}
-            message = timeout(shared.options.idle, stream.next()) => match message {
-                Err(_) => break Some((close_code::POLICY, "no whole frame came in time")),
-                Ok(None) => break None,
-                Ok(Some(Err(error))) => break too_large(&error),
-                Ok(Some(Ok(Message::Text(text)))) => match frame::read(&text) {
+            () = sleep_until(heard + shared.options.idle) => {
+                break Some((close_code::POLICY, "no whole frame came in time"));
+            }
+            _ = pings.tick() => {
+                // A page cannot send signs of life by itself; its browser answers these.
+                let ping = sink.send(Message::Ping(Vec::new().into()));
+                if !matches!(timeout(SENDING, ping).await, Ok(Ok(()))) {
+                    break None;
+                }
+            }
+            message = stream.next() => match message.inspect(|_| heard = Instant::now()) {
+                None => break None,
+                Some(Err(error)) => break too_large(&error),
+                Some(Ok(Message::Text(text))) => match frame::read(&text) {
                     Ok(BrainFrame::Invoke(invoke)) => {
                         next = begin(&shared, invoke, number, &running, &answers, &mut calls);
                     }
@@ -64,11 +77,11 @@ pub(crate) async fn serve(shared: Arc<Shared>, socket: WebSocket, number: u64) {
                     }
                     Err((id, refusal)) => next = Some(error(id, refusal)),
                 },
-                Ok(Some(Ok(Message::Binary(_)))) => {
+                Some(Ok(Message::Binary(_))) => {
                     next = Some(error(None, Refusal::new("bridge.frame", "frames are text")));
                 }
-                Ok(Some(Ok(Message::Close(_)))) => break None,
-                Ok(Some(Ok(Message::Ping(_) | Message::Pong(_)))) => {}
+                Some(Ok(Message::Close(_))) => break None,
+                Some(Ok(Message::Ping(_) | Message::Pong(_))) => {}
             },
         }
     };

@@ -125,8 +125,16 @@ fn call() -> ToolCall {
 
 fn tell(what: &str, goal: &str, mut us: Vec<f64>) {
     us.sort_by(f64::total_cmp);
-    let at = |part: f64| us.get((us.len() as f64 * part) as usize).copied().unwrap_or_default();
-    println!("{what:<48} p50 {:>7.2} us  p99 {:>7.2} us  {goal}", at(0.5), at(0.99));
+    let at = |part: f64| {
+        us.get((us.len() as f64 * part) as usize)
+            .copied()
+            .unwrap_or_default()
+    };
+    println!(
+        "{what:<48} p50 {:>7.2} us  p99 {:>7.2} us  {goal}",
+        at(0.5),
+        at(0.99)
+    );
 }
 
 fn us(began: Instant) -> f64 {
@@ -195,7 +203,15 @@ fn main() {
         tell("execute, nothing written", "", full(None).await);
         let folder = tempfile::tempdir().unwrap();
         let (store, _) = Store::open(&folder.path().join("store.db")).unwrap();
-        tell("execute with its two commits", "goal: p50 under 100 us", full(Some(store)).await);
-        tell("a check of the guard", "goal: p50 under 10 us", guard_check());
+        tell(
+            "execute with its two commits",
+            "goal: p50 under 100 us",
+            full(Some(store)).await,
+        );
+        tell(
+            "a check of the guard",
+            "goal: p50 under 10 us",
+            guard_check(),
+        );
     });
 }

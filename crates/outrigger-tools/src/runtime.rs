@@ -293,7 +293,13 @@ impl ToolRuntime {
             fingerprint: canonical.fingerprint,
         });
         entry.tool.policy(input, ctx)?;
-        let questions = entry.tool.permissions(input, ctx)?;
+        let routes = self.routes.read();
+        let routes = Arc::clone(&routes.unwrap_or_else(PoisonError::into_inner));
+        let bound = routes.bind(declared.contract, input, ctx);
+        let questions = match bound.remote() {
+            None => entry.tool.permissions(input, ctx)?,
+            Some(_) => entry.tool.permissions_elsewhere(input, ctx)?,
+        };
         // Before the questions, as in the reference: clients show what is asked about from the call's arguments.
         ctx.host.started(input);
         for ask in questions {
@@ -304,9 +310,6 @@ impl ToolRuntime {
         }
         told.tell(&Stage::Decided);
         ctx.host.intend(input).await.map_err(ToolError::failed)?;
-        let routes = self.routes.read();
-        let routes = Arc::clone(&routes.unwrap_or_else(PoisonError::into_inner));
-        let bound = routes.bind(declared.contract, input, ctx);
         if let Some(contract) = bound.contract {
             told.tell(&Stage::Routed {
                 contract,

@@ -39,6 +39,18 @@ pub trait Tool: Send + Sync {
         Ok(Vec::new())
     }
 
+    /// The same for a call that another machine executes: what is in the files there is not known here.
+    ///
+    /// # Errors
+    /// As for [`Tool::permissions`].
+    fn permissions_elsewhere(
+        &self,
+        input: &Value,
+        ctx: &ToolContext,
+    ) -> Result<Vec<PermissionAsk>, ToolError> {
+        self.permissions(input, ctx)
+    }
+
     /// How long it may run; that of [`crate::Limits`] if `None`. Time spent waiting for an answer to a permission question
     /// does not count.
     fn deadline(&self, input: &Value) -> Option<Duration> {

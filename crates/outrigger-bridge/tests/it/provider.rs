@@ -137,8 +137,8 @@ async fn bhv_capability_provider_routing() {
         ),
         (
             "edit",
-            json!({"filePath": "a.txt", "oldString": "here", "newString": "there"}),
-            r#"edit {"filePath":"a.txt","oldString":"here","newString":"there"}"#,
+            json!({"filePath": "not/here.txt", "oldString": "old", "newString": "new"}),
+            r#"edit {"filePath":"not/here.txt","oldString":"old","newString":"new"}"#,
         ),
         (
             "bash",

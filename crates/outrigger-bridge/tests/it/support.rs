@@ -167,14 +167,17 @@ impl Brain {
     }
     /// The next frame; one that says how the connection was closed, at its end.
     pub(crate) async fn next(&mut self) -> Value {
-        let next = tokio::time::timeout(Duration::from_secs(30), self.0.next());
-        match next.await.unwrap() {
-            Some(Ok(Message::Text(text))) => serde_json::from_str(&text).unwrap(),
-            Some(Ok(Message::Close(close))) => {
-                json!({"type": "close", "code": close.map(|it| u16::from(it.code))})
-            }
-            Some(Ok(other)) => panic!("{other:?}"),
-            Some(Err(_)) | None => json!({"type": "end"}),
+        loop {
+            let next = tokio::time::timeout(Duration::from_secs(60), self.0.next());
+            return match next.await.unwrap() {
+                Some(Ok(Message::Text(text))) => serde_json::from_str(&text).unwrap(),
+                Some(Ok(Message::Ping(_))) => continue,
+                Some(Ok(Message::Close(close))) => {
+                    json!({"type": "close", "code": close.map(|it| u16::from(it.code))})
+                }
+                Some(Ok(other)) => panic!("{other:?}"),
+                Some(Err(_)) | None => json!({"type": "end"}),
+            };
         }
     }
 }

@@ -20,7 +20,11 @@ pub(crate) fn bridge(world: &World, options: &[&str]) -> (Running, String) {
     command.env("OUTRIGGER_BRIDGE_TOKEN", TOKEN);
     let running = world.start(command);
     let listens = || running.stdout().contains("listening on ws://");
-    assert!(wait_until(Duration::from_secs(60), listens), "{}", running.stderr());
+    assert!(
+        wait_until(Duration::from_secs(60), listens),
+        "{}",
+        running.stderr()
+    );
     let said = running.stdout();
     let url = said.trim().rsplit(' ').next().unwrap().to_owned();
     (running, url)
@@ -30,24 +34,37 @@ pub(crate) struct Brain(WebSocketStream<TcpStream>);
 
 impl Brain {
     pub(crate) async fn new(url: &str) -> Self {
-        let stream = TcpStream::connect(url.trim_start_matches("ws://")).await.unwrap();
+        let stream = TcpStream::connect(url.trim_start_matches("ws://"))
+            .await
+            .unwrap();
         let mut request = url.into_client_request().unwrap();
         let headers = request.headers_mut();
         headers.insert("authorization", format!("Bearer {TOKEN}").parse().unwrap());
-        headers.insert("sec-websocket-protocol", "outrigger.bridge.v1".parse().unwrap());
-        let (socket, _) = tokio_tungstenite::client_async(request, stream).await.unwrap();
+        headers.insert(
+            "sec-websocket-protocol",
+            "outrigger.bridge.v1".parse().unwrap(),
+        );
+        let (socket, _) = tokio_tungstenite::client_async(request, stream)
+            .await
+            .unwrap();
         let mut brain = Self(socket);
-        assert_eq!(brain.next().await["contracts"], json!(["read", "write", "edit", "exec"]));
+        assert_eq!(
+            brain.next().await["contracts"],
+            json!(["read", "write", "edit", "exec"])
+        );
         brain
     }
     async fn send(&mut self, frame: Value) {
         self.0.send(Message::text(frame.to_string())).await.unwrap();
     }
     async fn next(&mut self) -> Value {
-        let next = tokio::time::timeout(Duration::from_secs(60), self.0.next());
-        match next.await.unwrap() {
-            Some(Ok(Message::Text(text))) => serde_json::from_str(&text).unwrap(),
-            other => panic!("{other:?}"),
+        loop {
+            let next = tokio::time::timeout(Duration::from_secs(60), self.0.next());
+            match next.await.unwrap() {
+                Some(Ok(Message::Text(text))) => return serde_json::from_str(&text).unwrap(),
+                Some(Ok(Message::Ping(_))) => {}
+                other => panic!("{other:?}"),
+            }
         }
     }
     /// `ok` with what was said, or the code.
@@ -65,7 +82,9 @@ impl Brain {
 fn runs(command: &str) -> bool {
     fs::read_dir("/proc").unwrap().flatten().any(|entry| {
         let line = fs::read(entry.path().join("cmdline")).unwrap_or_default();
-        String::from_utf8_lossy(&line).replace('\0', " ").contains(command)
+        String::from_utf8_lossy(&line)
+            .replace('\0', " ")
+            .contains(command)
     })
 }
 
@@ -95,24 +114,85 @@ async fn what_is_refused_and_what_ends_with_it() {
     );
     let (running, url) = bridge(
         &world,
-        &["--command", "echo **", "--command", "sleep *", "--command", "cat **", "--command", "touch **", "--concurrent", "2"],
+        &[
+            "--command",
+            "echo **",
+            "--command",
+            "sleep *",
+            "--command",
+            "cat **",
+            "--command",
+            "touch **",
+            "--concurrent",
+            "2",
+        ],
     );
     let mut brain = Brain::new(&url).await;
     let outside = world.root().join("touched");
     for (tool, params, code, says) in [
-        ("write", json!({"filePath": "new/a.txt", "content": "one\n"}), "ok", ""),
-        ("edit", json!({"filePath": "new/a.txt", "oldString": "one", "newString": "two"}), "ok", ""),
+        (
+            "write",
+            json!({"filePath": "new/a.txt", "content": "one\n"}),
+            "ok",
+            "",
+        ),
+        (
+            "edit",
+            json!({"filePath": "new/a.txt", "oldString": "one", "newString": "two"}),
+            "ok",
+            "",
+        ),
         ("read", json!({"filePath": "new/a.txt"}), "ok", "1: two"),
         ("exec", json!({"command": "echo 'a b' c"}), "ok", "a b c"),
-        ("bash", json!({"command": "cat a.txt", "workdir": "new"}), "ok", "two"),
-        ("read", json!({"filePath": "link"}), "bridge.path", "secret.txt"),
-        ("read", json!({"filePath": "../secret.txt"}), "bridge.path", ""),
-        ("exec", json!({"command": "rm a.txt"}), "bridge.command", "`rm`"),
-        ("exec", json!({"command": "echo x; id"}), "bridge.command", "shell"),
+        (
+            "bash",
+            json!({"command": "cat a.txt", "workdir": "new"}),
+            "ok",
+            "two",
+        ),
+        (
+            "read",
+            json!({"filePath": "link"}),
+            "bridge.path",
+            "secret.txt",
+        ),
+        (
+            "read",
+            json!({"filePath": "../secret.txt"}),
+            "bridge.path",
+            "",
+        ),
+        (
+            "exec",
+            json!({"command": "rm a.txt"}),
+            "bridge.command",
+            "`rm`",
+        ),
+        (
+            "exec",
+            json!({"command": "echo x; id"}),
+            "bridge.command",
+            "shell",
+        ),
         // The rules of this machine hold, and nobody is asked.
-        ("read", json!({"filePath": "key.pem"}), "tool.denied", "rules of the bridge's machine"),
-        ("read", json!({"filePath": "ask.txt"}), "tool.denied", "rules of the bridge's machine"),
-        ("write", json!({"filePath": "locked.txt", "content": "x"}), "tool.denied", ""),
+        (
+            "read",
+            json!({"filePath": "key.pem"}),
+            "tool.denied",
+            "rules of the bridge's machine",
+        ),
+        (
+            "read",
+            json!({"filePath": "ask.txt"}),
+            "tool.denied",
+            "rules of the bridge's machine",
+        ),
+        (
+            "write",
+            json!({"filePath": "locked.txt", "content": "x"}),
+            "tool.denied",
+            "",
+        ),
         ("read", json!({"filePath": "missing"}), "tool.failed", ""),
     ] {
         let (got, said) = brain.ask(tool, params.clone()).await;
@@ -134,10 +214,16 @@ async fn what_is_refused_and_what_ends_with_it() {
     }
     wait_for("sleep 98761", true);
     wait_for("sleep 98762", true);
-    assert_eq!(brain.ask("exec", json!({"command": "echo x"})).await.0, "bridge.busy");
+    assert_eq!(
+        brain.ask("exec", json!({"command": "echo x"})).await.0,
+        "bridge.busy"
+    );
     brain.send(json!({"type": "cancel", "id": "a"})).await;
     let answer = brain.next().await;
-    assert_eq!((&answer["id"], &answer["code"]), (&json!("a"), &json!("bridge.cancelled")));
+    assert_eq!(
+        (&answer["id"], &answer["code"]),
+        (&json!("a"), &json!("bridge.cancelled"))
+    );
     wait_for("sleep 98761", false);
     brain.send(json!({"type": "invoke", "id": "c", "tool": "exec", "params": {"command": "sleep 98763"}, "deadlineMs": 300})).await;
     let answer = brain.next().await;
@@ -163,7 +249,9 @@ async fn what_is_refused_and_what_ends_with_it() {
         ("bridge.busy", "refused: bridge.busy"),
         ("tool.denied", "passed"),
     ] {
-        let there = of.iter().any(|it| it["decision"] == decision && it["policyCheckResult"] == policy);
+        let there = of
+            .iter()
+            .any(|it| it["decision"] == decision && it["policyCheckResult"] == policy);
         assert!(there, "{decision}: {of:#?}");
     }
     // The intent stands before what came of it.
@@ -177,8 +265,16 @@ fn a_bridge_that_nobody_could_use_or_that_is_no_secret_does_not_start() {
     for (args, token, says) in [
         (&["bridge"][..], TOKEN, "nobody could connect"),
         (&["bridge", "--no-origin"], "short", "less than 16"),
-        (&["bridge", "--no-origin", "--command", "* x"], TOKEN, "named in full"),
-        (&["bridge", "--no-origin", "--command", "x", "--shell"], TOKEN, "--shell"),
+        (
+            &["bridge", "--no-origin", "--command", "* x"],
+            TOKEN,
+            "named in full",
+        ),
+        (
+            &["bridge", "--no-origin", "--command", "x", "--shell"],
+            TOKEN,
+            "--shell",
+        ),
     ] {
         let mut command = world.command(args);
         command.env("OUTRIGGER_BRIDGE_TOKEN", token);
@@ -187,10 +283,19 @@ fn a_bridge_that_nobody_could_use_or_that_is_no_secret_does_not_start() {
     }
     // Without one of the user's a token is made, which only the user can read.
     let running = world.start(world.command(&["bridge", "--no-origin"]));
-    assert!(wait_until(Duration::from_secs(60), || running.stderr().contains("the token is in")));
+    assert!(wait_until(Duration::from_secs(60), || running
+        .stderr()
+        .contains("the token is in")));
     let said = running.stderr();
-    let file = said.lines().find_map(|line| line.strip_prefix("the token is in ")).unwrap().to_owned();
+    let file = said
+        .lines()
+        .find_map(|line| line.strip_prefix("the token is in "))
+        .unwrap()
+        .to_owned();
     use std::os::unix::fs::PermissionsExt as _;
-    assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
+    assert_eq!(
+        fs::metadata(&file).unwrap().permissions().mode() & 0o777,
+        0o600
+    );
     assert!(!said.contains(fs::read_to_string(&file).unwrap().trim()));
 }

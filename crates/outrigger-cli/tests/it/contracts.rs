@@ -114,11 +114,17 @@ fn bhv_plugin_failure_isolation() {
 #[test]
 fn bhv_capability_provider_routing() {
     let calls = || {
-        turn([
-            call("write", json!({"filePath": "a.txt", "content": "one\n"})),
-        ])
+        turn([call(
+            "write",
+            json!({"filePath": "a.txt", "content": "one\n"}),
+        )])
     };
-    let more = || turn([call("edit", json!({"filePath": "a.txt", "oldString": "one", "newString": "two"}))]);
+    let more = || {
+        turn([call(
+            "edit",
+            json!({"filePath": "a.txt", "oldString": "one", "newString": "two"}),
+        )])
+    };
     let last = || {
         turn([
             call("read", json!({"filePath": "a.txt"})),
@@ -140,34 +146,58 @@ fn bhv_capability_provider_routing() {
         let parts = world.parts("tool");
         let text = |part: &Value| {
             let state = &part["state"];
-            let text = state["output"].as_str().or(state["error"].as_str()).unwrap_or_default();
-            format!("{} {} {text}", part["tool"].as_str().unwrap(), state["status"])
+            let text = state["output"]
+                .as_str()
+                .or(state["error"].as_str())
+                .unwrap_or_default();
+            format!(
+                "{} {} {text}",
+                part["tool"].as_str().unwrap(),
+                state["status"]
+            )
         };
         parts.iter().map(text).collect()
     };
     here.run(&["hi"]).ok();
     let local = said(&here);
-    assert_eq!(here.read("a.txt"), "two\n");
+    assert_eq!(here.read("a.txt"), "two\n", "{local:#?}");
     std::fs::remove_file(here.path("a.txt")).unwrap();
 
     let there = World::new([]);
     let (bridge, url) = crate::bridge::bridge(&there, &["--command", "cat **"]);
     crate::granted::granting(
         &here,
-        &format!("[connectors.box]\nurl = \"{url}\"\ntoken_env = \"BOX_TOKEN\"\n[[routes]]\nagent = \"plan\"\nprovider = \"local\"\n[[routes]]\nprovider = \"box\"\n"),
+        &format!(
+            "[connectors.box]\nurl = \"{url}\"\ntoken_env = \"BOX_TOKEN\"\n[[routes]]\nagent = \"plan\"\nprovider = \"local\"\n[[routes]]\nprovider = \"box\"\n"
+        ),
     );
-    here.run_with(&[("BOX_TOKEN", crate::bridge::TOKEN)], &["hi"]).ok();
+    here.run_with(&[("BOX_TOKEN", crate::bridge::TOKEN)], &["hi"])
+        .ok();
     assert_eq!(there.read("a.txt"), "two\n");
     assert!(!here.path("a.txt").exists());
     let elsewhere: Vec<String> = said(&here)
         .iter()
-        .map(|text| text.replace(&there.project().display().to_string(), &here.project().display().to_string()))
+        .map(|text| {
+            text.replace(
+                &there.project().display().to_string(),
+                &here.project().display().to_string(),
+            )
+        })
         .collect();
     assert_eq!(elsewhere, local);
     let routes = here.lines("routes.log");
     let count = |line: &str| routes.iter().filter(|it| *it == line).count();
-    for (tool, contract) in [("write", "write"), ("edit", "edit"), ("read", "read"), ("bash", "exec")] {
-        assert_eq!(count(&format!("{tool} {contract} local -")), 1, "{routes:?}");
+    for (tool, contract) in [
+        ("write", "write"),
+        ("edit", "edit"),
+        ("read", "read"),
+        ("bash", "exec"),
+    ] {
+        assert_eq!(
+            count(&format!("{tool} {contract} local -")),
+            1,
+            "{routes:?}"
+        );
         assert_eq!(count(&format!("{tool} {contract} box 2")), 1, "{routes:?}");
     }
     here.verify();

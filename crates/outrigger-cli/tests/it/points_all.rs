@@ -11,18 +11,16 @@ use crate::support::*;
 /// Points that need a browser. None has a row yet; `cdp.*` comes with the browser.
 const BROWSER_ONLY: [&str; 0] = [];
 
-/// Notes each point under the name that it was brought with, and changes nothing.
-fn noting() -> String {
-    let names = POINTS.iter().map(|point| point.name);
-    let names = names.chain(ALIASES.iter().map(|(alias, _)| *alias));
+/// Notes each of these when it is called under its key, and changes nothing.
+fn noting(names: &[(&str, &str)]) -> String {
     format!(
         "import fs from 'node:fs'\n\
          export const P = async ({{ directory }}) => {{\n\
            const hooks = {{}}\n\
-           for (const name of {}) hooks[name] = async () => {{ fs.appendFileSync(directory + '/points.log', name + '\\n') }}\n\
+           for (const [key, name] of {}) hooks[key] = async () => {{ fs.appendFileSync(directory + '/points.log', name + '\\n') }}\n\
            return hooks\n\
          }}",
-        json!(names.collect::<Vec<_>>())
+        json!(names)
     )
 }
 
@@ -51,7 +49,12 @@ async fn every_point_fires_from_its_place() {
         "permission": { "bash": "ask" },
         "command": { "greet": { "template": "hi $ARGUMENTS" } },
     }));
-    world.plugin("all", &noting());
+    let points: Vec<_> = POINTS.iter().map(|it| (it.hook, it.name)).collect();
+    world.plugin("all", &noting(&points));
+    // A plugin has one handler at a point, under whichever name.
+    for (n, (alias, _)) in ALIASES.iter().enumerate() {
+        world.plugin(&format!("alias{n}"), &noting(&[(alias, alias)]));
+    }
     world.plugin(
         "throws",
         "export const T = async () => ({ 'chat.headers': async () => { throw new Error('as asked') } })",

@@ -134,7 +134,8 @@ async fn attempts(
                     input,
                     canonical,
                 };
-                provider.invoke(call, ctx).await
+                let answer = provider.invoke(call, ctx).await;
+                answer.map(|output| from_elsewhere(output, bound.name()))
             }
         };
         match result {
@@ -150,6 +151,15 @@ async fn attempts(
             other => return other,
         }
     }
+}
+
+/// Says who did it. What another machine changed is no change of files here, so it does not go among those of the session.
+fn from_elsewhere(mut output: ToolOutput, provider: &str) -> ToolOutput {
+    if let Value::Object(metadata) = &mut output.metadata {
+        metadata.shift_remove("filediff");
+        metadata.insert("provider".to_owned(), provider.into());
+    }
+    output
 }
 
 // Ends when the tool has run for its deadline, not counting the time in which it waited for a person's answer.
