@@ -67,7 +67,11 @@ fn hooks() -> String {
     }
     out.push_str("\nFurther names of points, which are accepted too:");
     for (n, (alias, name)) in ALIASES.iter().enumerate() {
-        let _ = write!(out, "{} `{alias}` is `{name}`", if n > 0 { "," } else { "" });
+        let _ = write!(
+            out,
+            "{} `{alias}` is `{name}`",
+            if n > 0 { "," } else { "" }
+        );
     }
     out.push_str(".\n\n## What each is for\n\n");
     for point in POINTS {

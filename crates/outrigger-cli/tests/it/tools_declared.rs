@@ -190,26 +190,51 @@ fn what_a_plugins_tool_declares_holds_it() {
 fn a_connector_that_cannot_be_used_fails_its_calls() {
     let write = || call("write", json!({"filePath": "a.txt", "content": "x"}));
     let rows = [
-        ("token_env = \"NOT_SET\"", "ws://127.0.0.1:1", "the variable NOT_SET is not set"),
-        ("token_file = \"/nowhere\"", "ws://127.0.0.1:1", "cannot be read from /nowhere"),
+        (
+            "token_env = \"NOT_SET\"",
+            "ws://127.0.0.1:1",
+            "the variable NOT_SET is not set",
+        ),
+        (
+            "token_file = \"/nowhere\"",
+            "ws://127.0.0.1:1",
+            "cannot be read from /nowhere",
+        ),
         ("", "ws://127.0.0.1:1", "neither token_env nor token_file"),
         ("token_env = \"HOME\"", "ws://192.0.2.1:1", "in the clear"),
-        ("token_env = \"HOME\"", "http://127.0.0.1:1", "no address of a bridge"),
-        ("token_env = \"HOME\"", "ws://127.0.0.1:1", "cannot be reached"),
+        (
+            "token_env = \"HOME\"",
+            "http://127.0.0.1:1",
+            "no address of a bridge",
+        ),
+        (
+            "token_env = \"HOME\"",
+            "ws://127.0.0.1:1",
+            "cannot be reached",
+        ),
     ];
     let world = World::new(rows.iter().flat_map(|_| [turn([write()]), done()]));
     for (token, url, says) in rows {
         granting(
             &world,
-            &format!("[connectors.box]\nurl = \"{url}\"\n{token}\n[[routes]]\ncontract = \"write\"\nprovider = \"box\"\n"),
+            &format!(
+                "[connectors.box]\nurl = \"{url}\"\n{token}\n[[routes]]\ncontract = \"write\"\nprovider = \"box\"\n"
+            ),
         );
         world.run(&["hi"]).ok();
         let error = world.parts("tool")[0]["state"]["error"].clone();
         let error = error.as_str().unwrap_or_default();
-        assert!(error.contains(says) && error.contains("box"), "{says}: {error}");
+        assert!(
+            error.contains(says) && error.contains("box"),
+            "{says}: {error}"
+        );
         assert!(!world.path("a.txt").exists());
     }
     granting(&world, "[[routes]]\nprovider = \"nobody\"\n");
     let told = world.cli(&["tool", "list"]).exited(2);
-    assert!(told.stderr.contains("no [connectors.nobody]"), "{}", told.stderr);
+    assert!(
+        told.stderr.contains("no [connectors.nobody]"),
+        "{}",
+        told.stderr
+    );
 }
