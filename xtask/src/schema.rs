@@ -44,12 +44,22 @@ fn put(schema: &mut Value, field: &ManifestField, key: &str) {
 
 fn value(field: &ManifestField) -> Value {
     let texts = json!({ "type": "array", "items": { "type": "string" } });
+    let tables = |fields: &[ManifestField]| {
+        let mut one = table();
+        for field in fields {
+            put(&mut one, field, field.key);
+        }
+        json!({ "type": "array", "items": one })
+    };
     let mut value = match field.kind {
         FieldKind::Text => json!({ "type": "string" }),
         FieldKind::Word(words) => json!({ "enum": words }),
         FieldKind::Flag => json!({ "type": "boolean" }),
         FieldKind::Whole(least) => json!({ "type": "integer", "minimum": least }),
         FieldKind::Texts => texts,
+        FieldKind::Words(words) => json!({ "type": "array", "items": { "enum": words } }),
+        FieldKind::Schema => json!({ "type": "object" }),
+        FieldKind::Tables(fields) => tables(fields),
         FieldKind::TextLists => json!({ "type": "array", "items": texts }),
         FieldKind::Ports => json!({
             "type": "array",

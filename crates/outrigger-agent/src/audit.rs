@@ -180,6 +180,22 @@ fn noticed(notice: &Notice) -> Vec<AuditRecord> {
             .map(|plugin| record(plugin, "limit".into(), None, Some(cause)))
             .collect(),
         Notice::Off { plugin, cause } => vec![record(plugin, "off".into(), None, Some(cause))],
+        Notice::State {
+            plugin,
+            action,
+            error,
+            generation,
+            ..
+        } => {
+            let detail = match error {
+                Some(error) => error.clone(),
+                None => format!("generation {generation}"),
+            };
+            vec![AuditRecord {
+                errored: error.is_some(),
+                ..record(plugin, action.clone(), None, Some(&detail))
+            }]
+        }
         // What it says to the user; what became of the call has a record of its own.
         Notice::Command { .. } => Vec::new(),
     }

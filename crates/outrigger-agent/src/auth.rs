@@ -147,6 +147,7 @@ impl Inner {
     pub(crate) async fn providers_ready(&self) {
         self.providers
             .get_or_init(|| async {
+                self.own_providers();
                 join_all(
                     self.plugins
                         .provider_hooks()
@@ -178,8 +179,8 @@ impl Inner {
 
     /// Whether a plugin brings the authentication of a provider.
     pub(crate) fn owns_auth(&self, plugin: &str, provider: &str) -> bool {
-        self.auth_hook(provider)
-            .is_some_and(|hook| hook.plugin == plugin)
+        let hook = self.auth_hook(provider);
+        hook.is_some_and(|hook| hook.plugin == plugin) || self.speaks_for(plugin, provider)
     }
 
     /// The credential of a provider, for the plugin that brings its authentication and for no other (invariant 10).
@@ -207,9 +208,12 @@ impl Inner {
         match hook.load(self.provider_value(&provider)).await {
             Ok(loaded) => self.models.overlay(&provider, |overlay| {
                 overlay.options = loaded.options;
-                overlay.fetch = loaded
-                    .fetch
-                    .map(|fetch| Arc::new(Fetch(fetch)) as Arc<dyn ProviderFetch>);
+                // Whoever speaks a protocol of its own goes on to.
+                if overlay.own.is_none() {
+                    overlay.fetch = loaded
+                        .fetch
+                        .map(|fetch| Arc::new(Fetch(fetch)) as Arc<dyn ProviderFetch>);
+                }
             }),
             Err(error) => tracing::warn!("[provider {provider}] {error}"),
         }
@@ -257,7 +261,9 @@ impl Agent {
         models.credentials().remove(provider)?;
         models.overlay(provider, |overlay| {
             overlay.options = None;
-            overlay.fetch = None;
+            if overlay.own.is_none() {
+                overlay.fetch = None;
+            }
         });
         Ok(())
     }

@@ -10,7 +10,7 @@ use outrigger_config::Loaded;
 use outrigger_config::settings::Install;
 use outrigger_js::{JsRuntime, Lookup};
 use outrigger_models::Models;
-use outrigger_plugins::{Installer, PluginError, PluginSettings, Plugins, Progress};
+use outrigger_plugins::{Installer, PluginError, PluginSettings, Plugins, Progress, Snapshot};
 use outrigger_sandbox::Spawner;
 use outrigger_sandbox::ledger::Ledger;
 use outrigger_store::{OpenReport, Store};
@@ -255,12 +255,15 @@ impl Agent {
         let bridge = Arc::new(Bridge::default());
         let project = place.project(&spawner, &store, now()).await;
         let project = crate::projects::remember(&store, project).await;
+        let admitted = crate::admitted::decide(&store, &mut config);
         let mcp = crate::mcp::start(&boot, &config, &place, &spawner);
         let (notice, notices) = crate::notices::channel();
         let plugins = Plugins::load(outrigger_plugins::LoadOptions {
             notice: crate::audit::notice(&store, notice),
             progress: crate::audit::progress(&store, Arc::clone(&boot.progress)),
-            ..plugin_options(&boot, &config, &place, &project, &spawner, &bridge)
+            ..plugin_options(
+                &boot, &config, &admitted, &place, &project, &spawner, &bridge,
+            )
         })
         .await;
         if let Err(error) = crate::strict::check(&boot, &config, &plugins) {
@@ -282,6 +285,7 @@ impl Agent {
             }
             config.config = read;
             config.value = value;
+            crate::admitted::without_mcp(&admitted, &mut config);
         }
         let (servers, mcp_waiting) = crate::mcp::with_claude(&config, &boot.folders);
         mcp.limit_calls(crate::mcp::call_timeout(&config));
@@ -302,6 +306,11 @@ impl Agent {
                 &place.directory,
             )),
             lsp: crate::lsp::tool_is_on(&boot.env),
+            off: admitted
+                .tools_off()
+                .into_iter()
+                .map(str::to_owned)
+                .collect(),
             ..Default::default()
         };
         outrigger_tools::builtin::register_all(&runtime, &options)
@@ -361,6 +370,8 @@ impl Agent {
             mcp_waiting,
             skill_servers: crate::mcp::SkillServers::default(),
             late: crate::late::Late::default(),
+            admitted,
+            bridge: Arc::clone(&bridge),
             config,
         };
         let inner = Arc::new(inner);
@@ -381,14 +392,17 @@ impl Agent {
 fn plugin_options(
     boot: &Boot,
     config: &Loaded,
+    admitted: &Snapshot,
     place: &Place,
     project: &outrigger_protocol::session::Project,
     spawner: &Spawner,
     bridge: &Arc<Bridge>,
 ) -> outrigger_plugins::LoadOptions {
+    let (plugins, skipped) = admitted.to_load(config);
     outrigger_plugins::LoadOptions {
-        plugins: [config.tool_files.as_slice(), config.plugins.as_slice()].concat(),
-        skipped: config.skipped.clone(),
+        plugins,
+        skipped,
+        bundled: admitted.running_bundled(),
         settings: PluginSettings {
             policies: config.policies.clone(),
             ..PluginSettings::from(&config.settings)
@@ -504,13 +518,36 @@ pub fn review_options(boot: &Boot) -> Result<outrigger_plugins::ReviewOptions, A
     let place = Place::find(&boot.directory);
     let config = boot.load(&place)?;
     Ok(outrigger_plugins::ReviewOptions {
-        plugins: [config.tool_files.as_slice(), config.plugins.as_slice()].concat(),
+        plugins: Snapshot::of(&config).to_load(&config).0,
         rules: config.settings.trust.clone(),
         data: boot.folders.data.clone(),
         cache: boot.folders.cache.clone(),
         project: outrigger_plugins::project_of(&place.directory, &worktree(&place)),
         spawner: Spawner::new()?,
     })
+}
+
+/// The same for `outrigger plugin verify`: with the plugins that are left out for their signature.
+///
+/// # Errors
+/// As [`review_options`].
+pub fn verify_options(boot: &Boot) -> Result<outrigger_plugins::ReviewOptions, AgentError> {
+    let mut options = review_options(boot)?;
+    let config = boot.load(&Place::find(&boot.directory))?;
+    let (_, skipped) = Snapshot::of(&config).to_load(&config);
+    let unsigned = skipped.into_iter().filter(|it| {
+        matches!(&it.reason, outrigger_config::SkipReason::NotAdmitted { reason, .. } if reason == "Signature")
+    });
+    options.plugins.extend(unsigned.map(|it| it.plugin));
+    Ok(options)
+}
+
+/// The policies of the machine that hold in a folder.
+///
+/// # Errors
+/// A configuration that cannot be read.
+pub fn policies(boot: &Boot) -> Result<Vec<outrigger_config::PolicyFile>, AgentError> {
+    Ok(boot.load(&Place::find(&boot.directory))?.policies)
 }
 
 /// Installs what plugins need of npm ahead of their first use, Bun included where there is none, and says what is there.

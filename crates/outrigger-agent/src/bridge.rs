@@ -5,10 +5,13 @@ use std::sync::{Arc, Mutex, OnceLock, Weak};
 use std::time::Instant;
 
 use futures_util::future::BoxFuture;
-use outrigger_js::{HostHandler, SdkAnswer};
+use outrigger_js::{HostHandler, Refused, SdkAnswer};
+use outrigger_protocol::event::{CustomEvent, Event};
+use outrigger_protocol::hook::HookRecord;
 use outrigger_protocol::id::{PluginId, SessionId};
 use outrigger_protocol::log::{ClientRecord, LogRecord};
 use outrigger_protocol::login::AuthGet;
+use outrigger_protocol::own::EventEmit;
 use outrigger_protocol::rpc::{Log, SdkRequest, Stage, ToolAsk, ToolMetadata};
 use outrigger_tools::{PermissionAsk, ToolContext};
 use serde_json::{Value, json};
@@ -130,6 +133,29 @@ impl HostHandler for Bridge {
             }
             Ok(json!(inner.credential_for(&plugin, &provider)))
         })
+    }
+
+    /// An event that a plugin declared: told and stored as any other. The plugins crate has looked at it.
+    fn emit(&self, emit: EventEmit) -> BoxFuture<'_, Result<(), Refused>> {
+        Box::pin(async move {
+            let early = || Refused::new("own.early", "the agent is not ready yet");
+            let inner = self.inner().ok_or_else(early)?;
+            let event = Event::Custom(CustomEvent {
+                kind: emit.event,
+                properties: match emit.properties {
+                    Value::Object(properties) => properties,
+                    _ => outrigger_protocol::Object::new(),
+                },
+            });
+            let told = inner.commit(Vec::new(), vec![event]).await;
+            told.map_err(|error| Refused::new("own.lost", error.to_string()))
+        })
+    }
+
+    fn ran(&self, records: Vec<HookRecord>) {
+        if let Some(inner) = self.inner().filter(|_| !records.is_empty()) {
+            tokio::spawn(async move { inner.own_hooks_ran(records).await });
+        }
     }
 
     fn metadata(&self, metadata: ToolMetadata) {

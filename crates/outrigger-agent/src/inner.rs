@@ -10,7 +10,7 @@ use futures_util::future::BoxFuture;
 use outrigger_config::Loaded;
 use outrigger_js::SdkAnswer;
 use outrigger_models::Models;
-use outrigger_plugins::{PerfRow, PluginStatus, Plugins};
+use outrigger_plugins::{EventRow, PerfRow, PluginStatus, Plugins, PointRow};
 use outrigger_protocol::event::{BusEvent, Event};
 use outrigger_protocol::id::SessionId;
 use outrigger_protocol::log::LogRecord;
@@ -112,6 +112,10 @@ pub(crate) struct Inner {
     pub(crate) spawner: Spawner,
     pub(crate) models: Models,
     pub(crate) plugins: Plugins,
+    /// Between plugins and this.
+    pub(crate) bridge: Arc<crate::bridge::Bridge>,
+    /// Which plugins should run, as it was decided before any was started (D2).
+    pub(crate) admitted: outrigger_plugins::Snapshot,
     pub(crate) mcp: outrigger_mcp::McpServers,
     pub(crate) skill_servers: crate::mcp::SkillServers,
     /// What is told of subagents behind their calls.
@@ -312,6 +316,24 @@ impl Agent {
     #[must_use]
     pub fn plugins(&self) -> Vec<PluginStatus> {
         self.inner.plugins.list()
+    }
+
+    /// Every hook point, the program's and those of plugins, with who has a handler there; and the events of plugins.
+    #[must_use]
+    pub fn plugin_points(&self) -> (Vec<PointRow>, Vec<EventRow>) {
+        self.inner.plugins.points()
+    }
+
+    /// Whether no turn is in it.
+    #[must_use]
+    pub fn is_idle(&self) -> bool {
+        lock(&self.inner.running).is_empty()
+    }
+
+    /// Which plugins should run, and why the others should not (D2).
+    #[must_use]
+    pub fn plugin_snapshot(&self) -> &outrigger_plugins::Snapshot {
+        &self.inner.admitted
     }
 
     /// What the hooks of plugins cost since the start, the costliest first (A1).

@@ -5,6 +5,7 @@
 //! before it acts on it, and tells the bus. It knows nothing of HTTP.
 
 mod abandon;
+mod admitted;
 pub mod agents;
 mod allowed;
 mod ask;
@@ -37,6 +38,7 @@ pub mod ids;
 mod inner;
 mod join;
 mod late;
+mod life;
 mod listing;
 mod lsp;
 mod mcp;
@@ -45,6 +47,7 @@ mod model_task;
 mod notices;
 mod observe;
 mod offer;
+mod own_providers;
 mod parts;
 mod plugin_tools;
 mod project;
@@ -73,10 +76,13 @@ mod track;
 mod turns;
 pub mod vcs;
 
+pub use admitted::plugin_snapshot;
 pub use agents::AgentInfo;
 pub use ask::Answering;
 pub use auth::LoginError;
-pub use boot::{Adjust, Boot, Folders, Shared, review_options, setup_plugins};
+pub use boot::{
+    Adjust, Boot, Folders, Shared, policies, review_options, setup_plugins, verify_options,
+};
 pub use bus::{Bus, Sink};
 pub use command_hooks::AllowedHooks;
 pub use compact::ask::Compact;
@@ -92,6 +98,7 @@ pub use mcp::{
     servers_of_skills, tokens as mcp_tokens,
 };
 pub use outrigger_js::{SdkAnswer, SdkBody};
+pub use outrigger_plugins::{PluginError, Snapshot, SnapshotEntry};
 pub use project::Place;
 pub use projects::ProjectPatch;
 pub use prompt::Attachment;

@@ -3,16 +3,18 @@
 use std::time::Duration;
 
 use outrigger_config::Origin;
-use outrigger_kernel::permission::is_disabled;
+use outrigger_kernel::permission::{is_disabled, is_wanted};
 use outrigger_models::Resolved;
 use outrigger_plugins::{PipelineContext, PipelineResult};
 use outrigger_protocol::Object;
+use outrigger_protocol::hook::HookRecord;
 use outrigger_protocol::id::{SessionId, TurnId};
 use outrigger_protocol::log::LogRecord;
 use outrigger_protocol::message::ModelRef;
 use outrigger_protocol::model::{ModelInfo, ModelParams, ToolOffer};
 use outrigger_protocol::tool::ToolSpec;
 use outrigger_protocol::turn::{HookPayload, KnownTool};
+use outrigger_tools::builtin::optional;
 use outrigger_tools::{AgentEntry, CancelFlag, SkillEntry};
 use serde_json::{Value, json};
 
@@ -39,6 +41,7 @@ impl Inner {
             session: session.cloned(),
             turn: turn.cloned(),
             cancel,
+            ..PipelineContext::default()
         };
         let pipeline = self.plugins.pipeline();
         let _open = session
@@ -46,27 +49,41 @@ impl Inner {
             .map(|id| self.enter_plugins(id));
         let mut result = pipeline.run(point, items, context).await;
         if !result.records.is_empty() {
-            for record in &mut result.records {
-                record.audit.step = self.steps.of(turn);
-            }
-            self.note(
-                result
-                    .records
-                    .iter()
-                    .map(|r| LogRecord::Hook(Box::new(r.clone())))
-                    .collect(),
-            );
+            self.write_down(&mut result.records, turn);
             if point != HOOK_ERROR {
-                self.tell_hook_errors(&result, session, turn).await;
+                self.tell_hook_errors(&result.records, session, turn).await;
             }
         }
         result
     }
 
+    fn write_down(&self, records: &mut [HookRecord], turn: Option<&TurnId>) {
+        for record in &mut *records {
+            record.audit.step = self.steps.of(turn);
+        }
+        let records = records.iter();
+        self.note(
+            records
+                .map(|r| LogRecord::Hook(Box::new(r.clone())))
+                .collect(),
+        );
+    }
+
+    /// What the chain of a plugin's own point did (B8), or why it was not run: as for any other chain.
+    pub(crate) async fn own_hooks_ran(&self, mut records: Vec<HookRecord>) {
+        let Some(first) = records.first() else {
+            return;
+        };
+        let (session, turn) = (first.session.clone(), first.turn.clone());
+        self.write_down(&mut records, turn.as_ref());
+        self.tell_hook_errors(&records, session.as_ref(), turn.as_ref())
+            .await;
+    }
+
     /// `hook.on_error` (C5). A failure there is recorded and goes no further.
     async fn tell_hook_errors(
         &self,
-        result: &PipelineResult,
+        records: &[HookRecord],
         session: Option<&SessionId>,
         turn: Option<&TurnId>,
     ) {
@@ -74,7 +91,7 @@ impl Inner {
             return;
         }
         // An answer against a rule is an error of its plugin as well (C3).
-        let failed = result.records.iter().filter(|r| {
+        let failed = records.iter().filter(|r| {
             matches!(r.outcome.as_str(), "error" | "timeout" | "lost") || r.audit.refused.is_some()
         });
         for record in failed {
@@ -120,6 +137,11 @@ impl Inner {
                 == Some(false)
                 || is_disabled(&spec.name, &[&rules, &own])
         };
+        // What the reference does not have costs tokens in each request, so somebody has to want it.
+        let wanted = |spec: &ToolSpec| {
+            let on = switches.and_then(|s| s.get(&spec.name)) == Some(&Value::Bool(true));
+            optional::plugin(spec).is_none() || on || is_wanted(&spec.name, &[&rules, &own])
+        };
         // The one hidden tool that is shown where somebody can answer it.
         let asks = |spec: &ToolSpec| {
             spec.name == "question"
@@ -133,7 +155,7 @@ impl Inner {
             .specs()
             .into_iter()
             .filter(|spec| spec.hidden || !off(spec))
-            .filter(|spec| outrigger_tools::builtin::suits(spec, &model))
+            .filter(|spec| wanted(spec) && outrigger_tools::builtin::suits(spec, &model))
             .filter(|spec| self.skill_servers.offers(Some(session), spec))
             .collect();
         let (agents, skills) = (self.agent_entries(), self.skill_entries());

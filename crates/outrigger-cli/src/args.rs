@@ -288,6 +288,24 @@ pub(crate) enum PluginCommand {
         #[arg(long)]
         json: bool,
     },
+    /// Show the hook points, those of plugins too, what handlers may do there, and which plugins have one
+    Points {
+        /// As JSON, with the schemas
+        #[arg(long)]
+        json: bool,
+    },
+    /// Show every plugin that there is, bundled ones too, which of them should run, and what decided about the others
+    Snapshot(SnapshotArgs),
+    /// Let a plugin run, in your own outrigger.toml; a bundled one too
+    Enable {
+        /// Which, by the id that `snapshot` shows
+        id: String,
+    },
+    /// Let a plugin not run, in your own outrigger.toml; a bundled one too
+    Disable {
+        /// Which, by the id that `snapshot` shows
+        id: String,
+    },
     /// Install what plugins need from npm (the SDK), ahead of their first use
     Setup,
     /// Show what the hooks of each plugin cost: calls, p50, p95, p99
@@ -317,6 +335,17 @@ pub(crate) enum PluginCommand {
     },
     /// Show what changed in plugins since they were trusted, and trust it
     Review(ReviewArgs),
+    /// Show which plugins are signed, and by which key of the machine's policy
+    Verify {
+        /// Which; all if none is given
+        name: Option<String>,
+        /// Print the text that a signature of it signs, and nothing else
+        #[arg(long, requires = "name", conflicts_with = "json")]
+        digest: bool,
+        /// As JSON
+        #[arg(long)]
+        json: bool,
+    },
     /// Find the plugin that breaks a command, by running it with some of them left out
     Bisect(BisectArgs),
     /// Allow the command hooks of the project's .claude/settings.json files as they are, after showing them
@@ -328,6 +357,12 @@ pub(crate) enum PluginCommand {
         #[arg(long)]
         revoke: bool,
     },
+    /// Take a plugin of a running server out of the run, until it is resumed; its process stays
+    Suspend(LifeArgs),
+    /// Bring a suspended plugin of a running server back
+    Resume(LifeArgs),
+    /// Load a plugin of a running server anew: the next generation takes over when it answers, else the old one runs on
+    Reload(LifeArgs),
     /// Watch what the plugins of a running server use, until interrupted
     Top {
         /// Address of the server
@@ -338,6 +373,29 @@ pub(crate) enum PluginCommand {
         #[command(flatten)]
         server: ServerArgs,
     },
+}
+
+/// `outrigger plugin suspend`, `resume` and `reload`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct LifeArgs {
+    /// Which
+    pub(crate) id: String,
+    /// Address of the server
+    #[arg(long, default_value = "http://127.0.0.1:4096")]
+    pub(crate) url: String,
+    #[command(flatten)]
+    pub(crate) server: ServerArgs,
+}
+
+/// `outrigger plugin snapshot`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct SnapshotArgs {
+    /// Everything about the candidates of one id
+    #[arg(long, value_name = "ID", conflicts_with = "json")]
+    pub(crate) explain: Option<String>,
+    /// As JSON
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 /// `outrigger plugin review`.

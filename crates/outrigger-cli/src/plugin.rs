@@ -67,12 +67,28 @@ pub(crate) async fn plugin(global: &Global, command: PluginCommand) -> Result<u8
             let session = crate::session::find(&store, &place, id)?;
             crate::plugin_perf::trace(&store, &session.id, json)
         }
+        PluginCommand::Points { json } => crate::plugin_points::points(global, json).await,
         PluginCommand::AllowHooks { list, revoke } => {
             crate::allow_hooks::allow_hooks(global, list, revoke)
         }
         PluginCommand::Show { name, json } => crate::plugin_review::show(global, &name, json).await,
+        PluginCommand::Snapshot(args) => crate::plugin_snapshot::run(global, &args),
+        PluginCommand::Enable { id } => crate::plugin_switch::run(global, &id, true),
+        PluginCommand::Disable { id } => crate::plugin_switch::run(global, &id, false),
         PluginCommand::Review(args) => crate::plugin_review::run(global, args).await,
         PluginCommand::Bisect(args) => crate::bisect::bisect(global, args).await,
+        PluginCommand::Verify { name, digest, json } => {
+            crate::plugin_verify::run(global, name.as_deref(), digest, json).await
+        }
+        PluginCommand::Suspend(args) => {
+            crate::plugin_switch::on_server(global, args, "suspend").await
+        }
+        PluginCommand::Resume(args) => {
+            crate::plugin_switch::on_server(global, args, "resume").await
+        }
+        PluginCommand::Reload(args) => {
+            crate::plugin_switch::on_server(global, args, "reload").await
+        }
         PluginCommand::Top { url, once, server } => {
             let remote = Remote::new(&url, &server, global.dir.as_deref())?;
             crate::plugin_perf::top(&remote, once).await

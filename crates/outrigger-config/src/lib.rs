@@ -14,7 +14,9 @@
 mod check;
 pub mod claude;
 pub mod claude_hooks;
+mod discovery;
 mod edit;
+mod edit_toml;
 mod entries;
 mod error;
 mod finish;
@@ -37,7 +39,9 @@ mod substitute;
 mod typed;
 mod username;
 
+pub use discovery::{PLUGIN_PATH, PluginRoots, Switched};
 pub use edit::{check_changes, edited, global_file, project_file};
+pub use edit_toml::{quoted, set_in_toml};
 pub use error::{ConfigError, ConfigProblem};
 pub use load::{LoadOptions, Loaded, load, load_global};
 pub use merge::merge;

@@ -36,6 +36,8 @@ pub enum PluginSource {
     Tool,
     /// Command hooks of a `.claude/settings.json`: processes that are started for each call.
     Command,
+    /// A folder with an `outrigger.plugin.toml` below one of the roots (D1).
+    Manifest,
 }
 
 /// An entry that is not loaded although it is written down, with why (issue 3: no skip is silent).
@@ -69,6 +71,17 @@ pub enum SkipReason {
         spec: String,
         /// Where it stands.
         declared_in: PathBuf,
+    },
+    /// The snapshot of plugins does not have it (D2).
+    NotAdmitted {
+        /// What it is called.
+        id: String,
+        /// The name of the reason.
+        reason: String,
+        /// The reason, in words.
+        why: String,
+        /// What would change it.
+        remedy: String,
     },
     /// A later file of the global folder has a list of its own, which replaces that of this one.
     Replaced,

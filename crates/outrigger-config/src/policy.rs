@@ -30,6 +30,8 @@ pub struct Policy {
     pub grants: PolicyGrants,
     /// The least that holds for trust.
     pub trust: PolicyTrust,
+    /// Signatures of plugins.
+    pub signatures: PolicySignatures,
 }
 
 /// `[plugins]`. A pattern is the name of an npm package or the path of a file; `*` stands for any run of characters.
@@ -84,6 +86,16 @@ pub struct PolicyTrust {
     pub changes: Option<TrustChanges>,
     /// False: `trust.world_writable` does not count.
     pub world_writable: Option<bool>,
+}
+
+/// `[signatures]` (C7).
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct PolicySignatures {
+    /// Public keys, as minisign writes them (Ed25519).
+    pub keys: Vec<String>,
+    /// No plugin is started without a signature by one of them.
+    pub require: bool,
 }
 
 /// A policy and the file that it stands in.
@@ -216,6 +228,20 @@ impl PolicyFile {
         told
     }
 
+    /// Whether it keeps this plugin from being loaded.
+    #[must_use]
+    pub fn forbids(&self, plugin: &PluginSpec) -> bool {
+        !self.policy.plugins.allows(plugin)
+    }
+
+    /// Whether it denies the plugin of this id, as it does bundled ones: what may come from outside (`allow`) is not said of
+    /// them.
+    #[must_use]
+    pub fn denies(&self, id: &str) -> bool {
+        let deny = &self.policy.plugins.deny;
+        deny.iter().any(|pattern| matches(pattern, id))
+    }
+
     /// Takes out what may not be loaded.
     pub(crate) fn filter(&self, plugins: &mut Vec<PluginSpec>) -> Vec<SkippedPlugin> {
         let out = plugins.extract_if(.., |plugin| !self.policy.plugins.allows(plugin));
@@ -260,6 +286,10 @@ impl PolicyFile {
         );
         if policy.trust.world_writable == Some(false) {
             lines.push("trust.world_writable stays off".into());
+        }
+        if policy.signatures.require {
+            let keys = policy.signatures.keys.len();
+            lines.push(format!("plugins are signed by one of {keys} keys"));
         }
         if !policy.grants.forbid.is_empty() {
             lines.push(format!("no plugin is granted: {:?}", policy.grants.forbid));

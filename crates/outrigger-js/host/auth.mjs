@@ -92,6 +92,11 @@ async function send({ handle, method, url, headers, body }, call, controller) {
   enter(fetcher, "auth.fetch", call);
   const response = await fetcher.fetch(url, { method, headers: Object.fromEntries(headers), body, signal: controller.signal });
   if (typeof response?.status !== "number") throw new Error("its fetch answered with no Response");
+  return stream(call, response, controller);
+}
+
+// Answers with the head of a response; its body follows.
+function stream(call, response, controller) {
   const stream = { credit: 0, wake: undefined, controller };
   streams.set(call, stream);
   pump(call, stream, response).finally(() => streams.delete(call));
@@ -150,5 +155,9 @@ export async function serve(method, params, call, controller) {
       return send(params, call, controller);
     case "provider.models":
       return models(params, call);
+    case "provider.stream": {
+      const { answer } = await import("./provider.mjs");
+      return stream(call, await answer(params, call, controller.signal), controller);
+    }
   }
 }

@@ -2,6 +2,7 @@
 // conversation. No dependency and little code, so that a process is ready about when its runtime is.
 
 import { left, watchExits } from "./enter.mjs";
+import { outrigger } from "./own.mjs";
 import { errorText } from "./value.mjs";
 import { flushed, notify, open, send } from "./wire.mjs";
 
@@ -28,7 +29,7 @@ function pluginInput(init, serverUrl, client) {
   const shell = () => {
     throw new Error("`$` needs Bun: run `outrigger plugin setup`");
   };
-  return {
+  const input = {
     get client() {
       return client();
     },
@@ -39,6 +40,8 @@ function pluginInput(init, serverUrl, client) {
     serverUrl,
     $: Bun ? Bun.$ : shell,
   };
+  // Not enumerable: whoever lists the keys finds those of the reference.
+  return Object.defineProperty(input, "outrigger", { get: outrigger });
 }
 
 async function initialize(init, call) {
@@ -90,6 +93,7 @@ async function serve({ method, params }, id, cancel) {
     case "auth.callback":
     case "auth.fetch":
     case "provider.models":
+    case "provider.stream":
       auth ??= await import("./auth.mjs");
       return auth.serve(method, params, id, cancel);
     default:
@@ -155,7 +159,7 @@ const run = await import("./run.mjs");
 await open(receive);
 notify("hello", {
   protocol: "1.0",
-  features: ["sdk.request", "sdk.stream", "tool.ask", "plugin.leave", "hook.file", "hook.mirror"],
+  features: ["sdk.request", "sdk.stream", "tool.ask", "plugin.leave", "hook.file", "hook.mirror", "own.points"],
   runtime: Bun ? "bun" : "node",
   version: Bun ? Bun.version : process.versions.node,
 });

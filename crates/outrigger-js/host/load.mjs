@@ -138,7 +138,14 @@ async function describeExtras(hooks, entry, problems) {
   }
   const { id, models } = hooks.provider ?? {};
   const provider = typeof id === "string" && typeof models === "function" ? id : undefined;
-  return { auth, provider };
+  return { auth, provider, streams: describeStreams(hooks.provider) };
+}
+
+// A provider with a protocol of its own.
+function describeStreams({ id, name, env, stream } = {}) {
+  if (typeof id !== "string" || typeof stream !== "function") return undefined;
+  const names = Array.isArray(env) ? env.filter((name) => typeof name === "string") : undefined;
+  return { id, name: typeof name === "string" ? name : undefined, env: names };
 }
 
 async function start(entry, { found }, input, init, problems) {

@@ -4,6 +4,7 @@ import { fileOver, fromFile, tell } from "./file.mjs";
 import { Mirrored, keep } from "./mirror.mjs";
 import { Unserialisable, diff, errorText, plain } from "./value.mjs";
 import { enter, left, reenter } from "./enter.mjs";
+import { within } from "./own.mjs";
 import { issues } from "./zod.mjs";
 import { notify, request } from "./wire.mjs";
 
@@ -72,7 +73,7 @@ class Items {
 
 // One handler over all items. `output` is changed in place, as in the reference; when the handler fails, what it did is
 // undone, so that the next one sees the state from before.
-async function runHandler(hook, handler, subject, call) {
+async function runHandler(hook, handler, subject, call, chain) {
   const changes = [];
   let order;
   subject.begin();
@@ -84,7 +85,8 @@ async function runHandler(hook, handler, subject, call) {
       entered = reenter(handler.plugin, hook, call, entered);
       const run = hooks[hook];
       if (typeof run === "function") {
-        const answer = hook === "config" ? run.call(hooks, item.output) : run.call(hooks, item.input, item.output);
+        const begin = () => (hook === "config" ? run.call(hooks, item.output) : run.call(hooks, item.input, item.output));
+        const answer = chain === undefined ? begin() : within(chain, begin);
         if (typeof answer?.then === "function") await answer;
       }
       const out = [];
@@ -139,12 +141,12 @@ export function hookMirror(run, call, cancelled) {
   return runAll(run, new Mirrored(run.input, messages), call, cancelled);
 }
 
-async function runAll({ hook, handlers, open = [] }, subject, call, cancelled) {
+async function runAll({ hook, handlers, open = [], chain }, subject, call, cancelled) {
   for (let index = 0; index < handlers.length; index++) {
     if (cancelled()) return undefined;
     const handler = handlers[index];
     const began = clock();
-    const result = await runHandler(hook, handler, subject, call);
+    const result = await runHandler(hook, handler, subject, call, chain);
     const report = { call, handler: index, ms: clock() - began, error: result.error };
     try {
       const told = tell(report, result, index + 1 === handlers.length);
@@ -243,7 +245,8 @@ export async function toolRun(params, call, signal) {
   let over = false;
   try {
     reenter(params.handler.plugin, what, call, entered);
-    const answer = await tool.execute(params.args, toolContext(params, call, signal, () => over));
+    const context = toolContext(params, call, signal, () => over);
+    const answer = await within(params.chain, () => tool.execute(params.args, context));
     return toolOutput(params.tool, answer);
   } finally {
     over = true;

@@ -167,13 +167,18 @@ function ended() {
   }
 }
 
+function failure({ message, data }) {
+  const error = new Error(message);
+  return data?.code === undefined ? error : Object.assign(error, { code: data.code });
+}
+
 function settle(message) {
   const call = waiting.get(message.id);
   if (!call) return;
   waiting.delete(message.id);
   call.done();
   ended();
-  if (message.error) call.reject(new Error(message.error.message));
+  if (message.error) call.reject(failure(message.error));
   else call.resolve(message.result);
 }
 

@@ -98,6 +98,8 @@ pub struct HookCall<'a> {
     pub items: &'a [HookPayload],
     /// Whose messages they carry: what the process keeps, it keeps by this.
     pub session: Option<&'a str>,
+    /// Number of the chain, for a plugin that may reach points of its own from it.
+    pub chain: Option<u64>,
 }
 
 /// What a process needs for its payloads.
@@ -154,6 +156,8 @@ struct Head<'a> {
     handlers: &'a [HandlerRef],
     open: &'a [OpenField],
     #[serde(skip_serializing_if = "Option::is_none")]
+    chain: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     file: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     token: Option<&'a str>,
@@ -204,6 +208,7 @@ impl JsProcess {
             open: &run.open,
             items: &run.items,
             session: None,
+            chain: run.chain,
         };
         let mut sent = Sent::default();
         self.hook_call(&call, deadline, &mut sent, on_result).await
@@ -363,6 +368,7 @@ impl JsProcess {
             hook: call.hook,
             handlers: call.handlers,
             open: call.open,
+            chain: call.chain,
             file: path.as_deref(),
             token,
             mirror,

@@ -34,7 +34,7 @@ pub use exchange::ExchangeRoot;
 pub use fetch::FetchBody;
 pub use hooks::{HookCall, Sent, Transfer, Way};
 pub use output::OutputLog;
-pub use peer::HostHandler;
+pub use peer::{HostHandler, Refused};
 pub use policy::default_policy;
 pub use process::{JsProcess, StartOptions};
 pub use runtime::{JsRuntime, Lookup, RuntimeKind};

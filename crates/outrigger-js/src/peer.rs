@@ -14,7 +14,9 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
+use outrigger_protocol::hook::HookRecord;
 use outrigger_protocol::login::{AuthChunk, AuthGet};
+use outrigger_protocol::own::{EventEmit, PointCall, PointCalled};
 use outrigger_protocol::rpc::{
     Enter, EventBatch, Hello, HookResult, Log, MAX_FRAME, Message, RpcError, SdkCredit, SdkRequest,
     Stage, ToolAsk, ToolMetadata, host, process,
@@ -59,10 +61,50 @@ pub trait HostHandler: Send + Sync + 'static {
             ))
         })
     }
+    /// A plugin reaches a hook point of its own.
+    fn call_point(&self, call: PointCall) -> BoxFuture<'_, Result<PointCalled, Refused>> {
+        let refused = Refused::new(
+            "own.unknown",
+            format!("no point {} is declared", call.point),
+        );
+        Box::pin(async move { Err(refused) })
+    }
+    /// A plugin tells an event of its own.
+    fn emit(&self, emit: EventEmit) -> BoxFuture<'_, Result<(), Refused>> {
+        let refused = Refused::new(
+            "own.unknown",
+            format!("no event {} is declared", emit.event),
+        );
+        Box::pin(async move { Err(refused) })
+    }
+    /// Chains that a plugin's process began have run; they are to be written down.
+    fn ran(&self, records: Vec<HookRecord>) {
+        let _ = records;
+    }
     /// A plugin's loading went on.
     fn stage(&self, stage: Stage);
     /// The host script of the process called `process` has something for the log.
     fn log(&self, process: &str, log: Log);
+}
+
+/// Why the host does not do what a plugin asks for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Refused {
+    /// Stable code, which the plugin gets as `error.code`.
+    pub code: &'static str,
+    /// For people.
+    pub message: String,
+}
+
+impl Refused {
+    /// A refusal.
+    #[must_use]
+    pub fn new(code: &'static str, message: impl Into<String>) -> Self {
+        Self {
+            code,
+            message: message.into(),
+        }
+    }
 }
 
 /// Shared by the reader, the writer and all callers.

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use outrigger_protocol::login::{AuthFetch, AuthHead};
+use outrigger_protocol::own::ProviderStream;
 use outrigger_protocol::rpc::{
     Enter, EventBatch, Hello, Initialize, Initialized, PROTOCOL_VERSION, ToolRun, feature, host,
 };
@@ -291,9 +292,29 @@ impl JsProcess {
     /// # Errors
     /// As [`JsProcess::ask`].
     pub async fn fetch(&self, fetch: &AuthFetch) -> Result<(AuthHead, FetchBody), JsError> {
+        self.streamed(host::AUTH_FETCH, fetch).await
+    }
+
+    /// Asks a plugin's provider for an answer, whose pieces are the body. There is no deadline here, and dropping what
+    /// this answers cancels the request.
+    ///
+    /// # Errors
+    /// As [`JsProcess::ask`].
+    pub async fn provider_stream(
+        &self,
+        ask: &ProviderStream,
+    ) -> Result<(AuthHead, FetchBody), JsError> {
+        self.streamed(host::PROVIDER_STREAM, ask).await
+    }
+
+    async fn streamed(
+        &self,
+        method: &'static str,
+        params: &(impl Serialize + Sync),
+    ) -> Result<(AuthHead, FetchBody), JsError> {
         let mut chunks = None;
         let peer = Arc::clone(&self.peer);
-        let mut call = self.peer.call_as(host::AUTH_FETCH, fetch, |call| {
+        let mut call = self.peer.call_as(method, params, |call| {
             chunks = Some((call, peer.stream(call)));
         })?;
         let Some((number, chunks)) = chunks else {

@@ -13,6 +13,8 @@ const FILES: &[(&str, &str)] = &[
     ("host.mjs", include_str!("../host/host.mjs")),
     ("load.mjs", include_str!("../host/load.mjs")),
     ("mirror.mjs", include_str!("../host/mirror.mjs")),
+    ("own.mjs", include_str!("../host/own.mjs")),
+    ("provider.mjs", include_str!("../host/provider.mjs")),
     ("resolve.mjs", include_str!("../host/resolve.mjs")),
     ("run.mjs", include_str!("../host/run.mjs")),
     ("sdk.mjs", include_str!("../host/sdk.mjs")),

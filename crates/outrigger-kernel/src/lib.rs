@@ -3,6 +3,7 @@
 //! - [`turn`]: the state machine of a turn. The agent tells it what happened and carries out the effects it answers.
 //! - [`hooks`]: the one table of hook points, and the chain that decides who is called next and folds the answers.
 //! - [`guard`]: what no chain may change, whatever its handlers answer.
+//! - [`admission`]: which plugins should run, and why the others should not.
 //! - [`breaker`]: when a hook that keeps timing out is left out.
 //! - [`permission`]: which rule counts for a request.
 //! - [`merge`]: start and result of a tool call become one message.
@@ -15,6 +16,7 @@ extern crate alloc;
 #[cfg(test)]
 extern crate std;
 
+pub mod admission;
 pub mod breaker;
 pub mod digest;
 pub mod guard;

@@ -32,6 +32,17 @@ pub fn is_disabled(tool: &str, layers: &[&[Rule]]) -> bool {
         .is_some_and(|rule| rule.pattern == "*" && rule.action == Action::Deny)
 }
 
+/// Whether the last rule that names the tool, other than by `*` for all tools, leaves something of it: somebody wants it.
+#[must_use]
+pub fn is_wanted(tool: &str, layers: &[&[Rule]]) -> bool {
+    layers
+        .iter()
+        .rev()
+        .flat_map(|layer| layer.iter().rev())
+        .find(|rule| rule.permission != "*" && matches(&rule.permission, tool))
+        .is_some_and(|rule| rule.pattern != "*" || rule.action != Action::Deny)
+}
+
 /// Whether a rule that speaks of certain paths denies this one, so that no process may get at it either (a catch-all
 /// deny only switches the tool off: a process without any file could not run).
 #[must_use]

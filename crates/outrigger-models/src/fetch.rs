@@ -57,6 +57,19 @@ pub struct Overlay {
     pub fetch: Option<Arc<dyn ProviderFetch>>,
     /// The models that its `provider` hook answered, instead of the catalog's.
     pub models: Option<serde_json::Map<String, Value>>,
+    /// It is a provider of the plugin's own, and `fetch` speaks its protocol (B8).
+    pub own: Option<OwnProvider>,
+}
+
+/// A provider that a plugin brings, with a protocol of its own.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OwnProvider {
+    /// Its name for people.
+    pub name: Option<String>,
+    /// Variables that may hold its key. Without any it wants none.
+    pub env: Vec<String>,
+    /// Those of them that the plugin may see: in no other its key is looked for.
+    pub granted: Vec<String>,
 }
 
 // The options may hold keys.

@@ -152,7 +152,12 @@ impl Models {
     fn available_ids(&self) -> Vec<String> {
         let mut ids: Vec<String> = self.inner.options.providers.keys().cloned().collect();
         let presets = PRESETS.iter().map(|p| p.id.to_owned());
-        for id in presets.chain(self.inner.catalog.provider_ids()) {
+        let of_plugins = self.of_plugins();
+        for id in of_plugins
+            .into_iter()
+            .chain(presets)
+            .chain(self.inner.catalog.provider_ids())
+        {
             if !ids.contains(&id)
                 && self
                     .provider(&id)
@@ -163,6 +168,37 @@ impl Models {
         }
         ids.retain(|id| self.is_enabled(id));
         ids
+    }
+
+    /// Providers that plugins have brought.
+    fn of_plugins(&self) -> Vec<String> {
+        let overlays = lock(&self.inner.overlays);
+        let own = overlays.iter().filter(|(_, overlay)| overlay.own.is_some());
+        own.map(|(id, _)| id.clone()).collect()
+    }
+
+    /// Why no plugin may bring a provider of this name, if so: it is known already, and its key, if there is one, is for
+    /// somebody else. `npm: "plugin"` in its entry of the configuration says that a plugin may.
+    #[must_use]
+    pub fn taken(&self, id: &str) -> Option<String> {
+        let entry = self.inner.options.providers.get(id);
+        if entry
+            .and_then(|entry| entry.get("npm"))
+            .and_then(Value::as_str)
+            == Some(crate::plugin::NPM)
+        {
+            return None;
+        }
+        let says = |key: &str| entry.is_some_and(|entry| entry.get(key).is_some());
+        let reached = entry.is_some_and(|entry| entry.pointer("/options/baseURL").is_some());
+        if says("npm") || says("api") || says("models") || reached {
+            return Some(format!(
+                "it is configured (`provider.{id}`); `npm: \"plugin\"` there would let a plugin speak for it"
+            ));
+        }
+        let known = PRESETS.iter().any(|preset| preset.id == id)
+            || self.inner.catalog.provider(id).is_some();
+        known.then(|| "it is a provider that is known already".to_owned())
     }
 
     /// The providers that can be used, with keys removed; for lists and the API.
@@ -181,6 +217,7 @@ impl Models {
         let mut ids = self.available_ids();
         let presets = PRESETS.iter().map(|p| p.id.to_owned());
         let mut rest: Vec<String> = presets.chain(self.inner.catalog.provider_ids()).collect();
+        rest.extend(self.of_plugins());
         rest.sort();
         rest.dedup();
         rest.retain(|id| !ids.contains(id) && self.is_enabled(id));
@@ -234,7 +271,17 @@ impl Models {
         // A service whose address is not configured is a public one and wants a key; a configured address may be a
         // local server that wants none.
         let has_address = provider.options.get("baseURL").is_some();
-        let has_way = provider.fetch.is_some() || has_address || info.api.npm == "cassette";
+        let has_way = match provider.own {
+            Some(wants_key) => !wants_key,
+            None => provider.fetch.is_some() || has_address || info.api.npm == "cassette",
+        };
+        if info.api.npm == crate::plugin::NPM && provider.own.is_none() {
+            return Err(ModelError::Config {
+                provider: id.to_owned(),
+                message: "is a plugin's (`npm: \"plugin\"`), and no plugin that runs brings it"
+                    .into(),
+            });
+        }
         if provider.key.is_none() && !has_way {
             return Err(ModelError::NoKey {
                 provider: id.to_owned(),

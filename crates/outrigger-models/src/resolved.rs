@@ -15,6 +15,7 @@ use crate::cassette::{Player, Recorder};
 use crate::client::{Http, USER_AGENT};
 use crate::error::ModelError;
 use crate::openai::{self, Dialect};
+use crate::plugin;
 use crate::provider::{Adapter, Provider, adapter, string_pairs};
 use crate::retry::{Deadlines, RetryPolicy};
 use crate::stream::{ModelStream, Prepared, StreamItem, open};
@@ -154,13 +155,21 @@ impl Resolved {
                 },
                 || Box::<responses::Decoder>::default(),
             ),
+            Adapter::Plugin => (
+                self.model.api.id.clone(),
+                self.asked_of_plugin(request),
+                || Box::<plugin::Decoder>::default(),
+            ),
             Adapter::Gemini => (
                 gemini::path(&self.model.api.id),
                 gemini::body(&self.model, request),
                 || Box::<gemini::Decoder>::default(),
             ),
         };
-        let url = format!("{}/{path}", self.provider.base_url(&self.model)?);
+        let url = match adapter {
+            Adapter::Plugin => format!("plugin:{}/{path}", self.provider.id),
+            _ => format!("{}/{path}", self.provider.base_url(&self.model)?),
+        };
         let prepared = Prepared {
             target: Target {
                 provider: self.provider.id.clone(),
@@ -216,7 +225,16 @@ impl Resolved {
                 out.set("authorization", &format!("Bearer {key}"))?
             }
             (Adapter::Gemini, Some(key)) => out.set("x-goog-api-key", key)?,
-            (Adapter::OpenAi(_) | Adapter::Responses | Adapter::Gemini | Adapter::Cassette, _) => {}
+            // To the plugin that speaks for this provider, and to nobody else.
+            (Adapter::Plugin, Some(key)) => out.set("x-api-key", key)?,
+            (
+                Adapter::OpenAi(_)
+                | Adapter::Responses
+                | Adapter::Gemini
+                | Adapter::Plugin
+                | Adapter::Cassette,
+                _,
+            ) => {}
         }
         if adapter == Adapter::OpenAi(Dialect::OpenRouter) {
             out.set("x-title", "outrigger")?;
@@ -231,6 +249,12 @@ impl Resolved {
             out.set(name, value)?;
         }
         Ok(out.map)
+    }
+
+    fn asked_of_plugin(&self, request: &ModelRequest) -> Object {
+        let mut options = self.provider.options.clone();
+        crate::provider::redact_object(&mut options);
+        plugin::body(&self.model, options, request)
     }
 
     fn replay(

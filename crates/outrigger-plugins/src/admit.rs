@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use futures_util::stream::{self, StreamExt as _};
 use outrigger_config::PluginSpec;
+use outrigger_kernel::admission::Reason;
 use outrigger_protocol::manifest::{Manifest, RESERVED_IDS};
 
 use crate::error::PluginError;
@@ -16,7 +17,7 @@ use crate::resolve::ResolvedPlugin;
 use crate::settings::PluginRules;
 use crate::spec::Source;
 use crate::status::Stage;
-use crate::trust::{Candidate, Gate};
+use crate::trust::{Candidate, Gate, Verified, signature};
 
 /// How many plugins are installed at once.
 const INSTALLING: usize = 4;
@@ -89,7 +90,59 @@ pub(crate) async fn resolve_all(options: &LoadOptions, registry: &Registry, cach
             }
         }
     }
-    lonely(registry);
+    lonely(options, registry);
+}
+
+/// A plugin as it is now.
+pub(crate) struct Fresh {
+    pub(crate) resolved: ResolvedPlugin,
+    pub(crate) rules: PluginRules,
+    pub(crate) verified: Option<Verified>,
+    pub(crate) shown: Option<ManifestShown>,
+}
+
+/// Looks at a plugin anew, for a reload: its files, what it requires, whether it is trusted as it is now.
+///
+/// # Errors
+/// What speaks against starting it.
+pub(crate) async fn again(
+    options: &LoadOptions,
+    index: usize,
+    id: &str,
+) -> Result<Fresh, PluginError> {
+    let Some(declared) = options.plugins.get(index) else {
+        return Err(PluginError::Life {
+            id: id.to_owned(),
+            why: "nothing of it can be loaded again".to_owned(),
+        });
+    };
+    let cache = Cache::new(&options.cache, None, options.spawner.clone());
+    let resolved = resolve(declared, &cache, |_| {}).await?;
+    let gate = gate(options);
+    let (mut resolved, found) = looked(options, &gate, declared, resolved).await?;
+    let verified = match (found, &gate) {
+        (Some(found), Ok(gate)) => Some(gate.check(found).await?),
+        _ => None,
+    };
+    let own = id.split('#').next().unwrap_or(id);
+    if resolved.id != own {
+        return Err(PluginError::Life {
+            id: id.to_owned(),
+            why: format!("it is called {} now", resolved.id),
+        });
+    }
+    let source = Source::parse(&declared.spec, &declared.declared_in).ok();
+    let (mut rules, _) = options
+        .settings
+        .rules_for(&resolved.id, &resolved.spec, source.as_ref());
+    let shown = admitted(options, &resolved, &mut rules);
+    id.clone_into(&mut resolved.id);
+    Ok(Fresh {
+        resolved,
+        rules,
+        verified,
+        shown: Some(shown),
+    })
 }
 
 /// Who decides about trust; why nobody can where what is trusted cannot be read.
@@ -132,6 +185,7 @@ async fn looked(
     match gate {
         Ok(gate) => {
             let found = gate.look(declared, &resolved).await?;
+            signature::check(&resolved, &found.content, &options.settings.policies)?;
             Ok((resolved, Some(found)))
         }
         Err(error) => Err(PluginError::Unreviewable {
@@ -183,7 +237,7 @@ fn admitted(
 }
 
 /// Plugins whose companions are not there.
-fn lonely(registry: &Registry) {
+fn lonely(options: &LoadOptions, registry: &Registry) {
     let ready = (0..registry.len()).filter_map(|index| {
         let it = registry.with(index, |plugin| {
             let resolved = plugin.resolved.as_ref().filter(|_| plugin.is_installed())?;
@@ -196,12 +250,35 @@ fn lonely(registry: &Registry) {
         it.flatten()
     });
     let ready: Vec<(usize, String, Vec<String>)> = ready.collect();
-    for (index, needs) in manifest::unmet(&ready) {
+    let all =
+        (0..registry.len()).filter_map(|index| registry.with(index, |plugin| plugin.id.clone()));
+    let all: Vec<String> = all.collect();
+    let known = all.iter().chain(&options.bundled);
+    let known = known.map(String::as_str).collect();
+    // Bundled ones need nobody; their number is that of no plugin here.
+    let bundled = options.bundled.iter();
+    let bundled = bundled.map(|id| (usize::MAX, id.as_str(), [].as_slice()));
+    let running = ready
+        .iter()
+        .map(|(index, id, needs)| (*index, id.as_str(), needs.as_slice()));
+    let running: Vec<_> = running.chain(bundled).collect();
+    for (index, reason) in outrigger_kernel::admission::unmet(&running, &known) {
         let id = registry
             .with(index, |plugin| plugin.id.clone())
             .unwrap_or_default();
+        let error = match reason {
+            Reason::MissingDependency { id: needs } | Reason::DependencyDisabled { id: needs } => {
+                PluginError::DependsOn { id, needs }
+            }
+            reason => PluginError::NotAdmitted {
+                reason: reason.name().to_owned(),
+                why: reason.text(),
+                remedy: reason.remedy(&id),
+                id,
+            },
+        };
         registry.unresolved(index);
-        registry.fail(index, &PluginError::DependsOn { id, needs });
+        registry.fail(index, &error);
     }
 }
 

@@ -144,10 +144,10 @@ impl Plugins {
 }
 
 /// A plugin's process and its hooks object there.
-struct Place {
-    group: Arc<Group>,
-    live: Arc<Live>,
-    handler: HandlerRef,
+pub(crate) struct Place {
+    pub(crate) group: Arc<Group>,
+    pub(crate) live: Arc<Live>,
+    pub(crate) handler: HandlerRef,
 }
 
 fn failed(plugin: &str, what: &str, code: &'static str, message: impl ToString) -> PluginError {
@@ -159,7 +159,7 @@ fn failed(plugin: &str, what: &str, code: &'static str, message: impl ToString) 
     }
 }
 
-async fn place(
+pub(crate) async fn place(
     inner: &Arc<Inner>,
     index: usize,
     plugin: &str,

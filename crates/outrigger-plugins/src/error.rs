@@ -50,6 +50,34 @@ pub enum PluginError {
         /// The policy's file.
         file: PathBuf,
     },
+    /// Its signature is not what the policy of the machine asks for (C7).
+    #[error("plugin {id} is not started: {problem}")]
+    Signature {
+        /// Which.
+        id: String,
+        /// What is wrong, with its name.
+        problem: String,
+    },
+    /// Its state cannot be changed so (C7); what ran before runs on.
+    #[error("plugin {id}: {why}")]
+    Life {
+        /// Which.
+        id: String,
+        /// Why not.
+        why: String,
+    },
+    /// The snapshot does not have it (D2).
+    #[error("plugin {id} is not loaded ({reason}): {why}")]
+    NotAdmitted {
+        /// What it is called.
+        id: String,
+        /// The name of the reason.
+        reason: String,
+        /// The same in words.
+        why: String,
+        /// What would change it.
+        remedy: String,
+    },
     /// A later file of the global folder has a `plugin` list of its own.
     #[error("{spec} is not loaded: a later file of the same folder has a `plugin` list of its own")]
     Replaced {
@@ -388,6 +416,9 @@ impl PluginError {
             Self::Overridden { .. } => "plugin.overridden",
             Self::Replaced { .. } => "plugin.replaced",
             Self::Forbidden { .. } => "plugin.forbidden",
+            Self::NotAdmitted { .. } => "plugin.not_admitted",
+            Self::Life { .. } => "plugin.life_cycle",
+            Self::Signature { .. } => "plugin.signature",
             Self::NoServerEntry { .. } => "plugin.no_server_entry",
             Self::Disabled { .. } => "plugin.disabled",
             Self::HooksNotAllowed { .. } => "plugin.hooks_not_allowed",
@@ -469,6 +500,7 @@ impl PluginError {
             }
             Self::Hung { .. } => "raise the load deadline if the plugin is only slow",
             Self::Off { .. } => "remove the plugin named above, then start again",
+            Self::NotAdmitted { remedy, .. } => return Some(remedy.clone()),
             Self::NoRuntime { hint, .. } | Self::OwnManifest { hint, .. } => return hint.clone(),
             Self::Auth {
                 plugin, message, ..
@@ -511,6 +543,7 @@ impl PluginError {
                 | Self::Disabled { .. }
                 | Self::HooksNotAllowed { .. }
                 | Self::Forbidden { .. }
+                | Self::NotAdmitted { .. }
                 | Self::Requirements { .. }
         ) || self.is_expected()
     }

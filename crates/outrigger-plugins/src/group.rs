@@ -29,6 +29,7 @@ use crate::waiting::Waiting;
 const BACKOFF: Duration = Duration::from_millis(100);
 
 mod events;
+mod renew;
 
 /// What made a process of no more use.
 #[derive(Clone, Debug)]

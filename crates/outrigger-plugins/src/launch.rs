@@ -23,6 +23,8 @@ use crate::error::PluginError;
 use crate::grants::Grants;
 use crate::home;
 use crate::manifest::Access;
+use crate::own::Desk;
+use crate::plugins::Inner;
 use crate::processes::Processes;
 use crate::registry::Registry;
 use crate::relay::Relay;
@@ -59,6 +61,8 @@ pub(crate) struct Launch {
     pub(crate) files: Option<ExchangeRoot>,
     /// All processes of the project; they hold this.
     pub(crate) processes: Weak<Processes>,
+    /// What holds them, for points of plugins.
+    pub(crate) plugins: Weak<Inner>,
     pub(crate) notice: NoticeFn,
     pub(crate) covers: CoversFn,
 }
@@ -153,6 +157,7 @@ impl Launch {
             Arc::clone(&self.handler),
             serial,
             (names, access),
+            self.desk(members),
             move |id| registry.stage_of(id, Stage::Starting),
         );
         let looked = self.trusted(members).await?;
@@ -391,6 +396,17 @@ impl Launch {
         };
         self.registry
             .with(*one, |plugin| plugin.rules.access.clone())?
+    }
+
+    /// Where the one plugin of this process reaches what it declared.
+    fn desk(&self, members: &[usize]) -> Option<Desk> {
+        let [one] = members else {
+            return None;
+        };
+        let (id, declares) = self.registry.with(*one, |plugin| {
+            (plugin.id.clone(), plugin.rules.access.is_some())
+        })?;
+        declares.then(|| Desk::new(Weak::clone(&self.plugins), *one, id))
     }
 
     fn grants(&self, access: Option<&Access>) -> Grants {

@@ -32,14 +32,17 @@ mod home;
 mod install;
 mod installer;
 mod launch;
+mod life;
 mod lock;
 mod manifest;
 pub mod matrix;
+mod own;
 mod payload;
 mod perf;
 mod pipeline;
 mod plugins;
 mod processes;
+mod provider;
 mod reconfigure;
 mod registry;
 mod relay;
@@ -47,6 +50,7 @@ mod resolve;
 pub mod semver;
 mod settings;
 mod setup;
+mod snapshot;
 mod spec;
 mod status;
 mod tmux;
@@ -71,19 +75,23 @@ pub use installer::Installer;
 pub use launch::CoversFn;
 pub use lock::{LOCK_FILE, LockFile, Locked};
 pub use manifest::{Access, ManifestShown};
+pub use own::{EventRow, PointRow};
 pub use perf::{Perf, PerfRow};
 pub use pipeline::{Pipeline, PipelineContext, PipelineResult};
 pub use plugins::{LoadOptions, Plugins, SERVER_URL, name_of, resolve};
+pub use provider::PluginProvider;
 pub use registry::ProgressFn;
 pub use resolve::{OPENCODE_VERSION, ResolvedPlugin, resolve_package, resolve_path};
 pub use settings::{Deadlines, PluginRules, PluginSettings, Restarts};
 pub use setup::{Modules, modules, setup};
+pub use snapshot::{Snapshot, SnapshotEntry};
 pub use spec::{DEPRECATED, Source, file_url};
-pub use status::{Cause, Fetched, Notice, NoticeFn, PluginStatus, Progress, Stage};
+pub use status::{Cause, Fetched, LifeState, Notice, NoticeFn, PluginStatus, Progress, Stage};
 pub use tmux::{TMUX_TMPDIR, tmux_dir};
 pub use tools::{PluginToolEntry, ToolRunner};
 pub use trust::{
-    Changes, FileChange, ProjectLock, Review, ReviewOptions, Reviewed, TRUST_FILE, TrustFn,
-    TrustQuestion, TrustShown, Trusted, TrustedBy, accept, review,
+    Changes, FileChange, ProjectLock, Review, ReviewOptions, Reviewed, SIGNATURE_FILE, Signed,
+    TRUST_FILE, TrustFn, TrustQuestion, TrustShown, Trusted, TrustedBy, Verification, accept,
+    review, verify,
 };
 pub use watch::ProcessUse;

@@ -3,7 +3,6 @@
 //! A plugin with a manifest gets what stands in it, as far as the default for plugins goes, and of what a user grants by
 //! name (variables that are secrets, ports, UNIX sockets) what the user has granted. Without a manifest it gets the default.
 
-use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::fs;
 use std::io::ErrorKind;
@@ -14,12 +13,14 @@ use outrigger_config::policy::Grant;
 use outrigger_config::{ConfigError, PolicyFile};
 use outrigger_kernel::hooks;
 use outrigger_protocol::manifest::{MANIFEST_FILE, Manifest, RESERVED_IDS};
+use outrigger_protocol::own::ProviderDecl;
 use outrigger_protocol::rpc::Instance;
 use outrigger_sandbox::{Policy, which};
 use serde::Serialize;
 
 use crate::error::PluginError;
 use crate::grants::is_secret;
+use crate::own::Own;
 use crate::settings::PluginRules;
 
 /// A manifest is no longer than this, in bytes.
@@ -55,6 +56,8 @@ pub struct Access {
     pub hooks: Option<Vec<String>>,
     /// Tools that may be registered; all when `None`.
     pub tools: Option<Vec<String>>,
+    /// Providers that it may speak for with a protocol of its own.
+    pub providers: Vec<String>,
 }
 
 /// The manifest in a plugin's folder, if there is one.
@@ -99,6 +102,11 @@ pub(crate) fn read(spec: &str, dir: &Path) -> Result<Option<Manifest>, PluginErr
             ),
             None,
         ));
+    }
+    if let Err((key, message)) = Own::of(&manifest) {
+        let (line, column) = outrigger_config::place_in_toml(&text, key);
+        let message = format!("{file}:{line}:{column}: `{key}`: {message}");
+        return Err(wrong(message, None));
     }
     Ok(Some(manifest))
 }
@@ -215,6 +223,7 @@ pub(crate) fn apply(manifest: &Manifest, project: &Path, rules: &mut PluginRules
         client: asked.client.clone(),
         hooks: policy.allowed_hooks.clone(),
         tools: manifest.provides.tools.clone(),
+        providers: manifest.provides.providers.clone(),
     });
     let hosts = &asked.network.hosts;
     let some = !hosts.is_empty() && !hosts.iter().any(|host| host == "*");
@@ -257,6 +266,9 @@ impl Access {
             let tools = instance
                 .tools
                 .extract_if(.., |tool| !self.has_tool(&tool.name));
+            let offers = |it: &mut ProviderDecl| !self.providers.contains(&it.id);
+            let refused = instance.streams.take_if(offers);
+            told.extend(refused.map(|it| format!("the provider {} is not offered: `provides.providers` of its manifest does not name it", it.id)));
             told.extend(tools.map(|tool| format!("the tool {} is not registered: `provides.tools` of its manifest does not name it", tool.name)));
         }
         told
@@ -319,24 +331,6 @@ impl Access {
             };
             fits && (verb == "*" || verb.eq_ignore_ascii_case(method))
         })
-    }
-}
-
-/// Plugins that depend on one that is not there, until nothing changes any more: `(plugin, what it lacks)`.
-pub(crate) fn unmet(plugins: &[(usize, String, Vec<String>)]) -> Vec<(usize, String)> {
-    let mut here: BTreeSet<&str> = plugins.iter().map(|(_, id, _)| id.as_str()).collect();
-    let mut lost = Vec::new();
-    loop {
-        let next = plugins.iter().find_map(|(index, id, needs)| {
-            let lack = needs.iter().find(|need| !here.contains(need.as_str()))?;
-            here.contains(id.as_str())
-                .then(|| (*index, id.as_str(), lack.clone()))
-        });
-        let Some((index, id, lack)) = next else {
-            return lost;
-        };
-        here.remove(id);
-        lost.push((index, lack));
     }
 }
 
@@ -405,25 +399,5 @@ mod tests {
             assert_eq!(access.has_route(method, path), fits, "{method} {path}");
         }
         assert!(Access::default().has_route("GET", "/config"));
-    }
-
-    #[test]
-    fn companions_that_are_lost_take_others_with_them() {
-        let plugin = |index: usize, id: &str, needs: &[&str]| {
-            let needs = needs.iter().map(|it| (*it).to_owned()).collect();
-            (index, id.to_owned(), needs)
-        };
-        let plugins = [
-            plugin(0, "a", &["b"]),
-            plugin(1, "b", &["c"]),
-            plugin(2, "d", &["e"]),
-            plugin(3, "e", &["d"]),
-        ];
-        let mut lost: Vec<usize> = unmet(&plugins)
-            .into_iter()
-            .map(|(index, _)| index)
-            .collect();
-        lost.sort_unstable();
-        assert_eq!(lost, [0, 1]);
     }
 }

@@ -2,6 +2,7 @@
 
 mod commands;
 mod missing;
+mod own;
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError};
@@ -9,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use outrigger_js::{HookCall, JsError};
 use outrigger_kernel::breaker::Gate;
-use outrigger_kernel::hooks::{self, Chain, Handler, Point};
+use outrigger_kernel::hooks::{self, Chain, Handler, OutputCheck, Point};
 use outrigger_protocol::hook::{Block, HandlerOutcome, HookRecord};
 use outrigger_protocol::id::{PluginId, SessionId, TurnId};
 use outrigger_protocol::rpc::{HandlerRef, HookResult};
@@ -37,6 +38,10 @@ pub struct PipelineContext {
     pub turn: Option<TurnId>,
     /// Turns true when nobody wants the result any more; handlers not yet called are skipped then.
     pub cancel: Option<watch::Receiver<bool>>,
+    /// Points of plugins that it is reached from, the outermost first (B8).
+    pub path: Vec<&'static str>,
+    /// When whoever reaches it has to have answered.
+    pub by: Option<Instant>,
 }
 
 /// What became of a chain.
@@ -94,9 +99,13 @@ impl Pipeline {
         items: Vec<HookPayload>,
         context: PipelineContext,
     ) -> PipelineResult {
-        let bound =
-            hooks::point(point).and_then(|point| Some((point, self.0.registry.bound(point.name)?)));
-        let Some((point, bound)) = bound else {
+        let found = match hooks::point(point) {
+            Some(point) => Some((point, None)),
+            None => self.0.registry.own_point(point),
+        };
+        let bound = found
+            .and_then(|(point, check)| Some((point, check, self.0.registry.bound(point.name)?)));
+        let Some((point, check, bound)) = bound else {
             let outputs = items.into_iter().map(|item| item.output).collect();
             return PipelineResult {
                 outputs,
@@ -106,7 +115,8 @@ impl Pipeline {
         if !self.0.settings.seq_hooks && only_observes(point, &bound) {
             return self.at_once(point, &bound, items, context).await;
         }
-        self.one_after_another(point, &bound, items, context).await
+        self.one_after_another((point, check), &bound, items, context)
+            .await
     }
 
     /// Tells the command hooks of each session that it ends (`SessionEnd`), all at the same time. JavaScript plugins are told
@@ -131,7 +141,7 @@ impl Pipeline {
                 session: Some(SessionId(session)),
                 ..PipelineContext::default()
             };
-            self.one_after_another(point, &bound, vec![item], context)
+            self.one_after_another((point, None), &bound, vec![item], context)
         };
         let all = futures_util::future::join_all(commands.begun().into_iter().map(one)).await;
         all.into_iter().flat_map(|one| one.records).collect()
@@ -139,7 +149,7 @@ impl Pipeline {
 
     async fn one_after_another(
         &self,
-        point: &'static Point,
+        (point, check): (&'static Point, Option<OutputCheck>),
         bound: &[Bound],
         items: Vec<HookPayload>,
         context: PipelineContext,
@@ -147,11 +157,9 @@ impl Pipeline {
         let mut drive = Drive {
             inner: &self.0,
             point,
-            chain: Some(Chain::new(
-                point,
-                bound.iter().map(handler).collect(),
-                items,
-            )),
+            chain: Some(
+                Chain::new(point, bound.iter().map(handler).collect(), items).checked(check),
+            ),
             sent: vec![Sent::default(); bound.len()],
             trail: Trail::new(bound.len()),
             gates: BTreeMap::new(),
@@ -175,7 +183,8 @@ impl Pipeline {
         items: Vec<HookPayload>,
         context: PipelineContext,
     ) -> PipelineResult {
-        let alone = |one| self.one_after_another(point, one, items.clone(), context.clone());
+        let alone =
+            |one| self.one_after_another((point, None), one, items.clone(), context.clone());
         let all = futures_util::future::join_all(bound.chunks(1).map(alone)).await;
         PipelineResult {
             outputs: items.into_iter().map(|item| item.output).collect(),
@@ -277,15 +286,17 @@ impl Drive<'_> {
                 instance: b.instance,
             })
             .collect();
+        let hook = bound.hook.as_str();
+        let deadline = self.left(self.deadline(bound));
+        let link = self.link(bound, deadline);
         let call = HookCall {
+            chain: link.as_ref().map(|link| link.number),
             hook: &bound.hook,
             handlers: &refs,
             open: &open(self.point),
             items: self.chain.as_ref().map(Chain::items).unwrap_or_default(),
             session: self.context.session.as_ref().map(|id| id.0.as_str()),
         };
-        let hook = bound.hook.as_str();
-        let deadline = self.deadline(bound);
         let (at, began) = ((self.inner.now)(), Instant::now());
         // The process is asked first: what is given is hashed while it works.
         let ((reply, sent), given) = tokio::join!(self.ask(&live, &call, deadline), async {

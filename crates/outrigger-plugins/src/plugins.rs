@@ -29,6 +29,7 @@ use crate::group::{Group, Live};
 use crate::install::Cache;
 use crate::installer::Installer;
 use crate::launch::{self, CoversFn, Launch};
+use crate::own::Links;
 use crate::perf::{Perf, PerfRow};
 use crate::pipeline::{Pipeline, PipelineContext};
 use crate::processes::Processes;
@@ -49,6 +50,8 @@ pub struct LoadOptions {
     pub plugins: Vec<PluginSpec>,
     /// Entries that are not loaded; they are listed with their reason, behind the others.
     pub skipped: Vec<SkippedPlugin>,
+    /// Bundled plugins that run, by id: others may need them.
+    pub bundled: Vec<String>,
     /// How they are run.
     pub settings: PluginSettings,
     /// Project folder.
@@ -98,7 +101,12 @@ pub(crate) struct Inner {
     pub(crate) breakers: Breakers,
     pub(crate) perf: Mutex<Perf>,
     pub(crate) commands: Option<Commands>,
-    processes: Arc<Processes>,
+    pub(crate) links: Links,
+    pub(crate) processes: Arc<Processes>,
+    /// What everything was loaded from.
+    pub(crate) options: Option<Arc<LoadOptions>>,
+    /// One change of states at a time.
+    pub(crate) changing: tokio::sync::Mutex<()>,
 }
 
 impl Inner {
@@ -165,9 +173,15 @@ impl Plugins {
     /// Finds, installs, starts and initialises the plugins. Never fails: what could not be loaded is in
     /// [`Plugins::list`] with its stage and cause, and the rest runs (A13). Without plugins no process is started.
     pub async fn load(options: LoadOptions) -> Self {
-        let skipped = options.skipped.iter().map(|skipped| &skipped.plugin);
-        let found = options.plugins.iter().chain(skipped);
-        let found = found.map(|plugin| Plugin::found(name_of(plugin), plugin));
+        let options = Arc::new(options);
+        let loaded = options.plugins.iter();
+        let loaded = loaded.map(|plugin| Plugin::found(name_of(plugin), plugin));
+        let skipped = options.skipped.iter();
+        let skipped = skipped.map(|it| match &it.reason {
+            SkipReason::NotAdmitted { id, .. } => Plugin::found(id.clone(), &it.plugin),
+            _ => Plugin::found(name_of(&it.plugin), &it.plugin),
+        });
+        let found = loaded.chain(skipped);
         let mut found: Vec<Plugin> = found.collect();
         let base = found.len();
         found.extend(commands::found(options.commands.as_ref()));
@@ -186,9 +200,12 @@ impl Plugins {
             ),
             perf: Mutex::default(),
             commands: command_hooks(&options, base, &registry),
+            links: Links::default(),
             processes: Arc::default(),
+            options: Some(Arc::clone(&options)),
+            changing: tokio::sync::Mutex::default(),
         });
-        if let Some(started) = start(&options, &registry, &inner.processes).await {
+        if let Some(started) = start(&options, &registry, &inner).await {
             let settings = &options.settings;
             let stuck = settings.self_heal.then_some(settings.deadlines.normal);
             crate::watch::watch(&inner.processes, settings.limits, stuck);
@@ -220,7 +237,10 @@ impl Plugins {
             breakers: Breakers::new(false, Rules::default(), Arc::new(|_| {})),
             perf: Mutex::default(),
             commands: None,
+            links: Links::default(),
             processes: Arc::default(),
+            options: None,
+            changing: tokio::sync::Mutex::default(),
         }))
     }
 
@@ -355,8 +375,9 @@ struct Started {
 async fn start(
     options: &LoadOptions,
     registry: &Arc<Registry>,
-    processes: &Arc<Processes>,
+    inner: &Arc<Inner>,
 ) -> Option<Started> {
+    let processes = &inner.processes;
     if options.plugins.is_empty() {
         return None;
     }
@@ -400,6 +421,7 @@ async fn start(
         files: launch::files(&options.settings, &options.data).await,
         registry: Arc::clone(registry),
         processes: Arc::downgrade(processes),
+        plugins: Arc::downgrade(inner),
         notice: Arc::clone(&options.notice),
     });
     let groups = groups(&launch, divided, processes);
@@ -473,6 +495,17 @@ fn why_skipped(skipped: &SkippedPlugin) -> PluginError {
             file: file.clone(),
         },
         SkipReason::Replaced => PluginError::Replaced { spec },
+        SkipReason::NotAdmitted {
+            id,
+            reason,
+            why,
+            remedy,
+        } => PluginError::NotAdmitted {
+            id: id.clone(),
+            reason: reason.clone(),
+            why: why.clone(),
+            remedy: remedy.clone(),
+        },
         SkipReason::Overridden {
             spec: other,
             declared_in,

@@ -81,6 +81,7 @@ async fn again(
         open: &[],
         items: &[item],
         session: None,
+        chain: None,
     };
     let mut answer: Option<HookResult> = None;
     let ended = process

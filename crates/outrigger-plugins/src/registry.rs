@@ -1,6 +1,9 @@
 //! The plugins of a project: how far each is, what it brought, and who is called at which point.
 
 mod commands;
+mod life;
+mod own;
+mod table;
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -15,6 +18,7 @@ use crate::critical;
 use crate::error::PluginError;
 use crate::manifest::ManifestShown;
 use crate::matrix::SourceOf;
+use crate::own::Own;
 use crate::reconfigure::Configured;
 use crate::resolve::ResolvedPlugin;
 use crate::settings::PluginRules;
@@ -65,6 +69,8 @@ pub(crate) struct Plugin {
     pub(crate) verified: Option<Verified>,
     /// What it says of itself.
     pub(crate) manifest: Option<ManifestShown>,
+    /// Points and events that it declared.
+    own: Arc<Own>,
     /// Its `config` hooks as they were called at the start.
     pub(crate) configured: Vec<Configured>,
 }
@@ -95,6 +101,7 @@ impl Plugin {
             quarantine: None,
             verified: None,
             manifest: None,
+            own: Arc::default(),
         }
     }
 }
@@ -216,6 +223,7 @@ impl Registry {
     /// Its files are there.
     pub(crate) fn resolved(&self, index: usize, resolved: ResolvedPlugin, rules: PluginRules) {
         self.change(index, |plugin| {
+            plugin.own = own::declared(&resolved);
             plugin.id.clone_from(&resolved.id);
             plugin.version.clone_from(&resolved.version);
             plugin.resolved = Some(resolved);
@@ -345,8 +353,9 @@ impl Registry {
         }
         let mut instances = loaded.instances;
         let access = self.with(index, |plugin| plugin.rules.access.clone());
-        if let Some(access) = access.flatten() {
-            warnings.extend(access.cut(&mut instances));
+        match access.flatten() {
+            Some(access) => warnings.extend(access.cut(&mut instances)),
+            None => warnings.extend(own::without_manifest(&mut instances)),
         }
         self.change(index, |plugin| {
             let hooks = instances.iter().flat_map(|i| i.hooks.iter());
@@ -413,6 +422,7 @@ impl Registry {
             .plugins
             .iter()
             .enumerate()
+            .filter(|(_, plugin)| plugin.stage != Stage::Suspended)
             .flat_map(|(index, plugin)| {
                 let tools = plugin
                     .instances
@@ -430,7 +440,8 @@ impl Registry {
     ) -> Vec<(usize, String, T)> {
         let inner = self.read();
         let mut out = Vec::new();
-        for (index, plugin) in inner.plugins.iter().enumerate() {
+        let plugins = inner.plugins.iter().enumerate();
+        for (index, plugin) in plugins.filter(|(_, plugin)| plugin.stage != Stage::Suspended) {
             let brought = plugin.instances.iter().filter_map(&get);
             out.extend(brought.map(|it| (index, plugin.id.clone(), it)));
         }
@@ -510,8 +521,10 @@ impl Plugin {
         let cause = self.cause.as_ref().filter(|cause| {
             matches!(self.stage, Stage::Failed | Stage::Off) || cause.code == "plugin.disabled"
         });
-        let Some(cause) = cause else {
-            return Vec::new();
+        let why = match (cause, self.stage) {
+            (_, Stage::Suspended) => "it can be resumed".to_owned(),
+            (Some(cause), _) => cause.message.clone(),
+            (None, _) => return Vec::new(),
         };
         let bound = |point: &'static hooks::Point| {
             let bound = Bound {
@@ -522,7 +535,7 @@ impl Plugin {
                 group: 0,
                 rules: self.rules.clone(),
                 fail_closed: true,
-                absent: Some(format!("{} is {}: {}", self.id, self.stage, cause.message)),
+                absent: Some(format!("{} is {}: {why}", self.id, self.stage)),
             };
             (point.name, bound)
         };
@@ -531,7 +544,8 @@ impl Plugin {
 
     fn status(&self) -> PluginStatus {
         let hooks = self.instances.iter().flat_map(|i| i.hooks.iter());
-        let hooks = hooks.filter(|name| hooks::by_hook(name).is_some());
+        // Of a point that a plugin declares, the name says so.
+        let hooks = hooks.filter(|name| hooks::by_hook(name).is_some() || name.contains('/'));
         let tools = self.instances.iter().flat_map(|i| i.tools.iter());
         PluginStatus {
             id: self.id.clone(),
@@ -541,6 +555,7 @@ impl Plugin {
             entry: self.resolved.as_ref().map(|r| r.file.clone()),
             version: self.version.clone(),
             stage: self.stage,
+            state: self.stage.into(),
             cause: self.cause.clone(),
             warnings: self.warnings.clone(),
             notes: self.notes.clone(),
@@ -575,62 +590,6 @@ fn warning(problem: Problem) -> String {
 fn each_once<'a>(names: impl Iterator<Item = &'a String>) -> Vec<String> {
     let mut seen = std::collections::HashSet::new();
     names.filter(|name| seen.insert(*name)).cloned().collect()
-}
-
-impl Inner {
-    // Every change of a plugin makes the table anew: that is seldom, and looking up is what has to be cheap.
-    fn bind(&mut self) {
-        let mut table: HashMap<&'static str, Vec<Bound>> = HashMap::new();
-        for (index, plugin) in self.plugins.iter().enumerate() {
-            for bound in plugin.absent(index) {
-                table.entry(bound.0).or_default().push(bound.1);
-            }
-            let Some(group) = plugin.group else { continue };
-            for (number, instance) in plugin.instances.iter().enumerate() {
-                for hook in &instance.hooks {
-                    let Some(point) = hooks::by_hook(hook) else {
-                        continue;
-                    };
-                    // A4: the option moves the plugin's `chat.message` to the completed messages of the assistant.
-                    let point = match (point.hook, plugin.rules.completed_messages) {
-                        ("chat.message", true) => {
-                            hooks::by_hook("message.completed").unwrap_or(point)
-                        }
-                        _ => point,
-                    };
-                    // Both spellings on one object are one handler, under the reference's name.
-                    if hook != point.hook && instance.hooks.iter().any(|other| other == point.hook)
-                    {
-                        continue;
-                    }
-                    table.entry(point.name).or_default().push(Bound {
-                        plugin: index,
-                        id: plugin.id.clone(),
-                        instance: number,
-                        hook: hook.clone(),
-                        group,
-                        rules: plugin.rules.clone(),
-                        fail_closed: critical::at(&plugin.rules, point),
-                        absent: None,
-                    });
-                }
-            }
-        }
-        self.table = table
-            .into_iter()
-            .map(|(point, mut bound)| {
-                // The chain's own order, so that its indexes are ours.
-                bound.sort_by(|a, b| {
-                    b.rules
-                        .priority
-                        .cmp(&a.rules.priority)
-                        .then(a.plugin.cmp(&b.plugin))
-                        .then(a.instance.cmp(&b.instance))
-                });
-                (point, Arc::from(bound))
-            })
-            .collect();
-    }
 }
 
 #[cfg(test)]

@@ -4,13 +4,16 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use futures_util::future::BoxFuture;
-use outrigger_js::{HostHandler, SdkAnswer};
+use outrigger_js::{HostHandler, Refused, SdkAnswer};
+use outrigger_protocol::hook::HookRecord;
 use outrigger_protocol::login::AuthGet;
+use outrigger_protocol::own::{EventEmit, PointCall, PointCalled};
 use outrigger_protocol::rpc::{Log, SdkRequest, SdkResponse, Stage, ToolAsk, ToolMetadata};
 use serde_json::{Value, json};
 use tokio::sync::watch;
 
 use crate::manifest::Access;
+use crate::own::Desk;
 
 /// Numbers of calls are each process's own; with the process's serial number in front they are the host's.
 const CALL_BITS: u32 = 40;
@@ -28,6 +31,8 @@ pub(crate) struct Relay {
     members: Vec<String>,
     /// What the one plugin of the process may reach, where it has a manifest.
     access: Option<Access>,
+    /// Where it reaches what it declared.
+    desk: Option<Desk>,
     stages: Mutex<BTreeMap<String, String>>,
     ticks: watch::Sender<u64>,
     starting: Box<dyn Fn(&str) + Send + Sync>,
@@ -39,6 +44,7 @@ impl Relay {
         inner: Arc<dyn HostHandler>,
         serial: u64,
         (members, access): (Vec<String>, Option<Access>),
+        desk: Option<Desk>,
         starting: impl Fn(&str) + Send + Sync + 'static,
     ) -> Arc<Self> {
         Arc::new(Self {
@@ -46,6 +52,7 @@ impl Relay {
             serial,
             members,
             access,
+            desk,
             stages: Mutex::default(),
             ticks: watch::Sender::new(0),
             starting: Box::new(starting),
@@ -86,6 +93,14 @@ fn not_asked_for(request: &SdkRequest) -> SdkAnswer {
     .into()
 }
 
+/// Only a manifest declares, and whoever shares a process has none.
+fn no_manifest(name: &str) -> Refused {
+    let message = format!(
+        "{name} cannot be reached: the plugin has no outrigger.plugin.toml that declares it"
+    );
+    Refused::new("own.undeclared", message)
+}
+
 impl HostHandler for Relay {
     fn sdk(&self, request: SdkRequest) -> BoxFuture<'_, SdkAnswer> {
         let refused = self
@@ -115,6 +130,35 @@ impl HostHandler for Relay {
     fn metadata(&self, mut metadata: ToolMetadata) {
         metadata.call = host_call(self.serial, metadata.call);
         self.inner.metadata(metadata);
+    }
+
+    fn call_point(&self, call: PointCall) -> BoxFuture<'_, Result<PointCalled, Refused>> {
+        Box::pin(async move {
+            let Some(desk) = &self.desk else {
+                return Err(no_manifest(&call.point));
+            };
+            let (answer, records) = desk.call(call).await;
+            self.inner.ran(records);
+            answer
+        })
+    }
+
+    fn emit(&self, emit: EventEmit) -> BoxFuture<'_, Result<(), Refused>> {
+        Box::pin(async move {
+            let Some(desk) = &self.desk else {
+                return Err(no_manifest(&emit.event));
+            };
+            if let Err((refused, record)) = desk.emit(&emit) {
+                self.inner
+                    .ran(record.into_iter().map(|record| *record).collect());
+                return Err(refused);
+            }
+            self.inner.emit(emit).await
+        })
+    }
+
+    fn ran(&self, records: Vec<HookRecord>) {
+        self.inner.ran(records);
     }
 
     fn stage(&self, stage: Stage) {

@@ -229,7 +229,7 @@ impl From<&Settings> for PluginSettings {
         let ms = Duration::from_millis;
         let rules = settings.plugins.iter().map(|(id, plugin)| {
             let rules = PluginRules {
-                disabled: plugin.disabled,
+                disabled: plugin.disabled || plugin.enabled == Some(false),
                 isolation: plugin.isolation,
                 priority: plugin.priority,
                 fail_closed: plugin.fail_closed.clone(),

@@ -28,6 +28,8 @@ pub enum Stage {
     Initialised,
     /// Its hooks and tools are in use.
     Active,
+    /// It runs, and is not called until it is resumed (C7).
+    Suspended,
     /// Left out on purpose, as the reference leaves it out.
     Skipped,
     /// It could not be brought further.
@@ -45,10 +47,43 @@ impl std::fmt::Display for Stage {
             Self::Starting => "starting",
             Self::Initialised => "initialised",
             Self::Active => "active",
+            Self::Suspended => "suspended",
             Self::Skipped => "skipped",
             Self::Failed => "failed",
             Self::Off => "off",
         })
+    }
+}
+
+/// The state of a plugin's life (C7), which a stage says more finely.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum LifeState {
+    /// It is known and on its way.
+    Registered,
+    /// It is in the run graph.
+    Active,
+    /// It is not called; its process, its configuration and its state are kept.
+    Suspended,
+    /// It is not in the run graph, on purpose.
+    Deactivated,
+    /// It could not be brought there, or did not stay.
+    Failed,
+}
+
+impl From<Stage> for LifeState {
+    fn from(stage: Stage) -> Self {
+        match stage {
+            Stage::Found
+            | Stage::Installing
+            | Stage::Installed
+            | Stage::Starting
+            | Stage::Initialised => Self::Registered,
+            Stage::Active => Self::Active,
+            Stage::Suspended => Self::Suspended,
+            Stage::Skipped => Self::Deactivated,
+            Stage::Failed | Stage::Off => Self::Failed,
+        }
     }
 }
 
@@ -139,6 +174,20 @@ pub enum Notice {
         /// Why.
         cause: String,
     },
+    /// Somebody changed its state, or tried to (C7).
+    State {
+        /// Plugin.
+        plugin: String,
+        /// How it is now.
+        state: LifeState,
+        /// `suspend`, `resume`, `reload`, `health`.
+        action: String,
+        /// The generation of its process.
+        generation: u64,
+        /// Why it did not come about; what ran before runs on.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        error: Option<String>,
+    },
     /// Its process is close to a limit and goes on: it burns CPU with no call open, or has hardly a file left.
     Limit {
         /// Plugins that live in it.
@@ -187,6 +236,8 @@ pub struct PluginStatus {
     pub version: Option<String>,
     /// How far it is.
     pub stage: Stage,
+    /// The same as a state of its life.
+    pub state: LifeState,
     /// Why it is not further.
     pub cause: Option<Cause>,
     /// What went wrong without stopping it: an export that is no function, a tool that was skipped.

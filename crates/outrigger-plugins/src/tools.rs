@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use outrigger_js::JsError;
 use outrigger_protocol::Object;
+use outrigger_protocol::id::SessionId;
 use outrigger_protocol::rpc::{Enter, ToolRun};
 use outrigger_protocol::tool::{ToolOutput, ToolSpec};
 use serde_json::Value;
@@ -14,6 +15,7 @@ use tokio::sync::watch;
 use crate::blame::{Late, late};
 use crate::error::PluginError;
 use crate::group::{Counts, Fault, Group, Live};
+use crate::own::Link;
 use crate::pipeline::cancelled;
 use crate::plugins::Inner;
 use crate::relay::host_call;
@@ -76,13 +78,22 @@ impl ToolRunner {
             let message = format!("the plugin no longer brings the tool {}", self.tool);
             return Err(self.failed("plugin.tool_lost", message));
         };
+        let session = context.get("sessionID").and_then(Value::as_str);
+        let deadline = self.inner.settings.deadlines.tool;
+        let link = self.inner.registry.has_points(self.plugin).then(|| {
+            self.inner.links.open(Link {
+                plugin: self.plugin,
+                session: session.map(|id| SessionId(id.to_owned())),
+                ..Link::default()
+            })
+        });
         let run = ToolRun {
+            chain: link.as_ref().map(|link| link.number),
             handler,
             tool: self.tool.clone(),
             args,
             context,
         };
-        let deadline = self.inner.settings.deadlines.tool;
         let serial = live.serial;
         // Given up half-way (a cancelled turn, the deadline of the tool runtime), it has to come to its end by itself.
         let number = AtomicU64::new(0);

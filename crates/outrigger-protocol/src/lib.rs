@@ -22,6 +22,7 @@ pub mod manifest;
 pub mod merged;
 pub mod message;
 pub mod model;
+pub mod own;
 pub mod permission;
 pub mod question;
 pub mod rpc;

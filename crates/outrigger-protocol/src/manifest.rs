@@ -4,10 +4,12 @@
 //! both requirements, in one format: snake case, with the camel case of C6 accepted.
 
 mod fields;
+mod own;
 
 use serde::{Deserialize, Serialize};
 
 pub use fields::{FIELDS, FieldKind, ManifestField};
+pub use own::{Allow, DeadlineClass, EventDecl, PointDecl, RESERVED_DOMAINS};
 
 /// Name of the file, in the plugin's folder.
 pub const MANIFEST_FILE: &str = "outrigger.plugin.toml";
@@ -28,6 +30,13 @@ pub struct Manifest {
     /// Module that is imported, inside the package. Without it, what `package.json` says.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub entry: Option<String>,
+    /// Whether it runs without being switched on (D9); it does when nothing is said.
+    #[serde(
+        default,
+        alias = "enabledByDefault",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub enabled_by_default: Option<bool>,
     /// What it brings.
     #[serde(default, alias = "capabilities")]
     pub provides: Provides,
@@ -43,6 +52,12 @@ pub struct Manifest {
     /// What it asks for. What is not listed it does not get.
     #[serde(default)]
     pub permissions: Permissions,
+    /// Hook points of its own, which other plugins subscribe to (B8).
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub points: Vec<PointDecl>,
+    /// Bus events of its own (B8).
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub events: Vec<EventDecl>,
 }
 
 /// Kinds of plugins: those of D9, which say more finely what those of C6 are, and these.
@@ -193,6 +208,7 @@ impl Manifest {
             version: text(version.unwrap_or("0.0.0")),
             kind: PluginKind::Capability,
             entry: None,
+            enabled_by_default: None,
             provides: Provides {
                 has_side_effects: true,
                 ..Provides::default()
@@ -212,6 +228,8 @@ impl Manifest {
                 env: [text("*")].into(),
                 ..Permissions::default()
             },
+            points: Vec::new(),
+            events: Vec::new(),
         }
     }
 
@@ -313,6 +331,7 @@ impl Manifest {
             never.then_some("0"),
             "is no time",
         );
+        found.extend(own::problems(self));
         found
     }
 }

@@ -94,6 +94,9 @@ pub mod host {
     pub const AUTH_CREDIT: &str = "auth.credit";
     /// Request [`crate::login::ProviderAsk`], answer [`crate::login::ProviderTold`].
     pub const PROVIDER_MODELS: &str = "provider.models";
+    /// Request [`crate::own::ProviderStream`], answer [`crate::login::AuthHead`]; the pieces follow as the body of an
+    /// [`AUTH_FETCH`] does, one [`crate::own::ProviderPiece`] in each `data:` line of a stream of server-sent events.
+    pub const PROVIDER_STREAM: &str = "provider.stream";
     /// Notification [`super::SdkChunk`]: a piece of a streamed answer to an `sdk.request`.
     pub const SDK_CHUNK: &str = "sdk.chunk";
     /// Notification [`super::EventBatch`].
@@ -135,6 +138,10 @@ pub mod process {
     pub const AUTH_GET: &str = "auth.get";
     /// Notification [`crate::login::AuthChunk`].
     pub const AUTH_CHUNK: &str = "auth.chunk";
+    /// Request [`crate::own::PointCall`], answer [`crate::own::PointCalled`], or an error whose `data.code` says why.
+    pub const POINT_CALL: &str = "point.call";
+    /// Request [`crate::own::EventEmit`], answer `{}`, or an error as for [`POINT_CALL`].
+    pub const EVENT_EMIT: &str = "event.emit";
     /// Notification [`super::Log`].
     pub const LOG: &str = "log";
 }
@@ -248,6 +255,9 @@ pub struct Instance {
     /// The provider whose models its `provider` object answers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub provider: Option<String>,
+    /// The provider that its `provider` object speaks for with a protocol of its own (`stream`).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub streams: Option<crate::own::ProviderDecl>,
 }
 
 /// A tool of a plugin.
@@ -277,6 +287,9 @@ pub struct HookRun {
     pub open: Vec<OpenField>,
     /// One payload, or many for hooks that are asked about a list (`tool.definition`).
     pub items: Vec<HookPayload>,
+    /// Number of the chain, for plugins that reach points of their own: their [`crate::own::PointCall`]s name it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub chain: Option<u64>,
 }
 
 /// A field of `output` that handlers may change.
@@ -355,6 +368,9 @@ pub struct ToolRun {
     pub args: Value,
     /// Plain keys of the tool context: sessionID, messageID, callID, agent, directory, worktree, extra, messages.
     pub context: Object,
+    /// As [`HookRun::chain`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub chain: Option<u64>,
 }
 
 /// Bus events in order.

@@ -193,24 +193,49 @@ impl Hub {
     /// Disposes of a folder's agent: its turns are cancelled, its plugins disposed, and everyone is told. Goes on when the
     /// caller goes away.
     pub(crate) async fn dispose(&self, directory: &Path) {
-        let Some(slot) = lock(&self.inner.slots).get(directory).cloned() else {
-            return;
-        };
+        self.dispose_where(directory, |_| true).await;
+    }
+
+    /// The same, unless a turn is in it.
+    pub(crate) async fn dispose_idle(&self, directory: &Path) -> Option<Arc<Origin>> {
+        self.dispose_where(directory, Agent::is_idle).await
+    }
+
+    /// The agents that run, but for those that are being started or disposed of.
+    pub(crate) fn running_now(&self) -> Vec<(PathBuf, Instance)> {
+        let slots = lock(&self.inner.slots);
+        let running = slots.iter().filter_map(|(directory, slot)| {
+            Some((directory.clone(), slot.try_lock().ok()?.clone()?))
+        });
+        running.collect()
+    }
+
+    async fn dispose_where(
+        &self,
+        directory: &Path,
+        fits: impl Fn(&Agent) -> bool + Send + 'static,
+    ) -> Option<Arc<Origin>> {
+        let slot = lock(&self.inner.slots).get(directory).cloned()?;
         let hub = self.clone();
         let task = tokio::spawn(async move {
             let mut place = slot.lock_owned().await;
-            let Some(instance) = place.take() else { return };
+            if !place.as_ref().is_some_and(|it| fits(&it.agent)) {
+                return None;
+            }
+            let instance = place.take()?;
             instance.agent.shutdown().await;
             let directory = instance.origin.directory.to_string_lossy().into_owned();
             hub.tell(
-                Some(instance.origin),
+                Some(Arc::clone(&instance.origin)),
                 DISPOSED,
                 json!({ "directory": directory }),
             );
+            Some(instance.origin)
         });
-        if let Err(lost) = task.await {
+        task.await.unwrap_or_else(|lost| {
             tracing::error!("[server] an agent was not disposed of: {lost}");
-        }
+            None
+        })
     }
 
     /// Disposes of every agent, and tells `global.disposed`.

@@ -26,6 +26,7 @@ mod provider;
 mod pty;
 mod question;
 mod reject;
+mod renew;
 mod routes;
 mod scope;
 mod session;

@@ -57,6 +57,7 @@ impl Listening {
             // A piece of an answer is not to wait for the next one.
             let _ = stream.set_nodelay(true);
         });
+        let renewing = tokio::spawn(crate::renew::renew(hub.clone()));
         let mut closing = hub.closing();
         let serving = async move {
             axum::serve(listener, router)
@@ -70,6 +71,7 @@ impl Listening {
             ended = &mut serving => return ended.unwrap_or_else(|lost| Err(io::Error::other(lost))),
             () = stop => {}
         }
+        renewing.abort();
         hub.close().await;
         if tokio::time::timeout(LEAVING, &mut serving).await.is_err() {
             tracing::debug!("[server] a request did not end in time");

@@ -10,11 +10,14 @@ mod find;
 mod html;
 mod invalid;
 mod lsp;
+pub mod optional;
 mod patch;
+mod python;
 mod question;
 mod read;
 mod session;
 mod skill;
+mod table;
 mod webfetch;
 mod write;
 
@@ -43,6 +46,8 @@ pub struct Options {
     /// A folder in which tmux servers of plugins have their sockets. While one is there, `tmux` in a command finds it, as
     /// plugins tell the model to look at their terminals (requirement B7, `interactive_bash`).
     pub tmux: Option<std::path::PathBuf>,
+    /// Names of bundled tools that are left out: the bundled plugin that brings them does not run (D3).
+    pub off: Vec<String>,
     /// The tool `lsp` is there (in the reference behind `OPENCODE_EXPERIMENTAL_LSP_TOOL`).
     pub lsp: bool,
 }
@@ -54,6 +59,7 @@ impl Default for Options {
             shell_timeout: Duration::from_secs(120),
             shell_env: Vec::new(),
             tmux: None,
+            off: Vec::new(),
             lsp: false,
         }
     }
@@ -82,10 +88,19 @@ pub fn register_all(runtime: &ToolRuntime, options: &Options) -> Result<(), Tool
     let lsp = options
         .lsp
         .then(|| Arc::new(lsp::Language::new()) as Arc<dyn Tool>);
-    tools.into_iter().chain(lsp).try_for_each(|tool| {
-        let (declared, rooted) = declared::of(&tool.spec().name);
-        runtime.register_as(tool, declared, rooted)
-    })
+    let optional: [Arc<dyn Tool>; 2] = [
+        Arc::new(table::TableTool::new()),
+        Arc::new(python::Python::new(options.clone())),
+    ];
+    tools
+        .into_iter()
+        .chain(lsp)
+        .chain(optional)
+        .filter(|tool| !options.off.contains(&tool.spec().name))
+        .try_for_each(|tool| {
+            let (declared, rooted) = declared::of(&tool.spec().name);
+            runtime.register_as(tool, declared, rooted)
+        })
 }
 
 /// The description of a tool as the model gets it: `task` and `skill` name what there is to choose from.

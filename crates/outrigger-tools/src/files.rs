@@ -193,30 +193,12 @@ impl Text {
 
 /// Reads a text file; `None` when there is none.
 pub(crate) fn read_text(at: &Located) -> Result<Option<Text>, ToolError> {
-    let mut file = match at.open() {
+    let file = match at.open() {
         Ok(file) => file,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(ToolError::io("open", &at.shown, &error)),
     };
-    let meta = file
-        .metadata()
-        .map_err(|e| ToolError::io("look at", &at.shown, &e))?;
-    if meta.is_dir() {
-        return Err(ToolError::failed(format!(
-            "Path is a directory, not a file: {}",
-            at.shown.display()
-        )));
-    }
-    if meta.len() > LARGEST {
-        return Err(ToolError::failed(format!(
-            "{} is larger than {} MiB; change it with a command instead",
-            at.shown.display(),
-            LARGEST / 1024 / 1024
-        )));
-    }
-    let mut bytes = Vec::new();
-    file.read_to_end(&mut bytes)
-        .map_err(|e| ToolError::io("read", &at.shown, &e))?;
+    let bytes = all(file, at, LARGEST)?;
     let text = String::from_utf8(bytes).map_err(|_| {
         ToolError::failed(format!(
             "{} is not UTF-8 text; it was left as it is",
@@ -226,20 +208,55 @@ pub(crate) fn read_text(at: &Located) -> Result<Option<Text>, ToolError> {
     Ok(Some(Text::parse(text)))
 }
 
+/// Reads a file of whatever kind, of at most so many bytes.
+pub(crate) fn read_bytes(at: &Located, most: u64) -> Result<Vec<u8>, ToolError> {
+    let file = at
+        .open()
+        .map_err(|e| ToolError::io("open", &at.shown, &e))?;
+    all(file, at, most)
+}
+
+fn all(mut file: File, at: &Located, most: u64) -> Result<Vec<u8>, ToolError> {
+    let meta = file
+        .metadata()
+        .map_err(|e| ToolError::io("look at", &at.shown, &e))?;
+    if meta.is_dir() {
+        return Err(ToolError::failed(format!(
+            "Path is a directory, not a file: {}",
+            at.shown.display()
+        )));
+    }
+    if meta.len() > most {
+        return Err(ToolError::failed(format!(
+            "{} is larger than {} MiB; change it with a command instead",
+            at.shown.display(),
+            most / 1024 / 1024
+        )));
+    }
+    let mut bytes = Vec::new();
+    file.read_to_end(&mut bytes)
+        .map_err(|e| ToolError::io("read", &at.shown, &e))?;
+    Ok(bytes)
+}
+
 /// Replaces a file's content in one step: a reader sees the old or the new one, and a crash leaves one of them. Folders are made as
 /// needed, the mode is kept.
 pub(crate) fn write_text(at: &Located, text: &Text) -> Result<(), ToolError> {
+    write_bytes(at, &text.bytes())
+}
+
+/// The same with bytes of whatever kind.
+pub(crate) fn write_bytes(at: &Located, bytes: &[u8]) -> Result<(), ToolError> {
     let fail = |error: io::Error| ToolError::io("write", &at.shown, &error);
     let folder = at
         .real
         .parent()
         .ok_or_else(|| ToolError::failed(format!("Cannot write to {}", at.shown.display())))?;
     fs::create_dir_all(folder).map_err(fail)?;
-    let bytes = text.bytes();
     let old = fs::symlink_metadata(&at.real).ok();
     match temporary(folder, &at.real) {
         Ok((file, path)) => {
-            let done = fill(file, &bytes, old.as_ref()).and_then(|()| fs::rename(&path, &at.real));
+            let done = fill(file, bytes, old.as_ref()).and_then(|()| fs::rename(&path, &at.real));
             if done.is_err() {
                 // The error that matters is the first one.
                 let _ = fs::remove_file(&path);
@@ -250,7 +267,7 @@ pub(crate) fn write_text(at: &Located, text: &Text) -> Result<(), ToolError> {
         Err(error) if error.kind() == io::ErrorKind::PermissionDenied && old.is_some() => {
             let mut file = open_resolved(&at.real, true, false).map_err(fail)?;
             file.set_len(0).map_err(fail)?;
-            file.write_all(&bytes).map_err(fail)
+            file.write_all(bytes).map_err(fail)
         }
         Err(error) => Err(fail(error)),
     }

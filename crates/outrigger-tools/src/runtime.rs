@@ -174,6 +174,22 @@ impl ToolRuntime {
         self.write().retain(|e| e.tool.spec().source != source);
     }
 
+    /// Keeps the tools of which this holds; calls that run already go on.
+    pub fn retain(&self, keep: impl Fn(&ToolSpec) -> bool) {
+        self.write().retain(|entry| keep(entry.tool.spec()));
+    }
+
+    /// Takes from another runtime the tools of names that are not here.
+    pub fn fill(&self, other: &Self) {
+        let mut entries = self.write();
+        for entry in other.read().iter() {
+            let name = &entry.tool.spec().name;
+            if !entries.iter().any(|it| it.tool.spec().name == *name) {
+                entries.push(entry.clone());
+            }
+        }
+    }
+
     /// What the tools say of themselves, in registry order, hidden ones included.
     #[must_use]
     pub fn specs(&self) -> Vec<ToolSpec> {

@@ -250,6 +250,7 @@ mod tests {
             entry: None,
             version: None,
             stage: Stage::Active,
+            state: Stage::Active.into(),
             cause: None,
             warnings: Vec::new(),
             notes: Vec::new(),

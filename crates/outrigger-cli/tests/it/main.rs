@@ -9,6 +9,7 @@
 )]
 
 mod aborts;
+mod admitted;
 mod attach;
 mod attach_talk;
 mod audit;
@@ -41,6 +42,7 @@ mod impostor;
 mod interrupt;
 mod language;
 mod leftovers;
+mod life;
 mod loading;
 mod login;
 mod manifest;
@@ -57,6 +59,8 @@ mod omo_lists;
 mod omo_server;
 mod omo_tools;
 mod output;
+mod own_points;
+mod own_provider;
 mod patch;
 mod permission;
 mod plugin_client;

@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 
 use super::{
-    ChatMessage, Environment, Install, Isolation, JsRuntime, Plugin, Profile, Sandbox, Settings,
-    TrustChanges, TrustProjects,
+    ChatMessage, Environment, Install, Isolation, JsRuntime, Plugin, PluginProfile, Profile,
+    Sandbox, Settings, TrustChanges, TrustProjects,
 };
 
 /// What a setting may be.
@@ -24,6 +24,8 @@ pub enum Kind {
     Ports,
     /// A list of names.
     Names,
+    /// A list of folders. A relative one starts at the declaring file's folder.
+    Folders,
 }
 
 /// A value of the right kind.
@@ -35,7 +37,7 @@ pub enum Leaf {
     Whole(i64),
     /// For `Kind::Word` and `Kind::Program`.
     Text(String),
-    /// For `Kind::Variables` and `Kind::Names`, and for `Kind::Ports` in decimal.
+    /// For `Kind::Variables`, `Kind::Names` and `Kind::Folders`, and for `Kind::Ports` in decimal.
     List(Vec<String>),
 }
 
@@ -72,6 +74,7 @@ impl Kind {
             Self::Variables => "a list of names of variables as text".into(),
             Self::Ports => "a list of port numbers from 1 to 65535".into(),
             Self::Names => "a list of names".into(),
+            Self::Folders => "a list of folders".into(),
         }
     }
 
@@ -86,6 +89,7 @@ impl Kind {
             (Self::Ports, Leaf::List(ports)) => ports
                 .iter()
                 .all(|port| port.parse::<u16>().is_ok_and(|port| port > 0)),
+            (Self::Folders, Leaf::List(names)) => names.iter().all(|name| !name.is_empty()),
             (Self::Names, Leaf::List(names)) => names
                 .iter()
                 .all(|name| !name.is_empty() && name.parse::<i64>().is_err()),
@@ -104,7 +108,7 @@ impl Kind {
             },
             Self::Whole(..) => Leaf::Whole(text.parse().ok()?),
             Self::Word(_) | Self::Program => Leaf::Text(text.into()),
-            Self::Variables | Self::Ports | Self::Names => {
+            Self::Variables | Self::Ports | Self::Names | Self::Folders => {
                 let items = text.split(',').map(str::trim);
                 Leaf::List(
                     items
@@ -209,6 +213,25 @@ pub const KEYS: &[Key<Settings>] = &[
         s.trust.changes = if v.text() == "allow" { TrustChanges::Allow } else { TrustChanges::Ask };
     }),
     key!(trust "trust.world_writable", Kind::Bool, "start plugins that everybody may change", |s, v| s.trust.world_writable = v.bool()),
+    key!(trust "discovery.profile", Kind::Word(&["minimal", "messaging", "full"]), "which bundled plugins run", |s, v| {
+        s.discovery.profile = match v.text() {
+            "messaging" => PluginProfile::Messaging,
+            "full" => PluginProfile::Full,
+            _ => PluginProfile::Minimal,
+        };
+    }),
+    key!(trust "discovery.paths", Kind::Folders, "more folders to look for plugins with a manifest in", |s, v| {
+        s.discovery.paths = v.list().iter().map(PathBuf::from).collect();
+    }),
+    key!(trust "discovery.allow", Kind::Names, "plugins with side effects that may run", |s, v| {
+        s.discovery.allow = v.list().to_vec();
+    }),
+    key!(trust "discovery.deny", Kind::Names, "plugins that do not run", |s, v| {
+        s.discovery.deny = v.list().to_vec();
+    }),
+    key!(trust "discovery.renew_seconds", Kind::Whole(0, 86_400), "how often a server looks whether other plugins should run", |s, v| {
+        s.discovery.renew_seconds = v.count();
+    }),
     key!(
         "js.runtime",
         Kind::Word(&["auto", "bun", "node"]),
@@ -478,6 +501,9 @@ pub const PLUGIN_KEYS: &[Key<Plugin>] = &[
     key!("disabled", Kind::Bool, "do not load it", |p, v| p
         .disabled =
         v.bool()),
+    key!(trust "enabled", Kind::Bool, "run it, or do not, whatever its manifest or the profile says", |p, v| {
+        p.enabled = Some(v.bool());
+    }),
     key!(trust "env", Kind::Variables, "variables that it gets although they look like secrets", |p, v| {
         p.env = v.list().to_vec();
     }),

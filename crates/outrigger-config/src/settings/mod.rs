@@ -29,6 +29,8 @@ pub struct Settings {
     pub strict_plugins: bool,
     /// Which plugins are trusted.
     pub trust: Trust,
+    /// Where plugins with a manifest are looked for, and which of them run.
+    pub discovery: Discovery,
     /// JavaScript runtimes.
     pub js: Js,
     /// Per plugin, by the plugin's id. See [`Settings::plugin`].
@@ -72,6 +74,47 @@ impl Default for Audit {
             keep_days: 90,
         }
     }
+}
+
+/// `[discovery]`: which plugins with a manifest, and which of the bundled ones, run (D1, D3, D5). A project cannot set any of
+/// it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Discovery {
+    /// Which of the bundled plugins run.
+    pub profile: PluginProfile,
+    /// More folders to look in.
+    pub paths: Vec<PathBuf>,
+    /// Plugins that may run although their manifest says that they change things outside of the session, by id.
+    pub allow: Vec<String>,
+    /// Plugins that do not run, bundled ones too, by id; `*` stands for any run of characters.
+    pub deny: Vec<String>,
+    /// How often a server looks whether other plugins should run now, in seconds; 0: never.
+    pub renew_seconds: u64,
+}
+
+impl Default for Discovery {
+    fn default() -> Self {
+        Self {
+            profile: PluginProfile::default(),
+            paths: Vec::new(),
+            allow: Vec::new(),
+            deny: Vec::new(),
+            renew_seconds: 10,
+        }
+    }
+}
+
+/// `discovery.profile` (D5).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum PluginProfile {
+    /// All bundled plugins but `telegram` and `mcp`.
+    #[default]
+    Minimal,
+    /// `telegram` too.
+    Messaging,
+    /// `mcp` too.
+    Full,
 }
 
 /// `sandbox`.
@@ -207,6 +250,8 @@ pub struct Plugin {
     pub fail_closed: Vec<String>,
     /// Not loaded.
     pub disabled: bool,
+    /// Switched on or off, whatever its manifest or the profile says (D3).
+    pub enabled: Option<bool>,
     /// Environment variables that it gets although they look like secrets. Only a plugin that is named by its npm package
     /// or by the path of its file gets them, and it has a process of its own.
     pub env: Vec<String>,

@@ -62,8 +62,10 @@ impl SettingsLoaded {
         let folder = path.parent().unwrap_or(path);
         for mut found in toml_file::parse(&text, path)? {
             let key = KEYS.iter().find(|key| key.name == found.name);
-            if key.is_some_and(|key| key.kind == Kind::Program) {
-                found.leaf = program(found.leaf, folder, &options.home);
+            match key.map(|key| key.kind) {
+                Some(Kind::Program) => found.leaf = program(found.leaf, folder, &options.home),
+                Some(Kind::Folders) => found.leaf = folders(found.leaf, folder, &options.home),
+                _ => {}
             }
             let for_plugin = found.plugin.as_ref();
             let plugin_key =
@@ -152,10 +154,10 @@ impl SettingsLoaded {
                 expected: kind.expected(),
                 found: format!("{:?}", text.chars().take(30).collect::<String>()),
             })?;
-            let leaf = if kind == Kind::Program {
-                program(leaf, &options.directory, &options.home)
-            } else {
-                leaf
+            let leaf = match kind {
+                Kind::Program => program(leaf, &options.directory, &options.home),
+                Kind::Folders => folders(leaf, &options.directory, &options.home),
+                _ => leaf,
             };
             let found = Found {
                 name,
@@ -292,6 +294,18 @@ fn program(leaf: Leaf, folder: &Path, home: &Path) -> Leaf {
     }
 }
 
+fn folders(leaf: Leaf, folder: &Path, home: &Path) -> Leaf {
+    let Leaf::List(list) = leaf else {
+        return leaf;
+    };
+    let path = |text: &String| {
+        paths::expand(text, folder, home)
+            .to_string_lossy()
+            .into_owned()
+    };
+    Leaf::List(list.iter().map(path).collect())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -354,6 +368,11 @@ mod tests {
         trust.projects = "trust"
         trust.changes = "ask"
         trust.world_writable = false
+        discovery.profile = "minimal"
+        discovery.paths = []
+        discovery.allow = []
+        discovery.deny = []
+        discovery.renew_seconds = 10
         js.runtime = "auto"
         js.bun = null
         js.node = null
@@ -534,7 +553,8 @@ mod tests {
                 Kind::Whole(least, _) => (least + 77).to_string(),
                 Kind::Word(words) => words[words.len() - 1].into(),
                 Kind::Program => "/x".into(),
-                Kind::Variables | Kind::Ports | Kind::Names => "7".into(),
+                Kind::Variables | Kind::Ports => "7".into(),
+                Kind::Names | Kind::Folders => "seven".into(),
             };
             let loaded = Place::new(&[], &[(&of_key(key.name), &text)])
                 .load()

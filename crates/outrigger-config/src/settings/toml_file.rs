@@ -302,7 +302,7 @@ mod tests {
         outrigger.toml:2:1: unknown setting `plugins.foo.prority`
           did you mean `priority`?
         outrigger.toml:2:1: unknown setting `plugins."@a/b".whatever`
-          known here: isolation, priority, chat_message, timeout_ms, unix_sockets, fail_closed, disabled, env, ports
+          known here: isolation, priority, chat_message, timeout_ms, unix_sockets, fail_closed, disabled, enabled, env, ports
         outrigger.toml:2:7: setting `plugins.foo.env`: expected a list of names of variables as text, found "A_KEY"
           set `plugins.foo.env` to a list of names of variables as text, or remove it
         outrigger.toml:2:7: setting `plugins.foo.env`: expected a list of names of variables as text, found a list
@@ -314,7 +314,7 @@ mod tests {
         outrigger.toml:2:20: setting `flags.plugin_seq_hooks`: expected true or false, found "yes"
           set `flags.plugin_seq_hooks` to true or false, or remove it
         outrigger.toml:1:1: unknown setting `nonsense_of_a_key`
-          known here: sandbox, strict_plugins, trust, js, deadlines, models, tools, agent, log, limits, claude, audit, flags, plugins, connectors, routes, capabilities, tool_limits
+          known here: sandbox, strict_plugins, trust, discovery, js, deadlines, models, tools, agent, log, limits, claude, audit, flags, plugins, connectors, routes, capabilities, tool_limits
         outrigger.toml:1:11: not valid TOML: string values must be quoted, expected literal string
           correct the text at this place; text values stand in double quotes
         outrigger.toml:1:4: not valid TOML: unclosed table, expected `]`

@@ -7,7 +7,7 @@ use outrigger_protocol::rpc::{Message, RpcError, SdkChunk, host, process};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-use super::{Outgoing, Peer, lock, rpc_error};
+use super::{Outgoing, Peer, Refused, lock, rpc_error};
 use crate::codec::encode;
 use crate::error::JsError;
 use crate::sdk::{Credit, SdkBody};
@@ -122,6 +122,16 @@ impl Peer {
                 Ok(()) => Ok(json!({})),
                 Err(refusal) => Err(rpc_error(-32000, refusal)),
             },
+            process::POINT_CALL => {
+                let called = self.handler.call_point(arguments(params)?).await;
+                called
+                    .map_err(refused)
+                    .and_then(|called| serde_json::to_value(called).map_err(internal))
+            }
+            process::EVENT_EMIT => {
+                let told = self.handler.emit(arguments(params)?).await;
+                told.map(|()| json!({})).map_err(refused)
+            }
             process::AUTH_GET => self
                 .handler
                 .credential(arguments(params)?)
@@ -164,6 +174,17 @@ impl Peer {
             tracing::debug!("[plugin:{}] an answer was not sent: {error}", self.name);
         }
     }
+}
+
+fn refused(refused: Refused) -> RpcError {
+    RpcError {
+        data: Some(json!({ "code": refused.code })),
+        ..rpc_error(-32000, refused.message)
+    }
+}
+
+fn internal(error: serde_json::Error) -> RpcError {
+    rpc_error(-32603, error.to_string())
 }
 
 fn arguments<T: DeserializeOwned>(params: Value) -> Result<T, RpcError> {

@@ -17,7 +17,7 @@ fn every_method_is_in_the_document_and_in_the_host_script() {
     let rpc = fs::read_to_string(root.join("crates/outrigger-protocol/src/rpc.rs")).unwrap();
     let document = fs::read_to_string(root.join("docs/plugin-protocol.md")).unwrap();
     let files = [
-        "auth", "enter", "file", "host", "load", "run", "sdk", "wire",
+        "auth", "enter", "file", "host", "load", "own", "run", "sdk", "wire",
     ];
     let script: String = files
         .map(|name| {

@@ -87,6 +87,7 @@ async fn call(
         open: &anything(),
         items: &items,
         session: None,
+        chain: None,
     };
     let (mut sent, mut results) = (Sent::default(), Vec::new());
     let ended = process

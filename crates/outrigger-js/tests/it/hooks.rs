@@ -128,6 +128,7 @@ async fn many_items_are_one_call_and_a_throw_undoes_all_of_them() {
             handlers: vec![handler("p")],
             open: anything(),
             items: items(&["a", "skip", "b"]),
+            chain: None,
         };
         assert_eq!(
             show(&hook(&process, &run).await[0]),
@@ -138,6 +139,7 @@ async fn many_items_are_one_call_and_a_throw_undoes_all_of_them() {
             handlers: vec![handler("p")],
             open: anything(),
             items: items(&["first", "last"]),
+            chain: None,
         };
         assert_eq!(show(&hook(&process, &run).await[0]), "! late");
     }

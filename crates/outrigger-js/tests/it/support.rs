@@ -302,6 +302,7 @@ pub(crate) fn run(hook: &str, plugins: &[&str], output: Value) -> HookRun {
             input: json!({"sessionID": "ses_1"}),
             output,
         }],
+        chain: None,
     }
 }
 
@@ -367,5 +368,6 @@ pub(crate) fn tool_run(plugin: &str, tool: &str, args: Value) -> ToolRun {
         tool: tool.into(),
         args,
         context,
+        chain: None,
     }
 }

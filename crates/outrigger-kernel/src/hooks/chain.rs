@@ -5,6 +5,7 @@
 
 use alloc::format;
 use alloc::string::{String, ToString};
+use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 use outrigger_protocol::hook::{Block, Change, Decision, HandlerOutcome, Key};
@@ -81,6 +82,33 @@ pub struct HandlerRun {
     pub ms: f64,
 }
 
+/// Says what is wrong with an output, for points whose outputs have a schema (B8). Pure: it looks at nothing else.
+#[derive(Clone)]
+pub struct OutputCheck(Arc<Check>);
+
+type Check = dyn Fn(&Value) -> Result<(), String> + Send + Sync;
+
+impl OutputCheck {
+    /// A check.
+    pub fn new(check: impl Fn(&Value) -> Result<(), String> + Send + Sync + 'static) -> Self {
+        Self(Arc::new(check))
+    }
+
+    /// What is wrong with it.
+    ///
+    /// # Errors
+    /// The text of the check.
+    pub fn check(&self, output: &Value) -> Result<(), String> {
+        (self.0)(output)
+    }
+}
+
+impl core::fmt::Debug for OutputCheck {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_struct("OutputCheck").finish_non_exhaustive()
+    }
+}
+
 /// A chain under way.
 #[derive(Clone, Debug)]
 pub struct Chain {
@@ -93,6 +121,8 @@ pub struct Chain {
     block: Option<Block>,
     /// The guarded places as they were before the first handler.
     kept: Vec<Kept>,
+    /// What an output has to be, besides what the point's fields say.
+    check: Option<OutputCheck>,
 }
 
 impl Chain {
@@ -111,6 +141,7 @@ impl Chain {
             .map(|item| guard::keep(point, &item.output))
             .collect();
         Self {
+            check: None,
             kept,
             point,
             handlers,
@@ -119,6 +150,13 @@ impl Chain {
             runs: Vec::new(),
             block: None,
         }
+    }
+
+    /// Holds every answer against a schema as well: one that leaves an output that does not fit is refused as a whole.
+    #[must_use]
+    pub fn checked(mut self, check: Option<OutputCheck>) -> Self {
+        self.check = check;
+        self
     }
 
     /// The handlers in the order in which they are called.
@@ -323,7 +361,12 @@ impl Chain {
                     changed.push(if many { format!("/{i}{place}") } else { place });
                 }
             }
-            if let Some(wrong) = broken_field(self.point.patch, &before, &item.output) {
+            let fits = |output: &Value| match &self.check {
+                Some(check) => check.check(output).err(),
+                None => None,
+            };
+            let wrong = broken_field(self.point.patch, &before, &item.output);
+            if let Some(wrong) = wrong.or_else(|| fits(&item.output)) {
                 refused.push((Rule::Shape, wrong));
                 item.output = before;
                 changed.clear();

@@ -6,6 +6,7 @@
     reason = "helpers of tests are tests"
 )]
 
+mod admission;
 mod breaker;
 mod chain;
 mod chain_laws;

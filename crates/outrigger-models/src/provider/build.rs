@@ -43,13 +43,14 @@ pub(crate) fn needs_catalog(configured: Option<&Value>) -> bool {
 /// Builds a provider. `None` when nobody knows it.
 pub(crate) fn build(id: &str, sources: &Sources<'_>) -> Result<Option<Provider>, ModelError> {
     let entry = sources.configured;
-    let known = if needs_catalog(entry) {
+    let own = sources.overlay.own.as_ref();
+    let known = if needs_catalog(entry) && own.is_none() {
         sources.catalog.provider(id)
     } else {
         None
     };
     let preset = preset(id);
-    if entry.is_none() && known.is_none() && preset.is_none() {
+    if entry.is_none() && known.is_none() && preset.is_none() && own.is_none() {
         return Ok(None);
     }
     let bad = |message: &str| ModelError::Config {
@@ -79,13 +80,21 @@ pub(crate) fn build(id: &str, sources: &Sources<'_>) -> Result<Option<Provider>,
     };
     let overlay = &sources.overlay;
     let options = merged(overlay.options.clone().unwrap_or_default(), configured);
-    let env = env_names(
-        entry,
-        known.map(|k| k.env.as_slice()),
-        preset.map(|p| p.env),
-    );
-    let key = find_key(&options, sources, &env);
-    let (npm, api) = package(&text, known, preset);
+    let env = match own {
+        Some(own) => own.env.clone(),
+        None => env_names(
+            entry,
+            known.map(|k| k.env.as_slice()),
+            preset.map(|p| p.env),
+        ),
+    };
+    // What the plugin may not see, it is not handed as a key either.
+    let granted = own.map_or(&env, |own| &own.granted);
+    let key = find_key(&options, sources, granted);
+    let (npm, api) = match own {
+        Some(_) => (crate::plugin::NPM.to_owned(), String::new()),
+        None => package(&text, known, preset),
+    };
     let defaults = model::Defaults {
         provider: id,
         npm: &npm,
@@ -102,8 +111,10 @@ pub(crate) fn build(id: &str, sources: &Sources<'_>) -> Result<Option<Provider>,
         name: text("name")
             .or_else(|| known.and_then(|k| k.name.clone()))
             .or_else(|| preset.map(|p| p.name.to_owned()))
+            .or_else(|| own.and_then(|own| own.name.clone()))
             .unwrap_or_else(|| id.to_owned()),
         source,
+        own: own.map(|own| !own.env.is_empty()),
         fetch: overlay.fetch.clone(),
         is_login: matches!(sources.credential, Some(Credential::Oauth { .. })),
         env,
@@ -247,7 +258,10 @@ pub(crate) fn string_pairs(map: Option<&Object>) -> Vec<(String, String)> {
 impl Provider {
     /// Whether there is a key for it, or a plugin that speaks for it.
     pub(crate) fn can_be_used(&self) -> bool {
-        self.key.is_some() || self.fetch.is_some()
+        match self.own {
+            Some(wants_key) => self.key.is_some() || !wants_key,
+            None => self.key.is_some() || self.fetch.is_some(),
+        }
     }
 
     /// Whether any of its models can be spoken to.

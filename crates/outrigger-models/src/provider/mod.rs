@@ -29,6 +29,8 @@ pub(crate) enum Adapter {
     Responses,
     /// Google's own protocol.
     Gemini,
+    /// A plugin's own.
+    Plugin,
     Cassette,
 }
 
@@ -36,6 +38,7 @@ pub(crate) enum Adapter {
 pub(crate) fn adapter(npm: &str) -> Option<(Adapter, Option<&'static str>)> {
     match npm {
         "cassette" => Some((Adapter::Cassette, None)),
+        crate::plugin::NPM => Some((Adapter::Plugin, None)),
         "@ai-sdk/openai" => Some((Adapter::Responses, Some(crate::responses::BASE_URL))),
         "@ai-sdk/google" => Some((Adapter::Gemini, Some(crate::gemini::BASE_URL))),
         "@ai-sdk/anthropic" => Some((Adapter::Anthropic, Some(crate::anthropic::BASE_URL))),
@@ -65,6 +68,8 @@ pub(crate) struct Provider {
     pub(crate) deadlines: Deadlines,
     /// Its credential is an OAuth login.
     pub(crate) is_login: bool,
+    /// It is a plugin's own, and wants a key.
+    pub(crate) own: Option<bool>,
     /// A plugin that sends its requests.
     pub(crate) fetch: Option<Arc<dyn ProviderFetch>>,
     /// The recording, for `npm: cassette`, and how far it has been played.
@@ -161,7 +166,7 @@ pub(crate) fn catalog_model(
     model::from_catalog(&model::Defaults { provider, npm, api }, id, entry)
 }
 
-fn redact_value(value: &mut Value) {
+pub(crate) fn redact_value(value: &mut Value) {
     match value {
         Value::Object(map) => redact_object(map),
         Value::Array(items) => items.iter_mut().for_each(redact_value),
@@ -169,7 +174,7 @@ fn redact_value(value: &mut Value) {
     }
 }
 
-fn redact_object(map: &mut Object) {
+pub(crate) fn redact_object(map: &mut Object) {
     for (name, value) in map.iter_mut() {
         if value.is_string() && is_secret_name(name) {
             *value = crate::secret::REMOVED.into();

@@ -82,6 +82,7 @@ impl Room {
                 scope: PluginScope::Local,
             }],
             skipped: Vec::new(),
+            bundled: Vec::new(),
             settings,
             directory: root.path().join("project"),
             worktree: PathBuf::from("/"),

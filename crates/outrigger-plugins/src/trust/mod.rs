@@ -9,6 +9,7 @@ mod changes;
 mod content;
 mod gate;
 mod review;
+pub(crate) mod signature;
 mod store;
 mod tree;
 
@@ -21,7 +22,8 @@ use serde::Serialize;
 pub use changes::{Changes, FileChange};
 pub(crate) use content::Content;
 pub(crate) use gate::{Candidate, Gate, Verified, still, untouched};
-pub use review::{Review, ReviewOptions, Reviewed, accept, review};
+pub use review::{Review, ReviewOptions, Reviewed, Verification, accept, review, verify};
+pub use signature::{SIGNATURE_FILE, Signed};
 pub use store::{ProjectLock, TRUST_FILE, Trusted, TrustedBy};
 
 /// Asks a person whether a plugin is to be trusted.

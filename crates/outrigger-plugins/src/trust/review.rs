@@ -2,8 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use outrigger_config::PluginSpec;
 use outrigger_config::settings::Trust;
+use outrigger_config::{PluginSpec, PolicyFile};
 use outrigger_protocol::Millis;
 use outrigger_sandbox::Spawner;
 use serde::Serialize;
@@ -11,9 +11,12 @@ use serde::Serialize;
 use crate::error::PluginError;
 use crate::install::Cache;
 use crate::plugins::{name_of, resolve};
+use crate::resolve::resolve_path;
+use crate::spec::Source;
 use crate::trust::changes::Changes;
 use crate::trust::content::Before;
 use crate::trust::gate::Candidate;
+use crate::trust::signature::{self, Signed};
 use crate::trust::store::{ProjectLock, Trusted, TrustedBy};
 
 /// What to look at.
@@ -129,10 +132,80 @@ fn wanted<'a>(
 ) -> impl Iterator<Item = &'a PluginSpec> {
     let called = move |plugin: &&PluginSpec| {
         name.is_none_or(|name| {
-            name_of(plugin) == name || plugin.spec == name || plugin.key() == name
+            name_of(plugin) == name
+                || plugin.spec == name
+                || plugin.key() == name
+                || own_id(plugin).as_deref() == Some(name)
         })
     };
     options.plugins.iter().filter(called)
+}
+
+/// What a plugin that lies here calls itself.
+fn own_id(plugin: &PluginSpec) -> Option<String> {
+    match Source::parse(&plugin.spec, &plugin.declared_in) {
+        Ok(Source::Path(path)) => {
+            let resolved = resolve_path(&plugin.spec, &name_of(plugin), &path);
+            resolved.ok().map(|it| it.id)
+        }
+        _ => None,
+    }
+}
+
+/// What is known of a plugin's signature.
+#[derive(Clone, Debug, Serialize)]
+pub struct Verification {
+    /// Name.
+    pub id: String,
+    /// As declared.
+    pub spec: String,
+    /// The text that a signature of it signs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub digest: Option<String>,
+    /// What its signature is worth.
+    #[serde(flatten, skip_serializing_if = "Option::is_none")]
+    pub signed: Option<Signed>,
+    /// Why it would not be started, by its name; that it cannot be looked at, too.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub problem: Option<String>,
+}
+
+/// Looks at the signatures of the plugins, or at those of one name. Nothing is started or trusted.
+pub async fn verify(
+    options: &ReviewOptions,
+    policies: &[PolicyFile],
+    name: Option<&str>,
+) -> Vec<Verification> {
+    let mut all = Vec::new();
+    for declared in wanted(options, name) {
+        let cache = Cache::new(&options.cache, None, options.spawner.clone());
+        let places = (options.data.as_path(), options.project.as_path());
+        let looked = async {
+            let resolved = resolve(declared, &cache, |_| {}).await?;
+            let found = Candidate::of(declared, &resolved, places, &options.rules).await?;
+            Ok::<_, PluginError>((resolved, found))
+        };
+        all.push(match looked.await {
+            Ok((resolved, found)) => {
+                let signed = signature::signed(&resolved.dir, &found.content, policies);
+                Verification {
+                    id: resolved.id,
+                    spec: declared.spec.clone(),
+                    digest: Some(signature::digest(&found.content)),
+                    problem: signature::problem(&signed, policies),
+                    signed: Some(signed),
+                }
+            }
+            Err(error) => Verification {
+                id: name_of(declared),
+                spec: declared.spec.clone(),
+                digest: None,
+                signed: None,
+                problem: Some(error.to_string()),
+            },
+        });
+    }
+    all
 }
 
 async fn one(options: &ReviewOptions, declared: &PluginSpec) -> Review {

@@ -23,6 +23,7 @@ mod manifest;
 mod many;
 mod mirror;
 mod misbehaving;
+mod own;
 mod quarantine;
 mod reconfigure;
 mod stuck;

@@ -6,11 +6,13 @@ use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use outrigger_config::{PluginScope, PluginSource, PluginSpec, SkippedPlugin};
-use outrigger_js::{HostHandler, Lookup, SdkAnswer};
+use outrigger_js::{HostHandler, Lookup, Refused, SdkAnswer};
 use outrigger_plugins::{
     ConsentFn, LoadOptions, Notice, PipelineContext, PipelineResult, PluginRules, PluginSettings,
     PluginStatus, Plugins, Progress, SERVER_URL, Stage,
 };
+use outrigger_protocol::hook::HookRecord;
+use outrigger_protocol::own::EventEmit;
 use outrigger_protocol::rpc::{Log, SdkRequest, SdkResponse, ToolAsk, ToolMetadata};
 use outrigger_protocol::turn::HookPayload;
 use outrigger_sandbox::Spawner;
@@ -45,6 +47,10 @@ pub(crate) struct Handler {
     pub(crate) reported: Mutex<Vec<ToolMetadata>>,
     /// First lines of what the host script logged.
     pub(crate) logged: Mutex<Vec<String>>,
+    /// What chains of points of plugins did.
+    pub(crate) ran: Mutex<Vec<HookRecord>>,
+    /// Events of plugins.
+    pub(crate) emitted: Mutex<Vec<EventEmit>>,
 }
 
 impl HostHandler for Handler {
@@ -71,6 +77,13 @@ impl HostHandler for Handler {
     }
     fn metadata(&self, metadata: ToolMetadata) {
         self.reported.lock().unwrap().push(metadata);
+    }
+    fn emit(&self, emit: EventEmit) -> BoxFuture<'_, Result<(), Refused>> {
+        self.emitted.lock().unwrap().push(emit);
+        Box::pin(async move { Ok(()) })
+    }
+    fn ran(&self, records: Vec<HookRecord>) {
+        self.ran.lock().unwrap().extend(records);
     }
     fn stage(&self, _: outrigger_protocol::rpc::Stage) {}
     fn log(&self, process: &str, log: Log) {
@@ -148,6 +161,7 @@ impl Project {
         Plugins::load(LoadOptions {
             plugins,
             skipped: self.skipped.clone(),
+            bundled: Vec::new(),
             settings: self.settings.clone(),
             directory: self.path("project"),
             worktree: PathBuf::from("/"),

@@ -17,6 +17,12 @@ pub enum FieldKind {
     TextLists,
     /// A list of TCP ports.
     Ports,
+    /// A list of words.
+    Words(&'static [&'static str]),
+    /// A JSON Schema.
+    Schema,
+    /// A list of tables with these keys.
+    Tables(&'static [ManifestField]),
 }
 
 /// A key of a manifest.
@@ -65,6 +71,45 @@ const KINDS: &[&str] = &[
     "bridge",
 ];
 
+const POINT: &[ManifestField] = &[
+    required(
+        "name",
+        FieldKind::Text,
+        "PLUGIN/domain.name; other plugins bring a hook of this name.",
+    ),
+    required("description", FieldKind::Text, "What it is for."),
+    field("input", FieldKind::Schema, "JSON Schema of the input."),
+    field(
+        "output",
+        FieldKind::Schema,
+        "JSON Schema of the output, an object; its properties are what may be patched.",
+    ),
+    field(
+        "allows",
+        FieldKind::Words(&["observe", "patch", "block"]),
+        "What handlers may do besides looking: change the output, refuse by throwing.",
+    ),
+    field(
+        "deadline",
+        FieldKind::Word(&["fast", "normal", "slow"]),
+        "How long a handler may take: 0.5, 5 or 30 seconds, unless the settings say otherwise.",
+    ),
+];
+
+const EVENT: &[ManifestField] = &[
+    required(
+        "name",
+        FieldKind::Text,
+        "PLUGIN/domain.name: the type of the event.",
+    ),
+    required("description", FieldKind::Text, "What it tells."),
+    field(
+        "schema",
+        FieldKind::Schema,
+        "JSON Schema of its properties, an object.",
+    ),
+];
+
 /// Every key of a manifest; the committed JSON Schema is made from this table (`cargo xtask generate`).
 pub const FIELDS: &[ManifestField] = &[
     required(
@@ -78,6 +123,14 @@ pub const FIELDS: &[ManifestField] = &[
         "entry",
         FieldKind::Text,
         "Module that is imported, inside the package. Without it, what package.json says.",
+    ),
+    also(
+        field(
+            "enabled_by_default",
+            FieldKind::Flag,
+            "False: it runs only when the user switches it on.",
+        ),
+        &["enabledByDefault"],
     ),
     also(
         field(
@@ -208,6 +261,12 @@ pub const FIELDS: &[ManifestField] = &[
         FieldKind::Flag,
         "UNIX sockets; the user grants them.",
     ),
+    field(
+        "points",
+        FieldKind::Tables(POINT),
+        "Hook points of its own, which other plugins subscribe to.",
+    ),
+    field("events", FieldKind::Tables(EVENT), "Bus events of its own."),
 ];
 
 #[cfg(test)]
@@ -217,9 +276,14 @@ mod tests {
     use serde_json::{Value, json};
 
     fn whole() -> Value {
+        every(FIELDS)
+    }
+
+    fn every(fields: &[ManifestField]) -> Value {
         let mut whole = json!({});
-        for field in FIELDS {
+        for field in fields {
             let value = match field.kind {
+                FieldKind::Text if field.key == "name" => json!("1.0/deploy.before"),
                 FieldKind::Text => json!("1.0"),
                 FieldKind::Word(words) => json!(words[0]),
                 FieldKind::Flag => json!(true),
@@ -227,6 +291,9 @@ mod tests {
                 FieldKind::Texts => json!(["A"]),
                 FieldKind::TextLists => json!([["A"]]),
                 FieldKind::Ports => json!([80]),
+                FieldKind::Words(words) => json!(words),
+                FieldKind::Schema => json!({"type": "object"}),
+                FieldKind::Tables(fields) => json!([every(fields)]),
             };
             put(&mut whole, field.key, value);
         }
@@ -318,6 +385,8 @@ mod tests {
             let mut manifest = whole();
             put(&mut manifest, "permissions.client", json!(["GET /a"]));
             put(&mut manifest, "requirements.external_bins", json!(["sh"]));
+            put(&mut manifest, "points", json!([]));
+            put(&mut manifest, "events", json!([]));
             put(&mut manifest, key, value.clone());
             let manifest: Manifest = serde_json::from_value(manifest).unwrap();
             let problems = manifest.problems();

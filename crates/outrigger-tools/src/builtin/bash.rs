@@ -285,7 +285,8 @@ impl Tool for Bash {
     }
 }
 
-struct Running<'a> {
+/// A command under way, with what it prints.
+pub(super) struct Running<'a> {
     capture: Capture<'a>,
     /// Ends of the two streams by themselves, for display (E3).
     stdout: Tail,
@@ -310,10 +311,10 @@ impl Tail {
 }
 
 // How the command ended; `None` when its time was up.
-type Ended = Option<Exit>;
+pub(super) type Ended = Option<Exit>;
 
 impl<'a> Running<'a> {
-    fn new(capture: Capture<'a>) -> Self {
+    pub(super) fn new(capture: Capture<'a>) -> Self {
         Self {
             capture,
             stdout: Tail::default(),
@@ -323,7 +324,7 @@ impl<'a> Running<'a> {
     }
 
     // Reads until the shell has ended and its output with it. Dropping this future drops the child, which kills the whole tree.
-    async fn follow(
+    pub(super) async fn follow(
         &mut self,
         mut child: Child,
         timeout: Duration,
@@ -374,7 +375,7 @@ impl<'a> Running<'a> {
         self.fresh |= !bytes.is_empty();
     }
 
-    fn output(self, command: &str, ended: Ended, timeout: Duration) -> ToolOutput {
+    pub(super) fn output(self, command: &str, ended: Ended, timeout: Duration) -> ToolOutput {
         let mut preview = self.capture.preview(PREVIEW);
         let got = self.capture.finish();
         let mut output = got.text;

@@ -16,6 +16,8 @@ pub(super) fn of(name: &str) -> (Declared, bool) {
         "edit" => (Some(Contract::Edit), &[FsRead, FsWrite], true),
         "apply_patch" => (None, &[FsRead, FsWrite], true),
         "bash" => (Some(Contract::Exec), &[Exec], false),
+        "table" => (None, &[FsRead, FsWrite], true),
+        "python" => (None, &[Exec], false),
         "lsp" => (None, &[FsRead], false),
         "webfetch" => (None, &[Net], false),
         "task" => (None, &[Spawn], false),
@@ -30,7 +32,7 @@ pub(super) fn of(name: &str) -> (Declared, bool) {
         constraints: Constraints {
             max_retries: if name == "webfetch" { 1 } else { 0 },
             sandbox_profile: match name {
-                "bash" => SandboxProfile::Configured,
+                "bash" | "python" => SandboxProfile::Configured,
                 _ => SandboxProfile::NoIsolation,
             },
             ..Constraints::default()

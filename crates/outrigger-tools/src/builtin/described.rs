@@ -25,6 +25,9 @@ const TABLE: &[Line] = &[
     ("lsp", "line", "Line, counted from 1"),
     ("lsp", "character", "Character of the line, counted from 1"),
     ("lsp", "query", "Part of the name for workspaceSymbol; all symbols when empty"),
+    ("python", "script", "Source text of the script"),
+    ("python", "input", "Text for standard input"),
+    ("python", "timeout", "Milliseconds after which the script is ended; two minutes when left out"),
     ("question", "questions", "What to ask, one entry for each question"),
     ("question", "questions/question", "The question in full"),
     ("question", "questions/header", "A few words that stand for the question, at most 30 characters"),
@@ -36,6 +39,27 @@ const TABLE: &[Line] = &[
     ("read", "offset", "Line to begin at, counted from 1"),
     ("read", "limit", "Most lines to read; 2000 when left out"),
     ("skill", "name", "Name of the skill, one of those listed"),
+    ("table", "path", "File to read"),
+    ("table", "sheet", "Sheet of a spreadsheet; the first one when left out"),
+    ("table", "rows", "Rows of a new table, instead of path"),
+    ("table", "join", "A second file, and how its rows are put beside those of the first"),
+    ("table", "join/path", "The second file"),
+    ("table", "join/sheet", "Its sheet"),
+    ("table", "join/on", "Columns whose cells have to be equal"),
+    ("table", "join/on/left", "Column of the first table"),
+    ("table", "join/on/right", "Column of the second one"),
+    ("table", "join/how", "Which rows without a partner are kept: none (inner), those of the left or right table, or all (outer); inner when left out"),
+    ("table", "where", "Conditions that a row has to fulfil, all of them"),
+    ("table", "where/column", "Column to look at"),
+    ("table", "where/op", "How it is compared"),
+    ("table", "where/value", "With what: a text, a number, true or false; a list for in; nothing for empty and not_empty"),
+    ("table", "sort", "Columns to sort by, the first one first"),
+    ("table", "sort/column", "Name of the column"),
+    ("table", "sort/descending", "The largest first"),
+    ("table", "offset", "Rows to leave out at the beginning"),
+    ("table", "limit", "Most rows; 100 when left out and there is no to"),
+    ("table", "columns", "Columns that are wanted, in this order; all when left out"),
+    ("table", "to", "File to write instead of answering with the rows"),
     ("task", "description", "The job in three to five words"),
     ("task", "prompt", "Everything that the agent needs to know for its job"),
     ("task", "subagent_type", "Name of the agent that does it"),
@@ -69,7 +93,13 @@ fn find<'a>(properties: &'a mut Value, place: &str) -> Option<&'a mut Map<String
     let parameter = properties.get_mut(name)?;
     match rest {
         None => parameter.as_object_mut(),
-        Some(rest) => find(parameter.get_mut("items")?.get_mut("properties")?, rest),
+        Some(rest) => {
+            let object = match parameter.get("items") {
+                Some(_) => parameter.get_mut("items")?,
+                None => parameter,
+            };
+            find(object.get_mut("properties")?, rest)
+        }
     }
 }
 

@@ -58,6 +58,33 @@ impl Read {
     }
 }
 
+/// The questions before a file or folder is read.
+pub(super) fn asks_read(at: &Located, ctx: &ToolContext) -> Vec<PermissionAsk> {
+    let kind = if at.real.is_dir() {
+        Kind::Folder
+    } else {
+        Kind::File
+    };
+    let mut asks = Vec::new();
+    if !at.is_lent(ctx) {
+        asks.extend(at.ask_outside(kind));
+    }
+    let shown = at.relative(ctx);
+    // A link inside the project must not get around a rule about what it points to.
+    let real = crate::files::relative(&ctx.worktree, &at.real);
+    let mut patterns = vec![shown];
+    if at.inside && at.real != at.shown && !patterns.contains(&real) && at.is_link() {
+        patterns.push(real);
+    }
+    asks.push(PermissionAsk {
+        permission: "read".to_owned(),
+        patterns,
+        always: vec!["*".to_owned()],
+        metadata: json!({}),
+    });
+    asks
+}
+
 impl Tool for Read {
     fn spec(&self) -> &ToolSpec {
         &self.spec
@@ -69,28 +96,7 @@ impl Tool for Read {
         ctx: &ToolContext,
     ) -> Result<Vec<PermissionAsk>, ToolError> {
         let at = locate(ctx, text(input, "filePath"))?;
-        let kind = if at.real.is_dir() {
-            Kind::Folder
-        } else {
-            Kind::File
-        };
-        let mut asks = Vec::new();
-        if !at.is_lent(ctx) {
-            asks.extend(at.ask_outside(kind));
-        }
-        let mut patterns = vec![at.relative(ctx)];
-        // A link inside the project must not get around a rule about what it points to.
-        let real = crate::files::relative(&ctx.worktree, &at.real);
-        if at.inside && at.real != at.shown && real != patterns[0] && at.is_link() {
-            patterns.push(real);
-        }
-        asks.push(PermissionAsk {
-            permission: "read".to_owned(),
-            patterns,
-            always: vec!["*".to_owned()],
-            metadata: json!({}),
-        });
-        Ok(asks)
+        Ok(asks_read(&at, ctx))
     }
 
     fn run<'a>(

@@ -10,6 +10,7 @@ mod answers;
 mod declared;
 mod files;
 mod find;
+mod optional;
 mod patch;
 mod runtime;
 mod session;

@@ -1,0 +1,67 @@
+//! Which plugins should run: decided before anything is started, and written down (D2, D3).
+
+use outrigger_config::Loaded;
+use outrigger_kernel::admission::{Reason, Source};
+use outrigger_plugins::Snapshot;
+use outrigger_protocol::audit::{AuditKind, AuditRecord};
+use outrigger_protocol::id::PluginId;
+use outrigger_store::Store;
+
+use crate::boot::Boot;
+use crate::error::AgentError;
+use crate::ids::now;
+use crate::project::Place;
+
+/// Makes the snapshot and lets it hold: what is off by the user's word is taken from the configuration.
+pub(crate) fn decide(store: &Store, config: &mut Loaded) -> Snapshot {
+    let admitted = Snapshot::of(config);
+    for problem in &admitted.problems {
+        tracing::warn!("[plugin] {problem}");
+    }
+    without_mcp(&admitted, config);
+    store.audit_lazily(now(), records(&admitted));
+    admitted
+}
+
+/// MCP servers are named one by one, by the configuration, a plugin, a skill or a client, and each of these is the user's word
+/// for it; a profile takes none of them away. What switches `mcp` itself off takes all.
+pub(crate) fn without_mcp(admitted: &Snapshot, config: &mut Loaded) {
+    if is_off(admitted, "mcp") {
+        config.config.mcp.clear();
+        config.settings.claude.mcp = false;
+    }
+}
+
+/// Somebody said so, and not only the profile.
+fn is_off(admitted: &Snapshot, id: &str) -> bool {
+    let reason = admitted.bundled(id).and_then(|entry| entry.reason.as_ref());
+    matches!(
+        reason,
+        Some(
+            Reason::SwitchedOff { .. }
+                | Reason::Denied { .. }
+                | Reason::ForbiddenByManagedPolicy { .. }
+        )
+    )
+}
+
+/// What somebody decided about bundled plugins. What becomes of the others is written down as it happens.
+fn records(admitted: &Snapshot) -> Vec<AuditRecord> {
+    let bundled = admitted.entries.iter();
+    let bundled = bundled.filter(|it| it.source == Source::Bundled && is_off(admitted, &it.id));
+    let record = |it: &outrigger_plugins::SnapshotEntry| AuditRecord {
+        plugin_id: Some(PluginId(it.id.clone())),
+        subject: Some("bundled".to_owned()),
+        detail: Some(it.why.clone()),
+        ..AuditRecord::new(AuditKind::LifeCycle, now(), "disabled")
+    };
+    bundled.map(record).collect()
+}
+
+/// Which plugins would run in a folder. Nothing is started, and nothing is written.
+///
+/// # Errors
+/// A configuration that cannot be read.
+pub fn plugin_snapshot(boot: &Boot) -> Result<Snapshot, AgentError> {
+    Ok(Snapshot::of(&boot.load(&Place::find(&boot.directory))?))
+}

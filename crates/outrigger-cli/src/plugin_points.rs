@@ -1,0 +1,55 @@
+//! `outrigger plugin points`: where plugins can subscribe, and who does.
+
+use outrigger_agent::Agent;
+use outrigger_plugins::{EventRow, PointRow};
+use serde_json::json;
+
+use crate::args::Global;
+use crate::report::Failure;
+use crate::view::out;
+
+/// Loads the plugins and lists the points of the program and theirs, and the events that they declare.
+pub(crate) async fn points(global: &Global, as_json: bool) -> Result<u8, Failure> {
+    let agent = Agent::boot(crate::plugin::listing(global)?).await?;
+    let (points, events) = agent.plugin_points();
+    agent.shutdown().await;
+    out(&if as_json {
+        let all = json!({ "points": points, "events": events });
+        format!(
+            "{}\n",
+            serde_json::to_string_pretty(&all).unwrap_or_default()
+        )
+    } else {
+        table(&points, &events)
+    });
+    Ok(0)
+}
+
+/// One line for each; points that a plugin declares have its name behind them.
+fn table(points: &[PointRow], events: &[EventRow]) -> String {
+    let names = points.iter().map(|row| row.name.len());
+    let names = names.chain(events.iter().map(|row| row.name.len()));
+    let width = names.max().unwrap_or_default();
+    let mut text = format!("{:<width$}  {:<22}  SUBSCRIBERS\n", "POINT", "ALLOWS");
+    for row in points {
+        let who = match row.subscribers.is_empty() {
+            true => "-".to_owned(),
+            false => row.subscribers.join(", "),
+        };
+        let of = row.declared_by.as_ref().map(|id| format!("  (of {id})"));
+        text.push_str(&format!(
+            "{:<width$}  {:<22}  {who}{}\n",
+            row.name,
+            row.allows.join(", "),
+            of.unwrap_or_default()
+        ));
+    }
+    if !events.is_empty() {
+        text.push_str(&format!("\n{:<width$}  DESCRIPTION\n", "EVENT"));
+    }
+    for row in events {
+        let (name, about, of) = (&row.name, &row.description, &row.declared_by);
+        text.push_str(&format!("{name:<width$}  {about}  (of {of})\n"));
+    }
+    text
+}

@@ -1,0 +1,122 @@
+//! `outrigger plugin enable` and `disable`: the switch of a plugin in the user's own `outrigger.toml` (C7, D3).
+
+use std::io::Write as _;
+use std::path::Path;
+
+use outrigger_agent::Place;
+use outrigger_config::{quoted, set_in_toml};
+use outrigger_kernel::admission::{Reason, Source, bundled};
+use serde_json::json;
+
+use crate::args::{Global, LifeArgs};
+use crate::progress::Line;
+use crate::remote::Remote;
+use crate::report::Failure;
+use crate::view::out;
+
+/// Runs the command: writes the switch and says what follows from it. No plugin is started; a running server sees it by
+/// itself.
+pub(crate) fn run(global: &Global, id: &str, on: bool) -> Result<u8, Failure> {
+    let boot = crate::run::boot(global, &Line::new())?;
+    let before = outrigger_agent::plugin_snapshot(&boot)?;
+    if !before.entries.iter().any(|it| it.id == id) {
+        return Err(Failure::usage(
+            format!("no plugin is called `{id}` here"),
+            Some("`outrigger plugin snapshot` names them".into()),
+        ));
+    }
+    if let (false, true) = (on, bundled(id).is_some_and(|it| it.required)) {
+        return Err(Failure::new(
+            "plugin.required",
+            format!("{id} is a bundled plugin that is required; it cannot be switched off"),
+            None,
+        ));
+    }
+    let config = boot.load(&Place::find(&boot.directory))?;
+    let file = boot.folders.config.join("outrigger/outrigger.toml");
+    let mut text = read(&file)?;
+    let name = file.display().to_string();
+    let set = |text: &str, path: &[&str], value: &str| {
+        set_in_toml(text, &name, path, value)
+            .map_err(|error| Failure::new(error.code(), error.to_string(), error.hint()))
+    };
+    let value = if on { "true" } else { "false" };
+    text = set(&text, &["plugins", id, "enabled"], value)?;
+    if on
+        && config
+            .settings
+            .plugins
+            .get(id)
+            .is_some_and(|it| it.disabled)
+    {
+        text = set(&text, &["plugins", id, "disabled"], "false")?;
+    }
+    let asks = before.entries.iter().any(|it| {
+        it.id == id
+            && it.source != Source::Bundled
+            && it.reason == Some(Reason::SideEffectsNotAllowed)
+    });
+    if on && asks {
+        let mut allow = config.settings.discovery.allow.clone();
+        allow.push(id.to_owned());
+        let list: Vec<String> = allow.iter().map(|it| quoted(it)).collect();
+        let list = format!("[{}]", list.join(", "));
+        text = set(&text, &["discovery", "allow"], &list)?;
+    }
+    write(&file, &text)?;
+    let after = outrigger_agent::plugin_snapshot(&boot)?;
+    out(&format!("written to {name}\n"));
+    out(&crate::plugin_snapshot::explain(&after, id)?);
+    Ok(0)
+}
+
+/// `suspend`, `resume` and `reload`: asks a running server.
+pub(crate) async fn on_server(global: &Global, args: LifeArgs, what: &str) -> Result<u8, Failure> {
+    let remote = Remote::new(&args.url, &args.server, global.dir.as_deref())?;
+    let path = format!("/outrigger/plugin/{what}");
+    let answer = remote.post(&path, json!({ "id": args.id })).await?;
+    out(&format!(
+        "{} is {} (generation {})\n",
+        args.id,
+        answer["state"].as_str().unwrap_or("unknown"),
+        answer["generation"]
+    ));
+    Ok(0)
+}
+
+fn read(file: &Path) -> Result<String, Failure> {
+    match std::fs::read_to_string(file) {
+        Ok(text) => Ok(text),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(String::new()),
+        Err(error) => Err(failed(file, &error)),
+    }
+}
+
+/// Beside it first, then in its place: a file that is half written is none. A link is followed.
+fn write(file: &Path, text: &str) -> Result<(), Failure> {
+    let file = file.canonicalize().unwrap_or_else(|_| file.to_owned());
+    let folder = file.parent().unwrap_or(&file);
+    let new = folder.join(format!(".outrigger.toml.{}", std::process::id()));
+    let put = || {
+        std::fs::create_dir_all(folder)?;
+        let mut open = std::fs::File::create(&new)?;
+        open.write_all(text.as_bytes())?;
+        open.sync_all()?;
+        if let Ok(meta) = std::fs::metadata(&file) {
+            open.set_permissions(meta.permissions())?;
+        }
+        std::fs::rename(&new, &file)
+    };
+    put().map_err(|error| {
+        let _ = std::fs::remove_file(&new);
+        failed(&file, &error)
+    })
+}
+
+fn failed(file: &Path, error: &std::io::Error) -> Failure {
+    Failure::new(
+        "plugin.switch",
+        format!("{} cannot be changed: {error}", file.display()),
+        None,
+    )
+}

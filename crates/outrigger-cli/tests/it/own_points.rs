@@ -1,0 +1,113 @@
+//! Points and events that plugins declare (B8), through the whole program: the example of `examples/plugin-points`.
+
+use std::fs;
+use std::path::Path;
+
+use serde_json::json;
+
+use crate::support::*;
+
+/// The example, in the project; `rules` is loaded first, since who subscribes need not be behind who declares.
+fn example(world: &World) {
+    let from = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/plugin-points");
+    for name in ["deploy", "rules"] {
+        for entry in fs::read_dir(from.join(name)).unwrap() {
+            let entry = entry.unwrap();
+            let text = fs::read_to_string(entry.path()).unwrap();
+            world.file(
+                &format!("tools/{name}/{}", entry.file_name().to_string_lossy()),
+                &text,
+            );
+        }
+    }
+    world.packages();
+    world.config(json!({ "plugin": ["./tools/rules", "./tools/deploy"] }));
+}
+
+#[test]
+fn a_plugin_asks_others_at_its_own_point_and_tells_its_own_event() {
+    let release = |target: &str| call("release", json!({ "target": target }));
+    let world = World::new([
+        turn([release("staging")]),
+        turn([release("production")]),
+        done(),
+    ]);
+    example(&world);
+    world.run(&["release it"]).ok();
+    let results: Vec<String> = world
+        .parts("tool")
+        .iter()
+        .map(|part| {
+            let state = &part["state"];
+            let text = state["output"].as_str().or(state["error"].as_str());
+            format!("{}: {}", state["status"].as_str().unwrap(), text.unwrap())
+        })
+        .collect();
+    assert_eq!(
+        results,
+        [
+            "completed: released to staging: test, build, upload",
+            "error: nothing is released to production on a Friday",
+        ]
+    );
+    assert_eq!(world.lines("releases.log"), ["staging 3"]);
+    // Who subscribed, what it did, in which session: in the trace and in the audit, as at any other point.
+    let audit = world
+        .cli(&["audit", "list", "--hook", "deploy/release.before", "--json"])
+        .ok();
+    let records: Vec<(String, String)> = audit
+        .lines()
+        .iter()
+        .map(|it| (it["pluginId"].to_string(), it["decision"].to_string()))
+        .collect();
+    assert_eq!(records.len(), 2, "{}", audit.stdout);
+    assert!(
+        records
+            .iter()
+            .all(|it| it.0 == "\"outrigger-example-rules\""),
+        "{records:?}"
+    );
+    assert!(
+        audit.stdout.contains("\"sessionId\":\"ses_"),
+        "{}",
+        audit.stdout
+    );
+    world.verify();
+}
+
+#[test]
+fn points_are_listed_with_who_declares_and_who_subscribes() {
+    let world = World::new([]);
+    example(&world);
+    let shown = world.cli(&["plugin", "points"]).ok().stdout;
+    let line = |start: &str| {
+        let line = shown.lines().find(|line| line.starts_with(start));
+        line.map(|line| line.split_whitespace().collect::<Vec<_>>().join(" "))
+            .unwrap_or_default()
+    };
+    assert_eq!(
+        line("deploy/release.before"),
+        "deploy/release.before observe, patch, block outrigger-example-rules (of deploy)"
+    );
+    assert_eq!(
+        line("tool.before_call"),
+        "tool.before_call observe, patch, block -"
+    );
+    assert_eq!(
+        line("deploy/release.done"),
+        "deploy/release.done A release was made. (of deploy)"
+    );
+    let all = world.cli(&["plugin", "points", "--json"]).ok().json();
+    let own = all["points"].as_array().unwrap().last().unwrap();
+    assert_eq!(own["declared_by"], "deploy");
+    assert_eq!(own["output"]["required"], json!(["steps"]));
+    assert_eq!(
+        all["events"][0]["schema"]["required"],
+        json!(["target", "steps"])
+    );
+    let hooks = world.cli(&["plugin", "list"]).ok().stdout;
+    assert!(
+        hooks.contains("hooks  deploy/release.before, event"),
+        "{hooks}"
+    );
+}

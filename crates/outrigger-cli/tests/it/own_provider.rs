@@ -1,0 +1,520 @@
+//! A provider that a plugin speaks for with a protocol of its own (B8), from the list of models to the bill: the example of
+//! `examples/plugin-provider` against an imitation of its service, and a plugin that does everything wrong.
+
+use std::fs;
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::{TcpListener, TcpStream};
+use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use crate::granted::granting;
+use crate::support::*;
+
+const KEY: &str = "acme-key-7f3b";
+
+/// The service: it speaks as its last person does, and writes down what it was asked.
+struct Parley {
+    port: u16,
+    asked: Arc<Mutex<Vec<Value>>>,
+    /// Answers that a client left before their end.
+    left: Arc<AtomicUsize>,
+}
+
+impl Parley {
+    fn new() -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let asked: Arc<Mutex<Vec<Value>>> = Arc::default();
+        let left: Arc<AtomicUsize> = Arc::default();
+        let (seen, gone) = (Arc::clone(&asked), Arc::clone(&left));
+        std::thread::spawn(move || {
+            for stream in listener.incoming().flatten() {
+                let (seen, gone) = (Arc::clone(&seen), Arc::clone(&gone));
+                std::thread::spawn(move || {
+                    // A client that leaves is part of the tests.
+                    let _ = serve(stream, &seen, &gone);
+                });
+            }
+        });
+        Self { port, asked, left }
+    }
+
+    fn url(&self) -> String {
+        format!("http://127.0.0.1:{}", self.port)
+    }
+
+    /// What it was asked, without what asks for a title.
+    fn asked(&self) -> Vec<Value> {
+        let asked = self.asked.lock().unwrap();
+        let turns = asked
+            .iter()
+            .filter(|it| !it["helpers"].as_array().unwrap().is_empty());
+        turns.cloned().collect()
+    }
+}
+
+fn serve(stream: TcpStream, seen: &Mutex<Vec<Value>>, gone: &AtomicUsize) -> std::io::Result<()> {
+    let mut reader = BufReader::new(stream.try_clone()?);
+    let (mut length, mut token) = (0, String::new());
+    loop {
+        let mut line = String::new();
+        if reader.read_line(&mut line)? == 0 {
+            return Ok(());
+        }
+        let line = line.trim_end().to_lowercase();
+        if line.is_empty() {
+            break;
+        }
+        if let Some(value) = line.strip_prefix("content-length: ") {
+            length = value.parse().unwrap();
+        }
+        if let Some(value) = line.strip_prefix("x-acme-token: ") {
+            value.clone_into(&mut token);
+        }
+    }
+    let mut body = vec![0; length];
+    reader.read_exact(&mut body)?;
+    let asked: Value = serde_json::from_slice(&body).unwrap();
+    let last = asked["script"].as_array().unwrap().last().cloned().unwrap();
+    let earlier = seen
+        .lock()
+        .unwrap()
+        .iter()
+        .filter(|it| it["script"] == asked["script"])
+        .count();
+    seen.lock().unwrap().push(asked.clone());
+    if token != KEY {
+        return refuse(
+            stream,
+            401,
+            &json!({ "oops": format!("the token {token} is unknown") }),
+        );
+    }
+    let bye = |input: u64, output: u64, why: &str| {
+        vec![
+            json!({"k": "bill", "in": input, "out": output, "reused": 100}),
+            json!({"k": "bye", "why": why}),
+        ]
+    };
+    let say = |text: &str| json!({"k": "say", "t": text});
+    let said = last["says"].as_str().unwrap_or_default();
+    if asked["helpers"].as_array().unwrap().is_empty() {
+        return stream_lines(
+            stream,
+            [vec![say("A title")], bye(100, 2, "done")].concat(),
+            false,
+            gone,
+        );
+    }
+    let lines = match (last["who"].as_str().unwrap(), said) {
+        ("helper", found) => {
+            let told = found
+                .lines()
+                .find(|line| line.contains("hi there"))
+                .unwrap_or("nothing");
+            [
+                vec![
+                    json!({"k": "think", "t": "hm"}),
+                    say("It says"),
+                    say(": "),
+                    say(told),
+                ],
+                bye(1000, 20, "done"),
+            ]
+            .concat()
+        }
+        (_, "busy") if earlier == 0 => {
+            return refuse(stream, 429, &json!({"oops": "slow down", "again_ms": 10}));
+        }
+        (_, "broken") => vec![
+            say("so far"),
+            json!({"k": "oops", "t": "the wire broke", "again": true}),
+        ],
+        (_, "cut") => vec![say("so far")],
+        (_, "hang") => return stream_lines(stream, vec![say("so far")], true, gone),
+        (_, "read") => {
+            let ask =
+                json!({"k": "ask", "ref": "r1", "fn": "read", "with": {"filePath": "hello.txt"}});
+            [vec![say("I look."), ask], bye(500, 10, "asked")].concat()
+        }
+        _ => [vec![say("Hello.")], bye(400, 5, "done")].concat(),
+    };
+    stream_lines(stream, lines, false, gone)
+}
+
+fn refuse(mut stream: TcpStream, status: u16, body: &Value) -> std::io::Result<()> {
+    let body = body.to_string();
+    let head = format!(
+        "HTTP/1.1 {status} No\r\ncontent-type: application/json\r\nconnection: close\r\ncontent-length: {}\r\n\r\n",
+        body.len()
+    );
+    stream.write_all((head + &body).as_bytes())
+}
+
+fn stream_lines(
+    mut stream: TcpStream,
+    lines: Vec<Value>,
+    hang: bool,
+    gone: &AtomicUsize,
+) -> std::io::Result<()> {
+    stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-type: application/x-ndjson\r\nconnection: close\r\ntransfer-encoding: chunked\r\n\r\n")?;
+    for line in lines {
+        let line = format!("{line}\n");
+        stream.write_all(format!("{:x}\r\n{line}\r\n", line.len()).as_bytes())?;
+    }
+    if hang {
+        stream.set_read_timeout(Some(Duration::from_secs(60)))?;
+        // Closed, or cut off with its process.
+        let _ = stream.read(&mut [0; 8]);
+        gone.fetch_add(1, Ordering::SeqCst);
+        return Ok(());
+    }
+    stream.write_all(b"0\r\n\r\n")
+}
+
+/// The example in a project, with its key granted.
+fn world(parley: &Parley, options: Value) -> World {
+    let world = World::new([done()]);
+    let from = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/plugin-provider");
+    for name in ["main.js", "package.json", "outrigger.plugin.toml"] {
+        world.file(
+            &format!("tools/acme/{name}"),
+            &fs::read_to_string(from.join(name)).unwrap(),
+        );
+    }
+    world.packages();
+    let mut all = json!({ "baseURL": parley.url() });
+    all.as_object_mut()
+        .unwrap()
+        .extend(options.as_object().unwrap().clone());
+    world.config(json!({
+        "plugin": ["./tools/acme"],
+        "model": "acme/acme-large",
+        "small_model": "acme/acme-small",
+        "provider": { "acme": { "npm": "plugin", "options": all } },
+    }));
+    grant(&world);
+    world
+}
+
+fn grant(world: &World) {
+    let path = world.path("tools/acme");
+    granting(
+        world,
+        &format!(
+            "[plugins.\"{}\"]\nenv = [\"ACME_API_KEY\"]\n",
+            path.display()
+        ),
+    );
+}
+
+const WITH_KEY: &[(&str, &str)] = &[("ACME_API_KEY", KEY)];
+
+#[test]
+fn a_model_of_a_plugins_provider_is_listed_asked_and_billed() {
+    let parley = Parley::new();
+    let world = world(&parley, json!({}));
+    let listed = |variables: &[(&str, &str)]| {
+        let mut command = world.command(&["models", "acme"]);
+        command.envs(variables.iter().copied());
+        world.start(command).end()
+    };
+    assert_eq!(
+        listed(WITH_KEY).ok().stdout,
+        "acme/acme-large\nacme/acme-small\n"
+    );
+    let run = world.run_with(WITH_KEY, &["read"]).ok();
+    assert!(run.stdout.contains("It says: "), "{}", run.stdout);
+    let asked = parley.asked();
+    assert_eq!(asked.len(), 2);
+    // The tool's schema in the service's form, and the tool's result in its script.
+    let helpers = asked[0]["helpers"].as_array().unwrap();
+    let read = helpers.iter().find(|it| it["fn"] == "read").unwrap();
+    let path = read["takes"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|it| it["n"] == "filePath")
+        .unwrap();
+    assert_eq!((&path["t"], &path["must"]), (&json!("text"), &json!(true)));
+    assert_eq!(asked[0]["voice"], "acme-large");
+    assert_eq!(asked[0]["cap"], 8000);
+    let script = asked[1]["script"].as_array().unwrap();
+    assert_eq!(script.last().unwrap()["who"], "helper");
+    assert_eq!(script[script.len() - 2]["asks"][0]["ref"], "r1");
+    // Streamed in pieces, kept as blocks.
+    let texts: Vec<Value> = world
+        .parts("text")
+        .iter()
+        .map(|part| part["text"].clone())
+        .collect();
+    assert!(
+        texts
+            .iter()
+            .any(|text| text.as_str().unwrap().starts_with("It says: ")),
+        "{texts:?}"
+    );
+    assert_eq!(world.parts("reasoning")[0]["text"], "hm");
+    // The bill: 500 + 1000 in, of which 2 * 100 reused, and 10 + 20 out, at the plugin's prices.
+    let want = (1300.0 * 3.0 + 200.0 * 0.3 + 30.0 * 15.0) / 1e6;
+    let costs: f64 = world
+        .parts("step-finish")
+        .iter()
+        .map(|part| part["cost"].as_f64().unwrap())
+        .sum();
+    assert!((costs - want).abs() < 1e-12, "{costs} {want}");
+    world.verify();
+}
+
+#[test]
+fn its_key_goes_to_it_alone_and_only_when_it_was_granted() {
+    let parley = Parley::new();
+    let world = world(&parley, json!({}));
+    // Nothing is set.
+    let none = world.run(&["hi"]);
+    assert_ne!(none.code, 0);
+    assert!(none.stderr.contains("ACME_API_KEY"), "{}", none.stderr);
+    // Set and not granted: the plugin does not get around the grant by naming it as its key.
+    granting(&world, "");
+    let run = world.run_with(WITH_KEY, &["hi"]);
+    assert_ne!(run.code, 0);
+    assert_eq!(parley.asked.lock().unwrap().len(), 0);
+    grant(&world);
+    // Refused by the service: told as what it is, without the key.
+    let run = world.run_with(&[("ACME_API_KEY", "acme-key-wrong")], &["hi"]);
+    let told = format!("{}{}", run.stdout, run.stderr);
+    assert!(told.contains("is unknown"), "{told}");
+    assert!(!told.contains("acme-key-wrong"), "{told}");
+    assert_eq!(parley.asked().len(), 1, "a refused key is not tried again");
+}
+
+#[test]
+fn failures_of_the_service_are_what_they_are() {
+    let parley = Parley::new();
+    let world = world(&parley, json!({ "chunkTimeout": 1500 }));
+    // Busy before the first piece: asked again.
+    let run = world.run_with(WITH_KEY, &["busy"]).ok();
+    assert!(
+        run.stdout.contains("Hello."),
+        "{}{}",
+        run.stdout,
+        run.stderr
+    );
+    assert_eq!(parley.asked().len(), 2);
+    for (said, tells) in [
+        ("broken", "the wire broke"),
+        ("cut", "before the answer was complete"),
+        (
+            "hang",
+            "plugin `acme`, which sends the requests of provider `acme`, was silent for 1.5 s",
+        ),
+    ] {
+        let run = world.run_with(WITH_KEY, &[said]);
+        let told = format!("{}{}", run.stdout, run.stderr);
+        assert!(told.contains(tells), "{said}: {told}");
+        assert_ne!(run.code, 0, "{said}");
+    }
+    // The one that hung was let go of.
+    assert!(wait_until(Duration::from_secs(10), || parley
+        .left
+        .load(Ordering::SeqCst)
+        == 1));
+}
+
+fn session(server: &Server) -> String {
+    let made = server.post("/session", &json!({ "title": "t" })).json(200);
+    made["id"].as_str().unwrap().to_owned()
+}
+
+fn ask(server: &Server, session: &str, text: &str) -> Value {
+    let body = json!({ "parts": [{ "type": "text", "text": text }] });
+    server
+        .post(&format!("/session/{session}/message"), &body)
+        .json(200)
+}
+
+#[test]
+fn an_abort_reaches_the_service() {
+    let parley = Parley::new();
+    let world = world(&parley, json!({}));
+    let mut command = world.command(&["serve", "--port", &free_port()]);
+    command.envs(WITH_KEY.iter().copied());
+    command.env("OPENCODE_SERVER_PASSWORD", "mine");
+    let mut server = world.serve_with(command);
+    server.auth = Some(basic("opencode:mine"));
+    let listed = server.get("/provider").json(200);
+    let own = listed["all"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|it| it["id"] == "acme")
+        .unwrap();
+    assert_eq!(own["name"], "Acme Parley");
+    assert_eq!(own["models"]["acme-large"]["limit"]["context"], 200_000);
+    assert!(
+        listed["connected"]
+            .as_array()
+            .unwrap()
+            .contains(&json!("acme"))
+    );
+    assert!(!listed.to_string().contains(KEY));
+    let id = session(&server);
+    let mut events = server.events("/event");
+    let body = json!({ "parts": [{ "type": "text", "text": "hang" }] }).to_string();
+    server.leave(
+        "POST",
+        &format!("/session/{id}/prompt_async"),
+        &body,
+        || {
+            events.until("message.part.delta");
+            server
+                .post(&format!("/session/{id}/abort"), &json!({}))
+                .json(200);
+            events.until("session.idle");
+        },
+    );
+    assert!(wait_until(Duration::from_secs(10), || parley
+        .left
+        .load(Ordering::SeqCst)
+        == 1));
+    let answer = ask(&server, &id, "hi");
+    assert_eq!(answer["info"]["error"], Value::Null, "{answer}");
+    server.stop();
+}
+
+/// Does with its answer what the last message says.
+const ODD: &str = r#"
+export const Odd = async () => ({ provider: {
+  id: "odd",
+  async models() { return { m: { name: "M", limit: { context: 100000, output: 1000 }, capabilities: { toolcall: true } } } },
+  async *stream({ messages, tools }) {
+    const { content } = messages.at(-1)
+    const said = Array.isArray(content) ? content.at(-1).text : content
+    if (tools.length > 0 && said === "throws") throw new Error("I do not feel like it")
+    yield { type: "text", text: "so far" }
+    if (tools.length > 0) {
+      if (said === "crash") process.exit(3)
+      if (said === "spin") for (;;) {}
+      if (said === "silent") await new Promise(() => {})
+      if (said === "nonsense") yield { type: "sound", of: "music" }
+      if (said === "late") throw new Error("changed my mind")
+      if (said === "ends") return
+    }
+    yield { type: "finish", usage: { input: 10, output: 1 } }
+  },
+}})
+"#;
+
+fn odd(world: &World, manifest: &str) {
+    world.file("tools/odd/main.js", ODD);
+    world.file(
+        "tools/odd/package.json",
+        r#"{"name":"odd","type":"module","main":"main.js"}"#,
+    );
+    if !manifest.is_empty() {
+        let head = "id = \"odd\"\nversion = \"1.0.0\"\nkind = \"provider\"\n";
+        world.file(
+            "tools/odd/outrigger.plugin.toml",
+            &format!("{head}{manifest}"),
+        );
+    }
+    world.packages();
+}
+
+#[test]
+fn a_plugin_that_fails_in_an_answer_is_named_and_the_next_works() {
+    let world = World::new([done()]);
+    odd(&world, "[provides]\nproviders = [\"odd\"]\n");
+    let options = json!({ "chunkTimeout": 1500, "headerTimeout": 4000 });
+    world.config(json!({ "plugin": ["./tools/odd"], "model": "odd/m", "provider": { "odd": { "options": options } } }));
+    let mut command = world.command(&["serve", "--port", &free_port()]);
+    command.env("OPENCODE_SERVER_PASSWORD", "mine");
+    let mut server = world.serve_with(command);
+    server.auth = Some(basic("opencode:mine"));
+    for (said, tells) in [
+        (
+            "throws",
+            "plugin `odd`, which sends the requests of provider `odd`, failed: I do not feel like it",
+        ),
+        (
+            "silent",
+            "plugin `odd`, which sends the requests of provider `odd`, was silent for 1.5 s",
+        ),
+        ("nonsense", "yielded what is no piece"),
+        ("late", "changed my mind"),
+        ("ends", "before the answer was complete"),
+        ("crash", "odd"),
+        (
+            "spin",
+            "plugin `odd`, which sends the requests of provider `odd`, was silent for 1.5 s",
+        ),
+    ] {
+        let id = session(&server);
+        let answer = ask(&server, &id, said);
+        let error = answer["info"]["error"]["data"]["message"]
+            .as_str()
+            .unwrap_or_default();
+        assert!(error.contains(tells), "{said}: {answer}");
+        // The one behind it is answered, by a process that was started again where it had to be.
+        let works = || ask(&server, &id, "hi")["info"]["error"].is_null();
+        assert!(wait_until(Duration::from_secs(30), works), "{said}");
+    }
+    server.stop();
+}
+
+#[test]
+fn nobody_speaks_for_what_he_did_not_declare_or_what_is_known() {
+    for (name, manifest, provider, says) in [
+        ("no manifest", "", json!({}), "no outrigger.plugin.toml"),
+        (
+            "not in the manifest",
+            "[provides]\nproviders = [\"other\"]\n",
+            json!({}),
+            "`provides.providers` of its manifest does not name it",
+        ),
+        (
+            "configured for somebody else",
+            "[provides]\nproviders = [\"odd\"]\n",
+            json!({ "odd": { "options": { "baseURL": "http://127.0.0.1:1/v1", "apiKey": "k" } } }),
+            "it is configured (`provider.odd`)",
+        ),
+    ] {
+        let world = World::new([done()]);
+        odd(&world, manifest);
+        let mut all = json!({ "plugin": ["./tools/odd"] });
+        if provider != json!({}) {
+            all["provider"] = provider;
+        }
+        world.config(all);
+        // Its `models`, as in OpenCode, may be those of a provider that somebody else speaks for.
+        let listed = world.cli(&["models", "odd"]).stdout;
+        let theirs = name == "configured for somebody else";
+        assert!(theirs || !listed.contains("odd/m"), "{name}: {listed}");
+        let mut run = world.command(&["run", "hi"]);
+        run.env("OUTRIGGER_LOG", "warn");
+        let run = world.start(run).end().ok();
+        assert!(run.stderr.contains(says), "{name}: {}", run.stderr);
+    }
+    // A name that everybody knows, with a key that was stored for it.
+    let world = World::new([done()]);
+    odd(&world, "[provides]\nproviders = [\"openai\"]\n");
+    world.file(
+        "tools/odd/main.js",
+        &ODD.replace("id: \"odd\"", "id: \"openai\""),
+    );
+    world.config(json!({ "plugin": ["./tools/odd"] }));
+    let mut run = world.command(&["run", "hi"]);
+    run.env("OUTRIGGER_LOG", "warn")
+        .env("OPENAI_API_KEY", "sk-1234567890");
+    let run = world.start(run).end().ok();
+    assert!(
+        run.stderr
+            .contains("its provider openai is not offered: it is a provider that is known already"),
+        "{}",
+        run.stderr
+    );
+}

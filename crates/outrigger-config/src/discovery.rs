@@ -1,0 +1,97 @@
+//! Where plugins with a manifest are looked for, and what the user has said about single ones (D1, D3).
+
+use std::path::PathBuf;
+
+use crate::load::Loaded;
+use crate::settings::keys::dotted;
+use crate::{Origin, PluginSpec, layers, package_name, paths, plugin_list};
+
+/// The variable that names more roots, as `PATH` names folders.
+pub const PLUGIN_PATH: &str = "OUTRIGGER_PLUGIN_PATH";
+
+/// The roots below which plugins with a manifest are looked for, by where they come from.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PluginRoots {
+    /// `discovery.paths`.
+    pub config: Vec<PathBuf>,
+    /// [`PLUGIN_PATH`].
+    pub env: Vec<PathBuf>,
+    /// `.outrigger/plugins` of the working folder and of the root of the working tree.
+    pub workspace: Vec<PathBuf>,
+    /// `plugins` in our folder of the user's configuration.
+    pub user: Vec<PathBuf>,
+}
+
+/// A switch of a single plugin.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Switched {
+    /// On or off.
+    pub on: bool,
+    /// Which setting, and where it stands.
+    pub by: String,
+}
+
+impl Loaded {
+    /// Where plugins with a manifest are looked for. Those of the project are not with
+    /// `OPENCODE_DISABLE_PROJECT_CONFIG`.
+    #[must_use]
+    pub fn plugin_roots(&self) -> PluginRoots {
+        let options = &self.options;
+        let named = options.env.get(PLUGIN_PATH).map(String::as_str);
+        let named = named.unwrap_or_default().split(':');
+        let expand = |path: &str| paths::expand(path, &options.directory, &options.home);
+        let mut workspace = Vec::new();
+        if !layers::switch(options, "OPENCODE_DISABLE_PROJECT_CONFIG") {
+            workspace.push(options.directory.join(".outrigger/plugins"));
+            if options.worktree.parent().is_some() && options.worktree != options.directory {
+                workspace.push(options.worktree.join(".outrigger/plugins"));
+            }
+        }
+        PluginRoots {
+            config: self.settings.discovery.paths.clone(),
+            env: named.filter(|it| !it.is_empty()).map(expand).collect(),
+            workspace,
+            user: vec![options.xdg_config.join("outrigger/plugins")],
+        }
+    }
+
+    /// Why nothing that is found is loaded in this run, if it is not; `key` is what the plugin is known by
+    /// ([`PluginSpec::key`]).
+    #[must_use]
+    pub fn left_out(&self, key: &str) -> Option<&'static str> {
+        if self.options.pure || layers::switch(&self.options, "OPENCODE_PURE") {
+            return Some("--pure");
+        }
+        let list = self.options.env.get(plugin_list::LEFT_OUT)?;
+        let keys: Vec<String> = serde_json::from_str(list).unwrap_or_default();
+        keys.iter()
+            .any(|it| it == key)
+            .then_some("`outrigger plugin bisect`")
+    }
+
+    /// What was said about a plugin by its id, its package or its entry.
+    #[must_use]
+    pub fn switch_of(&self, id: &str, plugin: Option<&PluginSpec>) -> Option<Switched> {
+        let mut names = vec![id.to_owned()];
+        if let Some(plugin) = plugin {
+            names.extend([package_name(&plugin.spec), plugin.spec.clone()]);
+            names.extend(paths::from_file_url(&plugin.spec).map(|path| path.display().to_string()));
+        }
+        let name = names
+            .into_iter()
+            .find(|name| self.settings.plugins.contains_key(name))?;
+        let rules = self.settings.plugins.get(&name)?;
+        let (on, key) = match (rules.disabled, rules.enabled) {
+            (true, _) => (false, "disabled"),
+            (false, Some(on)) => (on, "enabled"),
+            (false, None) => return None,
+        };
+        let setting = dotted(&dotted("plugins", &name), key);
+        let origin = self.settings_origins.get(&setting);
+        let by = match origin.filter(|origin| **origin != Origin::Default) {
+            Some(origin) => format!("`{setting}` ({origin})"),
+            None => format!("`{setting}`"),
+        };
+        Some(Switched { on, by })
+    }
+}

@@ -1,0 +1,152 @@
+//! The bundled plugins (D5): one row each. What such a plugin brings is built where it belongs (tools in
+//! `outrigger-tools`, models in `outrigger-models`, MCP in `outrigger-mcp`); here stands what it is called, when it runs and
+//! which tools go away with it.
+
+use alloc::borrow::ToOwned;
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use outrigger_protocol::manifest::PluginKind;
+
+use super::{Candidate, Profile, Source};
+
+/// A bundled plugin.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Bundled {
+    /// What it is called.
+    pub id: &'static str,
+    /// What it is.
+    pub kind: PluginKind,
+    /// It always runs, and nobody else may be called so (D4).
+    pub required: bool,
+    /// The lowest profile that has it.
+    pub profile: Profile,
+    /// Tools that are there only with it.
+    pub tools: &'static [&'static str],
+    /// It changes something outside of the session.
+    pub side_effects: bool,
+    /// Variables that have to be set.
+    pub env: &'static [&'static str],
+    /// Groups of variables of which one has to be set.
+    pub env_any: &'static [&'static [&'static str]],
+    /// Programs that have to be on `PATH`.
+    pub external_bins: &'static [&'static str],
+    /// It is not in this version of the program yet.
+    pub missing: bool,
+}
+
+const fn toolset(id: &'static str, tools: &'static [&'static str]) -> Bundled {
+    Bundled {
+        id,
+        kind: PluginKind::Toolset,
+        required: false,
+        profile: Profile::Minimal,
+        tools,
+        side_effects: true,
+        env: &[],
+        env_any: &[],
+        external_bins: &[],
+        missing: false,
+    }
+}
+
+/// All of them. To add what a row announces: build it, register it where `is_enabled` of the snapshot says so, and take the
+/// row's `missing` away.
+pub const BUNDLED: &[Bundled] = &[
+    Bundled {
+        required: true,
+        side_effects: false,
+        ..toolset(
+            "builtin-tools",
+            &["invalid", "question", "task", "todowrite", "lsp"],
+        )
+    },
+    Bundled {
+        kind: PluginKind::SkillSource,
+        required: true,
+        side_effects: false,
+        ..toolset("skill-source-local", &["skill"])
+    },
+    toolset(
+        "core-fs",
+        &["read", "glob", "grep", "edit", "write", "apply_patch"],
+    ),
+    toolset("core-command", &["bash"]),
+    Bundled {
+        missing: true,
+        ..toolset("core-table", &[])
+    },
+    toolset("core-web", &["webfetch"]),
+    Bundled {
+        external_bins: &["python3"],
+        missing: true,
+        ..toolset("core-python", &[])
+    },
+    Bundled {
+        kind: PluginKind::Provider,
+        env: &["OPENROUTER_API_KEY"],
+        missing: true,
+        ..toolset("openrouter", &[])
+    },
+    Bundled {
+        kind: PluginKind::Connector,
+        profile: Profile::Messaging,
+        env_any: &[&["TELEGRAM_BOT_TOKEN", "TELOXIDE_TOKEN"]],
+        missing: true,
+        ..toolset("telegram", &[])
+    },
+    Bundled {
+        kind: PluginKind::Bridge,
+        profile: Profile::Full,
+        ..toolset("mcp", &[])
+    },
+];
+
+/// The bundled plugin of that id.
+#[must_use]
+pub fn bundled(id: &str) -> Option<&'static Bundled> {
+    BUNDLED.iter().find(|plugin| plugin.id == id)
+}
+
+impl Bundled {
+    /// It as a candidate.
+    #[must_use]
+    pub fn candidate(&self) -> Candidate {
+        let texts =
+            |list: &[&str]| -> Vec<String> { list.iter().map(|it| (*it).to_owned()).collect() };
+        Candidate {
+            required: self.required,
+            profile: Some(self.profile),
+            side_effects: self.side_effects,
+            env: texts(self.env),
+            env_any: self.env_any.iter().map(|group| texts(group)).collect(),
+            external_bins: texts(self.external_bins),
+            missing: self.missing,
+            ..Candidate::new(self.id, Source::Bundled, "bundled")
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use alloc::collections::BTreeSet;
+
+    use outrigger_protocol::manifest::RESERVED_IDS;
+
+    use super::*;
+
+    #[test]
+    fn the_required_ones_are_those_whose_ids_are_reserved() {
+        let required: Vec<&str> = BUNDLED
+            .iter()
+            .filter(|it| it.required)
+            .map(|it| it.id)
+            .collect();
+        assert_eq!(required, RESERVED_IDS);
+        let ids: BTreeSet<&str> = BUNDLED.iter().map(|it| it.id).collect();
+        assert_eq!(ids.len(), BUNDLED.len());
+        let tools: Vec<&str> = BUNDLED.iter().flat_map(|it| it.tools).copied().collect();
+        let each: BTreeSet<&str> = tools.iter().copied().collect();
+        assert_eq!(each.len(), tools.len(), "a tool belongs to one of them");
+    }
+}

@@ -1,0 +1,259 @@
+//! Why a candidate does not run, and what would change that.
+
+use alloc::format;
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use serde::Serialize;
+
+use super::{Layer, Profile, Source};
+
+/// Why a candidate does not run. The names are those of the requirements where they have one.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(tag = "reason")]
+pub enum Reason {
+    /// Another candidate of its id counts (D2).
+    ShadowedByHigherPrecedence {
+        /// Where that one comes from.
+        by: Source,
+        /// Which one it is.
+        place: String,
+    },
+    /// It is called as a bundled plugin that is required (D4).
+    ReservedBundledPluginId,
+    /// What put it onto the list takes it from there again: `--pure`, `plugin bisect`, a later file.
+    LeftOut {
+        /// By what.
+        by: String,
+    },
+    /// The policy of the machine does not have it.
+    ForbiddenByManagedPolicy {
+        /// Its file.
+        file: String,
+    },
+    /// A list of plugins that do not run names it.
+    Denied {
+        /// As it stands there.
+        pattern: String,
+    },
+    /// It is switched off.
+    SwitchedOff {
+        /// Where.
+        by: String,
+    },
+    /// The profile does not have it.
+    NotInProfile {
+        /// The profile.
+        profile: Profile,
+        /// The lowest one that has it.
+        needs: Profile,
+    },
+    /// Its own manifest leaves it off, and nothing switches it on.
+    OffByDefault,
+    /// Its manifest is a link to somewhere else.
+    ManifestOutsideRoot {
+        /// Where that is.
+        path: String,
+    },
+    /// Everybody may change it.
+    WorldWritablePath {
+        /// What of it.
+        path: String,
+    },
+    /// It changes something outside of the session, and `discovery.allow` does not name it.
+    SideEffectsNotAllowed,
+    /// Its signature is not what the policy of the machine asks for.
+    Signature {
+        /// What is wrong.
+        problem: String,
+    },
+    /// It is a bundled one that is not built yet.
+    NotInThisVersion,
+    /// This program cannot load it (D8).
+    UnsupportedExternalPlugin {
+        /// Why.
+        why: String,
+    },
+    /// A variable is not set.
+    MissingEnv {
+        /// Which.
+        name: String,
+    },
+    /// None of these variables is set.
+    MissingEnvAny {
+        /// Which.
+        names: Vec<String>,
+    },
+    /// A program is not on `PATH`.
+    MissingExternalBin {
+        /// Which.
+        name: String,
+    },
+    /// No plugin is called so.
+    MissingDependency {
+        /// How.
+        id: String,
+    },
+    /// A plugin that it needs does not run.
+    DependencyDisabled {
+        /// Which.
+        id: String,
+    },
+    /// It needs itself in the end.
+    DependencyCycle {
+        /// The way round, from its smallest id.
+        ids: Vec<String>,
+    },
+}
+
+impl Reason {
+    /// The layer that it belongs to.
+    #[must_use]
+    pub fn layer(&self) -> Layer {
+        match self {
+            Self::ShadowedByHigherPrecedence { .. } | Self::ReservedBundledPluginId => {
+                Layer::Identity
+            }
+            Self::LeftOut { .. }
+            | Self::ForbiddenByManagedPolicy { .. }
+            | Self::Denied { .. }
+            | Self::SwitchedOff { .. }
+            | Self::NotInProfile { .. }
+            | Self::OffByDefault => Layer::Policy,
+            Self::ManifestOutsideRoot { .. }
+            | Self::WorldWritablePath { .. }
+            | Self::SideEffectsNotAllowed
+            | Self::Signature { .. }
+            | Self::NotInThisVersion
+            | Self::UnsupportedExternalPlugin { .. } => Layer::Admission,
+            Self::MissingEnv { .. }
+            | Self::MissingEnvAny { .. }
+            | Self::MissingExternalBin { .. }
+            | Self::MissingDependency { .. }
+            | Self::DependencyDisabled { .. }
+            | Self::DependencyCycle { .. } => Layer::Dependencies,
+        }
+    }
+
+    /// Its name, as the requirements have it.
+    #[must_use]
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::ShadowedByHigherPrecedence { .. } => "ShadowedByHigherPrecedence",
+            Self::ReservedBundledPluginId => "ReservedBundledPluginId",
+            Self::LeftOut { .. } => "LeftOut",
+            Self::ForbiddenByManagedPolicy { .. } => "ForbiddenByManagedPolicy",
+            Self::Denied { .. } => "Denied",
+            Self::SwitchedOff { .. } => "SwitchedOff",
+            Self::NotInProfile { .. } => "NotInProfile",
+            Self::OffByDefault => "OffByDefault",
+            Self::ManifestOutsideRoot { .. } => "ManifestOutsideRoot",
+            Self::WorldWritablePath { .. } => "WorldWritablePath",
+            Self::SideEffectsNotAllowed => "SideEffectsNotAllowed",
+            Self::Signature { .. } => "Signature",
+            Self::NotInThisVersion => "NotInThisVersion",
+            Self::UnsupportedExternalPlugin { .. } => "UnsupportedExternalPlugin",
+            Self::MissingEnv { .. } => "MissingEnv",
+            Self::MissingEnvAny { .. } => "MissingEnvAny",
+            Self::MissingExternalBin { .. } => "MissingExternalBin",
+            Self::MissingDependency { .. } => "MissingDependency",
+            Self::DependencyDisabled { .. } => "DependencyDisabled",
+            Self::DependencyCycle { .. } => "DependencyCycle",
+        }
+    }
+
+    /// In words, without the plugin's name.
+    #[must_use]
+    pub fn text(&self) -> String {
+        match self {
+            Self::ShadowedByHigherPrecedence { by, place } => {
+                format!("{place} ({}) has this id and goes before it", by.name())
+            }
+            Self::ReservedBundledPluginId => {
+                "its id is that of a bundled plugin that is required".into()
+            }
+            Self::LeftOut { by } => format!("left out: {by}"),
+            Self::ForbiddenByManagedPolicy { file } => {
+                format!("the policy of this machine ({file}) does not allow it")
+            }
+            Self::Denied { pattern } => format!("`discovery.deny` has {pattern:?}"),
+            Self::SwitchedOff { by } => format!("switched off by {by}"),
+            Self::NotInProfile { profile, needs } => {
+                format!(
+                    "not in profile {} ({} has it)",
+                    profile.name(),
+                    needs.name()
+                )
+            }
+            Self::OffByDefault => "its manifest leaves it off (`enabled_by_default`)".into(),
+            Self::ManifestOutsideRoot { path } => {
+                format!("its manifest is really {path}, outside of its root")
+            }
+            Self::WorldWritablePath { path } => format!("everybody may change {path}"),
+            Self::SideEffectsNotAllowed => {
+                "it changes things outside of the session, and `discovery.allow` does not name it"
+                    .into()
+            }
+            Self::Signature { problem } => problem.clone(),
+            Self::NotInThisVersion => "it is not in this version of the program yet".into(),
+            Self::UnsupportedExternalPlugin { why } => format!("it cannot be loaded: {why}"),
+            Self::MissingEnv { name } => format!("the variable {name} is not set"),
+            Self::MissingEnvAny { names } => {
+                format!("none of the variables {} is set", names.join(", "))
+            }
+            Self::MissingExternalBin { name } => format!("the program {name} is not on PATH"),
+            Self::MissingDependency { id } => format!("no plugin is called {id}"),
+            Self::DependencyDisabled { id } => format!("it needs {id}, which does not run"),
+            Self::DependencyCycle { ids } => {
+                format!("plugins need each other in a circle: {}", ids.join(" -> "))
+            }
+        }
+    }
+
+    /// What would change it.
+    #[must_use]
+    pub fn remedy(&self, id: &str) -> String {
+        match self {
+            Self::ShadowedByHigherPrecedence { place, .. } => {
+                format!("take {place} away, or give one of the two another id")
+            }
+            Self::ReservedBundledPluginId => "give it another id".into(),
+            Self::LeftOut { .. } => "start without that".into(),
+            Self::ForbiddenByManagedPolicy { file } => {
+                format!("whoever administers this machine can allow it in {file}")
+            }
+            Self::Denied { pattern } => {
+                format!("take {pattern:?} from `discovery.deny` in outrigger.toml")
+            }
+            Self::SwitchedOff { .. } | Self::OffByDefault => {
+                format!("`outrigger plugin enable {id}`")
+            }
+            Self::NotInProfile { needs, .. } => format!(
+                "`outrigger plugin enable {id}`, or `discovery.profile = \"{}\"` in your own outrigger.toml",
+                needs.name().to_ascii_lowercase()
+            ),
+            Self::ManifestOutsideRoot { .. } => {
+                "put the plugin itself into the folder, not a link to it".into()
+            }
+            Self::WorldWritablePath { path } => format!("`chmod o-w {path}`"),
+            Self::SideEffectsNotAllowed => format!(
+                "look at it, then `outrigger plugin enable {id}` (adds it to `discovery.allow` in your own outrigger.toml)"
+            ),
+            Self::Signature { .. } => {
+                "ask its author for a signature by a key of the machine's policy (`outrigger plugin verify` checks it)".into()
+            }
+            Self::NotInThisVersion => "wait for a later version".into(),
+            Self::UnsupportedExternalPlugin { .. } => {
+                "mend what is wrong, or take it away".into()
+            }
+            Self::MissingEnv { name } => format!("set {name}"),
+            Self::MissingEnvAny { names } => format!("set one of {}", names.join(", ")),
+            Self::MissingExternalBin { name } => format!("install {name}"),
+            Self::MissingDependency { id } => format!("install {id}"),
+            Self::DependencyDisabled { id } => {
+                format!("see `outrigger plugin snapshot --explain {id}`")
+            }
+            Self::DependencyCycle { .. } => "one of them has to do without the others".into(),
+        }
+    }
+}

@@ -1,0 +1,122 @@
+//! The next generation of a process, beside the one that runs (C7): it is started and asked whether it answers, then calls go
+//! to it, and what is in flight ends in the old one. Where it does not come that far, the old one runs on.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::watch;
+use tokio::time::Instant;
+
+use super::{Group, Live};
+use crate::blame::PING;
+use crate::error::PluginError;
+use crate::launch::{Failed, Order};
+use crate::reconfigure::reconfigure;
+use crate::status::Stage;
+
+/// How long the plugins of an old generation may take to dispose of what they hold.
+const DISPOSE: Duration = Duration::from_secs(5);
+/// Between two looks at whether the last call has left.
+const LOOK: Duration = Duration::from_millis(20);
+
+impl Group {
+    /// Replaces the process. Answers the new generation.
+    ///
+    /// # Errors
+    /// Why the new one is of no use. Nothing has changed then.
+    pub(crate) async fn renew(self: &Arc<Self>) -> Result<u64, PluginError> {
+        let state = self.state.lock().await;
+        let members = state.members.clone();
+        let registry = &self.launch.registry;
+        let stages: Vec<Option<Stage>> = members
+            .iter()
+            .map(|index| registry.stage_now(*index))
+            .collect();
+        let made = self.next(&members).await;
+        if made.is_err() {
+            for (index, stage) in members.iter().zip(stages) {
+                registry.stage(*index, stage.unwrap_or(Stage::Active));
+            }
+        }
+        made
+    }
+
+    async fn next(self: &Arc<Self>, members: &[usize]) -> Result<u64, PluginError> {
+        let registry = &self.launch.registry;
+        let failed = |message: String| PluginError::Process {
+            process: self.name.clone(),
+            message,
+        };
+        let started = self
+            .launch
+            .start(&self.name, members, Order::OneByOne)
+            .await;
+        let loaded = started.map_err(|error| match error {
+            Failed::Process(error) | Failed::Culprit(_, error) => error,
+            Failed::Unclear => failed("it did not answer while it loaded plugins".to_owned()),
+        })?;
+        for (index, answer) in members.iter().zip(&loaded.plugins) {
+            if let Some(error) = registry.refuses(*index, answer) {
+                return Err(error);
+            }
+        }
+        let deadline = self.launch.settings.deadlines.load;
+        if let Err((_, error)) = reconfigure(&loaded.process, registry, members, deadline).await {
+            return Err(error);
+        }
+        // It has loaded everything; now it has to answer like one that is in use.
+        if !loaded.process.responds(PING).await {
+            return Err(failed("its new generation does not answer".to_owned()));
+        }
+        // From here on nothing waits: who finds the new handlers finds the new process.
+        for (index, answer) in members.iter().zip(loaded.plugins) {
+            registry.adopt(*index, answer);
+        }
+        let (old, generation) = {
+            let mut slot = self.slot();
+            if slot.closed {
+                return Err(failed("its plugins have been disposed of".to_owned()));
+            }
+            slot.generation += 1;
+            let live = Arc::new(Live {
+                process: loaded.process,
+                generation: slot.generation,
+                serial: loaded.serial,
+                cgroup: loaded.cgroup,
+                gone: watch::Sender::new(None),
+            });
+            self.flush(&mut slot, &live);
+            slot.fault = None;
+            (slot.live.replace(live), slot.generation)
+        };
+        if let Some(old) = old {
+            let longest = self.launch.settings.deadlines.tool;
+            let name = self.name.clone();
+            tokio::spawn(async move { drain(&name, old, longest).await });
+        }
+        Ok(generation)
+    }
+}
+
+/// Waits until nobody calls a process any more, and ends it; by force when that takes too long.
+async fn drain(name: &str, mut old: Arc<Live>, longest: Duration) {
+    let end = Instant::now() + longest;
+    loop {
+        match Arc::try_unwrap(old) {
+            Ok(live) => {
+                if let Err(error) = live.process.shutdown(DISPOSE).await {
+                    tracing::debug!("plugin process {name}: {error}");
+                }
+                return;
+            }
+            Err(held) if Instant::now() >= end || !held.process.is_alive() => {
+                held.process.kill();
+                return;
+            }
+            Err(held) => {
+                old = held;
+                tokio::time::sleep(LOOK).await;
+            }
+        }
+    }
+}

@@ -1,0 +1,280 @@
+//! Where a plugin's process asks for points and events of its own. What is refused is written down.
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::time::{Duration, Instant};
+
+use outrigger_js::Refused;
+use outrigger_kernel::hooks;
+use outrigger_protocol::audit::HookAudit;
+use outrigger_protocol::hook::{Decision, HookRecord};
+use outrigger_protocol::id::PluginId;
+use outrigger_protocol::own::{EventEmit, PointCall, PointCalled};
+use outrigger_protocol::turn::HookPayload;
+
+use super::{Link, Own};
+use crate::pipeline::{Pipeline, PipelineContext};
+use crate::plugins::Inner;
+
+/// How many points of plugins may be under way, one out of the other.
+const DEPTH: usize = 8;
+/// How many points one plugin may have under way at once, however it came there: what has lost its chain (a timer, say)
+/// cannot be followed, and is bounded by this.
+const AT_ONCE: usize = 32;
+/// Input and output of a point together, and the payload of an event, as JSON in bytes.
+const MOST_CALL: usize = 1024 * 1024;
+const MOST_EVENT: usize = 64 * 1024;
+/// How many events one plugin may tell within a second.
+const RATE: (usize, Duration) = (50, Duration::from_secs(1));
+
+/// Of one process, whose one plugin has a manifest.
+pub(crate) struct Desk {
+    inner: Weak<Inner>,
+    plugin: usize,
+    id: String,
+    under_way: AtomicUsize,
+    told: Mutex<VecDeque<Instant>>,
+}
+
+/// Why not: a rule as the audit names it, and a text.
+type No = (&'static str, String);
+
+/// What came of a call: the answer, and what is to be written down.
+pub(crate) type Ran = (Result<PointCalled, Refused>, Vec<HookRecord>);
+
+struct UnderWay<'a>(&'a AtomicUsize);
+
+impl Drop for UnderWay<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+impl Desk {
+    pub(crate) fn new(inner: Weak<Inner>, plugin: usize, id: String) -> Self {
+        Self {
+            inner,
+            plugin,
+            id,
+            under_way: AtomicUsize::new(0),
+            told: Mutex::default(),
+        }
+    }
+
+    /// Runs the chain of a point that the plugin declared.
+    pub(crate) async fn call(&self, call: PointCall) -> Ran {
+        let Some(inner) = self.inner.upgrade() else {
+            let gone = Refused::new("own.gone", "the plugins are being ended");
+            return (Err(gone), Vec::new());
+        };
+        let name = call.point.clone();
+        let link = call
+            .chain
+            .and_then(|chain| inner.links.get(chain, self.plugin));
+        let link = link.unwrap_or_default();
+        let begun = self.begin(&inner, &call, &link);
+        let (own, _under_way) = match begun {
+            Ok(begun) => begun,
+            Err(no) => {
+                let record = self.refusal(&inner, &name, &link, &no);
+                return (Err(refused(&no)), vec![record]);
+            }
+        };
+        let Some(point) = own.point(&name) else {
+            return (
+                Err(Refused::new("own.gone", "it is no longer declared")),
+                Vec::new(),
+            );
+        };
+        let context = PipelineContext {
+            session: link.session,
+            turn: link.turn,
+            cancel: None,
+            path: link.path,
+            by: link.by,
+        };
+        let items = vec![HookPayload {
+            input: call.input,
+            output: call.output,
+        }];
+        let result = Pipeline(inner).run(point.point.name, items, context).await;
+        let answer = match result.block {
+            Some(block) => Err(Refused::new("point.refused", block.message)),
+            None => Ok(PointCalled {
+                output: result.outputs.into_iter().next().unwrap_or_default(),
+            }),
+        };
+        (answer, result.records)
+    }
+
+    fn begin<'a>(
+        &'a self,
+        inner: &Inner,
+        call: &PointCall,
+        link: &Link,
+    ) -> Result<(Arc<Own>, UnderWay<'a>), No> {
+        let own = self.own(inner, &call.point, "point", |own, name| {
+            own.point(name).is_some()
+        })?;
+        let point = own
+            .point(&call.point)
+            .ok_or(("undeclared", String::new()))?;
+        let path = || {
+            let names = link.path.iter().copied().chain([point.point.name]);
+            names.collect::<Vec<_>>().join(" -> ")
+        };
+        if link.path.contains(&point.point.name) {
+            return Err(("cycle", format!("it calls itself: {}", path())));
+        }
+        if link.path.len() >= DEPTH {
+            return Err((
+                "depth",
+                format!("more than {DEPTH} points call each other: {}", path()),
+            ));
+        }
+        let size = call.input.to_string().len() + call.output.to_string().len();
+        if size > MOST_CALL {
+            return Err((
+                "size",
+                format!("{size} bytes are more than the {MOST_CALL} of a call"),
+            ));
+        }
+        for (what, schema, value) in [
+            ("input", &point.input, &call.input),
+            ("output", &point.output, &call.output),
+        ] {
+            if let Some(Err(why)) = schema.as_ref().map(|schema| schema.check(value)) {
+                return Err(("schema", format!("its {what}: {why}")));
+            }
+        }
+        if self.under_way.fetch_add(1, Ordering::Relaxed) >= AT_ONCE {
+            self.under_way.fetch_sub(1, Ordering::Relaxed);
+            return Err((
+                "rate",
+                format!("more than {AT_ONCE} calls of points are under way"),
+            ));
+        }
+        Ok((own, UnderWay(&self.under_way)))
+    }
+
+    /// Whether the plugin may tell an event; the refusal is to be written down.
+    pub(crate) fn emit(&self, emit: &EventEmit) -> Result<(), (Refused, Option<Box<HookRecord>>)> {
+        let Some(inner) = self.inner.upgrade() else {
+            return Err((
+                Refused::new("own.gone", "the plugins are being ended"),
+                None,
+            ));
+        };
+        self.may_tell(&inner, emit).map_err(|no| {
+            let record = self.refusal(&inner, &emit.event, &Link::default(), &no);
+            (refused(&no), Some(Box::new(record)))
+        })
+    }
+
+    fn may_tell(&self, inner: &Inner, emit: &EventEmit) -> Result<(), No> {
+        let own = self.own(inner, &emit.event, "event", |own, name| {
+            own.event(name).is_some()
+        })?;
+        let size = emit.properties.to_string().len();
+        if size > MOST_EVENT {
+            return Err((
+                "size",
+                format!("{size} bytes are more than the {MOST_EVENT} of an event"),
+            ));
+        }
+        if !emit.properties.is_object() {
+            return Err((
+                "schema",
+                "the properties of an event are an object".to_owned(),
+            ));
+        }
+        let schema = own
+            .event(&emit.event)
+            .and_then(|event| event.schema.as_ref());
+        if let Some(Err(why)) = schema.map(|schema| schema.check(&emit.properties)) {
+            return Err(("schema", why));
+        }
+        let (most, within) = RATE;
+        let now = Instant::now();
+        let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
+        while told
+            .front()
+            .is_some_and(|at| now.duration_since(*at) >= within)
+        {
+            told.pop_front();
+        }
+        if told.len() >= most {
+            return Err(("rate", format!("more than {most} events within a second")));
+        }
+        told.push_back(now);
+        Ok(())
+    }
+
+    /// What this plugin declared, if the name is among it.
+    fn own(
+        &self,
+        inner: &Inner,
+        name: &str,
+        what: &str,
+        has: impl Fn(&Own, &str) -> bool,
+    ) -> Result<Arc<Own>, No> {
+        let own = inner.registry.own(self.plugin);
+        if has(&own, name) {
+            return Ok(own);
+        }
+        if let Some(owner) = inner.registry.declares(|own| has(own, name)) {
+            return Err((
+                "owner",
+                format!("the {what} {name} is declared by {owner}, and no other plugin reaches it"),
+            ));
+        }
+        if hooks::point(name).is_some() {
+            return Err((
+                "owner",
+                format!("{name} is a point of the program, and no plugin reaches it"),
+            ));
+        }
+        Err((
+            "undeclared",
+            format!(
+                "no {what} {name} is declared: it belongs under [[{what}s]] in outrigger.plugin.toml"
+            ),
+        ))
+    }
+
+    fn refusal(&self, inner: &Inner, name: &str, link: &Link, (rule, why): &No) -> HookRecord {
+        tracing::warn!("plugin {}: {name} is refused: {why}", self.id);
+        HookRecord {
+            point: name.to_owned(),
+            hook: name.to_owned(),
+            plugin: PluginId(self.id.clone()),
+            session: link.session.clone(),
+            turn: link.turn.clone(),
+            outcome: "refused".to_owned(),
+            decision: Decision::Refused,
+            payload_bytes: 0,
+            duration_ms: 0.0,
+            changed: Vec::new(),
+            message: Some(why.clone()),
+            at: (inner.now)(),
+            audit: HookAudit {
+                refused: Some(rule),
+                ..HookAudit::default()
+            },
+        }
+    }
+}
+
+fn refused((rule, why): &No) -> Refused {
+    let code = match *rule {
+        "undeclared" => "own.undeclared",
+        "owner" => "own.owner",
+        "cycle" => "own.cycle",
+        "depth" => "own.depth",
+        "size" => "own.size",
+        "rate" => "own.rate",
+        _ => "own.schema",
+    };
+    Refused::new(code, why.clone())
+}

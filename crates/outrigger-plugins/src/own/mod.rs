@@ -1,0 +1,279 @@
+//! Hook points and bus events that plugins declare (B8): the same chain, order, deadlines, breakers, guard and audit as at
+//! the program's own points, since they are points of the kernel's type.
+//!
+//! A plugin declares them in its manifest, under its own id, and only its own process reaches them. Whoever shares a process
+//! has no manifest, so that whose process asks is known and not claimed.
+
+mod desk;
+mod links;
+mod list;
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use jsonschema::Validator;
+use outrigger_kernel::hooks::{Deadline, Failure, Field, Kind, OutputCheck, Phase, Point};
+use outrigger_protocol::manifest::{Allow, DeadlineClass, EventDecl, Manifest, PointDecl};
+use serde_json::Value;
+
+pub(crate) use desk::Desk;
+pub(crate) use links::{Link, Links, Opened};
+pub use list::{EventRow, PointRow};
+
+/// How many different points may be declared in the life of the program. Each is kept to its end, once, however often its
+/// plugin is loaded.
+const MOST_POINTS: usize = 4096;
+
+/// A point that a plugin declared.
+#[derive(Debug)]
+pub(crate) struct OwnPoint {
+    /// As the kernel has it.
+    pub(crate) point: &'static Point,
+    /// As the manifest has it.
+    pub(crate) decl: PointDecl,
+    input: Option<Schema>,
+    output: Option<Schema>,
+}
+
+/// An event that a plugin declared.
+#[derive(Debug)]
+pub(crate) struct OwnEvent {
+    pub(crate) decl: EventDecl,
+    schema: Option<Schema>,
+}
+
+/// What one plugin declared.
+#[derive(Debug, Default)]
+pub(crate) struct Own {
+    pub(crate) points: Vec<OwnPoint>,
+    pub(crate) events: Vec<OwnEvent>,
+}
+
+/// A compiled schema. References to other documents are refused: nothing is fetched.
+#[derive(Clone, Debug)]
+struct Schema(Arc<Validator>);
+
+impl Schema {
+    fn new(schema: Option<&Value>) -> Result<Option<Self>, String> {
+        let Some(schema) = schema else {
+            return Ok(None);
+        };
+        let compiled = jsonschema::validator_for(schema).map_err(|error| error.to_string())?;
+        Ok(Some(Self(Arc::new(compiled))))
+    }
+
+    fn check(&self, value: &Value) -> Result<(), String> {
+        match self.0.iter_errors(value).next() {
+            None => Ok(()),
+            Some(error) => {
+                let place = error.instance_path().to_string();
+                let place = if place.is_empty() { "it" } else { &place };
+                let mut text = format!("{place} does not fit the schema: {error}");
+                if let Some((at, _)) = text.char_indices().nth(300) {
+                    text.truncate(at);
+                }
+                Err(text)
+            }
+        }
+    }
+}
+
+impl Own {
+    /// What a manifest declares.
+    ///
+    /// # Errors
+    /// The key of the manifest and what is wrong: a schema that is none.
+    pub(crate) fn of(manifest: &Manifest) -> Result<Self, (&'static str, String)> {
+        let schema = |schema: Option<&Value>, key, name: &str| {
+            Schema::new(schema).map_err(|why| (key, format!("a schema of {name:?} is none: {why}")))
+        };
+        let points = manifest.points.iter().map(|decl| {
+            let input = schema(decl.input.as_ref(), "points", &decl.name)?;
+            let output = schema(decl.output.as_ref(), "points", &decl.name)?;
+            Ok(OwnPoint {
+                point: interned(decl).map_err(|why| ("points", why))?,
+                decl: decl.clone(),
+                input,
+                output,
+            })
+        });
+        let events = manifest.events.iter().map(|decl| {
+            Ok(OwnEvent {
+                schema: schema(decl.schema.as_ref(), "events", &decl.name)?,
+                decl: decl.clone(),
+            })
+        });
+        Ok(Self {
+            points: points.collect::<Result<_, _>>()?,
+            events: events.collect::<Result<_, _>>()?,
+        })
+    }
+
+    /// A point by its name.
+    pub(crate) fn point(&self, name: &str) -> Option<&OwnPoint> {
+        self.points.iter().find(|own| own.decl.name == name)
+    }
+
+    /// An event by its name.
+    pub(crate) fn event(&self, name: &str) -> Option<&OwnEvent> {
+        self.events.iter().find(|own| own.decl.name == name)
+    }
+}
+
+impl OwnPoint {
+    /// What holds every answer against the schema.
+    pub(crate) fn check(&self) -> Option<OutputCheck> {
+        let schema = self.output.clone()?;
+        Some(OutputCheck::new(move |output| schema.check(output)))
+    }
+}
+
+/// The kernel's points live as long as the program. The same declaration is the same point, so that a plugin that is loaded
+/// again and again, or in many projects, costs one.
+fn interned(decl: &PointDecl) -> Result<&'static Point, String> {
+    static POINTS: Mutex<BTreeMap<String, &'static Point>> = Mutex::new(BTreeMap::new());
+    let key = serde_json::to_string(decl).unwrap_or_default();
+    let mut points = POINTS.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(point) = points.get(&key) {
+        return Ok(point);
+    }
+    if points.len() >= MOST_POINTS {
+        return Err(format!(
+            "more than {MOST_POINTS} points have been declared since the start"
+        ));
+    }
+    let point: &'static Point = Box::leak(Box::new(made(decl)));
+    points.insert(key, point);
+    Ok(point)
+}
+
+fn made(decl: &PointDecl) -> Point {
+    let name: &'static str = decl.name.clone().leak();
+    let may = |what: Allow| decl.allows.contains(&what);
+    let patch = match may(Allow::Patch) {
+        true => fields(decl.output.as_ref()),
+        false => Vec::new(),
+    };
+    let block = may(Allow::Block);
+    Point {
+        name,
+        hook: name,
+        // Asked, not told: its plugin waits for the answer.
+        phase: Phase::Before,
+        patch: patch.leak(),
+        block,
+        deadline: match decl.deadline {
+            DeadlineClass::Fast => Deadline::Fast,
+            DeadlineClass::Normal => Deadline::Normal,
+            DeadlineClass::Slow => Deadline::Slow,
+        },
+        failure: match block {
+            true => Failure::ThrowBlocks,
+            false => Failure::Open,
+        },
+        input: "",
+        about: decl.description.clone().leak(),
+    }
+}
+
+/// The top of the schema as the chain's own check has it; what lies deeper is the schema's.
+fn fields(output: Option<&Value>) -> Vec<Field> {
+    let get = |key: &str| output.and_then(|schema| schema.get(key));
+    let required = |name: &str| {
+        let list = get("required").and_then(Value::as_array);
+        list.is_some_and(|list| list.iter().any(|it| it.as_str() == Some(name)))
+    };
+    let properties = get("properties").and_then(Value::as_object);
+    let mut fields: Vec<Field> = properties
+        .into_iter()
+        .flatten()
+        .map(|(name, schema)| Field {
+            key: name.clone().leak(),
+            kind: match schema.get("type").and_then(Value::as_str) {
+                Some("string") => Kind::String,
+                Some("number" | "integer") => Kind::Number,
+                Some("boolean") => Kind::Bool,
+                Some("array") => Kind::Array,
+                Some("object") => Kind::Object,
+                _ => Kind::Any,
+            },
+            required: required(name),
+        })
+        .collect();
+    if get("additionalProperties") != Some(&Value::Bool(false)) {
+        fields.push(Field {
+            key: "*",
+            kind: Kind::Any,
+            required: false,
+        });
+    }
+    fields
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn declared(allows: &[Allow], output: Value) -> Manifest {
+        let mut manifest = Manifest::inferred("acme", None);
+        manifest.points = vec![PointDecl {
+            name: "acme/deploy.before".into(),
+            description: "Before.".into(),
+            input: None,
+            output: Some(output),
+            allows: allows.to_vec(),
+            deadline: DeadlineClass::Fast,
+        }];
+        manifest
+    }
+
+    #[test]
+    fn a_declaration_is_one_point_of_the_kernel() {
+        let output = json!({"type": "object", "properties": {"steps": {"type": "array"}}, "required": ["steps"], "additionalProperties": false});
+        let manifest = declared(&[Allow::Patch, Allow::Block], output.clone());
+        let own = Own::of(&manifest).unwrap();
+        let point = own.points[0].point;
+        assert_eq!(
+            (
+                point.name,
+                point.hook,
+                point.block,
+                point.deadline,
+                point.failure
+            ),
+            (
+                "acme/deploy.before",
+                "acme/deploy.before",
+                true,
+                Deadline::Fast,
+                Failure::ThrowBlocks
+            )
+        );
+        assert_eq!(
+            point.patch,
+            [Field {
+                key: "steps",
+                kind: Kind::Array,
+                required: true
+            }]
+        );
+        let again = Own::of(&manifest).unwrap();
+        assert!(std::ptr::eq(point, again.points[0].point));
+        let observed = Own::of(&declared(&[Allow::Observe], output)).unwrap();
+        assert!(observed.points[0].point.patch.is_empty());
+        assert!(!observed.points[0].point.block);
+    }
+
+    #[test]
+    fn a_schema_that_is_none_is_told() {
+        for schema in [
+            json!({"type": "object", "properties": {"a": {"type": "nonsense"}}}),
+            json!({"type": "object", "$ref": "https://example.com/schema.json"}),
+        ] {
+            let (key, why) = Own::of(&declared(&[], schema)).unwrap_err();
+            assert_eq!(key, "points");
+            assert!(why.contains("acme/deploy.before"), "{why}");
+        }
+    }
+}

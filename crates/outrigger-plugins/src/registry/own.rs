@@ -1,0 +1,91 @@
+//! What plugins declare (B8), as long as they are not off.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use outrigger_kernel::hooks::{OutputCheck, Point};
+use outrigger_protocol::rpc::Instance;
+
+use super::{Inner, Plugin, Registry};
+use crate::own::Own;
+use crate::resolve::ResolvedPlugin;
+use crate::status::Stage;
+
+/// What a plugin declares in its manifest, under the id that it goes by: of two that claim the same one the later has
+/// another, and declares nothing. What is wrong in a manifest was told when it was read.
+pub(super) fn declared(resolved: &ResolvedPlugin) -> Arc<Own> {
+    let manifest = resolved.manifest.as_ref();
+    let manifest = manifest.filter(|manifest| manifest.id == resolved.id);
+    let own = manifest.and_then(|manifest| Own::of(manifest).ok());
+    Arc::new(own.unwrap_or_default())
+}
+
+/// Whoever speaks for a provider says so in a manifest: only then is its process its own, and the key in it nobody else's.
+pub(super) fn without_manifest(instances: &mut [Instance]) -> Vec<String> {
+    let streams = instances.iter_mut().filter_map(|it| it.streams.take());
+    let told = streams.map(|it| {
+        format!(
+            "the provider {} is not offered: the plugin has no outrigger.plugin.toml that names it in `provides.providers`",
+            it.id
+        )
+    });
+    told.collect()
+}
+
+impl Plugin {
+    fn own(&self) -> Option<&Arc<Own>> {
+        let off = matches!(self.stage, Stage::Failed | Stage::Off | Stage::Skipped);
+        (!off && self.resolved.is_some()).then_some(&self.own)
+    }
+}
+
+impl Inner {
+    /// Points of plugins by name.
+    pub(super) fn declared(&self) -> HashMap<&'static str, &'static Point> {
+        let own = self.plugins.iter().filter_map(Plugin::own);
+        let points = own.flat_map(|own| own.points.iter().map(|own| own.point));
+        points.map(|point| (point.name, point)).collect()
+    }
+}
+
+impl Registry {
+    /// What a plugin declares.
+    pub(crate) fn own(&self, index: usize) -> Arc<Own> {
+        let own = self.with(index, |plugin| plugin.own().cloned());
+        own.flatten().unwrap_or_default()
+    }
+
+    /// The plugin that declares something.
+    pub(crate) fn declares(&self, what: impl Fn(&Own) -> bool) -> Option<String> {
+        let inner = self.read();
+        let mut plugins = inner.plugins.iter();
+        let owner = plugins.find(|plugin| plugin.own().is_some_and(|own| what(own)));
+        owner.map(|plugin| plugin.id.clone())
+    }
+
+    /// Who declares what, in load order; those that declare nothing are left out.
+    pub(crate) fn all_own(&self) -> Vec<(String, Arc<Own>)> {
+        let inner = self.read();
+        let own = |plugin: &Plugin| {
+            let own = plugin.own()?;
+            let some = !own.points.is_empty() || !own.events.is_empty();
+            some.then(|| (plugin.id.clone(), Arc::clone(own)))
+        };
+        inner.plugins.iter().filter_map(own).collect()
+    }
+
+    /// A point of a plugin, with what its outputs have to be.
+    pub(crate) fn own_point(&self, name: &str) -> Option<(&'static Point, Option<OutputCheck>)> {
+        let inner = self.read();
+        let mut own = inner.plugins.iter().filter_map(Plugin::own);
+        own.find_map(|own| own.point(name).map(|own| (own.point, own.check())))
+    }
+
+    /// Whether a plugin reaches points of its own.
+    pub(crate) fn has_points(&self, index: usize) -> bool {
+        let points = self.with(index, |plugin| {
+            plugin.own().is_some_and(|own| !own.points.is_empty())
+        });
+        points == Some(true)
+    }
+}

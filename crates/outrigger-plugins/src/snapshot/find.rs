@@ -1,0 +1,125 @@
+//! Looking for `outrigger.plugin.toml` below a root (D1): bounded, and never in a circle.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use outrigger_protocol::manifest::MANIFEST_FILE;
+
+/// How deep below a root is looked.
+const DEEP: usize = 8;
+/// How many entries of folders are looked at below one root.
+const ENTRIES: usize = 20_000;
+/// How many plugins are taken from one root.
+const MOST: usize = 256;
+
+/// What was found below a root.
+#[derive(Debug, Default)]
+pub(super) struct Found {
+    /// Folders with a manifest, sorted.
+    pub(super) folders: Vec<PathBuf>,
+    /// Why not everything was looked at.
+    pub(super) problem: Option<String>,
+}
+
+/// The folders with a manifest below a root, itself included. What lies in one of them belongs to that plugin; `node_modules`
+/// and folders whose names begin with a dot are not looked into. A folder that leads out of the root is looked at and no
+/// further, so that a plugin behind it is refused by name instead of not being seen.
+pub(super) fn below(root: &Path) -> Found {
+    let mut found = Found::default();
+    let Ok(real) = root.canonicalize() else {
+        return found;
+    };
+    let mut seen = BTreeSet::new();
+    let mut entries = 0;
+    let mut todo = vec![(root.to_owned(), 0)];
+    while let Some((folder, depth)) = todo.pop() {
+        let Ok(place) = folder.canonicalize() else {
+            continue;
+        };
+        if !seen.insert(place.clone()) {
+            continue;
+        }
+        if folder.join(MANIFEST_FILE).symlink_metadata().is_ok() {
+            found.folders.push(folder);
+            if found.folders.len() >= MOST {
+                found.problem = Some(format!(
+                    "{}: more than {MOST} plugins; the rest is not looked at",
+                    root.display()
+                ));
+                break;
+            }
+            continue;
+        }
+        if !place.starts_with(&real) {
+            continue;
+        }
+        let Ok(list) = std::fs::read_dir(&folder) else {
+            continue;
+        };
+        for entry in list.flatten() {
+            entries += 1;
+            let name = entry.file_name();
+            let hidden = name.as_encoded_bytes().starts_with(b".");
+            if hidden || name == "node_modules" || !entry.path().is_dir() {
+                continue;
+            }
+            if depth >= DEEP {
+                found.problem = Some(format!(
+                    "{}: folders more than {DEEP} deep are not looked at",
+                    root.display()
+                ));
+                continue;
+            }
+            todo.push((entry.path(), depth + 1));
+        }
+        if entries > ENTRIES {
+            found.problem = Some(format!(
+                "{}: more than {ENTRIES} entries; the rest is not looked at",
+                root.display()
+            ));
+            break;
+        }
+    }
+    found.folders.sort();
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_looks_everywhere_once_and_ends() {
+        let dir = tempfile::tempdir().unwrap();
+        let outside = tempfile::tempdir().unwrap();
+        let root = dir.path();
+        let put = |path: &Path| {
+            std::fs::create_dir_all(path).unwrap();
+            std::fs::write(path.join(MANIFEST_FILE), "").unwrap();
+        };
+        for name in [
+            "a",
+            "b/c/d",
+            "b/c/d/inner",
+            "node_modules/n",
+            ".git/g",
+            "1/2/3/4/5/6/7/8/9",
+        ] {
+            put(&root.join(name));
+        }
+        put(&outside.path().join("deep/x"));
+        put(&outside.path().join("own"));
+        std::os::unix::fs::symlink(root, root.join("b/circle")).unwrap();
+        std::os::unix::fs::symlink(outside.path(), root.join("out")).unwrap();
+        std::os::unix::fs::symlink(outside.path().join("own"), root.join("link")).unwrap();
+        let found = below(root);
+        let names: Vec<String> = found
+            .folders
+            .iter()
+            .map(|path| path.strip_prefix(root).unwrap().display().to_string())
+            .collect();
+        assert_eq!(names, ["a", "b/c/d", "link"]);
+        assert!(found.problem.unwrap().contains("more than 8 deep"));
+        assert!(below(&root.join("nowhere")).folders.is_empty());
+    }
+}

@@ -1,0 +1,492 @@
+//! The snapshot of plugins (D2): every candidate of every source, whether it should run, and why not.
+//!
+//! Made synchronously, before anything is started; it holds no process and no connection. What is loaded is what it says
+//! ([`Snapshot::to_load`]). The rules are the kernel's ([`outrigger_kernel::admission`]); here is what they are told: files,
+//! rights, variables, programs, settings.
+
+mod facts;
+mod find;
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use outrigger_config::settings::PluginProfile;
+use outrigger_config::{Loaded, PluginScope, PluginSource, PluginSpec, SkipReason, SkippedPlugin};
+use outrigger_kernel::admission::{
+    self, BUNDLED, Candidate, Entry, Layer, Machine, Profile, Reason, Rules, Source, Switch,
+};
+use outrigger_protocol::manifest::{Manifest, PluginKind};
+use outrigger_sandbox::which;
+use serde::Serialize;
+
+use crate::plugins::name_of;
+use crate::resolve::{ResolvedPlugin, resolve_path};
+use crate::spec::{Source as Spec, file_url};
+use crate::trust::signature;
+
+/// What should run, and what should not.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Snapshot {
+    /// Which of the bundled plugins run.
+    pub profile: Profile,
+    /// Every candidate, sorted by id and precedence.
+    pub entries: Vec<SnapshotEntry>,
+    /// What could not be looked at.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub problems: Vec<String>,
+}
+
+/// One candidate.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct SnapshotEntry {
+    /// What it is called.
+    pub id: String,
+    /// Where it comes from.
+    pub source: Source,
+    /// 0 (highest) to 4.
+    pub precedence: u8,
+    /// The folder, file or entry that it is.
+    pub place: String,
+    /// What it is.
+    pub kind: PluginKind,
+    /// Its version, where it is known before it is installed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub version: Option<String>,
+    /// Whether it has a manifest of its own; else what such a plugin is given counts.
+    pub manifest: bool,
+    /// Whether it should run.
+    pub enabled: bool,
+    /// The layer that decided against it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub layer: Option<Layer>,
+    /// Why it should not, with what it is about.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<Reason>,
+    /// The same in words; for what runs, why it does.
+    pub why: String,
+    /// What would change it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub remedy: Option<String>,
+    /// It as an entry of the list of plugins; bundled ones have none.
+    #[serde(skip)]
+    plugin: Option<PluginSpec>,
+    /// It stood on that list already.
+    #[serde(skip)]
+    listed: bool,
+    /// Position within its source.
+    #[serde(skip)]
+    order: usize,
+}
+
+/// A candidate with what only the shell of the rules needs.
+struct Known {
+    candidate: Candidate,
+    plugin: Option<PluginSpec>,
+    kind: PluginKind,
+    version: Option<String>,
+    manifest: bool,
+    switched_on: Option<String>,
+}
+
+impl Snapshot {
+    /// Looks at everything that the configuration names and that the roots hold.
+    #[must_use]
+    pub fn of(config: &Loaded) -> Self {
+        let mut problems = Vec::new();
+        let mut known: Vec<Known> = listed(config);
+        known.extend(found(config, &mut problems));
+        known.extend(bundled(config));
+        let mut rules = Rules {
+            profile: match config.settings.discovery.profile {
+                PluginProfile::Minimal => Profile::Minimal,
+                PluginProfile::Messaging => Profile::Messaging,
+                PluginProfile::Full => Profile::Full,
+            },
+            allow: config.settings.discovery.allow.clone(),
+            deny: config.settings.discovery.deny.clone(),
+            ..Rules::default()
+        };
+        for it in &mut known {
+            let id = &it.candidate.id;
+            if let Some(switch) = config.switch_of(id, it.plugin.as_ref()) {
+                it.switched_on = switch.on.then(|| switch.by.clone());
+                let switch = Switch {
+                    on: switch.on,
+                    by: switch.by,
+                };
+                rules.switches.insert(id.clone(), switch);
+            } else if let Some(by) = it.switched_on.clone() {
+                rules.switches.insert(id.clone(), Switch { on: true, by });
+            }
+        }
+        let machine = machine(config, &known);
+        let decided = admission::decide(
+            known.iter().map(|it| it.candidate.clone()).collect(),
+            &rules,
+            &machine,
+        );
+        let entries = decided.into_iter().filter_map(|entry| {
+            let at = known
+                .iter()
+                .position(|it| it.candidate == entry.candidate)?;
+            Some(shown(entry, known.swap_remove(at)))
+        });
+        Self {
+            profile: rules.profile,
+            entries: entries.collect(),
+            problems,
+        }
+    }
+
+    /// Whether the bundled plugin of that id should run.
+    #[must_use]
+    pub fn has_bundled(&self, id: &str) -> bool {
+        self.bundled(id).is_some_and(|entry| entry.enabled)
+    }
+
+    /// The bundled plugin of that id.
+    #[must_use]
+    pub fn bundled(&self, id: &str) -> Option<&SnapshotEntry> {
+        let mut entries = self.entries.iter();
+        entries.find(|entry| entry.id == id && entry.source == Source::Bundled)
+    }
+
+    /// The ids of the bundled plugins that should run.
+    #[must_use]
+    pub fn running_bundled(&self) -> Vec<String> {
+        let bundled = self.entries.iter();
+        let bundled = bundled.filter(|entry| entry.source == Source::Bundled && entry.enabled);
+        bundled.map(|entry| entry.id.clone()).collect()
+    }
+
+    /// Bundled tools that are not there, since what brings them does not run.
+    #[must_use]
+    pub fn tools_off(&self) -> Vec<&'static str> {
+        let off = BUNDLED.iter().filter(|it| !self.has_bundled(it.id));
+        off.flat_map(|it| it.tools).copied().collect()
+    }
+
+    /// What is loaded and what is not: OpenCode's entries in their own order, then what was found, by precedence. An entry of
+    /// OpenCode's whose files or companions are not in order is handed on: loading it says the same with its own code.
+    #[must_use]
+    pub fn to_load(&self, config: &Loaded) -> (Vec<PluginSpec>, Vec<SkippedPlugin>) {
+        let mut plugins = [config.tool_files.as_slice(), config.plugins.as_slice()].concat();
+        let mut skipped = config.skipped.clone();
+        for entry in self.entries.iter().filter(|entry| entry.listed) {
+            if let (Some(Layer::Identity | Layer::Policy), Some(spec)) =
+                (entry.layer, &entry.plugin)
+                && !is_told_later(entry)
+                && let Some(at) = plugins.iter().position(|it| it == spec)
+            {
+                skipped.push(entry.skipped(plugins.remove(at)));
+            }
+        }
+        let mut found: Vec<&SnapshotEntry> =
+            self.entries.iter().filter(|entry| !entry.listed).collect();
+        found.sort_by_key(|entry| (entry.precedence, entry.order, &entry.place));
+        for entry in found {
+            match &entry.plugin {
+                Some(spec) if entry.enabled => plugins.push(spec.clone()),
+                Some(spec) => skipped.push(entry.skipped(spec.clone())),
+                None => {}
+            }
+        }
+        (plugins, skipped)
+    }
+}
+
+/// OpenCode's entries have codes of their own for these.
+fn is_told_later(entry: &SnapshotEntry) -> bool {
+    matches!(
+        entry.reason,
+        Some(
+            Reason::LeftOut { .. }
+                | Reason::ForbiddenByManagedPolicy { .. }
+                | Reason::SwitchedOff { .. }
+                | Reason::ReservedBundledPluginId
+        )
+    )
+}
+
+impl SnapshotEntry {
+    fn skipped(&self, plugin: PluginSpec) -> SkippedPlugin {
+        SkippedPlugin {
+            plugin,
+            reason: SkipReason::NotAdmitted {
+                id: self.id.clone(),
+                reason: self.reason.as_ref().map_or("", Reason::name).to_owned(),
+                why: self.why.clone(),
+                remedy: self.remedy.clone().unwrap_or_default(),
+            },
+        }
+    }
+}
+
+/// What OpenCode's own rules list, in their order.
+fn listed(config: &Loaded) -> Vec<Known> {
+    let loaded = config.tool_files.iter().chain(&config.plugins);
+    let loaded = loaded.map(|plugin| (plugin, None));
+    let skipped = config.skipped.iter();
+    let skipped = skipped.map(|it| (&it.plugin, Some(&it.reason)));
+    let all = loaded.chain(skipped).enumerate();
+    all.map(|(order, (plugin, skip))| {
+        let mut known = entry(config, plugin);
+        let it = &mut known.candidate;
+        it.order = order;
+        it.listed = true;
+        it.said = skip.map(said);
+        known
+    })
+    .collect()
+}
+
+/// What took an entry from the list.
+fn said(skip: &SkipReason) -> Reason {
+    let by = match skip {
+        SkipReason::Policy { file } => {
+            return Reason::ForbiddenByManagedPolicy {
+                file: file.display().to_string(),
+            };
+        }
+        SkipReason::Pure => "--pure".to_owned(),
+        SkipReason::LeftOut => "`outrigger plugin bisect`".to_owned(),
+        SkipReason::Overridden { spec, declared_in } => {
+            format!("the later entry {spec} in {}", declared_in.display())
+        }
+        SkipReason::Replaced => "the list of a later file of the global folder".to_owned(),
+        SkipReason::NotAdmitted { why, .. } => why.clone(),
+    };
+    Reason::LeftOut { by }
+}
+
+/// An entry of the list of plugins.
+fn entry(config: &Loaded, plugin: &PluginSpec) -> Known {
+    let source = match (plugin.source, plugin.scope) {
+        (PluginSource::Config, _) => Source::ConfigPath,
+        (_, PluginScope::Local) => Source::WorkspaceRoot,
+        (_, PluginScope::Global) => Source::UserRoot,
+    };
+    let label = name_of(plugin);
+    let mut it = Candidate::new(&label, source, &plugin.spec);
+    it.has_own_id = false;
+    let mut known = Known {
+        plugin: Some(plugin.clone()),
+        kind: PluginKind::Capability,
+        version: None,
+        manifest: false,
+        switched_on: None,
+        candidate: it,
+    };
+    // A package from npm is looked at when it is installed.
+    let Ok(Spec::Path(path)) = Spec::parse(&plugin.spec, &plugin.declared_in) else {
+        return known;
+    };
+    let world_writable = config.settings.trust.world_writable;
+    match resolve_path(&plugin.spec, &label, &path) {
+        Ok(resolved) => {
+            let root = match path.is_dir() {
+                true => path.as_path(),
+                false => path.parent().unwrap_or(&path),
+            };
+            let mut files = match &resolved.manifest {
+                Some(_) => facts::files(root, root, world_writable),
+                None => Default::default(),
+            };
+            let real = resolved.file.canonicalize().ok();
+            if let (None, Some(real), false) = (&files.world_writable, real, world_writable) {
+                files.world_writable =
+                    facts::open_to_all(&real).map(|path| path.display().to_string());
+            }
+            files.signature = signature::problem_of(&resolved, &config.policies);
+            describe(&mut known, &resolved);
+            known.candidate.files = Some(files);
+        }
+        Err(error) => known.candidate.unsupported = Some(error.to_string()),
+    }
+    known
+}
+
+/// What the manifest says, where there is one.
+fn describe(known: &mut Known, resolved: &ResolvedPlugin) {
+    known.version.clone_from(&resolved.version);
+    known.candidate.id.clone_from(&resolved.id);
+    if let Some(manifest) = &resolved.manifest {
+        known.kind = manifest.kind;
+        known.manifest = true;
+        known.candidate.has_own_id = true;
+        asks(&mut known.candidate, manifest);
+    }
+}
+
+fn asks(it: &mut Candidate, manifest: &Manifest) {
+    it.enabled_by_default = manifest.enabled_by_default != Some(false);
+    it.side_effects = manifest.provides.has_side_effects;
+    it.depends_on.clone_from(&manifest.depends_on);
+    it.env.clone_from(&manifest.requirements.env);
+    it.env_any.clone_from(&manifest.requirements.env_any);
+    it.external_bins
+        .clone_from(&manifest.requirements.external_bins);
+}
+
+/// What lies below the roots.
+fn found(config: &Loaded, problems: &mut Vec<String>) -> Vec<Known> {
+    let roots = config.plugin_roots();
+    let sources = [
+        (Source::ConfigPath, roots.config, true),
+        (Source::EnvRoot, roots.env, true),
+        (Source::WorkspaceRoot, roots.workspace, false),
+        (Source::UserRoot, roots.user, false),
+    ];
+    let mut all = Vec::new();
+    // A folder that two roots lead to is that of the first.
+    let mut seen: BTreeSet<PathBuf> = BTreeSet::new();
+    for (source, roots, named) in sources {
+        for (order, root) in roots.iter().enumerate() {
+            if named && !root.is_dir() {
+                problems.push(format!("{}: no such folder", root.display()));
+            }
+            let below = find::below(root);
+            problems.extend(below.problem);
+            for folder in below.folders {
+                if seen.insert(folder.canonicalize().unwrap_or_else(|_| folder.clone())) {
+                    let mut known = manifest(config, source, root, &folder);
+                    // Behind what OpenCode's own rules list.
+                    known.candidate.order = config.plugins.len() + config.tool_files.len() + order;
+                    all.push(known);
+                }
+            }
+        }
+    }
+    all
+}
+
+/// A folder with a manifest.
+fn manifest(config: &Loaded, source: Source, root: &Path, folder: &Path) -> Known {
+    let spec = PluginSpec {
+        spec: file_url(folder),
+        options: None,
+        declared_in: root.to_owned(),
+        source: PluginSource::Manifest,
+        scope: match source {
+            Source::WorkspaceRoot => PluginScope::Local,
+            _ => PluginScope::Global,
+        },
+    };
+    let label = name_of(&spec);
+    let mut it = Candidate::new(&label, source, &folder.display().to_string());
+    it.has_own_id = false;
+    it.files = Some(facts::files(
+        root,
+        folder,
+        config.settings.trust.world_writable,
+    ));
+    let forbids = config.policies.iter().find(|file| file.forbids(&spec));
+    it.said = match (config.left_out(&spec.key()), forbids) {
+        (Some(by), _) => Some(Reason::LeftOut { by: by.to_owned() }),
+        (None, Some(file)) => Some(Reason::ForbiddenByManagedPolicy {
+            file: file.path.display().to_string(),
+        }),
+        (None, None) => None,
+    };
+    let mut known = Known {
+        kind: PluginKind::Capability,
+        version: None,
+        manifest: true,
+        switched_on: None,
+        candidate: it,
+        plugin: Some(spec.clone()),
+    };
+    match resolve_path(&spec.spec, &label, folder) {
+        Ok(resolved) => {
+            if let Some(files) = &mut known.candidate.files {
+                files.signature = signature::problem_of(&resolved, &config.policies);
+            }
+            describe(&mut known, &resolved);
+            known.candidate.unsupported = facts::unsupported(&resolved.file);
+        }
+        Err(crate::error::PluginError::Reserved { id, .. }) => known.candidate.id = id,
+        Err(error) => {
+            // What can be read of it is still its own word.
+            if let Ok(Some(manifest)) = crate::manifest::read(&spec.spec, folder) {
+                known.candidate.id.clone_from(&manifest.id);
+                known.candidate.has_own_id = true;
+                known.kind = manifest.kind;
+                known.version = Some(manifest.version.clone());
+                asks(&mut known.candidate, &manifest);
+            }
+            known.candidate.unsupported = Some(error.to_string());
+        }
+    }
+    known
+}
+
+/// The bundled plugins.
+fn bundled(config: &Loaded) -> Vec<Known> {
+    let off = |server: &serde_json::Value| server.get("enabled") == Some(&false.into());
+    let servers = config.config.mcp.values().filter(|it| !off(it)).count();
+    let row = |row: &admission::Bundled| {
+        let mut candidate = row.candidate();
+        let denies = config.policies.iter().find(|file| file.denies(row.id));
+        candidate.said = denies.map(|file| Reason::ForbiddenByManagedPolicy {
+            file: file.path.display().to_string(),
+        });
+        Known {
+            candidate,
+            plugin: None,
+            kind: row.kind,
+            version: Some(env!("CARGO_PKG_VERSION").to_owned()),
+            manifest: true,
+            // Whoever names a server wants it: OpenCode's configuration knows no profiles.
+            switched_on: (row.id == "mcp" && servers > 0)
+                .then(|| format!("`mcp` of the configuration, which names {servers}")),
+        }
+    };
+    BUNDLED.iter().map(row).collect()
+}
+
+/// What of that which candidates require is there.
+fn machine(config: &Loaded, known: &[Known]) -> Machine {
+    let env = config.env();
+    let set = env.iter().filter(|(_, value)| !value.is_empty());
+    let path: std::ffi::OsString = env.get("PATH").cloned().unwrap_or_default().into();
+    let asked: BTreeSet<&String> = known
+        .iter()
+        .flat_map(|it| &it.candidate.external_bins)
+        .collect();
+    let there = asked
+        .into_iter()
+        .filter(|name| which(name, &path).is_some());
+    Machine {
+        env: set.map(|(name, _)| name.clone()).collect(),
+        bins: there.cloned().collect(),
+    }
+}
+
+fn shown(entry: Entry, known: Known) -> SnapshotEntry {
+    let (layer, it) = (entry.layer(), entry.candidate);
+    let why = match (&entry.disabled, &known.switched_on) {
+        (Some(reason), _) => reason.text(),
+        (None, _) if it.required => "required".to_owned(),
+        (None, Some(by)) => format!("switched on by {by}"),
+        (None, None) if it.profile.is_some() => "in the profile".to_owned(),
+        (None, None) if it.listed => "listed by OpenCode's configuration".to_owned(),
+        (None, None) => "found, and nothing speaks against it".to_owned(),
+    };
+    SnapshotEntry {
+        precedence: it.source.precedence(),
+        source: it.source,
+        place: it.place,
+        kind: known.kind,
+        version: known.version,
+        manifest: known.manifest,
+        enabled: entry.disabled.is_none(),
+        layer,
+        remedy: entry.disabled.as_ref().map(|reason| reason.remedy(&it.id)),
+        reason: entry.disabled,
+        why,
+        plugin: known.plugin,
+        listed: it.listed,
+        order: it.order,
+        id: it.id,
+    }
+}

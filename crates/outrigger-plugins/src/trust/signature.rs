@@ -1,0 +1,262 @@
+//! Signatures (C7): `outrigger.plugin.sig` in a plugin's folder, made with a key that the policy of the machine names.
+//!
+//! Signed is one line of text, the hash over the plugin's own files without that file itself
+//! (`outrigger plugin verify --digest` prints it). Key and signature have minisign's form, of its older kind that signs the text
+//! itself (`minisign -S -l`): two letters `Ed`, eight bytes that name the key, and the key or the signature.
+
+use std::path::Path;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use outrigger_config::PolicyFile;
+use serde::Serialize;
+
+use crate::error::PluginError;
+use crate::resolve::ResolvedPlugin;
+use crate::trust::content::{Before, Content, open};
+use crate::trust::hex;
+
+/// Name of the file.
+pub const SIGNATURE_FILE: &str = "outrigger.plugin.sig";
+/// A signature is no longer than this, in bytes.
+const MOST: u64 = 4096;
+
+/// What is known of a plugin's signature.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(tag = "signature", rename_all = "snake_case")]
+pub enum Signed {
+    /// By a key of the policy.
+    Good {
+        /// The key's name.
+        key: String,
+    },
+    /// There is none.
+    None,
+    /// By a key that no policy names.
+    UnknownKey {
+        /// The key's name.
+        key: String,
+    },
+    /// It is not that of these files.
+    Bad {
+        /// The key's name.
+        key: String,
+    },
+    /// The file is no signature.
+    Unreadable {
+        /// Why.
+        why: String,
+    },
+}
+
+/// Eight bytes that name a key, and what follows them.
+struct Named {
+    name: String,
+    rest: Vec<u8>,
+}
+
+fn decode(text: &str, length: usize) -> Result<Named, String> {
+    let mut lines = text.lines().map(str::trim);
+    let line = lines
+        .find(|line| !line.is_empty() && !line.starts_with("untrusted comment:"))
+        .ok_or("it is empty")?;
+    let bytes = STANDARD
+        .decode(line)
+        .map_err(|error| format!("it is not base64: {error}"))?;
+    let (kind, rest) = bytes.split_at_checked(2).ok_or("it is too short")?;
+    match kind {
+        b"Ed" => {}
+        b"ED" => {
+            return Err("it is of minisign's newer kind; sign with `minisign -S -l`".to_owned());
+        }
+        _ => return Err("it is none of Ed25519".to_owned()),
+    }
+    let (name, rest) = rest.split_at_checked(8).ok_or("it is too short")?;
+    if rest.len() != length {
+        return Err(format!("it has {} bytes instead of {length}", rest.len()));
+    }
+    Ok(Named {
+        // As minisign prints it: the number, whose first byte is the last one here.
+        name: hex(&name.iter().rev().copied().collect::<Vec<u8>>()).to_uppercase(),
+        rest: rest.to_vec(),
+    })
+}
+
+/// The text that is signed.
+pub(crate) fn digest(content: &Content) -> String {
+    let mut own = content.clone();
+    own.files.remove(SIGNATURE_FILE);
+    own.own()
+}
+
+/// What the signature in a plugin's folder is worth.
+pub(crate) fn signed(folder: &Path, content: &Content, policies: &[PolicyFile]) -> Signed {
+    let text = match read(&folder.join(SIGNATURE_FILE)) {
+        Ok(Some(text)) => text,
+        Ok(None) => return Signed::None,
+        Err(why) => return Signed::Unreadable { why },
+    };
+    let signature = match decode(&text, 64) {
+        Ok(signature) => signature,
+        Err(why) => return Signed::Unreadable { why },
+    };
+    let keys = policies
+        .iter()
+        .flat_map(|file| &file.policy.signatures.keys);
+    let mut known = false;
+    for key in keys.filter_map(|key| decode(key, 32).ok()) {
+        if key.name != signature.name {
+            continue;
+        }
+        known = true;
+        let key = ring::signature::UnparsedPublicKey::new(&ring::signature::ED25519, &key.rest);
+        if key
+            .verify(digest(content).as_bytes(), &signature.rest)
+            .is_ok()
+        {
+            return Signed::Good {
+                key: signature.name,
+            };
+        }
+    }
+    match known {
+        true => Signed::Bad {
+            key: signature.name,
+        },
+        false => Signed::UnknownKey {
+            key: signature.name,
+        },
+    }
+}
+
+fn read(path: &Path) -> Result<Option<String>, String> {
+    use std::io::Read as _;
+    let file = match open(path) {
+        Ok(file) => file,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(error.to_string()),
+    };
+    let mut text = String::new();
+    file.take(MOST)
+        .read_to_string(&mut text)
+        .map_err(|error| error.to_string())?;
+    Ok(Some(text))
+}
+
+/// Whether any policy says something about signatures; if not, files need not be read for it.
+pub(crate) fn matters(policies: &[PolicyFile]) -> bool {
+    let mut all = policies.iter().map(|file| &file.policy.signatures);
+    all.any(|it| it.require || !it.keys.is_empty())
+}
+
+/// What speaks against a plugin's signature: one that is bad always does, one that is missing where a policy requires it.
+pub(crate) fn problem(signed: &Signed, policies: &[PolicyFile]) -> Option<String> {
+    let requires = policies.iter().find(|file| file.policy.signatures.require);
+    let file = requires.map(|file| file.path.display().to_string());
+    match (signed, file) {
+        (Signed::Good { .. }, _) => None,
+        (Signed::Bad { key }, _) => Some(format!(
+            "SignatureInvalid: its signature by {key} is not that of these files"
+        )),
+        (Signed::Unreadable { why }, _) => Some(format!(
+            "SignatureInvalid: {SIGNATURE_FILE} is no signature: {why}"
+        )),
+        (Signed::None, Some(file)) => Some(format!(
+            "SignatureMissing: {file} requires one, and it has no {SIGNATURE_FILE}"
+        )),
+        (Signed::UnknownKey { key }, Some(file)) => Some(format!(
+            "SignatureUnknownKey: {file} requires one by a key of its own, and {key} is none"
+        )),
+        (Signed::None | Signed::UnknownKey { .. }, None) => None,
+    }
+}
+
+/// What speaks against the signature of a plugin whose files are here. Reads all of them. Blocks.
+pub(crate) fn problem_of(resolved: &ResolvedPlugin, policies: &[PolicyFile]) -> Option<String> {
+    if !matters(policies) {
+        return None;
+    }
+    // Who may write to it is another question.
+    let content = Content::of(resolved, true, &Before::default()).ok()?;
+    problem(&signed(&resolved.dir, &content, policies), policies)
+}
+
+/// Refuses a plugin whose signature is not what the policies of the machine ask for.
+pub(crate) fn check(
+    resolved: &ResolvedPlugin,
+    content: &Content,
+    policies: &[PolicyFile],
+) -> Result<(), PluginError> {
+    if !matters(policies) {
+        return Ok(());
+    }
+    match problem(&signed(&resolved.dir, content, policies), policies) {
+        None => Ok(()),
+        Some(problem) => Err(PluginError::Signature {
+            id: resolved.id.clone(),
+            problem,
+        }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use outrigger_config::Policy;
+    use ring::signature::{Ed25519KeyPair, KeyPair as _};
+
+    use super::*;
+
+    fn minisign(name: u8, rest: &[u8]) -> String {
+        let bytes = [b"Ed".as_slice(), &[name; 8], rest].concat();
+        format!("untrusted comment: a test\n{}\n", STANDARD.encode(bytes))
+    }
+
+    #[test]
+    fn what_a_signature_is_worth() {
+        let dir = tempfile::tempdir().unwrap();
+        let pair = Ed25519KeyPair::from_seed_unchecked(&[7; 32]).unwrap();
+        let put = |name: &str, text: &str| std::fs::write(dir.path().join(name), text).unwrap();
+        put("index.js", "export const P = 1");
+        let content = || {
+            let resolved = crate::resolve::resolve_path("./p", "p", dir.path()).unwrap();
+            Content::of(&resolved, true, &Before::default()).unwrap()
+        };
+        let key = minisign(1, pair.public_key().as_ref());
+        let policies = |keys: &[&String], require: bool| {
+            let mut policy = Policy::default();
+            policy.signatures.keys = keys.iter().map(|it| (*it).clone()).collect();
+            policy.signatures.require = require;
+            vec![PolicyFile {
+                path: "/policy.toml".into(),
+                policy,
+                loose: false,
+            }]
+        };
+        let says = |keys: &[&String], require: bool| {
+            let policies = policies(keys, require);
+            let signed = signed(dir.path(), &content(), &policies);
+            let text = serde_json::to_value(&signed).unwrap()["signature"].clone();
+            let problem = problem(&signed, &policies);
+            let problem = problem
+                .as_deref()
+                .and_then(|it| it.split(':').next().map(str::to_owned));
+            format!("{} {}", text.as_str().unwrap(), problem.unwrap_or_default())
+        };
+        assert_eq!(says(&[&key], false), "none ");
+        assert_eq!(says(&[&key], true), "none SignatureMissing");
+        let signature = pair.sign(digest(&content()).as_bytes());
+        put(SIGNATURE_FILE, &minisign(1, signature.as_ref()));
+        assert_eq!(says(&[&key], true), "good ");
+        let other = minisign(2, pair.public_key().as_ref());
+        assert_eq!(says(&[&other], true), "unknown_key SignatureUnknownKey");
+        assert_eq!(says(&[&other], false), "unknown_key ");
+        // One byte of the plugin later.
+        put("index.js", "export const P = 2");
+        assert_eq!(says(&[&key], false), "bad SignatureInvalid");
+        put(SIGNATURE_FILE, "nonsense");
+        assert_eq!(says(&[&key], false), "unreadable SignatureInvalid");
+        let newer = STANDARD.encode([b"ED".as_slice(), &[1; 72]].concat());
+        put(SIGNATURE_FILE, &newer);
+        assert_eq!(says(&[&key], true), "unreadable SignatureInvalid");
+    }
+}

@@ -1,0 +1,411 @@
+//! Points and events that plugins declare (B8).
+
+use std::fs;
+use std::time::Duration;
+
+use outrigger_config::PluginSpec;
+use outrigger_plugins::{PluginRules, Plugins};
+use outrigger_protocol::manifest::MANIFEST_FILE;
+use serde_json::{Value, json};
+
+use crate::support::*;
+
+/// A plugin in a folder of its own that declares points.
+fn declaring(project: &Project, id: &str, manifest: &str, source: &str) -> PluginSpec {
+    let dir = project.path("plugins").join(id.replace('/', "+"));
+    fs::create_dir_all(&dir).unwrap();
+    fs::write(dir.join("main.mjs"), source).unwrap();
+    let head =
+        format!("id = \"{id}\"\nversion = \"1.0.0\"\nkind = \"hook\"\nentry = \"main.mjs\"\n");
+    fs::write(dir.join(MANIFEST_FILE), head + manifest).unwrap();
+    fs::write(
+        dir.join("package.json"),
+        r#"{"type":"module","name":"x","main":"main.mjs"}"#,
+    )
+    .unwrap();
+    project.spec(&format!("file://{}", dir.display()))
+}
+
+const BEFORE: &str = r#"
+[[points]]
+name = "acme/deploy.before"
+description = "Before."
+allows = ["patch", "block"]
+input = { type = "object", properties = { target = { type = "string" } }, required = ["target"] }
+output = { type = "object", properties = { steps = { type = "array", items = { type = "string" } } }, required = ["steps"], additionalProperties = false }
+[[points]]
+name = "acme/deploy.after"
+description = "After."
+[[events]]
+name = "acme/deploy.done"
+description = "Done."
+schema = { type = "object", properties = { n = { type = "integer" } }, required = ["n"] }
+"#;
+
+/// Runs what a system transform's input names, and answers in its output what came of it.
+const ACME: &str = r#"export default { id: "acme", server: async ({ outrigger, ...rest }) => ({
+  "experimental.chat.system.transform": async (input, output) => {
+    const told = (answer) => output.system.push(JSON.stringify(answer))
+    for (const [what, ...args] of input.do) {
+      await outrigger[what](...args).then(told, (error) => told({ code: error.code, message: error.message }))
+    }
+    output.system.push(Object.keys(rest).includes("outrigger") ? "listed" : "not listed")
+  },
+  "acme/deploy.after": async (input) => {
+    if (input.again) await outrigger.call(input.again, { target: "x", again: input.again }, { steps: [] })
+  },
+})}"#;
+
+async fn done(plugins: &Plugins, calls: Value) -> Vec<Value> {
+    let result = run(
+        plugins,
+        "experimental.chat.system.transform",
+        json!({ "do": calls }),
+        json!({"system": []}),
+    )
+    .await;
+    let texts = result.outputs[0]["system"].as_array().unwrap();
+    texts
+        .iter()
+        // What was told and not asked has no answer.
+        .filter_map(|text| serde_json::from_str(text.as_str()?).ok())
+        .collect()
+}
+
+fn subscriber(name: &str, body: &str) -> String {
+    format!(
+        r#"export default async () => ({{ "acme/deploy.before": async (input, output) => {{ {body} }}, event: async () => {{}} }}) // {name}"#
+    )
+}
+
+fn records(project: &Project) -> Vec<String> {
+    let ran = project.handler.ran.lock().unwrap();
+    let line = |record: &outrigger_protocol::hook::HookRecord| {
+        let rule = record
+            .audit
+            .refused
+            .map(|rule| format!(" {rule}"))
+            .unwrap_or_default();
+        format!(
+            "{} {} {}{rule}",
+            record.plugin, record.point, record.outcome
+        )
+    };
+    ran.iter().map(line).collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn others_subscribe_in_the_order_of_hooks() {
+    let mut project = Project::new();
+    project.rules(
+        "late",
+        PluginRules {
+            priority: 5,
+            ..PluginRules::default()
+        },
+    );
+    let plugins = project
+        .load(vec![
+            project.plugin(
+                "early",
+                &subscriber("early", "output.steps.push(\"early\" + input.target)"),
+            ),
+            declaring(&project, "acme", BEFORE, ACME),
+            project.plugin("late", &subscriber("late", "output.steps.push(\"late\")")),
+            project.plugin("rude", &subscriber("rude", "output.steps = 7")),
+            project.plugin("wrong", &subscriber("wrong", "output.steps.push(7)")),
+            project.plugin("more", &subscriber("more", "output.extra = 1")),
+        ])
+        .await;
+    let call = json!(["call", "acme/deploy.before", {"target": "x"}, {"steps": ["a"]}]);
+    let answer = done(&plugins, json!([call])).await;
+    assert_eq!(answer, [json!({"steps": ["a", "late", "earlyx"]})]);
+    // What does not fit the declared schema is refused and written down; the others' changes stay.
+    insta::assert_snapshot!(records(&project).join("\n"), @r"
+    late acme/deploy.before ok
+    early acme/deploy.before ok
+    rude acme/deploy.before ok shape
+    wrong acme/deploy.before ok shape
+    more acme/deploy.before ok rights
+    ");
+    let (points, events) = plugins.points();
+    let own = points
+        .iter()
+        .find(|row| row.name == "acme/deploy.before")
+        .unwrap();
+    assert_eq!(own.declared_by.as_deref(), Some("acme"));
+    assert_eq!(own.allows, ["observe", "patch", "block"]);
+    assert_eq!(own.subscribers, ["late", "early", "rude", "wrong", "more"]);
+    assert_eq!(events[0].name, "acme/deploy.done");
+    assert!(
+        points
+            .iter()
+            .any(|row| row.name == "tool.before_call" && row.declared_by.is_none())
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_throw_refuses_where_the_point_allows_it() {
+    let project = Project::new();
+    let plugins = project
+        .load(vec![
+            declaring(&project, "acme", BEFORE, ACME),
+            project.plugin(
+                "strict",
+                &subscriber(
+                    "strict",
+                    "if (input.target === \"prod\") throw new Error(\"not on a Friday\")",
+                ),
+            ),
+        ])
+        .await;
+    let call =
+        |target: &str| json!(["call", "acme/deploy.before", {"target": target}, {"steps": []}]);
+    let answers = done(&plugins, json!([call("prod"), call("test")])).await;
+    assert_eq!(
+        answers,
+        [
+            json!({"code": "point.refused", "message": "not on a Friday"}),
+            json!({"steps": []})
+        ]
+    );
+}
+
+/// What is asked for, the code of the refusal, what its message says.
+const REFUSED: &[(&str, &str, &str)] = &[
+    (
+        r#"["call", "acme/deploy.never", {}, {}]"#,
+        "own.undeclared",
+        "[[points]]",
+    ),
+    (r#"["call", "other/run.now", {}, {}]"#, "own.undeclared", ""),
+    (
+        r#"["call", "theirs/work.now", {}, {}]"#,
+        "own.owner",
+        "theirs",
+    ),
+    (
+        r#"["call", "tool.before_call", {}, {"args": {}}]"#,
+        "own.owner",
+        "of the program",
+    ),
+    (
+        r#"["call", "tool.execute.before", {}, {"args": {}}]"#,
+        "own.owner",
+        "of the program",
+    ),
+    (
+        r#"["call", "permission.ask", {}, {"status": "allow"}]"#,
+        "own.owner",
+        "of the program",
+    ),
+    (
+        r#"["call", "acme/deploy.before", {}, {"steps": []}]"#,
+        "own.schema",
+        "its input",
+    ),
+    (
+        r#"["call", "acme/deploy.before", {"target": 7}, {"steps": []}]"#,
+        "own.schema",
+        "/target",
+    ),
+    (
+        r#"["call", "acme/deploy.before", {"target": "x"}, {"steps": [7]}]"#,
+        "own.schema",
+        "/steps/0",
+    ),
+    (
+        r#"["call", "acme/deploy.done", {}, {}]"#,
+        "own.undeclared",
+        "",
+    ),
+    (
+        r#"["emit", "acme/deploy.never", {}]"#,
+        "own.undeclared",
+        "[[events]]",
+    ),
+    (
+        r#"["emit", "acme/deploy.before", {}]"#,
+        "own.undeclared",
+        "",
+    ),
+    (r#"["emit", "theirs/work.done", {}]"#, "own.owner", "theirs"),
+    (r#"["emit", "session.created", {}]"#, "own.undeclared", ""),
+    (
+        r#"["emit", "acme/deploy.done", {"n": "x"}]"#,
+        "own.schema",
+        "/n",
+    ),
+    (
+        r#"["emit", "acme/deploy.done", []]"#,
+        "own.schema",
+        "object",
+    ),
+];
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_plugin_may_not_reach_is_refused_and_written_down() {
+    let project = Project::new();
+    let theirs = "[[points]]\nname = \"theirs/work.now\"\ndescription = \"\"\n[[events]]\nname = \"theirs/work.done\"\ndescription = \"\"\n";
+    let plugins = project
+        .load(vec![
+            declaring(&project, "acme", BEFORE, ACME),
+            declaring(&project, "theirs", theirs, &appender("theirs")),
+        ])
+        .await;
+    let calls: Vec<Value> = REFUSED
+        .iter()
+        .map(|row| serde_json::from_str(row.0).unwrap())
+        .collect();
+    let answers = done(&plugins, json!(calls)).await;
+    assert_eq!(answers.len(), REFUSED.len());
+    for ((call, code, says), answer) in REFUSED.iter().zip(&answers) {
+        assert_eq!(answer["code"], *code, "{call} {answer}");
+        assert!(
+            answer["message"].as_str().unwrap().contains(says),
+            "{call} {answer}"
+        );
+    }
+    let written = records(&project);
+    assert_eq!(written.len(), REFUSED.len(), "{written:?}");
+    assert!(
+        written[0].ends_with("acme/deploy.never refused undeclared"),
+        "{written:?}"
+    );
+    assert_eq!(project.handler.emitted.lock().unwrap().len(), 0);
+    // A plugin without a manifest has nothing to reach, whatever it asks for.
+    let bare = r#"export default async ({ outrigger }) => ({ "experimental.chat.system.transform": async (input, output) => {
+      output.system.push(await outrigger.call("acme/deploy.after", {}, {}).catch((error) => error.code))
+    }})"#;
+    let project = Project::new();
+    let plugins = project.load(vec![project.plugin("bare", bare)]).await;
+    assert_eq!(told(&system(&plugins).await), "own.undeclared | bare ok");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_point_that_comes_back_to_itself_is_refused_with_the_way() {
+    let project = Project::new();
+    let other = "[[points]]\nname = \"other/work.now\"\ndescription = \"\"\n";
+    // acme's point calls itself; or other's handler there reaches other's point, whose handler in acme reaches acme's.
+    let back = r#"export default { id: "other", server: async ({ outrigger }) => ({
+      "acme/deploy.before": async (input, output) => {
+        await Promise.resolve()
+        try { await outrigger.call("other/work.now", { back: true }, {}) } catch (error) { output.steps.push(error.message) }
+      },
+    })}"#;
+    let acme = ACME.replace(
+        "\"acme/deploy.after\"",
+        r#""other/work.now": async (input) => {
+          await new Promise((resolve) => setTimeout(resolve, 5))
+          await outrigger.call("acme/deploy.before", { target: "again" }, { steps: [] })
+        },
+        "acme/deploy.after""#,
+    );
+    let plugins = project
+        .load(vec![
+            declaring(&project, "acme", BEFORE, &acme),
+            declaring(&project, "other", other, back),
+        ])
+        .await;
+    let calls = json!([
+        ["call", "acme/deploy.before", {"target": "x"}, {"steps": []}],
+        ["call", "acme/deploy.after", {"again": "acme/deploy.after"}, {}],
+    ]);
+    let answers = done(&plugins, calls).await;
+    // The handler that was refused threw; where a throw refuses nothing, that is written down and no more.
+    assert_eq!(answers, [json!({"steps": []}), json!({})]);
+    let ran = project.handler.ran.lock().unwrap();
+    let cycles: Vec<&str> = ran
+        .iter()
+        .filter(|record| record.audit.refused == Some("cycle"))
+        .map(|record| record.message.as_deref().unwrap())
+        .collect();
+    assert_eq!(
+        cycles,
+        [
+            "it calls itself: acme/deploy.before -> other/work.now -> acme/deploy.before",
+            "it calls itself: acme/deploy.after -> acme/deploy.after",
+        ]
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn events_go_out_as_declared_and_no_faster_than_allowed() {
+    let project = Project::new();
+    let plugins = project
+        .load(vec![declaring(&project, "acme", BEFORE, ACME)])
+        .await;
+    let mut calls = vec![json!(["emit", "acme/deploy.done", {"n": 0, "pad": "x".repeat(70_000)}])];
+    calls.extend((0..60).map(|n| json!(["emit", "acme/deploy.done", {"n": n}])));
+    let answers = done(&plugins, json!(calls)).await;
+    let codes: Vec<&str> = answers
+        .iter()
+        .filter_map(|answer| answer["code"].as_str())
+        .collect();
+    assert_eq!(codes[0], "own.size");
+    assert!(codes[1..].iter().all(|code| *code == "own.rate"));
+    let told = project.handler.emitted.lock().unwrap().len();
+    assert_eq!(told + codes.len(), 61);
+    assert!((50..60).contains(&told), "{told}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_subscriber_that_hangs_costs_itself_and_not_the_caller() {
+    let project = Project::new();
+    let plugins = project
+        .load(vec![
+            declaring(&project, "acme", BEFORE, ACME),
+            project.plugin("stuck", &subscriber("stuck", "await new Promise(() => {})")),
+            project.plugin("fine", &subscriber("fine", "output.steps.push(\"fine\")")),
+        ])
+        .await;
+    let call = json!(["call", "acme/deploy.before", {"target": "x"}, {"steps": []}]);
+    let answers = done(&plugins, json!([call])).await;
+    assert_eq!(answers.len(), 1, "{answers:?}");
+    let written = records(&project).join("\n");
+    assert!(
+        written.contains("stuck acme/deploy.before timeout"),
+        "{written}"
+    );
+    let acme = status(&plugins, "acme");
+    assert_eq!(acme.generation, 1, "its process was not restarted");
+    plugins.dispose(Duration::from_secs(2)).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_manifest_that_declares_what_it_may_not_is_refused() {
+    for (declared, says) in [
+        (
+            "[[points]]\nname = \"other/x.y\"\ndescription = \"\"",
+            "5:3: `points`: \"other/x.y\" is not in the plugin's namespace",
+        ),
+        (
+            "[[points]]\nname = \"acme/tool.before\"\ndescription = \"\"",
+            "reserved domain",
+        ),
+        (
+            "[[events]]\nname = \"session.created\"\ndescription = \"\"",
+            "`events`",
+        ),
+        (
+            "[[points]]\nname = \"acme/x.y\"\ndescription = \"\"\noutput = { type = \"objekt\" }",
+            "type = ",
+        ),
+        (
+            "[[points]]\nname = \"acme/x.y\"\ndescription = \"\"\ninput = { type = \"objekt\" }",
+            "a schema of \"acme/x.y\" is none",
+        ),
+        (
+            "[[points]]\nname = \"acme/x.y\"\ndescription = \"\"\nmore = 1",
+            "unknown setting `more`",
+        ),
+    ] {
+        let project = Project::new();
+        let plugins = project
+            .load(vec![declaring(&project, "acme", declared, ACME)])
+            .await;
+        let cause = plugins.list()[0].cause.clone().unwrap();
+        assert_eq!(cause.code, "plugin.own_manifest");
+        assert!(cause.message.contains(says), "{says}: {}", cause.message);
+    }
+}

@@ -1,0 +1,312 @@
+//! Hook points and bus events that a plugin declares in its manifest (B8).
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::{Manifest, ManifestProblem};
+
+/// Domains of the program's own points and events: a plugin's name has none of these behind its id, so that nobody takes
+/// one for the other.
+pub const RESERVED_DOMAINS: [&str; 27] = [
+    "agent_end",
+    "bridge",
+    "browser",
+    "chat",
+    "command",
+    "compaction",
+    "config",
+    "event",
+    "execute",
+    "experimental",
+    "file",
+    "hook",
+    "llm",
+    "lsp",
+    "mcp",
+    "message",
+    "outrigger",
+    "permission",
+    "plugin",
+    "project",
+    "provider",
+    "question",
+    "run",
+    "runtime",
+    "server",
+    "session",
+    "tool",
+];
+
+/// How many points, or events, one plugin may declare.
+const MOST: usize = 64;
+/// A schema is no longer than this as JSON, in bytes.
+const MOST_SCHEMA: usize = 16 * 1024;
+
+/// What handlers may do at a declared point.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Allow {
+    /// Look at it. They always may.
+    Observe,
+    /// Change the output, as far as its schema goes.
+    Patch,
+    /// Refuse, by throwing.
+    Block,
+}
+
+/// How long a handler at a declared point may take. The milliseconds are those of the program's own points (C5).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum DeadlineClass {
+    /// Pure policy.
+    Fast,
+    /// As the hooks of JS plugins.
+    #[default]
+    Normal,
+    /// Waits for something outside.
+    Slow,
+}
+
+/// A hook point that a plugin declares: it alone reaches it, others have handlers there.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PointDecl {
+    /// `PLUGIN/domain.name`; other plugins bring a hook of this name.
+    pub name: String,
+    /// What it is for.
+    pub description: String,
+    /// JSON Schema of the input.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub input: Option<Value>,
+    /// JSON Schema of the output, an object. Its properties are what handlers may change where they may patch.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub output: Option<Value>,
+    /// What handlers may do besides looking.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub allows: Vec<Allow>,
+    /// How long a handler may take.
+    #[serde(default)]
+    pub deadline: DeadlineClass,
+}
+
+/// A bus event that a plugin declares.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct EventDecl {
+    /// `PLUGIN/domain.name`: the event's `type`.
+    pub name: String,
+    /// What it tells.
+    pub description: String,
+    /// JSON Schema of its `properties`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub schema: Option<Value>,
+}
+
+/// What is wrong with what a manifest declares, the first of each key.
+pub(super) fn problems(manifest: &Manifest) -> Vec<ManifestProblem> {
+    let names = |key, names: Vec<&String>| {
+        let bad = names.iter().enumerate().find_map(|(at, name)| {
+            let twice = names.iter().take(at).any(|other| other == name);
+            let why = match twice {
+                true => Some("is declared twice".to_owned()),
+                false => misnamed(&manifest.id, name),
+            };
+            why.map(|why| format!("{name:?} {why}"))
+        });
+        let many = (names.len() > MOST).then(|| format!("more than {MOST} are declared"));
+        bad.or(many).map(|message| ManifestProblem { key, message })
+    };
+    let points = names(
+        "points",
+        manifest.points.iter().map(|it| &it.name).collect(),
+    );
+    let events = names(
+        "events",
+        manifest.events.iter().map(|it| &it.name).collect(),
+    );
+    let points = points.or_else(|| {
+        let message = manifest.points.iter().find_map(|point| {
+            let input = point.input.as_ref().and_then(|it| misshaped(it, false));
+            let output = point.output.as_ref().and_then(|it| misshaped(it, true));
+            let why = input
+                .map(|why| ("input", why))
+                .or(output.map(|why| ("output", why)))?;
+            Some(format!(
+                "the {} schema of {:?} {}",
+                why.0, point.name, why.1
+            ))
+        });
+        message.map(|message| ManifestProblem {
+            key: "points",
+            message,
+        })
+    });
+    let events = events.or_else(|| {
+        let message = manifest.events.iter().find_map(|event| {
+            let why = event.schema.as_ref().and_then(|it| misshaped(it, true))?;
+            Some(format!("the schema of {:?} {why}", event.name))
+        });
+        message.map(|message| ManifestProblem {
+            key: "events",
+            message,
+        })
+    });
+    points.into_iter().chain(events).collect()
+}
+
+fn misnamed(plugin: &str, name: &str) -> Option<String> {
+    let word = |it: &str| {
+        let fits = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';
+        !it.is_empty() && it.len() <= 64 && it.chars().all(fits)
+    };
+    let own = name
+        .strip_prefix(plugin)
+        .and_then(|rest| rest.strip_prefix('/'));
+    let Some(own) = own.filter(|own| !own.contains('/')) else {
+        return Some(format!(
+            "is not in the plugin's namespace, as \"{plugin}/deploy.before\""
+        ));
+    };
+    let mut words = own.split('.');
+    let domain = words.next().unwrap_or_default();
+    if RESERVED_DOMAINS.contains(&domain) {
+        return Some(format!("has the reserved domain {domain:?}"));
+    }
+    let two = own.split('.').count() >= 2 && own.split('.').all(word);
+    (!two).then(|| "has no form `domain.name` (a-z, 0-9, _) behind the id".to_owned())
+}
+
+/// `whole`: it has to describe an object.
+fn misshaped(schema: &Value, whole: bool) -> Option<String> {
+    if schema.to_string().len() > MOST_SCHEMA {
+        return Some(format!("is longer than {MOST_SCHEMA} bytes"));
+    }
+    let Some(keys) = schema.as_object() else {
+        return Some("is no object".to_owned());
+    };
+    let object = keys.get("type").and_then(Value::as_str) == Some("object");
+    (whole && !object).then(|| "does not say type = \"object\"".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn names_and_schemas_by_table() {
+        for (id, name, schema, wrong) in [
+            ("acme", "acme/deploy.before", json!({"type": "object"}), ""),
+            (
+                "@acme/tools",
+                "@acme/tools/deploy.before",
+                json!({"type": "object"}),
+                "",
+            ),
+            (
+                "acme",
+                "deploy.before",
+                json!({"type": "object"}),
+                "namespace",
+            ),
+            (
+                "acme",
+                "other/deploy.before",
+                json!({"type": "object"}),
+                "namespace",
+            ),
+            (
+                "acme",
+                "acme/x/deploy.before",
+                json!({"type": "object"}),
+                "namespace",
+            ),
+            (
+                "acme",
+                "acmex/deploy.before",
+                json!({"type": "object"}),
+                "namespace",
+            ),
+            ("acme", "acme/deploy", json!({"type": "object"}), "form"),
+            (
+                "acme",
+                "acme/Deploy.before",
+                json!({"type": "object"}),
+                "form",
+            ),
+            (
+                "acme",
+                "acme/deploy..before",
+                json!({"type": "object"}),
+                "form",
+            ),
+            (
+                "acme",
+                "acme/tool.before_call",
+                json!({"type": "object"}),
+                "reserved",
+            ),
+            (
+                "acme",
+                "acme/session.created",
+                json!({"type": "object"}),
+                "reserved",
+            ),
+            ("acme", "acme/deploy.before", json!("x"), "no object"),
+            (
+                "acme",
+                "acme/deploy.before",
+                json!({"type": "string"}),
+                "type = ",
+            ),
+            (
+                "acme",
+                "acme/deploy.before",
+                json!({"type": "object", "title": "x".repeat(20_000)}),
+                "longer",
+            ),
+        ] {
+            let mut manifest = Manifest::inferred(id, None);
+            manifest.points = vec![PointDecl {
+                name: name.into(),
+                description: String::new(),
+                input: None,
+                output: Some(schema.clone()),
+                allows: Vec::new(),
+                deadline: DeadlineClass::Normal,
+            }];
+            manifest.events = vec![EventDecl {
+                name: name.into(),
+                description: String::new(),
+                schema: Some(schema),
+            }];
+            let found = manifest.problems();
+            assert_eq!(
+                found.len(),
+                if wrong.is_empty() { 0 } else { 2 },
+                "{name} {found:?}"
+            );
+            for problem in found {
+                assert!(
+                    problem.message.contains(wrong),
+                    "{name}: {}",
+                    problem.message
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn nothing_is_declared_twice_or_without_end() {
+        let mut manifest = Manifest::inferred("acme", None);
+        let event = |number: usize| EventDecl {
+            name: format!("acme/deploy.done{number}"),
+            description: String::new(),
+            schema: None,
+        };
+        manifest.events = vec![event(1), event(1)];
+        assert!(manifest.problems()[0].message.contains("twice"));
+        manifest.events = (0..=MOST).map(event).collect();
+        assert!(manifest.problems()[0].message.contains("more than 64"));
+    }
+}

@@ -1,0 +1,103 @@
+//! A changed machine is seen without a restart (D8): a program that was installed, a plugin that came or went, another word of
+//! the user or of the policy. The snapshot of each folder's plugins is made anew from time to time; where it says something
+//! else than what runs, the folder's agent is replaced as soon as no turn is in it.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use outrigger_agent::{Snapshot, SnapshotEntry};
+use serde_json::json;
+
+use crate::hub::{Hub, Instance};
+
+/// Between two looks at whose time has come.
+const TICK: Duration = Duration::from_secs(1);
+
+/// What is known of a folder.
+struct Looked {
+    at: Instant,
+    /// What its agent was last replaced for: what cannot be brought about is not tried again.
+    tried: Option<Snapshot>,
+}
+
+/// Looks until the server ends.
+pub(crate) async fn renew(hub: Hub) {
+    let mut closing = hub.closing();
+    let mut known: HashMap<PathBuf, Looked> = HashMap::new();
+    loop {
+        tokio::select! {
+            _ = closing.wait_for(|closing| *closing) => return,
+            () = tokio::time::sleep(TICK) => {}
+        }
+        for (directory, instance) in hub.running_now() {
+            let every =
+                Duration::from_secs(instance.agent.config().settings.discovery.renew_seconds);
+            let looked = known.entry(directory.clone()).or_insert_with(|| Looked {
+                at: Instant::now(),
+                tried: None,
+            });
+            if every.is_zero() || looked.at.elapsed() < every {
+                continue;
+            }
+            looked.at = Instant::now();
+            if let Some(now) = other(&hub, &directory, &instance, looked.tried.as_ref()).await
+                && hub
+                    .replace_idle(&directory, &changed(&instance, &now))
+                    .await
+            {
+                looked.tried = Some(now);
+            }
+        }
+    }
+}
+
+/// What should run now, where that is something else. A configuration that cannot be read changes nothing: what runs is the
+/// last that could.
+async fn other(
+    hub: &Hub,
+    directory: &Path,
+    instance: &Instance,
+    tried: Option<&Snapshot>,
+) -> Option<Snapshot> {
+    let boot = hub.boot(directory.to_owned());
+    let made = tokio::task::spawn_blocking(move || outrigger_agent::plugin_snapshot(&boot)).await;
+    let now = made.ok()?.ok()?;
+    let runs = instance.agent.plugin_snapshot();
+    (now.entries != runs.entries && tried != Some(&now)).then_some(now)
+}
+
+/// The plugins about which something else was decided.
+fn changed(instance: &Instance, now: &Snapshot) -> Vec<String> {
+    let before = &instance.agent.plugin_snapshot().entries;
+    let ids = |these: &[SnapshotEntry], those: &[SnapshotEntry]| {
+        let new = these.iter().filter(|it| !those.contains(it));
+        new.map(|it| it.id.clone()).collect::<Vec<_>>()
+    };
+    let mut all = ids(before, &now.entries);
+    all.extend(ids(&now.entries, before));
+    all.sort();
+    all.dedup();
+    all
+}
+
+impl Hub {
+    /// Replaces a folder's agent by one that has the plugins of now, unless a turn is in it. True when it was replaced.
+    async fn replace_idle(&self, directory: &Path, plugins: &[String]) -> bool {
+        let Some(origin) = self.dispose_idle(directory).await else {
+            return false;
+        };
+        tracing::info!(
+            "[plugin] {}: other plugins should run now ({}); they are loaded anew",
+            directory.display(),
+            plugins.join(", ")
+        );
+        let told = json!({ "plugins": plugins });
+        self.tell(Some(origin), "outrigger.plugin.snapshot", told);
+        // A connector runs without anybody asking.
+        if let Err(error) = self.instance(directory).await {
+            tracing::warn!("[plugin] {}: {error}", directory.display());
+        }
+        true
+    }
+}

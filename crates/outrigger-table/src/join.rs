@@ -1,0 +1,147 @@
+//! Joining two tables.
+
+use std::collections::HashMap;
+
+use serde::Deserialize;
+use serde_json::Value;
+
+use crate::error::TableError;
+use crate::{Table, bounded, shown};
+
+/// How two tables are joined.
+#[derive(Clone, Debug, Deserialize, PartialEq, Eq)]
+#[serde(deny_unknown_fields)]
+pub struct Join {
+    /// Columns whose cells are equal. Empty cells are equal to nothing.
+    pub on: Vec<On>,
+    /// What becomes of rows without a partner.
+    #[serde(default)]
+    pub how: JoinKind,
+}
+
+/// A pair of columns.
+#[derive(Clone, Debug, Deserialize, PartialEq, Eq)]
+#[serde(deny_unknown_fields)]
+pub struct On {
+    /// In the left table.
+    pub left: String,
+    /// In the right one.
+    pub right: String,
+}
+
+/// Which rows without a partner are kept.
+#[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "snake_case")]
+pub enum JoinKind {
+    /// None.
+    #[default]
+    Inner,
+    /// Those of the left table.
+    Left,
+    /// Those of the right table.
+    Right,
+    /// Those of both.
+    Outer,
+}
+
+/// Joins two tables: the columns of the left one, then those of the right one that it is not joined on; a name that is there
+/// already gets `right_` before it. Rows come in the order of the left table, then what is left of the right one.
+///
+/// # Errors
+/// `table.column`; `table.condition` without a pair of columns; `table.too_large`, since a column with few values makes a
+/// large table.
+pub fn join(left: &Table, right: &Table, join: &Join) -> Result<Table, TableError> {
+    if join.on.is_empty() {
+        return Err(TableError::Condition {
+            column: "the join".to_owned(),
+            why: "it names no pair of columns",
+        });
+    }
+    let pairs = join
+        .on
+        .iter()
+        .map(|on| Ok((left.column(&on.left)?, right.column(&on.right)?)))
+        .collect::<Result<Vec<_>, TableError>>()?;
+    let (lefts, rights): (Vec<usize>, Vec<usize>) = pairs.into_iter().unzip();
+    let kept: Vec<usize> = (0..right.columns.len())
+        .filter(|place| !rights.contains(place))
+        .collect();
+    let mut columns = left.columns.clone();
+    for place in &kept {
+        let mut name = right.columns.get(*place).cloned().unwrap_or_default();
+        while columns.contains(&name) {
+            name = format!("right_{name}");
+        }
+        columns.push(name);
+    }
+    let mut partners: HashMap<String, Vec<usize>> = HashMap::new();
+    for (index, row) in right.rows.iter().enumerate() {
+        if let Some(key) = key(row, &rights) {
+            partners.entry(key).or_default().push(index);
+        }
+    }
+    let found: Vec<Option<&Vec<usize>>> = left
+        .rows
+        .iter()
+        .map(|row| key(row, &lefts).and_then(|key| partners.get(&key)))
+        .collect();
+    // Known before any of it is made: a column with few values makes a table of gigabytes.
+    let pairs: usize = found.iter().flatten().map(|theirs| theirs.len()).sum();
+    bounded(pairs + left.rows.len() + right.rows.len(), columns.len())?;
+    let mut met = vec![false; right.rows.len()];
+    let mut rows: Vec<Vec<Value>> = Vec::new();
+    for (row, found) in left.rows.iter().zip(found) {
+        for index in found.into_iter().flatten() {
+            if let Some(met) = met.get_mut(*index) {
+                *met = true;
+            }
+            let theirs = right.rows.get(*index);
+            let cells = kept.iter().map(|place| cell(theirs, *place));
+            rows.push(row.iter().cloned().chain(cells).collect());
+        }
+        if found.is_none() && matches!(join.how, JoinKind::Left | JoinKind::Outer) {
+            let mut row = row.clone();
+            row.resize(columns.len(), Value::Null);
+            rows.push(row);
+        }
+    }
+    if matches!(join.how, JoinKind::Right | JoinKind::Outer) {
+        for (row, _) in right.rows.iter().zip(&met).filter(|(_, met)| !**met) {
+            let mut cells = vec![Value::Null; left.columns.len()];
+            // Its key stands where the left table has it.
+            for (left, right) in lefts.iter().zip(&rights) {
+                if let Some(place) = cells.get_mut(*left) {
+                    *place = cell(Some(row), *right);
+                }
+            }
+            cells.extend(kept.iter().map(|place| cell(Some(row), *place)));
+            rows.push(cells);
+        }
+    }
+    Ok(Table { columns, rows })
+}
+
+fn cell(row: Option<&Vec<Value>>, place: usize) -> Value {
+    row.and_then(|row| row.get(place))
+        .cloned()
+        .unwrap_or_default()
+}
+
+/// What rows have in common: numbers by their value, so that 7 of a spreadsheet meets "7" of a CSV file.
+fn key(row: &[Value], places: &[usize]) -> Option<String> {
+    let mut key = String::new();
+    for place in places {
+        let cell = row.get(*place).filter(|cell| !cell.is_null())?;
+        let text = shown(cell);
+        // A text with leading zeros is no number: postal codes, article numbers.
+        let number = text
+            .parse::<f64>()
+            .ok()
+            .filter(|number| number.to_string() == text || cell.is_number());
+        let text = number.map_or(text, |number| number.to_string());
+        key.push_str(&text.len().to_string());
+        key.push(':');
+        key.push_str(&text);
+    }
+    Some(key)
+}

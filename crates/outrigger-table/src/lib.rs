@@ -1,0 +1,128 @@
+//! Tables: reading, filtering, joining and writing CSV, TSV, JSON lines and spreadsheets (requirement D5, `core-table`).
+//!
+//! Bytes in, bytes out; files are the business of the tool that uses it.
+
+mod error;
+mod format;
+mod join;
+mod query;
+mod sheet;
+mod text;
+
+pub use error::TableError;
+pub use format::Format;
+pub use join::{Join, JoinKind, On, join};
+pub use query::{Condition, Op, Order, Query};
+use serde_json::Value;
+
+/// Most bytes of a file that is read.
+pub const MAX_BYTES: usize = 64 << 20;
+/// Most bytes of a spreadsheet once it is unpacked.
+pub const MAX_UNPACKED: u64 = 256 << 20;
+/// Most cells of a table, those of a join's result included.
+pub const MAX_CELLS: usize = 10_000_000;
+
+/// A table: every row has one cell for each column.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Table {
+    /// Names of the columns, each there once.
+    pub columns: Vec<String>,
+    /// Cells: null (empty), booleans, numbers and texts; in JSON lines also what is nested in a value.
+    pub rows: Vec<Vec<Value>>,
+}
+
+impl Table {
+    /// The place of a column.
+    ///
+    /// # Errors
+    /// `table.column`, with the columns that there are.
+    pub fn column(&self, name: &str) -> Result<usize, TableError> {
+        let found = self.columns.iter().position(|column| column == name);
+        found.ok_or_else(|| TableError::Column {
+            name: name.to_owned(),
+            columns: self.columns.join(", "),
+        })
+    }
+}
+
+/// Reads a file's bytes. `sheet` is the name of a spreadsheet's sheet, the first one if none is given.
+///
+/// The first row names the columns; a column without a name gets `column_N`, a name that is there already gets `_2`.
+///
+/// # Errors
+/// `table.unreadable` with the line where there is one, `table.too_large`, `table.sheet`, `table.columns`.
+pub fn read(bytes: &[u8], format: Format, sheet: Option<&str>) -> Result<Table, TableError> {
+    if bytes.len() > MAX_BYTES {
+        return Err(TableError::TooLarge {
+            what: "the file",
+            size: bytes.len() as u64,
+            limit: MAX_BYTES as u64,
+        });
+    }
+    match (format, sheet) {
+        (Format::Csv | Format::Tsv | Format::JsonLines, Some(sheet)) => Err(TableError::Sheet {
+            name: sheet.to_owned(),
+            sheets: "none: it is no spreadsheet".to_owned(),
+        }),
+        (Format::Csv, None) => text::read(bytes, b','),
+        (Format::Tsv, None) => text::read(bytes, b'\t'),
+        (Format::JsonLines, None) => text::read_lines(bytes),
+        (Format::Spreadsheet, sheet) => sheet::read(bytes, sheet),
+    }
+}
+
+/// The bytes of a file with this table. A spreadsheet is written as `.xlsx` with one sheet.
+///
+/// # Errors
+/// `table.too_large` where a spreadsheet has no room for it, `table.unwritable`.
+pub fn write(table: &Table, format: Format) -> Result<Vec<u8>, TableError> {
+    match format {
+        Format::Csv => text::write(table, b','),
+        Format::Tsv => text::write(table, b'\t'),
+        Format::JsonLines => text::write_lines(table),
+        Format::Spreadsheet => sheet::write(table),
+    }
+}
+
+/// A cell as text: nothing for an empty one, JSON for what is nested.
+#[must_use]
+pub fn shown(cell: &Value) -> String {
+    match cell {
+        Value::Null => String::new(),
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    }
+}
+
+/// Names for columns out of a first row.
+fn named(first: impl IntoIterator<Item = String>) -> Vec<String> {
+    let mut names: Vec<String> = Vec::new();
+    let mut taken = std::collections::HashSet::new();
+    for (index, name) in first.into_iter().enumerate() {
+        let name = match name.trim() {
+            "" => format!("column_{}", index + 1),
+            name => name.to_owned(),
+        };
+        let free = (1_usize..)
+            .map(|n| match n {
+                1 => name.clone(),
+                n => format!("{name}_{n}"),
+            })
+            .find(|name| taken.insert(name.clone()));
+        names.extend(free);
+    }
+    names
+}
+
+/// An error where a table would have more cells than are kept.
+fn bounded(rows: usize, columns: usize) -> Result<(), TableError> {
+    let cells = rows.saturating_mul(columns.max(1));
+    if cells > MAX_CELLS {
+        return Err(TableError::TooLarge {
+            what: "the number of cells",
+            size: cells as u64,
+            limit: MAX_CELLS as u64,
+        });
+    }
+    Ok(())
+}

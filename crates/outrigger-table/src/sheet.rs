@@ -1,0 +1,197 @@
+//! Spreadsheets.
+
+use std::io::{self, Cursor};
+
+use calamine::{Data, Reader, open_workbook_auto_from_rs};
+use rust_xlsxwriter::Workbook;
+use serde_json::{Number, Value};
+use zip::ZipArchive;
+
+use crate::error::TableError;
+use crate::{MAX_UNPACKED, Table, bounded, named, shown};
+
+const FORMAT: &str = "a spreadsheet";
+/// Rows and columns of a sheet of Excel.
+const ROWS: usize = 1_048_576;
+const COLUMNS: usize = 16_384;
+/// Characters of a cell of Excel.
+const TEXT: usize = 32_767;
+
+fn unreadable(why: impl ToString) -> TableError {
+    TableError::Unreadable {
+        format: FORMAT,
+        why: why.to_string(),
+    }
+}
+
+pub(crate) fn read(bytes: &[u8], sheet: Option<&str>) -> Result<Table, TableError> {
+    unpacks(bytes, MAX_UNPACKED)?;
+    let mut book = open_workbook_auto_from_rs(Cursor::new(bytes)).map_err(unreadable)?;
+    let sheets = book.sheet_names();
+    let name = match sheet {
+        Some(name) => sheets.iter().find(|sheet| *sheet == name),
+        None => sheets.first(),
+    };
+    let Some(name) = name.cloned() else {
+        return Err(TableError::Sheet {
+            name: sheet.unwrap_or("at all").to_owned(),
+            sheets: sheets.join(", "),
+        });
+    };
+    let range = book.worksheet_range(&name).map_err(unreadable)?;
+    let (height, width) = range.get_size();
+    bounded(height, width)?;
+    let mut rows = range.rows();
+    let first = rows.next().unwrap_or_default();
+    let columns = named(first.iter().map(|cell| shown(&value(cell))));
+    let rows = rows.map(|row| row.iter().map(value).collect());
+    Ok(Table {
+        columns,
+        rows: rows.collect(),
+    })
+}
+
+/// A few kilobytes of a packed file may become more than there is memory, and what a file says of its own size may be a lie:
+/// so it is unpacked once without being kept.
+fn unpacks(bytes: &[u8], limit: u64) -> Result<(), TableError> {
+    // The old formats are not packed.
+    let Ok(mut archive) = ZipArchive::new(Cursor::new(bytes)) else {
+        return Ok(());
+    };
+    let mut total = 0;
+    for index in 0..archive.len() {
+        let entry = archive.by_index(index).map_err(unreadable)?;
+        let mut entry = io::Read::take(entry, limit + 1 - total);
+        total += io::copy(&mut entry, &mut io::sink()).map_err(unreadable)?;
+        if total > limit {
+            return Err(TableError::TooLarge {
+                what: "the spreadsheet, unpacked,",
+                size: total,
+                limit,
+            });
+        }
+    }
+    Ok(())
+}
+
+fn value(cell: &Data) -> Value {
+    match cell {
+        Data::Empty => Value::Null,
+        Data::Int(number) => Value::from(*number),
+        Data::Float(number) => self::number(*number),
+        Data::Bool(yes) => Value::from(*yes),
+        Data::String(text) if text.is_empty() => Value::Null,
+        Data::String(text) | Data::DateTimeIso(text) | Data::DurationIso(text) => {
+            Value::from(text.as_str())
+        }
+        Data::DateTime(time) if time.is_duration() => number(time.as_f64()),
+        Data::DateTime(time) => {
+            let (year, month, day, hour, minute, second, milli) = time.to_ymd_hms_milli();
+            let date = format!("{year:04}-{month:02}-{day:02}");
+            match (hour, minute, second, milli) {
+                (0, 0, 0, 0) => Value::from(date),
+                (_, _, _, 0) => Value::from(format!("{date}T{hour:02}:{minute:02}:{second:02}")),
+                _ => Value::from(format!(
+                    "{date}T{hour:02}:{minute:02}:{second:02}.{milli:03}"
+                )),
+            }
+        }
+        Data::Error(error) => Value::from(error.to_string()),
+    }
+}
+
+/// Spreadsheets know no whole numbers; those that are whole are shown so.
+fn number(number: f64) -> Value {
+    const EXACT: f64 = 9_007_199_254_740_992.0;
+    if number.fract() == 0.0 && number.abs() < EXACT {
+        #[expect(clippy::cast_possible_truncation, reason = "whole and small enough")]
+        return Value::from(number as i64);
+    }
+    Number::from_f64(number).map_or(Value::Null, Value::Number)
+}
+
+pub(crate) fn write(table: &Table) -> Result<Vec<u8>, TableError> {
+    for (what, size, limit) in [
+        ("a sheet's number of rows", table.rows.len() + 1, ROWS),
+        ("a sheet's number of columns", table.columns.len(), COLUMNS),
+    ] {
+        if size > limit {
+            return Err(TableError::TooLarge {
+                what,
+                size: size as u64,
+                limit: limit as u64,
+            });
+        }
+    }
+    let fail = |error: rust_xlsxwriter::XlsxError| TableError::Unwritable {
+        format: FORMAT,
+        why: error.to_string(),
+    };
+    let mut book = Workbook::new();
+    let sheet = book.add_worksheet();
+    let head: Vec<Value> = table.columns.iter().cloned().map(Value::from).collect();
+    for (index, row) in std::iter::once(&head).chain(&table.rows).enumerate() {
+        let row_number = u32::try_from(index).unwrap_or(u32::MAX);
+        for (column, cell) in row.iter().enumerate() {
+            let column = u16::try_from(column).unwrap_or(u16::MAX);
+            let number = cell.as_f64().filter(|_| exact(cell));
+            match (cell, number) {
+                (Value::Null, _) => continue,
+                (Value::Bool(yes), _) => sheet.write_boolean(row_number, column, *yes),
+                (_, Some(number)) => sheet.write_number(row_number, column, number),
+                _ => {
+                    let text = shown(cell);
+                    if text.chars().count() > TEXT {
+                        return Err(TableError::TooLarge {
+                            what: "a cell's number of characters",
+                            size: text.chars().count() as u64,
+                            limit: TEXT as u64,
+                        });
+                    }
+                    // Always a text: what begins with `=` is none of our formulas.
+                    sheet.write_string(row_number, column, text)
+                }
+            }
+            .map_err(fail)?;
+        }
+    }
+    book.save_to_buffer().map_err(fail)
+}
+
+/// Whether a spreadsheet's number says the same; else it is written as text, and no digit is lost.
+fn exact(cell: &Value) -> bool {
+    const EXACT: u64 = 1 << 53;
+    match cell {
+        Value::Number(number) => {
+            number.is_f64() || number.as_i64().is_some_and(|n| n.unsigned_abs() <= EXACT)
+        }
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write as _;
+
+    use super::*;
+
+    #[test]
+    fn a_packed_file_that_unpacks_to_more_than_there_is_room_for_is_refused() {
+        let mut archive = zip::ZipWriter::new(Cursor::new(Vec::new()));
+        let options = zip::write::SimpleFileOptions::default();
+        for name in ["xl/workbook.xml", "xl/sharedStrings.xml"] {
+            archive.start_file(name, options).unwrap();
+            archive.write_all(&vec![0; 150_000]).unwrap();
+        }
+        let bytes = archive.finish().unwrap().into_inner();
+        assert!(bytes.len() < 10_000, "{}", bytes.len());
+        assert_eq!(unpacks(&bytes, 300_000), Ok(()));
+        let error = unpacks(&bytes, 299_999).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "the spreadsheet, unpacked, has 300000, more than the 299999 that are taken"
+        );
+        // What is not packed is not looked into.
+        assert_eq!(unpacks(b"\xd0\xcf\x11\xe0", 1), Ok(()));
+    }
+}

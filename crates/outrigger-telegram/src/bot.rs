@@ -1,0 +1,286 @@
+//! The Bot API, as far as it is needed.
+
+use std::fmt;
+use std::time::Duration;
+
+use reqwest::Client;
+use serde::Deserialize;
+use serde_json::{Value, json};
+use thiserror::Error;
+
+/// How long the server may hold a request for messages that are not there yet.
+const POLL: Duration = Duration::from_secs(25);
+/// How long any request may take beyond that.
+const TIMEOUT: Duration = Duration::from_secs(15);
+/// Characters of a message (Telegram's limit is 4096 UTF-16 units).
+const LONGEST: usize = 4000;
+/// Messages into which an answer is cut at most.
+const PARTS: usize = 10;
+/// Most bytes of an answer of the server.
+const MOST_BYTES: usize = 8 << 20;
+
+/// The bot's token. It is never shown.
+#[derive(Clone)]
+pub struct Token(pub String);
+
+impl fmt::Debug for Token {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Token(***)")
+    }
+}
+
+/// What goes wrong with the Bot API.
+#[derive(Debug, Error)]
+pub enum TelegramError {
+    /// No client could be made.
+    #[error("no web client could be made: {0}")]
+    Client(String),
+    /// No answer.
+    #[error("{method}: Telegram cannot be reached: {why}")]
+    Unreachable {
+        /// Method of the API.
+        method: &'static str,
+        /// Why, without the address, which holds the token.
+        why: String,
+    },
+    /// A refusal.
+    #[error("{method}: Telegram answered {code}: {why}")]
+    Refused {
+        /// Method of the API.
+        method: &'static str,
+        /// Its code: 401 is a wrong token, 409 another program that takes this bot's messages.
+        code: u16,
+        /// Its words.
+        why: String,
+        /// After how long it may be asked again.
+        wait: Option<Duration>,
+    },
+}
+
+impl TelegramError {
+    /// How long to wait, where Telegram says so.
+    pub(crate) fn wait(&self) -> Option<Duration> {
+        match self {
+            Self::Refused { wait, .. } => *wait,
+            _ => None,
+        }
+    }
+}
+
+#[derive(Deserialize)]
+struct Answer {
+    ok: bool,
+    #[serde(default)]
+    result: Value,
+    #[serde(default)]
+    error_code: u16,
+    #[serde(default)]
+    description: String,
+    #[serde(default)]
+    parameters: Parameters,
+}
+
+#[derive(Default, Deserialize)]
+struct Parameters {
+    retry_after: Option<u64>,
+}
+
+/// Something that happened in a chat.
+pub(crate) struct Update {
+    pub(crate) id: i64,
+    /// None where it was something else than a text.
+    pub(crate) message: Option<Message>,
+}
+
+/// A text.
+pub(crate) struct Message {
+    pub(crate) chat: i64,
+    pub(crate) text: String,
+}
+
+/// A bot.
+#[derive(Debug)]
+pub struct Bot {
+    client: Client,
+    api: String,
+    token: Token,
+}
+
+impl Bot {
+    /// `api` is the address of the API, `https://api.telegram.org` but for tests and servers of one's own.
+    ///
+    /// # Errors
+    /// [`TelegramError::Client`].
+    pub fn new(api: &str, token: Token) -> Result<Self, TelegramError> {
+        // An error means that another part of the program has installed it already.
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let client = Client::builder()
+            .redirect(reqwest::redirect::Policy::none())
+            .build()
+            .map_err(|error| TelegramError::Client(error.to_string()))?;
+        Ok(Self {
+            client,
+            api: api.trim_end_matches('/').to_owned(),
+            token,
+        })
+    }
+
+    async fn call(&self, method: &'static str, body: &Value) -> Result<Value, TelegramError> {
+        let url = format!("{}/bot{}/{method}", self.api, self.token.0);
+        let unreachable = |error: reqwest::Error| TelegramError::Unreachable {
+            method,
+            // The address holds the token.
+            why: error.without_url().to_string(),
+        };
+        let mut response = self
+            .client
+            .post(url)
+            .header("content-type", "application/json")
+            .body(body.to_string())
+            .timeout(POLL + TIMEOUT)
+            .send()
+            .await
+            .map_err(unreachable)?;
+        let status = response.status().as_u16();
+        let mut bytes = Vec::new();
+        while let Some(piece) = response.chunk().await.map_err(unreachable)? {
+            bytes.extend_from_slice(&piece);
+            if bytes.len() > MOST_BYTES {
+                let why = format!("an answer of more than {MOST_BYTES} bytes");
+                return Err(TelegramError::Unreachable { method, why });
+            }
+        }
+        let answer: Answer =
+            serde_json::from_slice(&bytes).map_err(|_| TelegramError::Refused {
+                method,
+                code: status,
+                why: "what it said is no answer of the Bot API".to_owned(),
+                wait: None,
+            })?;
+        if answer.ok {
+            return Ok(answer.result);
+        }
+        Err(TelegramError::Refused {
+            method,
+            code: if answer.error_code == 0 {
+                status
+            } else {
+                answer.error_code
+            },
+            why: answer.description,
+            wait: answer
+                .parameters
+                .retry_after
+                .map(|s| Duration::from_secs(s.min(600))),
+        })
+    }
+
+    /// Messages from that number on; waits a while when there are none.
+    pub(crate) async fn updates(&self, from: i64) -> Result<Vec<Update>, TelegramError> {
+        let body =
+            json!({"offset": from, "timeout": POLL.as_secs(), "allowed_updates": ["message"]});
+        let result = self.call("getUpdates", &body).await?;
+        let read = |update: &Value| {
+            let message = update.get("message");
+            let chat = message.and_then(|it| it.get("chat")?.get("id")?.as_i64());
+            let text = message.and_then(|it| it.get("text")?.as_str());
+            Some(Update {
+                id: update.get("update_id")?.as_i64()?,
+                message: chat.zip(text).map(|(chat, text)| Message {
+                    chat,
+                    text: text.to_owned(),
+                }),
+            })
+        };
+        let updates = result.as_array().map(Vec::as_slice).unwrap_or_default();
+        Ok(updates.iter().filter_map(read).collect())
+    }
+
+    /// Sends a text, in parts where it is long. What cannot be sent is logged: there is nobody else to tell.
+    pub(crate) async fn send(&self, chat: i64, text: &str) {
+        for part in parts(text) {
+            let body = json!({"chat_id": chat, "text": part});
+            let mut result = self.call("sendMessage", &body).await;
+            if let Some(wait) = result.as_ref().err().and_then(TelegramError::wait) {
+                tokio::time::sleep(wait).await;
+                result = self.call("sendMessage", &body).await;
+            }
+            if let Err(error) = result {
+                tracing::warn!("[telegram] chat {chat}: {error}");
+                return;
+            }
+        }
+    }
+}
+
+/// A text in parts that fit, cut at the ends of lines where there are some. Over ten, the end is left out and that is said.
+fn parts(text: &str) -> Vec<String> {
+    let mut parts = Vec::new();
+    let mut rest = text.trim();
+    while !rest.is_empty() {
+        if parts.len() == PARTS {
+            parts.push(format!(
+                "(and {} characters more, which are left out here)",
+                rest.chars().count()
+            ));
+            break;
+        }
+        let end = rest
+            .char_indices()
+            .nth(LONGEST)
+            .map_or(rest.len(), |(end, _)| end);
+        let (head, _) = rest.split_at(end);
+        let cut = if end == rest.len() {
+            end
+        } else {
+            head.rfind('\n').filter(|at| *at > 0).unwrap_or(end)
+        };
+        let (part, behind) = rest.split_at(cut);
+        parts.push(part.trim_end().to_owned());
+        rest = behind.trim_start_matches('\n');
+    }
+    parts.retain(|part| !part.is_empty());
+    parts
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_texts_are_sent_in_parts() {
+        let lengths =
+            |text: &str| -> Vec<usize> { parts(text).iter().map(|p| p.chars().count()).collect() };
+        assert!(lengths("").is_empty());
+        assert_eq!(lengths("  a\n"), [1]);
+        assert_eq!(lengths(&"\u{e9}".repeat(LONGEST)), [LONGEST]);
+        assert_eq!(lengths(&"\u{1f600}".repeat(LONGEST + 1)), [LONGEST, 1]);
+        assert_eq!(
+            lengths(&format!("{}\n{}", "a".repeat(3000), "b".repeat(2000))),
+            [3000, 2000]
+        );
+        let many = parts(&"x".repeat(LONGEST * 11));
+        assert_eq!(many.len(), PARTS + 1);
+        assert_eq!(
+            many[PARTS],
+            "(and 4000 characters more, which are left out here)"
+        );
+    }
+
+    #[test]
+    fn the_token_is_never_shown() {
+        let bot = Bot::new("http://127.0.0.1:1/", Token("12:secret".into())).unwrap();
+        assert!(!format!("{bot:?}").contains("secret"));
+    }
+
+    #[tokio::test]
+    async fn an_error_does_not_tell_the_address() {
+        let bot = Bot::new("http://127.0.0.1:1", Token("12:secret".into())).unwrap();
+        let error = bot.updates(0).await.err().unwrap().to_string();
+        assert!(
+            error.starts_with("getUpdates: Telegram cannot be reached: "),
+            "{error}"
+        );
+        assert!(!error.contains("secret"), "{error}");
+    }
+}

@@ -1,0 +1,334 @@
+//! One chat: its prompts, one after another, and what is said meanwhile.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tokio::sync::mpsc;
+
+use crate::Agent;
+use crate::bot::Bot;
+use crate::state::State;
+
+/// How often it is looked whether the agent asks something.
+const LOOK: Duration = Duration::from_millis(500);
+const HELP: &str = "What you write is a prompt for the agent. Commands: /new begins a new session, /abort ends what runs, /allow ID, /always ID and /reject ID answer a question.";
+
+/// A message, read.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Order {
+    Prompt(String),
+    New,
+    Abort,
+    Help,
+    /// Answer to a question: `once`, `always` or `reject`.
+    Reply(&'static str, String),
+}
+
+impl Order {
+    pub(crate) fn read(text: &str) -> Self {
+        let text = text.trim();
+        let mut words = text.split_whitespace();
+        let first = words.next().unwrap_or_default();
+        // In a group a command carries the bot's name.
+        let command = first.split('@').next().unwrap_or_default();
+        let rest = || words.clone().next().unwrap_or_default().to_owned();
+        match command {
+            "/new" => Self::New,
+            "/abort" | "/stop" => Self::Abort,
+            "/start" | "/help" => Self::Help,
+            "/allow" => Self::Reply("once", rest()),
+            "/always" => Self::Reply("always", rest()),
+            "/reject" => Self::Reply("reject", rest()),
+            _ => Self::Prompt(text.to_owned()),
+        }
+    }
+}
+
+pub(crate) struct Chat {
+    id: i64,
+    bot: Arc<Bot>,
+    api: Arc<dyn Agent>,
+    state: Arc<State>,
+    agent: Option<String>,
+    /// Questions that were told already.
+    told: HashSet<String>,
+}
+
+impl Chat {
+    pub(crate) fn new(
+        id: i64,
+        bot: Arc<Bot>,
+        api: Arc<dyn Agent>,
+        state: Arc<State>,
+        agent: Option<String>,
+    ) -> Self {
+        Self {
+            id,
+            bot,
+            api,
+            state,
+            agent,
+            told: HashSet::new(),
+        }
+    }
+
+    /// Does what is ordered. While a prompt is worked on, orders that are none are done at once, and prompts wait.
+    pub(crate) async fn serve(mut self, mut orders: mpsc::Receiver<Order>) {
+        let mut prompts = std::collections::VecDeque::new();
+        loop {
+            let order = match prompts.pop_front() {
+                Some(prompt) => Order::Prompt(prompt),
+                None => match orders.recv().await {
+                    Some(order) => order,
+                    None => return,
+                },
+            };
+            let Order::Prompt(text) = order else {
+                self.order(order).await;
+                continue;
+            };
+            let session = match self.session().await {
+                Ok(session) => session,
+                Err(why) => {
+                    self.say(&format!("No session could be begun: {why}")).await;
+                    continue;
+                }
+            };
+            let mut body = json!({"parts": [{"type": "text", "text": text}]});
+            if let Some(agent) = &self.agent {
+                body["agent"] = json!(agent);
+            }
+            let mut answer =
+                self.api
+                    .call("POST", format!("/session/{session}/message"), Some(body));
+            let mut look = tokio::time::interval(LOOK);
+            let answer = loop {
+                tokio::select! {
+                    answer = &mut answer => break answer,
+                    order = orders.recv() => match order {
+                        None => return,
+                        Some(Order::Prompt(text)) => prompts.push_back(text),
+                        Some(order) => self.order(order).await,
+                    },
+                    _ = look.tick() => self.questions(&session).await,
+                }
+            };
+            match answer {
+                Ok(message) => self.say(&result(&message)).await,
+                Err(why) => self.say(&format!("The prompt failed: {why}")).await,
+            }
+        }
+    }
+
+    async fn say(&self, text: &str) {
+        self.bot.send(self.id, text).await;
+    }
+
+    /// The chat's session, a new one where there is none or where it is gone.
+    async fn session(&self) -> Result<String, String> {
+        if let Some(session) = self.state.session(self.id)
+            && self
+                .api
+                .call("GET", format!("/session/{session}"), None)
+                .await
+                .is_ok()
+        {
+            return Ok(session);
+        }
+        let title = format!("Telegram {}", self.id);
+        let made = self
+            .api
+            .call(
+                "POST",
+                "/session".to_owned(),
+                Some(json!({ "title": title })),
+            )
+            .await?;
+        let session = made
+            .get("id")
+            .and_then(Value::as_str)
+            .ok_or("it has no id")?
+            .to_owned();
+        self.state.talks_to(self.id, Some(session.clone()))?;
+        Ok(session)
+    }
+
+    async fn order(&mut self, order: Order) {
+        match order {
+            Order::Prompt(_) => {}
+            Order::Help => self.say(HELP).await,
+            Order::New => match self.state.talks_to(self.id, None) {
+                Ok(()) => self.say("The next prompt begins a new session.").await,
+                Err(why) => self.say(&why).await,
+            },
+            Order::Abort => {
+                let Some(session) = self.state.session(self.id) else {
+                    return self.say("Nothing runs.").await;
+                };
+                let aborted = self
+                    .api
+                    .call("POST", format!("/session/{session}/abort"), None)
+                    .await;
+                if let Err(why) = aborted {
+                    self.say(&format!("It could not be ended: {why}")).await;
+                }
+            }
+            Order::Reply(reply, id) => {
+                // Only what was asked here: the numbers of other questions are none of this chat's business.
+                if !self.told.remove(&id) {
+                    return self.say("There is no such question.").await;
+                }
+                let answered = self
+                    .api
+                    .call(
+                        "POST",
+                        format!("/permission/{id}/reply"),
+                        Some(json!({ "reply": reply })),
+                    )
+                    .await;
+                if let Err(why) = answered {
+                    self.say(&format!("The answer was not taken: {why}")).await;
+                }
+            }
+        }
+    }
+
+    /// Tells the questions of the session and of those that it began.
+    async fn questions(&mut self, session: &str) {
+        let Ok(Value::Array(open)) = self.api.call("GET", "/permission".to_owned(), None).await
+        else {
+            return;
+        };
+        for question in open {
+            let text = |key: &str| {
+                question
+                    .get(key)
+                    .and_then(Value::as_str)
+                    .unwrap_or_default()
+                    .to_owned()
+            };
+            let id = text("id");
+            if id.is_empty()
+                || self.told.contains(&id)
+                || !self.is_ours(text("sessionID"), session).await
+            {
+                continue;
+            }
+            let patterns: Vec<&str> = question
+                .get("patterns")
+                .and_then(Value::as_array)
+                .into_iter()
+                .flatten()
+                .filter_map(Value::as_str)
+                .collect();
+            let asked = format!(
+                "May it use {}?\n{}\n/allow {id}\n/always {id}\n/reject {id}",
+                text("permission"),
+                patterns.join("\n")
+            );
+            self.told.insert(id);
+            self.say(&asked).await;
+        }
+    }
+
+    /// Whether a session is that one, or was begun by it, at whatever depth.
+    async fn is_ours(&self, mut session: String, ours: &str) -> bool {
+        const DEEPEST: usize = 8;
+        for _ in 0..DEEPEST {
+            if session == ours {
+                return true;
+            }
+            let Ok(found) = self
+                .api
+                .call("GET", format!("/session/{session}"), None)
+                .await
+            else {
+                return false;
+            };
+            match found.get("parentID").and_then(Value::as_str) {
+                Some(parent) => session = parent.to_owned(),
+                None => return false,
+            }
+        }
+        false
+    }
+}
+
+/// What an answer says: its texts, or its error.
+fn result(message: &Value) -> String {
+    let parts = message.get("parts").and_then(Value::as_array);
+    let texts: Vec<&str> = parts
+        .into_iter()
+        .flatten()
+        .filter(|part| part.get("type").and_then(Value::as_str) == Some("text"))
+        .filter_map(|part| part.get("text")?.as_str())
+        .filter(|text| !text.trim().is_empty())
+        .collect();
+    let error = message.get("info").and_then(|info| info.get("error"));
+    let error = error.map(|error| {
+        let said = error
+            .get("data")
+            .and_then(|data| data.get("message")?.as_str());
+        let name = error
+            .get("name")
+            .and_then(Value::as_str)
+            .unwrap_or("an error");
+        format!(
+            "It ended with {name}: {}",
+            said.unwrap_or("no more is known")
+        )
+    });
+    let all: Vec<String> = texts
+        .iter()
+        .map(|text| (*text).to_owned())
+        .chain(error)
+        .collect();
+    if all.is_empty() {
+        return "It is done, and says nothing.".to_owned();
+    }
+    all.join("\n\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_are_read() {
+        for (text, order) in [
+            (" fix it\n", Order::Prompt("fix it".into())),
+            ("/new", Order::New),
+            ("/new@my_bot please", Order::New),
+            ("/stop", Order::Abort),
+            ("/start", Order::Help),
+            ("/allow per_1", Order::Reply("once", "per_1".into())),
+            ("/always  per_1 x", Order::Reply("always", "per_1".into())),
+            ("/reject", Order::Reply("reject", String::new())),
+            (
+                "/etc/passwd is what?",
+                Order::Prompt("/etc/passwd is what?".into()),
+            ),
+        ] {
+            assert_eq!(Order::read(text), order, "{text}");
+        }
+    }
+
+    #[test]
+    fn an_answer_is_its_texts_or_its_error() {
+        for (message, told) in [
+            (
+                json!({"parts": [{"type": "text", "text": "a"}, {"type": "tool"}, {"type": "text", "text": " "}, {"type": "text", "text": "b"}]}),
+                "a\n\nb",
+            ),
+            (
+                json!({"info": {"error": {"name": "APIError", "data": {"message": "no"}}}, "parts": []}),
+                "It ended with APIError: no",
+            ),
+            (json!({}), "It is done, and says nothing."),
+        ] {
+            assert_eq!(result(&message), told);
+        }
+    }
+}

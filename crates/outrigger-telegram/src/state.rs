@@ -1,0 +1,120 @@
+//! What outlives the process: up to where messages were taken, and which session a chat talks to.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::Write as _;
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+
+use serde::{Deserialize, Serialize};
+
+#[derive(Debug)]
+pub(crate) struct State {
+    path: PathBuf,
+    kept: Mutex<Kept>,
+}
+
+#[derive(Clone, Debug, Default, Deserialize, Serialize, PartialEq, Eq)]
+struct Kept {
+    /// The number of the next message.
+    next: i64,
+    /// Session by chat.
+    sessions: BTreeMap<i64, String>,
+}
+
+impl State {
+    /// A file that is not there, or that cannot be read, is a new beginning; of the latter the log tells.
+    pub(crate) fn open(path: &Path) -> Self {
+        let kept = match fs::read(path) {
+            Ok(bytes) => serde_json::from_slice(&bytes).unwrap_or_else(|error| {
+                tracing::warn!(
+                    "[telegram] {} cannot be read: {error}; chats begin anew",
+                    path.display()
+                );
+                Kept::default()
+            }),
+            Err(_) => Kept::default(),
+        };
+        Self {
+            path: path.to_owned(),
+            kept: Mutex::new(kept),
+        }
+    }
+
+    /// The number of the next message.
+    pub(crate) fn next(&self) -> i64 {
+        self.kept
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .next
+    }
+
+    /// A message was taken.
+    pub(crate) fn took(&self, id: i64) -> Result<(), String> {
+        self.change(|kept| kept.next = kept.next.max(id + 1))
+    }
+
+    pub(crate) fn session(&self, chat: i64) -> Option<String> {
+        let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        kept.sessions.get(&chat).cloned()
+    }
+
+    pub(crate) fn talks_to(&self, chat: i64, session: Option<String>) -> Result<(), String> {
+        self.change(|kept| match session {
+            Some(session) => drop(kept.sessions.insert(chat, session)),
+            None => drop(kept.sessions.remove(&chat)),
+        })
+    }
+
+    /// Written beside and moved into place, so that a crash leaves the old or the new one.
+    fn change(&self, change: impl FnOnce(&mut Kept)) -> Result<(), String> {
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut new = kept.clone();
+        change(&mut new);
+        if new == *kept {
+            return Ok(());
+        }
+        let write = || -> std::io::Result<()> {
+            let beside = self.path.with_extension("new");
+            let mut file = fs::OpenOptions::new()
+                .write(true)
+                .create(true)
+                .truncate(true)
+                .mode(0o600)
+                .open(&beside)?;
+            file.write_all(&serde_json::to_vec(&new)?)?;
+            file.sync_data()?;
+            fs::rename(&beside, &self.path)
+        };
+        write().map_err(|error| format!("{} cannot be written: {error}", self.path.display()))?;
+        *kept = new;
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_is_there_again_after_a_restart() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("telegram.json");
+        let state = State::open(&path);
+        assert_eq!((state.next(), state.session(7)), (0, None));
+        state.took(41).unwrap();
+        state.took(40).unwrap();
+        state.talks_to(7, Some("ses_1".into())).unwrap();
+        let again = State::open(&path);
+        assert_eq!((again.next(), again.session(7)), (42, Some("ses_1".into())));
+        again.talks_to(7, None).unwrap();
+        assert_eq!(State::open(&path).session(7), None);
+        fs::write(&path, "{").unwrap();
+        assert_eq!(State::open(&path).next(), 0);
+        let nowhere = State::open(&dir.path().join("none/telegram.json"));
+        let error = nowhere.took(1).unwrap_err();
+        assert!(error.contains("telegram.json cannot be written"), "{error}");
+        assert_eq!(nowhere.next(), 0);
+    }
+}

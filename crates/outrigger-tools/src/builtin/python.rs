@@ -1,0 +1,152 @@
+//! `python`: runs a script in the box of shell commands (D5, `core-python`). Not a tool of the reference: see
+//! [`crate::builtin::optional`].
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use futures_util::future::BoxFuture;
+use outrigger_protocol::tool::{ToolOutput, ToolSpec};
+use outrigger_sandbox::{Spec, Stdio, which};
+use serde_json::{Value, json};
+
+use super::bash::{Running, shell_environment};
+use super::optional::specified;
+use super::{MAX_SAFE, Options, number, text};
+use crate::capture::Capture;
+use crate::error::ToolError;
+use crate::files::locate;
+use crate::host::{PermissionAsk, ToolContext};
+use crate::tool::Tool;
+
+const DESCRIPTION: &str = r"
+Runs a Python 3 script in the working directory and answers with what it printed, standard output and standard error together.
+
+- Every call is a new process. Print what you want to know. There is no terminal.
+- input is what the script reads from standard input. timeout is in milliseconds, 120000 when left out; then the script and all that it started are killed.
+- The script may do what a shell command may do here, no more.
+";
+/// Bytes of a script, which is an argument of the program.
+const LONGEST: usize = 100 * 1024;
+
+/// The tool.
+pub(super) struct Python {
+    spec: ToolSpec,
+    options: Options,
+}
+
+impl Python {
+    pub(super) fn new(options: Options) -> Self {
+        let timeout = json!({"type": "integer", "exclusiveMinimum": 0, "maximum": MAX_SAFE});
+        let properties = json!({
+            "script": {"type": "string"},
+            "input": {"type": "string"},
+            "timeout": timeout,
+        });
+        Self {
+            spec: specified(
+                "core-python",
+                "python",
+                DESCRIPTION,
+                properties,
+                &["script"],
+            ),
+            options,
+        }
+    }
+
+    fn timeout(&self, input: &Value) -> Duration {
+        number(input, "timeout").map_or(self.options.shell_timeout, Duration::from_millis)
+    }
+}
+
+fn program() -> Result<PathBuf, ToolError> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    which("python3", &path).ok_or_else(|| {
+        ToolError::failed(
+            "There is no python3 on PATH. To do: install Python 3, or do it with bash",
+        )
+    })
+}
+
+impl Tool for Python {
+    fn spec(&self) -> &ToolSpec {
+        &self.spec
+    }
+
+    /// Asked as `bash` is, for the command that it comes to: a rule that denies `python3 *` holds here, too.
+    fn permissions(
+        &self,
+        input: &Value,
+        ctx: &ToolContext,
+    ) -> Result<Vec<PermissionAsk>, ToolError> {
+        let script = text(input, "script");
+        if script.contains('\0') || script.len() > LONGEST {
+            return Err(ToolError::failed(format!(
+                "The script has a NUL byte in it or more than {LONGEST} bytes. To do: write it to a file, and run that"
+            )));
+        }
+        let _ = ctx;
+        Ok(vec![PermissionAsk {
+            permission: "bash".to_owned(),
+            patterns: vec![format!("python3 -c {script}")],
+            always: vec!["python3 -c *".to_owned()],
+            metadata: json!({"command": "python3", "script": script}),
+        }])
+    }
+
+    // It ends by itself at its timeout and tells what was printed until then.
+    fn deadline(&self, input: &Value) -> Option<Duration> {
+        Some(self.timeout(input).saturating_add(Duration::from_secs(10)))
+    }
+
+    fn run<'a>(
+        &'a self,
+        input: Value,
+        ctx: &'a ToolContext,
+    ) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
+        Box::pin(async move {
+            let cwd = locate(ctx, ".")?;
+            let mut start = Spec::new(program()?)
+                .arg("-u")
+                .arg("-c")
+                .arg(text(&input, "script"))
+                .cwd(cwd.shown)
+                .vars(shell_environment(&self.options.shell_env, None))
+                .stdin(Stdio::Pipe)
+                .stdout(Stdio::Pipe)
+                .stderr(Stdio::Pipe)
+                .allow_new_privs()
+                .label("python");
+            start.policy = ctx.host.confine().await?;
+            let mut child = ctx.spawner.spawn(start).await.map_err(|error| {
+                ToolError::failed(format!("The script could not be started: {error}"))
+            })?;
+            let fed = feed(
+                child.stdin.take(),
+                text(&input, "input").as_bytes().to_vec(),
+            );
+            let timeout = self.timeout(&input);
+            let capture = Capture::new(&ctx.limits, &ctx.artifacts, ctx.call.call_id.as_str());
+            let mut running = Running::new(capture);
+            let feeding = tokio::spawn(fed);
+            let exit = running.follow(child, timeout, ctx).await;
+            // A script that did not read it all is none of its concern.
+            feeding.abort();
+            let mut output = running.output("python", exit?, timeout);
+            if let Some(code) = output.metadata["exit"].as_i64().filter(|code| *code != 0) {
+                output.output.push_str(&format!("\n\n(exit code {code})"));
+            }
+            Ok(output)
+        })
+    }
+}
+
+/// Writes what the script reads, and then ends it.
+async fn feed(stdin: Option<impl tokio::io::AsyncWrite + Unpin>, bytes: Vec<u8>) {
+    use tokio::io::AsyncWriteExt as _;
+    if let Some(mut stdin) = stdin {
+        // A script that ends before it has read everything is no error.
+        let _ = stdin.write_all(&bytes).await;
+        let _ = stdin.shutdown().await;
+    }
+}
