@@ -13,6 +13,16 @@ fn tools_are_listed_with_what_they_declare() {
         "[tool_limits.write]\nallowed_write_roots = [\"out\"]\n",
     );
     let listed = world.cli(&["tool", "list"]).ok().stdout;
+    // Whether they are there depends on what else is on the machine.
+    let listed: String = listed
+        .lines()
+        .filter(|line| {
+            !["table", "python"]
+                .iter()
+                .any(|name| line.starts_with(name))
+        })
+        .map(|line| format!("{line}\n"))
+        .collect();
     insta::assert_snapshot!(listed, @r"
     invalid              1.0.0    -        NoIsolation    builtin            nothing
     question             1.0.0    -        NoIsolation    builtin            user.ask

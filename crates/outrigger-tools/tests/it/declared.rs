@@ -144,6 +144,8 @@ fn the_bundled_tools_declare_what_they_need() {
     todowrite 1.0.0 - [session.write] NoIsolation false
     skill 1.0.0 - [] NoIsolation true
     apply_patch 1.0.0 - [fs.read fs.write] NoIsolation false
+    table 1.0.0 - [fs.read fs.write] NoIsolation false
+    python 1.0.0 - [process.exec] Configured false
     ");
 }
 
