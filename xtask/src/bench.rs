@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use crate::sh::{self, Arguments, check, command};
 use crate::{Result, parity, setup, usage};
 
-/// `bench turn`, `bench serve`, `bench hooks`, `bench audit` and `bench recovery`: see tests/bench/README.md.
+/// `bench turn`, `bench serve`, `bench hooks`, `bench audit`, `bench runtime` and `bench recovery`: see tests/bench/README.md.
 pub(crate) fn run(arguments: &[String]) -> Result {
     let mut arguments = Arguments::new(arguments);
     let serve = match arguments.next() {
@@ -20,6 +20,18 @@ pub(crate) fn run(arguments: &[String]) -> Result {
                 "--bench",
                 "audit",
             ]));
+        }
+        Some("runtime") => {
+            for (package, bench) in [("outrigger-tools", "runtime"), ("outrigger-store", "audit")] {
+                check(&mut sh::cargo(&[
+                    "bench",
+                    "--package",
+                    package,
+                    "--bench",
+                    bench,
+                ]))?;
+            }
+            return Ok(());
         }
         Some("recovery") => return hooks(&mut arguments, Some("recovery")),
         Some(other) => return usage(format!("there is no benchmark `{other}`")),

@@ -6,7 +6,7 @@
 use std::fmt::Write as _;
 use std::fs;
 
-use outrigger_kernel::hooks::{Failure, Field, Kind, POINTS, Phase, Point};
+use outrigger_kernel::hooks::{ALIASES, Failure, Field, Kind, POINTS, Phase, Point};
 
 use crate::sh::{self, Arguments};
 use crate::{Result, failed, usage};
@@ -65,7 +65,15 @@ fn hooks() -> String {
             seconds(point.deadline.default_ms()),
         );
     }
-    out.push_str("\n## What each is for\n\n");
+    out.push_str("\nFurther names of points, which are accepted too:");
+    for (n, (alias, name)) in ALIASES.iter().enumerate() {
+        let _ = write!(
+            out,
+            "{} `{alias}` is `{name}`",
+            if n > 0 { "," } else { "" }
+        );
+    }
+    out.push_str(".\n\n## What each is for\n\n");
     for point in POINTS {
         let _ = writeln!(
             out,

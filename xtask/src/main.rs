@@ -42,6 +42,8 @@ cargo xtask NAME [options]
   bench hooks [--only hook|transform|curve|recovery] [--check] [--json FILE]
                              a hook call beside a bare socket; a large history handed to a plugin in each way there is;
                              the first call behind a hang (`bench recovery` for that alone)
+  bench runtime              a tool call through the whole runtime beside a bare function call, a check of the guard, and
+                             what `bench audit` measures
   bench audit                what a record of the audit costs, in a batch and waited for
   soak [--minutes N] [--sessions N] [--folders N] [--chance P] [--bin PATH] [--json FILE]
        [--write docs/soak.md]

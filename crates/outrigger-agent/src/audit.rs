@@ -390,7 +390,7 @@ impl Inner {
         turn: &TurnId,
         input_hash: String,
     ) -> Result<(), String> {
-        let plugin = owner(self.runtime.spec(&call.tool).as_ref());
+        let plugin = self.owner_of(&call.tool);
         let record = AuditRecord {
             trace_id: turn.0.clone(),
             session_id: Some(call.session_id.clone()),
@@ -409,6 +409,11 @@ impl Inner {
             })
     }
 
+    fn owner_of(&self, tool: &str) -> Option<PluginId> {
+        let descriptor = self.runtime.descriptor(tool)?;
+        owner(Some(&descriptor.spec))
+    }
+
     /// Other plugins live in its process: that it was this one, the process says.
     fn is_claimed(&self, plugin: &PluginId) -> bool {
         let all = self.plugins.list();
@@ -424,7 +429,7 @@ impl Inner {
         input_hash: Option<String>,
         output_hash: String,
     ) -> ToolAudit {
-        let plugin = owner(self.runtime.spec(tool).as_ref());
+        let plugin = self.owner_of(tool);
         ToolAudit {
             step: self.steps.of(Some(turn)),
             claimed: plugin.as_ref().is_some_and(|id| self.is_claimed(id)),

@@ -379,6 +379,8 @@ impl Agent {
         bridge.connect(&inner);
         crate::plugin_tools::register(&inner, &bridge);
         crate::mcp::bind(&inner).await;
+        crate::hands::narrow(&inner);
+        crate::hands::bind(&inner, &boot.env);
         crate::lsp::bind(&inner);
         crate::notices::bind(&inner, notices);
         crate::notices::failed(&inner);

@@ -217,6 +217,30 @@ impl Inner {
     /// # Errors
     /// [`ConfineError`]: the process must not be started then.
     pub(crate) async fn confine(&self, rules: Vec<Rule>) -> Result<Option<Policy>, ConfineError> {
+        self.confine_to(self.config.settings.tools.sandbox, rules)
+            .await
+    }
+
+    /// The same for a command of a brain elsewhere: it never writes outside of the project.
+    ///
+    /// # Errors
+    /// As for [`Inner::confine`].
+    pub(crate) async fn confine_bridge(
+        &self,
+        rules: Vec<Rule>,
+    ) -> Result<Option<Policy>, ConfineError> {
+        let profile = match self.config.settings.tools.sandbox {
+            Profile::Full => Profile::WorkspaceWrite,
+            narrower => narrower,
+        };
+        self.confine_to(profile, rules).await
+    }
+
+    async fn confine_to(
+        &self,
+        profile: Profile,
+        rules: Vec<Rule>,
+    ) -> Result<Option<Policy>, ConfineError> {
         let sandbox = self.config.settings.sandbox;
         if sandbox == Sandbox::Off {
             return Ok(None);
@@ -225,7 +249,7 @@ impl Inner {
         let found = tokio::task::spawn_blocking(move || kept(&place, &folders, &[&rules]))
             .await
             .unwrap_or(Err(SandboxError::Stopped))?;
-        let Some(policy) = policy(self.config.settings.tools.sandbox, &self.place, found) else {
+        let Some(policy) = policy(profile, &self.place, found) else {
             return Ok(None);
         };
         match policy.level() {

@@ -302,6 +302,11 @@ impl Agent {
     pub fn tool_specs(&self) -> Vec<outrigger_protocol::tool::ToolSpec> {
         self.inner.runtime.specs()
     }
+    /// The tools in full: what they declare too (D6).
+    #[must_use]
+    pub fn tool_descriptors(&self) -> Vec<Arc<outrigger_protocol::descriptor::ToolDescriptor>> {
+        self.inner.runtime.descriptors()
+    }
     /// Models and providers.
     #[must_use]
     pub fn models(&self) -> &Models {

@@ -54,4 +54,5 @@ fn tools(inner: &Arc<Inner>) {
         Ok(()) => inner.runtime.fill(&bundled),
         Err(error) => tracing::warn!("[plugin] {error}"),
     }
+    crate::hands::narrow(inner);
 }

@@ -8,6 +8,7 @@ use std::time::Duration;
 use futures_util::future::BoxFuture;
 use outrigger_config::Loaded;
 use outrigger_mcp::{McpServers, ServerTool, content, tool_name};
+use outrigger_protocol::descriptor::{Capability, Declared};
 use outrigger_protocol::event::{CustomEvent, Event};
 use outrigger_protocol::model::ToolOffer;
 use outrigger_protocol::tool::{ToolOutput, ToolSpec};
@@ -303,6 +304,14 @@ fn answered_as(answer: &Value) -> Option<ToolOutput> {
     })
 }
 
+/// What tools of servers need.
+fn declared() -> Declared {
+    Declared {
+        capabilities: vec![Capability::Mcp],
+        ..Declared::default()
+    }
+}
+
 impl Tool for McpTool {
     fn spec(&self) -> &ToolSpec {
         &self.spec
@@ -310,6 +319,10 @@ impl Tool for McpTool {
 
     fn argument_schema(&self) -> &Value {
         &self.arguments
+    }
+
+    fn declares(&self) -> Declared {
+        declared()
     }
 
     fn permissions(

@@ -120,6 +120,13 @@ impl Observer<'_> {
             "sessionID": self.session_id, "agent": message.agent, "model": self.begin.model, "messageID": message.id,
             "finish": message.finish,
         });
+        if let Some(error) = &message.error {
+            let mut about = step.clone();
+            if let Some(fields) = about.as_object_mut() {
+                fields.insert("error".into(), json!(error));
+            }
+            self.tell("execute.on_error", about, json!({}));
+        }
         self.tell("execute.after_step", step, json!({}));
         if !self
             .inner
@@ -147,23 +154,29 @@ impl Observer<'_> {
     }
 
     fn tell(&self, point: &'static str, input: Value, output: Value) {
-        if !self.inner.plugins.pipeline().has(point) {
+        let about = (self.session_id.clone(), self.turn.clone());
+        self.inner.tell_point(point, input, output, Some(about));
+    }
+}
+
+impl Inner {
+    /// Tells plugins of a point, beside whatever happens next: of that session and turn, where it is about one.
+    pub(crate) fn tell_point(
+        self: &Arc<Self>,
+        point: &'static str,
+        input: Value,
+        output: Value,
+        about: Option<(SessionId, TurnId)>,
+    ) {
+        if !self.plugins.pipeline().has(point) {
             return;
         }
-        let (inner, session, turn) = (
-            Arc::clone(self.inner),
-            self.session_id.clone(),
-            self.turn.clone(),
-        );
-        self.inner.background.spawn(async move {
+        let inner = Arc::clone(self);
+        self.background.spawn(async move {
+            let (session, turn) = about.unzip();
+            let items = vec![HookPayload { input, output }];
             inner
-                .run_hooks(
-                    point,
-                    vec![HookPayload { input, output }],
-                    Some(&session),
-                    Some(&turn),
-                    None,
-                )
+                .run_hooks(point, items, session.as_ref(), turn.as_ref(), None)
                 .await;
         });
     }

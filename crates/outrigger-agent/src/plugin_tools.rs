@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use outrigger_plugins::PluginError;
+use outrigger_protocol::audit::{AuditKind, AuditRecord};
 use outrigger_protocol::message::MessageWithParts;
+use outrigger_protocol::tool::ToolSpec;
 use outrigger_tools::{FnTool, ToolContext, ToolError};
 use serde_json::{Value, json};
 
@@ -16,7 +18,24 @@ const MOST_HISTORY: usize = 4 * 1024 * 1024;
 
 /// Tools of plugins go through the same runtime as all others; one with a bundled tool's name replaces it.
 pub(crate) fn register(inner: &Arc<Inner>, bridge: &Arc<Bridge>) {
+    let plugins = inner.plugins.list();
+    let boxed = inner.config.settings.sandbox != outrigger_config::settings::Sandbox::Off;
     for entry in inner.plugins.tools() {
+        let id = crate::audit::owner(Some(&entry.spec));
+        let plugin = plugins
+            .iter()
+            .find(|it| Some(&it.id) == id.as_ref().map(|id| &id.0));
+        let grant = plugin.and_then(crate::hands::grant_of_plugin);
+        let declared = match crate::hands::declared(entry.declares, boxed) {
+            Ok(declared) => declared,
+            Err(error) => {
+                let why = format!("what it declares cannot be read: {error}");
+                left_out(inner, &entry.spec, &why);
+                continue;
+            }
+        };
+        // It cannot say itself which of its failures may pass.
+        let again = declared.constraints.max_retries > 0;
         let (owner, bridge, runner) = (Arc::downgrade(inner), Arc::clone(bridge), entry.runner);
         let run = move |input: Value, ctx: ToolContext| {
             let (owner, bridge, runner) = (owner.clone(), Arc::clone(&bridge), runner.clone());
@@ -45,17 +64,42 @@ pub(crate) fn register(inner: &Arc<Inner>, bridge: &Arc<Bridge>) {
                     Ok(output) => Ok(output),
                     Err(_) if ctx.cancel.is_cancelled() => Err(ToolError::Cancelled),
                     // The model reads what the plugin said, as in the reference, without our words around it.
+                    Err(PluginError::Tool { message, .. }) if again => {
+                        Err(ToolError::Unavailable(message))
+                    }
                     Err(PluginError::Tool { message, .. }) => Err(ToolError::failed(message)),
                     Err(error) => Err(ToolError::failed(error.to_string())),
                 }
             }
         };
         let schema = lenient(entry.spec.input_schema.clone());
-        let tool = FnTool::new(entry.spec, run).checked_by(schema);
+        let tool = FnTool::new(entry.spec, run)
+            .checked_by(schema)
+            .declaring(declared)
+            .owned(grant);
+        let spec = outrigger_tools::Tool::spec(&tool).clone();
         if let Err(error) = inner.runtime.register(Arc::new(tool)) {
-            tracing::warn!("[plugin] {error}");
+            left_out(inner, &spec, &error.to_string());
         }
     }
+}
+
+/// Says, and writes down, that a tool of a plugin is not registered.
+fn left_out(inner: &Inner, spec: &ToolSpec, why: &str) {
+    tracing::warn!(
+        "[plugin] the tool `{}` of {} is left out: {why}",
+        spec.name,
+        spec.source
+    );
+    let record = AuditRecord {
+        plugin_id: crate::audit::owner(Some(spec)),
+        subject: Some(format!("tool {}", spec.name)),
+        errored: true,
+        policy_check_result: "refused: descriptor".to_owned(),
+        detail: Some(why.to_owned()),
+        ..AuditRecord::new(AuditKind::LifeCycle, crate::ids::now(), "tool left out")
+    };
+    inner.store.audit_lazily(crate::ids::now(), vec![record]);
 }
 
 /// The schema without its word on further keys. The reference checks arguments with the plugin's own zod schema, which passes

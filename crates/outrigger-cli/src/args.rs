@@ -6,6 +6,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 
 pub(crate) use crate::audit_args::{AuditCommand, AuditFilter, ExportForm};
+pub(crate) use crate::tool_args::ToolCommand;
 
 /// A coding agent that runs OpenCode's plugins beside itself.
 #[derive(Debug, Parser)]
@@ -60,11 +61,16 @@ pub(crate) enum Command {
     Demo(DemoArgs),
     /// Answer clients over HTTP
     Serve(ServeArgs),
+    /// Execute for a brain elsewhere: read, write, edit and commands, over a WebSocket
+    Bridge(crate::bridge::BridgeArgs),
     /// Talk with a running server
     Attach(AttachArgs),
     /// Look at and manage sessions
     #[command(subcommand)]
     Session(SessionCommand),
+    /// See what tools there are, and what each declares
+    #[command(subcommand)]
+    Tool(ToolCommand),
     /// Log in to providers, and see where keys come from
     #[command(subcommand, visible_alias = "providers")]
     Auth(AuthCommand),

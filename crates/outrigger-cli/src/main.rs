@@ -9,6 +9,7 @@ mod audit_args;
 mod audit_otlp;
 mod auth;
 mod bisect;
+mod bridge;
 mod completions;
 mod config;
 mod demo;
@@ -40,6 +41,8 @@ mod serve;
 mod session;
 mod telegram;
 mod told;
+mod tool;
+mod tool_args;
 mod view;
 
 use std::process::ExitCode;
@@ -109,12 +112,16 @@ async fn dispatch(cli: Cli) -> Result<u8, Failure> {
         Command::Serve(args) => {
             interrupt::guarded(|signals| serve::serve(&global, args, signals)).await
         }
+        Command::Bridge(args) => {
+            interrupt::guarded(|signals| bridge::bridge(&global, args, signals)).await
+        }
         Command::Attach(args) => {
             interrupt::guarded(|signals| attach::attach(&global, args, signals)).await
         }
         Command::Session(command) => session::session(&global, command).await,
         Command::Auth(command) => auth::auth(&global, command).await,
         Command::Models(args) => models::models(&global, args).await,
+        Command::Tool(command) => tool::tool(&global, command).await,
         Command::Plugin(command) => plugin::plugin(&global, command).await,
         Command::Mcp(command) => mcp::mcp(&global, command).await,
         Command::Config(command) => config::config(&global, command),

@@ -115,7 +115,9 @@ async function describeTools(tools, entry, modules, problems) {
       if (typeof tool?.execute !== "function") throw new Error("it has no `execute` function");
       const { schema, problem } = await argumentSchema(tool.args ?? {}, entry.entry, modules);
       if (problem) problems.push({ stage: "tool", message: `tool \`${name}\`: ${problem}` });
-      out.push({ name, description: typeof tool.description === "string" ? tool.description : "", schema: plain(schema) });
+      const description = typeof tool.description === "string" ? tool.description : "";
+      const declares = isRecord(tool.outrigger) ? { declares: plain(tool.outrigger) } : {};
+      out.push({ name, description, schema: plain(schema), ...declares });
     } catch (error) {
       problems.push({ stage: "tool", message: `tool \`${name}\` was skipped: ${errorText(error)}` });
     }

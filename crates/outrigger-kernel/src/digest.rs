@@ -4,15 +4,8 @@ use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
+pub use outrigger_protocol::canonical::fnv1a;
 use outrigger_protocol::turn::{Effect, EffectId};
-
-/// FNV-1a, 64 bits.
-#[must_use]
-pub fn fnv1a(bytes: &[u8]) -> u64 {
-    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
-        (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)
-    })
-}
 
 /// Fingerprint of the effects of one step. A replay of the stored inputs must yield the same one.
 #[must_use]

@@ -260,6 +260,7 @@ impl Plugins {
     pub fn tools(&self) -> Vec<PluginToolEntry> {
         let entry = |(plugin, id, tool): (usize, String, outrigger_protocol::rpc::PluginTool)| {
             PluginToolEntry {
+                declares: tool.declares,
                 spec: ToolSpec {
                     name: tool.name.clone(),
                     description: tool.description,

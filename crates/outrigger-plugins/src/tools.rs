@@ -25,6 +25,8 @@ use crate::relay::host_call;
 pub struct PluginToolEntry {
     /// For the model; `source` is `plugin:ID`.
     pub spec: ToolSpec,
+    /// What it declares beside that, unread.
+    pub declares: Option<Value>,
     /// Runs it.
     pub runner: ToolRunner,
 }

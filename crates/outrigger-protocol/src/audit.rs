@@ -30,13 +30,15 @@ pub enum AuditKind {
     Client,
     /// A plugin process was let connect to a host, or not.
     Network,
+    /// A brain elsewhere connected to the bridge, or had something executed, or was refused.
+    Bridge,
     /// Older records were removed, as the retention setting says.
     Retention,
 }
 
 impl AuditKind {
     /// Every kind.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 11] = [
         Self::Hook,
         Self::ToolIntent,
         Self::ToolOutcome,
@@ -46,6 +48,7 @@ impl AuditKind {
         Self::Process,
         Self::Client,
         Self::Network,
+        Self::Bridge,
         Self::Retention,
     ];
 
@@ -62,6 +65,7 @@ impl AuditKind {
             Self::Process => "process",
             Self::Client => "client",
             Self::Network => "network",
+            Self::Bridge => "bridge",
             Self::Retention => "retention",
         }
     }
@@ -194,7 +198,12 @@ impl AuditRecord {
     fn of_tool(tool: &ToolRecord) -> Self {
         let denied = matches!(
             tool.outcome.as_str(),
-            "tool.denied" | "tool.rejected" | "tool.blocked" | "tool.invalid_rewrite"
+            "tool.denied"
+                | "tool.rejected"
+                | "tool.blocked"
+                | "tool.invalid_rewrite"
+                | "tool.not_granted"
+                | "tool.outside_roots"
         );
         Self {
             trace_id: tool.turn.as_ref().map(|t| t.0.clone()).unwrap_or_default(),

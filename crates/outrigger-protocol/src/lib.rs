@@ -9,10 +9,13 @@
 
 pub mod audit;
 pub mod auth;
+pub mod canonical;
 pub mod compaction;
+pub mod descriptor;
 pub mod event;
 pub mod hook;
 pub mod id;
+pub mod invoke;
 pub mod log;
 pub mod login;
 pub mod manifest;

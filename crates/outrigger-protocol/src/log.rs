@@ -95,6 +95,9 @@ pub struct ToolRecord {
     /// Turn.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub turn: Option<TurnId>,
+    /// Fingerprint of the call as it ran, normalised (D7): 16 hexadecimal digits. Absent where it did not come as far.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fingerprint: Option<String>,
     /// Permission decisions in order, as `permission pattern -> action`.
     pub permissions: Vec<String>,
     /// `completed` or the error's code.

@@ -287,6 +287,9 @@ pub struct PluginTool {
     pub description: String,
     /// JSON Schema of the arguments.
     pub schema: Value,
+    /// What it declares beside that, under `outrigger`: see [`crate::descriptor::Declared`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub declares: Option<Value>,
 }
 
 /// Runs one hook of several handlers, in order, over one or more items.

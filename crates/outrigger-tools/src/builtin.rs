@@ -3,6 +3,7 @@
 
 mod bash;
 mod changed;
+mod declared;
 mod described;
 mod edit;
 mod find;
@@ -96,7 +97,10 @@ pub fn register_all(runtime: &ToolRuntime, options: &Options) -> Result<(), Tool
         .chain(lsp)
         .chain(optional)
         .filter(|tool| !options.off.contains(&tool.spec().name))
-        .try_for_each(|tool| runtime.register(tool))
+        .try_for_each(|tool| {
+            let (declared, rooted) = declared::of(&tool.spec().name);
+            runtime.register_as(tool, declared, rooted)
+        })
 }
 
 /// The description of a tool as the model gets it: `task` and `skill` name what there is to choose from.

@@ -53,12 +53,62 @@ pub enum ToolError {
     /// The turn was cancelled while the tool ran.
     #[error("Tool execution aborted")]
     Cancelled,
-    /// Something outside that may work the next time; only this one is retried, and only for read-only tools (D7).
+    /// Something outside that may work the next time; only this one is retried, and only for tools that are safe to repeat (D7).
     #[error("{0}")]
     Unavailable(String),
     /// The tool said what went wrong.
     #[error("{0}")]
     Failed(String),
+    /// Whoever calls was not granted what the tool needs (D7).
+    #[error("The {tool} tool needs {}, which {who} has not been granted. Do without it, or ask the user to grant it.", missing.join(" and "))]
+    NotGranted {
+        /// Tool.
+        tool: String,
+        /// Names of capabilities.
+        missing: Vec<&'static str>,
+        /// Who calls: an agent, or the plugin whose tool it is.
+        who: String,
+        /// What the user can do.
+        how: String,
+    },
+    /// The call has no canonical form (D7).
+    #[error("The call of the {tool} tool is malformed: {reason}")]
+    Malformed {
+        /// Tool.
+        tool: String,
+        /// Why.
+        reason: &'static str,
+    },
+    /// The answer does not satisfy the schema that the tool declares for it.
+    #[error(
+        "The answer of the {tool} tool does not satisfy its own output schema: {reason}\nThis is a mistake in the tool, not in the call."
+    )]
+    InvalidOutput {
+        /// Tool.
+        tool: String,
+        /// What is wrong.
+        reason: String,
+    },
+    /// A path that the tool's roots do not hold.
+    #[error("The {tool} tool is held to {}, and {path} is outside of it", roots.join(", "))]
+    OutsideRoots {
+        /// Tool.
+        tool: String,
+        /// Where the path leads.
+        path: String,
+        /// The roots.
+        roots: Vec<String>,
+    },
+    /// A tool that cannot be registered: something that it declares cannot be right (D6).
+    #[error("Tool '{tool}' cannot be registered: `{key}`: {reason}")]
+    BadDescriptor {
+        /// Tool.
+        tool: String,
+        /// Key of the descriptor.
+        key: &'static str,
+        /// What is wrong with it.
+        reason: String,
+    },
     /// A tool that cannot be registered: its schema is not a JSON Schema.
     #[error("Tool '{tool}' has a parameter schema that cannot be used: {reason}")]
     BadSchema {
@@ -94,6 +144,11 @@ impl ToolError {
             Self::Cancelled => "tool.cancelled",
             Self::Unavailable(_) | Self::Failed(_) => "tool.failed",
             Self::BadSchema { .. } => "tool.bad_schema",
+            Self::BadDescriptor { .. } => "tool.bad_descriptor",
+            Self::NotGranted { .. } => "tool.not_granted",
+            Self::Malformed { .. } => "tool.malformed",
+            Self::InvalidOutput { .. } => "tool.invalid_output",
+            Self::OutsideRoots { .. } => "tool.outside_roots",
         }
     }
 
@@ -108,6 +163,10 @@ impl ToolError {
                 "allow it under `permission` in opencode.json, or run with a terminal to be asked"
                     .to_owned(),
             ),
+            Self::NotGranted { how, .. } => Some(how.clone()),
+            Self::BadDescriptor { .. } | Self::InvalidOutput { .. } => {
+                Some("the plugin that brings the tool has to fix what it declares".to_owned())
+            }
             Self::BadSchema { .. } => {
                 Some("the plugin that brings the tool has to fix its `args`".to_owned())
             }

@@ -67,16 +67,22 @@ pub(crate) fn locate(ctx: &ToolContext, path: &str) -> Result<Located, ToolError
     let project = Some(&ctx.worktree).filter(|root| root.as_path() != Path::new("/"));
     let roots = Roots::new(std::iter::once(&ctx.directory).chain(project));
     match roots.contains(&shown) {
-        Ok(real) => Ok(Located {
-            shown,
-            real,
-            inside: true,
-        }),
-        Err(PathError::Outside { resolved, .. }) => Ok(Located {
-            shown,
-            real: resolved,
-            inside: false,
-        }),
+        Ok(real) => {
+            ctx.held(&real)?;
+            Ok(Located {
+                shown,
+                real,
+                inside: true,
+            })
+        }
+        Err(PathError::Outside { resolved, .. }) => {
+            ctx.held(&resolved)?;
+            Ok(Located {
+                shown,
+                real: resolved,
+                inside: false,
+            })
+        }
         Err(PathError::Io { source, .. }) if source.kind() == io::ErrorKind::NotADirectory => {
             Err(ToolError::failed(format!(
                 "There is nothing at {}: a part of its path is a file, not a folder",

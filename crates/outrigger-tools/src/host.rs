@@ -1,12 +1,13 @@
 //! What a tool call may ask of the session that it belongs to.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use futures_util::future::BoxFuture;
+use outrigger_protocol::descriptor::{Capability, Constraints};
 use outrigger_protocol::event::Event;
 use outrigger_protocol::hook::Block;
 use outrigger_protocol::id::SessionId;
@@ -15,6 +16,7 @@ use outrigger_protocol::question::{Answer, Question};
 use outrigger_protocol::session::Todo;
 use outrigger_protocol::tool::ToolCall;
 use outrigger_protocol::turn::HookPayload;
+use outrigger_sandbox::paths::{Roots, resolve};
 use outrigger_sandbox::{Policy, Spawner};
 use serde_json::Value;
 use tokio::sync::watch;
@@ -276,6 +278,17 @@ impl Default for Limits {
     }
 }
 
+/// What somebody was granted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Grant {
+    /// In words: "the agent `plan`".
+    pub who: String,
+    /// What.
+    pub capabilities: BTreeSet<Capability>,
+    /// What the user can do to grant more.
+    pub how: String,
+}
+
 #[derive(Debug, Default)]
 struct Shared {
     decisions: Mutex<Vec<String>>,
@@ -304,6 +317,10 @@ pub struct ToolContext {
     pub artifacts: PathBuf,
     /// Limits.
     pub limits: Limits,
+    /// What whoever calls was granted; `None`: everything.
+    pub granted: Option<Grant>,
+    /// Roots that every path of this call has to lie in.
+    roots: Vec<Roots>,
     shared: Arc<Shared>,
 }
 
@@ -327,6 +344,8 @@ impl ToolContext {
             spawner,
             artifacts,
             limits: Limits::default(),
+            granted: None,
+            roots: Vec::new(),
             shared: Arc::default(),
         }
     }
@@ -379,6 +398,36 @@ impl ToolContext {
             Duration::from_millis(self.shared.waited_ms.load(Ordering::SeqCst)),
         )
     }
+    /// Takes over the roots that the tool declares.
+    pub(crate) fn hold_to(&mut self, limits: &Constraints, held: &[Vec<String>]) {
+        let declared = [&limits.allowed_read_roots, &limits.allowed_write_roots];
+        let absolute = |root: &String| resolve(&self.directory, Path::new(root));
+        let roots = declared.into_iter().flatten().chain(held);
+        self.roots = roots
+            .map(|roots| Roots::new(roots.iter().map(absolute)))
+            .collect();
+    }
+
+    /// Whether the roots of the tool hold this path, whose links have been followed.
+    ///
+    /// # Errors
+    /// [`ToolError::OutsideRoots`].
+    pub(crate) fn held(&self, real: &Path) -> Result<(), ToolError> {
+        let outside = |roots: &&Roots| !roots.as_slice().iter().any(|root| real.starts_with(root));
+        let Some(roots) = self.roots.iter().find(outside) else {
+            return Ok(());
+        };
+        Err(ToolError::OutsideRoots {
+            tool: self.call.tool.clone(),
+            path: real.display().to_string(),
+            roots: roots
+                .as_slice()
+                .iter()
+                .map(|root| root.display().to_string())
+                .collect(),
+        })
+    }
+
     /// The same place and session, for a call of its own: nothing asked, nothing reported.
     pub(crate) fn for_call(mut self, call: ToolCall) -> Self {
         self.call = call;

@@ -1,7 +1,8 @@
 //! The tool runtime (the one way to run a tool) and the bundled tools.
 //!
-//! [`ToolRuntime::execute`] is the one way to run a tool (invariant 2): look up, validate, hooks, validate again, permission questions,
-//! run under a deadline and cancellation, output limits, hooks, record. What a call may ask of its session is the port [`ToolHost`], which
+//! [`ToolRuntime::execute`] is the one way to run a tool (invariant 2): look up, validate, capabilities, hooks, validate again,
+//! normalise, permission questions, bind to a provider ([`routes`]), run under a deadline and cancellation, output schema and limits,
+//! hooks, record. What a call may ask of its session is the port [`ToolHost`], which
 //! the agent implements. [`builtin::register_all`] brings the bundled tools; plugins and MCP servers register a [`FnTool`] each.
 //!
 //! What this crate is not for: deciding permissions (the host answers), talking to models, keeping sessions.
@@ -17,6 +18,7 @@ mod host;
 mod matching;
 mod output;
 mod patch;
+pub mod routes;
 mod runtime;
 mod schema;
 pub mod search;
@@ -26,8 +28,8 @@ mod tool;
 pub use error::ToolError;
 pub use files::nearby_instruction_files;
 pub use host::{
-    AgentEntry, CancelFlag, Formatted, HookVerdict, Limits, NearbyInstruction, PermissionAsk,
-    SkillEntry, SubagentAnswer, SubagentRequest, ToolContext, ToolHost,
+    AgentEntry, CancelFlag, Formatted, Grant, HookVerdict, Limits, NearbyInstruction,
+    PermissionAsk, SkillEntry, SubagentAnswer, SubagentRequest, ToolContext, ToolHost,
 };
-pub use runtime::{Executed, ToolRuntime};
+pub use runtime::{Executed, Listener, Stage, ToolRuntime};
 pub use tool::{FnTool, Tool};

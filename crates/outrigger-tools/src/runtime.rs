@@ -1,42 +1,52 @@
 //! The one way to run a tool (invariant 2): bundled, plugin, MCP and subagent tools all go through [`ToolRuntime::execute`],
 //! so hooks, permission questions, limits and the record cannot be missed.
 
-use std::panic::AssertUnwindSafe;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, RwLock};
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+mod attempt;
+mod result;
+mod told;
 
-use futures_util::FutureExt;
+use std::sync::{Arc, PoisonError, RwLock};
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
+
 use outrigger_protocol::Millis;
 use outrigger_protocol::audit::ToolAudit;
+use outrigger_protocol::canonical::CanonicalCall;
+use outrigger_protocol::descriptor::{Constraints, Declared, ToolDescriptor};
 use outrigger_protocol::hook::Block;
-use outrigger_protocol::id::IdMaker;
 use outrigger_protocol::log::ToolRecord;
 use outrigger_protocol::tool::{ToolCall, ToolOutcome, ToolOutput, ToolSpec};
 use outrigger_protocol::turn::HookPayload;
 use serde_json::{Value, json};
 
+use self::attempt::Same;
+use self::result::{after, finish, limited};
+use self::told::Told;
+pub use self::told::{Listener, Stage};
 use crate::error::{Stop, ToolError};
 use crate::host::{HookVerdict, ToolContext};
-use crate::output::limit;
-use crate::schema::Schema;
+use crate::routes::Routes;
+use crate::schema::{OutputSchema, Schema};
 use crate::tool::Tool;
-
-// What a hook may add to an output that already fills the limits (a reminder, a note), before it is cut again.
-const SLACK_LINES: usize = 200;
-const SLACK_BYTES: usize = 16 * 1024;
-const RETRY_PAUSE: Duration = Duration::from_millis(250);
 
 #[derive(Clone)]
 struct Entry {
     tool: Arc<dyn Tool>,
     schema: Arc<Schema>,
+    output: Option<Arc<OutputSchema>>,
+    descriptor: Arc<ToolDescriptor>,
+    /// It opens files through the path guard alone.
+    rooted: bool,
+    /// Roots beside those of the descriptor.
+    held: Vec<Vec<String>>,
 }
 
 /// The tools that there are, in registry order, and the way to run them.
 #[derive(Default)]
 pub struct ToolRuntime {
     entries: RwLock<Vec<Entry>>,
+    routes: RwLock<Arc<Routes>>,
+    listeners: RwLock<Arc<Vec<Listener>>>,
+    same: Same,
 }
 
 /// Proof that a call went through the runtime. It cannot be built elsewhere.
@@ -63,24 +73,100 @@ impl ToolRuntime {
     /// and keeps its place in the order).
     ///
     /// # Errors
-    /// [`ToolError::BadSchema`] when the parameters are not a JSON Schema that can be checked here.
+    /// [`ToolError::BadSchema`] when the parameters are not a JSON Schema that can be checked here,
+    /// [`ToolError::BadDescriptor`] when what it declares cannot be right (D6).
     pub fn register(&self, tool: Arc<dyn Tool>) -> Result<(), ToolError> {
-        let spec = tool.spec();
-        let schema =
-            Schema::compile(tool.argument_schema()).map_err(|reason| ToolError::BadSchema {
-                tool: spec.name.clone(),
-                reason,
-            })?;
-        let entry = Entry {
-            schema: Arc::new(schema),
-            tool: tool.clone(),
+        let declared = tool.declares();
+        self.register_as(tool, declared, false)
+    }
+
+    /// The same for a tool that does not say itself what it declares. `rooted`: it opens files through the path guard
+    /// alone.
+    ///
+    /// # Errors
+    /// As for [`ToolRuntime::register`].
+    pub(crate) fn register_as(
+        &self,
+        tool: Arc<dyn Tool>,
+        declared: Declared,
+        rooted: bool,
+    ) -> Result<(), ToolError> {
+        let spec = tool.spec().clone();
+        let bad = |reason| ToolError::BadSchema {
+            tool: spec.name.clone(),
+            reason,
         };
+        let schema = Schema::compile(tool.argument_schema()).map_err(bad)?;
+        let output = declared.output_schema.as_ref();
+        let output = output.map(OutputSchema::compile).transpose().map_err(bad)?;
+        let descriptor = ToolDescriptor { spec, declared };
+        checked(&descriptor, rooted)?;
+        self.put(Entry {
+            schema: Arc::new(schema),
+            output: output.map(Arc::new),
+            descriptor: Arc::new(descriptor),
+            rooted,
+            held: Vec::new(),
+            tool,
+        });
+        Ok(())
+    }
+
+    fn put(&self, entry: Entry) {
+        let name = &entry.descriptor.spec.name;
         let mut entries = self.write();
-        match entries.iter_mut().find(|e| e.tool.spec().name == spec.name) {
+        match entries.iter_mut().find(|e| e.descriptor.spec.name == *name) {
             Some(old) => *old = entry,
             None => entries.push(entry),
         }
+    }
+
+    /// Holds a tool to less than it declares: the shorter time, fewer retries, and roots besides its own.
+    ///
+    /// # Errors
+    /// [`ToolError::NotFound`]; [`ToolError::BadDescriptor`] where nothing would hold it to the roots.
+    pub fn narrow(&self, tool: &str, to: &Constraints) -> Result<(), ToolError> {
+        let mut entry = self.find(tool).ok_or_else(|| ToolError::NotFound {
+            tool: tool.to_owned(),
+            available: self.specs().into_iter().map(|s| s.name).collect(),
+        })?;
+        let mut descriptor = ToolDescriptor::clone(&entry.descriptor);
+        let own = &mut descriptor.declared.constraints;
+        own.timeout_ms = [own.timeout_ms, to.timeout_ms].into_iter().flatten().min();
+        own.max_retries = own.max_retries.min(to.max_retries);
+        own.deterministic_hooks |= to.deterministic_hooks;
+        for (roots, more) in [
+            (&mut own.allowed_read_roots, &to.allowed_read_roots),
+            (&mut own.allowed_write_roots, &to.allowed_write_roots),
+        ] {
+            let Some(more) = more else { continue };
+            entry.held.extend(roots.replace(more.clone()));
+        }
+        checked(&descriptor, entry.rooted)?;
+        entry.descriptor = Arc::new(descriptor);
+        self.put(entry);
         Ok(())
+    }
+
+    /// Binds contracts to providers; takes the place of what was bound before.
+    pub fn bind(&self, routes: Routes) {
+        *self.routes.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(routes);
+    }
+
+    /// From now on `listener` is told of every stage of every call.
+    pub fn listen(&self, listener: Listener) {
+        let mut listeners = self
+            .listeners
+            .write()
+            .unwrap_or_else(PoisonError::into_inner);
+        Arc::make_mut(&mut listeners).push(listener);
+    }
+
+    /// The tools in full, in registry order, hidden ones included.
+    #[must_use]
+    pub fn descriptors(&self) -> Vec<Arc<ToolDescriptor>> {
+        let entries = self.read();
+        entries.iter().map(|e| Arc::clone(&e.descriptor)).collect()
     }
 
     /// Removes every tool of a source (`plugin:ID`, `mcp:NAME`).
@@ -110,19 +196,41 @@ impl ToolRuntime {
         self.read().iter().map(|e| e.tool.spec().clone()).collect()
     }
 
+    /// The tool of that name, in full.
+    #[must_use]
+    pub fn descriptor(&self, name: &str) -> Option<Arc<ToolDescriptor>> {
+        self.find(name).map(|e| e.descriptor)
+    }
+
     /// What there is of that name.
     #[must_use]
     pub fn spec(&self, name: &str) -> Option<ToolSpec> {
         self.find(name).map(|e| e.tool.spec().clone())
     }
 
-    /// Runs a call: look up, validate, hooks `tool.before_call`, validate again, started, permission questions, run under deadline
-    /// and cancellation, output limits, hooks `tool.after_result`. The context is that of this call; its `call` is replaced.
+    /// Runs a call (D7): look up, validate, capabilities, hooks `tool.before_call`, validate again, normalise, the tool's own
+    /// policy, started, permission questions, intent, bind to a provider, run under deadline and cancellation, output schema,
+    /// output limits, hooks `tool.after_result`. The context is that of this call; its `call` is replaced.
     pub async fn execute(&self, call: ToolCall, ctx: ToolContext) -> Executed {
-        let ctx = ctx.for_call(call);
+        let mut ctx = ctx.for_call(call);
         let (at, begun) = (now(), Instant::now());
+        let listeners = self.listeners.read();
+        let listeners = Arc::clone(&listeners.unwrap_or_else(PoisonError::into_inner));
+        let entry = self.find(&ctx.call.tool);
+        if let Some(entry) = &entry {
+            ctx.hold_to(&entry.descriptor.declared.constraints, &entry.held);
+        }
+        let ctx = ctx;
+        let told = Told {
+            call: &ctx.call,
+            listeners,
+        };
         let mut input = ctx.call.input.clone();
-        let outcome = match self.stages(&ctx, &mut input).await {
+        let mut fingerprint = None;
+        let outcome = match self
+            .stages(entry, &ctx, &told, &mut input, &mut fingerprint)
+            .await
+        {
             Ok(output) => ToolOutcome::Completed { input, output },
             Err(stop) => ToolOutcome::Failed {
                 input,
@@ -135,8 +243,10 @@ impl ToolRuntime {
             ToolOutcome::Completed { .. } => "completed".to_owned(),
             ToolOutcome::Failed { code, .. } => code.clone(),
         };
+        told.tell(&Stage::Ended { outcome: &label });
         let record = ToolRecord {
             permissions: ctx.decisions(),
+            fingerprint,
             call: ctx.call,
             turn: None,
             outcome: label,
@@ -151,14 +261,28 @@ impl ToolRuntime {
         }
     }
 
-    async fn stages(&self, ctx: &ToolContext, input: &mut Value) -> Result<ToolOutput, Stop> {
+    async fn stages(
+        &self,
+        entry: Option<Entry>,
+        ctx: &ToolContext,
+        told: &Told<'_>,
+        input: &mut Value,
+        fingerprint: &mut Option<String>,
+    ) -> Result<ToolOutput, Stop> {
         let name = ctx.call.tool.as_str();
-        let entry = self.find(name).ok_or_else(|| ToolError::NotFound {
+        let entry = entry.ok_or_else(|| ToolError::NotFound {
             tool: name.to_owned(),
             available: self.specs().into_iter().map(|s| s.name).collect(),
         })?;
+        let declared = &entry.descriptor.declared;
+        told.tell(&Stage::Found {
+            version: &declared.version,
+        });
         check(&entry, input, name, false)?;
         entry.tool.precheck(input)?;
+        told.tell(&Stage::Validated);
+        granted(&entry, ctx)?;
+        told.tell(&Stage::Granted);
         alive(ctx)?;
 
         let verdict = ctx
@@ -174,11 +298,24 @@ impl ToolRuntime {
         let rewritten = rewrite(verdict, input)?;
         // Checked even when nothing changed the arguments visibly: cheap, and no path around it (invariant 7).
         check(&entry, input, name, rewritten)?;
+        told.tell(&Stage::Hooked { rewritten });
         alive(ctx)?;
 
         // What is asked about is what runs: from here on nobody can change it.
         let input = &*input;
-        let questions = entry.tool.permissions(input, ctx)?;
+        let canonical = canonical(&entry, input)?;
+        *fingerprint = Some(canonical.hex());
+        told.tell(&Stage::Canonical {
+            fingerprint: canonical.fingerprint,
+        });
+        entry.tool.policy(input, ctx)?;
+        let routes = self.routes.read();
+        let routes = Arc::clone(&routes.unwrap_or_else(PoisonError::into_inner));
+        let bound = routes.bind(declared.contract, input, ctx);
+        let questions = match bound.remote() {
+            None => entry.tool.permissions(input, ctx)?,
+            Some(_) => entry.tool.permissions_elsewhere(input, ctx)?,
+        };
         // Before the questions, as in the reference: clients show what is asked about from the call's arguments.
         ctx.host.started(input);
         for ask in questions {
@@ -187,11 +324,23 @@ impl ToolRuntime {
                 () = ctx.cancel.cancelled() => return Err(ToolError::Cancelled.into()),
             }
         }
+        told.tell(&Stage::Decided);
         ctx.host.intend(input).await.map_err(ToolError::failed)?;
-        let output = run(&entry.tool, input, ctx).await.map_err(|error| Stop {
-            error,
-            metadata: ctx.reported(),
-        })?;
+        if let Some(contract) = bound.contract {
+            told.tell(&Stage::Routed {
+                contract,
+                provider: bound.name(),
+                rule: bound.rule,
+            });
+        }
+        let output = attempt::run(&entry, input, &canonical, &bound, &self.same, told, ctx)
+            .await
+            .map_err(|error| Stop {
+                error,
+                metadata: ctx.reported(),
+            })?;
+        answers(&entry, name, &output)?;
+        told.tell(&Stage::Answered);
         let output = limited(finish(output, ctx), ctx);
         after(&entry.tool, ctx, input, output).await
     }
@@ -199,7 +348,7 @@ impl ToolRuntime {
     fn find(&self, name: &str) -> Option<Entry> {
         self.read()
             .iter()
-            .find(|e| e.tool.spec().name == name)
+            .find(|e| e.descriptor.spec.name == name)
             .cloned()
     }
     fn read(&self) -> std::sync::RwLockReadGuard<'_, Vec<Entry>> {
@@ -223,6 +372,56 @@ fn check(entry: &Entry, input: &Value, name: &str, rewritten: bool) -> Result<()
             ToolError::InvalidInput { tool, reason }
         }
     })
+}
+
+fn checked(descriptor: &ToolDescriptor, rooted: bool) -> Result<(), ToolError> {
+    match descriptor.problems(rooted).into_iter().next() {
+        None => Ok(()),
+        Some(problem) => Err(ToolError::BadDescriptor {
+            tool: descriptor.spec.name.clone(),
+            key: problem.key,
+            reason: problem.message,
+        }),
+    }
+}
+
+fn granted(entry: &Entry, ctx: &ToolContext) -> Result<(), ToolError> {
+    let needs = &entry.descriptor.declared.capabilities;
+    for grant in ctx.granted.iter().chain(entry.tool.grant()) {
+        let missing = needs.iter().filter(|it| !grant.capabilities.contains(it));
+        let missing: Vec<&'static str> = missing.map(|it| it.name()).collect();
+        if !missing.is_empty() {
+            return Err(ToolError::NotGranted {
+                tool: entry.descriptor.spec.name.clone(),
+                missing,
+                who: grant.who.clone(),
+                how: grant.how.clone(),
+            });
+        }
+    }
+    Ok(())
+}
+
+fn canonical(entry: &Entry, input: &Value) -> Result<CanonicalCall, ToolError> {
+    let ToolDescriptor { spec, declared } = &*entry.descriptor;
+    CanonicalCall::of(&spec.name, &declared.version, input, &declared.capabilities).map_err(
+        |malformed| ToolError::Malformed {
+            tool: spec.name.clone(),
+            reason: malformed.reason(),
+        },
+    )
+}
+
+fn answers(entry: &Entry, name: &str, output: &ToolOutput) -> Result<(), ToolError> {
+    let Some(schema) = &entry.output else {
+        return Ok(());
+    };
+    schema
+        .check(&output.output)
+        .map_err(|reason| ToolError::InvalidOutput {
+            tool: name.to_owned(),
+            reason,
+        })
 }
 
 fn alive(ctx: &ToolContext) -> Result<(), ToolError> {
@@ -252,193 +451,6 @@ fn rewrite(verdict: HookVerdict, input: &mut Value) -> Result<bool, ToolError> {
             Ok(true)
         }
         _ => Ok(false),
-    }
-}
-
-async fn run(
-    tool: &Arc<dyn Tool>,
-    input: &Value,
-    ctx: &ToolContext,
-) -> Result<ToolOutput, ToolError> {
-    let spec = tool.spec();
-    let attempts = if spec.read_only {
-        tool.attempts().max(1)
-    } else {
-        1
-    };
-    let deadline = tool.deadline(input).unwrap_or(ctx.limits.deadline);
-    let work = async {
-        let mut attempt = 1;
-        loop {
-            match tool.run(input.clone(), ctx).await {
-                Err(ToolError::Unavailable(reason)) if attempt < attempts => {
-                    tracing::debug!(tool = %spec.name, attempt, %reason, "tool call is made again");
-                    attempt += 1;
-                    tokio::time::sleep(RETRY_PAUSE).await;
-                }
-                other => return other,
-            }
-        }
-    };
-    tokio::select! {
-        // A tool that panics costs its call, not the host.
-        result = AssertUnwindSafe(work).catch_unwind() => result.unwrap_or_else(|_| {
-            Err(ToolError::Failed(format!("The {} tool failed inside; this is a bug in it.", spec.name)))
-        }),
-        () = overdue(ctx, deadline) => Err(ToolError::Timeout {
-            tool: spec.name.clone(),
-            ms: u64::try_from(deadline.as_millis()).unwrap_or(u64::MAX),
-        }),
-        () = ctx.cancel.cancelled() => Err(ToolError::Cancelled),
-    }
-}
-
-// Ends when the tool has run for its deadline, not counting the time in which it waited for a person's answer.
-async fn overdue(ctx: &ToolContext, deadline: Duration) {
-    let begun = Instant::now();
-    loop {
-        let (asking, waited) = ctx.waited();
-        let left = (deadline + waited).saturating_sub(begun.elapsed());
-        match (left.is_zero(), asking) {
-            (true, false) => return,
-            (true, true) => tokio::time::sleep(Duration::from_millis(50)).await,
-            (false, _) => tokio::time::sleep(left).await,
-        }
-    }
-}
-
-// Metadata is always an object, and attachments get the identifiers that the reference gives them before hooks see them.
-fn finish(mut output: ToolOutput, ctx: &ToolContext) -> ToolOutput {
-    if !output.metadata.is_object() {
-        output.metadata = json!({});
-    }
-    // Unique enough: within the process by the counter, between processes by time and process number.
-    static CALLS: AtomicU64 = AtomicU64::new(0);
-    let count = CALLS.fetch_add(1, Ordering::Relaxed);
-    let mut ids = IdMaker::new(now() ^ (u64::from(std::process::id()) << 40) ^ (count << 20));
-    for attachment in output.attachments.iter_mut().flatten() {
-        if let Value::Object(fields) = attachment {
-            for (key, value) in [
-                ("id", json!(ids.part(now()))),
-                ("sessionID", json!(ctx.call.session_id)),
-                ("messageID", json!(ctx.call.message_id)),
-            ] {
-                fields.entry(key).or_insert(value);
-            }
-        }
-    }
-    output
-}
-
-// A tool that says whether it was cut has seen to it itself (the reference's rule); it is still held to the limits with slack.
-fn limited(mut output: ToolOutput, ctx: &ToolContext) -> ToolOutput {
-    if output.metadata.get("truncated").is_some() {
-        return capped(output, ctx);
-    }
-    let cut = limit(
-        std::mem::take(&mut output.output),
-        &ctx.limits,
-        &ctx.artifacts,
-        ctx.call.call_id.as_str(),
-    );
-    output.output = cut.text;
-    if let Value::Object(metadata) = &mut output.metadata {
-        metadata.insert("truncated".to_owned(), json!(cut.truncated));
-        if let Some(path) = cut.path {
-            metadata.insert("outputPath".to_owned(), json!(path));
-        }
-    }
-    output
-}
-
-fn capped(mut output: ToolOutput, ctx: &ToolContext) -> ToolOutput {
-    let mut limits = ctx.limits.clone();
-    limits.max_lines += SLACK_LINES;
-    limits.max_bytes += SLACK_BYTES;
-    let cut = limit(
-        std::mem::take(&mut output.output),
-        &limits,
-        &ctx.artifacts,
-        ctx.call.call_id.as_str(),
-    );
-    output.output = cut.text;
-    if cut.truncated
-        && let Value::Object(metadata) = &mut output.metadata
-    {
-        metadata.insert("truncated".to_owned(), json!(true));
-        if let Some(path) = cut.path {
-            metadata.insert("outputPath".to_owned(), json!(path));
-        }
-    }
-    output
-}
-
-async fn after(
-    tool: &Arc<dyn Tool>,
-    ctx: &ToolContext,
-    input: &Value,
-    output: ToolOutput,
-) -> Result<ToolOutput, Stop> {
-    let mut identity = identity(ctx);
-    if let Value::Object(fields) = &mut identity {
-        fields.insert("args".to_owned(), input.clone());
-    }
-    let own = ctx.answer();
-    let own_form = own.is_some();
-    let before = own.unwrap_or_else(|| serde_json::to_value(&output).unwrap_or_default());
-    let verdict = ctx
-        .host
-        .hooks(
-            "tool.after_result",
-            HookPayload {
-                input: identity,
-                output: before.clone(),
-            },
-        )
-        .await;
-    if let Some(block) = verdict.block {
-        return Err(Stop {
-            error: blocked(block),
-            metadata: Some(output.metadata),
-        });
-    }
-    if verdict.output == before {
-        return Ok(output);
-    }
-    if own_form {
-        let read = tool.read(&verdict.output);
-        return Ok(read.map_or(output, |read| limited(finish(read, ctx), ctx)));
-    }
-    Ok(capped(taken(verdict.output, output), ctx))
-}
-
-// Reads what hooks left, tolerantly: a key of the wrong kind keeps its value from before, a text that became a number is that
-// number as text.
-fn taken(left: Value, before: ToolOutput) -> ToolOutput {
-    let Value::Object(mut left) = left else {
-        return before;
-    };
-    let mut text = |key: &str, old: String| match left.remove(key) {
-        Some(Value::String(text)) => text,
-        Some(Value::Null) | None => old,
-        Some(other) => other.to_string(),
-    };
-    let title = text("title", before.title);
-    let output = text("output", before.output);
-    let metadata = match left.remove("metadata") {
-        Some(metadata @ Value::Object(_)) => metadata,
-        _ => before.metadata,
-    };
-    let attachments = match left.remove("attachments") {
-        Some(Value::Array(list)) => Some(list),
-        Some(_) => before.attachments,
-        None => None,
-    };
-    ToolOutput {
-        title,
-        output,
-        metadata,
-        attachments,
     }
 }
 

@@ -41,6 +41,41 @@ impl Schema {
     }
 }
 
+/// The schema of a tool's answer. The answer is a text: where the schema allows a string at its root that text is checked,
+/// else the JSON that it is.
+pub(crate) struct OutputSchema {
+    schema: Validator,
+    plain: bool,
+}
+
+impl OutputSchema {
+    pub(crate) fn compile(schema: &Value) -> Result<Self, String> {
+        let kind = schema.get("type");
+        let plain = match kind {
+            Some(Value::Array(kinds)) => kinds.iter().any(|kind| kind == "string"),
+            Some(kind) => kind == "string",
+            None => false,
+        };
+        let schema = jsonschema::validator_for(schema).map_err(|e| e.to_string())?;
+        Ok(Self { schema, plain })
+    }
+
+    pub(crate) fn check(&self, text: &str) -> Result<(), String> {
+        let value = if self.plain {
+            Value::String(text.to_owned())
+        } else {
+            serde_json::from_str(text)
+                .map_err(|error| format!("it is no JSON ({error}): {}", cut(text)))?
+        };
+        let errors = self.schema.iter_errors(&value).take(MOST_ERRORS);
+        let errors: Vec<String> = errors.map(|error| describe(&error, &value)).collect();
+        if errors.is_empty() {
+            return Ok(());
+        }
+        Err(errors.join("\n"))
+    }
+}
+
 fn describe(error: &ValidationError<'_>, input: &Value) -> String {
     let mut path = place(&error.instance_path().to_string(), input);
     let what = match error.kind() {

@@ -5,11 +5,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
+use outrigger_protocol::descriptor::Declared;
 use outrigger_protocol::tool::{ToolOutput, ToolSpec};
 use serde_json::Value;
 
 use crate::error::ToolError;
-use crate::host::{PermissionAsk, ToolContext};
+use crate::host::{Grant, PermissionAsk, ToolContext};
 
 /// A tool. It is only ever run by [`crate::ToolRuntime::execute`] (invariant 2).
 pub trait Tool: Send + Sync {
@@ -38,6 +39,18 @@ pub trait Tool: Send + Sync {
         Ok(Vec::new())
     }
 
+    /// The same for a call that another machine executes: what is in the files there is not known here.
+    ///
+    /// # Errors
+    /// As for [`Tool::permissions`].
+    fn permissions_elsewhere(
+        &self,
+        input: &Value,
+        ctx: &ToolContext,
+    ) -> Result<Vec<PermissionAsk>, ToolError> {
+        self.permissions(input, ctx)
+    }
+
     /// How long it may run; that of [`crate::Limits`] if `None`. Time spent waiting for an answer to a permission question
     /// does not count.
     fn deadline(&self, input: &Value) -> Option<Duration> {
@@ -45,10 +58,23 @@ pub trait Tool: Send + Sync {
         None
     }
 
-    /// How often a call may be made when it ends in [`ToolError::Unavailable`]; counts only for tools that are declared read-only
-    /// (D7).
-    fn attempts(&self) -> u32 {
-        1
+    /// What it declares beside its [`ToolSpec`] (D6). Asked once, when it is registered.
+    fn declares(&self) -> Declared {
+        Declared::default()
+    }
+
+    /// What its owner was granted, where that is a plugin; `None`: everything.
+    fn grant(&self) -> Option<&Grant> {
+        None
+    }
+
+    /// Its own decision about a call, ahead of the permission rules (D6): what it never does, whoever allows it.
+    ///
+    /// # Errors
+    /// [`ToolError::Denied`] with the reason.
+    fn policy(&self, input: &Value, ctx: &ToolContext) -> Result<(), ToolError> {
+        let _ = (input, ctx);
+        Ok(())
     }
 
     /// What arguments are checked against, where that is not what the model is told in [`ToolSpec::input_schema`].
@@ -71,6 +97,7 @@ pub trait Tool: Send + Sync {
     ) -> BoxFuture<'a, Result<ToolOutput, ToolError>>;
 }
 
+type Policy = dyn Fn(&Value) -> Result<(), String> + Send + Sync;
 type Run =
     dyn Fn(Value, ToolContext) -> BoxFuture<'static, Result<ToolOutput, ToolError>> + Send + Sync;
 
@@ -81,6 +108,9 @@ pub struct FnTool {
     deadline: Option<Duration>,
     ask: Option<PermissionAsk>,
     checked_by: Option<Value>,
+    declared: Declared,
+    grant: Option<Grant>,
+    policy: Option<Arc<Policy>>,
     run: Arc<Run>,
 }
 
@@ -96,6 +126,9 @@ impl FnTool {
             deadline: None,
             ask: None,
             checked_by: None,
+            declared: Declared::default(),
+            grant: None,
+            policy: None,
             run: Arc::new(move |input, ctx| Box::pin(run(input, ctx))),
         }
     }
@@ -111,6 +144,30 @@ impl FnTool {
     #[must_use]
     pub fn asks(mut self, ask: PermissionAsk) -> Self {
         self.ask = Some(ask);
+        self
+    }
+
+    /// With what it declares.
+    #[must_use]
+    pub fn declaring(mut self, declared: Declared) -> Self {
+        self.declared = declared;
+        self
+    }
+
+    /// With what the plugin that brings it was granted.
+    #[must_use]
+    pub fn owned(mut self, grant: Option<Grant>) -> Self {
+        self.grant = grant;
+        self
+    }
+
+    /// With a decision of its own about each call: `Err` says why it is refused.
+    #[must_use]
+    pub fn deciding(
+        mut self,
+        policy: impl Fn(&Value) -> Result<(), String> + Send + Sync + 'static,
+    ) -> Self {
+        self.policy = Some(Arc::new(policy));
         self
     }
 
@@ -135,6 +192,18 @@ impl Tool for FnTool {
     }
     fn deadline(&self, _input: &Value) -> Option<Duration> {
         self.deadline
+    }
+    fn declares(&self) -> Declared {
+        self.declared.clone()
+    }
+    fn grant(&self) -> Option<&Grant> {
+        self.grant.as_ref()
+    }
+    fn policy(&self, input: &Value, _ctx: &ToolContext) -> Result<(), ToolError> {
+        match &self.policy {
+            Some(policy) => policy(input).map_err(ToolError::Denied),
+            None => Ok(()),
+        }
     }
     fn argument_schema(&self) -> &Value {
         self.checked_by.as_ref().unwrap_or(&self.spec.input_schema)

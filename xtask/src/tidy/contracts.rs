@@ -4,7 +4,11 @@ use super::{Repo, invariants};
 
 const FILE: &str = "docs/contracts.md";
 const LAYERS: [&str; 3] = ["unit", "integration", "e2e"];
-const CONTRACTS: [&str; 2] = ["BHV-AGENT-HOOK-LIFECYCLE", "BHV-PLUGIN-FAILURE-ISOLATION"];
+const CONTRACTS: [&str; 3] = [
+    "BHV-AGENT-HOOK-LIFECYCLE",
+    "BHV-PLUGIN-FAILURE-ISOLATION",
+    "BHV-CAPABILITY-PROVIDER-ROUTING",
+];
 
 pub(super) fn check(repo: &Repo) -> Vec<String> {
     let Some(text) = repo.text(FILE) else {
@@ -85,6 +89,9 @@ mod tests {
                 "docs/contracts.md has no row for BHV-PLUGIN-FAILURE-ISOLATION in layer unit",
                 "docs/contracts.md has no row for BHV-PLUGIN-FAILURE-ISOLATION in layer integration",
                 "docs/contracts.md has no row for BHV-PLUGIN-FAILURE-ISOLATION in layer e2e",
+                "docs/contracts.md has no row for BHV-CAPABILITY-PROVIDER-ROUTING in layer unit",
+                "docs/contracts.md has no row for BHV-CAPABILITY-PROVIDER-ROUTING in layer integration",
+                "docs/contracts.md has no row for BHV-CAPABILITY-PROVIDER-ROUTING in layer e2e",
             ]
         );
         assert_eq!(check(&Repo::of(&[])), ["docs/contracts.md is missing"]);

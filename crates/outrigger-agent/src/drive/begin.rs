@@ -255,6 +255,10 @@ impl Driver {
         );
         ctx.cancel = self.abort.1.clone();
         ctx.limits = inner.tool_limits();
+        // The user's own call is nobody's to grant.
+        ctx.granted = (!users)
+            .then(|| inner.grant_of_agent(&call.agent))
+            .flatten();
         let (sender, turn) = (self.sender.clone(), self.turn_id.clone());
         let lost = Msg::Input(Input::ToolDone {
             effect,

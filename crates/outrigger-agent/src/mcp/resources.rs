@@ -240,6 +240,10 @@ impl Tool for ResourceTool {
         &self.arguments
     }
 
+    fn declares(&self) -> outrigger_protocol::descriptor::Declared {
+        super::declared()
+    }
+
     /// A server that is not there is no matter for hooks, as in the reference.
     fn precheck(&self, input: &Value) -> Result<(), ToolError> {
         self.asks(input).map(|_| ())

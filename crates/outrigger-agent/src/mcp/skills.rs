@@ -437,6 +437,10 @@ impl Tool for SkillTool {
         self.mcp.argument_schema()
     }
 
+    fn declares(&self) -> outrigger_protocol::descriptor::Declared {
+        super::declared()
+    }
+
     fn permissions(
         &self,
         input: &Value,

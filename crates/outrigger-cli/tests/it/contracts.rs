@@ -108,3 +108,98 @@ fn bhv_plugin_failure_isolation() {
     );
     world.cli(&["audit", "verify"]).ok();
 }
+
+/// `BHV-CAPABILITY-PROVIDER-ROUTING`: the same turn is done here, or by a bridge in another folder, as the user's routes say;
+/// the model is told the same, and nothing of the turn changes.
+#[test]
+fn bhv_capability_provider_routing() {
+    let calls = || {
+        turn([call(
+            "write",
+            json!({"filePath": "a.txt", "content": "one\n"}),
+        )])
+    };
+    let more = || {
+        turn([call(
+            "edit",
+            json!({"filePath": "a.txt", "oldString": "one", "newString": "two"}),
+        )])
+    };
+    let last = || {
+        turn([
+            call("read", json!({"filePath": "a.txt"})),
+            call("bash", json!({"command": "cat a.txt", "description": "x"})),
+        ])
+    };
+    let turns = || [calls(), more(), last(), done()];
+    let here = World::new(turns().into_iter().chain(turns()));
+    here.config(json!({"permission": {"bash": "allow", "edit": "allow"}}));
+    here.plugin(
+        "routes",
+        "import fs from 'node:fs'
+        export const P = async ({ directory }) => ({
+          'runtime.route.after_select': async (i) =>
+            fs.appendFileSync(directory + '/routes.log', `${i.tool} ${i.contract} ${i.provider} ${i.rule ?? '-'}\\n`),
+        })",
+    );
+    let said = |world: &World| -> Vec<String> {
+        let parts = world.parts("tool");
+        let text = |part: &Value| {
+            let state = &part["state"];
+            let text = state["output"]
+                .as_str()
+                .or(state["error"].as_str())
+                .unwrap_or_default();
+            format!(
+                "{} {} {text}",
+                part["tool"].as_str().unwrap(),
+                state["status"]
+            )
+        };
+        parts.iter().map(text).collect()
+    };
+    here.run(&["hi"]).ok();
+    let local = said(&here);
+    assert_eq!(here.read("a.txt"), "two\n", "{local:#?}");
+    std::fs::remove_file(here.path("a.txt")).unwrap();
+
+    let there = World::new([]);
+    let (bridge, url) = crate::bridge::bridge(&there, &["--command", "cat **"]);
+    crate::granted::granting(
+        &here,
+        &format!(
+            "[connectors.box]\nurl = \"{url}\"\ntoken_env = \"BOX_TOKEN\"\n[[routes]]\nagent = \"plan\"\nprovider = \"local\"\n[[routes]]\nprovider = \"box\"\n"
+        ),
+    );
+    here.run_with(&[("BOX_TOKEN", crate::bridge::TOKEN)], &["hi"])
+        .ok();
+    assert_eq!(there.read("a.txt"), "two\n");
+    assert!(!here.path("a.txt").exists());
+    let elsewhere: Vec<String> = said(&here)
+        .iter()
+        .map(|text| {
+            text.replace(
+                &there.project().display().to_string(),
+                &here.project().display().to_string(),
+            )
+        })
+        .collect();
+    assert_eq!(elsewhere, local);
+    let routes = here.lines("routes.log");
+    let count = |line: &str| routes.iter().filter(|it| *it == line).count();
+    for (tool, contract) in [
+        ("write", "write"),
+        ("edit", "edit"),
+        ("read", "read"),
+        ("bash", "exec"),
+    ] {
+        assert_eq!(
+            count(&format!("{tool} {contract} local -")),
+            1,
+            "{routes:?}"
+        );
+        assert_eq!(count(&format!("{tool} {contract} box 2")), 1, "{routes:?}");
+    }
+    here.verify();
+    drop(bridge);
+}

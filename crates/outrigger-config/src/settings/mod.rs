@@ -5,6 +5,7 @@
 //! `.outrigger/outrigger.toml` of both; the environment is above all files. Every key stands in one table
 //! ([`keys`]), from which the files, the environment and the suggestions are read.
 
+pub mod hands;
 pub mod keys;
 mod read;
 mod suggest;
@@ -56,6 +57,9 @@ pub struct Settings {
     pub audit: Audit,
     /// What plugins connect to.
     pub network: Network,
+    /// Who does what tools do, and within what.
+    #[serde(flatten)]
+    pub hands: hands::Hands,
 }
 
 /// `[network]`: what plugins connect to (issue 5, item 5). A project cannot set any of it.

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use super::hands::{self, Hands};
 use super::keys::{self, KEYS, Kind, Leaf, PLUGIN_KEYS};
 use super::toml_file::{self, Found};
 use super::{Settings, suggest};
@@ -85,7 +86,44 @@ impl SettingsLoaded {
             };
             self.apply(&found, origin);
         }
+        self.hands(&text, path, of_project)?;
         self.files.push(path.into());
+        Ok(())
+    }
+
+    /// The sections whose names are the user's own.
+    fn hands(&mut self, text: &str, path: &Path, of_project: bool) -> Result<(), ConfigError> {
+        let file = path.display().to_string();
+        let read = Hands::read(text, &file)?;
+        if read == Hands::default() {
+            return Ok(());
+        }
+        if of_project {
+            self.problems.push(ConfigProblem {
+                file,
+                pointer: None,
+                message: format!(
+                    "{} are ignored: a project cannot say who executes its commands; set them in the user's outrigger.toml",
+                    hands::SECTIONS.join(", ")
+                ),
+            });
+            return Ok(());
+        }
+        let mut names = Vec::new();
+        super::flatten(
+            &serde_json::to_value(&read).unwrap_or_default(),
+            "",
+            &mut names,
+        );
+        for (name, _) in names {
+            let origin = Origin::File {
+                path: path.into(),
+                line: 1,
+                column: 1,
+            };
+            self.origins.insert(name, origin);
+        }
+        self.settings.hands.merge(read);
         Ok(())
     }
 

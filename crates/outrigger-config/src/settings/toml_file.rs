@@ -67,6 +67,9 @@ impl Reader<'_> {
                 .iter()
                 .any(|known| known.name.split('.').next() == Some(&name) && known.name != name);
             let at = Position::at(self.text, value.span().start);
+            if section.is_empty() && super::hands::SECTIONS.contains(&name.as_str()) {
+                continue;
+            }
             match value.get_ref() {
                 DeValue::Table(inner) if section.is_empty() && name == "plugins" => {
                     self.plugins(inner)?
@@ -229,6 +232,7 @@ fn suggestion(section: &str, name: &str) -> (Option<String>, Vec<String>) {
     }
     if section.is_empty() {
         known.push("plugins".into());
+        known.extend(super::hands::SECTIONS.map(str::to_owned));
     }
     let near = suggest::nearest(written, known.iter().map(String::as_str)).map(str::to_owned);
     // The right key in the wrong section is as common as a slip of the pen.
@@ -310,7 +314,7 @@ mod tests {
         outrigger.toml:2:20: setting `flags.plugin_seq_hooks`: expected true or false, found "yes"
           set `flags.plugin_seq_hooks` to true or false, or remove it
         outrigger.toml:1:1: unknown setting `nonsense_of_a_key`
-          known here: sandbox, strict_plugins, trust, discovery, js, deadlines, models, tools, agent, log, limits, claude, network, audit, flags, plugins
+          known here: sandbox, strict_plugins, trust, discovery, js, deadlines, models, tools, agent, log, limits, claude, network, audit, flags, plugins, connectors, routes, capabilities, tool_limits
         outrigger.toml:1:11: not valid TOML: string values must be quoted, expected literal string
           correct the text at this place; text values stand in double quotes
         outrigger.toml:1:4: not valid TOML: unclosed table, expected `]`

@@ -7,5 +7,5 @@ mod points;
 pub use chain::{Call, Chain, Folded, Handler, HandlerRun, Next, OutputCheck};
 pub use fold::{ApplyError, apply, pointer};
 pub use points::{
-    Deadline, Failure, Field, Kind, POINTS, Phase, Point, by_hook, canonical_hook, point,
+    ALIASES, Deadline, Failure, Field, Kind, POINTS, Phase, Point, by_hook, canonical_hook, point,
 };

@@ -193,12 +193,34 @@ pub const POINTS: &[Point] = &[
         input: "sessionID, agent, model, step", about: "A step of the turn (one request and the calls that it leads to) has begun." },
     Point { name: "execute.after_step", hook: "execute.after_step", phase: Observe, patch: &[], block: false, deadline: Normal, failure: Open,
         input: "sessionID, agent, model, messageID, finish?", about: "A step is over; its message is stored." },
+    Point { name: "execute.on_error", hook: "execute.on_error", phase: Phase::Error, patch: &[], block: false, deadline: Normal, failure: Open,
+        input: "sessionID, agent, model, messageID, finish?, error", about: "A step has ended with an error; its message holds it." },
+    Point { name: "runtime.route.after_select", hook: "runtime.route.after_select", phase: Observe, patch: &[], block: false, deadline: Normal, failure: Open,
+        input: "sessionID, agent, callID, tool, contract, provider, rule?", about: "A tool call was bound to a provider, by the routing rule of that number, or to the local machine where none fits (C11)." },
+    Point { name: "runtime.route.on_error", hook: "runtime.route.on_error", phase: Phase::Error, patch: &[], block: false, deadline: Normal, failure: Open,
+        input: "sessionID, agent, callID, tool, contract, provider, code", about: "A call that was bound to another provider than the local machine has failed." },
+    Point { name: "bridge.before_invoke", hook: "bridge.before_invoke", phase: Observe, patch: &[], block: false, deadline: Normal, failure: Open,
+        input: "callID, connection, sessionID?, tool, path", about: "A brain elsewhere asks the bridge to execute something (C17). Authentication, limits and guards are nobody's to change." },
+    Point { name: "bridge.after_invoke", hook: "bridge.after_invoke", phase: Observe, patch: &[], block: false, deadline: Normal, failure: Open,
+        input: "callID, connection, sessionID?, tool, path", about: "The bridge has executed it; title and size of the answer are output." },
+    Point { name: "bridge.on_error", hook: "bridge.on_error", phase: Phase::Error, patch: &[], block: false, deadline: Normal, failure: Open,
+        input: "callID, connection, sessionID?, tool, path, code, message", about: "The bridge has refused it behind its limits, or it failed." },
     Point { name: "llm.after_response", hook: "llm.after_response", phase: Observe, patch: &[], block: false, deadline: Normal, failure: Open,
         input: "sessionID, agent, model, reason, usage", about: "A request has been answered to its end." },
     Point { name: "session.on_event", hook: "event", phase: Observe, patch: &[], block: false, deadline: Normal, failure: Open,
         input: "event", about: "Every bus event, in order, in batches; nothing waits for it." },
     Point { name: "runtime.dispose", hook: "dispose", phase: Observe, patch: &[], block: false, deadline: Normal, failure: Open,
         input: "", about: "The plugin's process is about to end." },
+];
+
+/// Other names of points, which the Browser Brain Loop specification uses (C1): its steps are those that we execute, and
+/// what it tells in two parts is told at once.
+pub const ALIASES: &[(&str, &str)] = &[
+    ("step.before_start", "execute.before_step"),
+    ("step.after_finish", "execute.after_step"),
+    ("step.on_error", "execute.on_error"),
+    ("llm.after_response_raw", "llm.after_response"),
+    ("llm.after_response_parsed", "llm.after_response"),
 ];
 
 /// The point of that name, ours or OpenCode's.
@@ -218,6 +240,10 @@ pub fn by_hook(hook: &str) -> Option<&'static Point> {
     find(&|p| p.hook == hook)
         .or_else(|| find(&|p| p.hook.strip_prefix("experimental.") == Some(hook)))
         .or_else(|| find(&|p| p.name == hook))
+        .or_else(|| {
+            let (_, name) = ALIASES.iter().find(|(alias, _)| *alias == hook)?;
+            find(&|p| p.name == *name)
+        })
 }
 
 /// The reference's spelling of a hook's name.
@@ -229,6 +255,14 @@ pub fn canonical_hook(hook: &str) -> Option<&'static str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn aliases_are_names_of_points_and_of_nothing_else() {
+        for (alias, name) in ALIASES {
+            assert_eq!(by_hook(alias).map(|p| p.name), Some(*name));
+            assert!(!POINTS.iter().any(|p| p.name == *alias || p.hook == *alias));
+        }
+    }
 
     #[test]
     fn names_are_unique_and_shaped() {

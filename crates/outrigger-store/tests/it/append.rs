@@ -30,6 +30,7 @@ fn hook(session: &str, turn: &str, point: &str) -> LogRecord {
 
 fn tool(session: &str, name: &str) -> LogRecord {
     LogRecord::Tool(Box::new(ToolRecord {
+        fingerprint: None,
         call: ToolCall {
             call_id: CallId("c".into()),
             session_id: session.into(),

@@ -114,6 +114,16 @@ impl Tool for Edit {
         Ok(asks)
     }
 
+    fn permissions_elsewhere(
+        &self,
+        input: &Value,
+        ctx: &ToolContext,
+    ) -> Result<Vec<PermissionAsk>, ToolError> {
+        let at = target(input, ctx)?;
+        let outside = at.ask_outside(Kind::File).into_iter();
+        Ok(outside.chain([ask_edit(&at, None, ctx)]).collect())
+    }
+
     fn run<'a>(
         &'a self,
         input: Value,

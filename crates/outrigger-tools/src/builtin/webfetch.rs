@@ -193,10 +193,6 @@ impl Tool for WebFetch {
         Some(timeout(input) * 2 + Duration::from_secs(30))
     }
 
-    fn attempts(&self) -> u32 {
-        2
-    }
-
     fn run<'a>(
         &'a self,
         input: Value,

@@ -7,6 +7,7 @@
 )]
 
 mod answers;
+mod declared;
 mod files;
 mod find;
 mod optional;

@@ -1,0 +1,86 @@
+//! Reading frames of a brain (C9, 2): every field is known, and of its type.
+
+use outrigger_protocol::invoke::{BrainFrame, Cancel, Invoke};
+use serde_json::Value;
+
+use crate::Refusal;
+
+/// A frame, or what to answer: with the id, where it could be read.
+pub(crate) fn read(text: &str) -> Result<BrainFrame, (Option<String>, Refusal)> {
+    let refuse = |id: Option<String>, why: String| (id, Refusal::new("bridge.frame", why));
+    let value: Value = serde_json::from_str(text)
+        .map_err(|error| refuse(None, format!("the frame is no JSON: {error}")))?;
+    let Value::Object(mut fields) = value else {
+        return Err(refuse(None, "the frame is no object".to_owned()));
+    };
+    let id = fields.get("id").and_then(Value::as_str).map(str::to_owned);
+    let kind = match fields.remove("type") {
+        Some(Value::String(kind)) => kind,
+        _ => return Err(refuse(id, "the frame has no `type`".to_owned())),
+    };
+    let body = Value::Object(fields);
+    let wrong = |error: serde_json::Error| refuse(id.clone(), format!("{kind}: {error}"));
+    let frame = match kind.as_str() {
+        "invoke" => BrainFrame::Invoke(serde_json::from_value::<Invoke>(body).map_err(wrong)?),
+        "cancel" => BrainFrame::Cancel(serde_json::from_value::<Cancel>(body).map_err(wrong)?),
+        other => return Err(refuse(id, format!("there is no frame {other:?}"))),
+    };
+    let named = match &frame {
+        BrainFrame::Invoke(invoke) => &invoke.id,
+        BrainFrame::Cancel(cancel) => &cancel.id,
+    };
+    if named.is_empty() || named.len() > 128 || named.chars().any(char::is_control) {
+        return Err(refuse(None, "an id has 1 to 128 characters".to_owned()));
+    }
+    Ok(frame)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn frames_are_read_strictly() {
+        let long = format!(r#"{{"type":"cancel","id":"{}"}}"#, "x".repeat(129));
+        for (text, want) in [
+            (
+                r#"{"type":"invoke","id":"1","tool":"read","params":{}}"#,
+                None,
+            ),
+            (
+                r#"{"type":"invoke","id":"1","tool":"read","params":{},"deadlineMs":5,"sessionId":"s"}"#,
+                None,
+            ),
+            (r#"{"type":"cancel","id":"1"}"#, None),
+            ("", Some(None)),
+            ("[]", Some(None)),
+            (r#"{"id":"1"}"#, Some(Some("1"))),
+            (r#"{"type":5,"id":"1"}"#, Some(Some("1"))),
+            (r#"{"type":"grant","id":"1"}"#, Some(Some("1"))),
+            (
+                r#"{"type":"invoke","id":"1","tool":"read"}"#,
+                Some(Some("1")),
+            ),
+            (
+                r#"{"type":"invoke","id":"1","tool":"read","params":{},"trusted":true}"#,
+                Some(Some("1")),
+            ),
+            (
+                r#"{"type":"invoke","id":"1","tool":"read","params":{},"deadlineMs":-1}"#,
+                Some(Some("1")),
+            ),
+            (
+                r#"{"type":"invoke","id":5,"tool":"read","params":{}}"#,
+                Some(None),
+            ),
+            (r#"{"type":"cancel","id":""}"#, Some(None)),
+            (&long, Some(None)),
+        ] {
+            let got = read(text).err().map(|(id, refusal)| {
+                assert_eq!(refusal.code, "bridge.frame");
+                id
+            });
+            assert_eq!(got, want.map(|id| id.map(str::to_owned)), "{text}");
+        }
+    }
+}

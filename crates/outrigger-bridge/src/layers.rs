@@ -1,0 +1,280 @@
+//! What an `invoke` goes through before it is executed, and after: one layer behind the other, in one order. A layer may
+//! refuse; none may be left out, and the guards come behind the points, so that no plugin has a word after them (C9).
+
+use std::sync::Arc;
+
+use outrigger_protocol::audit::{AuditKind, AuditRecord};
+use outrigger_protocol::descriptor::Contract;
+use outrigger_protocol::id::SessionId;
+use outrigger_protocol::invoke::{EditParams, ExecParams, Invoke, ReadParams, WriteParams};
+use outrigger_protocol::tool::ToolOutput;
+use outrigger_sandbox::paths::{Roots, resolve};
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+use crate::{Commands, Refusal, SharedHands};
+
+/// Parameters of a call, checked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Params {
+    /// Of `read`.
+    Read(ReadParams),
+    /// Of `write`.
+    Write(WriteParams),
+    /// Of `edit`.
+    Edit(EditParams),
+    /// Of `exec`.
+    Exec(ExecParams),
+}
+
+impl Params {
+    /// Reads those of a contract.
+    fn read(contract: Contract, value: &Value) -> Result<Self, Refusal> {
+        fn of<T: DeserializeOwned>(value: &Value) -> Result<T, Refusal> {
+            T::deserialize(value).map_err(|error| Refusal::new("bridge.params", error.to_string()))
+        }
+        Ok(match contract {
+            Contract::Read => Self::Read(of(value)?),
+            Contract::Write => Self::Write(of(value)?),
+            Contract::Edit => Self::Edit(of(value)?),
+            Contract::Exec => Self::Exec(of(value)?),
+        })
+    }
+
+    /// The contract that they are of.
+    #[must_use]
+    pub fn contract(&self) -> Contract {
+        match self {
+            Self::Read(_) => Contract::Read,
+            Self::Write(_) => Contract::Write,
+            Self::Edit(_) => Contract::Edit,
+            Self::Exec(_) => Contract::Exec,
+        }
+    }
+
+    /// As arguments of the tool that fulfils the contract.
+    #[must_use]
+    pub fn to_value(&self) -> Value {
+        match self {
+            Self::Read(params) => json!(params),
+            Self::Write(params) => json!(params),
+            Self::Edit(params) => json!(params),
+            Self::Exec(params) => json!(params),
+        }
+    }
+
+    /// The path in it: the file, or the folder that a command runs in.
+    fn path(&self) -> &str {
+        match self {
+            Self::Read(params) => &params.file_path,
+            Self::Write(params) => &params.file_path,
+            Self::Edit(params) => &params.file_path,
+            Self::Exec(params) => params.workdir.as_deref().unwrap_or("."),
+        }
+    }
+}
+
+/// A call on its way through the layers.
+pub struct Call {
+    /// As it came.
+    pub invoke: Invoke,
+    /// Number of its connection.
+    pub connection: u64,
+    /// Its parameters, once they are read.
+    pub params: Option<Params>,
+    permit: Option<OwnedSemaphorePermit>,
+}
+
+impl Call {
+    pub(crate) fn new(invoke: Invoke, connection: u64) -> Self {
+        Self {
+            invoke,
+            connection,
+            params: None,
+            permit: None,
+        }
+    }
+
+    fn params(&self) -> Result<&Params, Refusal> {
+        let missing = || Refusal::new("bridge.params", "the parameters were not read");
+        self.params.as_ref().ok_or_else(missing)
+    }
+
+    /// For plugins, without contents.
+    fn identity(&self) -> Value {
+        let params = self.params.as_ref();
+        json!({
+            "callID": self.invoke.id, "connection": self.connection, "sessionID": self.invoke.session_id,
+            "tool": params.map_or(self.invoke.tool.as_str(), |it| it.contract().name()),
+            "path": params.map(Params::path),
+        })
+    }
+}
+
+/// What a call came to.
+pub(crate) type Outcome = Result<ToolOutput, Refusal>;
+
+/// One of them.
+pub trait Layer: Send + Sync {
+    /// For logs and the document.
+    fn name(&self) -> &'static str;
+    /// On the way in.
+    ///
+    /// # Errors
+    /// The call is refused; layers behind this one do not see it.
+    fn before(&self, call: &mut Call) -> Result<(), Refusal>;
+    /// On the way out, for calls that this layer has seen.
+    fn after(&self, call: &Call, outcome: &Outcome) {
+        let _ = (call, outcome);
+    }
+}
+
+/// The layers in their order.
+pub(crate) fn all(
+    hands: &SharedHands,
+    root: &std::path::Path,
+    commands: Commands,
+    concurrent: usize,
+) -> Vec<Box<dyn Layer>> {
+    vec![
+        Box::new(Audited(Arc::clone(hands))),
+        Box::new(Valid),
+        Box::new(Limited(Arc::new(Semaphore::new(concurrent)), concurrent)),
+        Box::new(Told(Arc::clone(hands))),
+        Box::new(PathGuard {
+            roots: Roots::new([root]),
+            root: root.to_owned(),
+        }),
+        Box::new(commands),
+    ]
+}
+
+/// Writes every call down, refused ones too. The intent of one that runs is written by the tool runtime.
+struct Audited(SharedHands);
+
+impl Layer for Audited {
+    fn name(&self) -> &'static str {
+        "audit"
+    }
+    fn before(&self, _call: &mut Call) -> Result<(), Refusal> {
+        Ok(())
+    }
+    fn after(&self, call: &Call, outcome: &Outcome) {
+        let decision = match outcome {
+            Ok(_) => "completed",
+            Err(refusal) => &refusal.code,
+        };
+        let refused = decision.starts_with("bridge.");
+        self.0.audit(AuditRecord {
+            session_id: call.invoke.session_id.clone().map(SessionId),
+            subject: Some(format!("{} {}", call.invoke.tool, call.invoke.id)),
+            errored: outcome.is_err(),
+            policy_check_result: match refused {
+                true => format!("refused: {decision}"),
+                false => "passed".to_owned(),
+            },
+            detail: outcome.as_ref().err().map(|it| it.message.clone()),
+            ..AuditRecord::new(AuditKind::Bridge, 0, decision)
+        });
+    }
+}
+
+/// Contract and parameters (C9, 2).
+struct Valid;
+
+impl Layer for Valid {
+    fn name(&self) -> &'static str {
+        "parameters"
+    }
+    fn before(&self, call: &mut Call) -> Result<(), Refusal> {
+        let name = &call.invoke.tool;
+        let contract = Contract::from_name(name).ok_or_else(|| {
+            Refusal::new(
+                "bridge.contract",
+                format!("{name:?} is none of read, write, edit and exec"),
+            )
+        })?;
+        call.params = Some(Params::read(contract, &call.invoke.params)?);
+        Ok(())
+    }
+}
+
+/// How many calls run at once (C9, 3). One too many is told so and not queued.
+struct Limited(Arc<Semaphore>, usize);
+
+impl Layer for Limited {
+    fn name(&self) -> &'static str {
+        "concurrency"
+    }
+    fn before(&self, call: &mut Call) -> Result<(), Refusal> {
+        let permit = Arc::clone(&self.0).try_acquire_owned().map_err(|_| {
+            Refusal::new(
+                "bridge.busy",
+                format!("{} calls run already; wait for one of them", self.1),
+            )
+        })?;
+        call.permit = Some(permit);
+        Ok(())
+    }
+}
+
+/// The points of the bridge, where plugins are told and not asked.
+struct Told(SharedHands);
+
+impl Layer for Told {
+    fn name(&self) -> &'static str {
+        "points"
+    }
+    fn before(&self, call: &mut Call) -> Result<(), Refusal> {
+        self.0
+            .tell("bridge.before_invoke", call.identity(), json!({}));
+        Ok(())
+    }
+    fn after(&self, call: &Call, outcome: &Outcome) {
+        match outcome {
+            Ok(output) => {
+                let output = json!({ "title": output.title, "bytes": output.output.len() });
+                self.0.tell("bridge.after_invoke", call.identity(), output);
+            }
+            Err(refusal) => {
+                let mut about = call.identity();
+                about["code"] = json!(refusal.code);
+                about["message"] = json!(refusal.message);
+                self.0.tell("bridge.on_error", about, json!({}));
+            }
+        }
+    }
+}
+
+/// The strict path guard (C9, 4): everything is in the bridge's folder, links followed.
+struct PathGuard {
+    roots: Roots,
+    root: std::path::PathBuf,
+}
+
+impl Layer for PathGuard {
+    fn name(&self) -> &'static str {
+        "paths"
+    }
+    fn before(&self, call: &mut Call) -> Result<(), Refusal> {
+        let path = resolve(&self.root, std::path::Path::new(call.params()?.path()));
+        match self.roots.contains(&path) {
+            Ok(_) => Ok(()),
+            Err(error) => Err(Refusal::new("bridge.path", error.to_string())),
+        }
+    }
+}
+
+/// The command registry (C9, 5).
+impl Layer for Commands {
+    fn name(&self) -> &'static str {
+        "commands"
+    }
+    fn before(&self, call: &mut Call) -> Result<(), Refusal> {
+        if let Some(Params::Exec(params)) = &mut call.params {
+            params.command = self.admit(&params.command)?;
+        }
+        Ok(())
+    }
+}

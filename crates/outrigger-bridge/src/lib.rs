@@ -1,0 +1,67 @@
+//! The bridge (C17): executes `invoke` frames (read, write, edit, exec) for a brain elsewhere, over a WebSocket; and
+//! [`Remote`], the connector through which our own agent asks a bridge on another machine (C11).
+//!
+//! A bridge decides nothing: what is done was decided by the brain, and what may be done by whoever started the bridge.
+//! What holds whatever a hook, a plugin or a brain says (C9, 1 to 5 and 8) is in [`Gate`], [`layers`], and the limits of
+//! [`Options`].
+//!
+//! What this crate is not for: running anything itself. [`Hands`] does, which the agent implements over the tool runtime.
+
+mod commands;
+mod connection;
+mod frame;
+mod gate;
+pub mod layers;
+mod remote;
+mod server;
+
+pub use commands::{CommandRule, Commands};
+pub use gate::Gate;
+pub use layers::{Call, Layer, Params};
+pub use remote::{Remote, RemoteError};
+pub use server::{Bridge, Options};
+
+use std::sync::Arc;
+
+use futures_util::future::BoxFuture;
+use outrigger_protocol::audit::AuditRecord;
+use outrigger_protocol::tool::ToolOutput;
+use outrigger_tools::CancelFlag;
+use serde_json::Value;
+
+/// Why a call was refused or failed: a stable code, and words for the brain.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
+pub struct Refusal {
+    /// Stable code: `bridge.` and what it was, or the code of a tool's error.
+    pub code: String,
+    /// In words.
+    pub message: String,
+}
+
+impl Refusal {
+    pub(crate) fn new(code: &str, message: impl Into<String>) -> Self {
+        Self {
+            code: code.to_owned(),
+            message: message.into(),
+        }
+    }
+}
+
+/// Who executes, and who is told.
+pub trait Hands: Send + Sync {
+    /// Does it. Dropped when its deadline passes, it is cancelled, or the brain goes away: whatever it started ends with
+    /// it.
+    fn execute<'a>(
+        &'a self,
+        call: &'a Call,
+        cancel: CancelFlag,
+    ) -> BoxFuture<'a, Result<ToolOutput, Refusal>>;
+    /// Tells the plugins of a point where they are told and not asked.
+    fn tell(&self, point: &'static str, input: Value, output: Value);
+    /// Writes a record into the audit.
+    fn audit(&self, record: AuditRecord);
+}
+
+/// The executing side, shared by all connections.
+pub type SharedHands = Arc<dyn Hands>;

@@ -1,0 +1,160 @@
+//! Listening, and letting connections in.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use axum::Router;
+use axum::extract::State;
+use axum::extract::ws::WebSocketUpgrade;
+use axum::response::{IntoResponse as _, Response};
+use axum::routing::get;
+use http::{HeaderMap, StatusCode};
+use outrigger_protocol::audit::{AuditKind, AuditRecord};
+use outrigger_protocol::invoke::SUBPROTOCOL;
+use tokio::net::TcpListener;
+use tokio::sync::Semaphore;
+
+use crate::layers::Layer;
+use crate::{Commands, Gate, SharedHands, connection, layers};
+
+/// How a bridge is.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Folder that everything is in, absolute.
+    pub root: PathBuf,
+    /// Command lines that are executed.
+    pub commands: Commands,
+    /// Most calls at once, of all connections.
+    pub concurrent: usize,
+    /// Most connections.
+    pub connections: usize,
+    /// Largest frame, in bytes.
+    pub frame_bytes: usize,
+    /// Longest call.
+    pub deadline: Duration,
+    /// Longest pause between whole frames of a brain, pings included.
+    pub idle: Duration,
+}
+
+impl Options {
+    /// The usual limits.
+    #[must_use]
+    pub fn new(root: PathBuf) -> Self {
+        Self {
+            root,
+            commands: Commands::default(),
+            concurrent: 100,
+            connections: 16,
+            frame_bytes: 8 * 1024 * 1024,
+            deadline: Duration::from_secs(600),
+            idle: Duration::from_secs(120),
+        }
+    }
+}
+
+pub(crate) struct Shared {
+    pub(crate) options: Options,
+    pub(crate) hands: SharedHands,
+    pub(crate) layers: Vec<Box<dyn Layer>>,
+    gate: Gate,
+    open: Arc<Semaphore>,
+    count: AtomicU64,
+}
+
+/// A bridge. It listens until the future of [`Bridge::serve`] is dropped.
+pub struct Bridge(Arc<Shared>);
+
+impl Bridge {
+    /// A bridge with these limits, whom it lets in, and who executes.
+    #[must_use]
+    pub fn new(options: Options, gate: Gate, hands: SharedHands) -> Self {
+        let layers = layers::all(
+            &hands,
+            &options.root,
+            options.commands.clone(),
+            options.concurrent,
+        );
+        Self(Arc::new(Shared {
+            open: Arc::new(Semaphore::new(options.connections)),
+            options,
+            hands,
+            layers,
+            gate,
+            count: AtomicU64::new(0),
+        }))
+    }
+
+    /// Names of the layers, in the order in which a call goes through them.
+    #[must_use]
+    pub fn layers(&self) -> Vec<&'static str> {
+        self.0.layers.iter().map(|layer| layer.name()).collect()
+    }
+
+    /// Answers what comes in.
+    ///
+    /// # Errors
+    /// Those of the listener.
+    pub async fn serve(self, listener: TcpListener) -> std::io::Result<()> {
+        let router = Router::new()
+            .route("/", get(upgrade))
+            .with_state(Arc::clone(&self.0));
+        axum::serve(listener, router).await
+    }
+}
+
+async fn upgrade(
+    State(shared): State<Arc<Shared>>,
+    headers: HeaderMap,
+    socket: Result<WebSocketUpgrade, axum::extract::ws::rejection::WebSocketUpgradeRejection>,
+) -> Response {
+    let admitted = shared.gate.admit(&headers);
+    let number = shared.count.fetch_add(1, Ordering::Relaxed) + 1;
+    let decision = admitted
+        .as_ref()
+        .map_or_else(|e| e.code.as_str(), |()| "connect");
+    let origin = headers.get(http::header::ORIGIN);
+    let origin = origin.map_or("none".into(), |it| String::from_utf8_lossy(it.as_bytes()));
+    shared.hands.audit(AuditRecord {
+        subject: Some(format!("connection {number}")),
+        detail: Some(format!(
+            "origin: {}",
+            origin.chars().take(200).collect::<String>()
+        )),
+        errored: admitted.is_err(),
+        policy_check_result: match &admitted {
+            Ok(()) => "passed".to_owned(),
+            Err(refusal) => format!("refused: {}", refusal.code),
+        },
+        ..AuditRecord::new(AuditKind::Bridge, 0, decision)
+    });
+    let refuse = |status: StatusCode, code: &str, message: &str| {
+        let body = serde_json::json!({ "code": code, "message": message });
+        (status, axum::Json(body)).into_response()
+    };
+    if let Err(refusal) = admitted {
+        let status = match refusal.code.as_str() {
+            "bridge.origin" => StatusCode::FORBIDDEN,
+            _ => StatusCode::UNAUTHORIZED,
+        };
+        return refuse(status, &refusal.code, &refusal.message);
+    }
+    let socket = match socket {
+        Ok(socket) => socket,
+        Err(rejection) => return rejection.into_response(),
+    };
+    let Ok(place) = Arc::clone(&shared.open).try_acquire_owned() else {
+        let message = "as many connections as there may be are open";
+        return refuse(StatusCode::SERVICE_UNAVAILABLE, "bridge.busy", message);
+    };
+    let most = shared.options.frame_bytes;
+    socket
+        .protocols([SUBPROTOCOL])
+        .max_message_size(most)
+        .max_frame_size(most)
+        .on_upgrade(move |socket| async move {
+            connection::serve(shared, socket, number).await;
+            drop(place);
+        })
+}

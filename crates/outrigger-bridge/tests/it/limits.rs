@@ -1,0 +1,306 @@
+//! What no brain gets past, and what ends with it.
+
+use std::io::{Read as _, Write as _};
+use std::time::Duration;
+
+use outrigger_bridge::{CommandRule, Commands};
+use serde_json::{Value, json};
+
+use crate::support::*;
+
+/// Attempts at one connection: each is answered with its code, and the connection goes on.
+#[tokio::test]
+async fn what_is_refused_is_named_and_costs_nothing_else() {
+    let world = World::new(|options| {
+        let rules = ["echo **", "hang"].map(|rule| CommandRule::read(rule).unwrap());
+        options.commands = Commands::new(rules.into(), false);
+    })
+    .await;
+    std::os::unix::fs::symlink("/etc", world.root().join("link")).unwrap();
+    std::os::unix::fs::symlink("/etc/passwd", world.root().join("file")).unwrap();
+    std::fs::write(world.root().join("a.txt"), "a").unwrap();
+    let mut brain = world.brain().await;
+    let path = |path: &str| json!({ "filePath": path });
+    for (tool, params, code) in [
+        ("read", path("a.txt"), "ok"),
+        ("read", path("new/deep.txt"), "ok"),
+        ("read", path("../x"), "bridge.path"),
+        ("read", path("/etc/passwd"), "bridge.path"),
+        ("read", path("a/../../x"), "bridge.path"),
+        ("read", path("link/passwd"), "bridge.path"),
+        ("read", path("file"), "bridge.path"),
+        ("read", path("/proc/self/root/etc/passwd"), "bridge.path"),
+        ("read", path("a\u{0}b"), "bridge.path"),
+        (
+            "write",
+            json!({"filePath": "link/x", "content": ""}),
+            "bridge.path",
+        ),
+        (
+            "edit",
+            json!({"filePath": "../x", "oldString": "", "newString": ""}),
+            "bridge.path",
+        ),
+        ("exec", json!({"command": "echo x"}), "ok"),
+        ("bash", json!({"command": "echo x"}), "ok"),
+        (
+            "exec",
+            json!({"command": "echo x", "workdir": ".."}),
+            "bridge.path",
+        ),
+        (
+            "exec",
+            json!({"command": "echo x", "workdir": "link"}),
+            "bridge.path",
+        ),
+        ("exec", json!({"command": "id"}), "bridge.command"),
+        ("exec", json!({"command": "echo x; id"}), "bridge.command"),
+        ("exec", json!({"command": "echo $(id)"}), "bridge.command"),
+        ("exec", json!({"command": "/bin/echo x"}), "bridge.command"),
+        (
+            "exec",
+            json!({"command": "PATH=. echo x"}),
+            "bridge.command",
+        ),
+        ("exec", json!({"command": ""}), "bridge.command"),
+        ("eval", json!({}), "bridge.contract"),
+        (
+            "webfetch",
+            json!({"url": "http://127.0.0.1"}),
+            "bridge.contract",
+        ),
+        ("read", json!({}), "bridge.params"),
+        ("read", json!([]), "bridge.params"),
+        ("read", json!({"filePath": 5}), "bridge.params"),
+        (
+            "read",
+            json!({"filePath": "a.txt", "follow": true}),
+            "bridge.params",
+        ),
+        (
+            "read",
+            json!({"filePath": "a.txt", "offset": -1}),
+            "bridge.params",
+        ),
+        ("write", json!({"filePath": "a.txt"}), "bridge.params"),
+        (
+            "exec",
+            json!({"command": "echo x", "shell": true}),
+            "bridge.params",
+        ),
+        ("exec", json!({"command": ["echo", "x"]}), "bridge.params"),
+    ] {
+        brain.invoke("1", tool, params.clone()).await;
+        let answer = brain.next().await;
+        let got = answer["code"].as_str().unwrap_or("ok");
+        assert_eq!(
+            (got, &answer["id"]),
+            (code, &json!("1")),
+            "{tool} {params}: {answer}"
+        );
+    }
+    for (frame, id) in [
+        (json!([]), Value::Null),
+        (json!({"type": "invoke", "id": "7"}), json!("7")),
+        (json!({"type": "admit", "id": "7"}), json!("7")),
+        (
+            json!({"type": "invoke", "id": "7", "tool": "read", "params": path("a.txt"), "approved": true}),
+            json!("7"),
+        ),
+        (json!({"type": "cancel"}), Value::Null),
+    ] {
+        brain.send(frame.clone()).await;
+        let answer = brain.next().await;
+        assert_eq!(
+            (&answer["code"], &answer["id"]),
+            (&json!("bridge.frame"), &id),
+            "{frame}"
+        );
+    }
+    // Each was written down, the refused ones as such; the points are told behind the limits only.
+    let lines = world.hands.lines();
+    let has = |text: &str| lines.iter().any(|line| line.contains(text));
+    for told in [
+        "audit connection 1 connect passed",
+        "audit read 1 completed passed",
+        "audit read 1 bridge.path refused: bridge.path",
+        "audit exec 1 bridge.command refused: bridge.command",
+        "audit eval 1 bridge.contract refused: bridge.contract",
+        "bridge.before_invoke {\"callID\":\"1\",\"connection\":1,\"sessionID\":null,\"tool\":\"exec\",\"path\":\".\"}",
+        "bridge.after_invoke",
+        "bridge.on_error",
+    ] {
+        assert!(has(told), "{told}: {lines:#?}");
+    }
+    assert!(
+        !lines
+            .iter()
+            .any(|line| line.starts_with("bridge.") && line.contains("eval"))
+    );
+}
+
+#[tokio::test]
+async fn the_101st_call_is_told_so_and_the_place_of_one_that_ends_is_free() {
+    let world = World::new(|_| {}).await;
+    let (mut one, mut two) = (world.brain().await, world.brain().await);
+    for n in 0..100 {
+        // The limit is that of the bridge, not of a connection.
+        let brain = if n % 2 == 0 { &mut one } else { &mut two };
+        brain
+            .invoke(&n.to_string(), "exec", json!({"command": "hang"}))
+            .await;
+    }
+    world.wait_until_running(100).await;
+    one.invoke("101", "exec", json!({"command": "hang"})).await;
+    let answer = one.next().await;
+    assert_eq!(
+        (&answer["code"], &answer["id"]),
+        (&json!("bridge.busy"), &json!("101"))
+    );
+    // An id that runs is not taken a second time.
+    one.invoke("0", "read", json!({"filePath": "a"})).await;
+    assert_eq!(one.next().await["code"], "bridge.id");
+    one.send(json!({"type": "cancel", "id": "0"})).await;
+    let answer = one.next().await;
+    assert_eq!(
+        (&answer["code"], &answer["id"]),
+        (&json!("bridge.cancelled"), &json!("0"))
+    );
+    one.invoke("102", "read", json!({"filePath": "a"})).await;
+    assert_eq!(one.next().await["type"], "result");
+    // A brain that goes away takes what it had running with it, and nothing else.
+    drop(two);
+    world.wait_until_running(49).await;
+    drop(one);
+    world.wait_until_running(0).await;
+}
+
+#[tokio::test]
+async fn what_hangs_fails_or_panics_costs_its_own_call() {
+    let world = World::new(|options| options.deadline = Duration::from_millis(50)).await;
+    let mut brain = world.brain().await;
+    for (id, command, code) in [
+        ("1", "hang", json!("bridge.timeout")),
+        ("2", "fail", json!("tool.failed")),
+        ("3", "panic", json!("bridge.failed")),
+        ("4", "x", Value::Null),
+    ] {
+        brain.invoke(id, "exec", json!({"command": command})).await;
+        let answer = brain.next().await;
+        assert_eq!(
+            (&answer["id"], &answer["code"]),
+            (&json!(id), &code),
+            "{answer}"
+        );
+    }
+    world.wait_until_running(0).await;
+    // A command is given no longer than the deadline, whatever the brain asks for.
+    brain
+        .invoke(
+            "5",
+            "exec",
+            json!({"command": "x", "timeout": 99_999_999_u64}),
+        )
+        .await;
+    let answer = brain.next().await;
+    let asked = answer["output"]["output"].as_str().unwrap();
+    assert!(asked.contains("\"timeout\":50"), "{asked}");
+}
+
+#[tokio::test]
+async fn a_huge_frame_and_half_a_frame_end_the_connection() {
+    let world = World::new(|options| {
+        options.frame_bytes = 64 * 1024;
+        options.idle = Duration::from_millis(300);
+    })
+    .await;
+    let mut brain = world.brain().await;
+    let huge = "x".repeat(100 * 1024);
+    brain
+        .invoke("1", "write", json!({"filePath": "a", "content": huge}))
+        .await;
+    let end = brain.next().await;
+    assert!(end["code"] == 1009 || end["type"] == "end", "{end}");
+    // The head of a frame that never comes.
+    let mut brain = world.brain().await;
+    tokio::io::AsyncWriteExt::write_all(brain.0.get_mut(), &[0x81, 0xfe])
+        .await
+        .unwrap();
+    let end = brain.next().await;
+    assert!(end["code"] == 1008 || end["type"] == "end", "{end}");
+    let mut other = world.brain().await;
+    other.invoke("1", "read", json!({"filePath": "a"})).await;
+    assert_eq!(other.next().await["type"], "result");
+}
+
+/// What the door says, as bytes: a browser's page sees no more.
+#[tokio::test]
+async fn who_does_not_bring_what_is_asked_for_does_not_get_in() {
+    let world = World::new(|options| options.connections = 1).await;
+    let upgrade = "Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==";
+    let bearer = format!("Authorization: Bearer {TOKEN}");
+    let rows = [
+        (
+            format!("Origin: https://evil.example\r\n{bearer}\r\n{upgrade}"),
+            "403",
+            "bridge.origin",
+        ),
+        (
+            format!("Origin: null\r\n{bearer}\r\n{upgrade}"),
+            "403",
+            "bridge.origin",
+        ),
+        (
+            format!("Origin: https://app.example\r\n{upgrade}"),
+            "401",
+            "bridge.unauthorized",
+        ),
+        (
+            format!("Authorization: Bearer wrong\r\n{upgrade}"),
+            "401",
+            "bridge.unauthorized",
+        ),
+        // The token is no part of the address.
+        (upgrade.to_owned(), "401", "bridge.unauthorized"),
+        (bearer.clone(), "4", ""),
+        (
+            format!(
+                "Origin: https://app.example\r\nSec-WebSocket-Protocol: outrigger.bridge.v1, bearer.{TOKEN}\r\n{upgrade}"
+            ),
+            "101",
+            "",
+        ),
+    ];
+    for (headers, status, code) in rows {
+        let address = world.address.clone();
+        let answer = tokio::task::spawn_blocking(move || {
+            let mut stream = std::net::TcpStream::connect(&address).unwrap();
+            stream
+                .set_read_timeout(Some(Duration::from_secs(10)))
+                .unwrap();
+            let request =
+                format!("GET /?token={TOKEN} HTTP/1.1\r\nHost: {address}\r\n{headers}\r\n\r\n");
+            stream.write_all(request.as_bytes()).unwrap();
+            let mut bytes = vec![0; 2048];
+            let n = stream.read(&mut bytes).unwrap();
+            String::from_utf8_lossy(&bytes[..n]).into_owned()
+        });
+        let answer = answer.await.unwrap();
+        assert!(
+            answer.starts_with(&format!("HTTP/1.1 {status}")),
+            "{answer}"
+        );
+        assert!(answer.contains(code), "{answer}");
+        assert!(
+            !answer.contains(TOKEN),
+            "the token is not sent back: {answer}"
+        );
+    }
+    assert!(
+        world
+            .hands
+            .lines()
+            .iter()
+            .any(|it| it.contains("refused: bridge.origin"))
+    );
+}

@@ -1,0 +1,83 @@
+//! Every point of the table fires from the place that it is about, in the runs of one project (C1).
+
+use std::collections::BTreeSet;
+
+use outrigger_kernel::hooks::{ALIASES, POINTS};
+use serde_json::{Value, json};
+
+use crate::bridge::{Brain, bridge};
+use crate::support::*;
+
+/// Points that need a browser. None has a row yet; `cdp.*` comes with the browser.
+const BROWSER_ONLY: [&str; 0] = [];
+
+/// Notes each of these when it is called under its key, and changes nothing.
+fn noting(names: &[(&str, &str)]) -> String {
+    format!(
+        "import fs from 'node:fs'\n\
+         export const P = async ({{ directory }}) => {{\n\
+           const hooks = {{}}\n\
+           for (const [key, name] of {}) hooks[key] = async () => {{ fs.appendFileSync(directory + '/points.log', name + '\\n') }}\n\
+           return hooks\n\
+         }}",
+        json!(names)
+    )
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_point_fires_from_its_place() {
+    let full = |mut turn: Value| {
+        turn["usage"] = json!([97_000, 10]);
+        turn
+    };
+    let bash = || call("bash", json!({"command": "echo x", "description": "x"}));
+    let world = World::new([
+        // A command, a question, a tool that fails, one that is done, one whose connector is not there.
+        turn([
+            bash(),
+            call("read", json!({"filePath": "missing"})),
+            call("write", json!({"filePath": "elsewhere/x", "content": ""})),
+        ]),
+        // The history is full behind this one, and summarised.
+        full(turn([bash()])),
+        done(),
+        // A copy of the session, whose request fails.
+        json!({ "status": 400, "error": "no" }),
+        done(),
+    ]);
+    world.config(json!({
+        "permission": { "bash": "ask" },
+        "command": { "greet": { "template": "hi $ARGUMENTS" } },
+    }));
+    let points: Vec<_> = POINTS.iter().map(|it| (it.hook, it.name)).collect();
+    world.plugin("all", &noting(&points));
+    // A plugin has one handler at a point, under whichever name.
+    for (n, (alias, _)) in ALIASES.iter().enumerate() {
+        world.plugin(&format!("alias{n}"), &noting(&[(alias, alias)]));
+    }
+    world.plugin(
+        "throws",
+        "export const T = async () => ({ 'chat.headers': async () => { throw new Error('as asked') } })",
+    );
+    crate::granted::granting(
+        &world,
+        "[connectors.box]\nurl = \"ws://127.0.0.1:1\"\ntoken_env = \"HOME\"\n[[routes]]\npath = \"elsewhere\"\nprovider = \"box\"\n",
+    );
+    world.run(&["--auto", "--command", "greet", "you"]).ok();
+    world.run(&["-c", "--fork", "--auto", "again"]);
+    let (running, url) = bridge(&world, &[]);
+    let mut brain = Brain::new(&url).await;
+    for path in ["points.log", "missing"] {
+        brain.ask("read", json!({ "filePath": path })).await;
+    }
+    running.signal(rustix::process::Signal::TERM);
+    running.end();
+
+    let seen: BTreeSet<String> = world.lines("points.log").into_iter().collect();
+    let all = POINTS.iter().map(|point| point.name);
+    let all = all.chain(ALIASES.iter().map(|(alias, _)| *alias));
+    let missing: Vec<&str> = all
+        .filter(|name| !BROWSER_ONLY.contains(name) && !seen.contains(*name))
+        .collect();
+    assert_eq!(missing, [""; 0], "fired: {seen:?}");
+}

@@ -1,0 +1,250 @@
+//! What tools declare, through the whole program (D6, D7).
+
+use serde_json::json;
+
+use crate::granted::granting;
+use crate::support::*;
+
+#[test]
+fn tools_are_listed_with_what_they_declare() {
+    let world = World::new([]);
+    granting(
+        &world,
+        "[tool_limits.write]\nallowed_write_roots = [\"out\"]\n",
+    );
+    let listed = world.cli(&["tool", "list"]).ok().stdout;
+    // Whether they are there depends on what else is on the machine.
+    let listed: String = listed
+        .lines()
+        .filter(|line| {
+            !["table", "python"]
+                .iter()
+                .any(|name| line.starts_with(name))
+        })
+        .map(|line| format!("{line}\n"))
+        .collect();
+    insta::assert_snapshot!(listed, @r"
+    invalid              1.0.0    -        NoIsolation    builtin            nothing
+    question             1.0.0    -        NoIsolation    builtin            user.ask
+    bash                 1.0.0    exec     tools.sandbox  builtin            process.exec
+    read                 1.0.0    read     NoIsolation    builtin            fs.read
+    glob                 1.0.0    -        NoIsolation    builtin            fs.read
+    grep                 1.0.0    -        NoIsolation    builtin            fs.read
+    edit                 1.0.0    edit     NoIsolation    builtin            fs.read, fs.write
+    write                1.0.0    write    NoIsolation    builtin            fs.write
+    task                 1.0.0    -        NoIsolation    builtin            agent.spawn
+    webfetch             1.0.0    -        NoIsolation    builtin            net.connect
+    todowrite            1.0.0    -        NoIsolation    builtin            session.write
+    skill                1.0.0    -        NoIsolation    builtin            nothing
+    apply_patch          1.0.0    -        NoIsolation    builtin            fs.read, fs.write
+    ");
+    let shown = world.cli(&["tool", "show", "write"]).ok().stdout;
+    for told in [
+        "needs           fs.write",
+        "contract        write",
+        "NoIsolation: none, it runs in the host",
+        "writes          out",
+    ] {
+        assert!(shown.contains(told), "{told}: {shown}");
+    }
+    let json = world.cli(&["tool", "show", "bash", "--json"]).ok().json();
+    assert_eq!(
+        (&json["name"], &json["contract"], &json["capabilities"]),
+        (&json!("bash"), &json!("exec"), &json!(["process.exec"]))
+    );
+    let all = world.cli(&["tool", "list", "--json"]).ok().json();
+    assert_eq!(all[1]["name"], "question");
+    let nobody = world.cli(&["tool", "show", "fly"]);
+    assert!(
+        nobody.stderr.contains("tool.not_found"),
+        "{}",
+        nobody.stderr
+    );
+}
+
+#[test]
+fn an_agent_without_a_capability_is_refused_and_told_which() {
+    let write = || call("write", json!({"filePath": "out/a.txt", "content": "x"}));
+    let world = World::new([
+        turn([write(), call("glob", json!({"pattern": "*.md"}))]),
+        done(),
+        turn([
+            call("write", json!({"filePath": "b.txt", "content": "x"})),
+            write(),
+        ]),
+        done(),
+    ]);
+    granting(&world, "[capabilities]\nbuild = [\"fs.read\"]\n");
+    world.run(&["hi"]).ok();
+    let parts = world.parts("tool");
+    assert_eq!(
+        parts[0]["state"]["error"],
+        "The write tool needs fs.write, which the agent `build` has not been granted. Do without it, or ask the user to grant it."
+    );
+    assert_eq!(parts[1]["state"]["status"], "completed");
+    assert!(!world.path("out/a.txt").exists());
+    let audit = world
+        .cli(&["audit", "list", "--decision", "tool.not_granted"])
+        .ok();
+    assert!(audit.stdout.contains("write"), "{}", audit.stdout);
+    // Granted, and held to a folder.
+    granting(
+        &world,
+        "[tool_limits.write]\nallowed_write_roots = [\"out\"]\n",
+    );
+    world.run(&["hi"]).ok();
+    let parts = world.parts("tool");
+    let error = parts[0]["state"]["error"].as_str().unwrap_or_default();
+    assert!(error.starts_with("The write tool is held to "), "{error}");
+    assert_eq!(world.read("out/a.txt"), "x");
+    assert!(!world.path("b.txt").exists());
+    // A project says nothing about it.
+    world.settings("[capabilities]\nbuild = []\n");
+    let told = world.cli(&["tool", "list"]);
+    assert!(
+        told.stderr.contains("are ignored: a project"),
+        "{}",
+        told.stderr
+    );
+}
+
+const TOOLS: &str = r#"
+let runs = 0, seen = 0
+const tool = (outrigger, execute) => ({ description: "for tests", args: {}, execute, outrigger })
+export const Tools = async () => ({ tool: {
+  shaped: tool({ version: "1.2.0", output_schema: { type: "object", required: ["n"] } }, async () => "{}"),
+  flaky: tool({ safe_to_repeat: true, constraints: { max_retries: 2, retry_backoff_ms: 5 } },
+    async () => { if (++runs < 3) throw new Error("not now"); return `run ${runs}` }),
+  once: tool({ constraints: { deterministic_hooks: true } },
+    async () => { await new Promise((go) => setTimeout(go, 50)); return `seen ${++seen}` }),
+  writes: tool({ capabilities: ["fs.write"] }, async () => "wrote"),
+  wrong: tool({ constraints: { max_retries: 3 } }, async () => "never"),
+  odd: tool({ colour: "red" }, async () => "never"),
+} })
+"#;
+
+#[test]
+fn what_a_plugins_tool_declares_holds_it() {
+    if bun_or_skip().is_none() {
+        return;
+    }
+    let calls = ["shaped", "flaky", "once", "once", "writes"];
+    let world = World::new([turn(calls.map(|name| call(name, json!({})))), done()]);
+    world.packages();
+    world.file("tools/acme/main.js", TOOLS);
+    world.file(
+        "tools/acme/outrigger.plugin.toml",
+        "id = \"acme\"\nversion = \"1.0.0\"\nkind = \"toolset\"\nentry = \"main.js\"\n[permissions.files]\nread = [\"${project}\"]\n",
+    );
+    world.config(json!({ "plugin": ["./tools/acme"] }));
+    let done = world.run(&["hi"]).ok();
+    for (tool, why) in [
+        ("wrong", "only a tool that is safe to repeat"),
+        ("odd", "colour"),
+    ] {
+        let told = done
+            .stderr
+            .lines()
+            .any(|line| line.contains(tool) && line.contains(why));
+        assert!(told, "{tool}: {}", done.stderr);
+    }
+    let audit = world
+        .cli(&["audit", "list", "--decision", "tool left out", "--json"])
+        .ok()
+        .lines();
+    assert_eq!(audit.len(), 2, "{audit:?}");
+    assert!(
+        audit
+            .iter()
+            .all(|it| it["pluginId"] == "acme" && it["policyCheckResult"] == "refused: descriptor")
+    );
+    let parts = world.parts("tool");
+    let said = |at: usize| {
+        let state = &parts[at]["state"];
+        let text = if state["status"] == "error" {
+            "error"
+        } else {
+            "output"
+        };
+        state[text].as_str().unwrap_or_default().to_owned()
+    };
+    assert!(
+        said(0).starts_with("The answer of the shaped tool does not satisfy its own output schema"),
+        "{}",
+        said(0)
+    );
+    assert_eq!(said(1), "run 3");
+    assert!(
+        said(2).starts_with("seen ") && said(2) == said(3),
+        "{} {}",
+        said(2),
+        said(3)
+    );
+    assert!(
+        said(4).contains("needs fs.write, which the plugin `acme` has not been granted"),
+        "{}",
+        said(4)
+    );
+    let shown = world.cli(&["tool", "show", "shaped"]).ok().stdout;
+    for told in [
+        "version         1.2.0",
+        "Process: that of its plugin",
+        "\"required\":[\"n\"]",
+    ] {
+        assert!(shown.contains(told), "{told}: {shown}");
+    }
+}
+
+/// What is bound to somebody else is never done here instead (C11).
+#[test]
+fn a_connector_that_cannot_be_used_fails_its_calls() {
+    let write = || call("write", json!({"filePath": "a.txt", "content": "x"}));
+    let rows = [
+        (
+            "token_env = \"NOT_SET\"",
+            "ws://127.0.0.1:1",
+            "the variable NOT_SET is not set",
+        ),
+        (
+            "token_file = \"/nowhere\"",
+            "ws://127.0.0.1:1",
+            "cannot be read from /nowhere",
+        ),
+        ("", "ws://127.0.0.1:1", "neither token_env nor token_file"),
+        ("token_env = \"HOME\"", "ws://192.0.2.1:1", "in the clear"),
+        (
+            "token_env = \"HOME\"",
+            "http://127.0.0.1:1",
+            "no address of a bridge",
+        ),
+        (
+            "token_env = \"HOME\"",
+            "ws://127.0.0.1:1",
+            "cannot be reached",
+        ),
+    ];
+    let world = World::new(rows.iter().flat_map(|_| [turn([write()]), done()]));
+    for (token, url, says) in rows {
+        granting(
+            &world,
+            &format!(
+                "[connectors.box]\nurl = \"{url}\"\n{token}\n[[routes]]\ncontract = \"write\"\nprovider = \"box\"\n"
+            ),
+        );
+        world.run(&["hi"]).ok();
+        let error = world.parts("tool")[0]["state"]["error"].clone();
+        let error = error.as_str().unwrap_or_default();
+        assert!(
+            error.contains(says) && error.contains("box"),
+            "{says}: {error}"
+        );
+        assert!(!world.path("a.txt").exists());
+    }
+    granting(&world, "[[routes]]\nprovider = \"nobody\"\n");
+    let told = world.cli(&["tool", "list"]).exited(2);
+    assert!(
+        told.stderr.contains("no [connectors.nobody]"),
+        "{}",
+        told.stderr
+    );
+}

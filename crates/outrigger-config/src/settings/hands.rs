@@ -1,0 +1,197 @@
+//! Who does what tools do, and within what: `[connectors.NAME]`, `[[routes]]`, `[capabilities]`, `[tool_limits.NAME]` (C11,
+//! D6). Tables of the user's own naming, so they stand beside the table of keys.
+
+use std::collections::BTreeMap;
+
+use outrigger_protocol::descriptor::{Capability, Contract};
+use serde::{Deserialize, Serialize};
+
+use crate::ConfigError;
+use crate::origin::Position;
+
+/// Names of the sections.
+pub const SECTIONS: [&str; 4] = ["connectors", "routes", "capabilities", "tool_limits"];
+
+/// These settings. Of a project's file they are not taken: a project must not send commands elsewhere.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Hands {
+    /// Bridges and connectors by name.
+    pub connectors: BTreeMap<String, Connector>,
+    /// Which contract is whose; the first that fits counts.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub routes: Vec<RouteRule>,
+    /// What agents are granted, by their name; those that are not named are granted everything.
+    pub capabilities: BTreeMap<String, Vec<Capability>>,
+    /// Less than what a tool declares, by its name.
+    pub tool_limits: BTreeMap<String, ToolLimits>,
+}
+
+/// `[connectors.NAME]`: an executor elsewhere.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Connector {
+    /// `ws://HOST:PORT`, where an `outrigger bridge` listens.
+    pub url: String,
+    /// Variable that holds the token.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub token_env: Option<String>,
+    /// File that holds the token.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub token_file: Option<String>,
+    /// Send the token in the clear to another machine.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub allow_plain: bool,
+}
+
+/// `[[routes]]`: what a rule does not name it does not ask about.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RouteRule {
+    /// `read`, `write`, `edit` or `exec`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub contract: Option<Contract>,
+    /// Name of an agent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent: Option<String>,
+    /// Paths at or below it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub path: Option<String>,
+    /// `local`, or a connector.
+    pub provider: String,
+}
+
+/// `[tool_limits.NAME]`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct ToolLimits {
+    /// Longest call, in milliseconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub timeout_ms: Option<u64>,
+    /// Most repetitions of a failed call.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_retries: Option<u32>,
+    /// Equal calls of a step run once.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub deterministic_hooks: Option<bool>,
+    /// It reads below these only.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub allowed_read_roots: Option<Vec<String>>,
+    /// It writes below these only.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub allowed_write_roots: Option<Vec<String>>,
+}
+
+#[expect(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "the form that serde calls"
+)]
+fn is_false(value: &bool) -> bool {
+    !*value
+}
+
+impl Hands {
+    /// These settings of a file's text, which has been read as TOML before.
+    ///
+    /// # Errors
+    /// `config.setting` with the place.
+    pub(crate) fn read(text: &str, file: &str) -> Result<Self, ConfigError> {
+        let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+        let read: Self = toml::from_str(text).map_err(|error| {
+            let at = error.span().map_or(0, |span| span.start);
+            problem(text, file, at, error.message())
+        })?;
+        let unknown = read
+            .routes
+            .iter()
+            .find(|rule| rule.provider != "local" && !read.connectors.contains_key(&rule.provider));
+        if let Some(rule) = unknown {
+            let at = text.find("[[routes]]").unwrap_or_default();
+            let message = format!(
+                "a route names the provider {:?}, and there is no [connectors.{}]",
+                rule.provider, rule.provider
+            );
+            return Err(problem(text, file, at, &message));
+        }
+        Ok(read)
+    }
+
+    /// Takes over what a later file says; its routes come first.
+    pub(crate) fn merge(&mut self, later: Self) {
+        self.connectors.extend(later.connectors);
+        self.routes.splice(0..0, later.routes);
+        self.capabilities.extend(later.capabilities);
+        self.tool_limits.extend(later.tool_limits);
+    }
+}
+
+fn problem(text: &str, file: &str, at: usize, message: &str) -> ConfigError {
+    let at = Position::at(text, at);
+    ConfigError::Syntax {
+        file: file.to_owned(),
+        line: at.line,
+        column: at.column,
+        language: "settings",
+        message: message.lines().next().unwrap_or_default().to_owned(),
+        hint:
+            "docs/tools.md shows what stands under connectors, routes, capabilities and tool_limits"
+                .into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn routes_connectors_grants_and_limits_are_read() {
+        let text = r#"
+            sandbox = "on"
+            [connectors.box]
+            url = "ws://127.0.0.1:7070"
+            token_env = "BOX_TOKEN"
+            [[routes]]
+            contract = "bash"
+            agent = "build"
+            path = "src"
+            provider = "box"
+            [[routes]]
+            provider = "local"
+            [capabilities]
+            plan = ["fs.read"]
+            [tool_limits.write]
+            allowed_write_roots = ["out"]
+        "#;
+        let read = Hands::read(text, "f").unwrap();
+        assert_eq!(read.routes.len(), 2);
+        assert_eq!(read.routes[0].contract, Some(Contract::Exec));
+        assert_eq!(read.capabilities["plan"], [Capability::FsRead]);
+        assert_eq!(
+            read.connectors["box"].token_env.as_deref(),
+            Some("BOX_TOKEN")
+        );
+        let limits = &read.tool_limits["write"];
+        assert_eq!(limits.allowed_write_roots.as_deref().unwrap(), ["out"]);
+    }
+
+    #[test]
+    fn mistakes_are_named_with_their_place() {
+        for (text, want) in [
+            ("[connectors.a]\nurl = 5", "f:2:7"),
+            ("[connectors.a]\nurl = \"x\"\ncolour = 1", "f:3:1"),
+            ("[connectors.a]", "f:1:1"),
+            ("\n[[routes]]\nprovider = \"x\"", "no [connectors.x]"),
+            (
+                "[[routes]]\ncontract = \"fly\"\nprovider = \"local\"",
+                "f:2:12",
+            ),
+            ("[capabilities]\nplan = [\"fs.all\"]", "f:2:9"),
+            ("[tool_limits.x]\ntimeout = 5", "f:2:1"),
+            ("routes = 5", "f:1:10"),
+        ] {
+            let error = Hands::read(text, "f").unwrap_err();
+            assert!(error.to_string().contains(want), "{text}: {error}");
+            assert_eq!(error.code(), "config.syntax");
+        }
+    }
+}

@@ -1,0 +1,152 @@
+//! The capability registry (C11): contracts bound to whoever fulfils them, by routing rules. The local machine is a
+//! provider as any other, and the one that is taken where no rule fits.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use futures_util::future::BoxFuture;
+use outrigger_protocol::canonical::CanonicalCall;
+use outrigger_protocol::descriptor::{Contract, ToolDescriptor};
+use outrigger_protocol::tool::ToolOutput;
+use outrigger_sandbox::paths::resolve;
+use serde_json::Value;
+
+use crate::error::ToolError;
+use crate::host::ToolContext;
+
+/// Name of the provider that is this machine.
+pub const LOCAL: &str = "local";
+
+/// What a provider is asked to do. All decisions are behind it.
+#[derive(Clone, Copy, Debug)]
+pub struct Invocation<'a> {
+    /// What is to be done.
+    pub contract: Contract,
+    /// The tool that was called.
+    pub tool: &'a ToolDescriptor,
+    /// Its arguments, after hooks and checks.
+    pub input: &'a Value,
+    /// The same, normalised.
+    pub canonical: &'a CanonicalCall,
+}
+
+/// Fulfils contracts somewhere.
+pub trait Provider: Send + Sync {
+    /// Does it. Dropped when the deadline passes or the turn is cancelled: whatever it started must end with it.
+    ///
+    /// # Errors
+    /// [`ToolError::Unavailable`] where it cannot be reached, what went wrong otherwise.
+    fn invoke<'a>(
+        &'a self,
+        call: Invocation<'a>,
+        ctx: &'a ToolContext,
+    ) -> BoxFuture<'a, Result<ToolOutput, ToolError>>;
+}
+
+/// A routing rule. What it does not name it does not ask about.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Route {
+    /// For this contract.
+    pub contract: Option<Contract>,
+    /// For this agent.
+    pub agent: Option<String>,
+    /// For paths at or below this one (the working folder of commands), absolute or from the session's folder.
+    pub path: Option<PathBuf>,
+    /// Who does it.
+    pub provider: String,
+}
+
+/// Providers and the rules that choose among them; the first one that fits counts.
+#[derive(Clone, Default)]
+pub struct Routes {
+    providers: BTreeMap<String, Arc<dyn Provider>>,
+    rules: Vec<Route>,
+}
+
+/// Whom a call is bound to.
+pub(crate) struct Bound {
+    pub(crate) contract: Option<Contract>,
+    pub(crate) provider: Option<(String, Arc<dyn Provider>)>,
+    /// From 1 on.
+    pub(crate) rule: Option<usize>,
+}
+
+impl Bound {
+    pub(crate) fn name(&self) -> &str {
+        self.provider.as_ref().map_or(LOCAL, |(name, _)| name)
+    }
+    /// The provider, if it is not this machine.
+    pub(crate) fn remote(&self) -> Option<(&Arc<dyn Provider>, Contract)> {
+        let (_, provider) = self.provider.as_ref()?;
+        Some((provider, self.contract?))
+    }
+}
+
+impl Routes {
+    /// Providers by name, and rules.
+    ///
+    /// # Errors
+    /// The name that a rule gives and nobody has.
+    pub fn new(
+        providers: BTreeMap<String, Arc<dyn Provider>>,
+        rules: Vec<Route>,
+    ) -> Result<Self, String> {
+        let there = |name: &String| name == LOCAL || providers.contains_key(name);
+        if let Some(rule) = rules.iter().find(|rule| !there(&rule.provider)) {
+            return Err(rule.provider.clone());
+        }
+        Ok(Self { providers, rules })
+    }
+
+    /// Whom this call of a tool with that contract is bound to.
+    pub(crate) fn bind(
+        &self,
+        contract: Option<Contract>,
+        input: &Value,
+        ctx: &ToolContext,
+    ) -> Bound {
+        let mut bound = Bound {
+            contract,
+            provider: None,
+            rule: None,
+        };
+        let Some(contract) = contract else {
+            return bound;
+        };
+        let found = self
+            .rules
+            .iter()
+            .position(|rule| fits(rule, contract, input, ctx));
+        let Some(rule) = found.and_then(|at| self.rules.get(at)) else {
+            return bound;
+        };
+        bound.rule = found.map(|at| at + 1);
+        bound.provider = self
+            .providers
+            .get(&rule.provider)
+            .map(|provider| (rule.provider.clone(), Arc::clone(provider)));
+        bound
+    }
+}
+
+fn fits(rule: &Route, contract: Contract, input: &Value, ctx: &ToolContext) -> bool {
+    let agent = rule.agent.as_ref();
+    rule.contract.is_none_or(|it| it == contract)
+        && agent.is_none_or(|agent| *agent == ctx.call.agent)
+        && rule.path.as_ref().is_none_or(|root| {
+            let root = resolve(&ctx.directory, root);
+            place(contract, input, &ctx.directory).starts_with(root)
+        })
+}
+
+/// What the call is about: the file, or the folder that a command runs in. By its text alone: a path on another machine
+/// has no links here.
+fn place(contract: Contract, input: &Value, directory: &Path) -> PathBuf {
+    let key = match contract {
+        Contract::Exec => "workdir",
+        _ => "filePath",
+    };
+    let path = input.get(key).and_then(Value::as_str).unwrap_or(".");
+    resolve(directory, Path::new(path))
+}

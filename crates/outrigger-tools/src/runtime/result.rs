@@ -1,0 +1,154 @@
+//! What becomes of a tool's answer: form, limits, hooks behind it.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use outrigger_protocol::id::IdMaker;
+use outrigger_protocol::tool::ToolOutput;
+use outrigger_protocol::turn::HookPayload;
+use serde_json::{Value, json};
+
+use super::{blocked, identity, now};
+use crate::error::Stop;
+use crate::host::ToolContext;
+use crate::output::limit;
+use crate::tool::Tool;
+
+// What a hook may add to an output that already fills the limits (a reminder, a note), before it is cut again.
+const SLACK_LINES: usize = 200;
+const SLACK_BYTES: usize = 16 * 1024;
+
+// Metadata is always an object, and attachments get the identifiers that the reference gives them before hooks see them.
+pub(super) fn finish(mut output: ToolOutput, ctx: &ToolContext) -> ToolOutput {
+    if !output.metadata.is_object() {
+        output.metadata = json!({});
+    }
+    // Unique enough: within the process by the counter, between processes by time and process number.
+    static CALLS: AtomicU64 = AtomicU64::new(0);
+    let count = CALLS.fetch_add(1, Ordering::Relaxed);
+    let mut ids = IdMaker::new(now() ^ (u64::from(std::process::id()) << 40) ^ (count << 20));
+    for attachment in output.attachments.iter_mut().flatten() {
+        if let Value::Object(fields) = attachment {
+            for (key, value) in [
+                ("id", json!(ids.part(now()))),
+                ("sessionID", json!(ctx.call.session_id)),
+                ("messageID", json!(ctx.call.message_id)),
+            ] {
+                fields.entry(key).or_insert(value);
+            }
+        }
+    }
+    output
+}
+
+// A tool that says whether it was cut has seen to it itself (the reference's rule); it is still held to the limits with slack.
+pub(super) fn limited(mut output: ToolOutput, ctx: &ToolContext) -> ToolOutput {
+    if output.metadata.get("truncated").is_some() {
+        return capped(output, ctx);
+    }
+    let cut = limit(
+        std::mem::take(&mut output.output),
+        &ctx.limits,
+        &ctx.artifacts,
+        ctx.call.call_id.as_str(),
+    );
+    output.output = cut.text;
+    if let Value::Object(metadata) = &mut output.metadata {
+        metadata.insert("truncated".to_owned(), json!(cut.truncated));
+        if let Some(path) = cut.path {
+            metadata.insert("outputPath".to_owned(), json!(path));
+        }
+    }
+    output
+}
+
+fn capped(mut output: ToolOutput, ctx: &ToolContext) -> ToolOutput {
+    let mut limits = ctx.limits.clone();
+    limits.max_lines += SLACK_LINES;
+    limits.max_bytes += SLACK_BYTES;
+    let cut = limit(
+        std::mem::take(&mut output.output),
+        &limits,
+        &ctx.artifacts,
+        ctx.call.call_id.as_str(),
+    );
+    output.output = cut.text;
+    if cut.truncated
+        && let Value::Object(metadata) = &mut output.metadata
+    {
+        metadata.insert("truncated".to_owned(), json!(true));
+        if let Some(path) = cut.path {
+            metadata.insert("outputPath".to_owned(), json!(path));
+        }
+    }
+    output
+}
+
+pub(super) async fn after(
+    tool: &Arc<dyn Tool>,
+    ctx: &ToolContext,
+    input: &Value,
+    output: ToolOutput,
+) -> Result<ToolOutput, Stop> {
+    let mut identity = identity(ctx);
+    if let Value::Object(fields) = &mut identity {
+        fields.insert("args".to_owned(), input.clone());
+    }
+    let own = ctx.answer();
+    let own_form = own.is_some();
+    let before = own.unwrap_or_else(|| serde_json::to_value(&output).unwrap_or_default());
+    let verdict = ctx
+        .host
+        .hooks(
+            "tool.after_result",
+            HookPayload {
+                input: identity,
+                output: before.clone(),
+            },
+        )
+        .await;
+    if let Some(block) = verdict.block {
+        return Err(Stop {
+            error: blocked(block),
+            metadata: Some(output.metadata),
+        });
+    }
+    if verdict.output == before {
+        return Ok(output);
+    }
+    if own_form {
+        let read = tool.read(&verdict.output);
+        return Ok(read.map_or(output, |read| limited(finish(read, ctx), ctx)));
+    }
+    Ok(capped(taken(verdict.output, output), ctx))
+}
+
+// Reads what hooks left, tolerantly: a key of the wrong kind keeps its value from before, a text that became a number is that
+// number as text.
+fn taken(left: Value, before: ToolOutput) -> ToolOutput {
+    let Value::Object(mut left) = left else {
+        return before;
+    };
+    let mut text = |key: &str, old: String| match left.remove(key) {
+        Some(Value::String(text)) => text,
+        Some(Value::Null) | None => old,
+        Some(other) => other.to_string(),
+    };
+    let title = text("title", before.title);
+    let output = text("output", before.output);
+    let metadata = match left.remove("metadata") {
+        Some(metadata @ Value::Object(_)) => metadata,
+        _ => before.metadata,
+    };
+    let attachments = match left.remove("attachments") {
+        Some(Value::Array(list)) => Some(list),
+        Some(_) => before.attachments,
+        None => None,
+    };
+    ToolOutput {
+        title,
+        output,
+        metadata,
+        attachments,
+    }
+}

@@ -1,0 +1,109 @@
+//! What listeners are told of a call: one event at each stage (D7).
+
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+
+use outrigger_protocol::descriptor::Contract;
+use outrigger_protocol::tool::ToolCall;
+
+/// How far a call is.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Stage<'a> {
+    /// There is a tool of that name.
+    Found {
+        /// Its version.
+        version: &'a str,
+    },
+    /// Its arguments satisfy the schema.
+    Validated,
+    /// Whoever calls was granted what the tool needs.
+    Granted,
+    /// Hooks have been asked.
+    Hooked {
+        /// They changed the arguments, and the new ones satisfy the schema too.
+        rewritten: bool,
+    },
+    /// It is normalised.
+    Canonical {
+        /// Of the normalised call.
+        fingerprint: u64,
+    },
+    /// The tool's own policy and the permission rules let it run.
+    Decided,
+    /// It is bound to a provider.
+    Routed {
+        /// What is done.
+        contract: Contract,
+        /// Who does it: `local`, or the name of a connector.
+        provider: &'a str,
+        /// The routing rule, from 1 on; `None` where no rule fits.
+        rule: Option<usize>,
+    },
+    /// An equal call of this step has its answer, or will have it: this one gets the same.
+    Joined,
+    /// It runs.
+    Started {
+        /// From 1 on.
+        attempt: u32,
+    },
+    /// It failed in a way that may pass, and is made again.
+    Again {
+        /// The one that failed.
+        attempt: u32,
+        /// Why.
+        reason: &'a str,
+    },
+    /// It answered, and the answer satisfies the output schema, if the tool has one.
+    Answered,
+    /// It is over, hooks behind it included.
+    Ended {
+        /// `completed`, or the error's code.
+        outcome: &'a str,
+    },
+}
+
+impl Stage<'_> {
+    /// For logs.
+    #[must_use]
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Found { .. } => "found",
+            Self::Validated => "validated",
+            Self::Granted => "granted",
+            Self::Hooked { .. } => "hooked",
+            Self::Canonical { .. } => "canonical",
+            Self::Decided => "decided",
+            Self::Routed { .. } => "routed",
+            Self::Joined => "joined",
+            Self::Started { .. } => "started",
+            Self::Again { .. } => "again",
+            Self::Answered => "answered",
+            Self::Ended { .. } => "ended",
+        }
+    }
+}
+
+/// Who is told of every stage of every call. It must not wait for anything.
+pub type Listener = Arc<dyn Fn(&ToolCall, &Stage<'_>) + Send + Sync>;
+
+/// The listeners, for one call.
+pub(super) struct Told<'a> {
+    pub(super) call: &'a ToolCall,
+    pub(super) listeners: Arc<Vec<Listener>>,
+}
+
+impl Told<'_> {
+    pub(super) fn tell(&self, stage: &Stage<'_>) {
+        tracing::trace!(tool = %self.call.tool, call = %self.call.call_id, stage = stage.name(), "tool call");
+        for listener in self.listeners.iter() {
+            // One that panics disturbs neither the call nor the others (C15).
+            let told = std::panic::catch_unwind(AssertUnwindSafe(|| listener(self.call, stage)));
+            if told.is_err() {
+                tracing::warn!(
+                    stage = stage.name(),
+                    "a listener of tool calls failed inside"
+                );
+            }
+        }
+    }
+}
