@@ -52,25 +52,32 @@ pub async fn run(bot: Bot, agent: Arc<dyn Agent>, settings: Settings) {
     let mut chats: HashMap<i64, mpsc::Sender<Order>> = HashMap::new();
     let mut pause = AGAIN;
     loop {
-        let updates = match bot.updates(state.next()).await {
-            Ok(updates) => updates,
+        let wait = match bot.updates(state.next()).await {
+            Ok(updates) => {
+                let mut failed = None;
+                for update in updates {
+                    // Before anything is done about it: a crash must not give the same prompt twice.
+                    if let Err(error) = state.took(update.id) {
+                        tracing::error!("[telegram] {error}; no message is taken until it can be");
+                        failed = Some(pause);
+                        break;
+                    }
+                    take(update, &bot, &agent, &state, &settings, &mut chats).await;
+                }
+                failed
+            }
             Err(error) => {
-                tracing::warn!("[telegram] {error}; asked again in {} s", pause.as_secs());
-                tokio::time::sleep(error.wait().unwrap_or(pause)).await;
-                pause = (pause * 2).min(Duration::from_secs(60));
-                continue;
+                let wait = error.wait().unwrap_or(pause);
+                tracing::warn!("[telegram] {error}; asked again in {} s", wait.as_secs());
+                Some(wait)
             }
         };
-        pause = AGAIN;
-        for update in updates {
-            // Before anything is done about it: a crash must not give the same prompt twice.
-            if let Err(error) = state.took(update.id) {
-                tracing::error!(
-                    "[telegram] {error}; the message is left out, since it could be taken twice"
-                );
-                continue;
+        match wait {
+            Some(wait) => {
+                tokio::time::sleep(wait).await;
+                pause = (pause * 2).min(Duration::from_secs(60));
             }
-            take(update, &bot, &agent, &state, &settings, &mut chats).await;
+            None => pause = AGAIN,
         }
     }
 }

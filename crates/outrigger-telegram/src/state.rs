@@ -76,6 +76,10 @@ impl State {
             return Ok(());
         }
         let write = || -> std::io::Result<()> {
+            // The first agent makes it, and there may be none yet.
+            if let Some(folder) = self.path.parent() {
+                fs::create_dir_all(folder)?;
+            }
             let beside = self.path.with_extension("new");
             let mut file = fs::OpenOptions::new()
                 .write(true)
@@ -112,7 +116,9 @@ mod tests {
         assert_eq!(State::open(&path).session(7), None);
         fs::write(&path, "{").unwrap();
         assert_eq!(State::open(&path).next(), 0);
-        let nowhere = State::open(&dir.path().join("none/telegram.json"));
+        let fresh = State::open(&dir.path().join("a folder/telegram.json"));
+        fresh.took(1).unwrap();
+        let nowhere = State::open(&path.join("telegram.json"));
         let error = nowhere.took(1).unwrap_err();
         assert!(error.contains("telegram.json cannot be written"), "{error}");
         assert_eq!(nowhere.next(), 0);
