@@ -373,6 +373,9 @@ mod tests {
         discovery.allow = []
         discovery.deny = []
         discovery.renew_seconds = 10
+        telegram.chats = []
+        telegram.agent = null
+        telegram.api = "https://api.telegram.org"
         js.runtime = "auto"
         js.bun = null
         js.node = null
