@@ -169,13 +169,13 @@ fn serve(world: &World) -> Server {
 #[test]
 fn a_chat_gives_prompts_and_gets_what_came_of_them() {
     let world = World::new([
-        turn([text("First answer.")]),
+        text("First answer."),
         turn([call(
             "bash",
             json!({"command": "echo ran > ran.txt", "description": "x"}),
         )]),
-        turn([text("Second answer.")]),
-        turn([text("Third answer.")]),
+        text("Second answer."),
+        text("Third answer."),
     ]);
     world.config(json!({"permission": {"bash": "ask"}}));
     let telegram = Telegram::new();

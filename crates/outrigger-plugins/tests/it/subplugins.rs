@@ -293,8 +293,8 @@ const ROWS: &[Row] = &[
         "acme failed plugin.own_manifest",
     ),
     (
-        "files outside of the project",
-        "[[subplugins]]\nid = \"a\"\nentry = \"inner.mjs\"\n[subplugins.permissions.files]\nread = [\"/home\"]",
+        "files that lead out of the project",
+        "[[subplugins]]\nid = \"a\"\nentry = \"inner.mjs\"\n[subplugins.permissions.files]\nread = [\"../home\"]",
         |_| {},
         "acme failed plugin.own_manifest",
     ),
