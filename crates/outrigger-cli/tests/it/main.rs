@@ -21,6 +21,7 @@ mod bisect;
 mod boxed;
 mod bridge;
 mod built_once;
+mod bundled;
 mod cancel;
 mod command_hooks;
 mod commands;

@@ -1,0 +1,82 @@
+//! The bundled plugins that OpenCode has no counterpart of, through `run` (D5). Telegram: `telegram.rs`.
+
+use serde_json::json;
+
+use crate::support::*;
+
+/// What the last request said of the tools that were called.
+fn results(world: &World) -> String {
+    world.plain(&world.mock.last().texts("tool").join("\n---\n"))
+}
+
+#[test]
+fn tables_and_scripts_are_offered_where_somebody_wants_them() {
+    let calls = || {
+        turn([
+            call(
+                "table",
+                json!({"path": "a.csv", "where": [{"column": "n", "op": "gt", "value": 1}], "to": "b.xlsx"}),
+            ),
+            call("python", json!({"script": "print(6 * 7)"})),
+        ])
+    };
+    let world = World::new([
+        done(),
+        calls(),
+        turn([call("table", json!({"path": "b.xlsx"}))]),
+        done(),
+    ]);
+    world.file("a.csv", "name,n\nAda,1\nBo,2\n");
+    world.run(&["hi"]).ok();
+    let offered = world.mock.last().tools();
+    assert!(
+        !offered.iter().any(|it| it == "table" || it == "python"),
+        "{offered:?}"
+    );
+
+    world.config(
+        json!({"permission": {"table": "allow"}, "agent": {"build": {"tools": {"python": true}}}}),
+    );
+    world.run(&["go"]).ok();
+    let offered = world.mock.last().tools();
+    assert!(
+        offered.iter().any(|it| it == "table") && offered.iter().any(|it| it == "python"),
+        "{offered:?}"
+    );
+    let told = results(&world);
+    assert!(
+        told.contains("Wrote 1 rows of 2 columns to") && told.contains("42"),
+        "{told}"
+    );
+    assert!(told.contains("name,n\nBo,2\n"), "{told}");
+    world.verify();
+}
+
+#[test]
+fn a_bundled_plugin_that_is_switched_off_has_no_tools_and_no_provider() {
+    let world = World::new([done(), done()]);
+    let provider = json!({"provider": {"openrouter": {"options": {"baseURL": world.mock.url()}, "models": {"some/model": {}}}}});
+    world.config(provider);
+    let key = [("OPENROUTER_API_KEY", "a-key-of-openrouter")];
+    let model = ["--model", "openrouter/some/model", "hi"];
+    world.run_with(&key, &model).ok();
+    assert_eq!(
+        world.mock.last().header("authorization"),
+        Some("Bearer a-key-of-openrouter")
+    );
+    let file = world.home().join(".config/outrigger/outrigger.toml");
+    std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+    let off = "[plugins.openrouter]\nenabled = false\n[plugins.core-table]\nenabled = false\n[plugins.core-python]\nenabled = true\n";
+    std::fs::write(file, off).unwrap();
+    let refused = world.run_with(&key, &model);
+    assert!(
+        refused.code != 0 && refused.stderr.contains("switched off"),
+        "{}",
+        refused.stderr
+    );
+    world.config(json!({"permission": {"table": "allow"}}));
+    world.run(&["hi"]).ok();
+    let offered = world.mock.last().tools();
+    assert!(!offered.iter().any(|it| it == "table"), "{offered:?}");
+    assert!(offered.iter().any(|it| it == "python"), "{offered:?}");
+}
