@@ -13,6 +13,7 @@ of the whole run. It has passed when
   memory     the median of the last quarter after the warm-up is at most 10 % and 8 MiB over that of the first quarter
   files      the same for descriptors, with 16 of them instead of 8 MiB
   threads    the same, with 8
+  faults     some were done, where some were wanted: without them the rest says nothing
   orphans    no process of the run was ever alive in two looks outside the server's tree, or at all once it had ended
   store      the log of all sessions verifies afterwards
 
@@ -421,6 +422,7 @@ class Soak:
         complete = self.count["turns begun"] == self.count["turns finished"] > 0 and not self.failures
         for good, name, text in (
             (complete, "finished", f"{self.count['turns finished']} of {self.count['turns begun']} turns"),
+            (bool(faults) or not self.options.chance, "faults", "done" if faults else "none wanted" if not self.options.chance else "none was done: do the plugins run?"),
             (not self.orphans, "orphans", "none" if not self.orphans else "; ".join(f"{pid} {what}" for pid, what in list(self.orphans.items())[:5])),
             (getattr(self, "verified", False), "store", "every session verifies" if getattr(self, "verified", False) else "does not verify"),
         ):
