@@ -198,7 +198,10 @@ impl Launch {
         for batch in batches {
             match self.load(&process, &relay, batch, proxy.clone()).await {
                 Ok(loaded) => plugins.extend(loaded.plugins),
-                Err(stuck) => return Err(self.blame(&process, &relay, batch, stuck).await),
+                Err(stuck) => {
+                    let failed = self.blame(&process, &relay, batch, stuck).await;
+                    return Err(held.explain(failed, self.settings.limits.memory));
+                }
             }
         }
         self.untouched(looked).await?;
@@ -603,6 +606,10 @@ impl Launch {
             (Some(index), ..) => (*index, "server"),
             (None, [index], _) => (**index, "import"),
             (None, [], [index]) => (*index, "import"),
+            // It takes requests, and cannot say all at once what it has loaded: one by one it is found whose fault that is.
+            (None, [], _) if matches!(&stuck, Stuck::Error(JsError::Plugin { .. })) => {
+                return Failed::Unclear;
+            }
             (None, [], _) => return Failed::Process(self.silent(process, &stuck)),
             (None, ..) => return Failed::Unclear,
         };
