@@ -300,10 +300,7 @@ pub(crate) fn run(hook: &str, plugins: &[&str], output: Value) -> HookRun {
         hook: hook.into(),
         handlers: plugins.iter().map(|plugin| handler(plugin)).collect(),
         open: anything(),
-        items: vec![HookPayload {
-            input: json!({"sessionID": "ses_1"}),
-            output,
-        }],
+        items: vec![HookPayload::new(json!({"sessionID": "ses_1"}), output)],
         chain: None,
     }
 }
