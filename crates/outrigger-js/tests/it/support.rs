@@ -245,6 +245,7 @@ impl Room {
                 &plugins,
                 &private,
             )),
+            door: None,
             env,
             limits: Limits::default(),
             private_dir: private,
