@@ -480,7 +480,10 @@ impl Launch {
         let (id, declares) = self.registry.with(*one, |plugin| {
             (plugin.id.clone(), plugin.rules.access.is_some())
         })?;
-        declares.then(|| Desk::new(Weak::clone(&self.plugins), *one, id))
+        declares.then(|| {
+            let notice = Arc::clone(&self.notice);
+            Desk::new(Weak::clone(&self.plugins), *one, id, notice)
+        })
     }
 
     fn grants(&self, access: Option<&Access>) -> Grants {

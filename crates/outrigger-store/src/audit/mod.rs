@@ -4,6 +4,7 @@
 //! is sealed with a signature from time to time; and what is older than the retention says is removed, up to a sealed
 //! cut from which the rest can still be verified.
 
+mod bound;
 mod chain;
 mod keep;
 #[cfg(test)]
@@ -20,6 +21,7 @@ pub use query::{AuditQuery, StoredAudit};
 pub use redact::Redactor;
 pub use verify::{AuditFault, AuditReport};
 
+pub(crate) use bound::Bound;
 pub(crate) use chain::{Entry, append, head};
 pub(crate) use keep::prune;
 pub(crate) use seal::Sealer;
@@ -67,8 +69,15 @@ impl Store {
     }
 
     /// Appends records to the audit with the next batch, within about 50 ms, and does not wait. What cannot be written is
-    /// told by the next [`Store::flush`].
+    /// told by the next [`Store::flush`]. Of one source only so many are listed within a minute (30 refusals of a rule, 600
+    /// other records of a kind); the rest is counted, and the count is a record. What a turn does, its hooks, intents and
+    /// outcomes, is always listed.
     pub fn audit_lazily(&self, at: Millis, records: Vec<AuditRecord>) {
+        self.queue_audit(at, self.bound().records(at, records));
+    }
+
+    /// Queues records that have been through the bound.
+    pub(crate) fn queue_audit(&self, at: Millis, records: Vec<AuditRecord>) {
         let count = records.len();
         let queued = self.entries(at, records).and_then(|audit| {
             if audit.is_empty() {
