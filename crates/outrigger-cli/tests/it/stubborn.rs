@@ -78,7 +78,8 @@ export const Stays = async ({{ directory }}) => ({{
         // The limit times five, from the end of the turn.
         assert!(began.elapsed() < Duration::from_secs(10), "{how}");
         assert!(
-            run.stderr.contains("plugin stays: its dispose did not end within"),
+            run.stderr
+                .contains("plugin stays: its dispose did not end within"),
             "{how}: {}",
             run.stderr
         );
