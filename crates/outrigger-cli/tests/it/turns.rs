@@ -14,10 +14,9 @@ use crate::support::*;
 
 const BAD: &str = include_str!("../../../outrigger-plugins/tests/it/misbehaving.mjs");
 const GOOD: &str = "
-import fs from 'node:fs'
-export const Good = async ({ directory }) => ({
+export const Good = async () => ({
   'chat.message': async (_, o) => { o.parts[0].text += ' (good)' },
-  'tool.execute.after': async ({ tool }) => fs.appendFileSync(directory + '/after.txt', tool + '\\n'),
+  'tool.execute.after': async (_, o) => { o.output += ' (good, too)' },
 })";
 const HOOKS: [&str; 3] = [
     "experimental.chat.system.transform",
@@ -45,19 +44,50 @@ fn world(fault: &str, place: &str) -> World {
     world.config(json!({ "plugin": [[url, { "fault": fault, "where": place }]] }));
     world.plugin("good", GOOD);
     world.settings(settings(fault));
+    // Its own: a project does not limit tools.
+    let limit = if works(fault) { 10_000 } else { 1500 };
+    let limit = format!("[tool_limits.act]\ntimeout_ms = {limit}\n");
+    let user = world.home().join(".config/outrigger");
+    std::fs::create_dir_all(&user).unwrap();
+    std::fs::write(user.join("outrigger.toml"), limit).unwrap();
     world
 }
 
+/// Does work that takes its time, and does not hang.
+fn works(fault: &str) -> bool {
+    matches!(fault, "stdout" | "stderr" | "huge" | "large" | "requests")
+        || fault.starts_with("allocates")
+}
+
 fn settings(fault: &str) -> &'static str {
-    match fault {
-        "stdout" | "stderr" | "huge" | "large" | "requests" => {
-            "[deadlines]\nnormal_ms = 10000\n[tool_limits.act]\ntimeout_ms = 10000\n"
-        }
-        "allocates" | "allocates_objects" => {
-            "[deadlines]\nnormal_ms = 10000\n[limits]\nplugin_memory_mb = 700\n[tool_limits.act]\ntimeout_ms = 10000\n"
-        }
-        _ => "[deadlines]\nnormal_ms = 700\nload_ms = 2500\n[tool_limits.act]\ntimeout_ms = 1500\n",
+    if fault.starts_with("allocates") {
+        "[deadlines]\nnormal_ms = 10000\n[limits]\nplugin_memory_mb = 700\n"
+    } else if works(fault) {
+        "[deadlines]\nnormal_ms = 10000\n"
+    } else {
+        "[deadlines]\nnormal_ms = 700\nload_ms = 2500\n"
     }
+}
+
+/// A runtime that tells a wrong version of the protocol the next time that it is started for `bad` once there is a file `lie`.
+fn liar(world: &World) -> std::path::PathBuf {
+    use std::os::unix::fs::PermissionsExt as _;
+    let hello = r#"{"jsonrpc":"2.0","method":"hello","params":{"protocol":"9.0","features":[],"runtime":"bun","version":"1.3.0"}}"#;
+    let source = format!(
+        "import {{ writeSync }} from 'node:fs'\nconst body = Buffer.from('{hello}')\nconst head = Buffer.alloc(4)\nhead.writeUInt32BE(body.length)\nwriteSync(3, Buffer.concat([head, body]))\nsetInterval(() => {{}}, 1000)\n"
+    );
+    let script = world.root().join("liar.mjs");
+    std::fs::write(&script, source).unwrap();
+    let text = format!(
+        "#!/bin/sh\ncase \"$*\" in */bad/*) if mv '{mark}' '{mark}.told' 2>/dev/null; then exec '{bun}' '{script}'; fi;; esac\nexec '{bun}' \"$@\"\n",
+        mark = world.path("lie").display(),
+        bun = bun().unwrap().display(),
+        script = script.display(),
+    );
+    let runtime = world.root().join("bun");
+    std::fs::write(&runtime, text).unwrap();
+    std::fs::set_permissions(&runtime, std::fs::Permissions::from_mode(0o755)).unwrap();
+    runtime
 }
 
 /// Whether a process runs whose environment names this world.
@@ -105,8 +135,14 @@ fn recorded(world: &World) -> String {
 
 fn line(fault: &str, place: &str) -> String {
     let world = world(fault, place);
+    let mut command = world.command(&["run", "hi"]);
+    if fault == "wrong_version" {
+        // The box lets a process execute its runtime, and not what that stands for.
+        command.env("OUTRIGGER_SANDBOX", "off");
+        command.env("OUTRIGGER_BUN", liar(&world));
+    }
     let began = Instant::now();
-    let run = world.run(&["hi"]);
+    let run = world.start(command).end();
     let took = began.elapsed();
     let what = format!("{fault} at {place}: {}", run.stderr);
     assert_eq!(
@@ -115,31 +151,35 @@ fn line(fault: &str, place: &str) -> String {
         "{what}"
     );
     assert!(took < TURN, "{what}: {took:?}");
-    let asked = world.mock.last().texts("user").concat();
-    assert!(asked.contains("hi (good)"), "{what}: {asked}");
-    // What `bad` refuses, its own hook refuses: a throw before a tool is a refusal.
-    let ran = world.lines("ran.txt").len();
-    let after = world.lines("after.txt");
+    // Other sessions may have asked, too.
+    let asked = world.mock.requests().into_iter();
+    let asked = asked.filter(|asked| asked.texts("user").concat().contains("hi (good)"));
+    let results = asked
+        .last()
+        .map(|asked| asked.texts("tool"))
+        .unwrap_or_default();
+    assert_eq!(results.len(), 2, "{what}: {results:?}");
+    // A throw of `bad` before a tool is a refusal.
+    let ran = world.path("ran.txt").exists();
     assert_eq!(
-        after.iter().filter(|tool| *tool == "bash").count(),
+        results
+            .iter()
+            .any(|result| result.contains("(no output) (good, too)")),
         ran,
-        "{what}"
+        "{what}: {results:?}"
     );
     let gone = wait_until(PATIENCE, || !runs(&world));
     assert!(gone, "{what}: a process is left");
     world.verify();
-    let tool = if ran == 1 {
-        ""
-    } else {
-        ", the tool was refused"
-    };
+    let tool = if ran { "" } else { ", the tool was refused" };
     let recorded = recorded(&world);
     let recorded = if recorded.is_empty() {
         recorded
     } else {
         format!(" ({recorded})")
     };
-    eprintln!("{fault} at {place}: {took:?}\n{}", run.stderr);
+    let said = run.stderr.chars().take(3000).collect::<String>();
+    eprintln!("{fault} at {place}: {took:?} {said}");
     format!("finished{tool}; named: {}{recorded}", named(&run.stderr))
 }
 
@@ -261,6 +301,13 @@ fn what_triggers_itself_through_the_client() {
         let _ = writeln!(out, "{place}: {told}");
     }
     insta::assert_snapshot!(out, @"");
+}
+
+#[test]
+fn a_process_of_another_version_of_the_protocol() {
+    if bun_or_skip().is_some() {
+        insta::assert_snapshot!(table(&["wrong_version tool"]), @"");
+    }
 }
 
 /// A terminal sends Ctrl-C to every process of the foreground. The plugin's process takes it and stays, wherever it is.
