@@ -610,8 +610,13 @@ impl Launch {
             (Some(index), ..) => (*index, "server"),
             (None, [index], _) => (**index, "import"),
             (None, [], [index]) => (*index, "import"),
-            // It takes requests, and cannot say all at once what it has loaded: one by one it is found whose fault that is.
-            (None, [], _) if matches!(&stuck, Stuck::Error(JsError::Plugin { .. })) => {
+            // It answers, and not what it has loaded: one by one it is found whose fault that is.
+            (None, [], _)
+                if matches!(
+                    &stuck,
+                    Stuck::Error(JsError::Plugin { .. } | JsError::BadAnswer { .. })
+                ) =>
+            {
                 return Failed::Unclear;
             }
             (None, [], _) => return Failed::Process(self.silent(process, &stuck)),

@@ -55,15 +55,6 @@ fn without_turn(stderr: &str) -> String {
     lines.join("\n")
 }
 
-/// The session's identifier taken out of a line.
-fn without_session(line: &str) -> String {
-    let Some((before, after)) = line.split_once("in session ses_") else {
-        return line.to_owned();
-    };
-    let rest = after.trim_start_matches(|c: char| c.is_ascii_alphanumeric());
-    format!("{before}in session ID{rest}")
-}
-
 #[test]
 fn a_throw_in_chat_message() {
     let world = beside(

@@ -56,7 +56,7 @@ fn hangs() {
           log    plugin bad: it gets a process of its own
           log    plugin process shared (generation 1) is started again: bad (tool:act): tool.run was not answered within 2000 ms, in plugin bad (tool:act)
       load: bad lost good ok | bad skipped good ok  [a call in 13.5s]
-          blame  bad (apart, log, restart)
+          blame  bad (apart, failed plugin.hung, log, restart)
           log    plugin bad: failed: plugin bad did not finish its server within 2000 ms
           log    plugin bad: it gets a process of its own
           log    plugin bad: lost at experimental.chat.system.transform: the plugin process shared is gone (exit code 4)
@@ -400,32 +400,19 @@ fn floods() {
     ");
 }
 
+/// While it loads it is a `spin`: nothing is sent to a process before it has said what it has loaded.
 #[test]
 fn does_not_read() {
     let told = table(&["reads_nothing"]);
     insta::assert_snapshot!(told, @r"
     reads_nothing
-      system: bad timeout good ok | bad timeout good ok  [a call in 13.5s]
-          blame  bad (apart, log, record, restart)
+      system params before: bad timeout good ok | bad timeout good ok  [a call in 13.5s]
+          blame  bad (apart, log, restart)
           log    plugin bad: it gets a process of its own
-          log    plugin bad: lost at PLACE: bad (PLACE) did not answer within 700 ms
-          log    plugin bad: lost at PLACE: its process was held up by bad (PLACE)
-          log    plugin bad: timeout at PLACE: no answer within 700 ms
-          log    plugin process bad (generation 2) is started again: bad (PLACE) did not answer within 700 ms
-          log    plugin process shared (generation 1) is started again: bad (PLACE) did not answer within 700 ms
-      params before: bad timeout good ok | bad timeout good ok  [a call in 13.5s]
-          blame  bad (apart, log, record, restart)
-          log    plugin bad: it gets a process of its own
-          log    plugin bad: lost at PLACE: bad (PLACE) did not answer within 700 ms
-          log    plugin bad: lost at experimental.chat.system.transform: its process was held up by bad (PLACE)
-          log    plugin bad: timeout at PLACE: no answer within 700 ms
-          log    plugin process bad (generation 2) is started again: bad (PLACE) did not answer within 700 ms
           log    plugin process shared (generation 1) is started again: bad (PLACE) did not answer within 700 ms
       tool: plugin.tool_timeout | plugin.tool_timeout  [a call in 20s]
           blame  bad (apart, log, restart)
           log    plugin bad: it gets a process of its own
-          log    plugin bad: timeout at experimental.chat.system.transform: no answer within 700 ms
-          log    plugin process bad (generation 2) is started again: bad (experimental.chat.system.transform) did not answer within 700 ms
           log    plugin process shared (generation 1) is started again: bad (tool:act) did not answer within 700 ms
       load: good ok | good ok  [a call in 3.5s]
           blame  bad (failed plugin.hung, log)

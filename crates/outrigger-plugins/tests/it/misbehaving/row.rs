@@ -383,10 +383,15 @@ async fn observed(fault: &str, place: &str, captured: &Captured) -> Row {
     }
     if fault == "reads_nothing" {
         // Two calls meet it, and which of them is late first is chance.
-        row.log.retain(|line| {
-            line.contains("(generation 1)")
-                || !line.contains("at ") && !line.contains("(generation")
-        });
+        let chance = [
+            "at PLACE",
+            "at experimental",
+            "PLACE keeps",
+            "(generation 2)",
+            "(generation 3)",
+        ];
+        row.log
+            .retain(|line| !chance.iter().any(|word| line.contains(word)));
         row.blame
             .values_mut()
             .for_each(|how| how.retain(|how| !matches!(how.as_str(), "record" | "its tool")));
