@@ -153,9 +153,9 @@ fn line(fault: &str, place: &str) -> String {
     assert!(took < TURN, "{what}: {took:?}");
     // Other sessions may have asked, too.
     let asked = world.mock.requests().into_iter();
-    let asked = asked.filter(|asked| asked.texts("user").concat().contains("hi (good)"));
+    let mut asked = asked.filter(|asked| asked.texts("user").concat().contains("hi (good)"));
     let results = asked
-        .last()
+        .next_back()
         .map(|asked| asked.texts("tool"))
         .unwrap_or_default();
     assert_eq!(results.len(), 2, "{what}: {results:?}");
