@@ -36,8 +36,7 @@ fn lies() {
           blame  bad (restart); nobody (all apart, restart)
           log    ... the plugin process sent something that is not a JSON-RPC message: a call of a hook was answered without any result
       tool: plugin.tool | plugin.tool  [a call in 10s]
-          blame  bad (its tool); nobody (all apart, restart)
-          log    ... the plugin process sent something that is not a JSON-RPC message: a call of a hook was answered without any result
+          blame  bad (its tool)
       load: good ok | good ok  [a call in 3.5s]
           blame  bad (failed plugin.crashed)
     answers_twice
