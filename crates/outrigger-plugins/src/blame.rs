@@ -45,3 +45,24 @@ pub(crate) async fn late(
     };
     Late { culprit, who }
 }
+
+/// What is said of a process that ended without being told to; `memory` is its limit in bytes.
+pub(crate) fn ended_by_itself(ended: &outrigger_js::Closed, memory: u64) -> String {
+    let status = ended.status.as_deref().unwrap_or("unknown status");
+    // What Bun and Node say when an allocation failed that they cannot do without.
+    const NO_MEMORY: &[&str] = &["out of memory", "0xbbadbeef", "allocation failed"];
+    let says = |word: &&str| {
+        let mut lines = ended.stderr.iter();
+        lines.any(|line| line.to_ascii_lowercase().contains(word))
+    };
+    let limit = if NO_MEMORY.iter().any(says) {
+        let mib = memory >> 20;
+        format!(", out of memory (limits.plugin_memory_mb is {mib})")
+    } else {
+        String::new()
+    };
+    match ended.stderr.last() {
+        Some(line) => format!("it ended by itself ({status}{limit}): {line}"),
+        None => format!("it ended by itself ({status}{limit})"),
+    }
+}

@@ -558,6 +558,21 @@ impl PluginError {
         ) || self.is_expected()
     }
 
+    /// It is left out, and whoever put it there may not know: not by a word of his own, and not in silence. What a project leaves
+    /// off by itself is its own matter.
+    pub(crate) fn is_worth_a_line(&self, local: bool) -> bool {
+        match self {
+            Self::NotAdmitted { reason, .. } => match reason.as_str() {
+                "LeftOut" | "SwitchedOff" | "Denied" | "ForbiddenByManagedPolicy" => false,
+                "OffByDefault" => !local,
+                _ => true,
+            },
+            // Somebody's guard, perhaps: that it does not act yet is said each time.
+            Self::Requirements { .. } | Self::HooksNotAllowed { .. } => true,
+            _ => false,
+        }
+    }
+
     /// It is what the user has said, so nothing has to be warned of.
     pub(crate) fn is_expected(&self) -> bool {
         matches!(

@@ -16,7 +16,7 @@ use outrigger_js::{JsError, JsProcess};
 use outrigger_protocol::rpc::Enter;
 use tokio::sync::watch;
 
-use crate::blame::{Late, late};
+use crate::blame::{Late, ended_by_itself, late};
 use crate::error::PluginError;
 use crate::launch::{Failed, Held, Launch, Order};
 use crate::reconfigure::reconfigure;
@@ -519,10 +519,13 @@ impl Group {
                     }
                     let deadline = self.launch.settings.deadlines.load;
                     let again = reconfigure(&loaded.process, registry, &state.members, deadline);
-                    if let Err((index, error)) = again.await {
-                        registry.fail(index, &error);
-                        state.members.retain(|member| *member != index);
-                        continue;
+                    match again.await {
+                        Ok(told) => registry.warn_all(told),
+                        Err((index, error)) => {
+                            registry.fail(index, &error);
+                            state.members.retain(|member| *member != index);
+                            continue;
+                        }
                     }
                     let live = Live {
                         process: loaded.process,
@@ -625,25 +628,5 @@ impl Group {
         {
             tracing::debug!("plugin process {}: {error}", self.name);
         }
-    }
-}
-
-fn ended_by_itself(ended: &outrigger_js::Closed, memory: u64) -> String {
-    let status = ended.status.as_deref().unwrap_or("unknown status");
-    // What Bun and Node say when an allocation failed that they cannot do without.
-    const NO_MEMORY: &[&str] = &["out of memory", "0xbbadbeef", "allocation failed"];
-    let says = |word: &&str| {
-        let mut lines = ended.stderr.iter();
-        lines.any(|line| line.to_ascii_lowercase().contains(word))
-    };
-    let limit = if NO_MEMORY.iter().any(says) {
-        let mib = memory >> 20;
-        format!(", out of memory (limits.plugin_memory_mb is {mib})")
-    } else {
-        String::new()
-    };
-    match ended.stderr.last() {
-        Some(line) => format!("it ended by itself ({status}{limit}): {line}"),
-        None => format!("it ended by itself ({status}{limit})"),
     }
 }

@@ -124,6 +124,23 @@ pub(crate) fn read(spec: &str, dir: &Path) -> Result<Option<Manifest>, PluginErr
     Ok(Some(manifest))
 }
 
+/// What a manifest calls its plugin, whatever else is wrong with it.
+pub(crate) fn named(dir: &Path) -> Option<String> {
+    let path = dir.join(MANIFEST_FILE);
+    let fits = fs::metadata(&path).is_ok_and(|meta| meta.is_file() && meta.len() <= MOST);
+    let text = fits.then(|| fs::read_to_string(&path).ok())??;
+    // Line by line: what breaks it may be anywhere, and a section ends what is said of the plugin itself.
+    let lines = text.lines().map(str::trim);
+    let mut lines = lines.take_while(|line| !line.starts_with('['));
+    let id = lines.find_map(|line| line.strip_prefix("id")?.trim_start().strip_prefix('='))?;
+    let id = id.trim_start().strip_prefix(['"', '\''])?;
+    let id: String = id
+        .chars()
+        .take_while(|it| it.is_ascii_alphanumeric() || "-_.@/".contains(*it))
+        .collect();
+    (!id.is_empty()).then_some(id)
+}
+
 /// Why a plugin cannot run here: what it requires and is not there (D3).
 pub(crate) fn missing(
     manifest: &Manifest,

@@ -126,9 +126,31 @@ pub struct Progress {
     /// Why, for `Skipped`, `Failed` and `Off`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cause: Option<Cause>,
+    /// It is left out and its user may not know: worth a line.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub mention: bool,
+    /// Hooks of it that are refused without it (C5), by the reference's names.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub guards: Vec<String>,
     /// How much has come, from time to time while it is installed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fetched: Option<Fetched>,
+}
+
+impl Progress {
+    /// A plugin that is at this stage, and nothing else of it.
+    #[must_use]
+    pub fn at(plugin: &str, spec: &str, stage: Stage) -> Self {
+        Self {
+            plugin: plugin.to_owned(),
+            spec: spec.to_owned(),
+            stage,
+            cause: None,
+            mention: false,
+            guards: Vec::new(),
+            fetched: None,
+        }
+    }
 }
 
 /// How much of an installation has come.

@@ -282,6 +282,9 @@ pub struct Plugin {
     pub fail_closed: Vec<String>,
     /// Not loaded.
     pub disabled: bool,
+    /// The project's own file says so, which counts for what the project brings and for nothing else.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub disabled_in_project: bool,
     /// Switched on or off, whatever its manifest or the profile says (D3).
     pub enabled: Option<bool>,
     /// Environment variables that it gets although they look like secrets. Only a plugin that is named by its npm package

@@ -4,6 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use outrigger_protocol::rpc::LoadedPlugin;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
@@ -11,7 +12,7 @@ use super::{Group, Live};
 use crate::blame::PING;
 use crate::error::PluginError;
 use crate::launch::{Failed, Order};
-use crate::reconfigure::reconfigure;
+use crate::reconfigure::configure_next;
 use crate::status::Stage;
 
 /// How long the plugins of an old generation may take to dispose of what they hold.
@@ -61,9 +62,12 @@ impl Group {
             }
         }
         let deadline = self.launch.settings.deadlines.load;
-        if let Err((_, error)) = reconfigure(&loaded.process, registry, members, deadline).await {
-            return Err(error);
-        }
+        let answers: Vec<(usize, &LoadedPlugin)> =
+            members.iter().copied().zip(&loaded.plugins).collect();
+        let plugins = self.launch.plugins.upgrade();
+        let given = plugins.as_ref().and_then(|it| it.configured.get());
+        let next = configure_next(&loaded.process, registry, &answers, given, deadline).await;
+        let next = next.map_err(|(_, error)| error)?;
         // It has loaded everything; now it has to answer like one that is in use.
         if !loaded.process.responds(PING).await {
             return Err(failed("its new generation does not answer".to_owned()));
@@ -72,6 +76,10 @@ impl Group {
         for (index, answer) in members.iter().zip(loaded.plugins) {
             registry.adopt(*index, answer);
         }
+        for (index, configured) in next.configured {
+            registry.configured_as(index, configured);
+        }
+        registry.warn_all(next.told);
         let (old, generation) = {
             let mut slot = self.slot();
             if slot.closed {

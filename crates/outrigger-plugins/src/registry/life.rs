@@ -2,9 +2,10 @@
 
 use outrigger_protocol::rpc::LoadedPlugin;
 
-use super::{Registry, own};
+use super::{Plugin, Registry, own};
 use crate::admit::Fresh;
 use crate::error::PluginError;
+use crate::reconfigure::Configured;
 use crate::status::Stage;
 
 impl Registry {
@@ -21,7 +22,7 @@ impl Registry {
         };
         let fits = self.with(index, |plugin| plugin.stage) == Some(from);
         if fits {
-            self.stage(index, to);
+            self.change(index, |plugin| plugin.stage = to);
         }
         fits
     }
@@ -50,6 +51,46 @@ impl Registry {
         before
     }
 
+    /// How its `config` hooks are called from now on.
+    pub(crate) fn configured_as(&self, index: usize, configured: Vec<Configured>) {
+        self.change(index, |plugin| plugin.configured = configured);
+    }
+
+    /// It is about to be started once more, after it had ended: as it is now.
+    pub(crate) fn revive(&self, index: usize, fresh: Fresh) {
+        self.resolved(index, fresh.resolved, fresh.rules);
+        self.change(index, |plugin| {
+            plugin.verified = fresh.verified;
+            plugin.manifest = fresh.shown;
+            plugin.cause = None;
+        });
+    }
+
+    /// The plugins that are called and say that they need this one.
+    pub(crate) fn dependents(&self, index: usize) -> Vec<String> {
+        let inner = self.read();
+        let Some(id) = inner.plugins.get(index).map(|plugin| plugin.id.clone()) else {
+            return Vec::new();
+        };
+        let plugins = inner.plugins.iter();
+        let needs = plugins.filter(|plugin| plugin.stage == Stage::Active && plugin.needs(&id));
+        needs.map(|plugin| plugin.id.clone()).collect()
+    }
+
+    /// The first of the plugins that it needs and that are not called, with how it stands.
+    pub(crate) fn lacks(
+        &self,
+        needs: &[String],
+        bundled: &[String],
+    ) -> Option<(String, Option<Stage>)> {
+        let stage = |id: &str| self.index_of(id).and_then(|index| self.stage_now(index));
+        let mut needs = needs.iter().filter(|id| !bundled.contains(id));
+        needs.find_map(|id| match stage(id) {
+            Some(Stage::Active) => None,
+            other => Some((id.clone(), other)),
+        })
+    }
+
     /// Why what a plugin answered is of no use; nothing of it is taken then.
     pub(crate) fn refuses(&self, index: usize, loaded: &LoadedPlugin) -> Option<PluginError> {
         let problem = loaded.problems.first()?;
@@ -60,5 +101,18 @@ impl Registry {
             stage: problem.stage.clone(),
             message: problem.message.clone(),
         })
+    }
+}
+
+impl Plugin {
+    fn needs(&self, id: &str) -> bool {
+        self.depends_on().iter().any(|need| need == id)
+    }
+
+    /// What its manifest says that it needs.
+    pub(crate) fn depends_on(&self) -> &[String] {
+        let resolved = self.resolved.as_ref();
+        let manifest = resolved.and_then(|it| it.manifest.as_ref());
+        manifest.map_or(&[], |manifest| manifest.depends_on.as_slice())
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use outrigger_kernel::hooks;
 
-use super::{Bound, Inner};
+use super::{Bound, Inner, Plugin};
 use crate::critical;
 use crate::status::Stage;
 
@@ -15,7 +15,10 @@ impl Inner {
         let mut table: HashMap<&'static str, Vec<Bound>> = HashMap::new();
         let declared = self.declared();
         for (index, plugin) in self.plugins.iter().enumerate() {
-            for bound in plugin.absent(index) {
+            for bound in plugin
+                .absent(index)
+                .filter(|it| !self.has_another(index, it))
+            {
                 table.entry(bound.0).or_default().push(bound.1);
             }
             let (Some(group), false) = (plugin.group, plugin.stage == Stage::Suspended) else {
@@ -66,5 +69,63 @@ impl Inner {
                 (point, Arc::from(bound))
             })
             .collect();
+    }
+
+    /// It was not admitted, and another plugin of its name is there and guards the same: the one that went before it. A
+    /// project's does not stand for one that is none.
+    fn has_another(&self, index: usize, (point, bound): &(&'static str, Bound)) -> bool {
+        let Some(this) = self.plugins.get(index) else {
+            return false;
+        };
+        let cause = this.cause.as_ref();
+        if cause.is_none_or(|cause| cause.code != "plugin.not_admitted") {
+            return false;
+        }
+        let mut others = self.plugins.iter().enumerate();
+        others.any(|(at, other)| {
+            let mut hooks = other.instances.iter().flat_map(|it| &it.hooks);
+            at != index
+                && other.id == bound.id
+                && (this.local || !other.local)
+                && other.stage == Stage::Active
+                && critical::points(&other.rules).any(|critical| critical.name == *point)
+                && hooks.any(|hook| hooks::by_hook(hook).is_some_and(|it| it.name == *point))
+        })
+    }
+}
+
+impl Plugin {
+    /// What is refused while it is not there, where it has ended.
+    pub(super) fn guards(&self) -> Vec<String> {
+        let ended = matches!(self.stage, Stage::Failed | Stage::Off | Stage::Skipped);
+        let points = critical::points(&self.rules).filter(|_| ended);
+        points.map(|point| point.hook.to_owned()).collect()
+    }
+
+    /// Where it was to guard and cannot. One that was left out together with all others (`--pure`) has no rules.
+    fn absent(&self, index: usize) -> impl Iterator<Item = (&'static str, Bound)> {
+        let ended = matches!(self.stage, Stage::Failed | Stage::Off | Stage::Skipped);
+        let why = match (&self.cause, self.stage) {
+            (_, Stage::Suspended) => Some("it can be resumed".to_owned()),
+            (Some(cause), _) if ended => Some(cause.message.clone()),
+            _ => None,
+        };
+        let bound = move |(point, why): (&'static hooks::Point, String)| {
+            let bound = Bound {
+                plugin: index,
+                id: self.id.clone(),
+                instance: 0,
+                hook: point.hook.to_owned(),
+                group: 0,
+                rules: self.rules.clone(),
+                fail_closed: true,
+                absent: Some(format!("{} is {}: {why}", self.id, self.stage)),
+            };
+            (point.name, bound)
+        };
+        let points = critical::points(&self.rules);
+        points
+            .filter_map(move |point| Some((point, why.clone()?)))
+            .map(bound)
     }
 }

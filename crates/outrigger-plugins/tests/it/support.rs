@@ -164,6 +164,7 @@ impl Project {
         Plugins::load(LoadOptions {
             plugins,
             skipped: self.skipped.clone(),
+            admits: None,
             bundled: Vec::new(),
             settings: self.settings.clone(),
             directory: self.path("project"),
