@@ -37,7 +37,7 @@ pub fn hosted(host: &Manifest, own: &SubpluginDecl) -> (Manifest, Vec<String>) {
         id: named(&host.id, &own.id),
         version: host.version.clone(),
         enabled_by_default: host.enabled_by_default,
-        kind: PluginKind::Hook,
+        kind: host.kind,
         entry: Some(own.entry.clone()),
         provides: Provides {
             // Unlike a plugin of the user's it has to name what it brings.

@@ -261,6 +261,12 @@ fn fit(options: &LoadOptions, resolved: &ResolvedPlugin) -> Result<(), PluginErr
     let Some(manifest) = &resolved.manifest else {
         return Ok(());
     };
+    // Of a package the id is known only now.
+    let mut policies = options.settings.policies.iter();
+    if let Some(file) = policies.find(|file| file.denies(&resolved.id)) {
+        let file = file.path.clone();
+        return Err(PluginError::Forbidden { spec, file });
+    }
     let is_set = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
     let missing = manifest::missing(manifest, &options.runtimes.path, &is_set);
     if !missing.is_empty() {

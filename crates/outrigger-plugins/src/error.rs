@@ -66,6 +66,14 @@ pub enum PluginError {
         /// Why not.
         why: String,
     },
+    /// The policy of the machine requires it, and it is not there.
+    #[error("plugin {id} is not there, and the policy of this machine ({}) requires it", file.display())]
+    Required {
+        /// What it is called.
+        id: String,
+        /// The policy.
+        file: PathBuf,
+    },
     /// The snapshot does not have it (D2).
     #[error("plugin {id} is not loaded ({reason}): {why}")]
     NotAdmitted {
@@ -425,6 +433,7 @@ impl PluginError {
             Self::Replaced { .. } => "plugin.replaced",
             Self::Forbidden { .. } => "plugin.forbidden",
             Self::NotAdmitted { .. } => "plugin.not_admitted",
+            Self::Required { .. } => "plugin.required",
             Self::Life { .. } => "plugin.life_cycle",
             Self::Signature { .. } => "plugin.signature",
             Self::NoServerEntry { .. } => "plugin.no_server_entry",
@@ -502,6 +511,9 @@ impl PluginError {
             Self::Install { .. } => "check the name and version, the network and your .npmrc",
             Self::Bun { .. } => {
                 "check the network and your .npmrc and run `outrigger plugin setup`, or install Bun and set OUTRIGGER_BUN to its path"
+            }
+            Self::Required { .. } => {
+                "install it among your own plugins, or ask whoever administers this machine"
             }
             Self::Overridden { .. } => "remove one of the two entries",
             Self::HooksNotAllowed { .. } => {

@@ -39,7 +39,7 @@ use crate::spec::Source;
 use crate::status::{NoticeFn, PluginStatus, Stage};
 use crate::tools::{PluginToolEntry, ToolRunner};
 use crate::trust::TrustFn;
-use skipped::{guards, why_skipped};
+use skipped::{guards, required, why_skipped};
 pub(crate) use start::late_launch;
 use start::{Started, start, under_bun};
 
@@ -198,10 +198,11 @@ impl Plugins {
         found.extend(commands::found(options.commands.as_ref()));
         let registry = Arc::new(Registry::new(found, Arc::clone(&options.progress)));
         for (index, skipped) in (options.plugins.len()..).zip(&options.skipped) {
-            if guards(&skipped.reason) {
-                let rules = rules_of(&options, &registry, index, &skipped.plugin);
-                registry.set_rules(index, rules);
+            let mut rules = rules_of(&options, &registry, index, &skipped.plugin);
+            if !guards(&skipped.reason) {
+                rules.fail_closed.clone_from(&rules.required);
             }
+            registry.set_rules(index, rules);
             registry.fail(index, &why_skipped(skipped));
         }
         let inner = Arc::new(Inner {
@@ -247,6 +248,7 @@ impl Plugins {
             inner.run(apart).await;
             crate::apart::remember(&options.data, &registry);
         }
+        required(&options, &registry);
         Self(inner)
     }
 

@@ -36,6 +36,8 @@ pub type ProgressFn = Arc<dyn Fn(Progress) + Send + Sync>;
 pub(crate) struct Bound {
     /// Index of the plugin, which is its load order.
     pub(crate) plugin: usize,
+    /// Its place among all: load order, but a hosted plugin comes right behind its host.
+    pub(crate) order: u32,
     /// Name of the plugin.
     pub(crate) id: String,
     /// Which of its hooks objects.

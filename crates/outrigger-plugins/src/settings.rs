@@ -101,6 +101,8 @@ pub struct PluginRules {
     /// Its security-critical hooks, in either spelling: where one throws, is late or cannot be called, what it guards is
     /// refused (C5). Such a plugin has a process of its own.
     pub fail_closed: Vec<String>,
+    /// Hooks that the policy of the machine requires of it (in `fail_closed`, too).
+    pub required: Vec<String>,
     /// `chat.message` is called for completed assistant messages instead of user messages (A4, `chat_message`).
     pub completed_messages: bool,
     /// Deadline of its hooks, whatever their class.
@@ -262,6 +264,7 @@ impl From<&Settings> for PluginSettings {
                 isolation: plugin.isolation,
                 priority: plugin.priority,
                 fail_closed: plugin.fail_closed.clone(),
+                required: plugin.required.clone(),
                 completed_messages: plugin.chat_message == ChatMessage::Assistant,
                 hook_deadline: plugin.timeout_ms.map(ms),
                 env: plugin.env.clone(),

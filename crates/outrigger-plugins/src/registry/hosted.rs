@@ -14,6 +14,11 @@ impl Registry {
     /// A plugin that another one hosts; it comes behind all that are there.
     pub(crate) fn host(&self, host: usize, mut plugin: Plugin) -> usize {
         plugin.host = Some(host);
+        self.push(plugin)
+    }
+
+    /// A plugin that comes behind all that are there.
+    pub(crate) fn push(&self, plugin: Plugin) -> usize {
         let index = {
             let mut inner = self.write();
             inner.plugins.push(plugin);

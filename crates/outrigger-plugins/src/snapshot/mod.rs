@@ -12,9 +12,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use outrigger_config::settings::PluginProfile;
-use outrigger_config::{
-    Loaded, PluginScope, PluginSource, PluginSpec, PolicyFile, SkipReason, SkippedPlugin,
-};
+use outrigger_config::{Loaded, PluginScope, PluginSource, PluginSpec, SkipReason, SkippedPlugin};
 use outrigger_kernel::admission::{
     self, BUNDLED, Candidate, Entry, Layer, Machine, Profile, Reason, Rules, Source, Switch,
 };
@@ -356,6 +354,7 @@ fn entry(config: &Loaded, plugin: &PluginSpec) -> Known {
             files.signature = signature::problem_of(&resolved, &config.policies);
             describe(&mut known, &resolved);
             known.candidate.files = Some(files);
+            denied(config, &mut known.candidate);
         }
         Err(error) => known.candidate.unsupported = Some(error.to_string()),
     }
@@ -376,7 +375,7 @@ fn describe(known: &mut Known, resolved: &ResolvedPlugin) {
 
 fn asks(it: &mut Candidate, manifest: &Manifest) {
     it.enabled_by_default = manifest.enabled_by_default != Some(false);
-    it.side_effects = manifest.provides.has_side_effects;
+    it.side_effects = manifest.has_side_effects();
     it.depends_on.clone_from(&manifest.depends_on);
     it.env.clone_from(&manifest.requirements.env);
     it.env_any.clone_from(&manifest.requirements.env_any);
@@ -477,15 +476,19 @@ fn manifest(config: &Loaded, source: Source, root: &Path, folder: &Path) -> Know
             known.candidate.unsupported = Some(error.to_string());
         }
     }
-    // Its id is known only now.
-    let denies =
-        |file: &&PolicyFile| known.candidate.has_own_id && file.denies(&known.candidate.id);
-    if let (None, Some(file)) = (&known.candidate.said, config.policies.iter().find(denies)) {
-        known.candidate.said = Some(Reason::ForbiddenByManagedPolicy {
+    denied(config, &mut known.candidate);
+    known
+}
+
+/// A policy denies by the id of a manifest, which is known only when that was read.
+fn denied(config: &Loaded, it: &mut Candidate) {
+    let mut policies = config.policies.iter();
+    let denies = policies.find(|file| it.has_own_id && file.denies(&it.id));
+    if let (None, Some(file)) = (&it.said, denies) {
+        it.said = Some(Reason::ForbiddenByManagedPolicy {
             file: file.path.display().to_string(),
         });
     }
-    known
 }
 
 /// The bundled plugins.

@@ -15,8 +15,9 @@ fn declaring(project: &Project, id: &str, manifest: &str, source: &str) -> Plugi
     let dir = project.path("plugins").join(id.replace('/', "+"));
     fs::create_dir_all(&dir).unwrap();
     fs::write(dir.join("main.mjs"), source).unwrap();
-    let head =
-        format!("id = \"{id}\"\nversion = \"1.0.0\"\nkind = \"hook\"\nentry = \"main.mjs\"\n");
+    let head = format!(
+        "id = \"{id}\"\nversion = \"1.0.0\"\nkind = \"capability\"\nentry = \"main.mjs\"\n"
+    );
     fs::write(dir.join(MANIFEST_FILE), head + manifest).unwrap();
     fs::write(
         dir.join("package.json"),

@@ -34,6 +34,7 @@ pub(crate) struct Project {
     pub(crate) commands: Option<outrigger_plugins::CommandHooks>,
     pub(crate) trust: Option<outrigger_plugins::TrustFn>,
     pub(crate) skipped: Vec<SkippedPlugin>,
+    pub(crate) admits: Option<outrigger_plugins::AdmitFn>,
     pub(crate) seen: Arc<Mutex<Vec<Progress>>>,
     pub(crate) told: Arc<Mutex<Vec<Notice>>>,
 }
@@ -129,6 +130,7 @@ impl Project {
             commands: None,
             trust: None,
             skipped: Vec::new(),
+            admits: None,
             seen: Arc::default(),
             told: Arc::default(),
         }
@@ -164,7 +166,7 @@ impl Project {
         Plugins::load(LoadOptions {
             plugins,
             skipped: self.skipped.clone(),
-            admits: None,
+            admits: self.admits.clone(),
             bundled: Vec::new(),
             settings: self.settings.clone(),
             directory: self.path("project"),
