@@ -263,9 +263,11 @@ impl Agent {
         let admitted = crate::admitted::decide(&store, &mut config);
         let mcp = crate::mcp::start(&boot, &config, &place, &spawner);
         let (notice, notices) = crate::notices::channel();
+        let progress = crate::audit::progress(&store, Arc::clone(&boot.progress));
+        crate::admitted::displaced(&admitted).for_each(|it| progress(it));
         let plugins = Plugins::load(outrigger_plugins::LoadOptions {
             notice: crate::audit::notice(&store, notice),
-            progress: crate::audit::progress(&store, Arc::clone(&boot.progress)),
+            progress,
             ..plugin_options(
                 &boot, &config, &admitted, &place, &project, &spawner, &bridge,
             )

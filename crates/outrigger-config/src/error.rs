@@ -81,7 +81,7 @@ pub enum ConfigError {
         known: Vec<String>,
     },
     /// A word that stands for a value is none of those that are known.
-    #[error("{file}:{line}:{column}: unknown value {value:?}; known are {}", .known.join(", "))]
+    #[error("{file}:{line}:{column}: unknown value `{value}`; known are {}", .known.join(", "))]
     UnknownValue {
         /// File.
         file: String,

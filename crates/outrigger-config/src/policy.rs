@@ -460,6 +460,7 @@ mod tests {
                 format!("{}/*", good.display()),
             ]),
             deny: vec!["@acme/old".into(), "real-evil".into()],
+            require: BTreeMap::new(),
         };
         for (spec, allowed) in [
             ("@acme/x".to_owned(), true),

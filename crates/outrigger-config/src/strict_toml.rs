@@ -122,7 +122,7 @@ mod tests {
           correct the text at this place; text values stand in double quotes
         x.toml:1:1: not valid TOML: missing field `id`
           correct the text at this place; text values stand in double quotes
-        x.toml:2:9: unknown value "hihg"; known are low, high
+        x.toml:2:9: unknown value `hihg`; known are low, high
           did you mean `high`?
         x.toml:1:6: not valid TOML: string values must be quoted, expected literal string
           correct the text at this place; text values stand in double quotes

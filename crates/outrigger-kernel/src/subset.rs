@@ -8,8 +8,8 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use outrigger_protocol::manifest::{
-    FilePermissions, HookPolicy, Manifest, NetworkPermissions, Permissions, PluginKind, Provides,
-    Requirements, SubpluginDecl,
+    FilePermissions, HookPolicy, Manifest, NetworkPermissions, Permissions, Provides, Requirements,
+    SubpluginDecl,
 };
 
 use crate::hooks;

@@ -197,6 +197,7 @@ impl Plugins {
         let base = found.len();
         found.extend(commands::found(options.commands.as_ref()));
         let registry = Arc::new(Registry::new(found, Arc::clone(&options.progress)));
+        registry.tells(&options.notice);
         for (index, skipped) in (options.plugins.len()..).zip(&options.skipped) {
             let mut rules = rules_of(&options, &registry, index, &skipped.plugin);
             if !guards(&skipped.reason) {

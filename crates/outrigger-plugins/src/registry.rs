@@ -25,7 +25,7 @@ use crate::processes::Processes;
 use crate::reconfigure::Configured;
 use crate::resolve::ResolvedPlugin;
 use crate::settings::PluginRules;
-use crate::status::{Cause, Fetched, PluginStatus, Progress, Stage};
+use crate::status::{Cause, Fetched, LifeState, NoticeFn, PluginStatus, Progress, Stage};
 use crate::trust::Verified;
 
 /// Told of every step of every plugin. Called on the task that makes the step; it must not block.
@@ -67,6 +67,8 @@ pub(crate) struct Plugin {
     version: Option<String>,
     stage: Stage,
     cause: Option<Cause>,
+    /// The state that was told last (C7).
+    told: Option<LifeState>,
     /// That it is left out is worth a line.
     mention: bool,
     warnings: Vec<String>,
@@ -121,6 +123,7 @@ impl Plugin {
             version: None,
             stage: Stage::Found,
             cause: None,
+            told: None,
             mention: false,
             warnings: Vec::new(),
             configured: Vec::new(),
@@ -157,6 +160,8 @@ pub(crate) struct Registry {
     progress: ProgressFn,
     /// The processes that plugins live in, to end those of hosted ones with their hosts.
     processes: OnceLock<Weak<Processes>>,
+    /// Told of what becomes of them.
+    notice: OnceLock<NoticeFn>,
 }
 
 impl Registry {
@@ -169,6 +174,7 @@ impl Registry {
             bun: Mutex::new(Bun::None(None)),
             progress,
             processes: OnceLock::new(),
+            notice: OnceLock::new(),
         };
         for index in 0..registry.len() {
             registry.report(index);
@@ -223,6 +229,7 @@ impl Registry {
         };
         if stage.0 != stage.1 {
             self.report(index);
+            self.tell_state(index);
         }
     }
 

@@ -71,6 +71,20 @@ pub enum LifeState {
     Failed,
 }
 
+impl LifeState {
+    /// What brought a plugin there, where nobody asked for it.
+    #[must_use]
+    pub fn action(self) -> &'static str {
+        match self {
+            Self::Registered => "register",
+            Self::Active => "activate",
+            Self::Suspended => "suspend",
+            Self::Deactivated => "deactivate",
+            Self::Failed => "fail",
+        }
+    }
+}
+
 impl From<Stage> for LifeState {
     fn from(stage: Stage) -> Self {
         match stage {
@@ -163,6 +177,15 @@ pub struct Fetched {
     pub total: Option<u64>,
 }
 
+impl Notice {
+    /// A state that a plugin came to by itself; how it came there is told step by step as [`Progress`].
+    #[must_use]
+    pub fn is_of_itself(&self) -> bool {
+        let own = ["register", "activate", "deactivate", "fail"];
+        matches!(self, Self::State { action, .. } if own.contains(&action.as_str()))
+    }
+}
+
 /// Told of what becomes of plugins while they run. Called where it happens; it must not block.
 pub type NoticeFn = Arc<dyn Fn(Notice) + Send + Sync>;
 
@@ -196,13 +219,14 @@ pub enum Notice {
         /// Why.
         cause: String,
     },
-    /// Somebody changed its state, or tried to (C7).
+    /// It has come to another state, or somebody tried to bring it there (C7).
     State {
         /// Plugin.
         plugin: String,
         /// How it is now.
         state: LifeState,
-        /// `suspend`, `resume`, `reload`, `health`.
+        /// What somebody asked for (`suspend`, `resume`, `reload`), or what happened (`register`, `activate`, `deactivate`,
+        /// `fail`).
         action: String,
         /// The generation of its process.
         generation: u64,

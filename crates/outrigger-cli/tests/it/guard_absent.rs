@@ -212,6 +212,19 @@ fn what_is_not_trusted_displaces_nothing() {
     }
 }
 
+/// One that runs takes a bundled one's place, and that is said.
+#[test]
+fn a_bundled_plugin_that_is_replaced_is_named() {
+    let world = World::new([done()]);
+    put(&world.path(".outrigger/plugins/web"), "core-web", "");
+    let screen = world.run(&["hi"]).ok().stderr;
+    assert!(
+        screen.contains("bundled plugin core-web does not run"),
+        "{screen}"
+    );
+    assert!(!world.mock.last().tools().contains(&"webfetch".to_owned()));
+}
+
 #[test]
 fn bundled_plugins_stay_when_what_would_replace_them_is_off() {
     let world = World::new([done()]);
@@ -259,4 +272,65 @@ fn switches_of_the_user_are_for_his_own() {
         2,
         "by its place, twice"
     );
+}
+
+/// What an administrator requires: nobody does without it, by whatever way, and no project's plugin stands for it.
+#[test]
+fn what_the_policy_requires_is_refused_without_it() {
+    type Setup = fn(&World);
+    let cases: [(Setup, &[&str], &str); 6] = [
+        (|_| {}, &[], "requires it"),
+        (
+            |world| impostor(&world.path(".outrigger/plugins/x"), ""),
+            &[],
+            "the policy requires",
+        ),
+        (
+            |world| impostor(&user(world, "x"), ""),
+            &[],
+            "it brings no tool.execute.before",
+        ),
+        (
+            |world| {
+                guard(&user(world, "x"), "");
+                granting(world, "[plugins.guard]\nenabled = false\n");
+            },
+            &[],
+            "guard says no",
+        ),
+        (
+            |world| {
+                guard(&user(world, "x"), "");
+                let path = user(world, "x").canonicalize().unwrap();
+                let path = path.display();
+                granting(world, &format!("[plugins.\"{path}\"]\ndisabled = true\n"));
+            },
+            &[],
+            "switched off",
+        ),
+        (
+            |world| guard(&user(world, "x"), ""),
+            &["--pure"],
+            "guard is skipped",
+        ),
+    ];
+    for (setup, arguments, says) in cases {
+        let world = World::new([bash(), done()]);
+        setup(&world);
+        let policy = world.root().join("policy.toml");
+        fs::write(
+            &policy,
+            "[plugins.require]\nguard = [\"tool.execute.before\"]\n",
+        )
+        .unwrap();
+        let arguments = [arguments, &["hi"]].concat();
+        let run = world.run_with(
+            &[("OUTRIGGER_POLICY", policy.to_str().unwrap())],
+            &arguments,
+        );
+        let run = run.ok();
+        let result = world.mock.last().texts("tool").concat();
+        assert!(result.contains(says), "{says}: {result}\n{}", run.stderr);
+        assert!(!world.path("ran.txt").exists(), "{says}: {result}");
+    }
 }

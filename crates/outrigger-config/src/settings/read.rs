@@ -496,7 +496,7 @@ mod tests {
         js.runtime = "node"  # /work/outrigger.toml:2:11
         js.bun = "/opt/bun"  # environment OUTRIGGER_BUN
         plugins."@a/b".priority = -5  # environment OUTRIGGER_PLUGINS__A_B_PRIORITY
-        plugins."@a/b".disabled = true  # /work/outrigger.toml:6:12
+        plugins."@a/b".disabled_in_project = true  # /work/outrigger.toml:6:12
         plugins.other-one.isolation = "own"  # environment OUTRIGGER_PLUGINS_OTHER_ONE_ISOLATION
         plugins.other-one.chat_message = "assistant"  # environment OUTRIGGER_PLUGINS_OTHER_ONE_CHAT_MESSAGE
         plugins.other-one.fail_closed = ["chat.params","tool.execute.before"]  # environment OUTRIGGER_PLUGINS_OTHER_ONE_FAIL_CLOSED

@@ -25,6 +25,7 @@ impl Registry {
             inner.plugins.len() - 1
         };
         self.report(index);
+        self.tell_state(index);
         index
     }
 

@@ -1,12 +1,14 @@
 //! What changes of a plugin while it runs (C7).
 
+use std::sync::{Arc, Weak};
+
 use outrigger_protocol::rpc::LoadedPlugin;
 
 use super::{Plugin, Registry, own};
 use crate::admit::Fresh;
 use crate::error::PluginError;
 use crate::reconfigure::Configured;
-use crate::status::Stage;
+use crate::status::{LifeState, Notice, NoticeFn, Stage};
 
 impl Registry {
     /// How far it is.
@@ -22,7 +24,11 @@ impl Registry {
         };
         let fits = self.with(index, |plugin| plugin.stage) == Some(from);
         if fits {
-            self.change(index, |plugin| plugin.stage = to);
+            self.change(index, |plugin| {
+                plugin.stage = to;
+                // Whoever asked for it tells of it.
+                plugin.told = Some(to.into());
+            });
         }
         fits
     }
@@ -49,6 +55,47 @@ impl Registry {
             });
         });
         before
+    }
+
+    /// Who is told of the states that plugins come to; of those that are known already at once.
+    pub(crate) fn tells(&self, notice: &NoticeFn) {
+        // Said once, at the start.
+        let _ = self.notice.set(Arc::clone(notice));
+        for index in 0..self.len() {
+            self.tell_state(index);
+        }
+    }
+
+    /// Tells of the state that a plugin is in, where it is another one than was told last. A process that is being started again
+    /// is no change of state.
+    pub(super) fn tell_state(&self, index: usize) {
+        let Some(notice) = self.notice.get() else {
+            return;
+        };
+        let told = {
+            let mut inner = self.write();
+            let Some(plugin) = inner.plugins.get_mut(index) else {
+                return;
+            };
+            let state = LifeState::from(plugin.stage);
+            let again = state == LifeState::Registered && plugin.told.is_some();
+            if again || plugin.told == Some(state) {
+                return;
+            }
+            plugin.told = Some(state);
+            (state, plugin.id.clone(), plugin.why(), plugin.group)
+        };
+        let (state, plugin, error, group) = told;
+        let processes = self.processes.get().and_then(Weak::upgrade);
+        let group = processes.and_then(|processes| processes.get(group?));
+        let ended = matches!(state, LifeState::Failed | LifeState::Deactivated);
+        notice(Notice::State {
+            plugin,
+            state,
+            action: state.action().to_owned(),
+            generation: group.map_or(0, |group| group.now().1),
+            error: error.filter(|_| ended),
+        });
     }
 
     /// How its `config` hooks are called from now on.

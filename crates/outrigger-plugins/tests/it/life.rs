@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use outrigger_config::PluginSpec;
 use outrigger_config::settings::TrustChanges;
-use outrigger_plugins::{PluginError, Plugins, Stage};
+use outrigger_plugins::{Notice, PluginError, Plugins, Stage};
 use outrigger_protocol::manifest::MANIFEST_FILE;
 use serde_json::json;
 
@@ -269,4 +269,89 @@ async fn a_new_config_hook_is_called() {
     // It is called again when its process is started again.
     kill(&plugins, "a");
     assert_eq!(heard(&plugins).await, "x/y | a ok");
+}
+
+/// Hooks only (C6): what else a plugin of that kind brings is left out, and that is told.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_plugin_of_hooks_brings_nothing_else() {
+    let project = project();
+    let spec = folder(&project, "acme", "", &[]);
+    let dir = project.path("plugins/acme");
+    let text = fs::read_to_string(dir.join(MANIFEST_FILE)).unwrap();
+    fs::write(dir.join(MANIFEST_FILE), text.replace("capability", "hook")).unwrap();
+    fs::write(
+        dir.join("main.mjs"),
+        r#"export default { id: "x", server: async () => ({
+          "experimental.chat.system.transform": async (input, output) => { output.system.push("acme") },
+          auth: { provider: "openai", methods: [] },
+          provider: { id: "openai", models: async () => ({}) },
+          tool: { one: { description: "1", args: {}, execute: async () => "1" } },
+        }) }"#,
+    )
+    .unwrap();
+    let plugins = project.load(vec![spec]).await;
+    assert_eq!(heard(&plugins).await, "acme | acme ok");
+    assert!(plugins.tools().is_empty() && plugins.auth_hooks().is_empty());
+    let warnings = status(&plugins, "acme").warnings.concat();
+    for says in [
+        "the tool one is not registered",
+        "its `auth` and `provider` are left out",
+    ] {
+        assert!(warnings.contains(says), "{warnings}");
+    }
+}
+
+/// A hosted plugin is called where its host stands, not behind all others; and a point of a plugin can refuse, too.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_hosted_plugin_is_called_behind_its_host() {
+    let project = project();
+    let hosts = "[[subplugins]]\nid = \"in\"\nentry = \"inner.mjs\"\nhooks = [\"experimental.chat.system.transform\"]\n";
+    let specs = vec![
+        folder(&project, "first", hosts, &[("inner.mjs", &appender("in"))]),
+        folder(&project, "second", "", &[]),
+    ];
+    let plugins = project.load(specs).await;
+    assert_eq!(
+        heard(&plugins).await,
+        "first1 in1 second1 | first ok, first>in ok, second ok"
+    );
+}
+
+/// Every state that a plugin comes to is told, once.
+#[tokio::test(flavor = "multi_thread")]
+async fn states_are_told() {
+    let mut project = project();
+    project.rules(
+        "off",
+        outrigger_plugins::PluginRules {
+            disabled: true,
+            ..Default::default()
+        },
+    );
+    let specs = vec![
+        project.plugin("a", &appender("a")),
+        project.plugin("bad", "this is nothing"),
+        project.plugin("off", &appender("off")),
+    ];
+    let plugins = project.load(specs).await;
+    let states = |id: &str| -> String {
+        let told = project.told.lock().unwrap();
+        let states = told.iter().filter_map(|it| match it {
+            Notice::State { plugin, action, .. } if plugin == id => Some(action.as_str()),
+            _ => None,
+        });
+        states.collect::<Vec<_>>().join(" ")
+    };
+    assert_eq!(states("a"), "register activate");
+    assert_eq!(states("bad"), "register fail");
+    assert_eq!(states("off"), "register deactivate");
+    kill(&plugins, "a");
+    heard(&plugins).await;
+    assert_eq!(states("a"), "register activate", "a restart is none");
+    plugins.suspend("a").await.unwrap();
+    plugins.resume("a").await.unwrap();
+    project.plugin("bad", &appender("bad"));
+    plugins.reload("bad").await.unwrap();
+    assert_eq!(states("a"), "register activate suspend resume");
+    assert_eq!(states("bad"), "register fail activate reload");
 }

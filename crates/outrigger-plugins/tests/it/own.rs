@@ -446,3 +446,26 @@ async fn a_manifest_that_declares_what_it_may_not_is_refused() {
         assert!(cause.message.contains(says), "{says}: {}", cause.message);
     }
 }
+
+/// A guard at a plugin's own point refuses when it is not there (C5).
+#[tokio::test(flavor = "multi_thread")]
+async fn a_guard_of_a_point_that_is_not_there_refuses() {
+    for (fail_closed, code) in [(true, json!("point.refused")), (false, Value::Null)] {
+        let mut project = Project::new();
+        if fail_closed {
+            let rules = PluginRules {
+                fail_closed: vec!["acme/deploy.before".into()],
+                ..PluginRules::default()
+            };
+            project.rules("rules", rules);
+        }
+        let specs = vec![
+            declaring(&project, "acme", BEFORE, ACME),
+            project.plugin("rules", "this is nothing"),
+        ];
+        let plugins = project.load(specs).await;
+        let call = json!(["call", "acme/deploy.before", { "target": "x" }, { "steps": [] }]);
+        let answers = done(&plugins, json!([call])).await;
+        assert_eq!(answers[0]["code"], code, "{answers:?}");
+    }
+}
