@@ -266,7 +266,9 @@ impl Agent {
         let mcp = crate::mcp::start(&boot, &config, &place, (&spawner, &boxes));
         let (notice, notices) = crate::notices::channel();
         let progress = crate::audit::progress(&store, Arc::clone(&boot.progress));
-        crate::admitted::displaced(&admitted).for_each(|it| progress(it));
+        for displaced in crate::admitted::displaced(&admitted) {
+            progress(displaced);
+        }
         let plugins = Plugins::load(outrigger_plugins::LoadOptions {
             notice: crate::audit::notice(&store, notice),
             progress,
