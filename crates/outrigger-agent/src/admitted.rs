@@ -1,8 +1,10 @@
 //! Which plugins should run: decided before anything is started, and written down (D2, D3).
 
+use std::sync::Arc;
+
 use outrigger_config::Loaded;
 use outrigger_kernel::admission::{Reason, Source};
-use outrigger_plugins::Snapshot;
+use outrigger_plugins::{AdmitFn, Cause, PluginError, Progress, Snapshot, Stage};
 use outrigger_protocol::audit::{AuditKind, AuditRecord};
 use outrigger_protocol::id::PluginId;
 use outrigger_store::Store;
@@ -63,6 +65,44 @@ fn records(admitted: &Snapshot) -> Vec<AuditRecord> {
         ..AuditRecord::new(AuditKind::LifeCycle, now(), "disabled")
     };
     bundled.map(record).collect()
+}
+
+/// Bundled plugins that others have taken the place of, for whoever watches.
+pub(crate) fn displaced(admitted: &Snapshot) -> impl Iterator<Item = Progress> + '_ {
+    let bundled = admitted.entries.iter();
+    let displaced = bundled.filter(|it| {
+        let by_another = matches!(it.reason, Some(Reason::ShadowedByHigherPrecedence { .. }));
+        it.source == Source::Bundled && by_another
+    });
+    displaced.map(|it| Progress {
+        cause: Some(Cause {
+            at: Stage::Found,
+            code: "plugin.not_admitted".to_owned(),
+            message: format!("bundled plugin {} does not run: {}", it.id, it.why),
+            hint: it.remedy.clone(),
+        }),
+        mention: true,
+        ..Progress::at(&it.id, "bundled", Stage::Skipped)
+    })
+}
+
+/// Asks the snapshot again about a plugin that is to be loaded anew, with the configuration and the machine as they are now.
+pub(crate) fn again(boot: &Boot, place: &Place) -> AdmitFn {
+    let options = boot.config_options(place);
+    Arc::new(move |plugin| {
+        let refused = |why: String| PluginError::Life {
+            id: plugin.spec.clone(),
+            why,
+        };
+        let config = outrigger_config::load(&options);
+        let config = config.map_err(|error| refused(format!("the configuration: {error}")))?;
+        match Snapshot::of(&config).verdict(plugin) {
+            Some(verdict) => verdict,
+            None => Err(refused(
+                "the configuration does not name it any more".to_owned(),
+            )),
+        }
+    })
 }
 
 /// Whether a bundled plugin should run with this configuration.

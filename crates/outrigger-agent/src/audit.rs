@@ -205,6 +205,8 @@ fn noticed(notice: &Notice) -> Vec<AuditRecord> {
             refused.as_deref(),
             *untold,
         ),
+        // Its steps have records of their own.
+        notice if notice.is_of_itself() => Vec::new(),
         Notice::State {
             plugin,
             action,

@@ -198,6 +198,11 @@ impl Boot {
     /// # Errors
     /// Those of the configuration.
     pub fn load(&self, place: &Place) -> Result<Loaded, AgentError> {
+        Ok(outrigger_config::load(&self.config_options(place))?)
+    }
+
+    /// From what the configuration of a folder is read.
+    pub(crate) fn config_options(&self, place: &Place) -> outrigger_config::LoadOptions {
         let mut options = outrigger_config::LoadOptions::new(
             place.directory.clone(),
             place.worktree.clone(),
@@ -206,7 +211,7 @@ impl Boot {
         );
         options.xdg_config.clone_from(&self.folders.config);
         options.pure = self.pure;
-        Ok(outrigger_config::load(&options)?)
+        options
     }
 }
 
@@ -260,9 +265,13 @@ impl Agent {
         let boxes = OwnBoxes::default();
         let mcp = crate::mcp::start(&boot, &config, &place, (&spawner, &boxes));
         let (notice, notices) = crate::notices::channel();
+        let progress = crate::audit::progress(&store, Arc::clone(&boot.progress));
+        for displaced in crate::admitted::displaced(&admitted) {
+            progress(displaced);
+        }
         let plugins = Plugins::load(outrigger_plugins::LoadOptions {
             notice: crate::audit::notice(&store, notice),
-            progress: crate::audit::progress(&store, Arc::clone(&boot.progress)),
+            progress,
             ..plugin_options(
                 &boot, &config, &admitted, &place, &project, &spawner, &bridge,
             )
@@ -412,6 +421,7 @@ fn plugin_options(
     outrigger_plugins::LoadOptions {
         plugins,
         skipped,
+        admits: Some(crate::admitted::again(boot, place)),
         bundled: admitted.running_bundled(),
         settings: PluginSettings {
             policies: config.policies.clone(),
@@ -443,7 +453,7 @@ fn plugin_options(
 }
 
 /// As the reference has it: `/` outside version control.
-fn worktree(place: &Place) -> PathBuf {
+pub(crate) fn worktree(place: &Place) -> PathBuf {
     if place.git {
         place.worktree.clone()
     } else {
@@ -519,38 +529,6 @@ fn all_commands(
         all.entry(command.name.clone()).or_insert(command);
     }
     all
-}
-
-/// What `outrigger plugin review` looks at: the plugins and tool files of a folder, none of them started.
-///
-/// # Errors
-/// A configuration that cannot be read, a process that cannot start others.
-pub fn review_options(boot: &Boot) -> Result<outrigger_plugins::ReviewOptions, AgentError> {
-    let place = Place::find(&boot.directory);
-    let config = boot.load(&place)?;
-    Ok(outrigger_plugins::ReviewOptions {
-        plugins: Snapshot::of(&config).to_load(&config).0,
-        rules: config.settings.trust.clone(),
-        data: boot.folders.data.clone(),
-        cache: boot.folders.cache.clone(),
-        project: outrigger_plugins::project_of(&place.directory, &worktree(&place)),
-        spawner: Spawner::new()?,
-    })
-}
-
-/// The same for `outrigger plugin verify`: with the plugins that are left out for their signature.
-///
-/// # Errors
-/// As [`review_options`].
-pub fn verify_options(boot: &Boot) -> Result<outrigger_plugins::ReviewOptions, AgentError> {
-    let mut options = review_options(boot)?;
-    let config = boot.load(&Place::find(&boot.directory))?;
-    let (_, skipped) = Snapshot::of(&config).to_load(&config);
-    let unsigned = skipped.into_iter().filter(|it| {
-        matches!(&it.reason, outrigger_config::SkipReason::NotAdmitted { reason, .. } if reason == "Signature")
-    });
-    options.plugins.extend(unsigned.map(|it| it.plugin));
-    Ok(options)
 }
 
 /// The policies of the machine that hold in a folder.

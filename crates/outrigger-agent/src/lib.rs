@@ -63,6 +63,7 @@ mod replay;
 mod request;
 mod reread;
 mod revert;
+mod reviews;
 mod sequence;
 mod session;
 mod shell;
@@ -84,9 +85,7 @@ pub use admitted::{plugin_snapshot, runs_bundled};
 pub use agents::AgentInfo;
 pub use ask::Answering;
 pub use auth::LoginError;
-pub use boot::{
-    Adjust, Boot, Folders, Shared, policies, review_options, setup_plugins, verify_options,
-};
+pub use boot::{Adjust, Boot, Folders, Shared, policies, setup_plugins};
 pub use bus::{Bus, Sink};
 pub use command_hooks::AllowedHooks;
 pub use compact::ask::Compact;
@@ -107,6 +106,7 @@ pub use project::Place;
 pub use projects::ProjectPatch;
 pub use prompt::Attachment;
 pub use replay::{Replayed, replay};
+pub use reviews::{review_options, verify_options};
 pub use session::{NewSession, delete_session};
 pub use shell::ShellInput;
 pub use snapshot::SnapshotError;

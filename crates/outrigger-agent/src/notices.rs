@@ -31,6 +31,11 @@ pub(crate) fn bind(inner: &Arc<Inner>, mut notices: UnboundedReceiver<Notice>) {
     tokio::spawn(async move {
         while let Some(notice) = notices.recv().await {
             let Some(inner) = owner.upgrade() else { return };
+            // Each start brings these for each plugin: clients are told, and nothing is kept.
+            if notice.is_of_itself() {
+                inner.bus.tell(Arc::new(numbered(event(&notice))));
+                continue;
+            }
             if let Err(error) = inner.commit(Vec::new(), vec![event(&notice)]).await {
                 tracing::warn!("[plugin] {error}");
             }

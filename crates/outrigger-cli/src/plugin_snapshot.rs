@@ -55,7 +55,11 @@ fn table(snapshot: &Snapshot) -> String {
 }
 
 pub(crate) fn explain(snapshot: &Snapshot, id: &str) -> Result<String, Failure> {
-    let of_id: Vec<&SnapshotEntry> = snapshot.entries.iter().filter(|it| it.id == id).collect();
+    let of_id: Vec<&SnapshotEntry> = snapshot
+        .entries
+        .iter()
+        .filter(|it| it.id == id || it.place == id)
+        .collect();
     if of_id.is_empty() {
         return Err(Failure::usage(
             format!("no plugin is called `{id}` here"),

@@ -6,6 +6,7 @@ use std::path::Path;
 use outrigger_agent::Place;
 use outrigger_config::{quoted, set_in_toml};
 use outrigger_kernel::admission::{Reason, Source, bundled};
+use outrigger_plugins::SnapshotEntry;
 use serde_json::json;
 
 use crate::args::{Global, LifeArgs};
@@ -19,7 +20,12 @@ use crate::view::out;
 pub(crate) fn run(global: &Global, id: &str, on: bool) -> Result<u8, Failure> {
     let boot = crate::run::boot(global, &Line::new())?;
     let before = outrigger_agent::plugin_snapshot(&boot)?;
-    if !before.entries.iter().any(|it| it.id == id) {
+    let named: Vec<&SnapshotEntry> = before
+        .entries
+        .iter()
+        .filter(|it| it.id == id || it.place == id)
+        .collect();
+    if named.is_empty() {
         return Err(Failure::usage(
             format!("no plugin is called `{id}` here"),
             Some("`outrigger plugin snapshot` names them".into()),
@@ -32,6 +38,13 @@ pub(crate) fn run(global: &Global, id: &str, on: bool) -> Result<u8, Failure> {
             None,
         ));
     }
+    // What a project brings is switched on by where it is: its id may be that of another one tomorrow.
+    let key = match named.iter().find(|it| it.place == id || !it.of_project) {
+        Some(it) if it.place != id => id.to_owned(),
+        _ if !on => id.to_owned(),
+        _ => named.first().map_or(id, |it| it.place.as_str()).to_owned(),
+    };
+    let key = key.as_str();
     let config = boot.load(&Place::find(&boot.directory))?;
     let file = boot.folders.config.join("outrigger/outrigger.toml");
     let mut text = read(&file)?;
@@ -41,24 +54,22 @@ pub(crate) fn run(global: &Global, id: &str, on: bool) -> Result<u8, Failure> {
             .map_err(|error| Failure::new(error.code(), error.to_string(), error.hint()))
     };
     let value = if on { "true" } else { "false" };
-    text = set(&text, &["plugins", id, "enabled"], value)?;
+    text = set(&text, &["plugins", key, "enabled"], value)?;
     if on
         && config
             .settings
             .plugins
-            .get(id)
+            .get(key)
             .is_some_and(|it| it.disabled)
     {
-        text = set(&text, &["plugins", id, "disabled"], "false")?;
+        text = set(&text, &["plugins", key, "disabled"], "false")?;
     }
-    let asks = before.entries.iter().any(|it| {
-        it.id == id
-            && it.source != Source::Bundled
-            && it.reason == Some(Reason::SideEffectsNotAllowed)
-    });
+    let asks = named
+        .iter()
+        .any(|it| it.source != Source::Bundled && it.reason == Some(Reason::SideEffectsNotAllowed));
     if on && asks {
         let mut allow = config.settings.discovery.allow.clone();
-        allow.push(id.to_owned());
+        allow.push(key.to_owned());
         let list: Vec<String> = allow.iter().map(|it| quoted(it)).collect();
         let list = format!("[{}]", list.join(", "));
         text = set(&text, &["discovery", "allow"], &list)?;

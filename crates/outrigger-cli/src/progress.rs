@@ -78,6 +78,8 @@ impl Line {
             spec,
             stage,
             cause,
+            mention,
+            guards,
             fetched,
         } = progress;
         if let Some(fetched) = fetched {
@@ -89,24 +91,18 @@ impl Line {
                 let cause = cause
                     .map(|c| format!("{} (while {})", c.message, c.at))
                     .unwrap_or_default();
+                let without = without(&guards);
                 self.say(&format!(
-                    "{} plugin {plugin} {stage}: {cause}\n",
+                    "{} plugin {plugin} {stage}: {cause}{without}\n",
                     paint.bad("!")
                 ));
             }
-            // Somebody's guard, perhaps: that it does not act yet is said each time.
-            Stage::Skipped
-                if cause
-                    .as_ref()
-                    .is_some_and(|c| c.code == "plugin.hooks_not_allowed") =>
-            {
-                let hint = cause.as_ref().and_then(|c| c.hint.clone());
-                self.say(&format!(
-                    "{} {}; {}\n",
-                    paint.bad("!"),
-                    cause.map(|c| c.message).unwrap_or_default(),
-                    hint.unwrap_or_default()
-                ));
+            // What guards something is refused without it, so it is no secret why.
+            Stage::Skipped if mention || !guards.is_empty() => {
+                let (message, hint) = cause.map(|it| (it.message, it.hint)).unwrap_or_default();
+                let hint = hint.map(|hint| format!("; {hint}")).unwrap_or_default();
+                let without = without(&guards);
+                self.say(&format!("{} {message}{hint}{without}\n", paint.bad("!")));
             }
             // The log has it.
             _ => {}
@@ -218,6 +214,17 @@ impl Line {
             task,
             line: self.clone(),
         }
+    }
+}
+
+/// What a guard that is not there means.
+fn without(guards: &[String]) -> String {
+    match guards.is_empty() {
+        true => String::new(),
+        false => format!(
+            "; without it {} is refused (fail_closed)",
+            guards.join(", ")
+        ),
     }
 }
 

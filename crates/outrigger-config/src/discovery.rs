@@ -1,10 +1,11 @@
 //! Where plugins with a manifest are looked for, and what the user has said about single ones (D1, D3).
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use crate::load::Loaded;
 use crate::settings::keys::dotted;
-use crate::{Origin, PluginSpec, layers, package_name, paths, plugin_list};
+use crate::{Origin, PluginScope, PluginSpec, layers, package_name, paths, plugin_list};
 
 /// The variable that names more roots, as `PATH` names folders.
 pub const PLUGIN_PATH: &str = "OUTRIGGER_PLUGIN_PATH";
@@ -69,29 +70,69 @@ impl Loaded {
             .then_some("`outrigger plugin bisect`")
     }
 
-    /// What was said about a plugin by its id, its package or its entry.
+    /// What was said about a plugin by the path of its file or folder, or by its entry.
     #[must_use]
-    pub fn switch_of(&self, id: &str, plugin: Option<&PluginSpec>) -> Option<Switched> {
-        let mut names = vec![id.to_owned()];
-        if let Some(plugin) = plugin {
-            names.extend([package_name(&plugin.spec), plugin.spec.clone()]);
-            names.extend(paths::from_file_url(&plugin.spec).map(|path| path.display().to_string()));
-        }
-        let name = names
-            .into_iter()
-            .find(|name| self.settings.plugins.contains_key(name))?;
-        let rules = self.settings.plugins.get(&name)?;
+    pub fn switch_by_place(&self, plugin: &PluginSpec) -> Option<Switched> {
+        let path = paths::from_file_url(&plugin.spec).map(|path| path.display().to_string());
+        let mut names = path.into_iter().chain([plugin.spec.clone()]);
+        names.find_map(|name| self.switch(&name, Some(plugin)))
+    }
+
+    /// What was said about a plugin by its id or its package.
+    #[must_use]
+    pub fn switch_by_name(&self, id: &str, plugin: Option<&PluginSpec>) -> Option<Switched> {
+        let package = plugin.map(|plugin| package_name(&plugin.spec));
+        let mut names = [id.to_owned()].into_iter().chain(package);
+        names.find_map(|name| self.switch(&name, plugin))
+    }
+
+    /// What stands under one name. A project's own word counts for what it brings.
+    fn switch(&self, name: &str, plugin: Option<&PluginSpec>) -> Option<Switched> {
+        let rules = self.settings.plugins.get(name)?;
+        let local = plugin.is_some_and(|plugin| plugin.scope == PluginScope::Local);
         let (on, key) = match (rules.disabled, rules.enabled) {
             (true, _) => (false, "disabled"),
+            (false, _) if local && rules.disabled_in_project => (false, "disabled_in_project"),
             (false, Some(on)) => (on, "enabled"),
             (false, None) => return None,
         };
-        let setting = dotted(&dotted("plugins", &name), key);
+        let setting = dotted(&dotted("plugins", name), key);
         let origin = self.settings_origins.get(&setting);
+        let setting = setting.replace("disabled_in_project", "disabled");
         let by = match origin.filter(|origin| **origin != Origin::Default) {
             Some(origin) => format!("`{setting}` ({origin})"),
             None => format!("`{setting}`"),
         };
         Some(Switched { on, by })
+    }
+
+    /// The ids that the user has rules for: a project's plugin takes none of them (issue 5). What it may do by name is no such
+    /// rule: that is bound to a package or a path anyway.
+    #[must_use]
+    pub fn ruled_ids(&self) -> BTreeSet<String> {
+        let plugins = self.settings.plugins.iter();
+        let ruled = plugins
+            .filter(|(_, it)| it.disabled || it.enabled.is_some() || !it.fail_closed.is_empty());
+        let ids = ruled.map(|(id, _)| id);
+        ids.chain(&self.settings.discovery.allow).cloned().collect()
+    }
+
+    /// Our data folder.
+    #[must_use]
+    pub fn data_folder(&self) -> PathBuf {
+        let named = self.options.env.get("XDG_DATA_HOME");
+        let named = named.filter(|path| path.starts_with('/'));
+        let base = named.map(PathBuf::from);
+        base.unwrap_or_else(|| self.options.home.join(".local/share"))
+            .join("outrigger")
+    }
+
+    /// The folder whose plugins are a project's own: the root of the working tree, outside version control the folder itself.
+    #[must_use]
+    pub fn project_folder(&self) -> PathBuf {
+        match self.options.worktree.parent() {
+            Some(_) => self.options.worktree.clone(),
+            None => self.options.directory.clone(),
+        }
     }
 }

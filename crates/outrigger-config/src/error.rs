@@ -80,6 +80,22 @@ pub enum ConfigError {
         /// What is known in that place.
         known: Vec<String>,
     },
+    /// A word that stands for a value is none of those that are known.
+    #[error("{file}:{line}:{column}: unknown value `{value}`; known are {}", .known.join(", "))]
+    UnknownValue {
+        /// File.
+        file: String,
+        /// Line, from 1.
+        line: u32,
+        /// Column in characters, from 1.
+        column: u32,
+        /// As written.
+        value: String,
+        /// The known one that is nearest, if one is near.
+        suggestion: Option<String>,
+        /// What is known in that place.
+        known: Vec<String>,
+    },
     /// A setting of outrigger.toml or of the environment has a value that it cannot have.
     #[error("{file}{}: setting `{key}`: expected {expected}, found {found}", Place(*line, *column))]
     Setting {
@@ -107,6 +123,7 @@ impl ConfigError {
             Self::Type { .. } => "config.type",
             Self::FileReference { .. } => "config.file_reference",
             Self::UnknownSetting { .. } => "config.unknown_setting",
+            Self::UnknownValue { .. } => "config.unknown_value",
             Self::Setting { .. } => "config.setting",
         }
     }
@@ -130,6 +147,10 @@ impl ConfigError {
             Self::FileReference { file, .. } => Some(format!(
                 "create the file or correct the path; a relative path starts at the folder of {file}"
             )),
+            Self::UnknownValue { suggestion, .. } => Some(match suggestion {
+                Some(near) => format!("did you mean `{near}`?"),
+                None => "write one of the known values".to_owned(),
+            }),
             Self::UnknownSetting {
                 suggestion, known, ..
             } => Some(match suggestion {

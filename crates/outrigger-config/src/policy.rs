@@ -4,6 +4,7 @@
 //! It stands in `/etc/outrigger/policy.toml`. `OUTRIGGER_POLICY` names one more file, which can only make it stricter:
 //! where there are several, each rule of each holds. A policy that cannot be read or holds an unknown key ends the start.
 
+use std::collections::BTreeMap;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
@@ -40,8 +41,11 @@ pub struct Policy {
 pub struct PolicyPlugins {
     /// Only these; all when there is no such list, none when it is empty.
     pub allow: Option<Vec<String>>,
-    /// Not these, whatever is allowed.
+    /// Not these, whatever is allowed; by the id of their manifest, too.
     pub deny: Vec<String>,
+    /// Plugins that have to run, by id, and the hooks of theirs without which what they guard is refused. A project's own plugin
+    /// is none of them.
+    pub require: BTreeMap<String, Vec<String>>,
 }
 
 /// `[sandbox]`.
@@ -195,6 +199,24 @@ impl PolicyFile {
             settings.trust.world_writable = false;
             tell("trust.world_writable".into(), "false".into());
         }
+        for (id, hooks) in &policy.plugins.require {
+            let plugin = settings.plugins.entry(id.clone()).or_default();
+            if plugin.disabled || plugin.enabled == Some(false) {
+                let key = crate::settings::keys::dotted("plugins", id);
+                tell(
+                    crate::settings::keys::dotted(&key, "enabled"),
+                    "true".into(),
+                );
+            }
+            (plugin.disabled, plugin.enabled) = (false, Some(true));
+            for hook in hooks {
+                for list in [&mut plugin.required, &mut plugin.fail_closed] {
+                    if !list.contains(hook) {
+                        list.push(hook.clone());
+                    }
+                }
+            }
+        }
         let forbidden = |grant: Grant| policy.grants.forbid.contains(&grant);
         for (name, plugin) in &mut settings.plugins {
             let key = |field: &str| {
@@ -272,6 +294,10 @@ impl PolicyFile {
         }
         if !policy.plugins.deny.is_empty() {
             lines.push(format!("plugins denied: {}", list(&policy.plugins.deny)));
+        }
+        if !policy.plugins.require.is_empty() {
+            let ids: Vec<String> = policy.plugins.require.keys().cloned().collect();
+            lines.push(format!("plugins required: {}", list(&ids)));
         }
         let least = [
             ("sandbox", policy.sandbox.minimum.map(|it| word(&it))),
@@ -434,6 +460,7 @@ mod tests {
                 format!("{}/*", good.display()),
             ]),
             deny: vec!["@acme/old".into(), "real-evil".into()],
+            require: BTreeMap::new(),
         };
         for (spec, allowed) in [
             ("@acme/x".to_owned(), true),

@@ -9,7 +9,7 @@ use crate::settings::nearest;
 /// Reads a text into a type that refuses unknown keys (`deny_unknown_fields`). `file` is for messages.
 ///
 /// # Errors
-/// `config.syntax` for what is no TOML or of the wrong type, `config.unknown_setting` with a suggestion; each with line
+/// `config.syntax` for what is no TOML or of the wrong type, `config.unknown_setting` and `config.unknown_value` with a suggestion; each with line
 /// and column.
 pub fn read_toml<T: DeserializeOwned>(text: &str, file: &str) -> Result<T, ConfigError> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
@@ -21,8 +21,16 @@ pub fn read_toml<T: DeserializeOwned>(text: &str, file: &str) -> Result<T, Confi
             .next()
             .unwrap_or_default()
             .to_owned();
-        match unknown(&message) {
-            Some((key, known)) => ConfigError::UnknownSetting {
+        match (unknown(&message, "field"), unknown(&message, "variant")) {
+            (None, Some((value, known))) => ConfigError::UnknownValue {
+                file: file.to_owned(),
+                line: at.line,
+                column: at.column,
+                suggestion: nearest(&value, known.iter().map(String::as_str)).map(str::to_owned),
+                value,
+                known,
+            },
+            (Some((key, known)), _) => ConfigError::UnknownSetting {
                 file: file.to_owned(),
                 line: at.line,
                 column: at.column,
@@ -30,7 +38,7 @@ pub fn read_toml<T: DeserializeOwned>(text: &str, file: &str) -> Result<T, Confi
                 key,
                 known,
             },
-            None => ConfigError::Syntax {
+            (None, None) => ConfigError::Syntax {
                 file: file.to_owned(),
                 line: at.line,
                 column: at.column,
@@ -64,11 +72,9 @@ pub fn place_in_toml(text: &str, key: &str) -> (u32, u32) {
     (place.line, place.column)
 }
 
-/// serde's words for a key (or a word) that nobody knows: what was written, and what is known there.
-fn unknown(message: &str) -> Option<(String, Vec<String>)> {
-    let rest = message
-        .strip_prefix("unknown field ")
-        .or_else(|| message.strip_prefix("unknown variant "))?;
+/// serde's words for a key (`field`) or a word (`variant`) that nobody knows: what was written, and what is known there.
+fn unknown(message: &str, what: &str) -> Option<(String, Vec<String>)> {
+    let rest = message.strip_prefix("unknown ")?.strip_prefix(what)?;
     let mut quoted = rest.split('`').skip(1).step_by(2).map(str::to_owned);
     Some((quoted.next()?, quoted.collect()))
 }
@@ -116,7 +122,7 @@ mod tests {
           correct the text at this place; text values stand in double quotes
         x.toml:1:1: not valid TOML: missing field `id`
           correct the text at this place; text values stand in double quotes
-        x.toml:2:9: unknown setting `hihg`
+        x.toml:2:9: unknown value `hihg`; known are low, high
           did you mean `high`?
         x.toml:1:6: not valid TOML: string values must be quoted, expected literal string
           correct the text at this place; text values stand in double quotes

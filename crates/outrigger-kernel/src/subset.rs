@@ -8,8 +8,8 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use outrigger_protocol::manifest::{
-    FilePermissions, HookPolicy, Manifest, NetworkPermissions, Permissions, PluginKind, Provides,
-    Requirements, SubpluginDecl,
+    FilePermissions, HookPolicy, Manifest, NetworkPermissions, Permissions, Provides, Requirements,
+    SubpluginDecl,
 };
 
 use crate::hooks;
@@ -37,7 +37,7 @@ pub fn hosted(host: &Manifest, own: &SubpluginDecl) -> (Manifest, Vec<String>) {
         id: named(&host.id, &own.id),
         version: host.version.clone(),
         enabled_by_default: host.enabled_by_default,
-        kind: PluginKind::Hook,
+        kind: host.kind,
         entry: Some(own.entry.clone()),
         provides: Provides {
             // Unlike a plugin of the user's it has to name what it brings.

@@ -2,6 +2,7 @@
 //! switched on, and trusted as they are.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use futures_util::stream::{self, StreamExt as _};
 use outrigger_config::PluginSpec;
@@ -62,15 +63,8 @@ pub(crate) async fn resolve_all(options: &LoadOptions, registry: &Registry, cach
                     options
                         .settings
                         .rules_for(&resolved.id, &resolved.spec, source.as_ref());
-                let mut shown = admitted(options, &resolved, &mut rules);
-                shown.hosts = crate::network::hosts(&rules, &options.settings);
-                if let Some(problem) = crate::network::problem(&rules) {
-                    tracing::warn!("plugin {}: {problem}", resolved.id);
-                }
-                if let Some(withheld) = withheld {
-                    tracing::warn!("plugin {}: {withheld}", resolved.id);
-                }
-                if rules.disabled {
+                let shown = granted(options, &resolved, &mut rules, withheld);
+                if declared.is_some_and(|it| rules.is_off(it)) {
                     hosts.extend(declared.map(|declared| Host {
                         index,
                         declared,
@@ -124,23 +118,46 @@ pub(crate) struct Fresh {
     pub(crate) shown: Option<ManifestShown>,
 }
 
-/// Looks at a plugin anew, for a reload: its files, what it requires, whether it is trusted as it is now.
+/// Looks at a plugin anew, for a reload: the three layers (D3), its files, what it requires and needs, whether it is trusted as it
+/// is now.
 ///
 /// # Errors
 /// What speaks against starting it.
 pub(crate) async fn again(
     options: &LoadOptions,
+    registry: &Registry,
     index: usize,
     id: &str,
 ) -> Result<Fresh, PluginError> {
-    let Some(declared) = options.plugins.get(index) else {
-        return Err(PluginError::Life {
-            id: id.to_owned(),
-            why: "nothing of it can be loaded again".to_owned(),
-        });
+    let life = |why: String| PluginError::Life {
+        id: id.to_owned(),
+        why,
     };
+    let Some(declared) = options.plugins.get(index) else {
+        let host = registry.host_of(index);
+        let host = host.and_then(|host| registry.with(host, |host| host.id.clone()));
+        return Err(life(match host {
+            Some(host) => format!("it is loaded again with its host, {host}"),
+            None => "nothing of it can be loaded again".to_owned(),
+        }));
+    };
+    if let Some(admits) = &options.admits {
+        let (admits, declared) = (Arc::clone(admits), declared.clone());
+        let asked = tokio::task::spawn_blocking(move || admits(&declared)).await;
+        asked.map_err(|error| life(error.to_string()))??;
+    }
     let cache = Cache::new(&options.cache, None, options.spawner.clone());
     let resolved = resolve(declared, &cache, |_| {}).await?;
+    let source = Source::parse(&declared.spec, &declared.declared_in).ok();
+    let (mut rules, withheld) =
+        options
+            .settings
+            .rules_for(&resolved.id, &resolved.spec, source.as_ref());
+    if rules.is_off(declared) {
+        return Err(PluginError::Disabled {
+            spec: resolved.spec,
+        });
+    }
     let gate = gate(options);
     let (mut resolved, found) = looked(options, &gate, declared, resolved).await?;
     let verified = match (found, &gate) {
@@ -149,16 +166,17 @@ pub(crate) async fn again(
     };
     let own = id.split('#').next().unwrap_or(id);
     if resolved.id != own {
-        return Err(PluginError::Life {
+        return Err(life(format!("it is called {} now", resolved.id)));
+    }
+    let needs = resolved.manifest.iter().flat_map(|it| &it.depends_on);
+    let needs: Vec<String> = needs.cloned().collect();
+    if let Some((needs, _)) = registry.lacks(&needs, &options.bundled) {
+        return Err(PluginError::DependsOn {
             id: id.to_owned(),
-            why: format!("it is called {} now", resolved.id),
+            needs,
         });
     }
-    let source = Source::parse(&declared.spec, &declared.declared_in).ok();
-    let (mut rules, _) = options
-        .settings
-        .rules_for(&resolved.id, &resolved.spec, source.as_ref());
-    let shown = admitted(options, &resolved, &mut rules);
+    let shown = granted(options, &resolved, &mut rules, withheld);
     id.clone_into(&mut resolved.id);
     Ok(Fresh {
         resolved,
@@ -166,6 +184,22 @@ pub(crate) async fn again(
         verified,
         shown: Some(shown),
     })
+}
+
+/// What a plugin gets, with what it does not get told.
+fn granted(
+    options: &LoadOptions,
+    resolved: &ResolvedPlugin,
+    rules: &mut PluginRules,
+    withheld: Option<String>,
+) -> ManifestShown {
+    let mut shown = admitted(options, resolved, rules);
+    shown.hosts = crate::network::hosts(rules, &options.settings);
+    let problems = crate::network::problem(rules).into_iter().chain(withheld);
+    for problem in problems {
+        tracing::warn!("plugin {}: {problem}", resolved.id);
+    }
+    shown
 }
 
 /// Who decides about trust; why nobody can where what is trusted cannot be read.
@@ -201,7 +235,7 @@ async fn looked(
     let (rules, _) = options
         .settings
         .rules_for(&resolved.id, &resolved.spec, source.as_ref());
-    if rules.disabled {
+    if rules.is_off(declared) {
         return Ok((resolved, None));
     }
     fit(options, &resolved)?;
@@ -227,6 +261,12 @@ fn fit(options: &LoadOptions, resolved: &ResolvedPlugin) -> Result<(), PluginErr
     let Some(manifest) = &resolved.manifest else {
         return Ok(());
     };
+    // Of a package the id is known only now.
+    let mut policies = options.settings.policies.iter();
+    if let Some(file) = policies.find(|file| file.denies(&resolved.id)) {
+        let file = file.path.clone();
+        return Err(PluginError::Forbidden { spec, file });
+    }
     let is_set = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
     let missing = manifest::missing(manifest, &options.runtimes.path, &is_set);
     if !missing.is_empty() {
@@ -308,8 +348,25 @@ fn lonely(options: &LoadOptions, registry: &Registry) {
 
 /// One that cannot be loaded keeps its rules: what it was to guard is refused.
 pub(crate) fn absent_with_rules(options: &LoadOptions, registry: &Registry, index: usize) {
+    let Some(declared) = options.plugins.get(index) else {
+        return;
+    };
+    registry.set_rules(index, rules_of(options, registry, index, declared));
+}
+
+/// The rules of a plugin whose files are not looked at: by the path of its file, else by what it goes by.
+pub(crate) fn rules_of(
+    options: &LoadOptions,
+    registry: &Registry,
+    index: usize,
+    declared: &PluginSpec,
+) -> PluginRules {
+    let source = Source::parse(&declared.spec, &declared.declared_in).ok();
     let rules = registry.with(index, |plugin| {
-        options.settings.rules(&plugin.id, &plugin.spec)
+        options
+            .settings
+            .rules_for(&plugin.id, &plugin.spec, source.as_ref())
+            .0
     });
-    registry.set_rules(index, rules.unwrap_or_default());
+    rules.unwrap_or_default()
 }

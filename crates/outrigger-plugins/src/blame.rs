@@ -48,7 +48,7 @@ pub(crate) async fn late(
     Late { culprit, who }
 }
 
-/// Why a process of which nobody waited for an answer is gone.
+/// What is said of a process that ended without being told to; `memory` is its limit in bytes.
 pub(crate) fn ended_by_itself(ended: &outrigger_js::Closed, memory: u64) -> String {
     let status = ended.status.as_deref().unwrap_or("unknown status");
     // What Bun and Node say when an allocation failed that they cannot do without.

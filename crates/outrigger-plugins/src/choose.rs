@@ -101,11 +101,8 @@ impl Fetch {
 
 fn told(stage: Stage, cause: Option<Cause>) -> Progress {
     Progress {
-        plugin: "bun".to_owned(),
-        spec: BUN_SPEC.to_owned(),
-        stage,
         cause,
-        fetched: None,
+        ..Progress::at("bun", BUN_SPEC, stage)
     }
 }
 

@@ -26,7 +26,11 @@ pub(crate) fn points(rules: &PluginRules) -> impl Iterator<Item = &'static Point
 
 /// Whether a plugin's failure refuses there.
 pub(crate) fn at(rules: &PluginRules, point: &Point) -> bool {
-    points(rules).any(|critical| critical.name == point.name)
+    // A point that a plugin declares has one name, and is refused as it allows.
+    let own = || {
+        hooks::point(point.name).is_none() && rules.fail_closed.iter().any(|it| it == point.name)
+    };
+    points(rules).any(|critical| critical.name == point.name) || own()
 }
 
 /// What of a plugin's `fail_closed` has no effect; `brings` are the names of its hooks.
@@ -35,6 +39,10 @@ pub(crate) fn problems<'a>(
     brings: impl Iterator<Item = &'a String> + Clone,
 ) -> Vec<String> {
     let problem = |name: &String| {
+        let mut own = brings.clone();
+        if name.contains('/') && own.any(|hook| hook == name) {
+            return None;
+        }
         let Some(point) = hooks::point(name) else {
             return Some(format!("fail_closed names {name}, which is no hook"));
         };

@@ -66,6 +66,14 @@ pub enum PluginError {
         /// Why not.
         why: String,
     },
+    /// The policy of the machine requires it, and it is not there.
+    #[error("plugin {id} is not there, and the policy of this machine ({}) requires it", file.display())]
+    Required {
+        /// What it is called.
+        id: String,
+        /// The policy.
+        file: PathBuf,
+    },
     /// The snapshot does not have it (D2).
     #[error("plugin {id} is not loaded ({reason}): {why}")]
     NotAdmitted {
@@ -425,6 +433,7 @@ impl PluginError {
             Self::Replaced { .. } => "plugin.replaced",
             Self::Forbidden { .. } => "plugin.forbidden",
             Self::NotAdmitted { .. } => "plugin.not_admitted",
+            Self::Required { .. } => "plugin.required",
             Self::Life { .. } => "plugin.life_cycle",
             Self::Signature { .. } => "plugin.signature",
             Self::NoServerEntry { .. } => "plugin.no_server_entry",
@@ -503,6 +512,9 @@ impl PluginError {
             Self::Bun { .. } => {
                 "check the network and your .npmrc and run `outrigger plugin setup`, or install Bun and set OUTRIGGER_BUN to its path"
             }
+            Self::Required { .. } => {
+                "install it among your own plugins, or ask whoever administers this machine"
+            }
             Self::Overridden { .. } => "remove one of the two entries",
             Self::HooksNotAllowed { .. } => {
                 "look at them with `outrigger plugin allow-hooks --list`, and allow them with `outrigger plugin allow-hooks`"
@@ -556,6 +568,21 @@ impl PluginError {
                 | Self::NotAdmitted { .. }
                 | Self::Requirements { .. }
         ) || self.is_expected()
+    }
+
+    /// It is left out, and whoever put it there may not know: not by a word of his own, and not in silence. What a project leaves
+    /// off by itself is its own matter.
+    pub(crate) fn is_worth_a_line(&self, local: bool) -> bool {
+        match self {
+            Self::NotAdmitted { reason, .. } => match reason.as_str() {
+                "LeftOut" | "SwitchedOff" | "Denied" | "ForbiddenByManagedPolicy" => false,
+                "OffByDefault" => !local,
+                _ => true,
+            },
+            // Somebody's guard, perhaps: that it does not act yet is said each time.
+            Self::Requirements { .. } | Self::HooksNotAllowed { .. } => true,
+            _ => false,
+        }
     }
 
     /// It is what the user has said, so nothing has to be warned of.

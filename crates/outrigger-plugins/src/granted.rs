@@ -52,7 +52,17 @@ impl PluginSettings {
         });
         // The path of its file says more than a name that others may have too.
         let is_file = matches!(source, Some(Source::Path(_)));
+        let required = by_name.required.clone();
         let mut rules = named.filter(|_| is_file).cloned().unwrap_or(by_name);
+        // What a policy requires of a name holds for whoever has it, whatever else is written about its path.
+        for hook in required {
+            if !rules.fail_closed.contains(&hook) {
+                rules.fail_closed.push(hook.clone());
+            }
+            if !rules.required.contains(&hook) {
+                rules.required.push(hook);
+            }
+        }
         (rules.env, rules.ports, rules.unix_sockets) = (env, ports, unix_sockets);
         (rules.read, rules.write) = (read, write);
         rules.hosts = hosts.or(rules.hosts);

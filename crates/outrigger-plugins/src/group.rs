@@ -510,10 +510,13 @@ impl Group {
                     }
                     let deadline = self.launch.settings.deadlines.load;
                     let again = reconfigure(&loaded.process, registry, &state.members, deadline);
-                    if let Err((index, error)) = again.await {
-                        registry.fail(index, &error);
-                        state.members.retain(|member| *member != index);
-                        continue;
+                    match again.await {
+                        Ok(told) => registry.warn_all(told),
+                        Err((index, error)) => {
+                            registry.fail(index, &error);
+                            state.members.retain(|member| *member != index);
+                            continue;
+                        }
                     }
                     let live = Live {
                         process: loaded.process,

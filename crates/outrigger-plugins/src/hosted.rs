@@ -7,6 +7,7 @@ use outrigger_config::PluginSpec;
 use outrigger_kernel::subset;
 use outrigger_protocol::manifest::{Manifest, SubpluginDecl};
 
+use crate::admit::Fresh;
 use crate::error::PluginError;
 use crate::manifest::{self, ManifestShown};
 use crate::plugins::LoadOptions;
@@ -30,34 +31,65 @@ pub(crate) fn admit(options: &LoadOptions, registry: &Registry, host: &Host<'_>)
         return;
     };
     for own in &manifest.subplugins {
-        let id = subset::named(&host.resolved.id, &own.id);
-        let index = registry.host(host.index, Plugin::found(id.clone(), host.declared));
-        let settings = options.settings.rules(&id, &id);
-        let gone = registry.with(host.index, |it| !it.is_installed()) != Some(false);
-        if gone || settings.disabled {
-            let error = match gone {
-                true => PluginError::HostGone {
-                    id,
-                    host: host.resolved.id.clone(),
-                },
-                false => PluginError::Disabled { spec: id },
-            };
-            registry.fail(index, &error);
-            continue;
-        }
-        match resolved(host, own, &id) {
-            Ok(resolved) => {
-                let (rules, shown) = granted(&options.directory, host, (manifest, own), &settings);
-                for withheld in &shown.withheld {
-                    tracing::warn!("plugin {id}: it is not given {withheld}");
-                }
-                registry.resolved(index, resolved, rules);
-                registry.verified(index, host.verified.clone());
+        list(options, registry, host, (manifest, own));
+    }
+}
+
+/// Lists one of them; its index.
+pub(crate) fn list(
+    options: &LoadOptions,
+    registry: &Registry,
+    host: &Host<'_>,
+    (manifest, own): (&Manifest, &SubpluginDecl),
+) -> usize {
+    let id = subset::named(&host.resolved.id, &own.id);
+    let index = registry.host(host.index, Plugin::found(id.clone(), host.declared));
+    let gone = registry.with(host.index, Plugin::has_ended) != Some(false);
+    let fresh = match gone {
+        true => Err(PluginError::HostGone {
+            id,
+            host: host.resolved.id.clone(),
+        }),
+        false => fresh(options, host, (manifest, own)),
+    };
+    match fresh {
+        Ok(fresh) => {
+            registry.resolved(index, fresh.resolved, fresh.rules);
+            registry.verified(index, fresh.verified);
+            if let Some(shown) = fresh.shown {
                 registry.manifest(index, shown);
             }
-            Err(error) => registry.fail(index, &error),
         }
+        Err(error) => registry.fail(index, &error),
     }
+    index
+}
+
+/// A hosted plugin as its host's manifest has it now.
+///
+/// # Errors
+/// `plugin.disabled`, and what is wrong with its entry.
+pub(crate) fn fresh(
+    options: &LoadOptions,
+    host: &Host<'_>,
+    (manifest, own): (&Manifest, &SubpluginDecl),
+) -> Result<Fresh, PluginError> {
+    let id = subset::named(&host.resolved.id, &own.id);
+    let settings = options.settings.rules(&id, &id);
+    if settings.is_off(host.declared) {
+        return Err(PluginError::Disabled { spec: id });
+    }
+    let resolved = resolved(host, own, &id)?;
+    let (rules, shown) = granted(&options.directory, host, (manifest, own), &settings);
+    for withheld in &shown.withheld {
+        tracing::warn!("plugin {id}: it is not given {withheld}");
+    }
+    Ok(Fresh {
+        resolved,
+        rules,
+        verified: host.verified.clone(),
+        shown: Some(shown),
+    })
 }
 
 /// The same package, with another entry and a manifest of what both allow.

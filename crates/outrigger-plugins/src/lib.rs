@@ -85,7 +85,7 @@ pub use manifest::{Access, ManifestShown};
 pub use own::{EventRow, PointRow};
 pub use perf::{Perf, PerfRow};
 pub use pipeline::{Pipeline, PipelineContext, PipelineResult};
-pub use plugins::{LoadOptions, Plugins, SERVER_URL, name_of, resolve};
+pub use plugins::{AdmitFn, LoadOptions, Plugins, SERVER_URL, name_of, resolve};
 pub use provider::PluginProvider;
 pub use registry::ProgressFn;
 pub use resolve::{OPENCODE_VERSION, ResolvedPlugin, resolve_package, resolve_path};

@@ -12,7 +12,7 @@ use std::time::Duration;
 use outrigger_config::policy::Grant;
 use outrigger_config::{ConfigError, PolicyFile};
 use outrigger_kernel::hooks;
-use outrigger_protocol::manifest::{MANIFEST_FILE, Manifest, RESERVED_IDS};
+use outrigger_protocol::manifest::{MANIFEST_FILE, Manifest, PluginKind, RESERVED_IDS};
 use outrigger_protocol::own::ProviderDecl;
 use outrigger_protocol::rpc::Instance;
 use outrigger_sandbox::hosts::Hosts;
@@ -62,6 +62,8 @@ pub struct Access {
     pub tools: Option<Vec<String>>,
     /// Providers that it may speak for with a protocol of its own.
     pub providers: Vec<String>,
+    /// It says that it is of the kind that brings hooks and nothing else (C6).
+    pub hooks_only: bool,
     /// Another plugin hosts it: it brings hooks and tools, and nothing that stands for the user's accounts (C8).
     pub hosted: bool,
 }
@@ -123,6 +125,23 @@ pub(crate) fn read(spec: &str, dir: &Path) -> Result<Option<Manifest>, PluginErr
         return Err(wrong(message, None));
     }
     Ok(Some(manifest))
+}
+
+/// What a manifest calls its plugin, whatever else is wrong with it.
+pub(crate) fn named(dir: &Path) -> Option<String> {
+    let path = dir.join(MANIFEST_FILE);
+    let fits = fs::metadata(&path).is_ok_and(|meta| meta.is_file() && meta.len() <= MOST);
+    let text = fits.then(|| fs::read_to_string(&path).ok())??;
+    // Line by line: what breaks it may be anywhere, and a section ends what is said of the plugin itself.
+    let lines = text.lines().map(str::trim);
+    let mut lines = lines.take_while(|line| !line.starts_with('['));
+    let id = lines.find_map(|line| line.strip_prefix("id")?.trim_start().strip_prefix('='))?;
+    let id = id.trim_start().strip_prefix(['"', '\''])?;
+    let id: String = id
+        .chars()
+        .take_while(|it| it.is_ascii_alphanumeric() || "-_.@/".contains(*it))
+        .collect();
+    (!id.is_empty()).then_some(id)
 }
 
 /// Why a plugin cannot run here: what it requires and is not there (D3).
@@ -249,6 +268,7 @@ pub(crate) fn apply(manifest: &Manifest, project: &Path, rules: &mut PluginRules
         hooks: policy.allowed_hooks.clone(),
         tools: manifest.provides.tools.clone(),
         providers: manifest.provides.providers.clone(),
+        hooks_only: manifest.kind == PluginKind::Hook,
         hosted: false,
     });
     ManifestShown {
@@ -317,6 +337,22 @@ fn matches(patterns: &[String], name: &str) -> bool {
         })
 }
 
+/// Takes from a plugin of the kind `hook` what is no hook.
+fn not_hooks(instance: &mut Instance) -> Vec<String> {
+    let kind =
+        "its manifest says that it is of the kind \"hook\", which brings hooks and nothing else";
+    let tools = instance.tools.drain(..);
+    let mut told: Vec<String> = tools
+        .map(|tool| format!("the tool {} is not registered: {kind}", tool.name))
+        .collect();
+    let accounts = instance.auth.is_some() || instance.provider.is_some();
+    if accounts || instance.streams.is_some() {
+        (instance.auth, instance.provider, instance.streams) = (None, None, None);
+        told.push(format!("its `auth` and `provider` are left out: {kind}"));
+    }
+    told
+}
+
 impl Access {
     /// Takes from what a plugin brought what its manifest does not name, and says what that was.
     pub(crate) fn cut(&self, instances: &mut [Instance]) -> Vec<String> {
@@ -324,6 +360,9 @@ impl Access {
         for instance in instances {
             let hooks = instance.hooks.extract_if(.., |hook| !self.has_hook(hook));
             told.extend(hooks.map(|hook| format!("the hook {hook} is not called: `hook_policy.allowed_hooks` of its manifest does not name it")));
+            if self.hooks_only {
+                told.extend(not_hooks(instance));
+            }
             let tools = instance
                 .tools
                 .extract_if(.., |tool| !self.has_tool(&tool.name));

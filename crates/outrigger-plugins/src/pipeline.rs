@@ -216,7 +216,7 @@ fn handler(bound: &Bound) -> Handler {
         instance: bound.instance,
         process: bound.group,
         priority: bound.rules.priority,
-        order: u32::try_from(bound.plugin).unwrap_or(u32::MAX),
+        order: bound.order,
         fail_closed: bound.fail_closed,
     }
 }

@@ -1,14 +1,16 @@
 //! The plugins of one project, from the configuration to their end.
 
 mod modules;
+mod skipped;
+mod start;
 
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use futures_util::future::join_all;
 use outrigger_config::{PluginSource, PluginSpec, SkipReason, SkippedPlugin};
-use outrigger_js::{HostHandler, Lookup, RuntimeKind};
+use outrigger_js::{HostHandler, Lookup};
 use outrigger_kernel::breaker::Rules;
 use outrigger_protocol::Millis;
 use outrigger_protocol::event::BusEvent;
@@ -17,19 +19,15 @@ use outrigger_protocol::tool::ToolSpec;
 use outrigger_protocol::turn::HookPayload;
 use outrigger_sandbox::Spawner;
 use serde_json::Value;
-use sha2::{Digest as _, Sha256};
 
-use crate::admit::{absent_with_rules, resolve_all};
+use crate::admit::rules_of;
 use crate::breakers::Breakers;
-use crate::choose::{self, ConsentFn, Fetch};
+use crate::choose::ConsentFn;
 use crate::commands::{self, CommandHooks, Commands};
-use crate::divide::{divide, groups};
 use crate::error::PluginError;
 use crate::group::{Group, Live};
 use crate::install::Cache;
-use crate::installer::Installer;
-use crate::launch::{self, CoversFn, Launch};
-use crate::network::Network;
+use crate::launch::{CoversFn, Launch};
 use crate::own::Links;
 use crate::perf::{Perf, PerfRow};
 use crate::pipeline::{Pipeline, PipelineContext};
@@ -41,9 +39,15 @@ use crate::spec::Source;
 use crate::status::{NoticeFn, PluginStatus, Stage};
 use crate::tools::{PluginToolEntry, ToolRunner};
 use crate::trust::TrustFn;
+use skipped::{guards, required, why_skipped};
+pub(crate) use start::late_launch;
+use start::{Started, start, under_bun};
 
 /// `serverUrl` of the plugin input when no TCP server runs: the host script answers this origin over the channel.
 pub const SERVER_URL: &str = "http://outrigger.localhost/";
+
+/// Whether a plugin of the list should run as everything is now, or why not.
+pub type AdmitFn = Arc<dyn Fn(&PluginSpec) -> Result<(), PluginError> + Send + Sync>;
 
 /// What plugins are loaded from and with.
 pub struct LoadOptions {
@@ -51,6 +55,8 @@ pub struct LoadOptions {
     pub plugins: Vec<PluginSpec>,
     /// Entries that are not loaded; they are listed with their reason, behind the others.
     pub skipped: Vec<SkippedPlugin>,
+    /// Asked before a plugin is loaded again: whether the layers of the snapshot (D3) still have it. It may block.
+    pub admits: Option<AdmitFn>,
     /// Bundled plugins that run, by id: others may need them.
     pub bundled: Vec<String>,
     /// How they are run.
@@ -106,6 +112,10 @@ pub(crate) struct Inner {
     pub(crate) processes: Arc<Processes>,
     /// What everything was loaded from.
     pub(crate) options: Option<Arc<LoadOptions>>,
+    /// What processes are started with, once there was one to start.
+    pub(crate) launch: OnceLock<Arc<Launch>>,
+    /// The configuration as the `config` hooks left it.
+    pub(crate) configured: OnceLock<Value>,
     /// One change of states at a time.
     pub(crate) changing: tokio::sync::Mutex<()>,
 }
@@ -187,7 +197,13 @@ impl Plugins {
         let base = found.len();
         found.extend(commands::found(options.commands.as_ref()));
         let registry = Arc::new(Registry::new(found, Arc::clone(&options.progress)));
+        registry.tells(&options.notice);
         for (index, skipped) in (options.plugins.len()..).zip(&options.skipped) {
+            let mut rules = rules_of(&options, &registry, index, &skipped.plugin);
+            if !guards(&skipped.reason) {
+                rules.fail_closed.clone_from(&rules.required);
+            }
+            registry.set_rules(index, rules);
             registry.fail(index, &why_skipped(skipped));
         }
         let inner = Arc::new(Inner {
@@ -204,9 +220,13 @@ impl Plugins {
             links: Links::default(),
             processes: Arc::default(),
             options: Some(Arc::clone(&options)),
+            launch: OnceLock::new(),
+            configured: OnceLock::new(),
             changing: tokio::sync::Mutex::default(),
         });
+        registry.live_in(&inner.processes);
         if let Some(started) = start(&options, &registry, &inner).await {
+            let _ = inner.launch.set(Arc::clone(&started.launch));
             let settings = &options.settings;
             let stuck = settings.self_heal.then_some(settings.deadlines.normal);
             crate::watch::watch(&inner.processes, settings.limits, stuck);
@@ -229,6 +249,7 @@ impl Plugins {
             inner.run(apart).await;
             crate::apart::remember(&options.data, &registry);
         }
+        required(&options, &registry);
         Self(inner)
     }
 
@@ -245,6 +266,8 @@ impl Plugins {
             links: Links::default(),
             processes: Arc::default(),
             options: None,
+            launch: OnceLock::new(),
+            configured: OnceLock::new(),
             changing: tokio::sync::Mutex::default(),
         }))
     }
@@ -297,7 +320,10 @@ impl Plugins {
             .pipeline()
             .run("runtime.configure", vec![item], PipelineContext::default())
             .await;
-        result.outputs.pop().unwrap_or_default()
+        let output = result.outputs.pop().unwrap_or_default();
+        // For hooks that a later generation brings; once, since this is done once.
+        let _ = self.0.configured.set(output.clone());
+        output
     }
 
     /// Tells command hooks that the sessions of this process end. Goes before [`Plugins::dispose`]; what takes longer than
@@ -396,105 +422,6 @@ fn command_hooks(options: &LoadOptions, base: usize, registry: &Registry) -> Opt
     ))
 }
 
-/// Processes that are to be started, and what may still be done for plugins that fail in them.
-struct Started {
-    launch: Arc<Launch>,
-    groups: Vec<Arc<Group>>,
-    fetch: Option<Fetch>,
-}
-
-/// Resolves all plugins and says which process each is to live in; starts none yet.
-async fn start(
-    options: &LoadOptions,
-    registry: &Arc<Registry>,
-    inner: &Arc<Inner>,
-) -> Option<Started> {
-    let processes = &inner.processes;
-    if options.plugins.is_empty() {
-        return None;
-    }
-    let found = options.settings.runtime(&options.runtimes);
-    let mut fetch = Fetch::allowed(options, &found);
-    let bun = match &found {
-        Ok(runtime) => (runtime.kind == RuntimeKind::Bun).then(|| runtime.path.clone()),
-        Err(error) if fetch.is_none() => {
-            fail_all(options, registry, error);
-            return None;
-        }
-        Err(_) => None,
-    };
-    let installer = Installer::find_in(bun.as_deref(), &options.runtimes.path);
-    let cache = Cache::new(&options.cache, installer.clone(), options.spawner.clone());
-    resolve_all(options, registry, &cache).await;
-    let runtime = choose::runtime(registry, found, fetch.as_mut(), &options.spawner).await?;
-    let all: Vec<usize> = (0..registry.len()).collect();
-    crate::apart::recall(&options.data, registry);
-    let divided = divide(registry, &all);
-    if divided.is_empty() {
-        return None;
-    }
-    let launch = Arc::new(Launch {
-        runtime,
-        spawner: options.spawner.clone(),
-        covers: Arc::clone(&options.covers),
-        handler: Arc::clone(&options.handler),
-        settings: options.settings.clone(),
-        directory: options.directory.clone(),
-        worktree: options.worktree.clone(),
-        project: options.project.clone(),
-        server_url: options.server_url.clone(),
-        modules: modules::modules(options, registry, installer.as_ref()).await,
-        homes: options
-            .data
-            .join("plugin-homes")
-            .join(digest(&options.directory)),
-        tmux: crate::tmux::tmux_dir(&options.data, &options.directory),
-        user_config: options.user_config.clone(),
-        files: launch::files(&options.settings, &options.data).await,
-        registry: Arc::clone(registry),
-        processes: Arc::downgrade(processes),
-        plugins: Arc::downgrade(inner),
-        notice: Arc::clone(&options.notice),
-        network: Network::new(&options.settings, Arc::clone(&options.notice)),
-    });
-    let groups = groups(&launch, divided, processes);
-    Some(Started {
-        launch,
-        groups,
-        fetch,
-    })
-}
-
-/// Processes under Bun, fetched now, for plugins that turned out to need it. The others stay where they are.
-async fn under_bun(
-    waiting: Vec<(usize, PluginError)>,
-    launch: &Launch,
-    mut fetch: Fetch,
-    processes: &Processes,
-) -> Vec<Arc<Group>> {
-    match fetch.bun().await {
-        Ok(runtime) => {
-            let launch = Arc::new(Launch {
-                runtime,
-                ..launch.clone()
-            });
-            let members: Vec<usize> = waiting.iter().map(|(index, _)| *index).collect();
-            let mut divided = divide(&launch.registry, &members);
-            for (name, _) in &mut divided {
-                // Its private folder is not that of the process under Node.
-                name.push_str("-bun");
-            }
-            groups(&launch, divided, processes)
-        }
-        Err(reason) => {
-            for (index, error) in waiting {
-                launch.registry.fail(index, &error.because(&reason));
-            }
-            Vec::new()
-        }
-    }
-}
-
 /// What a plugin of the configuration goes by until its module has been read.
 #[must_use]
 pub fn name_of(plugin: &PluginSpec) -> String {
@@ -516,51 +443,6 @@ fn label(kind: PluginSource, source: &Source) -> String {
 fn stem(path: &std::path::Path) -> String {
     let stem = path.file_stem().unwrap_or_default();
     stem.to_string_lossy().into_owned()
-}
-
-fn why_skipped(skipped: &SkippedPlugin) -> PluginError {
-    let spec = skipped.plugin.spec.clone();
-    match &skipped.reason {
-        SkipReason::Pure => PluginError::Pure { spec },
-        SkipReason::LeftOut => PluginError::LeftOut { spec },
-        SkipReason::Policy { file } => PluginError::Forbidden {
-            spec,
-            file: file.clone(),
-        },
-        SkipReason::Replaced => PluginError::Replaced { spec },
-        SkipReason::NotAdmitted {
-            id,
-            reason,
-            why,
-            remedy,
-        } => PluginError::NotAdmitted {
-            id: id.clone(),
-            reason: reason.clone(),
-            why: why.clone(),
-            remedy: remedy.clone(),
-        },
-        SkipReason::Overridden {
-            spec: other,
-            declared_in,
-        } => PluginError::Overridden {
-            spec,
-            other: other.clone(),
-            declared_in: declared_in.clone(),
-        },
-    }
-}
-
-// What is skipped anyway is listed as skipped, not as a victim of the missing runtime.
-fn fail_all(options: &LoadOptions, registry: &Registry, error: &PluginError) {
-    for (index, plugin) in options.plugins.iter().enumerate() {
-        match Source::parse(&plugin.spec, &plugin.declared_in) {
-            Err(skip) if skip.is_skip() => registry.fail(index, &skip),
-            _ => {
-                absent_with_rules(options, registry, index);
-                registry.fail(index, error);
-            }
-        }
-    }
 }
 
 /// One plugin of the configuration, installed if it has to be.
@@ -586,13 +468,4 @@ pub async fn resolve(
         resolved.tools = Some(stem(path));
     }
     Ok(resolved)
-}
-
-fn digest(path: &std::path::Path) -> String {
-    let digest = Sha256::digest(path.as_os_str().as_encoded_bytes());
-    digest
-        .iter()
-        .take(8)
-        .map(|byte| format!("{byte:02x}"))
-        .collect()
 }

@@ -10,7 +10,7 @@ use std::time::Duration;
 use outrigger_js::{HookCall, JsError, JsProcess, Sent};
 use outrigger_kernel::hooks;
 use outrigger_protocol::hook::Change;
-use outrigger_protocol::rpc::{HandlerRef, HookResult};
+use outrigger_protocol::rpc::{HandlerRef, HookResult, LoadedPlugin};
 use outrigger_protocol::turn::HookPayload;
 use serde_json::Value;
 
@@ -34,7 +34,7 @@ pub(crate) struct Configured {
     pub(crate) changes: Vec<Change>,
 }
 
-/// Calls the `config` hooks of these plugins again, in order.
+/// Calls the `config` hooks of these plugins again, in order. Answers what is worth telling of them.
 ///
 /// # Errors
 /// The plugin (its index) that hung or ended the process.
@@ -43,7 +43,8 @@ pub(crate) async fn reconfigure(
     registry: &Registry,
     members: &[usize],
     deadline: Duration,
-) -> Result<(), (usize, PluginError)> {
+) -> Result<Vec<(usize, String)>, (usize, PluginError)> {
+    let mut told = Vec::new();
     for index in members {
         let known = registry.with(*index, |plugin| {
             (plugin.id.clone(), plugin.configured.clone())
@@ -51,13 +52,78 @@ pub(crate) async fn reconfigure(
         let Some((plugin, all)) = known else { continue };
         for first in all {
             match again(process, &plugin, &first, deadline).await {
-                Ok(Some(told)) => registry.warn(*index, told),
-                Ok(None) => {}
+                Ok((text, _)) => told.extend(text.map(|text| (*index, text))),
                 Err(error) => return Err((*index, failed(plugin, &error, deadline))),
             }
         }
     }
-    Ok(())
+    Ok(told)
+}
+
+/// The same for the next generation of plugins, whose hooks may be others: those that are gone are forgotten, and those that
+/// are new are called with `given`, the configuration that holds. What they change is not applied and told.
+///
+/// # Errors
+/// As [`reconfigure`].
+pub(crate) async fn configure_next(
+    process: &JsProcess,
+    registry: &Registry,
+    members: &[(usize, &LoadedPlugin)],
+    given: Option<&Value>,
+    deadline: Duration,
+) -> Result<Next, (usize, PluginError)> {
+    let mut next = Next::default();
+    for (index, answer) in members {
+        let known = registry.with(*index, |plugin| {
+            (plugin.id.clone(), plugin.configured.clone())
+        });
+        let Some((plugin, known)) = known else {
+            continue;
+        };
+        let mut all = Vec::new();
+        for (instance, hook) in config_hooks(answer) {
+            let is = |first: &&Configured| first.instance == instance && first.hook == hook;
+            let mut first = match (known.iter().find(is), given) {
+                (Some(first), _) => first.clone(),
+                (None, Some(given)) => Configured {
+                    instance,
+                    hook,
+                    before: given.clone(),
+                    changes: Vec::new(),
+                },
+                // Nobody's hook was called yet: it is called with the others.
+                (None, None) => continue,
+            };
+            let called = again(process, &plugin, &first, deadline).await;
+            let (text, changes) =
+                called.map_err(|error| (*index, failed(plugin.clone(), &error, deadline)))?;
+            next.told.extend(text.map(|text| (*index, text)));
+            first.changes = changes;
+            all.push(first);
+        }
+        next.configured.push((*index, all));
+    }
+    Ok(next)
+}
+
+/// What came of the `config` hooks of a next generation.
+#[derive(Default)]
+pub(crate) struct Next {
+    /// What is worth telling, by plugin.
+    pub(crate) told: Vec<(usize, String)>,
+    /// How they are called when it is started again, by plugin.
+    pub(crate) configured: Vec<(usize, Vec<Configured>)>,
+}
+
+fn config_hooks(answer: &LoadedPlugin) -> Vec<(usize, String)> {
+    let instances = answer.instances.iter().enumerate();
+    let hooks = instances.flat_map(|(at, instance)| {
+        let is = |hook: &&String| hooks::by_hook(hook).is_some_and(|it| it.name == POINT);
+        // Both spellings on one object are one handler.
+        let hook = instance.hooks.iter().find(is);
+        hook.map(|hook| (at, hook.clone()))
+    });
+    hooks.collect()
 }
 
 /// What is worth telling of one.
@@ -66,7 +132,7 @@ async fn again(
     plugin: &str,
     first: &Configured,
     deadline: Duration,
-) -> Result<Option<String>, JsError> {
+) -> Result<(Option<String>, Vec<Change>), JsError> {
     let handler = HandlerRef {
         plugin: plugin.to_owned(),
         instance: first.instance,
@@ -87,9 +153,13 @@ async fn again(
         })
         .await;
     match (answer, ended) {
-        (Some(answer), _) => Ok(compared(first, &answer)),
+        (Some(answer), _) => {
+            let told = compared(first, &answer);
+            let mut items = answer.items.into_iter();
+            Ok((told, items.next().unwrap_or_default()))
+        }
         (None, Err(error)) => Err(error),
-        (None, Ok(())) => Ok(None),
+        (None, Ok(())) => Ok((None, first.changes.clone())),
     }
 }
 

@@ -4,26 +4,28 @@ mod commands;
 mod hosted;
 mod life;
 mod own;
+mod shown;
 mod table;
 
 use std::collections::HashMap;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::sync::{
+    Arc, Mutex, OnceLock, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard, Weak,
+};
 
 use outrigger_config::settings::Isolation;
-use outrigger_config::{PluginSource, PluginSpec};
-use outrigger_kernel::hooks;
+use outrigger_config::{PluginScope, PluginSource, PluginSpec};
 use outrigger_protocol::rpc::{HandlerRef, Instance, LoadedPlugin, PluginTool, Problem};
 
 use crate::critical;
 use crate::error::PluginError;
 use crate::manifest::ManifestShown;
-use crate::matrix::SourceOf;
 use crate::own::Own;
+use crate::processes::Processes;
 use crate::reconfigure::Configured;
 use crate::resolve::ResolvedPlugin;
 use crate::settings::PluginRules;
-use crate::status::{Cause, Fetched, PluginStatus, Progress, Stage};
+use crate::status::{Cause, Fetched, LifeState, NoticeFn, PluginStatus, Progress, Stage};
 use crate::trust::Verified;
 
 /// Told of every step of every plugin. Called on the task that makes the step; it must not block.
@@ -34,6 +36,8 @@ pub type ProgressFn = Arc<dyn Fn(Progress) + Send + Sync>;
 pub(crate) struct Bound {
     /// Index of the plugin, which is its load order.
     pub(crate) plugin: usize,
+    /// Its place among all: load order, but a hosted plugin comes right behind its host.
+    pub(crate) order: u32,
     /// Name of the plugin.
     pub(crate) id: String,
     /// Which of its hooks objects.
@@ -57,10 +61,16 @@ pub(crate) struct Plugin {
     pub(crate) rules: PluginRules,
     pub(crate) group: Option<u64>,
     declared_in: PathBuf,
+    /// A project brings it.
+    pub(crate) local: bool,
     kind: PluginSource,
     version: Option<String>,
     stage: Stage,
     cause: Option<Cause>,
+    /// The state that was told last (C7).
+    told: Option<LifeState>,
+    /// That it is left out is worth a line.
+    mention: bool,
     warnings: Vec<String>,
     notes: Vec<String>,
     instances: Vec<Instance>,
@@ -79,9 +89,25 @@ pub(crate) struct Plugin {
 }
 
 impl Plugin {
+    /// It is not in the run, and does not come by itself.
+    pub(crate) fn has_ended(&self) -> bool {
+        matches!(self.stage, Stage::Failed | Stage::Off | Stage::Skipped)
+    }
+
+    /// Why it has ended.
+    pub(crate) fn why(&self) -> Option<String> {
+        self.cause.as_ref().map(|cause| cause.message.clone())
+    }
+
     /// Its files are there, and nothing speaks against starting it so far.
     pub(crate) fn is_installed(&self) -> bool {
         self.stage == Stage::Installed
+    }
+
+    fn come_to(&mut self, stage: Stage) {
+        if self.stage != Stage::Suspended {
+            self.stage = stage;
+        }
     }
 
     pub(crate) fn found(id: String, declared: &PluginSpec) -> Self {
@@ -89,6 +115,7 @@ impl Plugin {
             id,
             spec: declared.spec.clone(),
             declared_in: declared.declared_in.clone(),
+            local: declared.scope == PluginScope::Local,
             kind: declared.source,
             resolved: None,
             rules: PluginRules::default(),
@@ -96,6 +123,8 @@ impl Plugin {
             version: None,
             stage: Stage::Found,
             cause: None,
+            told: None,
+            mention: false,
             warnings: Vec::new(),
             configured: Vec::new(),
             notes: Vec::new(),
@@ -129,6 +158,10 @@ pub(crate) struct Registry {
     inner: RwLock<Inner>,
     bun: Mutex<Bun>,
     progress: ProgressFn,
+    /// The processes that plugins live in, to end those of hosted ones with their hosts.
+    processes: OnceLock<Weak<Processes>>,
+    /// Told of what becomes of them.
+    notice: OnceLock<NoticeFn>,
 }
 
 impl Registry {
@@ -140,6 +173,8 @@ impl Registry {
             }),
             bun: Mutex::new(Bun::None(None)),
             progress,
+            processes: OnceLock::new(),
+            notice: OnceLock::new(),
         };
         for index in 0..registry.len() {
             registry.report(index);
@@ -166,11 +201,10 @@ impl Registry {
 
     fn report(&self, index: usize) {
         let progress = self.with(index, |plugin| Progress {
-            plugin: plugin.id.clone(),
-            spec: plugin.spec.clone(),
-            stage: plugin.stage,
             cause: plugin.cause.clone(),
-            fetched: None,
+            mention: plugin.mention,
+            guards: plugin.guards(),
+            ..Progress::at(&plugin.id, &plugin.spec, plugin.stage)
         });
         if let Some(progress) = progress {
             // What ended it is in the log already, with its cause.
@@ -195,26 +229,26 @@ impl Registry {
         };
         if stage.0 != stage.1 {
             self.report(index);
+            self.tell_state(index);
         }
     }
 
     /// So many bytes of it have come.
     pub(crate) fn fetched(&self, index: usize, bytes: u64) {
         let progress = self.with(index, |plugin| Progress {
-            plugin: plugin.id.clone(),
-            spec: plugin.spec.clone(),
-            stage: Stage::Installing,
-            cause: None,
             // What it depends on comes with it, and nobody knows how much that is.
             fetched: Some(Fetched { bytes, total: None }),
+            ..Progress::at(&plugin.id, &plugin.spec, Stage::Installing)
         });
         if let Some(progress) = progress {
             (self.progress)(progress);
         }
     }
 
+    /// It has come to a stage. One that somebody suspended stays that, whatever becomes of its process: it is brought back by
+    /// [`Registry::suspend`] and by nothing else (C7).
     pub(crate) fn stage(&self, index: usize, stage: Stage) {
-        self.change(index, |plugin| plugin.stage = stage);
+        self.change(index, |plugin| plugin.come_to(stage));
     }
 
     /// The plugin of that name has come to a stage.
@@ -322,9 +356,11 @@ impl Registry {
         }
         self.change(index, |plugin| {
             plugin.cause = Some(Cause::new(plugin.stage, error));
+            plugin.mention = error.is_worth_a_line(plugin.local);
             plugin.stage = stage;
             plugin.instances = Vec::new();
         });
+        self.end_process(index);
         self.end_hosted(index, &id);
     }
 
@@ -356,7 +392,7 @@ impl Registry {
             .into_iter()
             .partition(|problem| problem.stage == "note");
         let notes = notes.into_iter().map(|note| note.message).collect();
-        let mut warnings: Vec<String> = warnings.into_iter().map(warning).collect();
+        let mut warnings: Vec<String> = warnings.into_iter().map(shown::warning).collect();
         if loaded.instances.is_empty() {
             warnings.push("it has no hooks and no tools".to_owned());
         }
@@ -376,7 +412,7 @@ impl Registry {
             plugin.notes = notes;
             plugin.instances = instances;
             plugin.load_ms = loaded.ms;
-            plugin.stage = Stage::Initialised;
+            plugin.come_to(Stage::Initialised);
         });
         self.stage(index, Stage::Active);
         true
@@ -405,6 +441,13 @@ impl Registry {
             tracing::warn!("plugin {id}: {warning}");
         }
         self.change(index, |plugin| plugin.warnings.push(warning));
+    }
+
+    /// The same of several.
+    pub(crate) fn warn_all(&self, told: Vec<(usize, String)>) {
+        for (index, warning) in told {
+            self.warn(index, warning);
+        }
     }
 
     /// How a `config` hook was called, and what it did.
@@ -522,86 +565,6 @@ impl Registry {
             .map(|plugin| (plugin.group, plugin.status()))
             .collect()
     }
-}
-
-impl Plugin {
-    /// Where it was to guard and cannot. One that was left out together with all others (`--pure`) guards nothing.
-    fn absent(&self, index: usize) -> Vec<(&'static str, Bound)> {
-        let cause = self.cause.as_ref().filter(|cause| {
-            matches!(self.stage, Stage::Failed | Stage::Off) || cause.code == "plugin.disabled"
-        });
-        let why = match (cause, self.stage) {
-            (_, Stage::Suspended) => "it can be resumed".to_owned(),
-            (Some(cause), _) => cause.message.clone(),
-            (None, _) => return Vec::new(),
-        };
-        let bound = |point: &'static hooks::Point| {
-            let bound = Bound {
-                plugin: index,
-                id: self.id.clone(),
-                instance: 0,
-                hook: point.hook.to_owned(),
-                group: 0,
-                rules: self.rules.clone(),
-                fail_closed: true,
-                absent: Some(format!("{} is {}: {why}", self.id, self.stage)),
-            };
-            (point.name, bound)
-        };
-        critical::points(&self.rules).map(bound).collect()
-    }
-
-    fn status(&self) -> PluginStatus {
-        let hooks = self.instances.iter().flat_map(|i| i.hooks.iter());
-        // Of a point that a plugin declares, the name says so.
-        let hooks = hooks.filter(|name| hooks::by_hook(name).is_some() || name.contains('/'));
-        let tools = self.instances.iter().flat_map(|i| i.tools.iter());
-        PluginStatus {
-            id: self.id.clone(),
-            spec: self.spec.clone(),
-            declared_in: self.declared_in.clone(),
-            kind: self.kind,
-            entry: self.resolved.as_ref().map(|r| r.file.clone()),
-            version: self.version.clone(),
-            stage: self.stage,
-            state: self.stage.into(),
-            cause: self.cause.clone(),
-            warnings: self.warnings.clone(),
-            notes: self.notes.clone(),
-            hooks: each_once(hooks),
-            tools: each_once(tools.map(|tool| &tool.name)),
-            pid: None,
-            generation: 0,
-            usage: None,
-            own_cpu_ms: 0,
-            entered: Vec::new(),
-            quarantine: self.quarantine.clone(),
-            events_missed: 0,
-            trust: self.verified.as_ref().map(|it| (&it.trusted).into()),
-            manifest: self.manifest.clone(),
-            host: None,
-            breakers: Vec::new(),
-            load_ms: self.load_ms,
-            source: self
-                .resolved
-                .as_ref()
-                .map(|found| SourceOf::new(&found.file, &found.dir)),
-        }
-    }
-}
-
-// A sentence behind the plugin's name. Most problems say by themselves what they are about.
-fn warning(problem: Problem) -> String {
-    match problem.stage.as_str() {
-        "server" => format!("one of its functions failed: {}", problem.message),
-        _ => problem.message,
-    }
-}
-
-// A plugin with several hooks objects may have the same hook in each of them.
-fn each_once<'a>(names: impl Iterator<Item = &'a String>) -> Vec<String> {
-    let mut seen = std::collections::HashSet::new();
-    names.filter(|name| seen.insert(*name)).cloned().collect()
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use outrigger_config::settings::{ChatMessage, Isolation, Js, JsRuntime as Wanted, Sandbox, Trust};
-use outrigger_config::{PolicyFile, Settings, package_name};
+use outrigger_config::{PluginScope, PluginSpec, PolicyFile, Settings, package_name};
 use outrigger_js::{JsError, JsRuntime, Lookup, OutputLog, RuntimeKind};
 use outrigger_kernel::breaker::Rules;
 use outrigger_kernel::hooks::Deadline;
@@ -92,6 +92,8 @@ pub struct Restarts {
 pub struct PluginRules {
     /// Not loaded at all.
     pub disabled: bool,
+    /// The project's own file says so, which counts for what the project brings.
+    pub disabled_in_project: bool,
     /// Whether it may share a process.
     pub isolation: Isolation,
     /// Higher comes first (A6, C4).
@@ -99,6 +101,8 @@ pub struct PluginRules {
     /// Its security-critical hooks, in either spelling: where one throws, is late or cannot be called, what it guards is
     /// refused (C5). Such a plugin has a process of its own.
     pub fail_closed: Vec<String>,
+    /// Hooks that the policy of the machine requires of it (in `fail_closed`, too).
+    pub required: Vec<String>,
     /// `chat.message` is called for completed assistant messages instead of user messages (A4, `chat_message`).
     pub completed_messages: bool,
     /// Deadline of its hooks, whatever their class.
@@ -123,6 +127,14 @@ pub struct PluginRules {
     pub max_timeout: Option<Duration>,
     /// What it may reach, where it has a manifest. Such a plugin has a process of its own.
     pub access: Option<Access>,
+}
+
+impl PluginRules {
+    /// Whether it is switched off, by somebody who may.
+    #[must_use]
+    pub fn is_off(&self, declared: &PluginSpec) -> bool {
+        self.disabled || self.disabled_in_project && declared.scope == PluginScope::Local
+    }
 }
 
 impl Default for PluginSettings {
@@ -248,9 +260,11 @@ impl From<&Settings> for PluginSettings {
         let rules = settings.plugins.iter().map(|(id, plugin)| {
             let rules = PluginRules {
                 disabled: plugin.disabled || plugin.enabled == Some(false),
+                disabled_in_project: plugin.disabled_in_project,
                 isolation: plugin.isolation,
                 priority: plugin.priority,
                 fail_closed: plugin.fail_closed.clone(),
+                required: plugin.required.clone(),
                 completed_messages: plugin.chat_message == ChatMessage::Assistant,
                 hook_deadline: plugin.timeout_ms.map(ms),
                 env: plugin.env.clone(),

@@ -71,6 +71,20 @@ pub enum LifeState {
     Failed,
 }
 
+impl LifeState {
+    /// What brought a plugin there, where nobody asked for it.
+    #[must_use]
+    pub fn action(self) -> &'static str {
+        match self {
+            Self::Registered => "register",
+            Self::Active => "activate",
+            Self::Suspended => "suspend",
+            Self::Deactivated => "deactivate",
+            Self::Failed => "fail",
+        }
+    }
+}
+
 impl From<Stage> for LifeState {
     fn from(stage: Stage) -> Self {
         match stage {
@@ -126,9 +140,31 @@ pub struct Progress {
     /// Why, for `Skipped`, `Failed` and `Off`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cause: Option<Cause>,
+    /// It is left out and its user may not know: worth a line.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub mention: bool,
+    /// Hooks of it that are refused without it (C5), by the reference's names.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub guards: Vec<String>,
     /// How much has come, from time to time while it is installed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fetched: Option<Fetched>,
+}
+
+impl Progress {
+    /// A plugin that is at this stage, and nothing else of it.
+    #[must_use]
+    pub fn at(plugin: &str, spec: &str, stage: Stage) -> Self {
+        Self {
+            plugin: plugin.to_owned(),
+            spec: spec.to_owned(),
+            stage,
+            cause: None,
+            mention: false,
+            guards: Vec::new(),
+            fetched: None,
+        }
+    }
 }
 
 /// How much of an installation has come.
@@ -139,6 +175,15 @@ pub struct Fetched {
     /// What they will be in the end, about; `None` where that depends on what else has to come.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub total: Option<u64>,
+}
+
+impl Notice {
+    /// A state that a plugin came to by itself; how it came there is told step by step as [`Progress`].
+    #[must_use]
+    pub fn is_of_itself(&self) -> bool {
+        let own = ["register", "activate", "deactivate", "fail"];
+        matches!(self, Self::State { action, .. } if own.contains(&action.as_str()))
+    }
 }
 
 /// Told of what becomes of plugins while they run. Called where it happens; it must not block.
@@ -177,13 +222,14 @@ pub enum Notice {
         #[serde(skip_serializing_if = "Option::is_none")]
         culprit: Option<String>,
     },
-    /// Somebody changed its state, or tried to (C7).
+    /// It has come to another state, or somebody tried to bring it there (C7).
     State {
         /// Plugin.
         plugin: String,
         /// How it is now.
         state: LifeState,
-        /// `suspend`, `resume`, `reload`, `health`.
+        /// What somebody asked for (`suspend`, `resume`, `reload`), or what happened (`register`, `activate`, `deactivate`,
+        /// `fail`).
         action: String,
         /// The generation of its process.
         generation: u64,

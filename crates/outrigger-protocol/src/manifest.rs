@@ -206,6 +206,19 @@ pub struct ManifestProblem {
 }
 
 impl Manifest {
+    /// Whether it changes something outside of the session: by its own word, or by what it asks for, whatever its word is (D3). A
+    /// list of programs counts; that nothing is said of them does not, since the box holds what they do.
+    #[must_use]
+    pub fn has_side_effects(&self) -> bool {
+        let asked = &self.permissions;
+        self.provides.has_side_effects
+            || !asked.files.write.is_empty()
+            || !asked.network.hosts.is_empty()
+            || !asked.network.listen.is_empty()
+            || asked.processes.as_ref().is_some_and(|it| !it.is_empty())
+            || asked.unix_sockets
+    }
+
     /// What an OpenCode plugin without a manifest is given, as a manifest says it: all of the project, the network, the
     /// user's environment without what looks like a secret.
     #[must_use]

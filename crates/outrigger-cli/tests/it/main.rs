@@ -37,6 +37,7 @@ mod fetching;
 mod figures;
 mod files;
 mod granted;
+mod guard_absent;
 mod hook_effects;
 mod hooks;
 mod hooks_bad;

@@ -180,10 +180,7 @@ fn a_policy_that_cannot_be_read_ends_the_start() {
     let world = World::new([]);
     for (text, says) in [
         ("[plugins]\nalow = []\n", "2:1: unknown setting `alow`"),
-        (
-            "[sandbox]\nminimum = \"of\"\n",
-            "2:11: unknown setting `of`",
-        ),
+        ("[sandbox]\nminimum = \"of\"\n", "2:11: unknown value `of`"),
         ("[plugins]\nallow = \"x\"\n", "2:9: not valid TOML"),
         ("plugins", "not valid TOML"),
     ] {

@@ -132,7 +132,7 @@ impl Kind {
 }
 
 impl Leaf {
-    fn bool(&self) -> bool {
+    pub(super) fn bool(&self) -> bool {
         matches!(self, Self::Bool(true))
     }
 

@@ -280,8 +280,14 @@ pub struct Plugin {
     /// Its hooks that are security-critical: where one throws, is late or cannot be called, what it guards is refused
     /// (C5).
     pub fail_closed: Vec<String>,
+    /// Of these, those that the policy of the machine requires: whoever says so, the plugin has to bring them.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub required: Vec<String>,
     /// Not loaded.
     pub disabled: bool,
+    /// The project's own file says so, which counts for what the project brings and for nothing else.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub disabled_in_project: bool,
     /// Switched on or off, whatever its manifest or the profile says (D3).
     pub enabled: Option<bool>,
     /// Environment variables that it gets although they look like secrets. Only a plugin that is named by its npm package

@@ -84,11 +84,26 @@ impl SettingsLoaded {
                 line: found.at.line,
                 column: found.at.column,
             };
+            if of_project && plugin_key.is_some_and(|key| key.name == "disabled") {
+                self.off_in_project(&found, origin);
+                continue;
+            }
             self.apply(&found, origin);
         }
         self.hands(&text, path, of_project)?;
         self.files.push(path.into());
         Ok(())
+    }
+
+    /// A project switches off what it brings itself; what the user has put there stays as the user says.
+    fn off_in_project(&mut self, found: &Found, origin: Origin) {
+        let Some((id, _)) = &found.plugin else {
+            return;
+        };
+        let plugin = self.settings.plugins.entry(id.clone()).or_default();
+        plugin.disabled_in_project = found.leaf.bool();
+        let name = keys::dotted(&keys::dotted("plugins", id), "disabled_in_project");
+        self.origins.insert(name, origin);
     }
 
     /// The sections whose names are the user's own.
@@ -481,7 +496,7 @@ mod tests {
         js.runtime = "node"  # /work/outrigger.toml:2:11
         js.bun = "/opt/bun"  # environment OUTRIGGER_BUN
         plugins."@a/b".priority = -5  # environment OUTRIGGER_PLUGINS__A_B_PRIORITY
-        plugins."@a/b".disabled = true  # /work/outrigger.toml:6:12
+        plugins."@a/b".disabled_in_project = true  # /work/outrigger.toml:6:12
         plugins.other-one.isolation = "own"  # environment OUTRIGGER_PLUGINS_OTHER_ONE_ISOLATION
         plugins.other-one.chat_message = "assistant"  # environment OUTRIGGER_PLUGINS_OTHER_ONE_CHAT_MESSAGE
         plugins.other-one.fail_closed = ["chat.params","tool.execute.before"]  # environment OUTRIGGER_PLUGINS_OTHER_ONE_FAIL_CLOSED

@@ -8,7 +8,7 @@ mod depends;
 mod reason;
 mod rules;
 
-use alloc::collections::BTreeMap;
+use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::string::String;
 use alloc::vec::Vec;
 
@@ -135,6 +135,8 @@ pub struct Candidate {
     pub listed: bool,
     /// Its id is what its manifest says. Else it is the mere name of a file or package, which stands in nobody's way.
     pub has_own_id: bool,
+    /// A project brings it: what the user wrote for his own of the same id is not for this one.
+    pub of_project: bool,
     /// It is a bundled one that nobody can take the place of (D4).
     pub required: bool,
     /// The lowest profile that has it; bundled ones only.
@@ -155,6 +157,8 @@ pub struct Candidate {
     pub said: Option<Reason>,
     /// What speaks against its files; `None` for what has no path.
     pub files: Option<Files>,
+    /// Why it would not be trusted as it is, where that is known before it is loaded.
+    pub untrusted: Option<String>,
     /// Why it cannot be loaded by this program.
     pub unsupported: Option<String>,
 }
@@ -170,6 +174,7 @@ impl Candidate {
             place: place.into(),
             listed: false,
             has_own_id: true,
+            of_project: false,
             required: false,
             profile: None,
             enabled_by_default: true,
@@ -180,6 +185,7 @@ impl Candidate {
             depends_on: Vec::new(),
             said: None,
             files: None,
+            untrusted: None,
             unsupported: None,
         }
     }
@@ -210,12 +216,15 @@ pub struct Switch {
 pub struct Rules {
     /// Which bundled plugins run.
     pub profile: Profile,
-    /// Plugins with side effects that may run although they are not bundled (`policy.allow` of D3).
+    /// Plugins with side effects that may run although they are not bundled (`policy.allow` of D3), by id; those of a project
+    /// by place.
     pub allow: Vec<String>,
     /// Plugins that do not run; `*` stands for any run of characters.
     pub deny: Vec<String>,
-    /// Single ones, by id.
+    /// Single ones, by place or by id. By id nothing of a project is switched on.
     pub switches: BTreeMap<String, Switch>,
+    /// Ids that the user has rules for. No candidate of a project takes one of these from a candidate that is none.
+    pub kept: BTreeSet<String>,
 }
 
 /// What is there on the machine, of what candidates require.

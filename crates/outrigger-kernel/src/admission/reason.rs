@@ -21,6 +21,13 @@ pub enum Reason {
     },
     /// It is called as a bundled plugin that is required (D4).
     ReservedBundledPluginId,
+    /// It is called as a plugin that the user has rules for, and a project brings it.
+    ReservedUserPluginId {
+        /// Where that one comes from.
+        by: Source,
+        /// Which one it is.
+        place: String,
+    },
     /// What put it onto the list takes it from there again: `--pure`, `plugin bisect`, a later file.
     LeftOut {
         /// By what.
@@ -67,6 +74,11 @@ pub enum Reason {
         /// What is wrong.
         problem: String,
     },
+    /// It would not be trusted as it is, and so takes nobody's place.
+    Untrusted {
+        /// Why.
+        why: String,
+    },
     /// This program cannot load it (D8).
     UnsupportedExternalPlugin {
         /// Why.
@@ -109,9 +121,9 @@ impl Reason {
     #[must_use]
     pub fn layer(&self) -> Layer {
         match self {
-            Self::ShadowedByHigherPrecedence { .. } | Self::ReservedBundledPluginId => {
-                Layer::Identity
-            }
+            Self::ShadowedByHigherPrecedence { .. }
+            | Self::ReservedBundledPluginId
+            | Self::ReservedUserPluginId { .. } => Layer::Identity,
             Self::LeftOut { .. }
             | Self::ForbiddenByManagedPolicy { .. }
             | Self::Denied { .. }
@@ -122,6 +134,7 @@ impl Reason {
             | Self::WorldWritablePath { .. }
             | Self::SideEffectsNotAllowed
             | Self::Signature { .. }
+            | Self::Untrusted { .. }
             | Self::UnsupportedExternalPlugin { .. } => Layer::Admission,
             Self::MissingEnv { .. }
             | Self::MissingEnvAny { .. }
@@ -138,6 +151,7 @@ impl Reason {
         match self {
             Self::ShadowedByHigherPrecedence { .. } => "ShadowedByHigherPrecedence",
             Self::ReservedBundledPluginId => "ReservedBundledPluginId",
+            Self::ReservedUserPluginId { .. } => "ReservedUserPluginId",
             Self::LeftOut { .. } => "LeftOut",
             Self::ForbiddenByManagedPolicy { .. } => "ForbiddenByManagedPolicy",
             Self::Denied { .. } => "Denied",
@@ -148,6 +162,7 @@ impl Reason {
             Self::WorldWritablePath { .. } => "WorldWritablePath",
             Self::SideEffectsNotAllowed => "SideEffectsNotAllowed",
             Self::Signature { .. } => "Signature",
+            Self::Untrusted { .. } => "Untrusted",
             Self::UnsupportedExternalPlugin { .. } => "UnsupportedExternalPlugin",
             Self::MissingEnv { .. } => "MissingEnv",
             Self::MissingEnvAny { .. } => "MissingEnvAny",
@@ -168,6 +183,10 @@ impl Reason {
             Self::ReservedBundledPluginId => {
                 "its id is that of a bundled plugin that is required".into()
             }
+            Self::ReservedUserPluginId { by, place } => format!(
+                "its id is that of {place} ({}), which you have rules for, and a project brings this one",
+                by.name()
+            ),
             Self::LeftOut { by } => format!("left out: {by}"),
             Self::ForbiddenByManagedPolicy { file } => {
                 format!("the policy of this machine ({file}) does not allow it")
@@ -191,6 +210,9 @@ impl Reason {
                     .into()
             }
             Self::Signature { problem } => problem.clone(),
+            Self::Untrusted { why } => {
+                format!("it is not trusted, and so takes nobody's place: {why}")
+            }
             Self::UnsupportedExternalPlugin { why } => format!("it cannot be loaded: {why}"),
             Self::MissingEnv { name } => format!("the variable {name} is not set"),
             Self::MissingEnvAny { names } => {
@@ -212,7 +234,9 @@ impl Reason {
             Self::ShadowedByHigherPrecedence { place, .. } => {
                 format!("take {place} away, or give one of the two another id")
             }
-            Self::ReservedBundledPluginId => "give it another id".into(),
+            Self::ReservedBundledPluginId | Self::ReservedUserPluginId { .. } => {
+                "give it another id".into()
+            }
             Self::LeftOut { .. } => "start without that".into(),
             Self::ForbiddenByManagedPolicy { file } => {
                 format!("whoever administers this machine can allow it in {file}")
@@ -236,6 +260,9 @@ impl Reason {
             ),
             Self::Signature { .. } => {
                 "ask its author for a signature by a key of the machine's policy (`outrigger plugin verify` checks it)".into()
+            }
+            Self::Untrusted { .. } => {
+                format!("`outrigger plugin review {id}`, then `outrigger plugin review {id} --accept`")
             }
             Self::UnsupportedExternalPlugin { .. } => {
                 "mend what is wrong, or take it away".into()

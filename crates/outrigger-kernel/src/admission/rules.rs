@@ -10,48 +10,101 @@ use crate::permission::matches;
 
 /// Decides about all candidates: which of each id counts, then policy, admission and dependencies in this order (D2, D3). The
 /// answer is sorted by id and precedence, whatever the order of the candidates was.
+///
+/// Only what runs takes the place of another one: what is off, refused or without what it needs displaces nothing. A project's
+/// candidate does not take the id of one that the user has rules for.
 #[must_use]
 pub fn decide(mut candidates: Vec<Candidate>, rules: &Rules, machine: &Machine) -> Vec<Entry> {
     candidates.sort_by(|a, b| place(a).cmp(&place(b)));
-    let mut entries: Vec<Entry> = Vec::with_capacity(candidates.len());
-    let mut first: BTreeMap<String, usize> = BTreeMap::new();
-    let reserved: BTreeSet<String> = candidates
+    let mut own: Vec<Option<Reason>> = candidates
         .iter()
-        .filter(|it| it.source == Source::Bundled && it.required)
-        .map(|it| it.id.clone())
-        .collect();
-    for candidate in candidates {
-        let counts = first.get(&candidate.id).and_then(|at| entries.get(*at));
-        let disabled = identity(&candidate, counts.map(|entry| &entry.candidate), &reserved)
-            .or_else(|| policy(&candidate, rules))
-            .or_else(|| admission(&candidate, rules))
-            .or_else(|| requirements(&candidate, machine));
-        // What may not be called so stands in nobody's way. What is switched off does: what is below it is not what was meant.
-        let refused = disabled == Some(Reason::ReservedBundledPluginId);
-        if candidate.has_own_id && !refused && !first.contains_key(&candidate.id) {
-            first.insert(candidate.id.clone(), entries.len());
-        }
-        entries.push(Entry {
-            candidate,
-            disabled,
-        });
-    }
-    let running: Vec<(usize, &str, &[String])> = entries
-        .iter()
-        .enumerate()
-        .filter(|(_, entry)| entry.is_enabled())
-        .map(|(at, entry)| {
-            let it = &entry.candidate;
-            (at, it.id.as_str(), it.depends_on.as_slice())
+        .map(|it| {
+            kept(it, &candidates, rules)
+                .or_else(|| policy(it, rules))
+                .or_else(|| admission(it, rules))
+                .or_else(|| requirements(it, machine))
         })
         .collect();
-    let known: BTreeSet<&str> = entries.iter().map(|it| it.candidate.id.as_str()).collect();
-    for (at, reason) in unmet(&running, &known) {
-        if let Some(entry) = entries.get_mut(at) {
-            entry.disabled = Some(reason);
+    let known: BTreeSet<&str> = candidates.iter().map(|it| it.id.as_str()).collect();
+    // Each round makes one at least step back for good, or is the last.
+    let disabled = loop {
+        let (mut disabled, before) = places(&candidates, &own);
+        let running: Vec<(usize, &str, &[String])> = candidates
+            .iter()
+            .enumerate()
+            .filter(|(at, _)| matches!(disabled.get(*at), Some(None)))
+            .map(|(at, it)| (at, it.id.as_str(), it.depends_on.as_slice()))
+            .collect();
+        let lost = unmet(&running, &known);
+        let back = lost.iter().filter(|(at, _)| before.contains(at));
+        let back: Vec<(usize, Reason)> = back.cloned().collect();
+        let settled = back.is_empty();
+        let (into, these) = match settled {
+            true => (&mut disabled, lost),
+            false => (&mut own, back),
+        };
+        for (at, reason) in these {
+            if let Some(slot) = into.get_mut(at) {
+                *slot = Some(reason);
+            }
         }
+        if settled {
+            break disabled;
+        }
+    };
+    candidates
+        .into_iter()
+        .zip(disabled)
+        .map(|(candidate, disabled)| Entry {
+            candidate,
+            disabled,
+        })
+        .collect()
+}
+
+/// Why each does not run, with one candidate for each id; and those that have another one's place. `own` is what speaks against
+/// each by itself.
+fn places(
+    candidates: &[Candidate],
+    own: &[Option<Reason>],
+) -> (Vec<Option<Reason>>, BTreeSet<usize>) {
+    let reserved: BTreeSet<&str> = candidates
+        .iter()
+        .filter(|it| it.source == Source::Bundled && it.required)
+        .map(|it| it.id.as_str())
+        .collect();
+    let mut first: BTreeMap<&str, usize> = BTreeMap::new();
+    let mut before = BTreeSet::new();
+    let mut disabled = Vec::with_capacity(candidates.len());
+    for ((at, it), own) in candidates.iter().enumerate().zip(own) {
+        let counts = first.get(it.id.as_str()).copied();
+        let other = counts.and_then(|at| Some((at, candidates.get(at)?)));
+        let shadowed = identity(it, other.map(|(_, other)| other), &reserved);
+        if let (Some((at, _)), Some(Reason::ShadowedByHigherPrecedence { .. })) = (other, &shadowed)
+        {
+            before.insert(at);
+        }
+        let reason = shadowed.or_else(|| own.clone());
+        if it.has_own_id && reason.is_none() {
+            first.entry(&it.id).or_insert(at);
+        }
+        disabled.push(reason);
     }
-    entries
+    (disabled, before)
+}
+
+/// A project's candidate leaves the id of one that the user has rules for to that one, whether it runs or not.
+fn kept(it: &Candidate, all: &[Candidate], rules: &Rules) -> Option<Reason> {
+    if !(it.of_project && it.has_own_id && rules.kept.contains(&it.id)) {
+        return None;
+    }
+    let whose = all.iter().find(|other| {
+        other.id == it.id && other.has_own_id && !other.of_project && !(other.listed && it.listed)
+    })?;
+    Some(Reason::ReservedUserPluginId {
+        by: whose.source,
+        place: whose.place.clone(),
+    })
 }
 
 fn place(it: &Candidate) -> (&str, u8, usize, &str) {
@@ -62,9 +115,9 @@ fn place(it: &Candidate) -> (&str, u8, usize, &str) {
 fn identity(
     it: &Candidate,
     counts: Option<&Candidate>,
-    reserved: &BTreeSet<String>,
+    reserved: &BTreeSet<&str>,
 ) -> Option<Reason> {
-    if reserved.contains(&it.id) {
+    if reserved.contains(it.id.as_str()) {
         return (it.source != Source::Bundled).then_some(Reason::ReservedBundledPluginId);
     }
     // Of two that OpenCode's rules list both run, as in the reference.
@@ -88,7 +141,11 @@ fn policy(it: &Candidate, rules: &Rules) -> Option<Reason> {
             pattern: pattern.clone(),
         });
     }
-    match rules.switches.get(&it.id) {
+    // What the user wrote for his own by its id switches nothing of a project on; its place does. Off is off by any name.
+    let by_place = rules.switches.get(&it.place);
+    let by_id = rules.switches.get(&it.id);
+    let by_id = by_id.filter(|switch| !(switch.on && it.of_project));
+    match by_place.or(by_id) {
         Some(switch) if switch.on => return None,
         Some(switch) => {
             return Some(Reason::SwitchedOff {
@@ -121,13 +178,16 @@ fn admission(it: &Candidate, rules: &Rules) -> Option<Reason> {
             });
         }
     }
+    if let Some(why) = &it.untrusted {
+        return Some(Reason::Untrusted { why: why.clone() });
+    }
     if let Some(why) = &it.unsupported {
         return Some(Reason::UnsupportedExternalPlugin { why: why.clone() });
     }
     // What the user's own OpenCode configuration names, or a folder holds that OpenCode loads all of, is allowed by that.
     let found = it.files.is_some() && it.source != Source::Bundled && !it.listed;
-    (found && it.side_effects && !rules.allow.contains(&it.id))
-        .then_some(Reason::SideEffectsNotAllowed)
+    let allowed = rules.allow.contains(&it.place) || !it.of_project && rules.allow.contains(&it.id);
+    (found && it.side_effects && !allowed).then_some(Reason::SideEffectsNotAllowed)
 }
 
 fn requirements(it: &Candidate, machine: &Machine) -> Option<Reason> {

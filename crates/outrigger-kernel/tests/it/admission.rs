@@ -267,6 +267,142 @@ fn higher_precedence_wins_and_a_required_id_is_nobody_elses() {
     ");
 }
 
+/// What a project may take from the user: no id that he has rules for, and nothing by what does not run itself.
+#[test]
+fn what_displaces_and_what_does_not() {
+    let of_project = |change: fn(&mut Candidate)| {
+        let mut it = one("a", Source::WorkspaceRoot);
+        (it.of_project, it.files) = (true, Some(Files::default()));
+        change(&mut it);
+        it
+    };
+    let kept = Rules {
+        kept: texts(&["a"]).into_iter().collect(),
+        ..Rules::default()
+    };
+    let none = Rules::default();
+    let allow = Rules {
+        allow: texts(&["a"]),
+        ..Rules::default()
+    };
+    let by_place = Rules {
+        allow: texts(&["WorkspaceRoot/a"]),
+        ..Rules::default()
+    };
+    let on_by_place = Rules {
+        switches: switch("WorkspaceRoot/a", true).switches,
+        ..Rules::default()
+    };
+    for (change, rules, project, user) in [
+        (
+            (|_| {}) as fn(&mut Candidate),
+            &none,
+            "enabled",
+            "ShadowedByHigherPrecedence",
+        ),
+        (|_| {}, &kept, "ReservedUserPluginId", "enabled"),
+        (
+            |it| it.enabled_by_default = false,
+            &none,
+            "OffByDefault",
+            "enabled",
+        ),
+        (
+            |it| it.enabled_by_default = false,
+            &switch("a", true),
+            "OffByDefault",
+            "enabled",
+        ),
+        (
+            |it| it.enabled_by_default = false,
+            &on_by_place,
+            "enabled",
+            "ShadowedByHigherPrecedence",
+        ),
+        (|_| {}, &switch("a", false), "SwitchedOff", "SwitchedOff"),
+        (
+            |_| {},
+            &switch("WorkspaceRoot/a", false),
+            "SwitchedOff",
+            "enabled",
+        ),
+        (
+            |it| it.side_effects = true,
+            &allow,
+            "SideEffectsNotAllowed",
+            "enabled",
+        ),
+        (
+            |it| it.side_effects = true,
+            &by_place,
+            "enabled",
+            "ShadowedByHigherPrecedence",
+        ),
+        (
+            |it| it.untrusted = Some("new".into()),
+            &none,
+            "Untrusted",
+            "enabled",
+        ),
+        (
+            |it| it.env = texts(&["GONE"]),
+            &none,
+            "MissingEnv",
+            "enabled",
+        ),
+        (
+            |it| it.depends_on = texts(&["nobody"]),
+            &none,
+            "MissingDependency",
+            "enabled",
+        ),
+    ] {
+        let candidates = vec![of_project(change), one("a", Source::UserRoot)];
+        assert_eq!(
+            told(&decide(candidates, rules, &Machine::default())),
+            [
+                format!("a WorkspaceRoot: {project}"),
+                format!("a UserRoot: {user}")
+            ],
+            "{rules:?}"
+        );
+    }
+    // Bundled ones, too; and what the user has alone with the project is the project's.
+    let mut core = of_project(|_| {});
+    core.id = "core-fs".into();
+    core.enabled_by_default = false;
+    let mut all: Vec<Candidate> = BUNDLED.iter().map(|it| it.candidate()).collect();
+    all.push(core);
+    let entries = decide(all, &none, &Machine::default());
+    assert!(told(&entries).contains(&"core-fs Bundled: enabled".to_owned()));
+    assert_eq!(
+        alone(of_project(|_| {}), &kept, &Machine::default()),
+        "enabled"
+    );
+}
+
+/// One that steps back brings another one to life, on which a third depends.
+#[test]
+fn who_steps_back_leaves_room() {
+    let mut first = one("a", Source::WorkspaceRoot);
+    first.depends_on = texts(&["nobody"]);
+    let mut needs = one("b", Source::UserRoot);
+    needs.depends_on = texts(&["a"]);
+    let entries = decide(
+        vec![needs, one("a", Source::UserRoot), first],
+        &Rules::default(),
+        &Machine::default(),
+    );
+    assert_eq!(
+        told(&entries),
+        [
+            "a WorkspaceRoot: MissingDependency",
+            "a UserRoot: enabled",
+            "b UserRoot: enabled"
+        ]
+    );
+}
+
 #[test]
 fn profiles_by_table() {
     let running = |profile| {
@@ -422,7 +558,10 @@ proptest! {
         let after = decide(all(&found), &stricter, &Machine::default());
         for (before, after) in before.iter().zip(&after) {
             prop_assert_eq!(&before.candidate, &after.candidate);
-            prop_assert!(before.is_enabled() || !after.is_enabled(), "{:?}", after.candidate);
+            // But for what had its place, and cannot do without what is denied.
+            let freed = matches!(before.disabled, Some(Reason::ShadowedByHigherPrecedence { .. }))
+                || matches!(before.disabled, Some(Reason::DependencyDisabled { .. }));
+            prop_assert!(before.is_enabled() || !after.is_enabled() || freed, "{:?}", after.candidate);
         }
     }
 

@@ -83,6 +83,7 @@ impl Room {
                 scope: PluginScope::Local,
             }],
             skipped: Vec::new(),
+            admits: None,
             bundled: Vec::new(),
             settings,
             directory: root.path().join("project"),

@@ -237,7 +237,7 @@ pub(crate) fn bind(
         registry.set_rules(index, rules.clone());
         if !file.allowed {
             registry.fail(index, &PluginError::HooksNotAllowed { spec });
-        } else if rules.disabled {
+        } else if rules.is_off(&file.declared()) {
             registry.fail(index, &PluginError::Disabled { spec });
         } else {
             let instance = Instance {

@@ -4,18 +4,22 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use outrigger_protocol::rpc::LoadedPlugin;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-use super::{Group, Live};
+use super::{Fault, Group, Live};
 use crate::blame::PING;
 use crate::error::PluginError;
+use crate::gauge::{Gauge, ProcessLimits, Verdict};
 use crate::launch::{Failed, Order};
-use crate::reconfigure::reconfigure;
+use crate::reconfigure::configure_next;
 use crate::status::Stage;
 
 /// How long the plugins of an old generation may take to dispose of what they hold.
 const DISPOSE: Duration = Duration::from_secs(5);
+/// Between two looks at what an old generation uses.
+const EVERY: Duration = Duration::from_secs(1);
 /// Between two looks at whether the last call has left.
 const LOOK: Duration = Duration::from_millis(20);
 
@@ -61,9 +65,12 @@ impl Group {
             }
         }
         let deadline = self.launch.settings.deadlines.load;
-        if let Err((_, error)) = reconfigure(&loaded.process, registry, members, deadline).await {
-            return Err(error);
-        }
+        let answers: Vec<(usize, &LoadedPlugin)> =
+            members.iter().copied().zip(&loaded.plugins).collect();
+        let plugins = self.launch.plugins.upgrade();
+        let given = plugins.as_ref().and_then(|it| it.configured.get());
+        let next = configure_next(&loaded.process, registry, &answers, given, deadline).await;
+        let next = next.map_err(|(_, error)| error)?;
         // It has loaded everything; now it has to answer like one that is in use.
         if !loaded.process.responds(PING).await {
             return Err(failed("its new generation does not answer".to_owned()));
@@ -72,6 +79,10 @@ impl Group {
         for (index, answer) in members.iter().zip(loaded.plugins) {
             registry.adopt(*index, answer);
         }
+        for (index, configured) in next.configured {
+            registry.configured_as(index, configured);
+        }
+        registry.warn_all(next.told);
         let (old, generation) = {
             let mut slot = self.slot();
             if slot.closed {
@@ -93,18 +104,34 @@ impl Group {
             (slot.live.replace(live), slot.generation)
         };
         if let Some(old) = old {
-            let longest = self.launch.settings.deadlines.tool;
+            let settings = &self.launch.settings;
+            let (longest, limits) = (settings.deadlines.tool, settings.limits);
             let name = self.name.clone();
-            tokio::spawn(async move { drain(&name, old, longest).await });
+            tokio::spawn(async move { drain(&name, old, longest, limits).await });
         }
         Ok(generation)
     }
 }
 
-/// Waits until nobody calls a process any more, and ends it; by force when that takes too long.
-async fn drain(name: &str, mut old: Arc<Live>, longest: Duration) {
-    let end = Instant::now() + longest;
+/// Waits until nobody calls a process any more, and ends it; by force when that takes too long, or when it uses more than it may.
+async fn drain(name: &str, mut old: Arc<Live>, longest: Duration, limits: ProcessLimits) {
+    let began = Instant::now();
+    let end = began + longest;
+    let mut gauge = Gauge::default();
+    let mut looked = began;
     loop {
+        if looked.elapsed() >= EVERY {
+            looked = Instant::now();
+            if let Some(Verdict::Stop(cause)) = read(&mut gauge, &old, began.elapsed(), &limits) {
+                tracing::warn!(
+                    "plugin process {name} (its generation before this one): {cause}; it is ended"
+                );
+                let why = Fault::ours(&cause);
+                old.gone.send_replace(Some(why));
+                old.process.kill();
+                return;
+            }
+        }
         match Arc::try_unwrap(old) {
             Ok(live) => {
                 if let Err(error) = live.process.shutdown(DISPOSE).await {
@@ -122,4 +149,9 @@ async fn drain(name: &str, mut old: Arc<Live>, longest: Duration) {
             }
         }
     }
+}
+
+fn read(gauge: &mut Gauge, live: &Live, now: Duration, limits: &ProcessLimits) -> Option<Verdict> {
+    let usage = outrigger_sandbox::usage::usage(live.process.pid())?;
+    gauge.read(now, usage, live.process.is_working(), limits)
 }

@@ -31,11 +31,8 @@ pub(super) async fn modules(
     }
     let tell = |stage, cause| {
         (options.progress)(Progress {
-            plugin: "sdk".to_owned(),
-            spec: setup::SPEC.to_owned(),
-            stage,
             cause,
-            fetched: None,
+            ..Progress::at("sdk", setup::SPEC, stage)
         });
     };
     tell(Stage::Installing, None);

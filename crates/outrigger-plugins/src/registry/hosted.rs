@@ -1,19 +1,31 @@
 //! Plugins that another plugin hosts (C8): there with it, and gone with it.
 
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
 use super::{Plugin, Registry};
 use crate::error::PluginError;
-use crate::status::Stage;
+use crate::processes::Processes;
+
+/// How long a hosted plugin that has ended may take to dispose of what it holds.
+const DISPOSE: Duration = Duration::from_secs(5);
 
 impl Registry {
     /// A plugin that another one hosts; it comes behind all that are there.
     pub(crate) fn host(&self, host: usize, mut plugin: Plugin) -> usize {
         plugin.host = Some(host);
+        self.push(plugin)
+    }
+
+    /// A plugin that comes behind all that are there.
+    pub(crate) fn push(&self, plugin: Plugin) -> usize {
         let index = {
             let mut inner = self.write();
             inner.plugins.push(plugin);
             inner.plugins.len() - 1
         };
         self.report(index);
+        self.tell_state(index);
         index
     }
 
@@ -42,9 +54,7 @@ impl Registry {
     /// What stands against a hosted plugin that is about to be called.
     pub(super) fn without_host(&self, index: usize) -> Option<PluginError> {
         let host = self.host_of(index)?;
-        let gone =
-            |host: &Plugin| matches!(host.stage, Stage::Failed | Stage::Off | Stage::Skipped);
-        let host = self.with(host, |host| gone(host).then(|| host.id.clone()))??;
+        let host = self.with(host, |host| host.has_ended().then(|| host.id.clone()))??;
         let id = self.with(index, |plugin| plugin.id.clone())?;
         Some(PluginError::HostGone { id, host })
     }
@@ -54,10 +64,8 @@ impl Registry {
         let hosted: Vec<(usize, String)> = {
             let inner = self.read();
             let plugins = inner.plugins.iter().enumerate();
-            let hosted = plugins.filter(|(_, plugin)| {
-                let over = matches!(plugin.stage, Stage::Failed | Stage::Off | Stage::Skipped);
-                plugin.host == Some(host) && !over
-            });
+            let hosted =
+                plugins.filter(|(_, plugin)| plugin.host == Some(host) && !plugin.has_ended());
             hosted
                 .map(|(index, plugin)| (index, plugin.id.clone()))
                 .collect()
@@ -65,6 +73,26 @@ impl Registry {
         for (index, own) in hosted {
             let host = id.to_owned();
             self.off(index, &PluginError::HostGone { id: own, host });
+        }
+    }
+
+    /// Where the processes are, once there are any.
+    pub(crate) fn live_in(&self, processes: &Arc<Processes>) {
+        // Said once, at the start.
+        let _ = self.processes.set(Arc::downgrade(processes));
+    }
+
+    /// A hosted plugin that is called no more does not run on in its process, which is its alone.
+    pub(super) fn end_process(&self, index: usize) {
+        let group = self.with(index, |plugin| plugin.host.and(plugin.group));
+        let processes = self.processes.get().and_then(Weak::upgrade);
+        let (Some(Some(group)), Some(processes)) = (group, processes) else {
+            return;
+        };
+        if let (Some(group), Ok(runtime)) =
+            (processes.get(group), tokio::runtime::Handle::try_current())
+        {
+            runtime.spawn(async move { group.close(DISPOSE).await });
         }
     }
 }

@@ -1,11 +1,14 @@
 //! What changes of a plugin while it runs (C7).
 
+use std::sync::{Arc, Weak};
+
 use outrigger_protocol::rpc::LoadedPlugin;
 
-use super::{Registry, own};
+use super::{Plugin, Registry, own};
 use crate::admit::Fresh;
 use crate::error::PluginError;
-use crate::status::Stage;
+use crate::reconfigure::Configured;
+use crate::status::{LifeState, Notice, NoticeFn, Stage};
 
 impl Registry {
     /// How far it is.
@@ -21,7 +24,11 @@ impl Registry {
         };
         let fits = self.with(index, |plugin| plugin.stage) == Some(from);
         if fits {
-            self.stage(index, to);
+            self.change(index, |plugin| {
+                plugin.stage = to;
+                // Whoever asked for it tells of it.
+                plugin.told = Some(to.into());
+            });
         }
         fits
     }
@@ -50,6 +57,87 @@ impl Registry {
         before
     }
 
+    /// Who is told of the states that plugins come to; of those that are known already at once.
+    pub(crate) fn tells(&self, notice: &NoticeFn) {
+        // Said once, at the start.
+        let _ = self.notice.set(Arc::clone(notice));
+        for index in 0..self.len() {
+            self.tell_state(index);
+        }
+    }
+
+    /// Tells of the state that a plugin is in, where it is another one than was told last. A process that is being started again
+    /// is no change of state.
+    pub(super) fn tell_state(&self, index: usize) {
+        let Some(notice) = self.notice.get() else {
+            return;
+        };
+        let told = {
+            let mut inner = self.write();
+            let Some(plugin) = inner.plugins.get_mut(index) else {
+                return;
+            };
+            let state = LifeState::from(plugin.stage);
+            let again = state == LifeState::Registered && plugin.told.is_some();
+            if again || plugin.told == Some(state) {
+                return;
+            }
+            plugin.told = Some(state);
+            (state, plugin.id.clone(), plugin.why(), plugin.group)
+        };
+        let (state, plugin, error, group) = told;
+        let processes = self.processes.get().and_then(Weak::upgrade);
+        let group = processes.and_then(|processes| processes.get(group?));
+        let ended = matches!(state, LifeState::Failed | LifeState::Deactivated);
+        notice(Notice::State {
+            plugin,
+            state,
+            action: state.action().to_owned(),
+            generation: group.map_or(0, |group| group.now().1),
+            error: error.filter(|_| ended),
+        });
+    }
+
+    /// How its `config` hooks are called from now on.
+    pub(crate) fn configured_as(&self, index: usize, configured: Vec<Configured>) {
+        self.change(index, |plugin| plugin.configured = configured);
+    }
+
+    /// It is about to be started once more, after it had ended: as it is now.
+    pub(crate) fn revive(&self, index: usize, fresh: Fresh) {
+        self.resolved(index, fresh.resolved, fresh.rules);
+        self.change(index, |plugin| {
+            plugin.verified = fresh.verified;
+            plugin.manifest = fresh.shown;
+            plugin.cause = None;
+        });
+    }
+
+    /// The plugins that are called and say that they need this one.
+    pub(crate) fn dependents(&self, index: usize) -> Vec<String> {
+        let inner = self.read();
+        let Some(id) = inner.plugins.get(index).map(|plugin| plugin.id.clone()) else {
+            return Vec::new();
+        };
+        let plugins = inner.plugins.iter();
+        let needs = plugins.filter(|plugin| plugin.stage == Stage::Active && plugin.needs(&id));
+        needs.map(|plugin| plugin.id.clone()).collect()
+    }
+
+    /// The first of the plugins that it needs and that are not called, with how it stands.
+    pub(crate) fn lacks(
+        &self,
+        needs: &[String],
+        bundled: &[String],
+    ) -> Option<(String, Option<Stage>)> {
+        let stage = |id: &str| self.index_of(id).and_then(|index| self.stage_now(index));
+        let mut needs = needs.iter().filter(|id| !bundled.contains(id));
+        needs.find_map(|id| match stage(id) {
+            Some(Stage::Active) => None,
+            other => Some((id.clone(), other)),
+        })
+    }
+
     /// Why what a plugin answered is of no use; nothing of it is taken then.
     pub(crate) fn refuses(&self, index: usize, loaded: &LoadedPlugin) -> Option<PluginError> {
         let problem = loaded.problems.first()?;
@@ -60,5 +148,18 @@ impl Registry {
             stage: problem.stage.clone(),
             message: problem.message.clone(),
         })
+    }
+}
+
+impl Plugin {
+    fn needs(&self, id: &str) -> bool {
+        self.depends_on().iter().any(|need| need == id)
+    }
+
+    /// What its manifest says that it needs.
+    pub(crate) fn depends_on(&self) -> &[String] {
+        let resolved = self.resolved.as_ref();
+        let manifest = resolved.and_then(|it| it.manifest.as_ref());
+        manifest.map_or(&[], |manifest| manifest.depends_on.as_slice())
     }
 }

@@ -3,9 +3,9 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use outrigger_kernel::hooks;
+use outrigger_kernel::hooks::{self, Point};
 
-use super::{Bound, Inner};
+use super::{Bound, Inner, Plugin};
 use crate::critical;
 use crate::status::Stage;
 
@@ -14,8 +14,11 @@ impl Inner {
     pub(super) fn bind(&mut self) {
         let mut table: HashMap<&'static str, Vec<Bound>> = HashMap::new();
         let declared = self.declared();
+        let places = self.places();
         for (index, plugin) in self.plugins.iter().enumerate() {
-            for bound in plugin.absent(index) {
+            let order = places.get(&index).copied().unwrap_or(u32::MAX);
+            let absent = plugin.absent(index, order, &declared);
+            for bound in absent.filter(|it| !self.has_another(index, it)) {
                 table.entry(bound.0).or_default().push(bound.1);
             }
             let (Some(group), false) = (plugin.group, plugin.stage == Stage::Suspended) else {
@@ -41,6 +44,7 @@ impl Inner {
                     }
                     table.entry(point.name).or_default().push(Bound {
                         plugin: index,
+                        order,
                         id: plugin.id.clone(),
                         instance: number,
                         hook: hook.clone(),
@@ -60,11 +64,103 @@ impl Inner {
                     b.rules
                         .priority
                         .cmp(&a.rules.priority)
-                        .then(a.plugin.cmp(&b.plugin))
+                        .then(a.order.cmp(&b.order))
                         .then(a.instance.cmp(&b.instance))
                 });
                 (point, Arc::from(bound))
             })
             .collect();
+    }
+
+    /// Each plugin's place in load order, by index; those that another one hosts right behind it.
+    fn places(&self) -> HashMap<usize, u32> {
+        let plugins = self.plugins.iter().enumerate();
+        let mut places: Vec<(usize, usize)> = plugins
+            .map(|(index, plugin)| (plugin.host.unwrap_or(index), index))
+            .collect();
+        places.sort_unstable();
+        let indexes = places.into_iter().map(|(_, index)| index);
+        indexes.zip(0..).collect()
+    }
+
+    /// It was not admitted, and another plugin of its name is there and guards the same: the one that went before it. A
+    /// project's does not stand for one that is none.
+    fn has_another(&self, index: usize, (point, bound): &(&'static str, Bound)) -> bool {
+        let Some(this) = self.plugins.get(index) else {
+            return false;
+        };
+        let cause = this.cause.as_ref();
+        if cause.is_none_or(|cause| cause.code != "plugin.not_admitted") {
+            return false;
+        }
+        let mut others = self.plugins.iter().enumerate();
+        others.any(|(at, other)| {
+            let mut hooks = other.instances.iter().flat_map(|it| &it.hooks);
+            at != index
+                && other.id == bound.id
+                && (this.local || !other.local)
+                && other.stage == Stage::Active
+                && critical::points(&other.rules).any(|critical| critical.name == *point)
+                && hooks.any(|hook| hooks::by_hook(hook).is_some_and(|it| it.name == *point))
+        })
+    }
+}
+
+impl Plugin {
+    /// What is refused while it is not there, where it has ended.
+    pub(super) fn guards(&self) -> Vec<String> {
+        let points = critical::points(&self.rules).filter(|_| self.has_ended());
+        points.map(|point| point.hook.to_owned()).collect()
+    }
+
+    /// Where it was to guard and cannot: it is not there, or does not bring what a policy requires of it. One that was left out
+    /// together with all others (`--pure`) has no rules but those of a policy.
+    fn absent<'a>(
+        &'a self,
+        index: usize,
+        order: u32,
+        declared: &'a HashMap<&'static str, &'static Point>,
+    ) -> impl Iterator<Item = (&'static str, Bound)> + 'a {
+        let why = match (&self.cause, self.stage) {
+            (_, Stage::Suspended) => Some("it can be resumed".to_owned()),
+            (Some(cause), _) if self.has_ended() => Some(cause.message.clone()),
+            _ => None,
+        };
+        let bound = move |(point, why): (&'static Point, String)| {
+            let bound = Bound {
+                plugin: index,
+                order,
+                id: self.id.clone(),
+                instance: 0,
+                hook: point.hook.to_owned(),
+                group: 0,
+                rules: self.rules.clone(),
+                fail_closed: true,
+                absent: Some(format!("{} is {}: {why}", self.id, self.stage)),
+            };
+            (point.name, bound)
+        };
+        let own = self.rules.fail_closed.iter();
+        let own = own.filter_map(|name| declared.get(name.as_str()).copied());
+        let points = critical::points(&self.rules).chain(own);
+        points
+            .filter_map(move |point| {
+                let why = why.clone().or_else(|| self.lacks(point));
+                Some((point, why?))
+            })
+            .map(bound)
+    }
+
+    /// What a policy requires of it and it does not bring, once it is there.
+    fn lacks(&self, point: &Point) -> Option<String> {
+        let named = |names: &[String]| {
+            let mut names = names.iter();
+            names.any(|name| hooks::point(name).is_some_and(|it| it.name == point.name))
+        };
+        let there = matches!(self.stage, Stage::Active | Stage::Initialised);
+        let mut hooks = self.instances.iter().flat_map(|it| &it.hooks);
+        let brings = hooks.any(|hook| hooks::by_hook(hook).is_some_and(|it| it.name == point.name));
+        (there && !brings && named(&self.rules.required))
+            .then(|| format!("it brings no {}, which the policy requires", point.hook))
     }
 }

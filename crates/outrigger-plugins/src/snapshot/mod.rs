@@ -6,6 +6,7 @@
 
 mod facts;
 mod find;
+mod untrusted;
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -19,10 +20,12 @@ use outrigger_protocol::manifest::{Manifest, PluginKind};
 use outrigger_sandbox::which;
 use serde::Serialize;
 
+use crate::error::PluginError;
 use crate::plugins::name_of;
 use crate::resolve::{ResolvedPlugin, resolve_path};
 use crate::spec::{Source as Spec, file_url};
 use crate::trust::signature;
+use untrusted::untrusted;
 
 /// What should run, and what should not.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
@@ -76,6 +79,9 @@ pub struct SnapshotEntry {
     /// Position within its source.
     #[serde(skip)]
     order: usize,
+    /// A project brings it: it is switched on by its place only.
+    #[serde(skip)]
+    pub of_project: bool,
 }
 
 /// A candidate with what only the shell of the rules needs.
@@ -106,19 +112,11 @@ impl Snapshot {
             deny: config.settings.discovery.deny.clone(),
             ..Rules::default()
         };
+        rules.kept = config.ruled_ids();
         for it in &mut known {
-            let id = &it.candidate.id;
-            if let Some(switch) = config.switch_of(id, it.plugin.as_ref()) {
-                it.switched_on = switch.on.then(|| switch.by.clone());
-                let switch = Switch {
-                    on: switch.on,
-                    by: switch.by,
-                };
-                rules.switches.insert(id.clone(), switch);
-            } else if let Some(by) = it.switched_on.clone() {
-                rules.switches.insert(id.clone(), Switch { on: true, by });
-            }
+            switches(config, it, &mut rules);
         }
+        untrusted(config, &mut known);
         let machine = machine(config, &known);
         let decided = admission::decide(
             known.iter().map(|it| it.candidate.clone()).collect(),
@@ -149,6 +147,25 @@ impl Snapshot {
     pub fn bundled(&self, id: &str) -> Option<&SnapshotEntry> {
         let mut entries = self.entries.iter();
         entries.find(|entry| entry.id == id && entry.source == Source::Bundled)
+    }
+
+    /// Whether an entry of the list should run, and why not; `None` where it is no candidate.
+    #[must_use]
+    pub fn verdict(&self, plugin: &PluginSpec) -> Option<Result<(), PluginError>> {
+        let is = |it: &&SnapshotEntry| {
+            let of = it.plugin.as_ref();
+            of.is_some_and(|it| it.spec == plugin.spec && it.declared_in == plugin.declared_in)
+        };
+        let entry = self.entries.iter().find(is)?;
+        Some(match entry.enabled {
+            true => Ok(()),
+            false => Err(PluginError::NotAdmitted {
+                id: entry.id.clone(),
+                reason: entry.reason.as_ref().map_or("", Reason::name).to_owned(),
+                why: entry.why.clone(),
+                remedy: entry.remedy.clone().unwrap_or_default(),
+            }),
+        })
     }
 
     /// The ids of the bundled plugins that should run.
@@ -192,6 +209,42 @@ impl Snapshot {
             }
         }
         (plugins, skipped)
+    }
+}
+
+/// What was said about a candidate, by its place and by its id.
+fn switches(config: &Loaded, it: &mut Known, rules: &mut Rules) {
+    let candidate = &it.candidate;
+    let by_place = it.plugin.as_ref().and_then(|it| config.switch_by_place(it));
+    let by_name = config.switch_by_name(&candidate.id, it.plugin.as_ref());
+    // A project's own word is for what the project brings: it is bound to the place.
+    let bound = |it: &outrigger_config::Switched| !it.on && candidate.of_project;
+    let (place, name) = match (by_place, by_name) {
+        (None, Some(name)) if bound(&name) => (Some(name), None),
+        both => both,
+    };
+    let counts = name.as_ref().filter(|it| !(it.on && candidate.of_project));
+    it.switched_on = match place.as_ref().or(counts) {
+        Some(switch) => switch.on.then(|| switch.by.clone()),
+        None => it.switched_on.clone(),
+    };
+    let mut put = |key: &str, on: bool, by: String| {
+        rules.switches.insert(key.to_owned(), Switch { on, by });
+    };
+    match (place, name) {
+        (None, None) => {
+            if let Some(by) = it.switched_on.clone() {
+                put(&candidate.id, true, by);
+            }
+        }
+        (place, name) => {
+            if let Some(place) = place {
+                put(&candidate.place, place.on, place.by);
+            }
+            if let Some(name) = name {
+                put(&candidate.id, name.on, name.by);
+            }
+        }
     }
 }
 
@@ -269,6 +322,7 @@ fn entry(config: &Loaded, plugin: &PluginSpec) -> Known {
     let label = name_of(plugin);
     let mut it = Candidate::new(&label, source, &plugin.spec);
     it.has_own_id = false;
+    it.of_project = plugin.scope == PluginScope::Local;
     let mut known = Known {
         plugin: Some(plugin.clone()),
         kind: PluginKind::Capability,
@@ -300,6 +354,7 @@ fn entry(config: &Loaded, plugin: &PluginSpec) -> Known {
             files.signature = signature::problem_of(&resolved, &config.policies);
             describe(&mut known, &resolved);
             known.candidate.files = Some(files);
+            denied(config, &mut known.candidate);
         }
         Err(error) => known.candidate.unsupported = Some(error.to_string()),
     }
@@ -320,7 +375,7 @@ fn describe(known: &mut Known, resolved: &ResolvedPlugin) {
 
 fn asks(it: &mut Candidate, manifest: &Manifest) {
     it.enabled_by_default = manifest.enabled_by_default != Some(false);
-    it.side_effects = manifest.provides.has_side_effects;
+    it.side_effects = manifest.has_side_effects();
     it.depends_on.clone_from(&manifest.depends_on);
     it.env.clone_from(&manifest.requirements.env);
     it.env_any.clone_from(&manifest.requirements.env_any);
@@ -375,6 +430,7 @@ fn manifest(config: &Loaded, source: Source, root: &Path, folder: &Path) -> Know
     let label = name_of(&spec);
     let mut it = Candidate::new(&label, source, &folder.display().to_string());
     it.has_own_id = false;
+    it.of_project = spec.scope == PluginScope::Local;
     it.files = Some(facts::files(
         root,
         folder,
@@ -404,9 +460,12 @@ fn manifest(config: &Loaded, source: Source, root: &Path, folder: &Path) -> Know
             describe(&mut known, &resolved);
             known.candidate.unsupported = facts::unsupported(&resolved.file);
         }
-        Err(crate::error::PluginError::Reserved { id, .. }) => known.candidate.id = id,
+        Err(PluginError::Reserved { id, .. }) => known.candidate.id = id,
         Err(error) => {
-            // What can be read of it is still its own word.
+            // What can be read of it is still its own word: a guard whose manifest is broken is missed by its name.
+            if let Some(id) = crate::manifest::named(folder) {
+                known.candidate.id = id;
+            }
             if let Ok(Some(manifest)) = crate::manifest::read(&spec.spec, folder) {
                 known.candidate.id.clone_from(&manifest.id);
                 known.candidate.has_own_id = true;
@@ -417,7 +476,19 @@ fn manifest(config: &Loaded, source: Source, root: &Path, folder: &Path) -> Know
             known.candidate.unsupported = Some(error.to_string());
         }
     }
+    denied(config, &mut known.candidate);
     known
+}
+
+/// A policy denies by the id of a manifest, which is known only when that was read.
+fn denied(config: &Loaded, it: &mut Candidate) {
+    let mut policies = config.policies.iter();
+    let denies = policies.find(|file| it.has_own_id && file.denies(&it.id));
+    if let (None, Some(file)) = (&it.said, denies) {
+        it.said = Some(Reason::ForbiddenByManagedPolicy {
+            file: file.path.display().to_string(),
+        });
+    }
 }
 
 /// The bundled plugins.
@@ -486,6 +557,7 @@ fn shown(entry: Entry, known: Known) -> SnapshotEntry {
         why,
         plugin: known.plugin,
         listed: it.listed,
+        of_project: it.of_project,
         order: it.order,
         id: it.id,
     }

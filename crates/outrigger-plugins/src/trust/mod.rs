@@ -20,10 +20,11 @@ use outrigger_protocol::Millis;
 use serde::Serialize;
 
 pub use changes::{Changes, FileChange};
-pub(crate) use content::Content;
+pub(crate) use content::{Before, Content};
 pub(crate) use gate::{Candidate, Gate, Verified, still, untouched};
 pub use review::{Review, ReviewOptions, Reviewed, Verification, accept, review, verify};
 pub use signature::{SIGNATURE_FILE, Signed};
+pub(crate) use store::Store;
 pub use store::{ProjectLock, TRUST_FILE, Trusted, TrustedBy};
 
 /// Asks a person whether a plugin is to be trusted.

@@ -1,13 +1,14 @@
 //! Signatures (C7): `outrigger.plugin.sig` in a plugin's folder, made with a key that the policy of the machine names.
 //!
 //! Signed is one line of text, the hash over the plugin's own files without that file itself
-//! (`outrigger plugin verify --digest` prints it). Key and signature have minisign's form, of its older kind that signs the text
-//! itself (`minisign -S -l`): two letters `Ed`, eight bytes that name the key, and the key or the signature.
+//! (`outrigger plugin verify --digest` prints it). Key and signature have minisign's form: two letters, eight bytes that name the
+//! key, and the key or the signature. `Ed` signs the text itself (`minisign -S -l`), `ED` its BLAKE2b-512 hash.
 
 use std::path::Path;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use blake2::{Blake2b512, Digest as _};
 use outrigger_config::PolicyFile;
 use serde::Serialize;
 
@@ -51,6 +52,8 @@ pub enum Signed {
 
 /// Eight bytes that name a key, and what follows them.
 struct Named {
+    /// Not the text is signed, but its hash.
+    prehashed: bool,
     name: String,
     rest: Vec<u8>,
 }
@@ -64,18 +67,17 @@ fn decode(text: &str, length: usize) -> Result<Named, String> {
         .decode(line)
         .map_err(|error| format!("it is not base64: {error}"))?;
     let (kind, rest) = bytes.split_at_checked(2).ok_or("it is too short")?;
-    match kind {
-        b"Ed" => {}
-        b"ED" => {
-            return Err("it is of minisign's newer kind; sign with `minisign -S -l`".to_owned());
-        }
+    let prehashed = match kind {
+        b"Ed" => false,
+        b"ED" => true,
         _ => return Err("it is none of Ed25519".to_owned()),
-    }
+    };
     let (name, rest) = rest.split_at_checked(8).ok_or("it is too short")?;
     if rest.len() != length {
         return Err(format!("it has {} bytes instead of {length}", rest.len()));
     }
     Ok(Named {
+        prehashed,
         // As minisign prints it: the number, whose first byte is the last one here.
         name: hex(&name.iter().rev().copied().collect::<Vec<u8>>()).to_uppercase(),
         rest: rest.to_vec(),
@@ -104,16 +106,19 @@ pub(crate) fn signed(folder: &Path, content: &Content, policies: &[PolicyFile]) 
         .iter()
         .flat_map(|file| &file.policy.signatures.keys);
     let mut known = false;
-    for key in keys.filter_map(|key| decode(key, 32).ok()) {
+    for key in keys.filter_map(|key| decode(key, 32).ok().filter(|it| !it.prehashed)) {
         if key.name != signature.name {
             continue;
         }
         known = true;
         let key = ring::signature::UnparsedPublicKey::new(&ring::signature::ED25519, &key.rest);
-        if key
-            .verify(digest(content).as_bytes(), &signature.rest)
-            .is_ok()
-        {
+        let text = digest(content);
+        let hash = Blake2b512::digest(text.as_bytes());
+        let signed = match signature.prehashed {
+            true => hash.as_slice(),
+            false => text.as_bytes(),
+        };
+        if key.verify(signed, &signature.rest).is_ok() {
             return Signed::Good {
                 key: signature.name,
             };
@@ -211,6 +216,16 @@ mod tests {
         format!("untrusted comment: a test\n{}\n", STANDARD.encode(bytes))
     }
 
+    /// RFC 7693, appendix A.
+    #[test]
+    fn the_hash_is_that_of_the_newer_kind() {
+        let hash = hex(&Blake2b512::digest(b"abc"));
+        assert!(
+            hash.starts_with("ba80a53f981c4d0d6a2797b69f12f6e9"),
+            "{hash}"
+        );
+    }
+
     #[test]
     fn what_a_signature_is_worth() {
         let dir = tempfile::tempdir().unwrap();
@@ -247,16 +262,29 @@ mod tests {
         let signature = pair.sign(digest(&content()).as_bytes());
         put(SIGNATURE_FILE, &minisign(1, signature.as_ref()));
         assert_eq!(says(&[&key], true), "good ");
+        // The newer kind signs the hash, and is no signature of the text itself.
+        let hash = Blake2b512::digest(digest(&content()).as_bytes());
+        let newer = |signature: &[u8]| {
+            let bytes = [b"ED".as_slice(), &[1; 8], signature].concat();
+            format!("untrusted comment: a test\n{}\n", STANDARD.encode(bytes))
+        };
+        let hashed = pair.sign(hash.as_slice());
+        put(SIGNATURE_FILE, &newer(hashed.as_ref()));
+        assert_eq!(says(&[&key], true), "good ");
+        put(SIGNATURE_FILE, &newer(signature.as_ref()));
+        assert_eq!(says(&[&key], true), "bad SignatureInvalid");
+        put(SIGNATURE_FILE, &minisign(1, hashed.as_ref()));
+        assert_eq!(says(&[&key], true), "bad SignatureInvalid");
+        put(SIGNATURE_FILE, &minisign(1, signature.as_ref()));
         let other = minisign(2, pair.public_key().as_ref());
         assert_eq!(says(&[&other], true), "unknown_key SignatureUnknownKey");
         assert_eq!(says(&[&other], false), "unknown_key ");
         // One byte of the plugin later.
         put("index.js", "export const P = 2");
         assert_eq!(says(&[&key], false), "bad SignatureInvalid");
-        put(SIGNATURE_FILE, "nonsense");
-        assert_eq!(says(&[&key], false), "unreadable SignatureInvalid");
-        let newer = STANDARD.encode([b"ED".as_slice(), &[1; 72]].concat());
-        put(SIGNATURE_FILE, &newer);
-        assert_eq!(says(&[&key], true), "unreadable SignatureInvalid");
+        for unreadable in ["nonsense".to_owned(), STANDARD.encode([b'X'; 74])] {
+            put(SIGNATURE_FILE, &unreadable);
+            assert_eq!(says(&[&key], false), "unreadable SignatureInvalid");
+        }
     }
 }

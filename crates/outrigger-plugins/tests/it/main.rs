@@ -17,6 +17,7 @@ mod flags;
 mod heal;
 mod hooks;
 mod install;
+mod life;
 mod limits;
 mod loading;
 mod manifest;

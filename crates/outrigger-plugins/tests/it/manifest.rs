@@ -12,7 +12,7 @@ use serde_json::json;
 
 use crate::support::*;
 
-const HEAD: &str = "id = \"acme\"\nversion = \"1.2.0\"\nkind = \"hook\"\n";
+const HEAD: &str = "id = \"acme\"\nversion = \"1.2.0\"\nkind = \"capability\"\n";
 
 /// A plugin in a folder of its own, with a manifest.
 fn folder(project: &Project, source: &str, manifest: &str) -> PluginSpec {

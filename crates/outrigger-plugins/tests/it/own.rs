@@ -15,8 +15,9 @@ fn declaring(project: &Project, id: &str, manifest: &str, source: &str) -> Plugi
     let dir = project.path("plugins").join(id.replace('/', "+"));
     fs::create_dir_all(&dir).unwrap();
     fs::write(dir.join("main.mjs"), source).unwrap();
-    let head =
-        format!("id = \"{id}\"\nversion = \"1.0.0\"\nkind = \"hook\"\nentry = \"main.mjs\"\n");
+    let head = format!(
+        "id = \"{id}\"\nversion = \"1.0.0\"\nkind = \"capability\"\nentry = \"main.mjs\"\n"
+    );
     fs::write(dir.join(MANIFEST_FILE), head + manifest).unwrap();
     fs::write(
         dir.join("package.json"),
@@ -446,5 +447,28 @@ async fn a_manifest_that_declares_what_it_may_not_is_refused() {
         let cause = plugins.list()[0].cause.clone().unwrap();
         assert_eq!(cause.code, "plugin.own_manifest");
         assert!(cause.message.contains(says), "{says}: {}", cause.message);
+    }
+}
+
+/// A guard at a plugin's own point refuses when it is not there (C5).
+#[tokio::test(flavor = "multi_thread")]
+async fn a_guard_of_a_point_that_is_not_there_refuses() {
+    for (fail_closed, code) in [(true, json!("point.refused")), (false, Value::Null)] {
+        let mut project = Project::new();
+        if fail_closed {
+            let rules = PluginRules {
+                fail_closed: vec!["acme/deploy.before".into()],
+                ..PluginRules::default()
+            };
+            project.rules("rules", rules);
+        }
+        let specs = vec![
+            declaring(&project, "acme", BEFORE, ACME),
+            project.plugin("rules", "this is nothing"),
+        ];
+        let plugins = project.load(specs).await;
+        let call = json!(["call", "acme/deploy.before", { "target": "x" }, { "steps": [] }]);
+        let answers = done(&plugins, json!([call])).await;
+        assert_eq!(answers[0]["code"], code, "{answers:?}");
     }
 }

@@ -13,7 +13,7 @@ use crate::support::*;
 const HEAD: &str = r#"
 id = "acme"
 version = "1.0.0"
-kind = "hook"
+kind = "capability"
 entry = "main.mjs"
 [provides]
 tools = ["count", "shared"]

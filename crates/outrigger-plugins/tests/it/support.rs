@@ -34,6 +34,7 @@ pub(crate) struct Project {
     pub(crate) commands: Option<outrigger_plugins::CommandHooks>,
     pub(crate) trust: Option<outrigger_plugins::TrustFn>,
     pub(crate) skipped: Vec<SkippedPlugin>,
+    pub(crate) admits: Option<outrigger_plugins::AdmitFn>,
     pub(crate) seen: Arc<Mutex<Vec<Progress>>>,
     pub(crate) told: Arc<Mutex<Vec<Notice>>>,
 }
@@ -131,6 +132,7 @@ impl Project {
             commands: None,
             trust: None,
             skipped: Vec::new(),
+            admits: None,
             seen: Arc::default(),
             told: Arc::default(),
         }
@@ -166,6 +168,7 @@ impl Project {
         Plugins::load(LoadOptions {
             plugins,
             skipped: self.skipped.clone(),
+            admits: self.admits.clone(),
             bundled: Vec::new(),
             settings: self.settings.clone(),
             directory: self.path("project"),

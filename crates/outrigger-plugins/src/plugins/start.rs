@@ -1,0 +1,170 @@
+//! From the plugins that were found to the processes that they are to live in.
+
+use std::sync::Arc;
+
+use outrigger_js::{JsRuntime, RuntimeKind};
+use sha2::{Digest as _, Sha256};
+
+use super::{Inner, LoadOptions, modules};
+use crate::admit::{absent_with_rules, resolve_all};
+use crate::choose::{self, Fetch};
+use crate::divide::{divide, groups};
+use crate::error::PluginError;
+use crate::group::Group;
+use crate::install::Cache;
+use crate::installer::Installer;
+use crate::launch::{self, Launch};
+use crate::network::Network;
+use crate::processes::Processes;
+use crate::registry::Registry;
+use crate::spec::Source;
+
+/// Processes that are to be started, and what may still be done for plugins that fail in them.
+pub(super) struct Started {
+    pub(super) launch: Arc<Launch>,
+    pub(super) groups: Vec<Arc<Group>>,
+    pub(super) fetch: Option<Fetch>,
+}
+
+/// Resolves all plugins and says which process each is to live in; starts none yet.
+pub(super) async fn start(
+    options: &LoadOptions,
+    registry: &Arc<Registry>,
+    inner: &Arc<Inner>,
+) -> Option<Started> {
+    let processes = &inner.processes;
+    if options.plugins.is_empty() {
+        return None;
+    }
+    let found = options.settings.runtime(&options.runtimes);
+    let mut fetch = Fetch::allowed(options, &found);
+    let bun = match &found {
+        Ok(runtime) => (runtime.kind == RuntimeKind::Bun).then(|| runtime.path.clone()),
+        Err(error) if fetch.is_none() => {
+            fail_all(options, registry, error);
+            return None;
+        }
+        Err(_) => None,
+    };
+    let installer = Installer::find_in(bun.as_deref(), &options.runtimes.path);
+    let cache = Cache::new(&options.cache, installer.clone(), options.spawner.clone());
+    resolve_all(options, registry, &cache).await;
+    let runtime = choose::runtime(registry, found, fetch.as_mut(), &options.spawner).await?;
+    let all: Vec<usize> = (0..registry.len()).collect();
+    crate::apart::recall(&options.data, registry);
+    let divided = divide(registry, &all);
+    if divided.is_empty() {
+        return None;
+    }
+    let launch = launch(options, registry, inner, runtime, installer.as_ref()).await;
+    let groups = groups(&launch, divided, processes);
+    Some(Started {
+        launch,
+        groups,
+        fetch,
+    })
+}
+
+/// What processes are started with.
+async fn launch(
+    options: &LoadOptions,
+    registry: &Arc<Registry>,
+    inner: &Arc<Inner>,
+    runtime: JsRuntime,
+    installer: Option<&Installer>,
+) -> Arc<Launch> {
+    Arc::new(Launch {
+        runtime,
+        spawner: options.spawner.clone(),
+        covers: Arc::clone(&options.covers),
+        handler: Arc::clone(&options.handler),
+        settings: options.settings.clone(),
+        directory: options.directory.clone(),
+        worktree: options.worktree.clone(),
+        project: options.project.clone(),
+        server_url: options.server_url.clone(),
+        modules: modules::modules(options, registry, installer).await,
+        homes: options
+            .data
+            .join("plugin-homes")
+            .join(digest(&options.directory)),
+        tmux: crate::tmux::tmux_dir(&options.data, &options.directory),
+        user_config: options.user_config.clone(),
+        files: launch::files(&options.settings, &options.data).await,
+        registry: Arc::clone(registry),
+        processes: Arc::downgrade(&inner.processes),
+        plugins: Arc::downgrade(inner),
+        notice: Arc::clone(&options.notice),
+        network: Network::new(&options.settings, Arc::clone(&options.notice)),
+    })
+}
+
+/// The same for a plugin that is started when none was before.
+///
+/// # Errors
+/// `plugin.no_runtime`.
+pub(crate) async fn late_launch(
+    options: &LoadOptions,
+    inner: &Arc<Inner>,
+) -> Result<Arc<Launch>, PluginError> {
+    if let Some(launch) = inner.launch.get() {
+        return Ok(Arc::clone(launch));
+    }
+    let runtime = options.settings.runtime(&options.runtimes)?;
+    let bun = (runtime.kind == RuntimeKind::Bun).then(|| runtime.path.clone());
+    let installer = Installer::find_in(bun.as_deref(), &options.runtimes.path);
+    let made = launch(options, &inner.registry, inner, runtime, installer.as_ref()).await;
+    Ok(Arc::clone(inner.launch.get_or_init(|| made)))
+}
+
+/// Processes under Bun, fetched now, for plugins that turned out to need it. The others stay where they are.
+pub(super) async fn under_bun(
+    waiting: Vec<(usize, PluginError)>,
+    launch: &Launch,
+    mut fetch: Fetch,
+    processes: &Processes,
+) -> Vec<Arc<Group>> {
+    match fetch.bun().await {
+        Ok(runtime) => {
+            let launch = Arc::new(Launch {
+                runtime,
+                ..launch.clone()
+            });
+            let members: Vec<usize> = waiting.iter().map(|(index, _)| *index).collect();
+            let mut divided = divide(&launch.registry, &members);
+            for (name, _) in &mut divided {
+                // Its private folder is not that of the process under Node.
+                name.push_str("-bun");
+            }
+            groups(&launch, divided, processes)
+        }
+        Err(reason) => {
+            for (index, error) in waiting {
+                launch.registry.fail(index, &error.because(&reason));
+            }
+            Vec::new()
+        }
+    }
+}
+
+// What is skipped anyway is listed as skipped, not as a victim of the missing runtime.
+fn fail_all(options: &LoadOptions, registry: &Registry, error: &PluginError) {
+    for (index, plugin) in options.plugins.iter().enumerate() {
+        match Source::parse(&plugin.spec, &plugin.declared_in) {
+            Err(skip) if skip.is_skip() => registry.fail(index, &skip),
+            _ => {
+                absent_with_rules(options, registry, index);
+                registry.fail(index, error);
+            }
+        }
+    }
+}
+
+fn digest(path: &std::path::Path) -> String {
+    let digest = Sha256::digest(path.as_os_str().as_encoded_bytes());
+    digest
+        .iter()
+        .take(8)
+        .map(|byte| format!("{byte:02x}"))
+        .collect()
+}

@@ -1,0 +1,62 @@
+//! A plugin as it is listed.
+
+use outrigger_kernel::hooks;
+use outrigger_protocol::rpc::Problem;
+
+use super::Plugin;
+use crate::matrix::SourceOf;
+use crate::status::PluginStatus;
+
+impl Plugin {
+    pub(super) fn status(&self) -> PluginStatus {
+        let hooks = self.instances.iter().flat_map(|i| i.hooks.iter());
+        // Of a point that a plugin declares, the name says so.
+        let hooks = hooks.filter(|name| hooks::by_hook(name).is_some() || name.contains('/'));
+        let tools = self.instances.iter().flat_map(|i| i.tools.iter());
+        PluginStatus {
+            id: self.id.clone(),
+            spec: self.spec.clone(),
+            declared_in: self.declared_in.clone(),
+            kind: self.kind,
+            entry: self.resolved.as_ref().map(|r| r.file.clone()),
+            version: self.version.clone(),
+            stage: self.stage,
+            state: self.stage.into(),
+            cause: self.cause.clone(),
+            warnings: self.warnings.clone(),
+            notes: self.notes.clone(),
+            hooks: each_once(hooks),
+            tools: each_once(tools.map(|tool| &tool.name)),
+            pid: None,
+            generation: 0,
+            usage: None,
+            own_cpu_ms: 0,
+            entered: Vec::new(),
+            quarantine: self.quarantine.clone(),
+            events_missed: 0,
+            trust: self.verified.as_ref().map(|it| (&it.trusted).into()),
+            manifest: self.manifest.clone(),
+            host: None,
+            breakers: Vec::new(),
+            load_ms: self.load_ms,
+            source: self
+                .resolved
+                .as_ref()
+                .map(|found| SourceOf::new(&found.file, &found.dir)),
+        }
+    }
+}
+
+// A sentence behind the plugin's name. Most problems say by themselves what they are about.
+pub(super) fn warning(problem: Problem) -> String {
+    match problem.stage.as_str() {
+        "server" => format!("one of its functions failed: {}", problem.message),
+        _ => problem.message,
+    }
+}
+
+// A plugin with several hooks objects may have the same hook in each of them.
+fn each_once<'a>(names: impl Iterator<Item = &'a String>) -> Vec<String> {
+    let mut seen = std::collections::HashSet::new();
+    names.filter(|name| seen.insert(*name)).cloned().collect()
+}

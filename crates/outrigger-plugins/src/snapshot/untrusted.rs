@@ -1,0 +1,66 @@
+//! What would not be trusted takes nobody's place (issue 5): a project's plugin that goes before another one is looked at
+//! before anything is loaded. Seldom, so its files are read here and now.
+
+use outrigger_config::settings::{TrustChanges, TrustProjects};
+use outrigger_config::{Loaded, PluginSpec};
+
+use super::Known;
+use crate::resolve::{ResolvedPlugin, resolve_path};
+use crate::spec::Source as Spec;
+use crate::trust::{Before, Content, Gate, Store};
+
+/// Marks the candidates of the project that have the id of one that is none, and are not trusted as they are.
+pub(super) fn untrusted(config: &Loaded, known: &mut [Known]) {
+    let ours: Vec<String> = known
+        .iter()
+        .filter(|it| !it.candidate.of_project && it.candidate.has_own_id)
+        .map(|it| it.candidate.id.clone())
+        .collect();
+    let local: Vec<PluginSpec> = known
+        .iter()
+        .filter(|it| it.candidate.of_project)
+        .filter_map(|it| it.plugin.clone())
+        .collect();
+    for it in known {
+        let candidate = &mut it.candidate;
+        let takes = candidate.of_project && candidate.has_own_id && ours.contains(&candidate.id);
+        if let (true, Some(plugin), None) = (takes, &it.plugin, &candidate.unsupported) {
+            candidate.untrusted = why(config, plugin, &candidate.id, &local);
+        }
+    }
+}
+
+/// Why a plugin would not be started without somebody being asked; what the gate decides later, without writing anything.
+fn why(config: &Loaded, plugin: &PluginSpec, id: &str, local: &[PluginSpec]) -> Option<String> {
+    let Ok(Spec::Path(path)) = Spec::parse(&plugin.spec, &plugin.declared_in) else {
+        return None;
+    };
+    let resolved = resolve_path(&plugin.spec, id, &path).ok()?;
+    let rules = &config.settings.trust;
+    let (data, project) = (config.data_folder(), config.project_folder());
+    let store = Store::of(&data, &project, plugin);
+    match store.find(&plugin.key()) {
+        Err(error) => Some(error.to_string()),
+        Ok(Some(_)) if rules.changes == TrustChanges::Allow => None,
+        Ok(Some(known)) => {
+            let before = store.before(&plugin.key());
+            (hash(&resolved, rules.world_writable, &before) != Some(known.hash))
+                .then(|| "its files are not those that were trusted".to_owned())
+        }
+        Ok(None) => match rules.projects {
+            TrustProjects::Trust if rules.changes == TrustChanges::Allow => None,
+            TrustProjects::Trust => (!Gate::is_fresh(&data, &project, local).unwrap_or(false))
+                .then(|| "it has come to this project since its plugins were trusted".to_owned()),
+            TrustProjects::Ask => Some("plugins of projects are asked for".to_owned()),
+            TrustProjects::Deny => {
+                Some("plugins of projects are denied (`trust.projects`)".to_owned())
+            }
+        },
+    }
+}
+
+fn hash(resolved: &ResolvedPlugin, world_writable: bool, before: &Before) -> Option<String> {
+    Content::of(resolved, world_writable, before)
+        .ok()
+        .map(|content| content.hash())
+}

@@ -1,0 +1,357 @@
+//! The life of plugins (C7): what was suspended stays so, and what is loaded again is what is there now.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use outrigger_config::PluginSpec;
+use outrigger_config::settings::TrustChanges;
+use outrigger_plugins::{Notice, PluginError, Plugins, Stage};
+use outrigger_protocol::manifest::MANIFEST_FILE;
+use serde_json::json;
+
+use crate::support::*;
+
+fn project() -> Project {
+    let mut project = Project::new();
+    project.settings.trust.changes = TrustChanges::Allow;
+    project
+}
+
+fn kill(plugins: &Plugins, id: &str) {
+    let pid = i32::try_from(status(plugins, id).pid.unwrap()).unwrap();
+    let pid = rustix::process::Pid::from_raw(pid).unwrap();
+    rustix::process::kill_process(pid, rustix::process::Signal::KILL).unwrap();
+}
+
+async fn heard(plugins: &Plugins) -> String {
+    told(&system(plugins).await)
+}
+
+/// A plugin in a folder, with a manifest.
+fn folder(project: &Project, id: &str, more: &str, files: &[(&str, &str)]) -> PluginSpec {
+    let dir = project.path("plugins").join(id);
+    fs::create_dir_all(&dir).unwrap();
+    manifest(&dir, id, more);
+    fs::write(dir.join("main.mjs"), appender(id)).unwrap();
+    for (name, text) in files {
+        fs::write(dir.join(name), text).unwrap();
+    }
+    project.spec(&format!("file://{}", dir.display()))
+}
+
+fn manifest(dir: &Path, id: &str, more: &str) {
+    let head = format!("id = \"{id}\"\nversion = \"1.0.0\"\nkind = \"capability\"\n");
+    let text = format!("{head}entry = \"main.mjs\"\n{more}");
+    fs::write(dir.join(MANIFEST_FILE), text).unwrap();
+}
+
+/// Two in one process: whatever starts that anew, the suspended one is called no more, at no moment.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_suspended_stays_suspended() {
+    let project = project();
+    let specs = vec![
+        project.plugin("a", &appender("a")),
+        project.plugin("b", &appender("b")),
+    ];
+    let plugins = project.load(specs).await;
+    assert_eq!(status(&plugins, "a").pid, status(&plugins, "b").pid);
+    plugins.suspend("b").await.unwrap();
+    assert_eq!(heard(&plugins).await, "a1 | a ok");
+    let generation = plugins.reload("a").await.unwrap();
+    assert_eq!(status(&plugins, "b").stage, Stage::Suspended);
+    assert_eq!(heard(&plugins).await, "a1 | a ok");
+    kill(&plugins, "a");
+    for _ in 0..3 {
+        let now = heard(&plugins).await;
+        assert!(!now.contains('b'), "{now}");
+    }
+    wait_for("the restart", || {
+        let a = status(&plugins, "a");
+        a.generation > generation && a.stage == Stage::Active
+    })
+    .await;
+    assert_eq!(status(&plugins, "b").stage, Stage::Suspended);
+    let stages = project.stages("b");
+    assert!(stages.ends_with("active suspended"), "{stages}");
+    plugins.resume("b").await.unwrap();
+    let now = heard(&plugins).await;
+    assert!(now.ends_with("a ok, b ok"), "{now}");
+}
+
+/// Both of a shared process changed, so one cannot come without the other.
+#[tokio::test(flavor = "multi_thread")]
+async fn all_that_changed_in_a_shared_process_is_exchanged() {
+    let mut project = project();
+    let specs = |project: &Project, one: &str, two: &str| {
+        vec![
+            project.plugin("a", &appender(one)),
+            project.plugin("b", &appender(two)),
+        ]
+    };
+    let first = specs(&project, "a", "b");
+    let plugins = project.load(first).await;
+    specs(&project, "A", "B");
+    plugins.reload("a").await.unwrap();
+    assert_eq!(heard(&plugins).await, "A1 B1 | a ok, b ok");
+    // One that cannot be loaded is named, and both go on.
+    specs(&project, "AA", "BB");
+    fs::write(project.path("plugins/b.mjs"), "this is nothing").unwrap();
+    let error = plugins.reload("a").await.unwrap_err().to_string();
+    assert!(error.contains('b'), "{error}");
+    assert_eq!(heard(&plugins).await, "A2 B2 | a ok, b ok");
+    // Nor one that nobody looked at.
+    project = Project::new();
+    let first = specs(&project, "a", "b");
+    let plugins = project.load(first).await;
+    specs(&project, "A", "B");
+    assert_eq!(
+        plugins.reload("a").await.unwrap_err().code(),
+        "plugin.changed"
+    );
+    assert_eq!(heard(&plugins).await, "a1 b1 | a ok, b ok");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn one_that_failed_is_started_when_it_was_mended() {
+    let project = project();
+    let specs = vec![
+        project.plugin("a", "this is nothing"),
+        project.plugin("b", &appender("b")),
+    ];
+    let plugins = project.load(specs).await;
+    assert_eq!(status(&plugins, "a").stage, Stage::Failed);
+    let error = plugins.reload("a").await.unwrap_err();
+    assert_eq!(error.code(), "plugin.life_cycle");
+    assert_eq!(status(&plugins, "a").stage, Stage::Failed);
+    project.plugin("a", &appender("a"));
+    plugins.reload("a").await.unwrap();
+    assert_eq!(heard(&plugins).await, "a1 b1 | a ok, b ok");
+    assert!(status(&plugins, "a").cause.is_none());
+    // Alone, too, when nothing was ever started here.
+    let spec = folder(&project, "c", "nonsense = 1\n", &[]);
+    let plugins = project.load(vec![spec]).await;
+    assert!(plugins.reload("c").await.is_err());
+    manifest(&project.path("plugins/c"), "c", "");
+    plugins.reload("c").await.unwrap();
+    assert_eq!(heard(&plugins).await, "c1 | c ok");
+}
+
+/// The layers of the snapshot, and what it needs, are asked again; the old one runs on.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_generation_that_is_not_admitted_does_not_take_over() {
+    let mut project = project();
+    let allowed = project.path("allowed");
+    fs::write(&allowed, "").unwrap();
+    let asked: PathBuf = allowed.clone();
+    project.admits = Some(Arc::new(move |plugin| match asked.exists() {
+        true => Ok(()),
+        false => Err(PluginError::NotAdmitted {
+            id: plugin.spec.clone(),
+            reason: "Denied".into(),
+            why: "not any more".into(),
+            remedy: String::new(),
+        }),
+    }));
+    let a = folder(&project, "a", "", &[]);
+    let b = folder(&project, "b", "", &[]);
+    let plugins = project.load(vec![a, b]).await;
+    let dir = project.path("plugins/a");
+    manifest(&dir, "a", "depends_on = [\"nobody\"]\n");
+    let error = plugins.reload("a").await.unwrap_err();
+    assert_eq!(error.code(), "plugin.depends_on");
+    manifest(&dir, "a", "depends_on = [\"b\"]\n");
+    plugins.reload("a").await.unwrap();
+    // What others need is not suspended, and nothing is resumed without what it needs.
+    let error = plugins.suspend("b").await.unwrap_err().to_string();
+    assert!(error.contains("a need it"), "{error}");
+    plugins.suspend("a").await.unwrap();
+    plugins.suspend("b").await.unwrap();
+    let error = plugins.resume("a").await.unwrap_err();
+    assert_eq!(error.code(), "plugin.depends_on");
+    plugins.resume("b").await.unwrap();
+    plugins.resume("a").await.unwrap();
+    fs::remove_file(&allowed).unwrap();
+    let error = plugins.reload("a").await.unwrap_err();
+    assert_eq!(error.code(), "plugin.not_admitted");
+    assert_eq!(heard(&plugins).await, "a1 b1 | a ok, b ok");
+}
+
+const INNER: &str = r#"
+export default { id: "x", server: async () => ({ tool: {
+  one: { description: "1", args: {}, execute: async () => "1" },
+  two: { description: "2", args: {}, execute: async () => "2" },
+} }) }
+"#;
+
+fn hosting(tools: &str, subs: &[&str]) -> String {
+    let subs = subs.iter().map(|id| {
+        format!(
+            "[[subplugins]]\nid = \"{id}\"\nentry = \"inner.mjs\"\ntools = [\"one\", \"two\"]\n"
+        )
+    });
+    format!(
+        "[provides]\ntools = [{tools}]\n{}",
+        subs.collect::<String>()
+    )
+}
+
+fn runs(pid: u32) -> bool {
+    let status = fs::read_to_string(format!("/proc/{pid}/stat"));
+    status.is_ok_and(|stat| !stat.contains(") Z "))
+}
+
+/// What it hosts is held to its manifest of now (C8), and ends with it.
+#[tokio::test(flavor = "multi_thread")]
+async fn hosted_plugins_follow_the_manifest_of_their_host() {
+    let project = project();
+    let both = hosting("\"one\", \"two\"", &["in", "out"]);
+    let spec = folder(&project, "acme", &both, &[("inner.mjs", INNER)]);
+    let plugins = project.load(vec![spec]).await;
+    assert_eq!(status(&plugins, "acme>in").tools, ["one", "two"]);
+    let out = status(&plugins, "acme>out").pid.unwrap();
+    manifest(
+        &project.path("plugins/acme"),
+        "acme",
+        &hosting("\"one\"", &["in", "new"]),
+    );
+    plugins.reload("acme").await.unwrap();
+    assert_eq!(status(&plugins, "acme>in").tools, ["one"]);
+    assert_eq!(status(&plugins, "acme>new").tools, ["one"]);
+    let gone = status(&plugins, "acme>out");
+    assert_eq!((gone.stage, gone.tools.len()), (Stage::Off, 0));
+    wait_for("the end of its process", || !runs(out)).await;
+    let names: Vec<String> = plugins.tools().into_iter().map(|it| it.spec.name).collect();
+    assert_eq!(names, ["one", "one"]);
+    let error = plugins.reload("acme>in").await.unwrap_err().to_string();
+    assert!(error.contains("with its host, acme"), "{error}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_hosted_process_ends_when_its_host_is_off() {
+    let mut project = project();
+    project.settings.restarts.most = 0;
+    let spec = folder(
+        &project,
+        "acme",
+        &hosting("\"one\"", &["in"]),
+        &[("inner.mjs", INNER)],
+    );
+    let plugins = project.load(vec![spec]).await;
+    let hosted = status(&plugins, "acme>in").pid.unwrap();
+    kill(&plugins, "acme");
+    system(&plugins).await;
+    wait_for("off", || status(&plugins, "acme>in").stage == Stage::Off).await;
+    wait_for("the end of its process", || !runs(hosted)).await;
+}
+
+/// A `config` hook that is new is called with the configuration that holds; what it changes is not applied, and that is told.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_new_config_hook_is_called() {
+    let project = project();
+    let spec = project.plugin("a", &appender("a"));
+    let plugins = project.load(vec![spec]).await;
+    plugins.configure(json!({"model": "x/y"})).await;
+    project.plugin(
+        "a",
+        r#"export default async () => {
+          let model
+          return {
+            config: async (config) => { model = config.model; config.extra = 1 },
+            "experimental.chat.system.transform": async (input, output) => { output.system.push(model) },
+          }
+        }"#,
+    );
+    plugins.reload("a").await.unwrap();
+    assert_eq!(heard(&plugins).await, "x/y | a ok");
+    let warnings = status(&plugins, "a").warnings.concat();
+    assert!(warnings.contains("/extra"), "{warnings}");
+    // It is called again when its process is started again.
+    kill(&plugins, "a");
+    assert_eq!(heard(&plugins).await, "x/y | a ok");
+}
+
+/// Hooks only (C6): what else a plugin of that kind brings is left out, and that is told.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_plugin_of_hooks_brings_nothing_else() {
+    let project = project();
+    let spec = folder(&project, "acme", "", &[]);
+    let dir = project.path("plugins/acme");
+    let text = fs::read_to_string(dir.join(MANIFEST_FILE)).unwrap();
+    fs::write(dir.join(MANIFEST_FILE), text.replace("capability", "hook")).unwrap();
+    fs::write(
+        dir.join("main.mjs"),
+        r#"export default { id: "x", server: async () => ({
+          "experimental.chat.system.transform": async (input, output) => { output.system.push("acme") },
+          auth: { provider: "openai", methods: [] },
+          provider: { id: "openai", models: async () => ({}) },
+          tool: { one: { description: "1", args: {}, execute: async () => "1" } },
+        }) }"#,
+    )
+    .unwrap();
+    let plugins = project.load(vec![spec]).await;
+    assert_eq!(heard(&plugins).await, "acme | acme ok");
+    assert!(plugins.tools().is_empty() && plugins.auth_hooks().is_empty());
+    let warnings = status(&plugins, "acme").warnings.concat();
+    for says in [
+        "the tool one is not registered",
+        "its `auth` and `provider` are left out",
+    ] {
+        assert!(warnings.contains(says), "{warnings}");
+    }
+}
+
+/// A hosted plugin is called where its host stands, not behind all others; and a point of a plugin can refuse, too.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_hosted_plugin_is_called_behind_its_host() {
+    let project = project();
+    let hosts = "[[subplugins]]\nid = \"in\"\nentry = \"inner.mjs\"\nhooks = [\"experimental.chat.system.transform\"]\n";
+    let specs = vec![
+        folder(&project, "first", hosts, &[("inner.mjs", &appender("in"))]),
+        folder(&project, "second", "", &[]),
+    ];
+    let plugins = project.load(specs).await;
+    assert_eq!(
+        heard(&plugins).await,
+        "first1 in1 second1 | first ok, first>in ok, second ok"
+    );
+}
+
+/// Every state that a plugin comes to is told, once.
+#[tokio::test(flavor = "multi_thread")]
+async fn states_are_told() {
+    let mut project = project();
+    project.rules(
+        "off",
+        outrigger_plugins::PluginRules {
+            disabled: true,
+            ..Default::default()
+        },
+    );
+    let specs = vec![
+        project.plugin("a", &appender("a")),
+        project.plugin("bad", "this is nothing"),
+        project.plugin("off", &appender("off")),
+    ];
+    let plugins = project.load(specs).await;
+    let states = |id: &str| -> String {
+        let told = project.told.lock().unwrap();
+        let states = told.iter().filter_map(|it| match it {
+            Notice::State { plugin, action, .. } if plugin == id => Some(action.as_str()),
+            _ => None,
+        });
+        states.collect::<Vec<_>>().join(" ")
+    };
+    assert_eq!(states("a"), "register activate");
+    assert_eq!(states("bad"), "register fail");
+    assert_eq!(states("off"), "register deactivate");
+    kill(&plugins, "a");
+    heard(&plugins).await;
+    assert_eq!(states("a"), "register activate", "a restart is none");
+    plugins.suspend("a").await.unwrap();
+    plugins.resume("a").await.unwrap();
+    project.plugin("bad", &appender("bad"));
+    plugins.reload("bad").await.unwrap();
+    assert_eq!(states("a"), "register activate suspend resume");
+    assert_eq!(states("bad"), "register fail activate reload");
+}
