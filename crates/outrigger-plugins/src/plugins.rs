@@ -22,7 +22,7 @@ use sha2::{Digest as _, Sha256};
 use crate::admit::{absent_with_rules, resolve_all};
 use crate::breakers::Breakers;
 use crate::choose::{self, ConsentFn, Fetch};
-use crate::commands::{self, CommandHooks, Commands};
+use crate::commands::{self, CommandBreakers, CommandHooks, Commands};
 use crate::divide::{divide, groups};
 use crate::error::PluginError;
 use crate::group::{Group, Live};
@@ -333,6 +333,9 @@ impl Plugins {
     pub fn list(&self) -> Vec<PluginStatus> {
         let with_process = |(index, (group, mut status)): (usize, (Option<u64>, PluginStatus))| {
             status.breakers = self.0.breakers.of(index);
+            let commands = self.0.commands.iter();
+            let commands = commands.flat_map(|commands| commands.breakers_of(index));
+            status.breakers.extend(commands);
             if let Some(group) = group.and_then(|key| self.0.processes.get(key)) {
                 let (live, generation) = group.now();
                 status.pid = live
@@ -381,6 +384,11 @@ fn command_hooks(options: &LoadOptions, base: usize, registry: &Registry) -> Opt
         options.directory.clone(),
         options.spawner.clone(),
         Arc::clone(&options.notice),
+        CommandBreakers::new(
+            options.settings.circuit_breaker,
+            options.settings.breaker,
+            Arc::clone(&options.notice),
+        ),
     ))
 }
 

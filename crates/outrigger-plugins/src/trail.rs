@@ -99,10 +99,14 @@ pub(crate) fn log(record: &HookRecord) {
         Decision::FailedOpen | Decision::FailedClosed | Decision::Refused
     ) {
         let message = record.message.as_deref().unwrap_or_default();
+        // The handler did answer; it is the answer that was not taken.
+        let outcome = match record.decision {
+            Decision::Refused => "its answer was refused",
+            _ => record.outcome.as_str(),
+        };
         tracing::warn!(
-            "plugin {}: {} at {}: {message}",
+            "plugin {}: {outcome} at {}: {message}",
             record.plugin,
-            record.outcome,
             record.hook
         );
     }

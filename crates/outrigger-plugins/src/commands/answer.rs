@@ -28,6 +28,8 @@ pub(crate) struct Answer {
     pub(crate) refuses: bool,
     /// The arguments to use instead.
     pub(crate) updated: Option<Value>,
+    /// What stands in the place of a tool's result.
+    pub(crate) replaced: Option<Value>,
     /// For the model.
     pub(crate) context: Vec<String>,
     /// The turn is to end, and why.
@@ -49,6 +51,30 @@ impl Answer {
         }
     }
 
+    /// Nothing else of the point need be run.
+    pub(crate) fn ends(&self, point: &str) -> bool {
+        let answered = matches!(self.permission, Some(Permission::Allow | Permission::Deny));
+        self.stop.is_some() || (point == "tool.before_permission" && answered)
+    }
+
+    /// A failure of a command that was written down to refuse where it fails.
+    pub(crate) fn or_refusal(mut self, event: HookEvent) -> Self {
+        let refusing = matches!(
+            event,
+            HookEvent::PreToolUse
+                | HookEvent::UserPromptSubmit
+                | HookEvent::Stop
+                | HookEvent::SubagentStop
+        );
+        if self.failures.is_empty() || self.refuses || !refusing {
+            return self;
+        }
+        self.refuses = true;
+        self.permission = (event == HookEvent::PreToolUse).then_some(Permission::Deny);
+        self.reason = Some(self.failures.join("; "));
+        self
+    }
+
     /// Takes in what another command of the same event answered. A refusal wins over a question, that over a permission;
     /// of several reasons of one kind all are told.
     pub(crate) fn merge(&mut self, other: Self) {
@@ -65,6 +91,7 @@ impl Answer {
             self.permission = other.permission;
         }
         self.updated = other.updated.or(self.updated.take());
+        self.replaced = other.replaced.or(self.replaced.take());
         self.context.extend(other.context);
         self.stop = self.stop.take().or(other.stop);
         self.messages.extend(other.messages);
@@ -102,7 +129,7 @@ fn refused(event: HookEvent, name: &str, stderr: &str) -> Answer {
         text => cut(text),
     };
     match event {
-        HookEvent::PreToolUse => Answer {
+        HookEvent::PreToolUse | HookEvent::PermissionRequest => Answer {
             permission: Some(Permission::Deny),
             reason: Some(reason),
             refuses: true,
@@ -135,7 +162,7 @@ fn said(event: HookEvent, name: &str, output: &Output) -> Answer {
             ));
         }
         return match serde_json::from_str(stdout) {
-            Ok(Value::Object(fields)) => told(event, &Value::Object(fields)),
+            Ok(Value::Object(fields)) => told(event, name, &Value::Object(fields)),
             Ok(_) => Answer::default(),
             Err(error) => Answer::failed(format!(
                 "`{name}` wrote what looks like JSON and is not: {error}"
@@ -156,8 +183,8 @@ fn said(event: HookEvent, name: &str, output: &Output) -> Answer {
     answer
 }
 
-/// What the object says.
-fn told(event: HookEvent, whole: &Value) -> Answer {
+/// What the object says. `name` is the command's.
+fn told(event: HookEvent, name: &str, whole: &Value) -> Answer {
     let text = |value: &Value, key: &str| {
         let text = value.get(key).and_then(Value::as_str);
         text.filter(|text| !text.is_empty()).map(cut)
@@ -166,6 +193,7 @@ fn told(event: HookEvent, whole: &Value) -> Answer {
     let specific = whole.get("hookSpecificOutput").unwrap_or(&empty);
     let mut answer = Answer::default();
     answer.messages.extend(text(whole, "systemMessage"));
+    answer.messages.extend(unheard(event, name, whole));
     if whole.get("continue") == Some(&Value::Bool(false)) {
         answer.stop = Some(
             text(whole, "stopReason").unwrap_or_else(|| "a hook has ended the turn".to_owned()),
@@ -177,7 +205,8 @@ fn told(event: HookEvent, whole: &Value) -> Answer {
             let named = specific.get("permissionDecision").and_then(Value::as_str);
             answer.permission = match named.or(decision) {
                 Some("allow" | "approve") => Some(Permission::Allow),
-                Some("ask") => Some(Permission::Ask),
+                // Nobody comes back to it later, so it is asked about now.
+                Some("ask" | "defer") => Some(Permission::Ask),
                 Some("deny" | "block") => Some(Permission::Deny),
                 _ => None,
             };
@@ -189,6 +218,17 @@ fn told(event: HookEvent, whole: &Value) -> Answer {
             }
             let updated = specific.get("updatedInput");
             answer.updated = updated.filter(|value| value.is_object()).cloned();
+        }
+        HookEvent::PermissionRequest => {
+            let decision = specific.get("decision").unwrap_or(&empty);
+            answer.permission = match decision.get("behavior").and_then(Value::as_str) {
+                Some("allow") => Some(Permission::Allow),
+                Some("deny") => Some(Permission::Deny),
+                _ => None,
+            };
+            // The model is told that it was denied; why, only the user.
+            let why = text(decision, "message").filter(|_| answer.permission.is_some());
+            answer.messages.extend(why);
         }
         HookEvent::UserPromptSubmit
         | HookEvent::PostToolUse
@@ -202,8 +242,76 @@ fn told(event: HookEvent, whole: &Value) -> Answer {
         }
         _ => {}
     }
+    if event == HookEvent::PostToolUse {
+        let mut forms = ["updatedToolOutput", "updatedMCPToolOutput"].into_iter();
+        answer.replaced = forms.find_map(|key| specific.get(key)).cloned();
+    }
     answer.context.extend(text(specific, "additionalContext"));
     answer
+}
+
+/// What of an answer has no effect here, for the user: a command that says it believes that it has one.
+fn unheard(event: HookEvent, name: &str, whole: &Value) -> Vec<String> {
+    use HookEvent::{
+        PermissionRequest, PostToolUse, PreToolUse, SessionStart, Stop, SubagentStart,
+        SubagentStop, UserPromptSubmit,
+    };
+    let top: &[&str] = match event {
+        PreToolUse | PostToolUse | UserPromptSubmit | Stop | SubagentStop => {
+            &["decision", "reason"]
+        }
+        _ => &[],
+    };
+    let common = [
+        "continue",
+        "stopReason",
+        "systemMessage",
+        "suppressOutput",
+        "hookSpecificOutput",
+    ];
+    let specific: &[&str] = match event {
+        PreToolUse => &[
+            "permissionDecision",
+            "permissionDecisionReason",
+            "updatedInput",
+            "additionalContext",
+        ],
+        PostToolUse => &[
+            "additionalContext",
+            "updatedToolOutput",
+            "updatedMCPToolOutput",
+        ],
+        PermissionRequest => &["decision"],
+        UserPromptSubmit | SessionStart | SubagentStart | Stop | SubagentStop => {
+            &["additionalContext"]
+        }
+        _ => &[],
+    };
+    let keys = |value: Option<&Value>| -> Vec<String> {
+        let fields = value.and_then(Value::as_object).into_iter().flatten();
+        let said = fields.filter(|(_, value)| !value.is_null());
+        said.map(|(key, _)| key.clone()).collect()
+    };
+    let unheard = |key: &String| {
+        format!(
+            "`{name}` answers with `{key}`, which has no effect at {}",
+            event.name()
+        )
+    };
+    let mut all: Vec<String> = keys(Some(whole))
+        .iter()
+        .filter(|key| !common.contains(&key.as_str()) && !top.contains(&key.as_str()))
+        .map(unheard)
+        .collect();
+    let hook = whole.get("hookSpecificOutput");
+    let unknown = |key: &&String| *key != "hookEventName" && !specific.contains(&key.as_str());
+    all.extend(keys(hook).iter().filter(unknown).map(unheard));
+    let decision = hook.and_then(|hook| hook.get("decision"));
+    if event == PermissionRequest {
+        let known = |key: &&String| !matches!(key.as_str(), "behavior" | "message");
+        all.extend(keys(decision).iter().filter(known).map(unheard));
+    }
+    all
 }
 
 fn text(bytes: &[u8]) -> String {
@@ -335,7 +443,9 @@ mod tests {
 
     #[test]
     fn objects_by_event() {
-        use HookEvent::{PostToolUse, PreToolUse, Stop, UserPromptSubmit};
+        use HookEvent::{
+            PermissionRequest, PostToolUse, PreToolUse, SessionStart, Stop, UserPromptSubmit,
+        };
         let specific = |value: Value| json!({"hookSpecificOutput": value});
         let with = |change: &dyn Fn(&mut Answer)| {
             let mut answer = Answer::default();
@@ -411,6 +521,44 @@ mod tests {
                 Stop,
                 json!({"decision": "approve", "suppressOutput": true}),
                 Answer::default(),
+            ),
+            (
+                PostToolUse,
+                json!({"hookSpecificOutput": {"updatedToolOutput": {"stdout": "x"}}}),
+                with(&|a| a.replaced = Some(json!({"stdout": "x"}))),
+            ),
+            (
+                PostToolUse,
+                json!({"hookSpecificOutput": {"updatedMCPToolOutput": "x"}}),
+                with(&|a| a.replaced = Some(json!("x"))),
+            ),
+            (
+                Stop,
+                json!({"hookSpecificOutput": {"additionalContext": "more"}}),
+                with(&|a| a.context = vec!["more".into()]),
+            ),
+            (
+                PermissionRequest,
+                json!({"hookSpecificOutput": {"decision": {"behavior": "deny", "message": "no", "interrupt": true}}}),
+                with(&|a| {
+                    a.permission = Some(Permission::Deny);
+                    a.messages = vec![
+                        "`c` answers with `interrupt`, which has no effect at PermissionRequest"
+                            .into(),
+                        "no".into(),
+                    ];
+                }),
+            ),
+            (
+                SessionStart,
+                json!({"decision": "block", "hookSpecificOutput": {"sessionTitle": "t"}}),
+                with(&|a| {
+                    a.messages = ["decision", "sessionTitle"]
+                        .map(|key| {
+                            format!("`c` answers with `{key}`, which has no effect at SessionStart")
+                        })
+                        .to_vec();
+                }),
             ),
             // Junk of the right shape says nothing.
             (
