@@ -5,8 +5,9 @@ use std::sync::{Arc, Mutex};
 
 use outrigger_kernel::permission::evaluate;
 use outrigger_protocol::event::Event;
-use outrigger_protocol::id::{PermissionId, SessionId};
+use outrigger_protocol::id::{CallId, PermissionId, SessionId};
 use outrigger_protocol::permission::{Action, PermissionRequest, Reply, Rule, ToolRef};
+use outrigger_protocol::tool::ToolCall;
 use outrigger_protocol::turn::HookPayload;
 use outrigger_tools::PermissionAsk;
 use serde_json::{Value, json};
@@ -33,11 +34,30 @@ type Answered = (Reply, Option<String>);
 #[derive(Debug, Default)]
 pub(crate) struct Questions {
     open: Mutex<HashMap<PermissionId, (PermissionRequest, oneshot::Sender<Answered>)>>,
+    /// Arguments of calls that run, as they are asked about; the log has them a moment later.
+    calls: Mutex<HashMap<(SessionId, CallId), (String, Value)>>,
     /// Those that only the user answers: a rule of the user's asks, or a command hook insists.
     firm: Mutex<HashSet<PermissionId>>,
 }
 
 impl Questions {
+    /// A call is about to be asked about.
+    pub(crate) fn begins(&self, call: &ToolCall, input: &Value) {
+        let key = (call.session_id.clone(), call.call_id.clone());
+        lock(&self.calls).insert(key, (call.tool.clone(), input.clone()));
+    }
+
+    /// It is over.
+    pub(crate) fn over(&self, call: &ToolCall) {
+        lock(&self.calls).remove(&(call.session_id.clone(), call.call_id.clone()));
+    }
+
+    /// Tool and arguments of a call that runs.
+    pub(crate) fn call(&self, session: &str, call: &str) -> Option<(String, Value)> {
+        let key = (SessionId(session.to_owned()), CallId(call.to_owned()));
+        lock(&self.calls).get(&key).cloned()
+    }
+
     /// Whether no command hook may answer it in the user's place.
     pub(crate) fn is_firm(&self, id: &str) -> bool {
         lock(&self.firm).contains(&PermissionId(id.to_owned()))

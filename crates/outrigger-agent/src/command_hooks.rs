@@ -152,17 +152,7 @@ impl CommandHost for Bridge {
     }
 
     fn call(&self, session: &str, call: &str) -> Option<(String, Value)> {
-        let history = self.history(session)?;
-        let mut parts = history
-            .iter()
-            .rev()
-            .flat_map(|message| message.parts.iter());
-        parts.find_map(|part| match &part.kind {
-            PartKind::Tool(tool) if tool.call_id.0 == call => {
-                Some((tool.tool.clone(), input_of(&tool.state).clone()))
-            }
-            _ => None,
-        })
+        self.inner()?.questions.call(session, call)
     }
 
     fn transcript(&self, session: &str) -> String {

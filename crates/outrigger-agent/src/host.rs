@@ -95,8 +95,9 @@ impl CallHost {
     }
 
     /// The same for a call of the user's (a command that runs as a subtask), or not.
-    pub(crate) fn of_user(self, users: bool) -> Self {
-        Self { users, ..self }
+    pub(crate) fn of_user(mut self, users: bool) -> Self {
+        self.users = users;
+        self
     }
 
     /// The user said no to something in this call.
@@ -277,6 +278,12 @@ impl CallHost {
     }
 }
 
+impl Drop for CallHost {
+    fn drop(&mut self) {
+        self.inner.questions.over(&self.call);
+    }
+}
+
 impl ToolHost for CallHost {
     fn hooks<'a>(
         &'a self,
@@ -355,6 +362,7 @@ impl ToolHost for CallHost {
     }
 
     fn started(&self, input: &Value) {
+        self.inner.questions.begins(&self.call, input);
         let _ = self.sender.send(Msg::Input(Input::ToolStarted {
             effect: self.effect,
             input: input.clone(),

@@ -36,6 +36,8 @@ pub(crate) struct Answer {
     pub(crate) stop: Option<String>,
     /// For the user.
     pub(crate) messages: Vec<String>,
+    /// What of it has no effect.
+    pub(crate) unheard: Vec<String>,
     /// What went wrong without stopping anything.
     pub(crate) failures: Vec<String>,
     /// Milliseconds that the slowest was given, when it did not keep to them.
@@ -95,6 +97,7 @@ impl Answer {
         self.context.extend(other.context);
         self.stop = self.stop.take().or(other.stop);
         self.messages.extend(other.messages);
+        self.unheard.extend(other.unheard);
         self.failures.extend(other.failures);
         self.timed_out = self.timed_out.max(other.timed_out);
     }
@@ -193,7 +196,7 @@ fn told(event: HookEvent, name: &str, whole: &Value) -> Answer {
     let specific = whole.get("hookSpecificOutput").unwrap_or(&empty);
     let mut answer = Answer::default();
     answer.messages.extend(text(whole, "systemMessage"));
-    answer.messages.extend(unheard(event, name, whole));
+    answer.unheard = unheard(event, name, whole);
     if whole.get("continue") == Some(&Value::Bool(false)) {
         answer.stop = Some(
             text(whole, "stopReason").unwrap_or_else(|| "a hook has ended the turn".to_owned()),
@@ -553,7 +556,7 @@ mod tests {
                 SessionStart,
                 json!({"decision": "block", "hookSpecificOutput": {"sessionTitle": "t"}}),
                 with(&|a| {
-                    a.messages = ["decision", "sessionTitle"]
+                    a.unheard = ["decision", "sessionTitle"]
                         .map(|key| {
                             format!("`c` answers with `{key}`, which has no effect at SessionStart")
                         })

@@ -69,6 +69,10 @@ impl Drive<'_> {
             tracing::info!("[plugin:{}] {message}", bound.id);
             commands.tell(&bound.id, session, message.clone());
         }
+        for message in &answer.unheard {
+            tracing::warn!("plugin {}: {message}", bound.id);
+            commands.tell(&bound.id, session, message.clone());
+        }
         // What the chain is told is logged with its record.
         let told = matches!(
             effect.outcome,
