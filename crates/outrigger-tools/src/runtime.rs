@@ -292,10 +292,7 @@ impl ToolRuntime {
             .host
             .hooks(
                 "tool.before_call",
-                HookPayload {
-                    input: identity(ctx),
-                    output: json!({"args": &*input}),
-                },
+                HookPayload::new(identity(ctx), json!({"args": &*input})),
             )
             .await;
         let insists = verdict.insists;

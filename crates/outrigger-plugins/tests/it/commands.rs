@@ -79,10 +79,10 @@ async fn before_call(plugins: &Plugins) -> PipelineResult {
 }
 
 async fn in_turn(plugins: &Plugins, point: &str, turn: Option<&str>) -> PipelineResult {
-    let item = HookPayload {
-        input: json!({"tool": "bash", "sessionID": "ses_1", "callID": "c1"}),
-        output: json!({"args": {"command": "ls"}}),
-    };
+    let item = HookPayload::new(
+        json!({"tool": "bash", "sessionID": "ses_1", "callID": "c1"}),
+        json!({"args": {"command": "ls"}}),
+    );
     let context = PipelineContext {
         session: Some(SessionId("ses_1".into())),
         turn: turn.map(|turn| TurnId(turn.into())),
