@@ -9,6 +9,6 @@ declare module "outrigger" {
   }
   interface OwnEvents {
     /** A release was made. */
-    "deploy/release.done": { target: string; steps: number; [key: string]: unknown };
+    "deploy/release.done": { steps: number; target: string; [key: string]: unknown };
   }
 }

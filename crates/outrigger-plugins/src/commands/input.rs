@@ -37,6 +37,10 @@ impl Commands {
         let Some(session) = session else {
             return Vec::new();
         };
+        // Bound for what was said before the call, it may have nothing to run.
+        if point == "tool.after_result" && !self.runs(HookEvent::PostToolUse) {
+            return Vec::new();
+        }
         let about = self.with.host.session(session);
         let of = &Of {
             session,

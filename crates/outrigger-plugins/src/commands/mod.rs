@@ -15,6 +15,7 @@ mod result;
 mod run;
 mod state;
 mod transcript;
+mod unheard;
 
 use std::ffi::OsString;
 use std::path::PathBuf;

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use outrigger_config::claude_hooks::HookEvent;
 use outrigger_sandbox::Spawner;
 use serde_json::Value;
 
@@ -84,6 +85,11 @@ impl Commands {
     /// The breakers of a file's commands that are not at rest.
     pub(crate) fn breakers_of(&self, plugin: usize) -> Vec<BreakerStatus> {
         self.breakers.of(plugin)
+    }
+
+    /// Whether any file has a command for an event.
+    pub(super) fn runs(&self, event: HookEvent) -> bool {
+        self.handlers.iter().any(|handler| handler.has(event))
     }
 
     pub(super) fn handler(&self, plugin: usize) -> Option<&Handler> {
