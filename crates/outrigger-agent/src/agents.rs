@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use outrigger_config::{AgentEntry, AgentMode};
+use outrigger_kernel::permission::evaluate;
 use outrigger_protocol::Object;
 use outrigger_protocol::message::ModelRef;
 use outrigger_protocol::permission::{Action, Rule};
@@ -120,9 +121,30 @@ fn defaults(allowed_folders: &[&Path]) -> Vec<Rule> {
         rule("read", "*", Action::Allow),
         rule("read", "*.env", Action::Ask),
         rule("read", "*.env.*", Action::Ask),
-        rule("read", "*.env.example", Action::Allow),
+        last_default(),
     ]);
     rules
+}
+
+/// The last of [`defaults`]: what stands behind it was written by somebody.
+fn last_default() -> Rule {
+    rule("read", "*.env.example", Action::Allow)
+}
+
+/// Whether it is asked because a rule says so that is none of the defaults. The first layer is that of an agent.
+pub(crate) fn asked_by_the_user(permission: &str, pattern: &str, layers: &[&[Rule]]) -> bool {
+    let Some((agent, behind)) = layers.split_first() else {
+        return false;
+    };
+    let last = last_default();
+    let defaults = agent.iter().position(|rule| *rule == last);
+    let written = agent.get(defaults.map_or(0, |at| at + 1)..);
+    let mut own: Vec<&[Rule]> = vec![written.unwrap_or_default()];
+    own.extend(behind);
+    // Where no rule matches it would be asked, too: so one that allows everything stands first.
+    let all = [rule("*", "*", Action::Allow)];
+    own.insert(0, &all);
+    evaluate(permission, pattern, &own) == Action::Ask
 }
 
 /// All agents by name. `entries` is `agent` of the merged configuration, `global` its `permission`.
@@ -274,7 +296,7 @@ pub fn default_name(
 mod tests {
     use super::*;
     use outrigger_config::OpenCodeConfig;
-    use outrigger_kernel::permission::{evaluate, is_disabled};
+    use outrigger_kernel::permission::is_disabled;
 
     fn agents(config: Value) -> BTreeMap<String, AgentInfo> {
         let config =
@@ -301,6 +323,38 @@ mod tests {
                 "title"
             ]
         );
+    }
+
+    #[test]
+    fn defaults_that_ask_are_nobodys_rules() {
+        let agents = agents(json!({"careful": {"permission": {"read": {"secret": "ask"}}}}));
+        let ask = |permission, pattern| rule(permission, pattern, Action::Ask);
+        for (agent, permission, pattern, session, by_the_user) in [
+            ("build", "external_directory", "/etc/x", None, false),
+            ("build", "read", "a.env", None, false),
+            ("build", "doom_loop", "bash", None, false),
+            ("build", "bash", "ls", None, true),
+            ("build", "write", "x", None, false),
+            ("careful", "read", "secret", None, true),
+            ("careful", "read", "a.env", None, false),
+            // Written by somebody, though it says the same.
+            ("build", "read", "a.env", Some(ask("read", "*.env")), true),
+            (
+                "build",
+                "bash",
+                "ls",
+                Some(rule("bash", "ls", Action::Allow)),
+                false,
+            ),
+        ] {
+            let session: Vec<Rule> = session.into_iter().collect();
+            let layers: [&[Rule]; 2] = [&agents[agent].permission, &session];
+            assert_eq!(
+                asked_by_the_user(permission, pattern, &layers),
+                by_the_user,
+                "{agent} {permission} {pattern}"
+            );
+        }
     }
 
     #[test]

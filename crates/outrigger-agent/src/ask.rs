@@ -1,12 +1,13 @@
 //! Permission questions: rules first, then plugins, then the user.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex};
 
 use outrigger_kernel::permission::evaluate;
 use outrigger_protocol::event::Event;
-use outrigger_protocol::id::{PermissionId, SessionId};
+use outrigger_protocol::id::{CallId, PermissionId, SessionId};
 use outrigger_protocol::permission::{Action, PermissionRequest, Reply, Rule, ToolRef};
+use outrigger_protocol::tool::ToolCall;
 use outrigger_protocol::turn::HookPayload;
 use outrigger_tools::PermissionAsk;
 use serde_json::{Value, json};
@@ -33,6 +34,34 @@ type Answered = (Reply, Option<String>);
 #[derive(Debug, Default)]
 pub(crate) struct Questions {
     open: Mutex<HashMap<PermissionId, (PermissionRequest, oneshot::Sender<Answered>)>>,
+    /// Arguments of calls that run, as they are asked about; the log has them a moment later.
+    calls: Mutex<HashMap<(SessionId, CallId), (String, Value)>>,
+    /// Those that only the user answers: a rule of the user's asks, or a command hook insists.
+    firm: Mutex<HashSet<PermissionId>>,
+}
+
+impl Questions {
+    /// A call is about to be asked about.
+    pub(crate) fn begins(&self, call: &ToolCall, input: &Value) {
+        let key = (call.session_id.clone(), call.call_id.clone());
+        lock(&self.calls).insert(key, (call.tool.clone(), input.clone()));
+    }
+
+    /// It is over.
+    pub(crate) fn over(&self, call: &ToolCall) {
+        lock(&self.calls).remove(&(call.session_id.clone(), call.call_id.clone()));
+    }
+
+    /// Tool and arguments of a call that runs.
+    pub(crate) fn call(&self, session: &str, call: &str) -> Option<(String, Value)> {
+        let key = (SessionId(session.to_owned()), CallId(call.to_owned()));
+        lock(&self.calls).get(&key).cloned()
+    }
+
+    /// Whether no command hook may answer it in the user's place.
+    pub(crate) fn is_firm(&self, id: &str) -> bool {
+        lock(&self.firm).contains(&PermissionId(id.to_owned()))
+    }
 }
 
 /// Why a tool may not do what it wants.
@@ -57,6 +86,8 @@ pub(crate) struct Asker<'a> {
     pub(crate) session_id: &'a SessionId,
     pub(crate) tool: Option<ToolRef>,
     pub(crate) rules: &'a [&'a [Rule]],
+    /// A command hook wants the user to be asked whatever the rules allow, and why.
+    pub(crate) insists: Option<&'a str>,
 }
 
 impl Inner {
@@ -112,20 +143,26 @@ impl Inner {
                 ask.permission
             )));
         }
-        if actions.iter().all(|action| *action == Action::Allow) {
+        let allowed = |action: &Action| *action == Action::Allow;
+        if asker.insists.is_none() && actions.iter().all(allowed) {
             return Ok("allow".into());
         }
+        let by_rule = patterns
+            .iter()
+            .any(|pattern| crate::agents::asked_by_the_user(&ask.permission, pattern, &layers));
         let request = PermissionRequest {
             id: ids::permission(),
             session_id: asker.session_id.clone(),
             permission: ask.permission,
             patterns,
             always: ask.always,
-            metadata: ask.metadata,
+            metadata: with_reason(ask.metadata, asker.insists),
             tool: asker.tool.clone(),
         };
+        let firm = asker.insists.is_some() || by_rule;
+        let _firm = firm.then(|| Firm::new(self, &request.id));
         match self.ask_plugins(&request).await?.as_deref() {
-            Some("allow") => return Ok("allow (plugin)".into()),
+            Some("allow") if asker.insists.is_none() => return Ok("allow (plugin)".into()),
             Some("deny") => {
                 return Err(Refusal::Rule(format!(
                     "A plugin denies {} for {}.",
@@ -255,6 +292,40 @@ impl Inner {
         let inner = Arc::clone(self);
         self.background
             .spawn(async move { inner.commit_whole(events).await });
+    }
+}
+
+/// Why a hook insists, beside what is shown.
+fn with_reason(metadata: Value, insists: Option<&str>) -> Value {
+    match (metadata, insists) {
+        (Value::Object(mut fields), Some(why)) => {
+            fields.insert("reason".to_owned(), json!(why));
+            Value::Object(fields)
+        }
+        (Value::Null, Some(why)) => json!({ "reason": why }),
+        (metadata, _) => metadata,
+    }
+}
+
+/// A question that no command hook answers in the user's place, while plugins are asked about it.
+struct Firm<'a> {
+    inner: &'a Inner,
+    id: PermissionId,
+}
+
+impl<'a> Firm<'a> {
+    fn new(inner: &'a Inner, id: &PermissionId) -> Self {
+        lock(&inner.questions.firm).insert(id.clone());
+        Self {
+            inner,
+            id: id.clone(),
+        }
+    }
+}
+
+impl Drop for Firm<'_> {
+    fn drop(&mut self) {
+        lock(&self.inner.questions.firm).remove(&self.id);
     }
 }
 

@@ -11,8 +11,9 @@ use outrigger_config::Loaded;
 use outrigger_config::claude_hooks::{HookFile, HookScope};
 use outrigger_plugins::{CommandFile, CommandHooks, CommandHost, SessionAbout};
 use outrigger_protocol::id::SessionId;
-use outrigger_protocol::message::{MessageWithParts, PartKind};
+use outrigger_protocol::message::{MessageInfo, MessageWithParts, PartKind, ToolState};
 use outrigger_sandbox::Policy;
+use serde_json::{Value, json};
 
 use crate::allowed::{self, digest, key};
 use crate::ask::Answering;
@@ -119,8 +120,17 @@ impl CommandHost for Bridge {
         let id = SessionId(id.to_owned());
         let session = inner.store.session(&id).ok().flatten();
         let history = inner.store.messages(&id).unwrap_or_default();
+        let asked = history
+            .iter()
+            .rev()
+            .find_map(|message| match &message.info {
+                MessageInfo::User(message) => Some(message.agent.clone()),
+                MessageInfo::Assistant(_) => None,
+            });
+        let (parent, agent) = session.map_or((None, None), |it| (it.parent_id, it.agent));
         SessionAbout {
-            child: session.is_some_and(|session| session.parent_id.is_some()),
+            child: parent.is_some(),
+            agent: asked.or(agent).unwrap_or_default(),
             begun: !history.is_empty(),
             compacts_by_itself: compacts_by_itself(&history),
         }
@@ -135,6 +145,83 @@ impl CommandHost for Bridge {
             .map(|server| outrigger_mcp::sanitize(&server.name))
             .collect()
     }
+
+    fn rule_asks(&self, question: &str) -> bool {
+        self.inner()
+            .is_some_and(|inner| inner.questions.is_firm(question))
+    }
+
+    fn call(&self, session: &str, call: &str) -> Option<(String, Value)> {
+        self.inner()?.questions.call(session, call)
+    }
+
+    fn transcript(&self, session: &str) -> String {
+        let history = self.history(session).unwrap_or_default();
+        history.iter().flat_map(lines).collect()
+    }
+}
+
+impl Bridge {
+    fn history(&self, session: &str) -> Option<Vec<MessageWithParts>> {
+        let id = SessionId(session.to_owned());
+        self.inner()?.store.messages(&id).ok()
+    }
+}
+
+fn input_of(state: &ToolState) -> &Value {
+    match state {
+        ToolState::Pending { input, .. }
+        | ToolState::Running { input, .. }
+        | ToolState::Completed { input, .. }
+        | ToolState::Error { input, .. } => input,
+    }
+}
+
+/// A message in the form of Claude Code's transcripts: results of tools are a line of the user's.
+fn lines(message: &MessageWithParts) -> Vec<String> {
+    let (role, created) = match &message.info {
+        MessageInfo::User(info) => ("user", info.time.created),
+        MessageInfo::Assistant(info) => ("assistant", info.time.created),
+    };
+    let (mut said, mut results) = (Vec::new(), Vec::new());
+    for part in &message.parts {
+        match &part.kind {
+            PartKind::Text(part) => said.push(json!({"type": "text", "text": part.text})),
+            PartKind::Reasoning(part) => {
+                said.push(json!({"type": "thinking", "thinking": part.text}));
+            }
+            PartKind::Tool(tool) => {
+                let id = &tool.call_id;
+                let input = input_of(&tool.state);
+                said.push(json!({"type": "tool_use", "id": id, "name": outrigger_plugins::known_as(&tool.tool), "input": input}));
+                let (text, failed) = match &tool.state {
+                    ToolState::Completed { output, .. } => (output, false),
+                    ToolState::Error { error, .. } => (error, true),
+                    ToolState::Pending { .. } | ToolState::Running { .. } => continue,
+                };
+                results.push(json!({"type": "tool_result", "tool_use_id": id, "content": text, "is_error": failed}));
+            }
+            _ => {}
+        }
+    }
+    let line = |role: &str, content: Vec<Value>| {
+        let line = json!({
+            "type": role,
+            "sessionId": message.info.session_id(),
+            "uuid": message.info.id(),
+            "timestamp": jiff::Timestamp::from_millisecond(i64::try_from(created).unwrap_or(0)).unwrap_or_default().to_string(),
+            "message": {"role": role, "content": content},
+        });
+        format!("{line}\n")
+    };
+    let mut lines = Vec::new();
+    if !said.is_empty() {
+        lines.push(line(role, said));
+    }
+    if !results.is_empty() {
+        lines.push(line("user", results));
+    }
+    lines
 }
 
 /// The last compaction of a session that was begun.
@@ -153,7 +240,6 @@ fn compacts_by_itself(history: &[MessageWithParts]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::{Value, json};
 
     #[test]
     fn hooks_are_allowed_as_they_are() {

@@ -68,10 +68,8 @@ fn tool(contract: Contract) -> &'static str {
 
 impl Executor {
     async fn run(&self, call: &Call, cancel: CancelFlag) -> Result<ToolOutput, Refusal> {
-        let params = call.params.as_ref().ok_or_else(|| Refusal {
-            code: "bridge.params".to_owned(),
-            message: "the parameters were not read".to_owned(),
-        })?;
+        let missing = || Refusal::new("bridge.params", "the parameters were not read");
+        let params = call.params.as_ref().ok_or_else(missing)?;
         let session = call.invoke.session_id.as_deref().unwrap_or(NOBODY);
         let tool_call = ToolCall {
             call_id: call.invoke.id.as_str().into(),
@@ -98,7 +96,7 @@ impl Executor {
         ctx.limits = self.inner.tool_limits();
         match self.runtime.execute(tool_call, ctx).await.outcome {
             ToolOutcome::Completed { output, .. } => Ok(output),
-            ToolOutcome::Failed { code, message, .. } => Err(Refusal { code, message }),
+            ToolOutcome::Failed { code, message, .. } => Err(Refusal::new(&code, message)),
         }
     }
 }
@@ -125,6 +123,29 @@ impl Hands for Executor {
     }
 }
 
+/// Settings of git that keep it from starting what the files of a repository name. They win over those of the repository.
+const GIT: &[(&str, &str)] = &[
+    ("core.fsmonitor", "false"),
+    ("core.hooksPath", "/dev/null"),
+    ("core.pager", "cat"),
+    ("core.sshCommand", "ssh"),
+    ("safe.bareRepository", "explicit"),
+];
+
+/// The environment by which git takes them.
+fn without_git_programs() -> impl Iterator<Item = (String, Value)> {
+    let count = [("GIT_CONFIG_COUNT".to_owned(), GIT.len().to_string())];
+    let pairs = GIT.iter().enumerate().flat_map(|(at, (key, value))| {
+        [
+            (format!("GIT_CONFIG_KEY_{at}"), (*key).to_owned()),
+            (format!("GIT_CONFIG_VALUE_{at}"), (*value).to_owned()),
+        ]
+    });
+    let more = [("GIT_PAGER".to_owned(), "cat".to_owned())];
+    let all = count.into_iter().chain(pairs).chain(more);
+    all.map(|(name, value)| (name, Value::String(value)))
+}
+
 /// The session's side of a bridge's call: there is no session here.
 struct Host {
     inner: Arc<Inner>,
@@ -139,13 +160,19 @@ fn elsewhere<T>() -> Result<T, ToolError> {
 impl ToolHost for Host {
     fn hooks<'a>(
         &'a self,
-        _point: &'static str,
+        point: &'static str,
         payload: HookPayload,
     ) -> BoxFuture<'a, HookVerdict> {
-        Box::pin(async {
+        Box::pin(async move {
+            let mut output = payload.output;
+            if point == "execute.before_shell"
+                && let Some(Value::Object(variables)) = output.get_mut("env")
+            {
+                variables.extend(without_git_programs());
+            }
             HookVerdict {
-                output: payload.output,
-                block: None,
+                output,
+                ..HookVerdict::default()
             }
         })
     }

@@ -74,6 +74,15 @@ pub(crate) fn narrow(inner: &Inner) {
     }
 }
 
+/// The same for one tool that came later.
+pub(crate) fn narrow_one(inner: &Inner, tool: &str) {
+    let limits = inner.config.settings.hands.tool_limits.get(tool);
+    let Some(limits) = limits else { return };
+    if let Err(error) = inner.runtime.narrow(tool, &constraints(limits)) {
+        tracing::warn!("[tool_limits.{tool}] {error}");
+    }
+}
+
 /// Binds contracts to providers as the user's settings say, and tells plugins of it.
 pub(crate) fn bind(inner: &Arc<Inner>, env: &BTreeMap<String, String>) {
     let hands = &inner.config.settings.hands;

@@ -43,6 +43,8 @@ pub(crate) struct CallHost {
     cancel: CancelFlag,
     speaking: watch::Receiver<bool>,
     rejected: AtomicBool,
+    /// A command hook wants the user to be asked, and why.
+    insists: Mutex<Option<String>>,
     /// Of the arguments that it runs with.
     input_hash: Mutex<Option<String>>,
     /// The call is the user's own: nobody is asked whether it may be made.
@@ -86,14 +88,16 @@ impl CallHost {
             cancel,
             speaking,
             rejected: AtomicBool::new(false),
+            insists: Mutex::default(),
             input_hash: Mutex::default(),
             users: false,
         }
     }
 
     /// The same for a call of the user's (a command that runs as a subtask), or not.
-    pub(crate) fn of_user(self, users: bool) -> Self {
-        Self { users, ..self }
+    pub(crate) fn of_user(mut self, users: bool) -> Self {
+        self.users = users;
+        self
     }
 
     /// The user said no to something in this call.
@@ -274,6 +278,12 @@ impl CallHost {
     }
 }
 
+impl Drop for CallHost {
+    fn drop(&mut self) {
+        self.inner.questions.over(&self.call);
+    }
+}
+
 impl ToolHost for CallHost {
     fn hooks<'a>(
         &'a self,
@@ -299,10 +309,20 @@ impl ToolHost for CallHost {
             if result.stop.is_some() {
                 let _ = self.sender.send(Msg::Input(Input::EndAfterStep));
             }
-            HookVerdict {
+            let insists = match point {
+                "tool.before_call" => {
+                    let call = &self.call.call_id.0;
+                    self.inner.plugins.insists(&self.session_id.0, call)
+                }
+                _ => None,
+            };
+            let verdict = HookVerdict {
                 output: result.outputs.into_iter().next().unwrap_or(fallback),
                 block: result.block,
-            }
+                insists: insists.is_some(),
+            };
+            *lock(&self.insists) = insists;
+            verdict
         })
     }
 
@@ -315,10 +335,16 @@ impl ToolHost for CallHost {
                 Ok(session) => session.and_then(|s| s.permission).unwrap_or_default(),
                 Err(error) => return Err(error.to_string()),
             };
+            // Once, and not where a folder is in question.
+            let insists = match ask.permission.as_str() {
+                "external_directory" => None,
+                _ => lock(&self.insists).take(),
+            };
             let asker = Asker {
                 session_id: &self.session_id,
                 tool: Some(self.tool.clone()),
                 rules: &[&self.agent.permission, &own],
+                insists: insists.as_deref(),
             };
             self.inner.decide(&asker, ask).await.map_err(|refusal| {
                 if matches!(refusal, Refusal::User(_)) {
@@ -336,6 +362,7 @@ impl ToolHost for CallHost {
     }
 
     fn started(&self, input: &Value) {
+        self.inner.questions.begins(&self.call, input);
         let _ = self.sender.send(Msg::Input(Input::ToolStarted {
             effect: self.effect,
             input: input.clone(),

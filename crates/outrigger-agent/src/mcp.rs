@@ -204,16 +204,38 @@ fn register(inner: &Arc<Inner>) {
                 tool.spec.name
             );
         }
-        let lax = tool.lax();
-        if let Err(error) = inner.runtime.register(Arc::new(tool)) {
-            tracing::warn!(
-                "[{}] {error}; its arguments are not checked",
-                lax.spec.source
-            );
-            if let Err(error) = inner.runtime.register(Arc::new(lax)) {
-                tracing::warn!("[mcp] {error}");
+        registered(inner, tool);
+    }
+}
+
+/// Registers a tool with what of its schemas can be used.
+fn registered(inner: &Inner, tool: McpTool) {
+    let unshaped = McpTool {
+        output: None,
+        ..tool.clone()
+    };
+    let lax = unshaped.lax();
+    let mut ways = vec![(tool, "")];
+    if ways.iter().any(|(tool, _)| tool.output.is_some()) {
+        ways.push((unshaped, "its answers are not checked"));
+    }
+    ways.push((lax, "its arguments are not checked"));
+    let mut failed: Option<ToolError> = None;
+    for (tool, without) in ways {
+        let (name, source) = (tool.spec.name.clone(), tool.spec.source.clone());
+        match inner.runtime.register(Arc::new(tool)) {
+            Ok(()) => {
+                if let Some(error) = failed {
+                    tracing::warn!("[{source}] {error}; {without}");
+                }
+                crate::hands::narrow_one(inner, &name);
+                return;
             }
+            Err(error) => failed = Some(error),
         }
+    }
+    if let Some(error) = failed {
+        tracing::warn!("[mcp] {error}");
     }
 }
 
@@ -233,6 +255,8 @@ struct McpTool {
     spec: ToolSpec,
     // As the server wrote it. What the model is told is stricter, and the reference checks nothing.
     arguments: Value,
+    // What its structured answers are held to.
+    output: Option<Value>,
     tool: ServerTool,
 }
 
@@ -251,6 +275,7 @@ impl McpTool {
         Self {
             spec,
             arguments,
+            output: tool.output_schema.clone(),
             tool,
         }
     }
@@ -328,7 +353,10 @@ impl Tool for McpTool {
     }
 
     fn declares(&self) -> Declared {
-        declared()
+        Declared {
+            output_schema: self.output.clone(),
+            ..declared()
+        }
     }
 
     fn permissions(

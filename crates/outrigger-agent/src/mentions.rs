@@ -55,6 +55,7 @@ impl Agent {
                 session_id,
                 tool: None,
                 rules: &[&agent.permission, &own.unwrap_or_default()],
+                insists: None,
             };
             let relative = path.strip_prefix(&place.worktree).unwrap_or(&path);
             let ask = PermissionAsk {

@@ -34,6 +34,7 @@ impl Agent {
             session_id,
             tool: None,
             rules: &[&agent.permission, &own],
+            insists: None,
         };
         let ask = PermissionAsk {
             permission: "bash".into(),

@@ -84,6 +84,7 @@ impl Inner {
                 call_id: call.call_id.clone(),
             }),
             rules: &[rules, &own],
+            insists: None,
         };
         let ask = PermissionAsk {
             permission: "doom_loop".into(),

@@ -7,9 +7,12 @@ use std::time::Duration;
 
 use axum::extract::ws::{CloseFrame, Message, WebSocket, close_code};
 use futures_util::{FutureExt as _, SinkExt as _, StreamExt as _};
+use outrigger_protocol::audit::{AuditKind, AuditRecord};
 use outrigger_protocol::descriptor::Contract;
 use outrigger_protocol::invoke::{BrainFrame, BridgeFrame, Invoke};
+use outrigger_protocol::tool::ToolOutput;
 use outrigger_tools::CancelFlag;
+use serde_json::Value;
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, interval_at, sleep_until, timeout};
@@ -32,7 +35,7 @@ pub(crate) async fn serve(shared: Arc<Shared>, socket: WebSocket, number: u64) {
     let (mut sink, mut stream) = socket.split();
     let (answers, mut waiting) = mpsc::channel::<BridgeFrame>(WAITING);
     let running = Running::default();
-    // Dropped at the end, which drops what runs.
+    // Ended at the end, which drops what runs and writes down that it was stopped.
     let mut calls = JoinSet::new();
     let hello = BridgeFrame::Hello {
         protocol: 1,
@@ -75,10 +78,11 @@ pub(crate) async fn serve(shared: Arc<Shared>, socket: WebSocket, number: u64) {
                             let _ = switch.send(true);
                         }
                     }
-                    Err((id, refusal)) => next = Some(error(id, refusal)),
+                    Err(why) => next = Some(refused(&shared, number, why)),
                 },
                 Some(Ok(Message::Binary(_))) => {
-                    next = Some(error(None, Refusal::new("bridge.frame", "frames are text")));
+                    let why = Refusal::new("bridge.frame", "frames are text");
+                    next = Some(refused(&shared, number, (None, why)));
                 }
                 Some(Ok(Message::Close(_))) => break None,
                 Some(Ok(Message::Ping(_) | Message::Pong(_))) => {}
@@ -111,6 +115,63 @@ fn error(id: Option<String>, refusal: Refusal) -> BridgeFrame {
         id,
         code: refusal.code,
         message: refusal.message,
+        output: refusal.output,
+    }
+}
+
+/// What is refused before it is a call; it is written down like one.
+fn refused(shared: &Shared, number: u64, (id, refusal): (Option<String>, Refusal)) -> BridgeFrame {
+    let subject = match &id {
+        Some(id) => format!("frame {id} of connection {number}"),
+        None => format!("frame of connection {number}"),
+    };
+    shared.hands.audit(AuditRecord {
+        subject: Some(subject),
+        errored: true,
+        policy_check_result: format!("refused: {}", refusal.code),
+        detail: Some(refusal.message.clone()),
+        ..AuditRecord::new(AuditKind::Bridge, 0, &refusal.code)
+    });
+    error(id, refusal)
+}
+
+/// A call that was taken up. However it ends, the layers that have seen it are told: dropped without an end, its connection
+/// is gone.
+struct Taken {
+    shared: Arc<Shared>,
+    running: Running,
+    call: Call,
+    /// How many layers have seen it.
+    seen: usize,
+    over: bool,
+}
+
+impl Taken {
+    /// Its place is free when this is over, before its answer is seen.
+    fn end(mut self, outcome: Outcome) -> BridgeFrame {
+        self.tell(&outcome);
+        let id = self.call.invoke.id.clone();
+        match outcome {
+            Ok(output) => BridgeFrame::Result { id, output },
+            Err(refusal) => error(Some(id), refusal),
+        }
+    }
+
+    fn tell(&mut self, outcome: &Outcome) {
+        self.over = true;
+        for layer in self.shared.layers.iter().take(self.seen).rev() {
+            layer.after(&self.call, outcome);
+        }
+        lock(&self.running).remove(&self.call.invoke.id);
+    }
+}
+
+impl Drop for Taken {
+    fn drop(&mut self) {
+        if !self.over {
+            let why = "the connection was gone before the call had ended, and the call was stopped";
+            self.tell(&Err(Refusal::new("bridge.gone", why)));
+        }
     }
 }
 
@@ -126,19 +187,25 @@ fn begin(
     let id = invoke.id.clone();
     let (switch, cancel) = CancelFlag::new();
     {
-        let mut running = lock(running);
-        if running.contains_key(&id) {
+        let mut open = lock(running);
+        if open.contains_key(&id) {
+            drop(open);
             let refusal = Refusal::new("bridge.id", "a call of this id runs");
-            return Some(error(Some(id), refusal));
+            return Some(refused(shared, number, (Some(id), refusal)));
         }
-        running.insert(id.clone(), switch);
+        open.insert(id, switch);
     }
-    let mut call = Call::new(invoke, number);
-    let mut seen = 0;
+    let mut taken = Taken {
+        shared: Arc::clone(shared),
+        running: Arc::clone(running),
+        call: Call::new(invoke, number),
+        seen: 0,
+        over: false,
+    };
     let mut refused = None;
     for layer in &shared.layers {
-        seen += 1;
-        if let Err(refusal) = layer.before(&mut call) {
+        taken.seen += 1;
+        if let Err(refusal) = layer.before(&mut taken.call) {
             tracing::debug!(
                 layer = layer.name(),
                 code = refusal.code,
@@ -148,23 +215,13 @@ fn begin(
             break;
         }
     }
-    let (shared, running, answers) = (Arc::clone(shared), Arc::clone(running), answers.clone());
+    let (shared, answers) = (Arc::clone(shared), answers.clone());
     let work = async move {
         let outcome = match refused {
             Some(refusal) => Err(refusal),
-            None => execute(&shared, &mut call, cancel).await,
+            None => execute(&shared, &mut taken.call, cancel).await,
         };
-        for layer in shared.layers.iter().take(seen).rev() {
-            layer.after(&call, &outcome);
-        }
-        lock(&running).remove(&id);
-        // The place of this call is free before its answer is seen.
-        drop(call);
-        let frame = match outcome {
-            Ok(output) => BridgeFrame::Result { id, output },
-            Err(refusal) => error(Some(id), refusal),
-        };
-        let _ = answers.send(frame).await;
+        let _ = answers.send(taken.end(outcome)).await;
     };
     calls.spawn(work);
     None
@@ -174,22 +231,44 @@ async fn execute(shared: &Shared, call: &mut Call, cancel: CancelFlag) -> Outcom
     let most = shared.options.deadline;
     let asked = call.invoke.deadline_ms.map(Duration::from_millis);
     let deadline = asked.map_or(most, |asked| asked.min(most));
+    // A command ends at its own time limit and says what it printed until then.
+    let mut to_the_deadline = false;
     if let Some(Params::Exec(params)) = &mut call.params {
-        let ms = u64::try_from(deadline.as_millis()).unwrap_or(u64::MAX);
-        params.timeout = Some(params.timeout.unwrap_or(ms).clamp(1, ms.max(1)));
+        let ms = u64::try_from(deadline.as_millis())
+            .unwrap_or(u64::MAX)
+            .max(1);
+        to_the_deadline = params.timeout.is_none_or(|asked| asked >= ms);
+        params.timeout = Some(params.timeout.unwrap_or(ms).clamp(1, ms));
     }
+    let late = |output: Option<String>| Refusal {
+        output,
+        ..Refusal::new(
+            "bridge.timeout",
+            format!(
+                "the call did not end within {} ms and was stopped",
+                deadline.as_millis()
+            ),
+        )
+    };
+    let began = Instant::now();
     let work = AssertUnwindSafe(shared.hands.execute(call, cancel.clone())).catch_unwind();
     tokio::select! {
         biased;
         () = cancel.cancelled() => Err(Refusal::new("bridge.cancelled", "the brain cancelled the call")),
-        // A command ends at its own time limit and says what it printed until then.
         ended = timeout(deadline + Duration::from_secs(2), work) => match ended {
+            Ok(Ok(Ok(output)))
+                if to_the_deadline && began.elapsed() >= deadline && has_no_exit(&output) =>
+            {
+                Err(late(Some(output.output)))
+            }
             Ok(Ok(outcome)) => outcome,
             Ok(Err(_)) => Err(Refusal::new("bridge.failed", "the call failed inside; this is a defect of the bridge")),
-            Err(_) => Err(Refusal::new(
-                "bridge.timeout",
-                format!("the call did not end within {} ms and was stopped", deadline.as_millis()),
-            )),
+            Err(_) => Err(late(None)),
         },
     }
+}
+
+/// A command that was stopped has no exit code.
+fn has_no_exit(output: &ToolOutput) -> bool {
+    output.metadata.get("exit").is_some_and(Value::is_null)
 }

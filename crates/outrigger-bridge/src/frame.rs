@@ -1,15 +1,16 @@
 //! Reading frames of a brain (C9, 2): every field is known, and of its type.
 
 use outrigger_protocol::invoke::{BrainFrame, Cancel, Invoke};
-use serde_json::Value;
+use serde::de::{Deserialize, Deserializer, Error as _, MapAccess, SeqAccess, Visitor};
+use serde_json::{Map, Value};
 
 use crate::Refusal;
 
 /// A frame, or what to answer: with the id, where it could be read.
 pub(crate) fn read(text: &str) -> Result<BrainFrame, (Option<String>, Refusal)> {
     let refuse = |id: Option<String>, why: String| (id, Refusal::new("bridge.frame", why));
-    let value: Value = serde_json::from_str(text)
-        .map_err(|error| refuse(None, format!("the frame is no JSON: {error}")))?;
+    let Once(value) = serde_json::from_str(text)
+        .map_err(|error| refuse(None, format!("the frame cannot be read: {error}")))?;
     let Value::Object(mut fields) = value else {
         return Err(refuse(None, "the frame is no object".to_owned()));
     };
@@ -33,6 +34,61 @@ pub(crate) fn read(text: &str) -> Result<BrainFrame, (Option<String>, Refusal)> 
         return Err(refuse(None, "an id has 1 to 128 characters".to_owned()));
     }
     Ok(frame)
+}
+
+/// A value in which no object has a key twice: what reads it elsewhere might see the other one.
+struct Once(Value);
+
+impl<'de> Deserialize<'de> for Once {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(Reader).map(Self)
+    }
+}
+
+struct Reader;
+
+impl<'de> Visitor<'de> for Reader {
+    type Value = Value;
+
+    fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("JSON")
+    }
+    fn visit_unit<E>(self) -> Result<Value, E> {
+        Ok(Value::Null)
+    }
+    fn visit_bool<E>(self, value: bool) -> Result<Value, E> {
+        Ok(value.into())
+    }
+    fn visit_i64<E>(self, value: i64) -> Result<Value, E> {
+        Ok(value.into())
+    }
+    fn visit_u64<E>(self, value: u64) -> Result<Value, E> {
+        Ok(value.into())
+    }
+    fn visit_f64<E>(self, value: f64) -> Result<Value, E> {
+        Ok(value.into())
+    }
+    fn visit_str<E>(self, value: &str) -> Result<Value, E> {
+        Ok(value.into())
+    }
+    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Value, A::Error> {
+        let mut values = Vec::new();
+        while let Some(Once(value)) = list.next_element()? {
+            values.push(value);
+        }
+        Ok(Value::Array(values))
+    }
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Value, A::Error> {
+        let mut fields = Map::new();
+        while let Some(key) = map.next_key::<String>()? {
+            let Once(value) = map.next_value()?;
+            if fields.contains_key(&key) {
+                return Err(A::Error::custom(format!("the key {key:?} is there twice")));
+            }
+            fields.insert(key, value);
+        }
+        Ok(Value::Object(fields))
+    }
 }
 
 #[cfg(test)]
@@ -74,6 +130,15 @@ mod tests {
                 Some(None),
             ),
             (r#"{"type":"cancel","id":""}"#, Some(None)),
+            (r#"{"type":"cancel","id":"1","id":"1"}"#, Some(None)),
+            (
+                r#"{"type":"invoke","id":"1","tool":"read","params":{"filePath":"a","filePath":"b"}}"#,
+                Some(None),
+            ),
+            (
+                r#"{"type":"invoke","id":"1","tool":"read","params":[{"a":1.5,"a":null}]}"#,
+                Some(None),
+            ),
             (&long, Some(None)),
         ] {
             let got = read(text).err().map(|(id, refusal)| {

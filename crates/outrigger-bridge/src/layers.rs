@@ -32,6 +32,13 @@ impl Params {
     /// Reads those of a contract.
     fn read(contract: Contract, value: &Value) -> Result<Self, Refusal> {
         fn of<T: DeserializeOwned>(value: &Value) -> Result<T, Refusal> {
+            // A list would be read as the fields in their order.
+            if !value.is_object() {
+                return Err(Refusal::new(
+                    "bridge.params",
+                    "the parameters are an object, each by its name",
+                ));
+            }
             T::deserialize(value).map_err(|error| Refusal::new("bridge.params", error.to_string()))
         }
         Ok(match contract {
@@ -247,7 +254,8 @@ impl Layer for Told {
     }
 }
 
-/// The strict path guard (C9, 4): everything is in the bridge's folder, links followed.
+/// The strict path guard (C9, 4): everything is in the bridge's folder, links followed; and what tells git which programs to
+/// start is written by nobody, since a command on the list may be git.
 struct PathGuard {
     roots: Roots,
     root: std::path::PathBuf,
@@ -258,11 +266,34 @@ impl Layer for PathGuard {
         "paths"
     }
     fn before(&self, call: &mut Call) -> Result<(), Refusal> {
-        let path = resolve(&self.root, std::path::Path::new(call.params()?.path()));
-        match self.roots.contains(&path) {
-            Ok(_) => Ok(()),
-            Err(error) => Err(Refusal::new("bridge.path", error.to_string())),
+        let params = call.params()?;
+        let path = resolve(&self.root, std::path::Path::new(params.path()));
+        let real = self
+            .roots
+            .contains(&path)
+            .map_err(|error| Refusal::new("bridge.path", error.to_string()))?;
+        let writes = matches!(params, Params::Write(_) | Params::Edit(_));
+        if writes && (self.is_gits(&path) || self.is_gits(&real)) {
+            return Err(Refusal::new(
+                "bridge.path",
+                format!(
+                    "{} is git's: what is in `.git` says which programs git starts, and is not written over the bridge",
+                    params.path()
+                ),
+            ));
         }
+        Ok(())
+    }
+}
+
+impl PathGuard {
+    /// A file or folder `.git`, or something in it, below the bridge's folder. File systems that do not tell cases apart
+    /// are why case does not count.
+    fn is_gits(&self, path: &std::path::Path) -> bool {
+        let below = path.strip_prefix(&self.root).unwrap_or(path);
+        below
+            .components()
+            .any(|part| part.as_os_str().eq_ignore_ascii_case(".git"))
     }
 }
 

@@ -37,13 +37,17 @@ pub struct Refusal {
     pub code: String,
     /// In words.
     pub message: String,
+    /// What a call had printed before it was stopped.
+    pub output: Option<String>,
 }
 
 impl Refusal {
-    pub(crate) fn new(code: &str, message: impl Into<String>) -> Self {
+    /// A refusal without output.
+    pub fn new(code: &str, message: impl Into<String>) -> Self {
         Self {
             code: code.to_owned(),
             message: message.into(),
+            output: None,
         }
     }
 }

@@ -236,7 +236,15 @@ fn answered(waiting: &Waiting, text: &str) {
             id: Some(id),
             code,
             message,
-        }) => (id, Err((code, message))),
+            output,
+        }) => {
+            // The model reads what there is.
+            let message = match output {
+                Some(output) => format!("{message}\n\n{output}"),
+                None => message,
+            };
+            (id, Err((code, message)))
+        }
         Ok(BridgeFrame::Error { code, message, .. }) => {
             tracing::warn!(code, message, "a bridge could not read a frame");
             return;

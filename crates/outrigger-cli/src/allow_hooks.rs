@@ -52,7 +52,7 @@ fn shown(file: &HookFile, holds: bool) -> String {
         text.push_str(&format!(
             "             {}{matcher}: {}\n",
             hook.event.name(),
-            hook.command
+            hook.line()
         ));
     }
     text

@@ -293,6 +293,9 @@ pub(crate) enum PluginCommand {
         /// As JSON, with the schemas
         #[arg(long)]
         json: bool,
+        /// As TypeScript types of what plugins declare, of one plugin where it is named
+        #[arg(long, value_name = "PLUGIN", num_args = 0..=1, conflicts_with = "json")]
+        types: Option<Option<String>>,
     },
     /// Show every plugin that there is, bundled ones too, which of them should run, and what decided about the others
     Snapshot(SnapshotArgs),

@@ -30,6 +30,7 @@ mod plugin_points;
 mod plugin_review;
 mod plugin_snapshot;
 mod plugin_switch;
+mod plugin_types;
 mod plugin_verify;
 mod progress;
 mod question;

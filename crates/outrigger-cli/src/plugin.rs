@@ -67,7 +67,9 @@ pub(crate) async fn plugin(global: &Global, command: PluginCommand) -> Result<u8
             let session = crate::session::find(&store, &place, id)?;
             crate::plugin_perf::trace(&store, &session.id, json)
         }
-        PluginCommand::Points { json } => crate::plugin_points::points(global, json).await,
+        PluginCommand::Points { json, types } => {
+            crate::plugin_points::points(global, json, types).await
+        }
         PluginCommand::AllowHooks { list, revoke } => {
             crate::allow_hooks::allow_hooks(global, list, revoke)
         }

@@ -9,10 +9,34 @@ use crate::report::Failure;
 use crate::view::out;
 
 /// Loads the plugins and lists the points of the program and theirs, and the events that they declare.
-pub(crate) async fn points(global: &Global, as_json: bool) -> Result<u8, Failure> {
+/// `types`: as TypeScript, of the plugin that it names or of all.
+pub(crate) async fn points(
+    global: &Global,
+    as_json: bool,
+    types: Option<Option<String>>,
+) -> Result<u8, Failure> {
     let agent = Agent::boot(crate::plugin::listing(global)?).await?;
     let (points, events) = agent.plugin_points();
     agent.shutdown().await;
+    if let Some(of) = types {
+        let declares = |id: &String| {
+            let of_point = |row: &PointRow| row.declared_by.as_ref() == Some(id);
+            points.iter().any(of_point) || events.iter().any(|row| row.declared_by == *id)
+        };
+        if let Some(id) = of.as_ref().filter(|id| !declares(id)) {
+            return Err(Failure::new(
+                "plugin.no_points",
+                format!("the plugin {id} declares no points and no events, or is not loaded"),
+                Some("`outrigger plugin points` lists who declares what".to_owned()),
+            ));
+        }
+        out(&crate::plugin_types::declarations(
+            &points,
+            &events,
+            of.as_deref(),
+        ));
+        return Ok(0);
+    }
     out(&if as_json {
         let all = json!({ "points": points, "events": events });
         format!(

@@ -7,6 +7,7 @@ use outrigger_agent::Agent;
 use outrigger_plugins::TrustQuestion;
 use outrigger_protocol::id::PermissionId;
 use outrigger_protocol::permission::{PermissionRequest, Reply};
+use serde_json::Value;
 use tokio::sync::mpsc;
 
 use crate::progress::Line;
@@ -275,7 +276,11 @@ fn text(request: &PermissionRequest, paint: Paint) -> String {
     } else {
         format!(", [a]lways ({})", request.always.join(", "))
     };
-    let what = format!("{} ({})", request.permission, request.patterns.join(", "));
+    let mut what = format!("{} ({})", request.permission, request.patterns.join(", "));
+    // A hook wants the user to be asked.
+    if let Some(why) = request.metadata.get("reason").and_then(Value::as_str) {
+        what.push_str(&format!(": {why}"));
+    }
     format!(
         "{} {}",
         paint.bold("?"),

@@ -9,7 +9,9 @@ use serde_json::Value;
 use crate::{ConfigProblem, LoadOptions, layers, paths};
 
 /// How long a command may run when its entry does not say.
-pub const TIMEOUT: Duration = Duration::from_secs(60);
+pub const TIMEOUT: Duration = Duration::from_secs(600);
+/// The same at the end of a session, which keeps the program from ending.
+const TIMEOUT_AT_THE_END: Duration = Duration::from_secs(60);
 /// The longest that an entry may ask for.
 const LONGEST: Duration = Duration::from_secs(60 * 60);
 
@@ -19,25 +21,29 @@ const LONGEST: Duration = Duration::from_secs(60 * 60);
 pub enum HookEvent {
     PreToolUse,
     PostToolUse,
+    PermissionRequest,
     UserPromptSubmit,
     SessionStart,
     PreCompact,
     Notification,
     Stop,
+    SubagentStart,
     SubagentStop,
     SessionEnd,
 }
 
 impl HookEvent {
     /// All that are called here.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 11] = [
         Self::PreToolUse,
         Self::PostToolUse,
+        Self::PermissionRequest,
         Self::UserPromptSubmit,
         Self::SessionStart,
         Self::PreCompact,
         Self::Notification,
         Self::Stop,
+        Self::SubagentStart,
         Self::SubagentStop,
         Self::SessionEnd,
     ];
@@ -48,11 +54,13 @@ impl HookEvent {
         match self {
             Self::PreToolUse => "PreToolUse",
             Self::PostToolUse => "PostToolUse",
+            Self::PermissionRequest => "PermissionRequest",
             Self::UserPromptSubmit => "UserPromptSubmit",
             Self::SessionStart => "SessionStart",
             Self::PreCompact => "PreCompact",
             Self::Notification => "Notification",
             Self::Stop => "Stop",
+            Self::SubagentStart => "SubagentStart",
             Self::SubagentStop => "SubagentStop",
             Self::SessionEnd => "SessionEnd",
         }
@@ -72,6 +80,8 @@ pub enum HookScope {
     Project,
     /// `.claude/settings.local.json` of the project. It lies in the project, so it is no safer than the other.
     Local,
+    /// `hooks/hooks.json` of a Claude Code plugin that `claude.plugins` names.
+    Plugin,
 }
 
 impl HookScope {
@@ -82,6 +92,7 @@ impl HookScope {
             Self::User => "user",
             Self::Project => "project",
             Self::Local => "local",
+            Self::Plugin => "plugin",
         }
     }
 }
@@ -91,12 +102,29 @@ impl HookScope {
 pub struct CommandHook {
     /// When.
     pub event: HookEvent,
-    /// For which tools or sources: a regular expression over the whole name; empty for all.
+    /// For which tools or sources, as written: a list of names or a regular expression; empty for all.
     pub matcher: String,
-    /// What `sh -c` is given.
+    /// What a shell is given; with `args` the program that is started.
     pub command: String,
+    /// Its arguments. With them no shell is started, and `${CLAUDE_PROJECT_DIR}` and `${CLAUDE_PLUGIN_ROOT}` are put in.
+    pub args: Option<Vec<String>>,
     /// How long it may run.
     pub timeout: Duration,
+    /// `"onFailure": "block"`: one that fails or takes too long refuses what it was asked about.
+    pub blocks_on_failure: bool,
+}
+
+impl CommandHook {
+    /// What is run, in one line.
+    #[must_use]
+    pub fn line(&self) -> String {
+        let args = self.args.iter().flatten();
+        let words = std::iter::once(self.command.clone()).chain(args.map(|arg| match arg {
+            plain if !plain.is_empty() && !plain.contains(char::is_whitespace) => plain.clone(),
+            other => format!("{other:?}"),
+        }));
+        words.collect::<Vec<_>>().join(" ")
+    }
 }
 
 /// The hooks of one file.
@@ -106,7 +134,7 @@ pub struct HookFile {
     pub file: PathBuf,
     /// Whose it is.
     pub scope: HookScope,
-    /// The folder that its `.claude` lies in.
+    /// The folder that its `.claude` lies in; of a plugin its own.
     pub folder: PathBuf,
     /// `hooks` as written, which is what a person allows.
     pub written: Value,
@@ -116,20 +144,37 @@ pub struct HookFile {
     pub left_out: Vec<String>,
 }
 
-/// The user's file, then those of the project from its root down to the working folder, in each the shared one first. They
-/// all add up. A file that cannot be read is a problem, and the others count.
-pub(crate) fn files(options: &LoadOptions, problems: &mut Vec<ConfigProblem>) -> Vec<HookFile> {
-    let mut places = vec![(options.home.clone(), "settings.json", HookScope::User)];
+/// The user's file, then those of the project from its root down to the working folder, in each the shared one first, then
+/// those of plugins. They all add up. A file that cannot be read is a problem, and the others count.
+pub(crate) fn files(
+    options: &LoadOptions,
+    plugins: &[PathBuf],
+    problems: &mut Vec<ConfigProblem>,
+) -> Vec<HookFile> {
+    let of = |folder: &Path, name| folder.join(".claude").join(name);
+    let home = options.home.clone();
+    let mut places = vec![(of(&home, "settings.json"), home, HookScope::User)];
     for folder in layers::project_dirs(options) {
         if folder == options.home {
             continue;
         }
-        places.push((folder.clone(), "settings.json", HookScope::Project));
-        places.push((folder, "settings.local.json", HookScope::Local));
+        for (name, scope) in [
+            ("settings.json", HookScope::Project),
+            ("settings.local.json", HookScope::Local),
+        ] {
+            places.push((of(&folder, name), folder.clone(), scope));
+        }
+    }
+    for named in plugins {
+        let (file, folder) = of_plugin(named);
+        if !file.exists() {
+            let message = "`claude.plugins` names it, and it is not there".to_owned();
+            problems.push(problem(&file, message));
+        }
+        places.push((file, folder, HookScope::Plugin));
     }
     let mut all = Vec::new();
-    for (folder, name, scope) in places {
-        let file = folder.join(".claude").join(name);
+    for (file, folder, scope) in places {
         match written(&file) {
             Ok(None) => {}
             Ok(Some(written)) => {
@@ -153,6 +198,22 @@ pub(crate) fn files(options: &LoadOptions, problems: &mut Vec<ConfigProblem>) ->
         }
     }
     all
+}
+
+/// The file of a plugin's hooks and the plugin's folder, of either of them.
+fn of_plugin(named: &Path) -> (PathBuf, PathBuf) {
+    if named
+        .extension()
+        .is_none_or(|extension| extension != "json")
+    {
+        return (named.join("hooks").join("hooks.json"), named.to_owned());
+    }
+    let parent = named.parent().unwrap_or(named);
+    let folder = match (parent.file_name(), parent.parent()) {
+        (Some(name), Some(above)) if name == "hooks" => above,
+        _ => parent,
+    };
+    (named.to_owned(), folder.to_owned())
 }
 
 fn written(file: &Path) -> Result<Option<Value>, String> {
@@ -214,19 +275,43 @@ fn read_group(
         return;
     };
     for (number, entry) in entries.iter().enumerate() {
-        match read_entry(entry) {
-            Ok((command, timeout)) => hooks.push(CommandHook {
-                event,
-                matcher: matcher.to_owned(),
-                command,
-                timeout,
-            }),
-            Err(why) => left_out.push(format!("{at}.hooks[{number}]: {why}; it is left out")),
+        let at = format!("{at}.hooks[{number}]");
+        match read_entry(event, matcher, entry) {
+            Ok(hook) => {
+                hooks.push(hook);
+                for key in unknown(entry) {
+                    left_out.push(format!("{at}: `{key}` is not known here and does nothing"));
+                }
+            }
+            Err(why) => left_out.push(format!("{at}: {why}; it is left out")),
         }
     }
 }
 
-fn read_entry(entry: &Value) -> Result<(String, Duration), String> {
+/// Keys that say nothing about what is run when, beside those that are read.
+const KNOWN: [&str; 14] = [
+    "type",
+    "command",
+    "args",
+    "timeout",
+    "shell",
+    "onFailure",
+    "async",
+    "asyncRewake",
+    "rewakeMessage",
+    "rewakeSummary",
+    "if",
+    "once",
+    "statusMessage",
+    "description",
+];
+
+fn unknown(entry: &Value) -> impl Iterator<Item = &str> {
+    let keys = entry.as_object().into_iter().flat_map(|keys| keys.keys());
+    keys.map(String::as_str).filter(|key| !KNOWN.contains(key))
+}
+
+fn read_entry(event: HookEvent, matcher: &str, entry: &Value) -> Result<CommandHook, String> {
     let text = |key: &str| entry.get(key).and_then(Value::as_str);
     match text("type") {
         Some("command") => {}
@@ -237,29 +322,63 @@ fn read_entry(entry: &Value) -> Result<(String, Duration), String> {
         }
         None => return Err("it has no `type`".to_owned()),
     }
-    // Both change what is run when, so running it all the same would not be what was written.
+    // They change what is run when, so running it all the same would not be what was written.
     for key in ["async", "asyncRewake"] {
         if entry.get(key) == Some(&Value::Bool(true)) {
             return Err(format!("`{key}` is not supported"));
         }
     }
-    if entry
-        .get("if")
-        .is_some_and(|condition| !condition.is_null())
-    {
+    let given = |key: &str| entry.get(key).filter(|value| !value.is_null());
+    if given("if").is_some() {
         return Err("`if` is not supported".to_owned());
     }
+    match (given("shell"), text("shell")) {
+        (None, _) | (_, Some("bash")) => {}
+        (Some(other), _) => {
+            return Err(format!(
+                "the `shell` {other} is not supported, only \"bash\""
+            ));
+        }
+    }
+    let blocks_on_failure = match (given("onFailure"), text("onFailure")) {
+        (None, _) | (_, Some("continue")) => false,
+        (_, Some("block")) => true,
+        (Some(other), _) => {
+            return Err(format!(
+                "`onFailure` is {other}, not \"block\" or \"continue\""
+            ));
+        }
+    };
     let command = text("command").filter(|command| !command.trim().is_empty());
     let command = command.ok_or("it has no `command`")?;
-    let timeout = match entry.get("timeout") {
-        None | Some(Value::Null) => TIMEOUT,
-        Some(seconds) => seconds
-            .as_f64()
-            .filter(|seconds| *seconds > 0.0)
-            .map(|seconds| Duration::from_secs_f64(seconds.min(LONGEST.as_secs_f64())))
-            .ok_or("`timeout` is not a number of seconds")?,
-    };
-    Ok((command.to_owned(), timeout))
+    Ok(CommandHook {
+        event,
+        matcher: matcher.to_owned(),
+        command: command.to_owned(),
+        args: given("args").map(arguments).transpose()?,
+        timeout: match (given("timeout"), event) {
+            (Some(value), _) => timeout(value)?,
+            (None, HookEvent::SessionEnd) => TIMEOUT_AT_THE_END,
+            (None, _) => TIMEOUT,
+        },
+        blocks_on_failure,
+    })
+}
+
+fn arguments(value: &Value) -> Result<Vec<String>, String> {
+    let texts = value.as_array().map(|list| {
+        let texts = list.iter().map(|arg| arg.as_str().map(str::to_owned));
+        texts.collect::<Option<Vec<_>>>()
+    });
+    texts
+        .flatten()
+        .ok_or_else(|| "`args` is not a list of texts".to_owned())
+}
+
+fn timeout(value: &Value) -> Result<Duration, String> {
+    let seconds = value.as_f64().filter(|seconds| *seconds > 0.0);
+    let seconds = seconds.ok_or("`timeout` is not a number of seconds")?;
+    Ok(Duration::from_secs_f64(seconds.min(LONGEST.as_secs_f64())))
 }
 
 fn problem(file: &Path, message: String) -> ConfigProblem {
@@ -282,12 +401,12 @@ mod tests {
         for (written, runs, out) in [
             (
                 json!({"PreToolUse": [{"matcher": "Bash|Edit", "hooks": [entry("a"), entry("b")]}]}),
-                vec!["PreToolUse Bash|Edit a 60", "PreToolUse Bash|Edit b 60"],
+                vec!["PreToolUse Bash|Edit a 600", "PreToolUse Bash|Edit b 600"],
                 vec![],
             ),
             (
                 json!({"Stop": [{"matcher": "*", "hooks": [entry("a")]}, {"hooks": [entry("b")]}]}),
-                vec!["Stop  a 60", "Stop  b 60"],
+                vec!["Stop  a 600", "Stop  b 600"],
                 vec![],
             ),
             (
@@ -317,12 +436,41 @@ mod tests {
             ),
             (
                 json!({"Stop": [{"hooks": [{}, {"type": "command", "command": " "}, {"type": "command", "command": "a", "timeout": -1}, {"type": "command", "command": "a", "async": true}, entry("c")]}]}),
-                vec!["Stop  c 60"],
+                vec!["Stop  c 600"],
                 vec![
                     "hooks.Stop[0].hooks[0]: it has no `type`; it is left out",
                     "hooks.Stop[0].hooks[1]: it has no `command`; it is left out",
                     "hooks.Stop[0].hooks[2]: `timeout` is not a number of seconds; it is left out",
                     "hooks.Stop[0].hooks[3]: `async` is not supported; it is left out",
+                ],
+            ),
+            (
+                group(
+                    json!({"type": "command", "command": "sh", "args": ["a.sh", "", "x y"], "shell": "bash", "onFailure": "continue"}),
+                ),
+                vec!["Stop  sh a.sh \"\" \"x y\" 600"],
+                vec![],
+            ),
+            (
+                group(json!({"type": "command", "command": "a", "retries": 3})),
+                vec!["Stop  a 600"],
+                vec!["hooks.Stop[0].hooks[0]: `retries` is not known here and does nothing"],
+            ),
+            (
+                json!({"Stop": [{"hooks": [
+                    {"type": "command", "command": "a", "args": "b"},
+                    {"type": "command", "command": "a", "args": [1]},
+                    {"type": "command", "command": "a", "shell": "powershell"},
+                    {"type": "command", "command": "a", "onFailure": 1},
+                    {"type": "command", "command": "a", "if": "Bash(git *)"},
+                ]}]}),
+                vec![],
+                vec![
+                    "hooks.Stop[0].hooks[0]: `args` is not a list of texts; it is left out",
+                    "hooks.Stop[0].hooks[1]: `args` is not a list of texts; it is left out",
+                    "hooks.Stop[0].hooks[2]: the `shell` \"powershell\" is not supported, only \"bash\"; it is left out",
+                    "hooks.Stop[0].hooks[3]: `onFailure` is 1, not \"block\" or \"continue\"; it is left out",
+                    "hooks.Stop[0].hooks[4]: `if` is not supported; it is left out",
                 ],
             ),
             (
@@ -341,7 +489,7 @@ mod tests {
                     "{} {} {} {seconds}",
                     hook.event.name(),
                     hook.matcher,
-                    hook.command
+                    hook.line()
                 )
             });
             assert_eq!(hooks.collect::<Vec<_>>(), runs, "{written}");
@@ -362,6 +510,8 @@ mod tests {
             ("p/.claude/settings.json", stop("root")),
             ("p/sub/.claude/settings.json", "{".to_owned()),
             ("p/sub/.claude/settings.local.json", stop("local")),
+            ("plugins/one/hooks/hooks.json", stop("one")),
+            ("plugins/two/hooks.json", stop("two")),
         ] {
             let path = root.join(path);
             std::fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -374,17 +524,30 @@ mod tests {
             ..LoadOptions::default()
         };
         let mut problems = Vec::new();
-        let files = files(&options, &mut problems);
+        let plugins = ["one", "one/hooks/hooks.json", "two/hooks.json", "gone"];
+        let plugins = plugins.map(|name| root.join("plugins").join(name));
+        let files = files(&options, &plugins, &mut problems);
         let found: Vec<_> = files
             .iter()
             .map(|file| (file.scope.name(), file.hooks[0].command.as_str()))
             .collect();
         assert_eq!(
             found,
-            [("user", "user"), ("project", "root"), ("local", "local")]
+            [
+                ("user", "user"),
+                ("project", "root"),
+                ("local", "local"),
+                ("plugin", "one"),
+                ("plugin", "one"),
+                ("plugin", "two"),
+            ]
         );
-        assert_eq!(files[2].folder, root.join("p/sub"));
-        assert_eq!(problems.len(), 1);
+        let folders: Vec<_> = files.iter().skip(2).map(|file| &file.folder).collect();
+        let want = ["p/sub", "plugins/one", "plugins/one", "plugins/two"];
+        assert_eq!(folders, want.map(|name| root.join(name)).each_ref());
+        assert_eq!(problems.len(), 2);
+        assert!(problems[0].message.contains("it is not there"));
+        let problems = &problems[1..];
         assert!(problems[0].file.ends_with("p/sub/.claude/settings.json"));
         assert!(problems[0].message.contains("none of its hooks is run"));
     }

@@ -465,14 +465,17 @@ impl Loaded {
         (commands, problems)
     }
 
-    /// Command hooks of `.claude/settings.json` and its like, unless `claude.hooks` is off. A person has to allow those of
-    /// the project first.
+    /// Command hooks of `.claude/settings.json` and its like, and of `claude.plugins`, unless `claude.hooks` is off. A person
+    /// has to allow all but the user's own first.
     #[must_use]
     pub fn claude_hooks(&self) -> (Vec<HookFile>, Vec<ConfigProblem>) {
         let mut problems = Vec::new();
         let off = layers::switch(&self.options, "OPENCODE_DISABLE_CLAUDE_CODE");
         let files = match self.settings.claude.hooks && !off {
-            true => crate::claude_hooks::files(&self.options, &mut problems),
+            true => {
+                let plugins = &self.settings.claude.plugins;
+                crate::claude_hooks::files(&self.options, plugins, &mut problems)
+            }
             false => Vec::new(),
         };
         (files, problems)

@@ -103,13 +103,13 @@ pub fn permissions(host: &Permissions, own: &Permissions, lost: &mut Vec<String>
             lost,
         ),
         client: Some(client),
-        // Not named is whatever there is, on either side.
-        processes: match (&host.processes, &own.processes) {
-            (None, asked) => asked.clone(),
-            (allowed, None) => allowed.clone(),
-            (Some(allowed), Some(asked)) => {
-                Some(kept("the program", asked, |it| has(allowed, it), lost))
-            }
+        // As for routes: not named is whatever there is for a plugin of the user's, and nothing for one that is hosted.
+        processes: {
+            let asked = own.processes.as_deref().unwrap_or_default();
+            Some(match &host.processes {
+                None => asked.to_vec(),
+                Some(allowed) => kept("the program", asked, |it| has(allowed, it), lost),
+            })
         },
         unix_sockets: {
             if own.unix_sockets && !host.unix_sockets {

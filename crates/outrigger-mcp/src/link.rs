@@ -33,6 +33,7 @@ pub(crate) struct ToolInfo {
     pub(crate) name: String,
     pub(crate) description: String,
     pub(crate) input_schema: Value,
+    pub(crate) output_schema: Option<Value>,
 }
 
 /// What it says of itself.
@@ -227,9 +228,14 @@ fn tool(mut entry: Value) -> Option<ToolInfo> {
         .get_mut("inputSchema")
         .map(Value::take)
         .filter(Value::is_object);
+    let output_schema = entry
+        .get_mut("outputSchema")
+        .map(Value::take)
+        .filter(Value::is_object);
     Some(ToolInfo {
         name,
         description,
+        output_schema,
         input_schema: input_schema.unwrap_or_else(|| json!({"type": "object"})),
     })
 }

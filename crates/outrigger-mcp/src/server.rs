@@ -86,6 +86,8 @@ pub struct ServerTool {
     pub description: String,
     /// What the server says that its arguments are.
     pub input_schema: Value,
+    /// What it says that the `structuredContent` of its answers is, if it does.
+    pub output_schema: Option<Value>,
     owner: Weak<Server>,
 }
 
@@ -213,6 +215,7 @@ impl Server {
             name: info.name.clone(),
             description: info.description.clone(),
             input_schema: info.input_schema.clone(),
+            output_schema: info.output_schema.clone(),
             owner: Arc::downgrade(self),
         };
         inside.tools.iter().map(tool).collect()

@@ -23,7 +23,7 @@ use serde_json::Value;
 use crate::admit::rules_of;
 use crate::breakers::Breakers;
 use crate::choose::ConsentFn;
-use crate::commands::{self, CommandHooks, Commands};
+use crate::commands::{self, CommandBreakers, CommandHooks, Commands};
 use crate::error::PluginError;
 use crate::group::{Group, Live};
 use crate::install::Cache;
@@ -356,6 +356,9 @@ impl Plugins {
     pub fn list(&self) -> Vec<PluginStatus> {
         let with_process = |(index, (group, mut status)): (usize, (Option<u64>, PluginStatus))| {
             status.breakers = self.0.breakers.of(index);
+            let commands = self.0.commands.iter();
+            let commands = commands.flat_map(|commands| commands.breakers_of(index));
+            status.breakers.extend(commands);
             if let Some(group) = group.and_then(|key| self.0.processes.get(key)) {
                 let (live, generation) = group.now();
                 status.pid = live
@@ -419,6 +422,11 @@ fn command_hooks(options: &LoadOptions, base: usize, registry: &Registry) -> Opt
         options.directory.clone(),
         options.spawner.clone(),
         Arc::clone(&options.notice),
+        CommandBreakers::new(
+            options.settings.circuit_breaker,
+            options.settings.breaker,
+            Arc::clone(&options.notice),
+        ),
     ))
 }
 

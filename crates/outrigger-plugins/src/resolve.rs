@@ -39,6 +39,9 @@ pub struct ResolvedPlugin {
     pub entry: String,
     /// The same as a path.
     pub file: PathBuf,
+    /// All files that code of its package is started from, whoever asks: the entry, and those of the plugins that it hosts.
+    /// One that is hosted has those of its host.
+    pub entries: Vec<PathBuf>,
     /// Version of the package, if it has one.
     pub version: Option<String>,
     /// Folder of the package, or of the file.
@@ -82,6 +85,7 @@ pub fn resolve_path(spec: &str, id: &str, path: &Path) -> Result<ResolvedPlugin,
         spec: spec.to_owned(),
         entry: file_url(path),
         file: path.to_owned(),
+        entries: entries(path, dir, manifest.as_ref()),
         version: manifest.as_ref().map(|it| it.version.clone()),
         dir: dir.to_owned(),
         from_path: true,
@@ -127,6 +131,7 @@ pub fn resolve_package(
         id: name.to_owned(),
         spec: spec.to_owned(),
         entry: file_url(&file),
+        entries: entries(&file, dir, own.as_ref()),
         file,
         version: match &own {
             Some(own) => Some(own.version.clone()),
@@ -138,6 +143,12 @@ pub fn resolve_package(
         tools: None,
         manifest: own.map(Box::new),
     })
+}
+
+fn entries(file: &Path, dir: &Path, manifest: Option<&Manifest>) -> Vec<PathBuf> {
+    let hosted = manifest.into_iter().flat_map(|it| &it.subplugins);
+    let hosted = hosted.map(|own| dir.join(&own.entry));
+    std::iter::once(file.to_owned()).chain(hosted).collect()
 }
 
 /// The file of a hosted plugin, inside the package of its host, and its address.

@@ -257,6 +257,7 @@ mod tests {
                 id: "p".into(),
                 spec: "p".into(),
                 entry: String::new(),
+                entries: vec![file.clone()],
                 file,
                 version: None,
                 dir: dir.path().into(),

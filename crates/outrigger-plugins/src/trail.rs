@@ -119,7 +119,7 @@ pub(crate) fn log(record: &HookRecord) {
         let session = session.map_or_else(String::new, |id| format!(" in session {}", id.0));
         // It answered well, and what it answered was not taken.
         let what = match (record.decision, record.outcome.as_str()) {
-            (Decision::Refused, "ok") => "refused",
+            (Decision::Refused, "ok") => "its answer was refused",
             (_, outcome) => outcome,
         };
         tracing::warn!(

@@ -217,6 +217,15 @@ impl AuditRecord {
             duration_ms: tool.duration_ms,
             timeout: tool.outcome == "tool.timeout",
             errored: tool.outcome != "completed",
+            detail: match (tool.joined, tool.retries) {
+                (true, _) => Some(
+                    "not made: an equal call of its step was, and this one got the same answer"
+                        .to_owned(),
+                ),
+                (false, 0) => None,
+                (false, 1) => Some("made again once".to_owned()),
+                (false, retries) => Some(format!("made again {retries} times")),
+            },
             policy_check_result: if denied {
                 format!("refused: {}", tool.outcome)
             } else {

@@ -76,6 +76,9 @@ pub enum BridgeFrame {
         code: String,
         /// In words.
         message: String,
+        /// What a command had printed before it was stopped at its deadline.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        output: Option<String>,
     },
 }
 

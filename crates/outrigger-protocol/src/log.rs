@@ -102,6 +102,12 @@ pub struct ToolRecord {
     pub permissions: Vec<String>,
     /// `completed` or the error's code.
     pub outcome: String,
+    /// How often it was made again after a failure that may pass.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub retries: u32,
+    /// It was not made: an equal call of its step was, and it got the same answer.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub joined: bool,
     /// How long it took, in milliseconds.
     pub duration_ms: f64,
     /// Begun.
@@ -109,6 +115,11 @@ pub struct ToolRecord {
     /// For the audit alone; not in the log.
     #[serde(skip)]
     pub audit: ToolAudit,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "as serde calls it")]
+fn is_zero(count: &u32) -> bool {
+    *count == 0
 }
 
 /// A request that a plugin made of the API (C13), without what it said and was told.

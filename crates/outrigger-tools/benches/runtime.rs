@@ -42,7 +42,7 @@ impl ToolHost for Host {
         Box::pin(async {
             HookVerdict {
                 output: payload.output,
-                block: None,
+                ..HookVerdict::default()
             }
         })
     }

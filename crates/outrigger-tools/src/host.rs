@@ -43,6 +43,9 @@ pub struct HookVerdict {
     pub output: Value,
     /// A handler refused or, at a tool's hook points, threw.
     pub block: Option<Block>,
+    /// The user is to be asked about the call whatever the rules allow. The host insists on it when it is asked; one that
+    /// asks nothing by itself is asked about all the same.
+    pub insists: bool,
 }
 
 /// Work for an agent in a child session.

@@ -24,10 +24,13 @@ use self::result::{after, finish, limited};
 use self::told::Told;
 pub use self::told::{Listener, Stage};
 use crate::error::{Stop, ToolError};
-use crate::host::{HookVerdict, ToolContext};
+use crate::host::{HookVerdict, PermissionAsk, ToolContext};
 use crate::routes::Routes;
 use crate::schema::{OutputSchema, Schema};
 use crate::tool::Tool;
+
+/// The permission whose question is about a folder, not about the call.
+const ELSEWHERE: &str = "external_directory";
 
 #[derive(Clone)]
 struct Entry {
@@ -222,10 +225,7 @@ impl ToolRuntime {
             ctx.hold_to(&entry.descriptor.declared.constraints, &entry.held);
         }
         let ctx = ctx;
-        let told = Told {
-            call: &ctx.call,
-            listeners,
-        };
+        let told = Told::new(&ctx.call, listeners);
         let mut input = ctx.call.input.clone();
         let mut fingerprint = None;
         let outcome = match self
@@ -245,9 +245,12 @@ impl ToolRuntime {
             ToolOutcome::Failed { code, .. } => code.clone(),
         };
         told.tell(&Stage::Ended { outcome: &label });
+        let (retries, joined) = (told.retries(), told.joined());
         let record = ToolRecord {
             permissions: ctx.decisions(),
             fingerprint,
+            retries,
+            joined,
             call: ctx.call,
             turn: None,
             outcome: label,
@@ -293,6 +296,7 @@ impl ToolRuntime {
                 HookPayload::new(identity(ctx), json!({"args": &*input})),
             )
             .await;
+        let insists = verdict.insists;
         let rewritten = rewrite(verdict, input)?;
         // Checked even when nothing changed the arguments visibly: cheap, and no path around it (invariant 7).
         check(&entry, input, name, rewritten)?;
@@ -310,10 +314,18 @@ impl ToolRuntime {
         let routes = self.routes.read();
         let routes = Arc::clone(&routes.unwrap_or_else(PoisonError::into_inner));
         let bound = routes.bind(declared.contract, input, ctx);
-        let questions = match bound.remote() {
+        let mut questions = match bound.remote() {
             None => entry.tool.permissions(input, ctx)?,
             Some(_) => entry.tool.permissions_elsewhere(input, ctx)?,
         };
+        if insists && questions.iter().all(|ask| ask.permission == ELSEWHERE) {
+            questions.push(PermissionAsk {
+                permission: name.to_owned(),
+                patterns: vec!["*".to_owned()],
+                metadata: json!({"tool": name, "input": input}),
+                ..PermissionAsk::default()
+            });
+        }
         // Before the questions, as in the reference: clients show what is asked about from the call's arguments.
         ctx.host.started(input);
         for ask in questions {
@@ -337,7 +349,7 @@ impl ToolRuntime {
                 error,
                 metadata: ctx.reported(),
             })?;
-        answers(&entry, name, &output)?;
+        answers(&entry, name, &output, ctx.answer().as_ref())?;
         told.tell(&Stage::Answered);
         let output = limited(finish(output, ctx), ctx);
         after(&entry.tool, ctx, input, output).await
@@ -410,16 +422,29 @@ fn canonical(entry: &Entry, input: &Value) -> Result<CanonicalCall, ToolError> {
     )
 }
 
-fn answers(entry: &Entry, name: &str, output: &ToolOutput) -> Result<(), ToolError> {
+/// An answer of an MCP server is held to its schema in the structured form, which comes beside the texts; any other as the
+/// text that it is.
+fn answers(
+    entry: &Entry,
+    name: &str,
+    output: &ToolOutput,
+    own: Option<&Value>,
+) -> Result<(), ToolError> {
     let Some(schema) = &entry.output else {
         return Ok(());
     };
-    schema
-        .check(&output.output)
-        .map_err(|reason| ToolError::InvalidOutput {
-            tool: name.to_owned(),
-            reason,
-        })
+    let own = own.filter(|own| own.get("content").is_some_and(Value::is_array));
+    let checked = match own {
+        None => schema.check(&output.output),
+        Some(own) => match own.get("structuredContent").filter(|it| !it.is_null()) {
+            Some(value) => schema.check_value(value),
+            None => Err("it has no structured content".to_owned()),
+        },
+    };
+    checked.map_err(|reason| ToolError::InvalidOutput {
+        tool: name.to_owned(),
+        reason,
+    })
 }
 
 fn alive(ctx: &ToolContext) -> Result<(), ToolError> {

@@ -67,8 +67,13 @@ impl OutputSchema {
             serde_json::from_str(text)
                 .map_err(|error| format!("it is no JSON ({error}): {}", cut(text)))?
         };
-        let errors = self.schema.iter_errors(&value).take(MOST_ERRORS);
-        let errors: Vec<String> = errors.map(|error| describe(&error, &value)).collect();
+        self.check_value(&value)
+    }
+
+    /// The same for an answer that is no text.
+    pub(crate) fn check_value(&self, value: &Value) -> Result<(), String> {
+        let errors = self.schema.iter_errors(value).take(MOST_ERRORS);
+        let errors: Vec<String> = errors.map(|error| describe(&error, value)).collect();
         if errors.is_empty() {
             return Ok(());
         }

@@ -20,7 +20,11 @@ async fn what_is_refused_is_named_and_costs_nothing_else() {
     std::os::unix::fs::symlink("/etc/passwd", world.root().join("file")).unwrap();
     std::fs::write(world.root().join("a.txt"), "a").unwrap();
     let mut brain = world.brain().await;
+    std::fs::create_dir(world.root().join(".git")).unwrap();
+    std::fs::write(world.root().join(".git/config"), "").unwrap();
+    std::os::unix::fs::symlink(".git", world.root().join("alias")).unwrap();
     let path = |path: &str| json!({ "filePath": path });
+    let write = |path: &str| json!({ "filePath": path, "content": "x" });
     for (tool, params, code) in [
         ("read", path("a.txt"), "ok"),
         ("read", path("new/deep.txt"), "ok"),
@@ -71,6 +75,22 @@ async fn what_is_refused_is_named_and_costs_nothing_else() {
         ),
         ("read", json!({}), "bridge.params"),
         ("read", json!([]), "bridge.params"),
+        ("read", json!(["a.txt"]), "bridge.params"),
+        ("exec", json!(["echo hi", null]), "bridge.params"),
+        // What git reads is written by nobody, by whatever name; reading it is another thing.
+        ("write", write(".git/config"), "bridge.path"),
+        ("write", write(".git"), "bridge.path"),
+        ("write", write(".GIT/hooks/x"), "bridge.path"),
+        ("write", write("sub/.git/config"), "bridge.path"),
+        ("write", write("new/../.git/config"), "bridge.path"),
+        ("write", write("alias/config"), "bridge.path"),
+        ("write", write(".gitignore"), "ok"),
+        (
+            "edit",
+            json!({"filePath": ".git/config", "oldString": "a", "newString": "b"}),
+            "bridge.path",
+        ),
+        ("read", path(".git/config"), "ok"),
         ("read", json!({"filePath": 5}), "bridge.params"),
         (
             "read",
@@ -129,6 +149,8 @@ async fn what_is_refused_is_named_and_costs_nothing_else() {
         "bridge.before_invoke {\"callID\":\"1\",\"connection\":1,\"sessionID\":null,\"tool\":\"exec\",\"path\":\".\"}",
         "bridge.after_invoke",
         "bridge.on_error",
+        "audit frame 7 of connection 1 bridge.frame refused: bridge.frame",
+        "audit frame of connection 1 bridge.frame refused: bridge.frame",
     ] {
         assert!(has(told), "{told}: {lines:#?}");
     }
@@ -168,11 +190,25 @@ async fn the_101st_call_is_told_so_and_the_place_of_one_that_ends_is_free() {
     );
     one.invoke("102", "read", json!({"filePath": "a"})).await;
     assert_eq!(one.next().await["type"], "result");
-    // A brain that goes away takes what it had running with it, and nothing else.
+    // A brain that goes away takes what it had running with it, and nothing else. What was running is written down as ended.
     drop(two);
     world.wait_until_running(49).await;
+    let gone = || {
+        let gone = "bridge.gone refused: bridge.gone";
+        let lines = world.hands.lines();
+        let audited = lines.iter().filter(|line| line.contains(gone)).count();
+        let told = lines.iter().filter(|line| {
+            line.starts_with("bridge.on_error") && line.contains("\"code\":\"bridge.gone\"")
+        });
+        (audited, told.count())
+    };
+    assert_eq!(gone(), (50, 50));
     drop(one);
     world.wait_until_running(0).await;
+    assert_eq!(gone(), (99, 99));
+    let lines = world.hands.lines();
+    let twice = "audit frame 0 of connection 1 bridge.id refused: bridge.id";
+    assert!(lines.iter().any(|line| line == twice), "{lines:#?}");
 }
 
 #[tokio::test]
@@ -194,6 +230,27 @@ async fn what_hangs_fails_or_panics_costs_its_own_call() {
         );
     }
     world.wait_until_running(0).await;
+    // One that ends at the deadline of the call has not ended; what it printed until then is told. Its own limit is another
+    // thing.
+    brain.invoke("6", "exec", json!({"command": "slow"})).await;
+    let answer = brain.next().await;
+    assert_eq!(
+        (&answer["code"], &answer["output"]),
+        (&json!("bridge.timeout"), &json!("so far")),
+        "{answer}"
+    );
+    let lines = world.hands.lines();
+    let told = lines
+        .iter()
+        .filter(|line| line.contains("\"callID\":\"6\""));
+    let points: Vec<_> = told.filter_map(|line| line.split(' ').next()).collect();
+    assert_eq!(points, ["bridge.before_invoke", "bridge.on_error"]);
+    let timeout = "audit exec 6 bridge.timeout refused: bridge.timeout";
+    assert!(lines.iter().any(|line| line == timeout), "{lines:#?}");
+    brain
+        .invoke("7", "exec", json!({"command": "slow", "timeout": 10}))
+        .await;
+    assert_eq!(brain.next().await["type"], "result");
     // A command is given no longer than the deadline, whatever the brain asks for.
     brain
         .invoke(

@@ -33,7 +33,7 @@ impl ToolHost for Host {
         Box::pin(async {
             HookVerdict {
                 output: payload.output,
-                block: None,
+                ..HookVerdict::default()
             }
         })
     }

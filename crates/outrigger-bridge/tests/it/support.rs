@@ -59,9 +59,17 @@ impl Hands for Noting {
             }
             assert!(!asked.contains("panic"), "as asked");
             if asked.contains("fail") {
-                return Err(Refusal {
-                    code: "tool.failed".into(),
-                    message: "as asked".into(),
+                return Err(Refusal::new("tool.failed", "as asked"));
+            }
+            if asked.contains("slow") {
+                // Like a command that ends at its time limit.
+                let limit = params.to_value()["timeout"].as_u64().unwrap();
+                tokio::time::sleep(Duration::from_millis(limit)).await;
+                return Ok(ToolOutput {
+                    title: "t".into(),
+                    output: "so far".into(),
+                    metadata: json!({"exit": null}),
+                    attachments: None,
                 });
             }
             Ok(ToolOutput {

@@ -227,7 +227,8 @@ async fn what_is_refused_and_what_ends_with_it() {
     wait_for("sleep 98761", false);
     brain.send(json!({"type": "invoke", "id": "c", "tool": "exec", "params": {"command": "sleep 98763"}, "deadlineMs": 300})).await;
     let answer = brain.next().await;
-    let said = answer["output"]["output"].as_str().unwrap_or_default();
+    assert_eq!(answer["code"], "bridge.timeout", "{answer}");
+    let said = answer["output"].as_str().unwrap_or_default();
     assert!(said.contains("exceeding timeout 300 ms"), "{answer}");
     wait_for("sleep 98763", false);
     drop(brain);
@@ -247,6 +248,8 @@ async fn what_is_refused_and_what_ends_with_it() {
         ("bridge.path", "refused: bridge.path"),
         ("bridge.command", "refused: bridge.command"),
         ("bridge.busy", "refused: bridge.busy"),
+        ("bridge.timeout", "refused: bridge.timeout"),
+        ("bridge.gone", "refused: bridge.gone"),
         ("tool.denied", "passed"),
     ] {
         let there = of
@@ -298,4 +301,31 @@ fn a_bridge_that_nobody_could_use_or_that_is_no_secret_does_not_start() {
         0o600
     );
     assert!(!said.contains(fs::read_to_string(&file).unwrap().trim()));
+}
+
+/// `git status` on the list, and a repository whose configuration names a program: it is not started (a brain could not write
+/// it over the bridge, but somebody may have).
+#[tokio::test(flavor = "multi_thread")]
+async fn git_starts_nothing_that_a_repository_names() {
+    let world = World::new([]);
+    let git = world.script("git", &["init", "-q"]).output();
+    if !git.is_ok_and(|done| done.status.success()) {
+        return;
+    }
+    world.file("hook.sh", "echo x >> ran\n");
+    let config = world.read(".git/config");
+    world.file(
+        ".git/config",
+        &format!("{config}[core]\n\tfsmonitor = \"sh ./hook.sh\"\n\tpager = \"sh ./hook.sh\"\n"),
+    );
+    let (running, url) = bridge(&world, &["--command", "git status"]);
+    let mut brain = Brain::new(&url).await;
+    let (code, said) = brain.ask("exec", json!({"command": "git status"})).await;
+    assert_eq!(code, "ok", "{said}");
+    assert!(said.contains("hook.sh"), "git ran: {said}");
+    assert!(!world.path("ran").exists());
+    let config = json!({"filePath": ".git/config", "content": ""});
+    assert_eq!(brain.ask("write", config).await.0, "bridge.path");
+    running.signal(rustix::process::Signal::TERM);
+    running.end();
 }

@@ -105,19 +105,177 @@ fn a_rewritten_call_is_checked_again() {
     assert!(!world.path("one.txt").exists());
 }
 
+/// What is asked about by default is answered; a rule of the user's that asks is the user's to answer.
 #[test]
-fn allow_answers_the_question_of_that_call_only() {
+fn allow_answers_the_question_of_that_call_and_no_rule() {
     let allow = specific("PreToolUse", json!({"permissionDecision": "allow"}));
-    // Only `touch a` is allowed; the rule asks for every command, and nobody is there to answer.
-    let hook = format!("in=$(cat); case $in in *'touch a'*) {allow};; esac");
+    // Only the first of the two is allowed; both are asked about by default, and nobody is there to answer.
+    let hook = format!("in=$(cat); case $in in *one.env*) {allow};; esac");
+    let read = |file: &str| turn([call("read", json!({ "filePath": file }))]);
     let world = with_hooks(
-        [bash("touch a"), bash("touch b"), done()],
-        &[("PreToolUse", "Bash", &hook)],
+        [read("one.env"), read("two.env"), done()],
+        &[("PreToolUse", "Read", &hook)],
     );
-    world.config(json!({"permission": {"bash": "ask"}}));
+    world.file("one.env", "first");
+    world.file("two.env", "second");
     world.run(&["do it"]);
-    assert!(world.path("a").exists());
-    assert!(!world.path("b").exists());
+    let told = world.mock.last().texts("tool");
+    assert!(told[0].contains("first"), "{}", told[0]);
+    assert!(!told.join(" ").contains("second"), "{told:?}");
+
+    let world = with_hooks([bash("touch a"), done()], &[("PreToolUse", "Bash", &allow)]);
+    world.config(json!({"permission": {"bash": "ask"}}));
+    let ran = world.run(&["do it"]);
+    assert!(!world.path("a").exists(), "{}", ran.stderr);
+}
+
+/// Of two commands a question counts more than a permission; it is asked whatever the rules allow, and of tools, too, that
+/// nobody is asked about otherwise.
+#[test]
+fn ask_asks_the_user_whatever_the_rules_allow() {
+    let ask = specific(
+        "PreToolUse",
+        json!({"permissionDecision": "ask", "permissionDecisionReason": "touchy"}),
+    );
+    let allow = specific("PreToolUse", json!({"permissionDecision": "allow"}));
+    let todos = json!({"todos": [{"content": "c", "status": "pending", "priority": "low"}]});
+    for (what, matcher) in [
+        (bash("touch a"), "Bash"),
+        (turn([call("todowrite", todos)]), "TodoWrite"),
+    ] {
+        for order in [[&ask, &allow], [&allow, &ask]] {
+            let hooks = order.map(|hook| ("PreToolUse", matcher, hook.as_str()));
+            let world = with_hooks([what.clone(), what.clone(), done()], &hooks);
+            world.config(json!({"permission": "allow"}));
+            let ran = world.run(&["do it"]);
+            assert!(!world.path("a").exists());
+            assert!(
+                ran.stderr.contains("there is nobody to ask"),
+                "{matcher}: {}",
+                ran.stderr
+            );
+            assert_eq!(world.mock.requests().len(), 1, "{matcher}");
+            // With someone who says yes it is made.
+            world.run(&["--auto", "do it"]).ok();
+            assert_eq!(world.path("a").exists(), matcher == "Bash");
+        }
+    }
+}
+
+#[test]
+fn a_question_may_be_answered_by_a_command() {
+    let decide = |behavior: &str| {
+        let decision = json!({"decision": {"behavior": behavior, "message": "because"}});
+        format!(
+            "tee in.json > /dev/null; {}",
+            specific("PermissionRequest", decision)
+        )
+    };
+    for (behavior, by_rule, ran) in [
+        ("allow", false, true),
+        ("deny", false, false),
+        // It is the user's rule that asks.
+        ("allow", true, false),
+        ("deny", true, false),
+    ] {
+        let file = if by_rule { "plain" } else { "x.env" };
+        let read = turn([call("read", json!({ "filePath": file }))]);
+        let world = with_hooks(
+            [read, done()],
+            &[("PermissionRequest", "Read", &decide(behavior))],
+        );
+        world.file(file, "secret");
+        world.config(json!({"permission": {"read": {"plain": "ask"}}}));
+        world.run(&["do it"]);
+        let requests = world.mock.requests();
+        let told = requests.last().unwrap().texts("tool").join(" ");
+        assert_eq!(told.contains("secret"), ran, "{behavior} {by_rule}: {told}");
+        let input: Value = serde_json::from_str(&world.read("in.json")).unwrap();
+        assert_eq!(input["tool_name"], "Read");
+        assert_eq!(input["tool_input"]["file_path"], json!(world.path(file)));
+    }
+}
+
+/// What a command takes out of a result never reaches the model, and neither does it stay where clients look.
+#[test]
+fn a_result_may_be_replaced() {
+    let redact = specific(
+        "PostToolUse",
+        json!({"updatedToolOutput": {"stdout": "key=?", "stderr": ""}}),
+    );
+    let world = with_hooks(
+        [bash("echo key=$((40+2))"), done()],
+        &[("PostToolUse", "Bash", &redact)],
+    );
+    world.run(&["do it"]).ok();
+    let told = world.mock.last().texts("tool");
+    assert_eq!(told, ["key=?"]);
+    let exported = world.export().to_string();
+    assert!(!exported.contains("key=42"), "{exported}");
+}
+
+/// Said before the call, read behind its result; and what has no effect is told.
+#[test]
+fn context_before_a_tool_is_read_behind_it() {
+    let says = specific(
+        "PreToolUse",
+        json!({"additionalContext": "mind the gap", "watchPaths": ["x"]}),
+    );
+    let world = with_hooks([bash("echo hi"), done()], &[("PreToolUse", "Bash", &says)]);
+    let ran = world.run(&["do it"]).ok();
+    let told = world.mock.last().texts("tool");
+    assert_eq!(told, ["hi\n\n\n[PreToolUse hook] mind the gap"]);
+    assert!(
+        ran.stderr
+            .contains("answers with `watchPaths`, which has no effect at PreToolUse"),
+        "{}",
+        ran.stderr
+    );
+}
+
+#[test]
+fn context_at_the_end_goes_on_with_it() {
+    let more = specific("Stop", json!({"additionalContext": "one more thing"}));
+    let hook = format!("if [ -e seen ]; then exit 0; fi; touch seen; {more}");
+    let world = with_hooks([text("first"), text("second")], &[("Stop", "", &hook)]);
+    world.run(&["do it"]).ok();
+    let said = world.mock.last().texts("user").join("\n");
+    assert!(said.contains("one more thing"), "{said}");
+    assert_eq!(world.mock.requests().len(), 2);
+}
+
+/// `transcript_path` is a file that can be read, in the box too, and is gone afterwards.
+#[test]
+fn the_conversation_is_a_file() {
+    let copy = "p=$(sed 's/.*\"transcript_path\":\"\\([^\"]*\\)\".*/\\1/'); echo \"$p\" > path; cp \"$p\" copy";
+    let world = with_hooks(
+        [bash("echo hi"), bash("echo again"), done()],
+        &[("PostToolUse", "Bash", copy)],
+    );
+    world.file(".env", "x");
+    world.config(json!({ "permission": { "read": { "*.env": "deny" } } }));
+    world.run(&["do it"]).ok();
+    let lines: Vec<Value> = world
+        .read("copy")
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    assert_eq!(lines[0]["type"], "user");
+    assert!(lines[0].to_string().contains("do it"), "{}", lines[0]);
+    let result = &lines[2]["message"]["content"][0];
+    assert_eq!(result["type"], "tool_result");
+    assert_eq!(result["content"], "hi\n");
+    let path = world.read("path");
+    assert!(path.trim().ends_with(".jsonl"), "{path}");
+    assert!(!std::path::Path::new(path.trim()).exists());
+}
+
+#[test]
+fn the_plan_agent_is_a_mode() {
+    let world = with_hooks([done()], &[("Stop", "", "cat > in.json")]);
+    world.run(&["--agent", "plan", "do it"]).ok();
+    let input: Value = serde_json::from_str(&world.read("in.json")).unwrap();
+    assert_eq!(input["permission_mode"], "plan");
 }
 
 #[test]
@@ -245,6 +403,36 @@ fn hooks_of_a_project_have_to_be_allowed() {
     assert_eq!(world.read("ran"), "x\n");
 }
 
+/// `hooks/hooks.json` of a Claude Code plugin that the configuration names.
+#[test]
+fn hooks_of_a_claude_plugin_know_its_folder() {
+    let world = World::new([bash("echo 1"), done(), bash("echo 2"), done()]);
+    let shell = "echo \"$CLAUDE_PLUGIN_ROOT\" > shell; echo \"$CLAUDE_PROJECT_DIR\" > project";
+    let hooks = json!({"description": "d", "hooks": {"PreToolUse": [{"hooks": [
+        {"type": "command", "command": shell},
+        {"type": "command", "command": "sh", "args": ["${CLAUDE_PLUGIN_ROOT}/guard.sh"]},
+    ]}]}});
+    let root = world.root().join("guard");
+    std::fs::create_dir_all(root.join("hooks")).unwrap();
+    std::fs::write(root.join("hooks/hooks.json"), hooks.to_string()).unwrap();
+    std::fs::write(root.join("guard.sh"), "echo 'not that' >&2; exit 2").unwrap();
+    world.settings(&format!(
+        "[claude]\nplugins = [{:?}]\n",
+        root.display().to_string()
+    ));
+    world.run(&["do it"]).ok();
+    assert!(!world.path("shell").exists());
+    world.cli(&["plugin", "allow-hooks"]).ok();
+    world.run(&["do it"]).ok();
+    let told = world.mock.last().texts("tool");
+    assert!(told[0].contains("not that"), "{}", told[0]);
+    assert_eq!(world.read("shell"), format!("{}\n", root.display()));
+    let project = world.project();
+    assert_eq!(world.read("project"), format!("{}\n", project.display()));
+    let listed = world.cli(&["plugin", "list"]).ok();
+    assert!(listed.stdout.contains("claude:plugin"), "{}", listed.stdout);
+}
+
 /// The box of the shell tool holds for hooks too.
 #[test]
 fn a_hook_cannot_read_what_a_rule_denies() {
@@ -331,7 +519,14 @@ fn a_subagent_has_its_own_event() {
             text("from above"),
         ],
         &[
-            ("SubagentStop", "", "cat > sub.json"),
+            (
+                "SubagentStart",
+                "general",
+                "cat > start.json; printf '%s' '{\"hookSpecificOutput\": {\"hookEventName\": \"SubagentStart\", \"additionalContext\": \"be brief\"}}'",
+            ),
+            ("SubagentStop", "general", "cat > sub.json"),
+            ("SubagentStop", "explore", "touch other"),
+            ("SubagentStart", "explore", "touch other"),
             ("Stop", "", "cat > stop.json"),
             ("UserPromptSubmit", "", "echo x >> prompts; cat > /dev/null"),
         ],
@@ -345,6 +540,16 @@ fn a_subagent_has_its_own_event() {
         input("sub.json")["session_id"],
         input("stop.json")["session_id"]
     );
+    assert_eq!(input("sub.json")["agent_type"], "general");
+    assert_eq!(input("start.json")["agent_type"], "general");
+    assert_eq!(
+        input("start.json")["agent_id"],
+        input("sub.json")["agent_id"]
+    );
+    assert_eq!(input("stop.json")["agent_type"], Value::Null);
+    assert!(!world.path("other").exists());
+    let below = world.mock.requests()[1].texts("user").join("\n");
+    assert!(below.contains("be brief"), "{below}");
     // What a subagent is told is no prompt of the user's.
     assert_eq!(world.read("prompts"), "x\n");
 }

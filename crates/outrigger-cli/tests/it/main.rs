@@ -51,6 +51,7 @@ mod login;
 mod manifest;
 mod matrix;
 mod mcp;
+mod mcp_shapes;
 mod network;
 mod npm;
 mod npm_auth;

@@ -111,3 +111,21 @@ fn points_are_listed_with_who_declares_and_who_subscribes() {
         "{hooks}"
     );
 }
+
+/// The example's types are those of its manifest.
+#[test]
+fn types_are_made_from_the_schemas() {
+    let world = World::new([]);
+    example(&world);
+    let made = world.cli(&["plugin", "points", "--types", "deploy"]).ok();
+    assert_eq!(made.stdout, world.read("tools/deploy/types.d.ts"));
+    let all = world.cli(&["plugin", "points", "--types"]).ok().stdout;
+    assert!(all.contains("\"deploy/release.before\": { input:"), "{all}");
+    let nobody = world.cli(&["plugin", "points", "--types", "rules"]);
+    assert!(
+        nobody.stderr.contains("declares no points"),
+        "{}",
+        nobody.stderr
+    );
+    assert_eq!(nobody.code, 1);
+}

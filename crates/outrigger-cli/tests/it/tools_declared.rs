@@ -185,6 +185,23 @@ fn what_a_plugins_tool_declares_holds_it() {
         "{}",
         said(4)
     );
+    // What was made again, and what was answered by another call, is in the audit.
+    let outcomes = world
+        .cli(&["audit", "list", "--kind", "tool_outcome", "--json"])
+        .ok()
+        .lines();
+    let details: Vec<&str> = outcomes
+        .iter()
+        .filter_map(|it| it["detail"].as_str())
+        .collect();
+    assert_eq!(details.len(), 2, "{outcomes:#?}");
+    assert!(details.contains(&"made again 2 times"), "{details:?}");
+    assert!(
+        details
+            .iter()
+            .any(|it| it.starts_with("not made: an equal call")),
+        "{details:?}"
+    );
     let shown = world.cli(&["tool", "show", "shaped"]).ok().stdout;
     for told in [
         "version         1.2.0",

@@ -432,6 +432,13 @@ pub const KEYS: &[Key<Settings>] = &[
         "run the command hooks of .claude/settings.json",
         |s, v| s.claude.hooks = v.bool()
     ),
+    // Not a question of trust: a person allows what is read there.
+    key!(
+        "claude.plugins",
+        Kind::Folders,
+        "folders of Claude Code plugins whose hooks/hooks.json is read",
+        |s, v| s.claude.plugins = v.list().iter().map(Into::into).collect()
+    ),
     key!(
         "flags.plugin_seq_hooks",
         Kind::Bool,

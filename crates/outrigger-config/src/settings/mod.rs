@@ -459,7 +459,7 @@ impl Default for Limits {
     }
 }
 
-/// `[claude]`, all on by default.
+/// `[claude]`: what of Claude Code's formats is read.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Claude {
     /// Read the project's `.mcp.json`. Each of its servers still has to be allowed.
@@ -468,6 +468,8 @@ pub struct Claude {
     pub commands: bool,
     /// Run the command hooks of `.claude/settings.json`. Those of a project still have to be allowed.
     pub hooks: bool,
+    /// Folders of Claude Code plugins, or their `hooks.json` files. Their hooks have to be allowed, too.
+    pub plugins: Vec<PathBuf>,
 }
 
 impl Default for Claude {
@@ -476,6 +478,7 @@ impl Default for Claude {
             mcp: true,
             commands: true,
             hooks: true,
+            plugins: Vec::new(),
         }
     }
 }

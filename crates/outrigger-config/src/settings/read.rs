@@ -426,6 +426,7 @@ mod tests {
         claude.mcp = true
         claude.commands = true
         claude.hooks = true
+        claude.plugins = []
         audit.keep_records = 200000
         audit.keep_days = 90
         network.allow = []

@@ -4,6 +4,8 @@ use outrigger_config::claude_hooks::HookEvent;
 use outrigger_sandbox::Output;
 use serde_json::Value;
 
+use super::unheard::unheard;
+
 /// Bytes of each stream of a command that are read.
 pub(crate) const MOST_OUTPUT: usize = 256 * 1024;
 /// Bytes of a text that a command adds to the conversation.
@@ -28,12 +30,16 @@ pub(crate) struct Answer {
     pub(crate) refuses: bool,
     /// The arguments to use instead.
     pub(crate) updated: Option<Value>,
+    /// What stands in the place of a tool's result.
+    pub(crate) replaced: Option<Value>,
     /// For the model.
     pub(crate) context: Vec<String>,
     /// The turn is to end, and why.
     pub(crate) stop: Option<String>,
     /// For the user.
     pub(crate) messages: Vec<String>,
+    /// What of it has no effect.
+    pub(crate) unheard: Vec<String>,
     /// What went wrong without stopping anything.
     pub(crate) failures: Vec<String>,
     /// Milliseconds that the slowest was given, when it did not keep to them.
@@ -47,6 +53,30 @@ impl Answer {
             failures: vec![message],
             ..Self::default()
         }
+    }
+
+    /// Nothing else of the point need be run.
+    pub(crate) fn ends(&self, point: &str) -> bool {
+        let answered = matches!(self.permission, Some(Permission::Allow | Permission::Deny));
+        self.stop.is_some() || (point == "tool.before_permission" && answered)
+    }
+
+    /// A failure of a command that was written down to refuse where it fails.
+    pub(crate) fn or_refusal(mut self, event: HookEvent) -> Self {
+        let refusing = matches!(
+            event,
+            HookEvent::PreToolUse
+                | HookEvent::UserPromptSubmit
+                | HookEvent::Stop
+                | HookEvent::SubagentStop
+        );
+        if self.failures.is_empty() || self.refuses || !refusing {
+            return self;
+        }
+        self.refuses = true;
+        self.permission = (event == HookEvent::PreToolUse).then_some(Permission::Deny);
+        self.reason = Some(self.failures.join("; "));
+        self
     }
 
     /// Takes in what another command of the same event answered. A refusal wins over a question, that over a permission;
@@ -65,9 +95,11 @@ impl Answer {
             self.permission = other.permission;
         }
         self.updated = other.updated.or(self.updated.take());
+        self.replaced = other.replaced.or(self.replaced.take());
         self.context.extend(other.context);
         self.stop = self.stop.take().or(other.stop);
         self.messages.extend(other.messages);
+        self.unheard.extend(other.unheard);
         self.failures.extend(other.failures);
         self.timed_out = self.timed_out.max(other.timed_out);
     }
@@ -102,7 +134,7 @@ fn refused(event: HookEvent, name: &str, stderr: &str) -> Answer {
         text => cut(text),
     };
     match event {
-        HookEvent::PreToolUse => Answer {
+        HookEvent::PreToolUse | HookEvent::PermissionRequest => Answer {
             permission: Some(Permission::Deny),
             reason: Some(reason),
             refuses: true,
@@ -135,7 +167,7 @@ fn said(event: HookEvent, name: &str, output: &Output) -> Answer {
             ));
         }
         return match serde_json::from_str(stdout) {
-            Ok(Value::Object(fields)) => told(event, &Value::Object(fields)),
+            Ok(Value::Object(fields)) => told(event, name, &Value::Object(fields)),
             Ok(_) => Answer::default(),
             Err(error) => Answer::failed(format!(
                 "`{name}` wrote what looks like JSON and is not: {error}"
@@ -156,8 +188,8 @@ fn said(event: HookEvent, name: &str, output: &Output) -> Answer {
     answer
 }
 
-/// What the object says.
-fn told(event: HookEvent, whole: &Value) -> Answer {
+/// What the object says. `name` is the command's.
+fn told(event: HookEvent, name: &str, whole: &Value) -> Answer {
     let text = |value: &Value, key: &str| {
         let text = value.get(key).and_then(Value::as_str);
         text.filter(|text| !text.is_empty()).map(cut)
@@ -166,6 +198,7 @@ fn told(event: HookEvent, whole: &Value) -> Answer {
     let specific = whole.get("hookSpecificOutput").unwrap_or(&empty);
     let mut answer = Answer::default();
     answer.messages.extend(text(whole, "systemMessage"));
+    answer.unheard = unheard(event, name, whole);
     if whole.get("continue") == Some(&Value::Bool(false)) {
         answer.stop = Some(
             text(whole, "stopReason").unwrap_or_else(|| "a hook has ended the turn".to_owned()),
@@ -177,7 +210,8 @@ fn told(event: HookEvent, whole: &Value) -> Answer {
             let named = specific.get("permissionDecision").and_then(Value::as_str);
             answer.permission = match named.or(decision) {
                 Some("allow" | "approve") => Some(Permission::Allow),
-                Some("ask") => Some(Permission::Ask),
+                // Nobody comes back to it later, so it is asked about now.
+                Some("ask" | "defer") => Some(Permission::Ask),
                 Some("deny" | "block") => Some(Permission::Deny),
                 _ => None,
             };
@@ -190,6 +224,17 @@ fn told(event: HookEvent, whole: &Value) -> Answer {
             let updated = specific.get("updatedInput");
             answer.updated = updated.filter(|value| value.is_object()).cloned();
         }
+        HookEvent::PermissionRequest => {
+            let decision = specific.get("decision").unwrap_or(&empty);
+            answer.permission = match decision.get("behavior").and_then(Value::as_str) {
+                Some("allow") => Some(Permission::Allow),
+                Some("deny") => Some(Permission::Deny),
+                _ => None,
+            };
+            // The model is told that it was denied; why, only the user.
+            let why = text(decision, "message").filter(|_| answer.permission.is_some());
+            answer.messages.extend(why);
+        }
         HookEvent::UserPromptSubmit
         | HookEvent::PostToolUse
         | HookEvent::Stop
@@ -201,6 +246,10 @@ fn told(event: HookEvent, whole: &Value) -> Answer {
             }
         }
         _ => {}
+    }
+    if event == HookEvent::PostToolUse {
+        let mut forms = ["updatedToolOutput", "updatedMCPToolOutput"].into_iter();
+        answer.replaced = forms.find_map(|key| specific.get(key)).cloned();
     }
     answer.context.extend(text(specific, "additionalContext"));
     answer
@@ -335,7 +384,9 @@ mod tests {
 
     #[test]
     fn objects_by_event() {
-        use HookEvent::{PostToolUse, PreToolUse, Stop, UserPromptSubmit};
+        use HookEvent::{
+            PermissionRequest, PostToolUse, PreToolUse, SessionStart, Stop, UserPromptSubmit,
+        };
         let specific = |value: Value| json!({"hookSpecificOutput": value});
         let with = |change: &dyn Fn(&mut Answer)| {
             let mut answer = Answer::default();
@@ -411,6 +462,44 @@ mod tests {
                 Stop,
                 json!({"decision": "approve", "suppressOutput": true}),
                 Answer::default(),
+            ),
+            (
+                PostToolUse,
+                json!({"hookSpecificOutput": {"updatedToolOutput": {"stdout": "x"}}}),
+                with(&|a| a.replaced = Some(json!({"stdout": "x"}))),
+            ),
+            (
+                PostToolUse,
+                json!({"hookSpecificOutput": {"updatedMCPToolOutput": "x"}}),
+                with(&|a| a.replaced = Some(json!("x"))),
+            ),
+            (
+                Stop,
+                json!({"hookSpecificOutput": {"additionalContext": "more"}}),
+                with(&|a| a.context = vec!["more".into()]),
+            ),
+            (
+                PermissionRequest,
+                json!({"hookSpecificOutput": {"decision": {"behavior": "deny", "message": "no", "interrupt": true}}}),
+                with(&|a| {
+                    a.permission = Some(Permission::Deny);
+                    a.messages = vec!["no".into()];
+                    a.unheard = vec![
+                        "`c` answers with `interrupt`, which has no effect at PermissionRequest"
+                            .into(),
+                    ];
+                }),
+            ),
+            (
+                SessionStart,
+                json!({"decision": "block", "hookSpecificOutput": {"sessionTitle": "t"}}),
+                with(&|a| {
+                    a.unheard = ["decision", "sessionTitle"]
+                        .map(|key| {
+                            format!("`c` answers with `{key}`, which has no effect at SessionStart")
+                        })
+                        .to_vec();
+                }),
             ),
             // Junk of the right shape says nothing.
             (

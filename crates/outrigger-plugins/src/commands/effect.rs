@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 
 use super::answer::{Answer, Permission};
 use super::names::to_ours;
+use super::result;
 use super::state::{Commands, call_of};
 
 /// What becomes of a handler's call.
@@ -65,8 +66,8 @@ fn refusal(point: &str, answer: &Answer) -> Option<Block> {
 fn changes(commands: &Commands, point: &str, answer: &Answer, item: &HookPayload) -> Vec<Change> {
     match point {
         "tool.before_call" => before_call(commands, answer, item),
-        "tool.before_permission" => permission(commands, item),
-        "tool.after_result" => after_result(answer, item),
+        "tool.before_permission" => permission(commands, answer, item),
+        "tool.after_result" => after_result(commands, answer, item),
         "run.before_start" => prompt(answer, item),
         "agent_end.before_stop" => before_stop(answer, item),
         _ => Vec::new(),
@@ -85,8 +86,21 @@ fn named(name: &str) -> Key {
 }
 
 fn before_call(commands: &Commands, answer: &Answer, item: &HookPayload) -> Vec<Change> {
-    if let (Some(Permission::Allow), Some(call)) = (answer.permission, call_of(&item.input)) {
-        commands.allow(call);
+    if let Some(call) = call_of(&item.input) {
+        match answer.permission {
+            Some(Permission::Allow) => commands.allow(call.clone()),
+            Some(Permission::Ask) => {
+                let why = answer.reason.clone();
+                commands.ask(
+                    call.clone(),
+                    why.unwrap_or_else(|| "a hook asks".to_owned()),
+                );
+            }
+            _ => {}
+        }
+        for text in &answer.context {
+            commands.remark(call.clone(), format!("[PreToolUse hook] {text}"));
+        }
     }
     let tool = item.input.get("tool").and_then(Value::as_str);
     let updated = answer.updated.as_ref();
@@ -97,40 +111,63 @@ fn before_call(commands: &Commands, answer: &Answer, item: &HookPayload) -> Vec<
         .collect()
 }
 
-/// A question about a call that a command has allowed is answered, unless someone has answered it already.
-fn permission(commands: &Commands, item: &HookPayload) -> Vec<Change> {
-    let asked = item.output.get("status") == Some(&json!("ask"));
-    let allowed = call_of(&item.input).is_some_and(|call| commands.allows(&call));
-    match asked && allowed {
-        true => vec![set(vec![named("status")], json!("allow"))],
+/// What commands say about the question itself counts first. Else a question about a call that a command has allowed is
+/// answered, unless someone has answered it already, or a rule of the user's is what asks.
+fn permission(commands: &Commands, answer: &Answer, item: &HookPayload) -> Vec<Change> {
+    let status = |status: &str| vec![set(vec![named("status")], json!(status))];
+    if answer.permission == Some(Permission::Deny) {
+        return status("deny");
+    }
+    if item.output.get("status") != Some(&json!("ask")) {
+        return Vec::new();
+    }
+    let question = item.input.get("id").and_then(Value::as_str);
+    if question.is_some_and(|id| commands.with.host.rule_asks(id)) {
+        return Vec::new();
+    }
+    let allowed = answer.permission == Some(Permission::Allow)
+        || call_of(&item.input).is_some_and(|call| commands.allows(&call));
+    match allowed {
+        true => status("allow"),
         false => Vec::new(),
     }
 }
 
-/// What the model reads behind the result. The call has been made, so nothing of it is taken back.
-fn after_result(answer: &Answer, item: &HookPayload) -> Vec<Change> {
+/// What the model reads: the result, or what is to stand in its place, and what was said about it. The call has been made, so
+/// nothing of it is taken back.
+fn after_result(commands: &Commands, answer: &Answer, item: &HookPayload) -> Vec<Change> {
+    let mut changes = Vec::new();
+    let mut output = item.output.clone();
+    if let Some(instead) = &answer.replaced {
+        for (key, value) in result::replaced(&output, instead) {
+            if let Some(fields) = output.as_object_mut() {
+                fields.insert(key.clone(), value.clone());
+            }
+            changes.push(set(vec![Key::Name(key)], value));
+        }
+    }
     let reason = answer.reason.iter().filter(|_| answer.refuses);
-    let said: Vec<String> = reason
+    let behind = reason
         .chain(&answer.context)
-        .map(|text| format!("[PostToolUse hook] {text}"))
-        .collect();
+        .map(|text| format!("[PostToolUse hook] {text}"));
+    let before = call_of(&item.input).map(|call| commands.take_remarks(&call));
+    let said: Vec<String> = before.into_iter().flatten().chain(behind).collect();
     if said.is_empty() {
-        return Vec::new();
+        return changes;
     }
     let said = said.join("\n\n");
-    match (item.output.get("output"), item.output.get("content")) {
+    let change = match (output.get("output"), output.get("content")) {
         (Some(Value::String(text)), _) => {
-            vec![set(
-                vec![named("output")],
-                json!(format!("{text}\n\n{said}")),
-            )]
+            set(vec![named("output")], json!(format!("{text}\n\n{said}")))
         }
-        (_, Some(Value::Array(blocks))) => vec![set(
+        (_, Some(Value::Array(blocks))) => set(
             vec![named("content"), Key::Index(blocks.len())],
             json!({"type": "text", "text": said}),
-        )],
-        _ => vec![set(vec![named("output")], json!(said))],
-    }
+        ),
+        _ => set(vec![named("output")], json!(said)),
+    };
+    changes.push(change);
+    changes
 }
 
 /// Context goes beside what the user has typed, as a text that is the program's.
@@ -146,17 +183,20 @@ fn prompt(answer: &Answer, item: &HookPayload) -> Vec<Change> {
         .collect()
 }
 
-/// The reason is what the turn goes on with. Reasons of several files are told together.
+/// The reason is what the turn goes on with, and so is context, which is the same said kindly. What several files say is told
+/// together.
 fn before_stop(answer: &Answer, item: &HookPayload) -> Vec<Change> {
-    let (true, None, Some(reason)) = (answer.refuses, &answer.stop, &answer.reason) else {
-        return Vec::new();
-    };
     let before = item.output.get("continue").and_then(Value::as_str);
-    let text = match before {
-        Some(before) if !before.is_empty() => format!("{before}\n\n{reason}"),
-        _ => reason.clone(),
-    };
-    vec![set(vec![named("continue")], json!(text))]
+    let before = before.filter(|before| !before.is_empty());
+    let reason = answer.reason.iter().filter(|_| answer.refuses);
+    let said: Vec<&str> = before
+        .into_iter()
+        .chain(reason.chain(&answer.context).map(String::as_str))
+        .collect();
+    if answer.stop.is_some() || said.len() == usize::from(before.is_some()) {
+        return Vec::new();
+    }
+    vec![set(vec![named("continue")], json!(said.join("\n\n")))]
 }
 
 impl Commands {

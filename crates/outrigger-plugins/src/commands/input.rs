@@ -4,7 +4,9 @@ use outrigger_config::claude_hooks::HookEvent;
 use outrigger_protocol::turn::HookPayload;
 use serde_json::{Map, Value, json};
 
+use super::SessionAbout;
 use super::names::{names, to_theirs};
+use super::result::response;
 use super::state::{Commands, call_of};
 
 /// An event, with what its matchers look at and what its commands read.
@@ -12,7 +14,15 @@ pub(super) struct Round {
     pub(super) event: HookEvent,
     /// Names that a matcher may mean; empty where there is nothing to match.
     pub(super) names: Vec<String>,
-    pub(super) input: Value,
+    pub(super) session: String,
+    /// All but `transcript_path`, whose file is written when something is run.
+    pub(super) input: Map<String, Value>,
+}
+
+/// Whose events they are.
+struct Of<'a> {
+    session: &'a str,
+    about: &'a SessionAbout,
 }
 
 impl Commands {
@@ -27,34 +37,49 @@ impl Commands {
         let Some(session) = session else {
             return Vec::new();
         };
+        // Bound for what was said before the call, it may have nothing to run.
+        if point == "tool.after_result" && !self.runs(HookEvent::PostToolUse) {
+            return Vec::new();
+        }
+        let about = self.with.host.session(session);
+        let of = &Of {
+            session,
+            about: &about,
+        };
         match point {
-            "tool.before_call" => vec![self.tool(HookEvent::PreToolUse, session, item)],
-            "tool.after_result" => vec![self.tool(HookEvent::PostToolUse, session, item)],
-            "run.before_start" => self.prompt(session, item),
-            "tool.before_permission" => self.question(session, item),
-            "compaction.before_start" => vec![self.compaction(session)],
-            "agent_end.before_stop" => vec![self.stop(session, item)],
+            "tool.before_call" => vec![self.tool(HookEvent::PreToolUse, of, item)],
+            "tool.after_result" => vec![self.tool(HookEvent::PostToolUse, of, item)],
+            "run.before_start" => self.prompt(of, item),
+            "tool.before_permission" => self.question(of, item),
+            "compaction.before_start" => vec![self.compaction(of)],
+            "agent_end.before_stop" => vec![self.stop(of, item)],
             "runtime.dispose" => vec![self.round(
                 HookEvent::SessionEnd,
                 vec!["other".to_owned()],
-                session,
+                of,
                 json!({"reason": "other"}),
             )],
             _ => Vec::new(),
         }
     }
 
-    fn round(&self, event: HookEvent, names: Vec<String>, session: &str, own: Value) -> Round {
+    fn round(&self, event: HookEvent, names: Vec<String>, of: &Of<'_>, own: Value) -> Round {
         let mut input = Map::new();
+        let mode = match (self.with.permission_mode, of.about.agent.as_str()) {
+            ("default", "plan") => "plan",
+            (mode, _) => mode,
+        };
         for (key, value) in [
-            ("session_id", json!(session)),
-            // There is no such file: the conversation is in a store.
-            ("transcript_path", json!("")),
+            ("session_id", json!(of.session)),
             ("cwd", json!(self.directory)),
-            ("permission_mode", json!(self.with.permission_mode)),
+            ("permission_mode", json!(mode)),
             ("hook_event_name", json!(event.name())),
         ] {
             input.insert(key.to_owned(), value);
+        }
+        if of.about.child {
+            input.insert("agent_id".to_owned(), json!(of.session));
+            input.insert("agent_type".to_owned(), json!(of.about.agent));
         }
         if let Value::Object(own) = own {
             input.extend(own);
@@ -62,11 +87,12 @@ impl Commands {
         Round {
             event,
             names,
-            input: Value::Object(input),
+            session: of.session.to_owned(),
+            input,
         }
     }
 
-    fn tool(&self, event: HookEvent, session: &str, item: &HookPayload) -> Round {
+    fn tool(&self, event: HookEvent, of: &Of<'_>, item: &HookPayload) -> Round {
         let tool = item.input.get("tool").and_then(Value::as_str);
         let tool = tool.unwrap_or_default();
         let names = names(tool, &self.with.host.mcp_servers());
@@ -82,23 +108,36 @@ impl Commands {
             "tool_use_id": item.input.get("callID"),
         });
         if !before && let Some(fields) = own.as_object_mut() {
-            fields.insert("tool_response".to_owned(), response(tool, &args, item));
+            let response = response(tool, &args, &item.output);
+            fields.insert("tool_response".to_owned(), response);
         }
-        self.round(event, names.all, session, own)
+        self.round(event, names.all, of, own)
     }
 
-    /// A prompt of the user's. What a subagent is told is none.
-    fn prompt(&self, session: &str, item: &HookPayload) -> Vec<Round> {
-        let about = self.with.host.session(session);
-        if about.child {
-            return Vec::new();
+    /// A prompt of the user's; what a subagent is told is none, and its first one is its beginning.
+    fn prompt(&self, of: &Of<'_>, item: &HookPayload) -> Vec<Round> {
+        if of.about.child {
+            let starts = !of.about.begun;
+            let agent = item.input.get("agent").and_then(Value::as_str);
+            let about = SessionAbout {
+                agent: agent.unwrap_or(&of.about.agent).to_owned(),
+                ..of.about.clone()
+            };
+            let of = Of {
+                about: &about,
+                ..*of
+            };
+            let name = vec![about.agent.clone()];
+            let round =
+                starts.then(|| self.round(HookEvent::SubagentStart, name, &of, Value::Null));
+            return round.into_iter().collect();
         }
         let mut rounds = Vec::new();
-        if let Some(source) = self.begins(session, about.begun) {
+        if let Some(source) = self.begins(of.session, of.about.begun) {
             rounds.push(self.round(
                 HookEvent::SessionStart,
                 vec![source.to_owned()],
-                session,
+                of,
                 json!({"source": source}),
             ));
         }
@@ -106,55 +145,73 @@ impl Commands {
             rounds.push(self.round(
                 HookEvent::UserPromptSubmit,
                 Vec::new(),
-                session,
+                of,
                 json!({"prompt": prompt}),
             ));
         }
         rounds
     }
 
-    /// A question that a command has answered beforehand is told to nobody.
-    fn question(&self, session: &str, item: &HookPayload) -> Vec<Round> {
-        if call_of(&item.input).is_some_and(|call| self.allows(&call)) {
+    /// A question that a command has answered beforehand is told to nobody, unless the user is asked all the same.
+    fn question(&self, of: &Of<'_>, item: &HookPayload) -> Vec<Round> {
+        let text = |key: &str| item.input.get(key).and_then(Value::as_str);
+        let call = call_of(&item.input);
+        let by_rule = text("id").is_some_and(|id| self.with.host.rule_asks(id));
+        if !by_rule && call.as_ref().is_some_and(|call| self.allows(call)) {
             return Vec::new();
         }
-        let permission = item.input.get("permission").and_then(Value::as_str);
-        let told = names(permission.unwrap_or_default(), &[]).told;
-        vec![self.round(
-            HookEvent::Notification,
-            vec!["permission_prompt".to_owned()],
-            session,
-            json!({
-                "message": format!("Outrigger needs your permission to use {told}"),
-                "title": "Permission needed",
-                "notification_type": "permission_prompt",
-            }),
-        )]
+        let permission = text("permission").unwrap_or_default();
+        let made = call.and_then(|(session, call)| self.with.host.call(&session, &call));
+        let (tool, args) = match &made {
+            Some((tool, args)) => (tool.as_str(), to_theirs(tool, args, &self.directory)),
+            None => (permission, Value::Null),
+        };
+        let tool = names(tool, &self.with.host.mcp_servers());
+        let told = names(permission, &[]).told;
+        let request = json!({
+            "tool_name": tool.told,
+            "tool_input": args,
+            "permission": permission,
+            "patterns": item.input.get("patterns"),
+        });
+        vec![
+            self.round(HookEvent::PermissionRequest, tool.all, of, request),
+            self.round(
+                HookEvent::Notification,
+                vec!["permission_prompt".to_owned()],
+                of,
+                json!({
+                    "message": format!("Outrigger needs your permission to use {told}"),
+                    "title": "Permission needed",
+                    "notification_type": "permission_prompt",
+                }),
+            ),
+        ]
     }
 
-    fn compaction(&self, session: &str) -> Round {
-        self.compacted(session);
-        let by_itself = self.with.host.session(session).compacts_by_itself;
+    fn compaction(&self, of: &Of<'_>) -> Round {
+        self.compacted(of.session);
+        let by_itself = of.about.compacts_by_itself;
         let trigger = if by_itself { "auto" } else { "manual" };
         self.round(
             HookEvent::PreCompact,
             vec![trigger.to_owned()],
-            session,
+            of,
             json!({"trigger": trigger, "custom_instructions": ""}),
         )
     }
 
-    fn stop(&self, session: &str, item: &HookPayload) -> Round {
-        let event = match self.with.host.session(session).child {
-            true => HookEvent::SubagentStop,
-            false => HookEvent::Stop,
+    fn stop(&self, of: &Of<'_>, item: &HookPayload) -> Round {
+        let (event, names) = match of.about.child {
+            true => (HookEvent::SubagentStop, vec![of.about.agent.clone()]),
+            false => (HookEvent::Stop, Vec::new()),
         };
         let own = |key: &str| item.input.get(key).cloned().unwrap_or_default();
         let again = own("active") == Value::Bool(true);
         self.round(
             event,
-            Vec::new(),
-            session,
+            names,
+            of,
             json!({"stop_hook_active": again, "last_assistant_message": own("lastMessage")}),
         )
     }
@@ -169,23 +226,4 @@ fn prompt_of(output: &Value) -> Option<String> {
     let texts = typed.filter_map(|part| part.get("text").and_then(Value::as_str));
     let texts: Vec<&str> = texts.collect();
     (!texts.is_empty()).then(|| texts.join("\n"))
-}
-
-/// The result in a form in which commands find what they look for: ours, with the keys that theirs has beside.
-fn response(tool: &str, args: &Value, item: &HookPayload) -> Value {
-    let mut response = match &item.output {
-        Value::Object(fields) => fields.clone(),
-        other => return other.clone(),
-    };
-    let text = response.get("output").cloned();
-    if let ("bash", Some(text)) = (tool, text) {
-        response.insert("stdout".to_owned(), text);
-        response.insert("stderr".to_owned(), json!(""));
-        response.insert("interrupted".to_owned(), json!(false));
-    }
-    if let Some(path) = args.get("file_path") {
-        response.insert("filePath".to_owned(), path.clone());
-    }
-    response.entry("success").or_insert(Value::Bool(true));
-    Value::Object(response)
 }

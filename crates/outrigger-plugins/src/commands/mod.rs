@@ -6,29 +6,37 @@
 //! answer is allowed, is the pipeline's and the kernel's.
 
 mod answer;
+mod breakers;
 mod effect;
 mod input;
+mod matcher;
 mod names;
+mod result;
 mod run;
 mod state;
+mod transcript;
+mod unheard;
 
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
-use grep_matcher::Matcher as _;
-use grep_regex::RegexMatcher;
 use outrigger_config::claude_hooks::{CommandHook, HookEvent, HookFile, HookScope};
 use outrigger_config::{PluginScope, PluginSource, PluginSpec};
 use outrigger_protocol::rpc::Instance;
 use outrigger_sandbox::Policy;
+use serde_json::Value;
 
+pub(crate) use breakers::CommandBreakers;
 pub(crate) use effect::effect;
-pub(crate) use run::{Called, Calls};
+use matcher::Matcher;
+pub use names::known_as;
+pub(crate) use run::{Called, Callee, Calls};
 pub(crate) use state::Commands;
 
 use crate::error::PluginError;
+use crate::plugins::Plugins;
 use crate::registry::{Plugin, Registry};
 use crate::settings::PluginSettings;
 
@@ -73,7 +81,7 @@ impl CommandFile {
             source: PluginSource::Command,
             scope: match self.hooks.scope {
                 HookScope::User => PluginScope::Global,
-                HookScope::Project | HookScope::Local => PluginScope::Local,
+                HookScope::Project | HookScope::Local | HookScope::Plugin => PluginScope::Local,
             },
         }
     }
@@ -95,13 +103,24 @@ pub trait CommandHost: Send + Sync {
 
     /// Names of the MCP servers, as they stand in front of the names of their tools.
     fn mcp_servers(&self) -> Vec<String>;
+
+    /// Whether a rule of the user's says that this question is asked; only the user answers it then.
+    fn rule_asks(&self, question: &str) -> bool;
+
+    /// Tool and arguments of a call of a session.
+    fn call(&self, session: &str, call: &str) -> Option<(String, Value)>;
+
+    /// The conversation of a session as JSON lines.
+    fn transcript(&self, session: &str) -> String;
 }
 
 /// What command hooks want to know of a session.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SessionAbout {
     /// It is a subagent's.
     pub child: bool,
+    /// The agent that works in it.
+    pub agent: String,
     /// It has messages already.
     pub begun: bool,
     /// Its last compaction was begun by the program, not by the user.
@@ -113,12 +132,13 @@ pub(crate) struct Handler {
     hooks: Vec<Matched>,
     /// `CLAUDE_PROJECT_DIR`.
     project: PathBuf,
+    /// `CLAUDE_PLUGIN_ROOT`, for the hooks of a Claude Code plugin.
+    root: Option<PathBuf>,
 }
 
 struct Matched {
     hook: CommandHook,
-    /// `None`: all.
-    matcher: Option<RegexMatcher>,
+    matcher: Matcher,
 }
 
 impl Handler {
@@ -127,28 +147,38 @@ impl Handler {
         let mut wrong = Vec::new();
         let mut hooks = Vec::new();
         for hook in &file.hooks {
-            let matcher = match hook.matcher.as_str() {
-                "" => Ok(None),
-                text => RegexMatcher::new(&format!("^(?:{text})$")).map(Some),
-            };
-            match matcher {
-                Ok(matcher) => hooks.push(Matched {
-                    hook: hook.clone(),
-                    matcher,
-                }),
+            match Matcher::new(&hook.matcher) {
+                Ok(matcher) => {
+                    wrong.extend(matcher.means_nothing().map(|name| {
+                        format!(
+                            "the matcher {name:?} of {} means no tool; \"{name}__.*\" means all of that server",
+                            hook.event.name()
+                        )
+                    }));
+                    hooks.push(Matched {
+                        hook: hook.clone(),
+                        matcher,
+                    });
+                }
                 Err(error) => wrong.push(format!(
                     "the matcher {:?} of {} is no regular expression, so `{}` is never run: {error}",
                     hook.matcher,
                     hook.event.name(),
-                    answer::shortened(&hook.command)
+                    answer::shortened(&hook.line())
                 )),
             }
         }
         let project = match file.scope {
-            HookScope::User => directory.to_owned(),
+            HookScope::User | HookScope::Plugin => directory.to_owned(),
             HookScope::Project | HookScope::Local => file.folder.clone(),
         };
-        (Self { hooks, project }, wrong)
+        let root = (file.scope == HookScope::Plugin).then(|| file.folder.clone());
+        let handler = Self {
+            hooks,
+            project,
+            root,
+        };
+        (handler, wrong)
     }
 
     /// The hooks of an event that mean one of these names; no names: the event has nothing to match.
@@ -158,13 +188,7 @@ impl Handler {
         names: &'a [String],
     ) -> impl Iterator<Item = &'a CommandHook> {
         let means = move |matched: &&Matched| {
-            matched.hook.event == event
-                && match &matched.matcher {
-                    Some(matcher) if !names.is_empty() => names
-                        .iter()
-                        .any(|name| matcher.is_match(name.as_bytes()).unwrap_or(false)),
-                    _ => true,
-                }
+            matched.hook.event == event && (names.is_empty() || matched.matcher.means(names))
         };
         self.hooks.iter().filter(means).map(|matched| &matched.hook)
     }
@@ -176,19 +200,23 @@ impl Handler {
     /// The hooks, under OpenCode's names, that its commands are bound to.
     fn points(&self) -> Vec<String> {
         use HookEvent::{
-            Notification, PostToolUse, PreCompact, PreToolUse, SessionEnd, SessionStart, Stop,
-            SubagentStop, UserPromptSubmit,
+            Notification, PermissionRequest, PostToolUse, PreCompact, PreToolUse, SessionEnd,
+            SessionStart, Stop, SubagentStart, SubagentStop, UserPromptSubmit,
         };
         let table: [(&str, &[HookEvent]); 7] = [
             // A session's end is told of those that were seen to begin.
             (
                 "chat.message",
-                &[UserPromptSubmit, SessionStart, SessionEnd],
+                &[UserPromptSubmit, SessionStart, SubagentStart, SessionEnd],
             ),
             ("tool.execute.before", &[PreToolUse]),
             // What is allowed before a call is answered when it is asked about.
-            ("permission.ask", &[Notification, PreToolUse]),
-            ("tool.execute.after", &[PostToolUse]),
+            (
+                "permission.ask",
+                &[PermissionRequest, Notification, PreToolUse],
+            ),
+            // What is said before a call is read behind its result.
+            ("tool.execute.after", &[PostToolUse, PreToolUse]),
             (
                 "experimental.session.compacting",
                 &[PreCompact, SessionStart],
@@ -200,6 +228,14 @@ impl Handler {
             .iter()
             .filter(|(_, events)| events.iter().any(|event| self.has(*event)));
         bound.map(|(hook, _)| (*hook).to_owned()).collect()
+    }
+}
+
+impl Plugins {
+    /// Why the user is to be asked about a call whatever the rules allow, if a command wants that. Said once.
+    #[must_use]
+    pub fn insists(&self, session: &str, call: &str) -> Option<String> {
+        self.0.commands.as_ref()?.take_asked(session, call)
     }
 }
 
@@ -272,18 +308,22 @@ mod tests {
                     event: *event,
                     matcher: (*matcher).to_owned(),
                     command: "true".into(),
+                    args: None,
                     timeout: Duration::from_secs(1),
+                    blocks_on_failure: false,
                 })
                 .collect(),
             left_out: Vec::new(),
         }
     }
 
+    /// Names, or lists of them, mean whole names; anything else is an expression that may match anywhere.
     #[test]
-    fn matchers_mean_whole_names() {
+    fn matchers_mean_names_or_are_searched_for() {
         let names = |tool: &str| names::names(tool, &["git".to_owned()]).all;
         for (matcher, tool, means) in [
             ("", "bash", true),
+            ("*", "bash", true),
             ("Bash", "bash", true),
             ("bash", "bash", true),
             ("BASH", "bash", false),
@@ -291,14 +331,28 @@ mod tests {
             ("Edit|Write", "write", true),
             ("Edit|Write", "multiedit", false),
             ("Edit|Write", "apply_patch", true),
+            ("Edit, Bash", "bash", true),
+            ("Edit ,Bash", "edit", true),
             (".*Edit", "multiedit", true),
+            ("^Ba", "bash", true),
+            ("Edit.*", "multiedit", true),
+            ("^Edit$", "multiedit", false),
+            ("^Notebook", "bash", false),
+            ("^(Bash|Read)$", "read", true),
+            ("^(?!Bash$)", "bash", false),
+            ("^(?!Bash$)", "read", true),
+            ("^mcp__", "git_log", true),
             ("mcp__git__.*", "git_log", true),
+            ("mcp__git__log", "git_log", true),
+            ("mcp__git", "git_log", false),
             ("mcp__.*", "bash", false),
             ("Notebook.*", "bash", false),
+            ("Task", "task", true),
+            ("Agent", "task", true),
         ] {
             let file = file(&[(matcher, HookEvent::PreToolUse)]);
             let (handler, wrong) = Handler::new(&file, "/d".as_ref());
-            assert!(wrong.is_empty());
+            assert_eq!(wrong.len(), usize::from(matcher == "mcp__git"), "{wrong:?}");
             let names = names(tool);
             let found = handler.matching(HookEvent::PreToolUse, &names).count();
             assert_eq!(found == 1, means, "{matcher} {tool}");
@@ -320,8 +374,14 @@ mod tests {
         for (event, points) in [
             (
                 HookEvent::PreToolUse,
-                vec!["tool.execute.before", "permission.ask"],
+                vec![
+                    "tool.execute.before",
+                    "permission.ask",
+                    "tool.execute.after",
+                ],
             ),
+            (HookEvent::PermissionRequest, vec!["permission.ask"]),
+            (HookEvent::SubagentStart, vec!["chat.message"]),
             (HookEvent::PostToolUse, vec!["tool.execute.after"]),
             (HookEvent::UserPromptSubmit, vec!["chat.message"]),
             (

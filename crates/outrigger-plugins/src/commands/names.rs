@@ -26,6 +26,8 @@ const TOOLS: &[(&str, &str)] = &[
 const MORE: &[(&str, &[&str])] = &[
     ("apply_patch", &["Edit", "Write", "MultiEdit"]),
     ("patch", &["Edit", "Write", "MultiEdit"]),
+    // Its newer name there.
+    ("task", &["Agent"]),
 ];
 /// Keys of arguments: ours, theirs.
 const KEYS: &[(&str, &str)] = &[
@@ -42,6 +44,13 @@ pub(crate) struct Names {
     pub(crate) told: String,
     /// A matcher may mean it by any of these.
     pub(crate) all: Vec<String>,
+}
+
+/// A bundled tool of ours by the name that commands in Claude Code's form know; others keep theirs.
+#[must_use]
+pub fn known_as(tool: &str) -> &str {
+    let theirs = TOOLS.iter().find(|(ours, _)| *ours == tool);
+    theirs.map_or(tool, |(_, theirs)| theirs)
 }
 
 /// The names of a tool; `servers` are those of the MCP servers, as they stand in front of their tools' names.
@@ -134,6 +143,7 @@ mod tests {
         for (tool, all) in [
             ("bash", vec!["Bash", "bash"]),
             ("todowrite", vec!["TodoWrite", "todowrite"]),
+            ("task", vec!["Task", "task", "Agent"]),
             ("git_hub_list", vec!["mcp__git_hub__list", "git_hub_list"]),
             ("git_log", vec!["mcp__git__log", "git_log"]),
             ("git_", vec!["git_"]),

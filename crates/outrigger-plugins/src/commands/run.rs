@@ -4,19 +4,34 @@ use std::time::{Duration, Instant};
 
 use futures_util::future::join_all;
 use outrigger_config::claude_hooks::{CommandHook, HookEvent};
+use outrigger_protocol::id::TurnId;
 use outrigger_protocol::turn::HookPayload;
 use outrigger_sandbox::{Policy, Spec, run_with_input};
+use serde_json::{Value, json};
 
+use super::Handler;
 use super::answer::{Answer, MOST_OUTPUT, read};
+use super::breakers::{Due, Line, Running};
 use super::input::Round;
 use super::state::Commands;
+use crate::breakers::Ended;
 
-/// What is called: these plugins, of which each may have a shorter deadline of its own, at a point.
+/// What is called: these plugins, at a point.
 pub(crate) struct Calls<'a> {
     pub(crate) point: &'a str,
-    pub(crate) plugins: &'a [(usize, Option<Duration>)],
+    pub(crate) plugins: &'a [Callee<'a>],
     pub(crate) session: Option<&'a str>,
+    pub(crate) turn: Option<&'a TurnId>,
     pub(crate) item: &'a HookPayload,
+}
+
+/// A plugin whose commands are run.
+#[derive(Clone, Copy)]
+pub(crate) struct Callee<'a> {
+    pub(crate) plugin: usize,
+    pub(crate) id: &'a str,
+    /// Its own deadline, where that is shorter than a command's.
+    pub(crate) limit: Option<Duration>,
 }
 
 /// What came of the commands of one plugin.
@@ -34,8 +49,10 @@ struct One<'a> {
     /// Among the plugins that are called.
     place: usize,
     hook: &'a CommandHook,
-    project: &'a std::path::Path,
+    handler: &'a Handler,
     timeout: Duration,
+    /// As its breaker lets it.
+    running: Result<Running<'a>, String>,
 }
 
 impl Commands {
@@ -45,7 +62,7 @@ impl Commands {
         for round in self.rounds(calls.point, calls.session, calls.item) {
             self.run_round(&calls, &round, &mut all).await;
             // What one refuses need not be looked at any more.
-            if all.iter().any(|one| one.answer.stop.is_some()) {
+            if all.iter().any(|one| one.answer.ends(calls.point)) {
                 break;
             }
         }
@@ -54,36 +71,57 @@ impl Commands {
 
     async fn run_round(&self, calls: &Calls<'_>, round: &Round, all: &mut [Called]) {
         let mut work: Vec<One<'_>> = Vec::new();
-        for (place, (plugin, limit)) in calls.plugins.iter().enumerate() {
-            let Some(handler) = self.handler(*plugin) else {
+        let mut lines: Vec<Line> = Vec::new();
+        for (place, callee) in calls.plugins.iter().enumerate() {
+            let Some(handler) = self.handler(callee.plugin) else {
                 continue;
             };
             for hook in handler.matching(round.event, &round.names) {
-                let project = handler.project.as_path();
+                let base = handler.root.as_ref().unwrap_or(&handler.project);
+                let line = (base.clone(), hook.line());
                 // The same command does the same thing: once is enough.
-                let known =
-                    |one: &One<'_>| one.hook.command == hook.command && one.project == project;
-                if !work.iter().any(known) {
-                    work.push(One {
-                        place,
-                        hook,
-                        project,
-                        timeout: limit.map_or(hook.timeout, |limit| limit.min(hook.timeout)),
-                    });
+                if lines.contains(&line) {
+                    continue;
                 }
+                lines.push(line.clone());
+                let due = Due {
+                    plugin: (callee.plugin, callee.id),
+                    line,
+                    event: round.event,
+                    turn: calls.turn,
+                };
+                work.push(One {
+                    place,
+                    hook,
+                    handler,
+                    timeout: callee
+                        .limit
+                        .map_or(hook.timeout, |limit| limit.min(hook.timeout)),
+                    running: self.breakers.ask(due),
+                });
             }
         }
         if work.is_empty() {
             return;
         }
-        let input = round.input.to_string().into_bytes();
+        let input = self.input(round);
         let policy = self.with.host.confine(calls.session).await;
         let all_at_once = work
             .iter()
             .map(|one| self.run(round.event, one, &policy, &input));
         let answers = join_all(all_at_once).await;
         let mut slowest = vec![0.0_f64; all.len()];
-        for (one, (answer, ms)) in work.iter().zip(answers) {
+        for (one, (answer, ms)) in work.into_iter().zip(answers) {
+            if let Ok(running) = one.running {
+                running.ended(match answer.timed_out {
+                    Some(_) => Ended::TimedOut,
+                    None => Ended::Answered,
+                });
+            }
+            let answer = match one.hook.blocks_on_failure {
+                true => answer.or_refusal(round.event),
+                false => answer,
+            };
             let (Some(called), Some(slowest)) =
                 (all.get_mut(one.place), slowest.get_mut(one.place))
             else {
@@ -98,6 +136,36 @@ impl Commands {
         }
     }
 
+    /// What the commands of a round read. One that nothing can be written for gets an empty path.
+    fn input(&self, round: &Round) -> Vec<u8> {
+        let text = self.with.host.transcript(&round.session);
+        let path = self.transcripts.write(&round.session, &text);
+        let path = path.unwrap_or_else(|error| {
+            tracing::warn!("[hooks] the conversation cannot be written for commands: {error}");
+            std::path::PathBuf::new()
+        });
+        let mut input = round.input.clone();
+        input.insert("transcript_path".to_owned(), json!(path));
+        format!("{}\n", Value::Object(input)).into_bytes()
+    }
+
+    /// What is started: the program itself where it has `args`, else a shell.
+    fn program(&self, one: &One<'_>) -> Spec {
+        let Some(args) = &one.hook.args else {
+            return Spec::new(&self.shell).arg("-c").arg(&one.hook.command);
+        };
+        let (project, root) = (&one.handler.project, &one.handler.root);
+        let put_in = |text: &String| {
+            let text = text.replace("${CLAUDE_PROJECT_DIR}", &project.to_string_lossy());
+            match root {
+                Some(root) => text.replace("${CLAUDE_PLUGIN_ROOT}", &root.to_string_lossy()),
+                None => text,
+            }
+        };
+        let spec = Spec::new(put_in(&one.hook.command));
+        args.iter().fold(spec, |spec, arg| spec.arg(put_in(arg)))
+    }
+
     fn run<'a>(
         &'a self,
         event: HookEvent,
@@ -105,24 +173,31 @@ impl Commands {
         policy: &Result<Option<Policy>, String>,
         input: &[u8],
     ) -> impl Future<Output = (Answer, f64)> + use<'a> {
-        let (command, timeout) = (one.hook.command.as_str(), one.timeout);
-        let mut spec = Spec::new("sh")
-            .arg("-c")
-            .arg(command)
+        let (command, timeout) = (one.hook.line(), one.timeout);
+        let mut spec = self
+            .program(one)
             .cwd(&self.directory)
             .vars(self.with.environment.clone())
-            .var("CLAUDE_PROJECT_DIR", one.project)
+            .var("CLAUDE_PROJECT_DIR", &one.handler.project)
             .label(format!("hook {}", event.name()));
-        let refused = match policy {
-            Ok(Some(policy)) => {
-                spec = spec.policy(policy.clone());
+        if let Some(root) = &one.handler.root {
+            spec = spec.var("CLAUDE_PLUGIN_ROOT", root);
+        }
+        let refused = match (&one.running, policy) {
+            (Err(why), _) | (_, Err(why)) => Some(why.clone()),
+            (_, Ok(Some(policy))) => {
+                let folder = self.transcripts.folder();
+                let policy = policy.clone();
+                spec = spec.policy(match folder {
+                    Some(folder) => policy.read(folder),
+                    None => policy,
+                });
                 None
             }
-            Ok(None) => {
+            (_, Ok(None)) => {
                 spec = spec.allow_new_privs();
                 None
             }
-            Err(why) => Some(why.clone()),
         };
         let input = input.to_vec();
         async move {
@@ -135,10 +210,10 @@ impl Commands {
                         run_with_input(&self.spawner, spec, input, timeout, MOST_OUTPUT).await;
                     let ms = u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX);
                     match ended {
-                        Ok(output) => read(event, command, &output, ms),
+                        Ok(output) => read(event, &command, &output, ms),
                         Err(error) => Answer::failed(format!(
                             "`{}` could not be run: {error}",
-                            super::answer::shortened(command)
+                            super::answer::shortened(&command)
                         )),
                     }
                 }

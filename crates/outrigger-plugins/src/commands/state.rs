@@ -4,15 +4,17 @@ use std::collections::{BTreeMap, VecDeque};
 use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use outrigger_config::claude_hooks::HookEvent;
 use outrigger_sandbox::Spawner;
 use serde_json::Value;
 
-use super::{CommandHooks, Handler};
+use super::transcript::Transcripts;
+use super::{CommandBreakers, CommandHooks, Handler};
+use crate::breakers::BreakerStatus;
 use crate::status::{Notice, NoticeFn};
 
-/// Most calls whose permission is remembered. Each is asked about at once or never, so this is never reached but by calls
-/// that nobody asks about.
-const MOST_ALLOWED: usize = 256;
+/// Most calls of which something is remembered. Each is over soon, so this is reached only by what never came to its end.
+const MOST_CALLS: usize = 256;
 /// Most sessions that are remembered to have begun.
 const MOST_SESSIONS: usize = 4096;
 
@@ -24,10 +26,21 @@ pub(crate) struct Commands {
     base: usize,
     pub(super) directory: PathBuf,
     pub(super) spawner: Spawner,
+    /// What a command that is a line is given to: `bash` where there is one, else `sh`.
+    pub(super) shell: PathBuf,
     notice: NoticeFn,
+    pub(super) breakers: CommandBreakers,
     sessions: Mutex<BTreeMap<String, Seen>>,
-    allowed: Mutex<VecDeque<(String, String)>>,
+    allowed: Mutex<VecDeque<Call>>,
+    /// Calls that the user is to be asked about, and why.
+    asked: Mutex<VecDeque<(Call, String)>>,
+    /// What commands said before a call, for the model to read behind its result.
+    remarks: Mutex<VecDeque<(Call, String)>>,
+    pub(super) transcripts: Transcripts,
 }
+
+/// A session and a call of it.
+type Call = (String, String);
 
 /// What is known of a session's beginning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,17 +61,35 @@ impl Commands {
         directory: PathBuf,
         spawner: Spawner,
         notice: NoticeFn,
+        breakers: CommandBreakers,
     ) -> Self {
+        let path = with.environment.iter().find(|(name, _)| name == "PATH");
+        let shell = path.and_then(|(_, path)| outrigger_sandbox::which("bash", path));
         Self {
+            shell: shell.unwrap_or_else(|| PathBuf::from("sh")),
             with,
             handlers,
             base,
             directory,
             spawner,
             notice,
+            breakers,
             sessions: Mutex::default(),
             allowed: Mutex::default(),
+            asked: Mutex::default(),
+            remarks: Mutex::default(),
+            transcripts: Transcripts::default(),
         }
+    }
+
+    /// The breakers of a file's commands that are not at rest.
+    pub(crate) fn breakers_of(&self, plugin: usize) -> Vec<BreakerStatus> {
+        self.breakers.of(plugin)
+    }
+
+    /// Whether any file has a command for an event.
+    pub(super) fn runs(&self, event: HookEvent) -> bool {
+        self.handlers.iter().any(|handler| handler.has(event))
     }
 
     pub(super) fn handler(&self, plugin: usize) -> Option<&Handler> {
@@ -100,23 +131,59 @@ impl Commands {
         lock(&self.sessions).keys().cloned().collect()
     }
 
-    /// A command allows this call.
-    pub(super) fn allow(&self, call: (String, String)) {
-        let mut allowed = lock(&self.allowed);
-        if allowed.len() >= MOST_ALLOWED {
-            allowed.pop_front();
+    /// A command allows this call; one that another wants to be asked about stays asked about.
+    pub(super) fn allow(&self, call: Call) {
+        if !lock(&self.asked).iter().any(|(other, _)| *other == call) {
+            push(&self.allowed, call);
         }
-        allowed.push_back(call);
     }
 
-    pub(super) fn allows(&self, call: &(String, String)) -> bool {
+    pub(super) fn allows(&self, call: &Call) -> bool {
         lock(&self.allowed).contains(call)
     }
 
+    /// The user is to be asked about this call, whatever the rules allow.
+    pub(super) fn ask(&self, call: Call, why: String) {
+        lock(&self.allowed).retain(|other| *other != call);
+        push(&self.asked, (call, why));
+    }
+
+    /// Why the user is to be asked about a call, if so; said once.
+    pub(crate) fn take_asked(&self, session: &str, call: &str) -> Option<String> {
+        let whys = take(&self.asked, session, call);
+        (!whys.is_empty()).then(|| whys.join("\n"))
+    }
+
+    /// A command says something that the model is to read behind the call's result.
+    pub(super) fn remark(&self, call: Call, text: String) {
+        push(&self.remarks, (call, text));
+    }
+
+    pub(super) fn take_remarks(&self, (session, call): &Call) -> Vec<String> {
+        take(&self.remarks, session, call)
+    }
+
     /// The call is asked about no more, or anew.
-    pub(super) fn forget(&self, call: &(String, String)) {
+    pub(super) fn forget(&self, call: &Call) {
         lock(&self.allowed).retain(|other| other != call);
     }
+}
+
+fn push<T>(list: &Mutex<VecDeque<T>>, one: T) {
+    let mut list = lock(list);
+    if list.len() >= MOST_CALLS {
+        list.pop_front();
+    }
+    list.push_back(one);
+}
+
+fn take(list: &Mutex<VecDeque<(Call, String)>>, session: &str, call: &str) -> Vec<String> {
+    let mut list = lock(list);
+    let of_it = |(other, _): &(Call, String)| other.0 == session && other.1 == call;
+    let texts = list.iter().filter(|one| of_it(one));
+    let texts = texts.map(|(_, text)| text.clone()).collect();
+    list.retain(|one| !of_it(one));
+    texts
 }
 
 /// Session and call of a tool hook's input.

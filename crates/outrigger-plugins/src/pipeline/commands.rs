@@ -5,8 +5,7 @@ use std::time::Instant;
 use outrigger_protocol::hook::HandlerOutcome;
 
 use super::{Drive, Sent, cancelled};
-use crate::breakers::Ended;
-use crate::commands::{Called, Calls, effect};
+use crate::commands::{Called, Callee, Calls, effect};
 
 impl Drive<'_> {
     pub(super) async fn call_commands(&mut self, handlers: &[usize]) {
@@ -16,17 +15,18 @@ impl Drive<'_> {
         };
         let item = self.items().first().cloned().unwrap_or_default();
         commands.call_changes(self.point.name, &item);
-        let admitted: Vec<Result<(), String>> = handlers
+        // Each command has a breaker of its own; a file has none, so that one command of it never costs another.
+        let all = self.bound;
+        let plugins: Vec<Callee<'_>> = handlers
             .iter()
-            .map(|handler| self.admit(*handler))
+            .filter_map(|handler| all.get(*handler))
+            .map(|bound| Callee {
+                plugin: bound.plugin,
+                id: &bound.id,
+                limit: bound.rules.hook_deadline,
+            })
             .collect();
-        let plugins: Vec<_> = handlers
-            .iter()
-            .zip(&admitted)
-            .filter(|(_, admitted)| admitted.is_ok())
-            .filter_map(|(handler, _)| self.bound.get(*handler))
-            .map(|bound| (bound.plugin, bound.rules.hook_deadline))
-            .collect();
+        let turn = self.context.turn.clone();
         let session = self.context.session.clone();
         let session = session.as_ref().map(|id| id.0.as_str());
         let at = (self.inner.now)();
@@ -38,25 +38,16 @@ impl Drive<'_> {
                 point: self.point.name,
                 plugins: &plugins,
                 session,
+                turn: turn.as_ref(),
                 item: &item,
             }) => Some(called),
         };
         tracing::trace!("commands at {} took {:?}", self.point.name, began.elapsed());
         let Some(called) = called else {
-            for handler in handlers {
-                self.settle(*handler, Ended::Unclear);
-            }
             return self.skip(handlers, "cancelled");
         };
-        let mut called = called.into_iter();
-        for (handler, admitted) in handlers.iter().zip(admitted) {
-            match admitted {
-                Err(why) => self.skip(&[*handler], &why),
-                Ok(()) => {
-                    let called = called.next().unwrap_or_default();
-                    self.take_commands(*handler, &called, at, session);
-                }
-            }
+        for (handler, called) in handlers.iter().zip(called) {
+            self.take_commands(*handler, &called, at, session);
         }
     }
 
@@ -73,15 +64,14 @@ impl Drive<'_> {
             };
         }
         let answer = &called.answer;
-        let ended = match answer.timed_out {
-            Some(_) => Ended::TimedOut,
-            None => Ended::Answered,
-        };
-        self.settle(handler, ended);
         let item = self.items().first().cloned().unwrap_or_default();
         let effect = effect(commands, self.point.name, answer, &item, bound.fail_closed);
         for message in &answer.messages {
             tracing::info!("[plugin:{}] {message}", bound.id);
+            commands.tell(&bound.id, session, message.clone());
+        }
+        for message in &answer.unheard {
+            tracing::warn!("plugin {}: {message}", bound.id);
             commands.tell(&bound.id, session, message.clone());
         }
         // What the chain is told is logged with its record.

@@ -1,7 +1,7 @@
 //! Which files a plugin consists of.
 //!
 //! - A package from npm: everything in the folder that it was installed into, with all that it depends on.
-//! - A folder: everything in it but `.git`, and what its entry imports from outside of it.
+//! - A folder: everything in it but `.git`, and what its entry, or that of a plugin that it hosts, imports from outside of it.
 //! - A file: the file and what it imports, by relative or absolute path and from packages in `node_modules`, with the
 //!   packages that those depend on; and what tells the runtime how to read them (`tsconfig.json`, some fields of
 //!   `package.json`).
@@ -97,20 +97,20 @@ impl Tree {
             ..Self::default()
         };
         if plugin.from_path && !by_folder(plugin) {
-            let file = real(&plugin.file)?;
+            let file = real(plugin.entries.first().unwrap_or(&plugin.file))?;
             tree.base = file.parent().unwrap_or(&file).to_owned();
             tree.above(&tree.base.clone())?;
             let own = tree.base.join(MANIFEST_FILE);
             if own.symlink_metadata().is_ok() {
                 tree.entry(&own, true, 0)?;
             }
-            tree.closure(&file)?;
+            tree.entries(plugin)?;
         } else if plugin.from_path {
             tree.skip_git = true;
             tree.base = real(&plugin.dir)?;
             tree.above(&tree.base.clone())?;
             tree.folder(&tree.base.clone(), true, 0)?;
-            tree.closure(&real(&plugin.file)?)?;
+            tree.entries(plugin)?;
         } else {
             let package = real(&plugin.dir)?;
             let root = installation(&package).unwrap_or(&package);
@@ -215,6 +215,16 @@ impl Tree {
             Ok(real) if real.is_file() => self.entry(&real, own, depth + 1),
             _ => Ok(()),
         }
+    }
+
+    /// What the plugin and those that it hosts are started from. A hosted one without a file is not started.
+    fn entries(&mut self, plugin: &ResolvedPlugin) -> Result<(), TreeError> {
+        for (number, entry) in plugin.entries.iter().enumerate() {
+            if number == 0 || entry.is_file() {
+                self.closure(&real(entry)?)?;
+            }
+        }
+        Ok(())
     }
 
     /// A file and what it imports.

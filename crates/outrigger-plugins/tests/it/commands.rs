@@ -10,7 +10,7 @@ use outrigger_plugins::{
     Stage,
 };
 use outrigger_protocol::hook::Decision;
-use outrigger_protocol::id::SessionId;
+use outrigger_protocol::id::{SessionId, TurnId};
 use outrigger_protocol::turn::HookPayload;
 use outrigger_sandbox::Policy;
 use serde_json::json;
@@ -30,6 +30,15 @@ impl CommandHost for Host {
     fn mcp_servers(&self) -> Vec<String> {
         Vec::new()
     }
+    fn rule_asks(&self, _: &str) -> bool {
+        false
+    }
+    fn call(&self, _: &str, _: &str) -> Option<(String, serde_json::Value)> {
+        None
+    }
+    fn transcript(&self, _: &str) -> String {
+        String::new()
+    }
 }
 
 fn file(scope: HookScope, commands: &[&str]) -> CommandFile {
@@ -37,7 +46,9 @@ fn file(scope: HookScope, commands: &[&str]) -> CommandFile {
         event: HookEvent::PreToolUse,
         matcher: String::new(),
         command: (*command).to_owned(),
+        args: None,
         timeout: Duration::from_secs(20),
+        blocks_on_failure: false,
     };
     CommandFile {
         hooks: HookFile {
@@ -64,18 +75,20 @@ fn project(files: Vec<CommandFile>) -> Project {
 }
 
 async fn before_call(plugins: &Plugins) -> PipelineResult {
+    in_turn(plugins, "tool.before_call", None).await
+}
+
+async fn in_turn(plugins: &Plugins, point: &str, turn: Option<&str>) -> PipelineResult {
     let item = HookPayload::new(
         json!({"tool": "bash", "sessionID": "ses_1", "callID": "c1"}),
         json!({"args": {"command": "ls"}}),
     );
     let context = PipelineContext {
         session: Some(SessionId("ses_1".into())),
+        turn: turn.map(|turn| TurnId(turn.into())),
         ..PipelineContext::default()
     };
-    plugins
-        .pipeline()
-        .run("tool.before_call", vec![item], context)
-        .await
+    plugins.pipeline().run(point, vec![item], context).await
 }
 
 #[tokio::test]
@@ -237,7 +250,14 @@ async fn they_are_listed_and_settings_reach_them() {
             ("claude:local", Stage::Skipped)
         ]
     );
-    assert_eq!(list[1].hooks, ["tool.execute.before", "permission.ask"]);
+    assert_eq!(
+        list[1].hooks,
+        [
+            "tool.execute.before",
+            "permission.ask",
+            "tool.execute.after"
+        ]
+    );
     assert_eq!(json!(list[1].kind), "command");
     let cause = list[2].cause.as_ref().unwrap();
     assert_eq!(cause.code, "plugin.hooks_not_allowed");
@@ -245,4 +265,101 @@ async fn they_are_listed_and_settings_reach_them() {
     // Security-critical: a failure refuses.
     let result = before_call(&plugins).await;
     assert_eq!(result.block.unwrap().code, "hook.failed_closed");
+}
+
+/// A slow command costs itself, and never the guard beside it: not in its own group, and not in a turn in which it timed
+/// out at two events.
+#[tokio::test]
+async fn a_slow_command_never_costs_a_guard() {
+    let slow = "echo slow >> slow; sleep 1000";
+    let mut hooks = file(HookScope::User, &[slow, "echo no >&2; exit 2", slow]);
+    hooks.hooks.hooks[0].timeout = Duration::from_millis(300);
+    hooks.hooks.hooks[2].timeout = Duration::from_millis(300);
+    hooks.hooks.hooks[2].event = HookEvent::PostToolUse;
+    let project = project(vec![hooks]);
+    let plugins = project.load(Vec::new()).await;
+    for call in 0..6 {
+        let result = in_turn(&plugins, "tool.before_call", Some("t1")).await;
+        assert_eq!(result.block.unwrap().message, "no", "call {call}");
+        in_turn(&plugins, "tool.after_result", Some("t1")).await;
+    }
+    // Once at each event, and then it sits out the turn.
+    let ran = std::fs::read_to_string(project.path("project/slow")).unwrap();
+    assert_eq!(ran, "slow\nslow\n");
+    // In other turns its own breakers hold for it; they are listed under its name.
+    for turn in ["t2", "t3"] {
+        in_turn(&plugins, "tool.before_call", Some(turn)).await;
+    }
+    let breakers: Vec<_> = plugins.list()[0]
+        .breakers
+        .iter()
+        .map(|breaker| format!("{} {}", breaker.hook, breaker.state))
+        .collect();
+    assert_eq!(
+        breakers,
+        [
+            format!("PreToolUse `{slow}` open"),
+            format!("PostToolUse `{slow}` closed")
+        ]
+    );
+    let result = in_turn(&plugins, "tool.before_call", Some("t4")).await;
+    assert_eq!(result.block.unwrap().message, "no");
+    let ran = std::fs::read_to_string(project.path("project/slow")).unwrap();
+    assert_eq!(ran.lines().count(), 4);
+}
+
+#[tokio::test]
+async fn a_guard_that_is_left_out_is_told() {
+    let mut hooks = file(HookScope::User, &["sleep 1000"]);
+    hooks.hooks.hooks[0].timeout = Duration::from_millis(100);
+    let project = project(vec![hooks]);
+    let plugins = project.load(Vec::new()).await;
+    for _ in 0..3 {
+        before_call(&plugins).await;
+    }
+    let result = before_call(&plugins).await;
+    let [record] = result.records.as_slice() else {
+        panic!("{:?}", result.records);
+    };
+    let message = record.message.clone().unwrap_or_default();
+    assert!(
+        message.contains("PreToolUse `sleep 1000` is left out for another"),
+        "{message}"
+    );
+}
+
+#[tokio::test]
+async fn on_failure_block_refuses() {
+    for (command, says) in [
+        ("exit 1", "ended with code 1"),
+        ("sleep 1000", "did not end within 300 ms"),
+    ] {
+        let mut hooks = file(HookScope::User, &[command]);
+        hooks.hooks.hooks[0].timeout = Duration::from_millis(300);
+        hooks.hooks.hooks[0].blocks_on_failure = true;
+        let project = project(vec![hooks]);
+        let plugins = project.load(Vec::new()).await;
+        let block = before_call(&plugins).await.block.unwrap();
+        assert!(block.message.contains(says), "{}", block.message);
+    }
+}
+
+/// With `args` no shell looks at anything, and what is read ends with a line's end.
+#[tokio::test]
+async fn arguments_go_to_the_program_itself() {
+    let mut hooks = file(HookScope::Project, &["sh"]);
+    let script =
+        "printf '%s|' \"$@\" > seen; while read -r line; do echo \"$line\" > stdin; done; exit 2";
+    let args = ["-c", script, "x", "$HOME", "a b", "${CLAUDE_PROJECT_DIR}/y"];
+    hooks.hooks.hooks[0].args = Some(args.map(str::to_owned).to_vec());
+    let project = project(vec![hooks]);
+    let plugins = project.load(Vec::new()).await;
+    assert!(before_call(&plugins).await.block.is_some());
+    let seen = std::fs::read_to_string(project.path("project/seen")).unwrap();
+    assert_eq!(seen, "$HOME|a b|/somewhere/y|");
+    let stdin = std::fs::read_to_string(project.path("project/stdin")).unwrap();
+    assert!(
+        stdin.contains("\"hook_event_name\":\"PreToolUse\""),
+        "{stdin}"
+    );
 }

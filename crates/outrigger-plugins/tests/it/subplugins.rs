@@ -57,6 +57,7 @@ const BARE: &str = "[[subplugins]]\nid = \"bare\"\nentry = \"inner.mjs\"\n";
 /// Answers what it sees and gets, and tries with frames of its own what the host script would not send.
 const SEES: &str = r#"
 import fs from "node:fs"
+import { execFileSync } from "node:child_process"
 const attempt = (what) => { try { what(); return "done" } catch (error) { return error.code ?? error.message } }
 const frame = (message) => {
   const text = Buffer.from(JSON.stringify({ jsonrpc: "2.0", ...message }))
@@ -76,6 +77,7 @@ export default { id: "x", server: async (input, ...rest) => {
         args: rest.length,
         env: ["ACME_MODE", "OTHER_MODE"].map((name) => process.env[name] ?? "none"),
         routes: [await route("/session"), await route("/config"), await route("/log")],
+        runs: attempt(() => execFileSync("/bin/true")),
         files: ["out/a.txt", "b.txt"].map((name) => attempt(() => fs.writeFileSync(input.directory + "/" + name, "x"))),
       }))
     },
@@ -220,6 +222,8 @@ async fn one_that_asks_for_nothing_gets_nothing() {
     let plugins = project.load(vec![spec]).await;
     let bare = status(&plugins, "acme>bare");
     assert!(bare.tools.is_empty());
+    let shown = bare.manifest.unwrap();
+    assert_eq!(shown.manifest.permissions.processes, Some(Vec::new()));
     let (seen, _) = saw(&plugins).await;
     assert_eq!(
         seen["input"],
@@ -230,6 +234,7 @@ async fn one_that_asks_for_nothing_gets_nothing() {
     assert_eq!(project.handler.claimed.lock().unwrap().len(), 0);
     if outrigger_sandbox::Spawner::new().unwrap().landlock_abi() > 0 {
         assert_eq!(seen["files"], json!(["EACCES", "EACCES"]));
+        assert_ne!(seen["runs"], "done");
     }
 }
 
@@ -377,6 +382,32 @@ async fn what_it_may_not_be_is_refused() {
         let plugins = project.load(vec![spec]).await;
         assert_eq!(listed(&plugins), *became, "{name}");
     }
+}
+
+/// What runs is what was trusted: what a hosted plugin imports from outside of the package belongs to its host.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_it_imports_from_outside_is_trusted_with_its_host() {
+    let project = Project::new();
+    let inner = format!("import '../shared.mjs'\n{SEES}");
+    let files = [("inner.mjs", inner.as_str())];
+    let spec = folder(&project, &format!("{HEAD}{BARE}"), &files);
+    let shared = project.path("plugins/shared.mjs");
+    let load = async |text: &str| {
+        fs::write(&shared, text).unwrap();
+        let plugins = project.load(vec![spec.clone()]).await;
+        let listed = listed(&plugins);
+        plugins.dispose(std::time::Duration::from_secs(5)).await;
+        listed
+    };
+    // In its box it may not be able to read it; without one it is.
+    let first = load("export {}").await;
+    assert!(first.starts_with("acme active"), "{first}");
+    let changed = load("globalThis.evil = 1").await;
+    assert!(
+        changed.starts_with("acme failed plugin.changed"),
+        "{changed}"
+    );
+    assert!(!changed.contains("acme>bare active"), "{changed}");
 }
 
 /// A plugin of the user's cannot be called like one that another hosts, and one that is called like a hosted one's host is

@@ -44,6 +44,8 @@ fn tool(session: &str, name: &str) -> LogRecord {
         turn: None,
         permissions: Vec::new(),
         outcome: "completed".into(),
+        retries: 0,
+        joined: false,
         duration_ms: 1.0,
         at: 1,
         audit: Default::default(),

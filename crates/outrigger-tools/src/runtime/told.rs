@@ -2,6 +2,7 @@
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use outrigger_protocol::descriptor::Contract;
 use outrigger_protocol::tool::ToolCall;
@@ -86,14 +87,44 @@ impl Stage<'_> {
 /// Who is told of every stage of every call. It must not wait for anything.
 pub type Listener = Arc<dyn Fn(&ToolCall, &Stage<'_>) + Send + Sync>;
 
-/// The listeners, for one call.
+/// The listeners, for one call, and what its record says of how it was made.
 pub(super) struct Told<'a> {
-    pub(super) call: &'a ToolCall,
-    pub(super) listeners: Arc<Vec<Listener>>,
+    call: &'a ToolCall,
+    listeners: Arc<Vec<Listener>>,
+    retries: AtomicU32,
+    joined: AtomicBool,
 }
 
-impl Told<'_> {
+impl<'a> Told<'a> {
+    pub(super) fn new(call: &'a ToolCall, listeners: Arc<Vec<Listener>>) -> Self {
+        Self {
+            call,
+            listeners,
+            retries: AtomicU32::new(0),
+            joined: AtomicBool::new(false),
+        }
+    }
+
+    /// How often the call was made again.
+    pub(super) fn retries(&self) -> u32 {
+        self.retries.load(Ordering::Relaxed)
+    }
+
+    /// It was answered with an equal call's answer.
+    pub(super) fn joined(&self) -> bool {
+        self.joined.load(Ordering::Relaxed)
+    }
+
     pub(super) fn tell(&self, stage: &Stage<'_>) {
+        match stage {
+            Stage::Again { .. } => {
+                self.retries.fetch_add(1, Ordering::Relaxed);
+            }
+            Stage::Joined => self.joined.store(true, Ordering::Relaxed),
+            // The other one was given up, so this one was made after all.
+            Stage::Started { .. } => self.joined.store(false, Ordering::Relaxed),
+            _ => {}
+        }
         tracing::trace!(tool = %self.call.tool, call = %self.call.call_id, stage = stage.name(), "tool call");
         for listener in self.listeners.iter() {
             // One that panics disturbs neither the call nor the others (C15).

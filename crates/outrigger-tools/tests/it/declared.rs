@@ -236,6 +236,7 @@ async fn only_what_is_safe_to_repeat_is_made_again_with_a_growing_pause() {
             (count.load(Ordering::SeqCst), done.record.outcome.as_str()),
             (runs, outcome)
         );
+        assert_eq!(done.record.retries, runs - 1);
         if runs == 3 {
             assert!(begun.elapsed().as_millis() >= 30, "10 ms and 20 ms");
         }
@@ -323,6 +324,9 @@ async fn equal_calls_of_one_step_run_once_where_the_tool_is_deterministic() {
             deterministic_hooks
         );
         assert_ne!(said(&a), said(&next_step));
+        let joined = [&a, &b, &other, &later, &next_step].map(|done| done.record.joined);
+        let (first, same) = (false, deterministic_hooks);
+        assert_eq!(joined, [first, same, false, same, false]);
     }
 }
 

@@ -81,7 +81,13 @@ impl ToolHost for Host {
                 (payload.output, Some(block))
             }
         };
-        Box::pin(async move { HookVerdict { output, block } })
+        Box::pin(async move {
+            HookVerdict {
+                output,
+                block,
+                insists: false,
+            }
+        })
     }
     fn ask<'a>(&'a self, ask: PermissionAsk) -> BoxFuture<'a, Result<String, String>> {
         self.note(format!(

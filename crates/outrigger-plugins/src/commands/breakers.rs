@@ -1,0 +1,254 @@
+//! Which commands are left out because they keep timing out. Each command has breakers of its own, one for each event it is
+//! bound to (A8), and sits out the rest of a turn in which it timed out at two events (A13). What one command does never
+//! costs another: they share a file, and nothing else.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::path::PathBuf;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
+
+use outrigger_config::claude_hooks::HookEvent;
+use outrigger_kernel::breaker::{Breaker, Gate, Rules, Turned, View};
+use outrigger_protocol::Millis;
+use outrigger_protocol::id::TurnId;
+
+use crate::breakers::{BreakerState, BreakerStatus, Ended};
+use crate::status::{Notice, NoticeFn};
+
+/// Events of one turn at which a command may time out before it sits out the rest.
+const EVENTS: usize = 2;
+/// Turns that are kept in mind; the oldest is forgotten first.
+const TURNS: usize = 256;
+
+/// What is run: the same line under the same `CLAUDE_PROJECT_DIR`, or of the same plugin, is the same command, in whichever file it stands.
+pub(super) type Line = (PathBuf, String);
+
+/// A command that is about to be run for an event.
+#[derive(Clone, Debug)]
+pub(super) struct Due<'a> {
+    /// Index and name of the plugin whose file it stands in.
+    pub(super) plugin: (usize, &'a str),
+    pub(super) line: Line,
+    pub(super) event: HookEvent,
+    pub(super) turn: Option<&'a TurnId>,
+}
+
+impl Due<'_> {
+    /// As lists and messages name it.
+    fn name(&self) -> String {
+        named(self.event, &self.line)
+    }
+
+    fn place(&self) -> (Line, HookEvent) {
+        (self.line.clone(), self.event)
+    }
+}
+
+fn named(event: HookEvent, line: &Line) -> String {
+    format!("{} `{}`", event.name(), super::answer::shortened(&line.1))
+}
+
+#[derive(Default)]
+struct State {
+    /// With the plugin in whose list it is shown.
+    hooks: BTreeMap<(Line, HookEvent), (usize, Breaker)>,
+    turns: VecDeque<(TurnId, BTreeMap<Line, Vec<HookEvent>>)>,
+}
+
+/// Breakers of all commands.
+pub(crate) struct CommandBreakers {
+    /// Flag `plugin_circuit_breaker`; without it every command is run and nothing is counted.
+    on: bool,
+    rules: Rules,
+    clock: Instant,
+    state: Mutex<State>,
+    notice: NoticeFn,
+}
+
+impl CommandBreakers {
+    pub(crate) fn new(on: bool, rules: Rules, notice: NoticeFn) -> Self {
+        Self {
+            on,
+            rules,
+            clock: Instant::now(),
+            state: Mutex::default(),
+            notice,
+        }
+    }
+
+    fn now(&self) -> Millis {
+        Millis::try_from(self.clock.elapsed().as_millis()).unwrap_or(Millis::MAX)
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether a command may be run now; what is let through is ended by [`Running::ended`], or counts for nothing.
+    ///
+    /// # Errors
+    /// Why it is left out.
+    pub(super) fn ask<'a>(&'a self, due: Due<'a>) -> Result<Running<'a>, String> {
+        let running = |gate| Running {
+            breakers: self,
+            due: due.clone(),
+            gate: Some(gate),
+        };
+        if !self.on {
+            return Ok(running(Gate::Call));
+        }
+        let now = self.now();
+        let mut state = self.state();
+        if let Some(events) = due.turn.and_then(|turn| state.strikes(turn, &due.line))
+            && events.len() >= EVENTS
+        {
+            let events: Vec<_> = events.iter().map(|event| event.name()).collect();
+            return Err(format!(
+                "{} is left out: it timed out at {} in this turn and sits out the rest of it",
+                due.name(),
+                events.join(" and ")
+            ));
+        }
+        // Most commands never time out, and have no breaker.
+        let gate = match state.hooks.get_mut(&due.place()) {
+            Some((_, breaker)) => breaker.ask(now),
+            None => Gate::Call,
+        };
+        drop(state);
+        match gate {
+            Gate::Skip { until } => Err(format!(
+                "{} is left out for another {} s, since it kept timing out",
+                due.name(),
+                until.saturating_sub(now).div_ceil(1000)
+            )),
+            Gate::Trial => {
+                self.tell(&due, BreakerState::HalfOpen, None);
+                Ok(running(gate))
+            }
+            Gate::Call => Ok(running(gate)),
+        }
+    }
+
+    fn end(&self, due: &Due<'_>, gate: Gate, ended: Ended) {
+        if !self.on {
+            return;
+        }
+        let now = self.now();
+        let mut state = self.state();
+        let turned = match ended {
+            Ended::TimedOut => {
+                if let Some(turn) = due.turn {
+                    state.strike(turn, &due.line, due.event);
+                }
+                let place = state.hooks.entry(due.place());
+                let (_, breaker) = place.or_insert_with(|| (due.plugin.0, Breaker::default()));
+                breaker.timed_out(gate, now, &self.rules)
+            }
+            Ended::Answered => state
+                .hooks
+                .get_mut(&due.place())
+                .and_then(|(_, breaker)| breaker.answered(gate)),
+            Ended::Unclear => state
+                .hooks
+                .get_mut(&due.place())
+                .and_then(|(_, breaker)| breaker.unclear(gate)),
+        };
+        drop(state);
+        match turned {
+            Some(Turned::Open { until }) => {
+                let pause = until.saturating_sub(now);
+                self.tell(due, BreakerState::Open, Some(pause));
+            }
+            Some(Turned::Closed) => self.tell(due, BreakerState::Closed, None),
+            None => {}
+        }
+    }
+
+    fn tell(&self, due: &Due<'_>, state: BreakerState, pause: Option<Millis>) {
+        let (plugin, hook) = (due.plugin.1, due.name());
+        match (state, pause) {
+            (BreakerState::Open, Some(pause)) => tracing::warn!(
+                "plugin {plugin}: {hook} keeps timing out and is left out for {} s",
+                pause.div_ceil(1000)
+            ),
+            (BreakerState::HalfOpen, _) => {
+                tracing::warn!("plugin {plugin}: {hook} is tried again");
+            }
+            _ => tracing::warn!("plugin {plugin}: {hook} answers again and is run as before"),
+        }
+        (self.notice)(Notice::Breaker {
+            plugin: plugin.to_owned(),
+            hook,
+            state,
+            pause_ms: pause,
+        });
+    }
+
+    /// The breakers of a file's commands that are not at rest.
+    pub(crate) fn of(&self, plugin: usize) -> Vec<BreakerStatus> {
+        let now = self.now();
+        let state = self.state();
+        let own = state.hooks.iter().filter(|(_, (of, _))| *of == plugin);
+        own.filter_map(|((line, event), (_, breaker))| {
+            let (state, timeouts, until) = match breaker.view(now, &self.rules) {
+                View::Closed { timeouts: 0 } => return None,
+                View::Closed { timeouts } => (BreakerState::Closed, timeouts, None),
+                View::Open { until } => (BreakerState::Open, 0, Some(until.saturating_sub(now))),
+                View::HalfOpen => (BreakerState::HalfOpen, 0, None),
+            };
+            Some(BreakerStatus {
+                hook: named(*event, line),
+                state,
+                timeouts,
+                opens_in_ms: until,
+            })
+        })
+        .collect()
+    }
+}
+
+impl State {
+    fn strikes(&self, turn: &TurnId, line: &Line) -> Option<&Vec<HookEvent>> {
+        let (_, strikes) = self.turns.iter().find(|(id, _)| id == turn)?;
+        strikes.get(line)
+    }
+
+    fn strike(&mut self, turn: &TurnId, line: &Line, event: HookEvent) {
+        if !self.turns.iter().any(|(id, _)| id == turn) {
+            if self.turns.len() >= TURNS {
+                self.turns.pop_front();
+            }
+            self.turns.push_back((turn.clone(), BTreeMap::new()));
+        }
+        let Some((_, strikes)) = self.turns.iter_mut().find(|(id, _)| id == turn) else {
+            return;
+        };
+        let events = strikes.entry(line.clone()).or_default();
+        if !events.contains(&event) {
+            events.push(event);
+        }
+    }
+}
+
+/// A command that was let through. Dropped before its end, it has said nothing, and a trial is made anew by the next call.
+pub(super) struct Running<'a> {
+    breakers: &'a CommandBreakers,
+    due: Due<'a>,
+    gate: Option<Gate>,
+}
+
+impl Running<'_> {
+    pub(super) fn ended(mut self, ended: Ended) {
+        if let Some(gate) = self.gate.take() {
+            self.breakers.end(&self.due, gate, ended);
+        }
+    }
+}
+
+impl Drop for Running<'_> {
+    fn drop(&mut self) {
+        if let Some(gate) = self.gate.take() {
+            self.breakers.end(&self.due, gate, Ended::Unclear);
+        }
+    }
+}

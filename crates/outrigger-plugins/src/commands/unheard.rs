@@ -1,0 +1,68 @@
+//! What of an answer has no effect.
+
+use outrigger_config::claude_hooks::HookEvent;
+use serde_json::Value;
+
+/// What of an answer has no effect here, for the user: a command that says it believes that it has one.
+pub(super) fn unheard(event: HookEvent, name: &str, whole: &Value) -> Vec<String> {
+    use HookEvent::{
+        PermissionRequest, PostToolUse, PreToolUse, SessionStart, Stop, SubagentStart,
+        SubagentStop, UserPromptSubmit,
+    };
+    let top: &[&str] = match event {
+        PreToolUse | PostToolUse | UserPromptSubmit | Stop | SubagentStop => {
+            &["decision", "reason"]
+        }
+        _ => &[],
+    };
+    let common = [
+        "continue",
+        "stopReason",
+        "systemMessage",
+        "suppressOutput",
+        "hookSpecificOutput",
+    ];
+    let specific: &[&str] = match event {
+        PreToolUse => &[
+            "permissionDecision",
+            "permissionDecisionReason",
+            "updatedInput",
+            "additionalContext",
+        ],
+        PostToolUse => &[
+            "additionalContext",
+            "updatedToolOutput",
+            "updatedMCPToolOutput",
+        ],
+        PermissionRequest => &["decision"],
+        UserPromptSubmit | SessionStart | SubagentStart | Stop | SubagentStop => {
+            &["additionalContext"]
+        }
+        _ => &[],
+    };
+    let keys = |value: Option<&Value>| -> Vec<String> {
+        let fields = value.and_then(Value::as_object).into_iter().flatten();
+        let said = fields.filter(|(_, value)| !value.is_null());
+        said.map(|(key, _)| key.clone()).collect()
+    };
+    let unheard = |key: &String| {
+        format!(
+            "`{name}` answers with `{key}`, which has no effect at {}",
+            event.name()
+        )
+    };
+    let mut all: Vec<String> = keys(Some(whole))
+        .iter()
+        .filter(|key| !common.contains(&key.as_str()) && !top.contains(&key.as_str()))
+        .map(unheard)
+        .collect();
+    let hook = whole.get("hookSpecificOutput");
+    let unknown = |key: &&String| *key != "hookEventName" && !specific.contains(&key.as_str());
+    all.extend(keys(hook).iter().filter(unknown).map(unheard));
+    let decision = hook.and_then(|hook| hook.get("decision"));
+    if event == PermissionRequest {
+        let known = |key: &&String| !matches!(key.as_str(), "behavior" | "message");
+        all.extend(keys(decision).iter().filter(known).map(unheard));
+    }
+    all
+}
