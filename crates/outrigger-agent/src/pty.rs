@@ -183,6 +183,11 @@ impl Ptys {
         lock(&self.open).get(id).cloned()
     }
 
+    /// Whether there is none.
+    pub(crate) fn is_empty(&self) -> bool {
+        lock(&self.open).is_empty()
+    }
+
     /// Ends all of them.
     pub(crate) fn close(&self) {
         for (_, pty) in std::mem::take(&mut *lock(&self.open)) {

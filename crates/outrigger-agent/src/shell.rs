@@ -64,7 +64,7 @@ impl Agent {
             let place = queue.try_lock_owned();
             let _place = place.map_err(|_| AgentError::Working(id.to_string()))?;
             let _owner = agent.at_rest(&id)?;
-            lock(&agent.inner.running).insert(id.clone(), cancel);
+            agent.inner.runs(&id, cancel)?;
             let _registered = Registered {
                 inner: &agent.inner,
                 id: id.clone(),

@@ -31,6 +31,44 @@ pub(crate) fn listens(pid: u32, port: u16) -> bool {
         .any(|member| has_open(member.pid, &sockets))
 }
 
+/// Which of these processes, or of what they started, has a connection from one port of this machine to another open. Reads
+/// `/proc`, some milliseconds.
+pub(crate) fn connects(pids: &[u32], from: u16, to: u16) -> Option<usize> {
+    let files = ["/proc/net/tcp", "/proc/net/tcp6"];
+    let sockets: HashSet<String> = files
+        .into_iter()
+        .filter_map(|file| fs::read_to_string(file).ok())
+        .flat_map(|text| connections(&text, from, to))
+        .collect();
+    if sockets.is_empty() {
+        return None;
+    }
+    let all = procfs::all();
+    pids.iter().position(|pid| {
+        let root = Root {
+            pid: *pid,
+            is_ours: true,
+            tag: tag_of(*pid),
+        };
+        *pid != 0
+            && members(root, &all, tag_of)
+                .iter()
+                .any(|member| has_open(member.pid, &sockets))
+    })
+}
+
+/// The inodes of the sockets that are connected from a port to a port.
+fn connections(table: &str, from: u16, to: u16) -> Vec<String> {
+    let port = |at: &str| u16::from_str_radix(at.rsplit_once(':')?.1, 16).ok();
+    let line = |line: &str| {
+        let fields: Vec<&str> = line.split_ascii_whitespace().collect();
+        let here = port(fields.get(1)?)? == from && port(fields.get(2)?)? == to;
+        let inode = fields.get(9)?;
+        here.then(|| format!("socket:[{inode}]"))
+    };
+    table.lines().skip(1).filter_map(line).collect()
+}
+
 /// The inodes of the sockets that listen on a port.
 fn listeners(table: &str, port: u16) -> Vec<String> {
     let line = |line: &str| {

@@ -93,6 +93,17 @@ async fn dispatch(State(hub): State<Hub>, request: Request) -> Response {
             Err(error) => return ApiError::from(error).into_response(),
         }
     };
+    // One that is being replaced is left alone: whoever asks next waits for the new one.
+    let (instance, _working) = match instance.agent.begin_work() {
+        Some(working) => (instance, Some(working)),
+        None => match hub.instance(&directory).await {
+            Ok(instance) => {
+                let working = instance.agent.begin_work();
+                (instance, working)
+            }
+            Err(error) => return ApiError::from(error).into_response(),
+        },
+    };
     match instance.router.oneshot(request).await {
         Ok(response) => response,
         Err(never) => match never {},
