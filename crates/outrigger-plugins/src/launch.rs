@@ -366,6 +366,7 @@ impl Launch {
             runtime: self.runtime.clone(),
             spawner: self.spawner.clone(),
             policy,
+            door: pass.as_ref().map(Pass::door),
             env,
             limits: Limits {
                 // Against what grows faster than the watch looks. Bun 1.4 fails to allocate buffers when about a quarter

@@ -24,6 +24,7 @@ pub mod usage;
 
 mod calls;
 mod child;
+mod connects;
 mod error;
 mod listens;
 mod policy;
@@ -41,6 +42,7 @@ mod which;
 
 pub use calls::Calls;
 pub use child::{Child, Exit, Killer};
+pub use connects::Door;
 pub use error::SandboxError;
 pub use policy::{Level, Policy};
 pub use procfs::start_time;

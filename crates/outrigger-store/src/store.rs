@@ -19,10 +19,11 @@ use crate::chain::{self, ChainReport, Hash, Head, Row};
 use crate::error::StoreError;
 use crate::open::{self, OpenOptions, OpenReport};
 use crate::project;
+use crate::queue::{Job, Write};
 use crate::read::{
     PluginUse, Readers, RecordQuery, Scope, SessionFilter, StoredRecord, TurnInfo, Turns,
 };
-use crate::writer::{self, Job, Write, Writer};
+use crate::writer::{self, Writer};
 
 /// An open store. Clones share it; when the last one is dropped, what is queued is written and the file closed.
 ///
@@ -407,7 +408,7 @@ impl Store {
         records
             .iter()
             .filter_map(AuditRecord::of)
-            .map(|record| Entry::new(at, record, &self.inner.redactor, &crate::audit::run()))
+            .map(|record| Entry::new(at, record, &self.inner.redactor, crate::audit::run()))
             .collect()
     }
 
@@ -433,7 +434,10 @@ impl Store {
     }
 
     /// Queues a job and waits for its answer.
-    async fn ask<T>(&self, job: impl FnOnce(writer::Answer<T>) -> Job) -> Result<T, StoreError> {
+    async fn ask<T>(
+        &self,
+        job: impl FnOnce(crate::queue::Answer<T>) -> Job,
+    ) -> Result<T, StoreError> {
         let (answer, asked) = oneshot::channel();
         self.inner.writer.send(job(answer))?;
         asked.await.map_err(|_| self.inner.writer.closed())?

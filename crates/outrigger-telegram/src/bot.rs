@@ -63,7 +63,13 @@ pub enum TelegramError {
 impl TelegramError {
     /// Nothing more is to be said there: the bot was blocked, or put out of the chat, or its token is none.
     fn ends_it(&self) -> bool {
-        matches!(self, Self::Refused { code: 401 | 403, .. })
+        matches!(
+            self,
+            Self::Refused {
+                code: 401 | 403,
+                ..
+            }
+        )
     }
 
     /// The same may arrive when it is sent again.
@@ -218,7 +224,8 @@ impl Bot {
         let mut lost = 0;
         for part in parts(text) {
             if lost > 0 {
-                let said = format!("({lost} part(s) of this are missing: Telegram did not take them.)");
+                let said =
+                    format!("({lost} part(s) of this are missing: Telegram did not take them.)");
                 if self.part(chat, &said).await.is_ok() {
                     lost = 0;
                 }
@@ -290,13 +297,20 @@ mod tests {
 
     #[test]
     fn long_texts_are_sent_in_parts() {
-        let lengths =
-            |text: &str| -> Vec<usize> { parts(text).iter().map(|p| p.encode_utf16().count()).collect() };
+        let lengths = |text: &str| -> Vec<usize> {
+            parts(text)
+                .iter()
+                .map(|p| p.encode_utf16().count())
+                .collect()
+        };
         assert!(lengths("").is_empty());
         assert_eq!(lengths("  a\n"), [1]);
         assert_eq!(lengths(&"\u{e9}".repeat(LONGEST)), [LONGEST]);
         // Two units each, and none is cut in half.
-        assert_eq!(lengths(&"\u{1f600}".repeat(LONGEST + 1)), [LONGEST, LONGEST, 2]);
+        assert_eq!(
+            lengths(&"\u{1f600}".repeat(LONGEST + 1)),
+            [LONGEST, LONGEST, 2]
+        );
         assert_eq!(
             lengths(&format!("a{}", "\u{1f600}".repeat(LONGEST / 2))),
             [LONGEST - 1, 2]

@@ -7,9 +7,9 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
-use crate::{Agent, Failed, LEFT, WAITING};
 use crate::bot::Bot;
 use crate::state::State;
+use crate::{Agent, Failed, LEFT, WAITING};
 
 /// How often it is looked whether the agent asks something.
 const LOOK: Duration = Duration::from_millis(500);
@@ -95,7 +95,8 @@ impl Chat {
             let session = match self.session().await {
                 Ok(session) => session,
                 Err(why) => {
-                    self.say(&format!("There is no session for it: {why}")).await;
+                    self.say(&format!("There is no session for it: {why}"))
+                        .await;
                     continue;
                 }
             };
@@ -138,7 +139,9 @@ impl Chat {
             let path = format!("/session/{session}");
             match self.api.call("GET", path, None).await {
                 Ok(_) => return Ok(session),
-                Err(Failed { status: Some(404), .. }) => {}
+                Err(Failed {
+                    status: Some(404), ..
+                }) => {}
                 Err(failed) => return Err(failed.why),
             }
         }

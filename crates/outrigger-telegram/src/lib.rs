@@ -164,7 +164,8 @@ impl Door {
     fn aside(&mut self, chat: i64, text: String) {
         while self.asides.try_join_next().is_some() {}
         let bot = Arc::clone(&self.bot);
-        self.asides.spawn(async move { bot.send(chat, &text).await });
+        self.asides
+            .spawn(async move { bot.send(chat, &text).await });
     }
 }
 

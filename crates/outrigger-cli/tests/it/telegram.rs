@@ -129,12 +129,23 @@ fn reply(path: &str, body: &Value, chats: &Mutex<Chats>) -> (u16, Value) {
     }
     if method == "sendMessage" {
         let never = chats.lock().unwrap().never;
-        let says = |what: &str| body["text"].as_str().is_some_and(|text| text.contains(what));
+        let says = |what: &str| {
+            body["text"]
+                .as_str()
+                .is_some_and(|text| text.contains(what))
+        };
         if let Some((_, code)) = never.filter(|(what, _)| says(what)) {
             let why = json!({
                 "ok": false, "error_code": code, "description": "no", "parameters": {"retry_after": 500},
             });
-            return (code, if code == 429 { why } else { refusal(code, "no").1 });
+            return (
+                code,
+                if code == 429 {
+                    why
+                } else {
+                    refusal(code, "no").1
+                },
+            );
         }
         let said = format!(
             "{}: {}",
@@ -290,7 +301,9 @@ fn messages_that_wait_are_bounded_and_what_runs_is_ended() {
     settings(&world, &telegram);
     let server = serve(&world);
     telegram.says(7, "go");
-    assert!(wait_until(Duration::from_secs(30), || world.path("begun").exists()));
+    assert!(wait_until(Duration::from_secs(30), || world
+        .path("begun")
+        .exists()));
     for n in 0..30 {
         telegram.says(7, &format!("more {n}"));
     }
@@ -300,7 +313,12 @@ fn messages_that_wait_are_bounded_and_what_runs_is_ended() {
     telegram.says(7, "/abort");
     // The next of those that wait is answered: what ran has ended.
     telegram.hears("7: Answer 0.");
-    assert!(telegram.sent().iter().all(|sent| sent != "7: Nothing runs."));
+    assert!(
+        telegram
+            .sent()
+            .iter()
+            .all(|sent| sent != "7: Nothing runs.")
+    );
     drop(server);
 }
 

@@ -111,10 +111,7 @@ impl Desk {
             path: link.path,
             by: link.by,
         };
-        let items = vec![HookPayload {
-            input: call.input,
-            output: call.output,
-        }];
+        let items = vec![HookPayload::new(call.input, call.output)];
         let result = Pipeline(inner).run(point.point.name, items, context).await;
         let answer = match result.block {
             Some(block) => Err(Refused::new("point.refused", block.message)),

@@ -66,7 +66,7 @@ pub(crate) fn prune(
         )),
         ..AuditRecord::new(AuditKind::Retention, at, "removed")
     };
-    let entry = Entry::new(at, record, &Redactor::default(), &super::run())?;
+    let entry = Entry::new(at, record, &Redactor::default(), super::run())?;
     chain::append(&tx, &mut head, &entry).map_err(sql)?;
     sealer.seal(&tx)?;
     tx.commit().map_err(sql)?;

@@ -34,11 +34,11 @@ use outrigger_protocol::audit::AuditRecord;
 use tokio::sync::oneshot;
 
 use crate::error::StoreError;
+use crate::queue::{Job, Write};
 use crate::store::Store;
-use crate::writer::{Job, Write};
 
 /// What belongs to no turn: the run of this process.
-pub(crate) fn run() -> String {
+pub(crate) fn run() -> &'static str {
     static RUN: OnceLock<String> = OnceLock::new();
     let name = || {
         let since = SystemTime::now()
@@ -46,7 +46,7 @@ pub(crate) fn run() -> String {
             .unwrap_or_default();
         format!("run_{}_{}", std::process::id(), since.as_millis())
     };
-    RUN.get_or_init(name).clone()
+    RUN.get_or_init(name)
 }
 
 impl Store {
@@ -97,7 +97,7 @@ impl Store {
     fn entries(&self, at: Millis, records: Vec<AuditRecord>) -> Result<Vec<Entry>, StoreError> {
         records
             .into_iter()
-            .map(|record| Entry::new(at, record, self.redactor(), &run()))
+            .map(|record| Entry::new(at, record, self.redactor(), run()))
             .collect()
     }
 
