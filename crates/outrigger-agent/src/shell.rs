@@ -21,7 +21,7 @@ use crate::bus::numbered;
 use crate::drive::is_raised;
 use crate::error::AgentError;
 use crate::ids::{self, now};
-use crate::inner::{Agent, lock};
+use crate::inner::Agent;
 use crate::turns::{CancelOnDrop, Registered};
 
 /// Bytes of the output that are kept: its end.

@@ -74,10 +74,7 @@ impl Refusal {
 
 /// At most so many bytes, whole characters.
 fn beginning(text: &str, most: usize) -> &str {
-    let mut end = most.min(text.len());
-    while !text.is_char_boundary(end) {
-        end -= 1;
-    }
+    let end = text.floor_char_boundary(most);
     text.get(..end).unwrap_or_default()
 }
 

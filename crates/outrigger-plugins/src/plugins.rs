@@ -575,9 +575,5 @@ pub async fn resolve(
 
 fn digest(path: &std::path::Path) -> String {
     let digest = Sha256::digest(path.as_os_str().as_encoded_bytes());
-    digest
-        .iter()
-        .take(8)
-        .map(|byte| format!("{byte:02x}"))
-        .collect()
+    outrigger_protocol::hex::hex(digest.get(..8).unwrap_or_default())
 }

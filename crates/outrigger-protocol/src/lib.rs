@@ -13,6 +13,7 @@ pub mod canonical;
 pub mod compaction;
 pub mod descriptor;
 pub mod event;
+pub mod hex;
 pub mod history;
 pub mod hook;
 pub mod id;

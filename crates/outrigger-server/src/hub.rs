@@ -220,6 +220,13 @@ impl Hub {
         running.collect()
     }
 
+    /// Whether a folder has an agent, or one that is being started or disposed of.
+    pub(crate) fn knows(&self, directory: &Path) -> bool {
+        let slots = lock(&self.inner.slots);
+        let slot = slots.get(directory);
+        slot.is_some_and(|slot| slot.try_lock().map_or(true, |place| place.is_some()))
+    }
+
     async fn dispose_where(
         &self,
         directory: &Path,

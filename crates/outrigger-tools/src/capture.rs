@@ -6,7 +6,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use crate::host::Limits;
-use crate::output::{ceil, create, tail};
+use crate::output::{create, tail};
 
 /// Output as it comes.
 pub(crate) struct Capture<'a> {
@@ -110,7 +110,7 @@ impl<'a> Capture<'a> {
         if self.total <= most as u64 && text.len() <= most {
             return text;
         }
-        let from = ceil(&text, text.len().saturating_sub(most));
+        let from = text.ceil_char_boundary(text.len().saturating_sub(most));
         format!("...\n\n{}", &text[from..])
     }
 

@@ -62,25 +62,9 @@ fn head<'a>(text: &'a str, limits: &Limits) -> &'a str {
     if end <= limits.max_bytes {
         return &text[..end];
     }
-    let fits = &text[..floor(text, limits.max_bytes)];
+    let fits = &text[..text.floor_char_boundary(limits.max_bytes)];
     // Whole lines, unless the first one alone is too long.
     fits.rfind('\n').map_or(fits, |at| &fits[..at])
-}
-
-/// The last character boundary up to `at`.
-pub(crate) fn floor(text: &str, at: usize) -> usize {
-    let at = at.min(text.len());
-    (0..=at)
-        .rev()
-        .find(|i| text.is_char_boundary(*i))
-        .unwrap_or(0)
-}
-
-/// The first character boundary from `at` on.
-pub(crate) fn ceil(text: &str, at: usize) -> usize {
-    (at..text.len())
-        .find(|i| text.is_char_boundary(*i))
-        .unwrap_or(text.len())
 }
 
 /// The last lines of `text` that fit.
@@ -93,7 +77,7 @@ pub(crate) fn tail<'a>(text: &'a str, limits: &Limits) -> &'a str {
     if by_lines.len() <= limits.max_bytes {
         return by_lines;
     }
-    let from = ceil(by_lines, by_lines.len() - limits.max_bytes);
+    let from = by_lines.ceil_char_boundary(by_lines.len() - limits.max_bytes);
     let fits = &by_lines[from..];
     match fits.find('\n') {
         Some(at) if at + 1 < fits.len() => &fits[at + 1..],

@@ -2,12 +2,13 @@
 
 use std::collections::{BTreeMap, VecDeque};
 use std::path::PathBuf;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::Mutex;
 
 use outrigger_sandbox::Spawner;
 use serde_json::Value;
 
 use super::{CommandHooks, Handler};
+use crate::locked as lock;
 use crate::status::{Notice, NoticeFn};
 
 /// Most calls whose permission is remembered. Each is asked about at once or never, so this is never reached but by calls
@@ -34,10 +35,6 @@ pub(crate) struct Commands {
 enum Seen {
     Told,
     Compacted,
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Commands {

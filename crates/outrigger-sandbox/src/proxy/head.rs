@@ -120,7 +120,7 @@ fn passed_on(
 
 /// The length of a body, where it is said once and in one way.
 fn body_of(request: &httparse::Request<'_, '_>) -> Option<u64> {
-    let of = |name: &str| {
+    let of = |name: &'static str| {
         let lines = request.headers.iter();
         lines.filter(move |line| line.name.eq_ignore_ascii_case(name))
     };

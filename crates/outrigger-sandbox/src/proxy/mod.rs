@@ -189,12 +189,7 @@ impl Proxy {
     pub fn admit(&self, client: Client) -> io::Result<Pass> {
         let mut bytes = [0_u8; 16];
         getrandom::fill(&mut bytes).map_err(io::Error::other)?;
-        let token = bytes.iter().fold(String::new(), |text, byte| {
-            use std::fmt::Write as _;
-            let mut text = text;
-            let _ = write!(text, "{byte:02x}");
-            text
-        });
+        let token = outrigger_protocol::hex::hex(&bytes);
         let known = Arc::new(Known {
             client,
             pid: AtomicU32::new(0),
