@@ -29,13 +29,13 @@ export function keep({ session, base, revision, bytes }, pieces) {
   for (const piece of pieces) {
     if (!isArray(piece)) {
       messages.push(piece.value);
-      shapes.push(undefined);
+      shapes.push(likely(piece.value));
       continue;
     }
     for (let i = piece[0], end = i + piece[1]; i < end; i++) {
       messages.push(last.messages[i]);
-      // Worth its price only for what comes again.
-      shapes.push(last.shapes[i] ?? shapeOf(last.messages[i]));
+      // To work one out is worth its price only for what comes again.
+      shapes.push(last.shapes[i] ?? likely(last.messages[i]) ?? shapeOf(last.messages[i]));
     }
   }
   sessions.delete(session);
@@ -94,7 +94,35 @@ function same(before, after) {
 const shapes = new Map();
 const MOST_SHAPES = 1000;
 const MOST_ITEMS = 64;
-const general = { number: -1, copy, same };
+const general = { number: -1, is: () => true, copy, same };
+
+// Those of the messages that were looked at last: most messages have one of a few.
+const recent = [];
+const MOST_RECENT = 4;
+
+function likely(message) {
+  for (const shape of recent) if (shape.is(message)) return shape;
+  return undefined;
+}
+
+// The shapes of messages that are seen for the first time. Some are worked out, for the others to have them, too.
+function shapesOf(messages) {
+  let left = 4 * MOST_RECENT;
+  return messages.map((message) => {
+    const known = likely(message);
+    if (known || left === 0) return known;
+    left--;
+    const fresh = shapeOf(message);
+    if (fresh && fresh !== general) remember(fresh);
+    return fresh;
+  });
+}
+
+function remember(shape) {
+  if (recent.includes(shape)) return;
+  recent.unshift(shape);
+  recent.length = Math.min(recent.length, MOST_RECENT);
+}
 
 function shapeOf(value) {
   if (typeof value !== "object" || value === null) return undefined;
@@ -120,6 +148,14 @@ function shapeOf(value) {
 function listShape(nested) {
   const count = nested.length;
   return {
+    is(list) {
+      if (!isArray(list) || list.length !== count) return false;
+      for (let i = 0; i < count; i++) {
+        const item = list[i];
+        if (nested[i] ? !nested[i].is(item) : typeof item === "object" && item !== null) return false;
+      }
+      return true;
+    },
     copy(list) {
       const fresh = list.slice();
       for (let i = 0; i < count; i++) if (nested[i]) fresh[i] = nested[i].copy(list[i]);
@@ -143,7 +179,15 @@ function objectShape(names, nested) {
     const values = `b[${key}]!==a[${key}]`;
     return nested[i] ? `(${values}&&!n[${i}].same(b[${key}],a[${key}]))` : values;
   });
+  const kinds = quoted.map((key, i) =>
+    nested[i] ? `||!n[${i}].is(v[${key}])` : `||(typeof v[${key}]==="object"&&v[${key}]!==null)`,
+  );
   const body = `return {
+    is: (v) => {
+      if (typeof v !== "object" || v === null || isArray(v)) return false;
+      const k = keys(v);
+      return !(k.length !== ${names.length}${keyed}${kinds.join("")});
+    },
     copy: (v) => ({${copies.join(",")}}),
     same: (b, a) => {
       if (typeof a !== "object" || a === null || getPrototypeOf(a) !== prototype) return false;
@@ -151,7 +195,8 @@ function objectShape(names, nested) {
       return !(k.length !== ${names.length}${keyed}${fields.map((field) => `||${field}`).join("")});
     },
   }`;
-  return new Code("n", "keys", "getPrototypeOf", "prototype", body)(nested, keys, getPrototypeOf, prototype);
+  const known = { keys, isArray, getPrototypeOf, prototype };
+  return new Code("n", ...keys(known), body)(nested, ...Object.values(known));
 }
 
 function idOf(message) {
@@ -159,9 +204,10 @@ function idOf(message) {
   return typeof id === "string" ? id : undefined;
 }
 
-// One item of a call, `{messages}`, with what it was before the handler that runs.
-export class Mirrored {
-  constructor(input, { messages, shapes }) {
+// One item of a call, `{messages}`, with what it was before the handler that runs. `tellsOrder`: the host takes an order.
+export class Conversation {
+  constructor(input, { messages, shapes = shapesOf(messages) }, tellsOrder) {
+    this.tellsOrder = tellsOrder;
     this.before = { messages, shapes, rest: {} };
     this.items = [{ input, output: undefined }];
     this.renew();
@@ -205,6 +251,12 @@ export class Mirrored {
     }
     const now = messages.slice();
     const origins = this.origins(now);
+    if (origins && !this.tellsOrder) {
+      diff(was, messages, ["messages"], out);
+      const kept = plain(messages);
+      this.after = { messages: kept, shapes: [], rest: restNow, given: now };
+      return undefined;
+    }
     const kept = new Array(now.length);
     const shapes = new Array(now.length);
     const order = origins && [];
