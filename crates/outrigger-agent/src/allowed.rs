@@ -35,5 +35,5 @@ pub(crate) fn key(file: &Path) -> String {
 
 /// What stands for something as it was written.
 pub(crate) fn digest(written: &Value) -> String {
-    outrigger_protocol::hex::hex(&Sha256::digest(written.to_string().as_bytes()))
+    outrigger_protocol::text::hex(&Sha256::digest(written.to_string().as_bytes()))
 }

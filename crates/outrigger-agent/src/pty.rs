@@ -408,7 +408,7 @@ impl Agent {
         self.inner.ptys.get(id)?;
         let mut bytes = [0_u8; 24];
         getrandom::fill(&mut bytes).ok()?;
-        let text = outrigger_protocol::hex::hex(&bytes);
+        let text = outrigger_protocol::text::hex(&bytes);
         let mut tickets = lock(&self.inner.ptys.tickets);
         let now = Instant::now();
         tickets.retain(|ticket| ticket.until > now);

@@ -236,7 +236,7 @@ fn create(path: &Path) -> io::Result<File> {
 fn random() -> io::Result<String> {
     let mut bytes = [0_u8; 16];
     getrandom::fill(&mut bytes).map_err(io::Error::other)?;
-    Ok(outrigger_protocol::hex::hex(&bytes))
+    Ok(outrigger_protocol::text::hex(&bytes))
 }
 
 #[cfg(test)]

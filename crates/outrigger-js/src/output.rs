@@ -177,7 +177,7 @@ impl Lines {
 
 /// The beginning of a text, as long as a line may be.
 pub(crate) fn cut(text: &str) -> &str {
-    let end = text.floor_char_boundary(MAX_LINE);
+    let end = outrigger_protocol::text::floor(text, MAX_LINE);
     text.get(..end).unwrap_or(text)
 }
 

@@ -74,7 +74,7 @@ impl Refusal {
 
 /// At most so many bytes, whole characters.
 fn beginning(text: &str, most: usize) -> &str {
-    let end = text.floor_char_boundary(most);
+    let end = outrigger_protocol::text::floor(text, most);
     text.get(..end).unwrap_or_default()
 }
 

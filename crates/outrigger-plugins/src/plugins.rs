@@ -575,5 +575,5 @@ pub async fn resolve(
 
 fn digest(path: &std::path::Path) -> String {
     let digest = Sha256::digest(path.as_os_str().as_encoded_bytes());
-    outrigger_protocol::hex::hex(digest.get(..8).unwrap_or_default())
+    outrigger_protocol::text::hex(digest.get(..8).unwrap_or_default())
 }

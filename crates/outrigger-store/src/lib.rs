@@ -25,7 +25,7 @@ pub use audit::{AuditFault, AuditQuery, AuditReport, Redactor, Retention, Stored
 pub use chain::{ChainFault, ChainReport, Hash, Head};
 pub use error::StoreError;
 pub use open::{OpenOptions, OpenReport};
-pub use outrigger_protocol::hex::hex;
+pub use outrigger_protocol::text::hex;
 pub use read::{PluginUse, RecordQuery, Scope, SessionFilter, StoredRecord, TurnInfo};
 pub use salvage::{SalvageReport, salvage};
 pub use store::Store;

@@ -5,6 +5,8 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use outrigger_protocol::text::{ceil, floor};
+
 use crate::host::Limits;
 
 /// Text that fits, and where the rest is.
@@ -62,7 +64,7 @@ fn head<'a>(text: &'a str, limits: &Limits) -> &'a str {
     if end <= limits.max_bytes {
         return &text[..end];
     }
-    let fits = &text[..text.floor_char_boundary(limits.max_bytes)];
+    let fits = &text[..floor(text, limits.max_bytes)];
     // Whole lines, unless the first one alone is too long.
     fits.rfind('\n').map_or(fits, |at| &fits[..at])
 }
@@ -77,7 +79,7 @@ pub(crate) fn tail<'a>(text: &'a str, limits: &Limits) -> &'a str {
     if by_lines.len() <= limits.max_bytes {
         return by_lines;
     }
-    let from = by_lines.ceil_char_boundary(by_lines.len() - limits.max_bytes);
+    let from = ceil(by_lines, by_lines.len() - limits.max_bytes);
     let fits = &by_lines[from..];
     match fits.find('\n') {
         Some(at) if at + 1 < fits.len() => &fits[at + 1..],

@@ -215,7 +215,7 @@ fn cut(text: &str) -> String {
     if text.len() <= MOST_CONTEXT {
         return text.to_owned();
     }
-    let end = text.floor_char_boundary(MOST_CONTEXT);
+    let end = outrigger_protocol::text::floor(text, MOST_CONTEXT);
     format!(
         "{}\n(cut at {MOST_CONTEXT} bytes)",
         text.get(..end).unwrap_or_default()

@@ -16,7 +16,7 @@ use sha2::{Digest as _, Sha256};
 
 use crate::resolve::ResolvedPlugin;
 use crate::trust::tree::{Found, Tree, TreeError, What};
-use outrigger_protocol::hex::hex;
+use outrigger_protocol::text::hex;
 
 /// All files of a plugin together may be so large, in bytes.
 const MOST_BYTES: u64 = 4 << 30;

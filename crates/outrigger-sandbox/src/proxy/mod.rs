@@ -189,7 +189,7 @@ impl Proxy {
     pub fn admit(&self, client: Client) -> io::Result<Pass> {
         let mut bytes = [0_u8; 16];
         getrandom::fill(&mut bytes).map_err(io::Error::other)?;
-        let token = outrigger_protocol::hex::hex(&bytes);
+        let token = outrigger_protocol::text::hex(&bytes);
         let known = Arc::new(Known {
             client,
             pid: AtomicU32::new(0),
