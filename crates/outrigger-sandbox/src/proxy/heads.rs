@@ -23,13 +23,20 @@ const TOLD: (u32, Duration) = (2, Duration::from_secs(60));
 
 /// What is silent now, the longest first.
 pub(super) struct Heads {
-    waiting: Mutex<(u64, VecDeque<(u64, oneshot::Sender<()>)>)>,
+    waiting: Mutex<Waiting>,
     clients: Arc<Clients>,
     port: u16,
     /// Somebody looks for an owner: once at a time, for it reads much of `/proc`.
     looking: AtomicBool,
     pub(super) within: Duration,
     unknown: Mutex<Tally>,
+}
+
+#[derive(Default)]
+struct Waiting {
+    next: u64,
+    /// Number, and what is dropped when the place is needed.
+    places: VecDeque<(u64, oneshot::Sender<()>)>,
 }
 
 /// A place among them.
@@ -40,9 +47,9 @@ pub(super) struct Waits {
 
 impl Drop for Waits {
     fn drop(&mut self) {
-        let waiting = &mut lock(&self.heads.waiting).1;
-        if let Ok(at) = waiting.binary_search_by_key(&self.number, |(number, _)| *number) {
-            waiting.remove(at);
+        let places = &mut lock(&self.heads.waiting).places;
+        if let Ok(at) = places.binary_search_by_key(&self.number, |(number, _)| *number) {
+            places.remove(at);
         }
     }
 }
@@ -64,11 +71,11 @@ impl Heads {
     pub(super) fn enter(self: &Arc<Self>) -> (Waits, oneshot::Receiver<()>) {
         let (sender, ended) = oneshot::channel();
         let mut waiting = lock(&self.waiting);
-        let number = waiting.0;
-        waiting.0 += 1;
-        waiting.1.push_back((number, sender));
-        if waiting.1.len() > MOST {
-            waiting.1.pop_front();
+        let number = waiting.next;
+        waiting.next += 1;
+        waiting.places.push_back((number, sender));
+        if waiting.places.len() > MOST {
+            waiting.places.pop_front();
         }
         drop(waiting);
         let heads = Arc::clone(self);
