@@ -35,6 +35,5 @@ pub(crate) fn key(file: &Path) -> String {
 
 /// What stands for something as it was written.
 pub(crate) fn digest(written: &Value) -> String {
-    let digest = Sha256::digest(written.to_string().as_bytes());
-    digest.iter().map(|byte| format!("{byte:02x}")).collect()
+    outrigger_protocol::text::hex(&Sha256::digest(written.to_string().as_bytes()))
 }

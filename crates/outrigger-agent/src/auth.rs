@@ -365,6 +365,7 @@ impl Agent {
             Begun::Waits(flow) => {
                 let begun = flow.begun.clone();
                 lock(&self.inner.logins).insert(provider.to_owned(), Arc::new(flow));
+                self.inner.login_begins();
                 Ok(Some(begun))
             }
             Begun::Over(_) => Ok(None),
@@ -447,6 +448,7 @@ impl Agent {
         self.set_credential(text("provider").unwrap_or(provider), &credential)
             .await?;
         lock(&self.inner.logins).remove(provider);
+        self.inner.login_ended();
         Ok(())
     }
 }

@@ -21,6 +21,13 @@ impl Background {
         tasks.spawn(task);
     }
 
+    /// Whether none of them runs.
+    pub(crate) fn is_quiet(&self) -> bool {
+        let mut tasks = lock(&self.0);
+        while tasks.try_join_next().is_some() {}
+        tasks.is_empty()
+    }
+
     /// Waits for all of them, at most `limit`; what begins meanwhile is waited for too.
     pub(crate) async fn finish(&self, limit: Duration) {
         let end = tokio::time::Instant::now() + limit;

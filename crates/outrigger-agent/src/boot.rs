@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, AtomicUsize};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -376,6 +376,9 @@ impl Agent {
             retrying: Mutex::default(),
             steering: Mutex::default(),
             closing: AtomicBool::new(false),
+            retired: AtomicBool::new(false),
+            at_work: AtomicUsize::new(0),
+            login_begun: Mutex::default(),
             hurry: AtomicBool::new(false),
             with_plugins: Mutex::default(),
             background: crate::background::Background::default(),

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -152,6 +152,11 @@ pub(crate) struct Inner {
     pub(crate) steering: Mutex<HashMap<SessionId, crate::compact::ask::Steering>>,
     /// Nothing new begins any more.
     pub(crate) closing: AtomicBool,
+    /// Another agent takes its place. Set under the lock of `running`, as `at_work` is counted.
+    pub(crate) retired: AtomicBool,
+    pub(crate) at_work: AtomicUsize,
+    /// When the last login began that is not over.
+    pub(crate) login_begun: Mutex<Option<std::time::Instant>>,
     /// A turn was cancelled: whoever did that does not want to wait for titles.
     pub(crate) hurry: AtomicBool,
     /// How many calls of plugins are open for a session.
@@ -326,12 +331,6 @@ impl Agent {
     #[must_use]
     pub fn plugin_points(&self) -> (Vec<PointRow>, Vec<EventRow>) {
         self.inner.plugins.points()
-    }
-
-    /// Whether no turn is in it.
-    #[must_use]
-    pub fn is_idle(&self) -> bool {
-        lock(&self.inner.running).is_empty()
     }
 
     /// Which plugins should run, and why the others should not (D2).

@@ -183,6 +183,11 @@ impl Ptys {
         lock(&self.open).get(id).cloned()
     }
 
+    /// Whether there is none.
+    pub(crate) fn is_empty(&self) -> bool {
+        lock(&self.open).is_empty()
+    }
+
     /// Ends all of them.
     pub(crate) fn close(&self) {
         for (_, pty) in std::mem::take(&mut *lock(&self.open)) {
@@ -403,7 +408,7 @@ impl Agent {
         self.inner.ptys.get(id)?;
         let mut bytes = [0_u8; 24];
         getrandom::fill(&mut bytes).ok()?;
-        let text: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+        let text = outrigger_protocol::text::hex(&bytes);
         let mut tickets = lock(&self.inner.ptys.tickets);
         let now = Instant::now();
         tickets.retain(|ticket| ticket.until > now);

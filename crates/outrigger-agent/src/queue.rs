@@ -50,6 +50,11 @@ impl Waiting {
         }
     }
 
+    /// Whether no prompt waits.
+    pub(crate) fn is_empty(&self) -> bool {
+        lock(&self.entries).values().all(Vec::is_empty)
+    }
+
     /// Ends the waiting of all prompts of a session; true when there were any.
     pub(crate) fn cancel(&self, id: &SessionId) -> bool {
         let entries = lock(&self.entries);

@@ -21,7 +21,7 @@ use crate::bus::numbered;
 use crate::drive::is_raised;
 use crate::error::AgentError;
 use crate::ids::{self, now};
-use crate::inner::{Agent, lock};
+use crate::inner::Agent;
 use crate::turns::{CancelOnDrop, Registered};
 
 /// Bytes of the output that are kept: its end.
@@ -64,7 +64,7 @@ impl Agent {
             let place = queue.try_lock_owned();
             let _place = place.map_err(|_| AgentError::Working(id.to_string()))?;
             let _owner = agent.at_rest(&id)?;
-            lock(&agent.inner.running).insert(id.clone(), cancel);
+            agent.inner.runs(&id, cancel)?;
             let _registered = Registered {
                 inner: &agent.inner,
                 id: id.clone(),

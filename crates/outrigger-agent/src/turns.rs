@@ -208,7 +208,7 @@ impl Agent {
             }
         };
         let _owner = self.own(id)?;
-        lock(&self.inner.running).insert(id.clone(), cancel);
+        self.inner.runs(id, cancel)?;
         let _registered = Registered {
             inner: &self.inner,
             id: id.clone(),

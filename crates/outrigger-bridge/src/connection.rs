@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use axum::extract::ws::{CloseFrame, Message, WebSocket, close_code};
+use futures_util::stream::SplitSink;
 use futures_util::{FutureExt as _, SinkExt as _, StreamExt as _};
 use outrigger_protocol::audit::{AuditKind, AuditRecord};
 use outrigger_protocol::descriptor::Contract;
@@ -33,7 +34,7 @@ type Running = Arc<Mutex<HashMap<String, watch::Sender<bool>>>>;
 /// Serves a connection to its end. What its calls started ends with it.
 pub(crate) async fn serve(shared: Arc<Shared>, socket: WebSocket, number: u64) {
     let (mut sink, mut stream) = socket.split();
-    let (answers, mut waiting) = mpsc::channel::<BridgeFrame>(WAITING);
+    let (answers, waiting) = mpsc::channel::<BridgeFrame>(WAITING);
     let running = Running::default();
     // Ended at the end, which drops what runs and writes down that it was stopped.
     let mut calls = JoinSet::new();
@@ -41,53 +42,49 @@ pub(crate) async fn serve(shared: Arc<Shared>, socket: WebSocket, number: u64) {
         protocol: 1,
         root: shared.options.root.display().to_string(),
         contracts: Contract::ALL.map(|it| it.name().to_owned()).into(),
+        frame_bytes: Some(shared.options.frame_bytes as u64),
     };
-    let mut next = Some(hello);
-    let mut heard = Instant::now();
-    let mut pings = interval_at(heard + PINGS, PINGS);
-    let why = loop {
-        if let Some(frame) = next.take() {
-            let text = serde_json::to_string(&frame).unwrap_or_default();
-            match timeout(SENDING, sink.send(Message::text(text))).await {
-                Ok(Ok(())) => {}
-                _ => break None,
-            }
-        }
-        tokio::select! {
-            answer = waiting.recv() => next = answer,
-            Some(_) = calls.join_next(), if !calls.is_empty() => {}
-            () = sleep_until(heard + shared.options.idle) => {
-                break Some((close_code::POLICY, "no whole frame came in time"));
-            }
-            _ = pings.tick() => {
-                // A page cannot send signs of life by itself; its browser answers these.
-                let ping = sink.send(Message::Ping(Vec::new().into()));
-                if !matches!(timeout(SENDING, ping).await, Ok(Ok(()))) {
-                    break None;
+    let reading = async {
+        let mut heard = Instant::now();
+        loop {
+            let next = tokio::select! {
+                Some(_) = calls.join_next(), if !calls.is_empty() => None,
+                () = sleep_until(heard + shared.options.idle) => {
+                    return Some((close_code::POLICY, "no whole frame came in time"));
                 }
-            }
-            message = stream.next() => match message.inspect(|_| heard = Instant::now()) {
-                None => break None,
-                Some(Err(error)) => break too_large(&error),
-                Some(Ok(Message::Text(text))) => match frame::read(&text) {
-                    Ok(BrainFrame::Invoke(invoke)) => {
-                        next = begin(&shared, invoke, number, &running, &answers, &mut calls);
-                    }
-                    Ok(BrainFrame::Cancel(cancel)) => {
-                        if let Some(switch) = lock(&running).get(&cancel.id) {
-                            let _ = switch.send(true);
+                message = stream.next() => match message.inspect(|_| heard = Instant::now()) {
+                    None => return None,
+                    Some(Err(error)) => return too_large(error),
+                    Some(Ok(Message::Text(text))) => match frame::read(&text) {
+                        Ok(BrainFrame::Invoke(invoke)) => {
+                            begin(&shared, invoke, number, &running, &answers, &mut calls)
                         }
+                        Ok(BrainFrame::Cancel(cancel)) => {
+                            if let Some(switch) = lock(&running).get(&cancel.id) {
+                                let _ = switch.send(true);
+                            }
+                            None
+                        }
+                        Err(why) => Some(refused(&shared, number, why)),
+                    },
+                    Some(Ok(Message::Binary(_))) => {
+                        let why = Refusal::new("bridge.frame", "frames are text");
+                        Some(refused(&shared, number, (None, why)))
                     }
-                    Err(why) => next = Some(refused(&shared, number, why)),
+                    Some(Ok(Message::Close(_))) => return None,
+                    Some(Ok(Message::Ping(_) | Message::Pong(_))) => None,
                 },
-                Some(Ok(Message::Binary(_))) => {
-                    let why = Refusal::new("bridge.frame", "frames are text");
-                    next = Some(refused(&shared, number, (None, why)));
-                }
-                Some(Ok(Message::Close(_))) => break None,
-                Some(Ok(Message::Ping(_) | Message::Pong(_))) => {}
-            },
+            };
+            if let Some(frame) = next {
+                // Whoever takes no answers is not read either, and ends as the writing does.
+                let _ = answers.send(frame).await;
+            }
         }
+    };
+    // Side by side: a large answer on its way must not keep frames from being read, or both sides wait for each other.
+    let why = tokio::select! {
+        why = reading => why,
+        () = write(&mut sink, hello, waiting) => None,
     };
     if let Some((code, reason)) = why {
         let close = Message::Close(Some(CloseFrame {
@@ -99,14 +96,42 @@ pub(crate) async fn serve(shared: Arc<Shared>, socket: WebSocket, number: u64) {
     calls.shutdown().await;
 }
 
-/// A frame over the limit cannot be read to its end, so the connection cannot go on.
-fn too_large(error: &axum::Error) -> Option<(u16, &'static str)> {
-    let text = error.to_string();
-    let large = text.contains("too long") || text.contains("too big") || text.contains("too large");
-    large.then_some((close_code::SIZE, "bridge.too_large"))
+/// Sends answers and asks for signs of life, until the brain does not take them.
+async fn write(
+    sink: &mut SplitSink<WebSocket, Message>,
+    hello: BridgeFrame,
+    mut waiting: mpsc::Receiver<BridgeFrame>,
+) {
+    let mut pings = interval_at(Instant::now() + PINGS, PINGS);
+    let mut next = Some(hello);
+    loop {
+        let message = match next.take() {
+            Some(frame) => Message::text(serde_json::to_string(&frame).unwrap_or_default()),
+            // A page cannot send signs of life by itself; its browser answers these.
+            None => Message::Ping(Vec::new().into()),
+        };
+        if !matches!(timeout(SENDING, sink.send(message)).await, Ok(Ok(()))) {
+            return;
+        }
+        tokio::select! {
+            frame = waiting.recv() => match frame {
+                Some(frame) => next = Some(frame),
+                None => return,
+            },
+            _ = pings.tick() => {}
+        }
+    }
 }
 
-fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+/// A frame over the limit cannot be read to its end, so the connection cannot go on.
+fn too_large(error: axum::Error) -> Option<(u16, &'static str)> {
+    let error = error.into_inner();
+    let error = error.downcast_ref::<tokio_tungstenite::tungstenite::Error>()?;
+    matches!(error, tokio_tungstenite::tungstenite::Error::Capacity(_))
+        .then_some((close_code::SIZE, "bridge.too_large"))
+}
+
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 

@@ -4,10 +4,11 @@ use std::collections::HashMap;
 use std::net::IpAddr;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
+use futures_util::stream::{SplitSink, SplitStream};
 use futures_util::{SinkExt as _, StreamExt as _};
 use http::Uri;
 use outrigger_protocol::descriptor::Contract;
@@ -19,13 +20,18 @@ use serde_json::Value;
 use tokio::net::TcpStream;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::timeout;
+use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::tungstenite::client::IntoClientRequest as _;
 
+use crate::connection::lock;
+
 /// How long a connection may take to come about.
 const CONNECTING: Duration = Duration::from_secs(10);
-/// Pause between signs of life.
+/// Pause between signs of life. A bridge that gives none for two of them is gone.
 const PINGS: Duration = Duration::from_secs(30);
+/// Largest frame of a bridge that does not say how much it takes, in bytes.
+const FRAME: u64 = 8 * 1024 * 1024;
 
 type Answer = Result<ToolOutput, (String, String)>;
 type Waiting = Arc<Mutex<HashMap<String, oneshot::Sender<Answer>>>>;
@@ -68,12 +74,18 @@ pub struct Remote {
     token: String,
     link: tokio::sync::Mutex<Option<Link>>,
     count: AtomicU64,
+    pings: Duration,
 }
 
 #[derive(Clone)]
 struct Link {
-    frames: mpsc::Sender<BrainFrame>,
+    /// Calls, written out.
+    frames: mpsc::Sender<String>,
+    /// Calls that nobody waits for any more; there is one for a call at most.
+    cancels: mpsc::UnboundedSender<String>,
     waiting: Waiting,
+    /// Largest frame that the bridge takes, in bytes.
+    most: u64,
 }
 
 impl Remote {
@@ -105,13 +117,28 @@ impl Remote {
             token,
             link: tokio::sync::Mutex::default(),
             count: AtomicU64::new(0),
+            pings: PINGS,
         })
+    }
+
+    /// With another pause between signs of life.
+    #[must_use]
+    pub fn with_pings(mut self, pings: Duration) -> Self {
+        self.pings = pings;
+        self
     }
 
     fn unavailable(&self, why: impl std::fmt::Display) -> ToolError {
         ToolError::Unavailable(format!(
             "The connector `{}` ({}) cannot be reached: {why}",
             self.name, self.url
+        ))
+    }
+
+    fn refused(&self, why: &str, code: &str) -> ToolError {
+        ToolError::failed(format!(
+            "The connector `{}` refused the call: {why} [{code}]",
+            self.name
         ))
     }
 
@@ -148,57 +175,67 @@ impl Remote {
         let (socket, _) = tokio_tungstenite::client_async(request, stream)
             .await
             .map_err(|error| self.unavailable(error))?;
-        let (mut sink, mut stream) = socket.split();
-        let (frames, mut outgoing) = mpsc::channel::<BrainFrame>(64);
+        let (sink, mut stream) = socket.split();
+        // The first frame says what it takes.
+        let most = match stream.next().await {
+            Some(Ok(Message::Text(text))) => hello(&text),
+            Some(Ok(_)) => None,
+            Some(Err(error)) => return Err(self.unavailable(error)),
+            None => return Err(self.unavailable("it closed the connection")),
+        };
+        let (frames, outgoing) = mpsc::channel(64);
+        let (cancels, cancelled) = mpsc::unbounded_channel();
         let waiting = Waiting::default();
         let answers = Arc::clone(&waiting);
+        let pings = self.pings;
         tokio::spawn(async move {
-            let mut pings = tokio::time::interval(PINGS);
-            loop {
-                tokio::select! {
-                    frame = outgoing.recv() => {
-                        let Some(frame) = frame else { break };
-                        let text = serde_json::to_string(&frame).unwrap_or_default();
-                        if sink.send(Message::text(text)).await.is_err() { break }
-                    }
-                    _ = pings.tick() => {
-                        if sink.send(Message::Ping(Vec::new().into())).await.is_err() { break }
-                    }
-                    message = stream.next() => match message {
-                        Some(Ok(Message::Text(text))) => answered(&answers, &text),
-                        Some(Ok(Message::Close(_)) | Err(_)) | None => break,
-                        Some(Ok(_)) => {}
-                    }
-                }
+            // Side by side: a large frame on its way must not keep those that come from being read.
+            tokio::select! {
+                () = write(sink, outgoing, cancelled, pings) => {}
+                () = read(stream, &answers, 2 * pings) => {}
             }
-            // Whoever waits reads that the connection was lost.
-            outgoing.close();
+            // Whoever waits reads that the connection was lost. What they hold to send to is closed by now.
             lock(&answers).clear();
         });
-        Ok(Link { frames, waiting })
+        Ok(Link {
+            frames,
+            cancels,
+            waiting,
+            most: most.unwrap_or(FRAME),
+        })
     }
 
     async fn call(
         &self,
         contract: Contract,
         params: Value,
+        deadline: Duration,
         ctx: &ToolContext,
     ) -> Result<ToolOutput, ToolError> {
         let link = self.link().await?;
         let id = self.count.fetch_add(1, Ordering::Relaxed).to_string();
+        let frame = written(&BrainFrame::Invoke(Invoke {
+            id: id.clone(),
+            tool: contract.name().to_owned(),
+            params,
+            deadline_ms: u64::try_from(deadline.as_millis()).ok(),
+            session_id: Some(ctx.call.session_id.0.clone()),
+        }));
+        if frame.len() as u64 > link.most {
+            // Sent, it would cost every other call its connection.
+            let why = format!(
+                "the call has {} bytes, and at most {} are taken",
+                frame.len(),
+                link.most
+            );
+            return Err(self.refused(&why, "bridge.too_large"));
+        }
         let (sender, answer) = oneshot::channel();
         lock(&link.waiting).insert(id.clone(), sender);
         let cancels = Cancels {
             link: &link,
             id: &id,
         };
-        let frame = BrainFrame::Invoke(Invoke {
-            id: id.clone(),
-            tool: contract.name().to_owned(),
-            params,
-            deadline_ms: None,
-            session_id: Some(ctx.call.session_id.0.clone()),
-        });
         if link.frames.send(frame).await.is_err() {
             return Err(self.unavailable("the connection was lost before the call was sent"));
         }
@@ -209,14 +246,10 @@ impl Remote {
             Ok(Err((code, message))) if code == "bridge.busy" => {
                 Err(ToolError::Unavailable(format!("{}: {message}", self.name)))
             }
-            Ok(Err((code, message))) => Err(ToolError::failed(if code.starts_with("bridge.") {
-                format!(
-                    "The connector `{}` refused the call: {message} [{code}]",
-                    self.name
-                )
-            } else {
-                message
-            })),
+            Ok(Err((code, message))) if code.starts_with("bridge.") => {
+                Err(self.refused(&message, &code))
+            }
+            Ok(Err((_, message))) => Err(ToolError::failed(message)),
             Err(_) => Err(ToolError::failed(format!(
                 "The connection to `{}` was lost; whether the call was made is not known",
                 self.name
@@ -225,8 +258,64 @@ impl Remote {
     }
 }
 
-fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+fn written(frame: &BrainFrame) -> String {
+    serde_json::to_string(frame).unwrap_or_default()
+}
+
+/// What the first frame of a bridge says of the frames that it takes.
+fn hello(text: &str) -> Option<u64> {
+    match serde_json::from_str(text) {
+        Ok(BridgeFrame::Hello {
+            root, frame_bytes, ..
+        }) => {
+            tracing::debug!(root, "connected to a bridge");
+            frame_bytes
+        }
+        _ => None,
+    }
+}
+
+type Socket = WebSocketStream<TcpStream>;
+
+/// Sends what there is to be sent, until the connection is gone or nobody is left who would send.
+async fn write(
+    mut sink: SplitSink<Socket, Message>,
+    mut outgoing: mpsc::Receiver<String>,
+    mut cancelled: mpsc::UnboundedReceiver<String>,
+    pings: Duration,
+) {
+    let mut pings = tokio::time::interval(pings);
+    loop {
+        let message = tokio::select! {
+            biased;
+            Some(id) = cancelled.recv() => {
+                Message::text(written(&BrainFrame::Cancel(Cancel { id })))
+            }
+            frame = outgoing.recv() => match frame {
+                Some(frame) => Message::text(frame),
+                None => return,
+            },
+            _ = pings.tick() => Message::Ping(Vec::new().into()),
+        };
+        if sink.send(message).await.is_err() {
+            return;
+        }
+    }
+}
+
+/// Hands answers to those who wait for them, until the connection is gone or gives no sign of life for so long.
+async fn read(mut stream: SplitStream<Socket>, answers: &Waiting, silence: Duration) {
+    loop {
+        match timeout(silence, stream.next()).await {
+            Ok(Some(Ok(Message::Text(text)))) => answered(answers, &text),
+            Ok(Some(Ok(Message::Close(_)) | Err(_)) | None) => return,
+            Ok(Some(Ok(_))) => {}
+            Err(_) => {
+                tracing::warn!("a bridge gave no sign of life for {} s", silence.as_secs());
+                return;
+            }
+        }
+    }
 }
 
 fn answered(waiting: &Waiting, text: &str) {
@@ -249,10 +338,7 @@ fn answered(waiting: &Waiting, text: &str) {
             tracing::warn!(code, message, "a bridge could not read a frame");
             return;
         }
-        Ok(BridgeFrame::Hello { root, .. }) => {
-            tracing::debug!(root, "connected to a bridge");
-            return;
-        }
+        Ok(BridgeFrame::Hello { .. }) => return,
         Err(error) => {
             tracing::warn!(%error, "a frame of a bridge cannot be read");
             return;
@@ -272,8 +358,7 @@ struct Cancels<'a> {
 impl Drop for Cancels<'_> {
     fn drop(&mut self) {
         if lock(&self.link.waiting).remove(self.id).is_some() {
-            let id = self.id.to_owned();
-            let _ = self.link.frames.try_send(BrainFrame::Cancel(Cancel { id }));
+            let _ = self.link.cancels.send(self.id.to_owned());
         }
     }
 }
@@ -303,7 +388,9 @@ impl Provider for Remote {
         ctx: &'a ToolContext,
     ) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
         let params = relative(call.input.clone(), &ctx.directory);
-        Box::pin(self.call(call.contract, params, ctx))
+        let own = call.tool.declared.constraints.timeout_ms;
+        let deadline = own.map_or(ctx.limits.deadline, Duration::from_millis);
+        Box::pin(self.call(call.contract, params, deadline, ctx))
     }
 }
 

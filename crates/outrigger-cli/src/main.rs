@@ -69,6 +69,7 @@ pub(crate) mod exit {
 
 fn main() -> ExitCode {
     outrigger_sandbox::memory::give_back_large_blocks();
+    outrigger_sandbox::files::raise_limit();
     let cli = Cli::parse();
     report::logging(&cli.global);
     outrigger_sandbox::hide_host();

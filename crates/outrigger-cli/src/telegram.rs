@@ -6,7 +6,7 @@ use std::sync::Arc;
 use futures_util::future::BoxFuture;
 use outrigger_agent::Boot;
 use outrigger_server::Hub;
-use outrigger_telegram::{Agent, Bot, Settings, Token};
+use outrigger_telegram::{Agent, Bot, Failed, Settings, Token};
 use serde_json::Value;
 use tokio::task::JoinHandle;
 
@@ -22,8 +22,9 @@ impl Agent for Local {
         method: &'static str,
         path: String,
         body: Option<Value>,
-    ) -> BoxFuture<'static, Result<Value, String>> {
-        Box::pin(outrigger_server::call(self.0.clone(), method, path, body))
+    ) -> BoxFuture<'static, Result<Value, Failed>> {
+        let answer = outrigger_server::call(self.0.clone(), method, path, body);
+        Box::pin(async move { answer.await.map_err(|(status, why)| Failed { status, why }) })
     }
 }
 

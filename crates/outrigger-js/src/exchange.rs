@@ -236,7 +236,7 @@ fn create(path: &Path) -> io::Result<File> {
 fn random() -> io::Result<String> {
     let mut bytes = [0_u8; 16];
     getrandom::fill(&mut bytes).map_err(io::Error::other)?;
-    Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
+    Ok(outrigger_protocol::text::hex(&bytes))
 }
 
 #[cfg(test)]

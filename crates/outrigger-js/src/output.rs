@@ -177,10 +177,7 @@ impl Lines {
 
 /// The beginning of a text, as long as a line may be.
 pub(crate) fn cut(text: &str) -> &str {
-    let mut end = MAX_LINE.min(text.len());
-    while !text.is_char_boundary(end) {
-        end -= 1;
-    }
+    let end = outrigger_protocol::text::floor(text, MAX_LINE);
     text.get(..end).unwrap_or(text)
 }
 

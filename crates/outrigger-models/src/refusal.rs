@@ -74,10 +74,7 @@ impl Refusal {
 
 /// At most so many bytes, whole characters.
 fn beginning(text: &str, most: usize) -> &str {
-    let mut end = most.min(text.len());
-    while !text.is_char_boundary(end) {
-        end -= 1;
-    }
+    let end = outrigger_protocol::text::floor(text, most);
     text.get(..end).unwrap_or_default()
 }
 

@@ -102,3 +102,10 @@ pub use trust::{
     review, verify,
 };
 pub use watch::ProcessUse;
+
+/// A lock that a panic elsewhere does not take away.
+fn locked<T>(mutex: &std::sync::Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex
+        .lock()
+        .unwrap_or_else(std::sync::PoisonError::into_inner)
+}

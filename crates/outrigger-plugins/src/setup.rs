@@ -35,11 +35,7 @@ pub struct Modules {
 /// The folder of the packages: one for each version of the lock, so that an update takes nothing from a running host.
 fn place(data: &Path) -> PathBuf {
     let digest = Sha256::digest(LOCK.as_bytes());
-    let name: String = digest
-        .iter()
-        .take(6)
-        .map(|byte| format!("{byte:02x}"))
-        .collect();
+    let name = outrigger_protocol::text::hex(digest.get(..6).unwrap_or_default());
     data.join("modules").join(name)
 }
 

@@ -21,7 +21,7 @@ pub const TMUX_TMPDIR: &str = "TMUX_TMPDIR";
 #[must_use]
 pub fn tmux_dir(data: &Path, directory: &Path) -> PathBuf {
     let digest = Sha256::digest(directory.as_os_str().as_encoded_bytes());
-    let name: String = digest.iter().take(4).map(|b| format!("{b:02x}")).collect();
+    let name = outrigger_protocol::text::hex(digest.get(..4).unwrap_or_default());
     data.join("tmux").join(name)
 }
 

@@ -59,6 +59,13 @@ pub enum BridgeFrame {
         root: String,
         /// What it executes.
         contracts: Vec<String>,
+        /// Largest frame that it takes, in bytes: one over it costs the connection.
+        #[serde(
+            rename = "frameBytes",
+            default,
+            skip_serializing_if = "Option::is_none"
+        )]
+        frame_bytes: Option<u64>,
     },
     /// A call is done.
     Result {

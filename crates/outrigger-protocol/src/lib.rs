@@ -13,6 +13,7 @@ pub mod canonical;
 pub mod compaction;
 pub mod descriptor;
 pub mod event;
+
 pub mod history;
 pub mod hook;
 pub mod id;
@@ -29,6 +30,7 @@ pub mod question;
 pub mod rpc;
 pub mod session;
 pub mod tally;
+pub mod text;
 pub mod tool;
 pub mod transfer;
 pub mod turn;

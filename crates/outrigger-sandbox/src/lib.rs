@@ -14,6 +14,7 @@ compile_error!("outrigger-sandbox needs Linux: it is made of pidfd, PR_SET_PDEAT
 pub mod cgroup;
 pub mod covers;
 pub mod env;
+pub mod files;
 pub mod folders;
 pub mod hosts;
 pub mod ledger;

@@ -1,5 +1,6 @@
 //! Whose address it is: whether a process, or something that it started, listens there, and nobody else.
 
+use std::collections::HashSet;
 use std::fs;
 use std::net::IpAddr;
 
@@ -33,6 +34,45 @@ pub(crate) fn listens(pid: u32, to: IpAddr, port: u16) -> bool {
     sockets
         .iter()
         .all(|socket| members.iter().any(|member| has_open(member.pid, socket)))
+}
+
+/// Which of these processes, or of what they started, has a connection from one port of this machine to another open. Reads
+/// `/proc`, some milliseconds.
+pub(crate) fn connects(pids: &[u32], from: u16, to: u16) -> Option<usize> {
+    let files = ["/proc/net/tcp", "/proc/net/tcp6"];
+    let sockets: HashSet<String> = files
+        .into_iter()
+        .filter_map(|file| fs::read_to_string(file).ok())
+        .flat_map(|text| connections(&text, from, to))
+        .collect();
+    if sockets.is_empty() {
+        return None;
+    }
+    let all = procfs::all();
+    pids.iter().position(|pid| {
+        let root = Root {
+            pid: *pid,
+            is_ours: true,
+            tag: tag_of(*pid),
+        };
+        *pid != 0
+            && members(root, &all, tag_of).iter().any(|member| {
+                let mut sockets = sockets.iter();
+                sockets.any(|socket| has_open(member.pid, socket))
+            })
+    })
+}
+
+/// The inodes of the sockets that are connected from a port to a port.
+fn connections(table: &str, from: u16, to: u16) -> Vec<String> {
+    let port = |at: &str| u16::from_str_radix(at.rsplit_once(':')?.1, 16).ok();
+    let line = |line: &str| {
+        let fields: Vec<&str> = line.split_ascii_whitespace().collect();
+        let here = port(fields.get(1)?)? == from && port(fields.get(2)?)? == to;
+        let inode = fields.get(9)?;
+        here.then(|| format!("socket:[{inode}]"))
+    };
+    table.lines().skip(1).filter_map(line).collect()
 }
 
 /// A socket that listens: at which address, and its name among the open files of a process.

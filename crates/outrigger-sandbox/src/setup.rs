@@ -52,6 +52,8 @@ pub(crate) struct Setup {
     pub(crate) host: libc::pid_t,
     pub(crate) data: Option<u64>,
     pub(crate) nofile: Option<u64>,
+    /// The soft limit of open files that the host had before it raised its own.
+    pub(crate) files: Option<u64>,
     pub(crate) tag: Option<u64>,
     /// The child's end of the channel, and what was open as 3 in the host.
     pub(crate) channel: Option<(libc::c_int, Option<FileId>)>,
@@ -125,6 +127,8 @@ impl Setup {
             }
             if let Some(count) = self.nofile {
                 set_limit(libc::RLIMIT_NOFILE, count)?;
+            } else if let Some(count) = self.files {
+                set_soft_limit(libc::RLIMIT_NOFILE, count)?;
             }
             if let Some(tag) = self.tag {
                 // The tag is a help, not a promise: without it the tree is found by its parents.
@@ -205,6 +209,20 @@ unsafe fn set_limit(resource: libc::__rlimit_resource_t, value: u64) -> io::Resu
             rlim_max: value,
         };
         check(libc::setrlimit(resource, &raw const new))
+    }
+}
+
+#[expect(unsafe_code, reason = "see `Setup::apply`")]
+unsafe fn set_soft_limit(resource: libc::__rlimit_resource_t, value: u64) -> io::Result<()> {
+    // SAFETY: both pointers are to a local.
+    unsafe {
+        let mut limit = libc::rlimit {
+            rlim_cur: 0,
+            rlim_max: 0,
+        };
+        check(libc::getrlimit(resource, &raw mut limit))?;
+        limit.rlim_cur = value.min(limit.rlim_max);
+        check(libc::setrlimit(resource, &raw const limit))
     }
 }
 

@@ -392,6 +392,7 @@ fn fork(
         host: std::process::id().cast_signed(),
         data: spec.limits.data,
         nofile: spec.limits.nofile,
+        files: crate::files::of_children(),
         tag,
         channel: child_end
             .as_ref()

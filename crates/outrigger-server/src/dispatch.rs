@@ -1,14 +1,18 @@
 //! The outer router: routes of no folder, and the way of all others to the agent of the folder that they name.
 
+use std::path::Path;
+
 use axum::extract::{DefaultBodyLimit, Query, Request, State};
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::{get, patch, post};
 use axum::{Json, Router};
+use http::Method;
+use outrigger_agent::{AgentError, Working};
 use tower::ServiceExt as _;
 
 use crate::error::ApiError;
 use crate::guard::{self, ByTicket};
-use crate::hub::Hub;
+use crate::hub::{Hub, Instance};
 use crate::scope::folder_of;
 use crate::{settings, stream};
 
@@ -98,10 +102,34 @@ async fn dispatch(State(hub): State<Hub>, request: Request) -> Response {
             Err(error) => return ApiError::from(error).into_response(),
         }
     };
+    let (instance, _working) = match at_work(&hub, &directory, instance, request.method()).await {
+        Ok(it) => it,
+        Err(error) => return ApiError::from(error).into_response(),
+    };
     match instance.router.oneshot(request).await {
         Ok(response) => response,
         Err(never) => match never {},
     }
+}
+
+/// The agent that a request is for, kept from being replaced until it is answered. One that is being replaced is left alone:
+/// whoever asks for something waits for the new one. What only reads begins nothing, and may wait for ever
+/// (`/tui/control/next`).
+async fn at_work(
+    hub: &Hub,
+    directory: &Path,
+    instance: Instance,
+    method: &Method,
+) -> Result<(Instance, Option<Working>), AgentError> {
+    if method.is_safe() {
+        return Ok((instance, None));
+    }
+    if let Some(working) = instance.agent.begin_work() {
+        return Ok((instance, Some(working)));
+    }
+    let instance = hub.instance(directory).await?;
+    let working = instance.agent.begin_work();
+    Ok((instance, working))
 }
 
 /// The agent of a folder that has become a repository still takes it for none: its next request starts another.

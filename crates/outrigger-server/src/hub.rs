@@ -66,6 +66,8 @@ struct Inner {
     slots: Mutex<HashMap<PathBuf, Slot>>,
     told: broadcast::Sender<Told>,
     closing: watch::Sender<bool>,
+    /// Plugins that are to be suspended when a folder's next agent starts: its last one was only renewed.
+    suspended: Mutex<HashMap<PathBuf, Vec<String>>>,
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -85,6 +87,7 @@ impl Hub {
                 slots: Mutex::default(),
                 told: broadcast::channel(CAPACITY).0,
                 closing: watch::Sender::new(false),
+                suspended: Mutex::default(),
             }),
         }
     }
@@ -167,6 +170,13 @@ impl Hub {
             });
         }));
         let agent = Agent::boot(boot).await?;
+        let suspended = lock(&self.inner.suspended).remove(&origin.directory);
+        for plugin in suspended.unwrap_or_default() {
+            // One that is gone has nothing to be suspended.
+            if let Err(error) = agent.suspend_plugin(&plugin).await {
+                tracing::debug!("[plugin] {error}");
+            }
+        }
         let _ = origin.project.set(agent.project().id.clone());
         crate::in_process::serve_plugins_of(&agent, self);
         Ok(Instance {
@@ -193,12 +203,12 @@ impl Hub {
     /// Disposes of a folder's agent: its turns are cancelled, its plugins disposed, and everyone is told. Goes on when the
     /// caller goes away.
     pub(crate) async fn dispose(&self, directory: &Path) {
-        self.dispose_where(directory, |_| true).await;
+        self.dispose_where(directory, |_| true, false).await;
     }
 
-    /// The same, unless a turn is in it.
+    /// The same, unless somebody is at work in it. Plugins that are suspended are so in the next one, too.
     pub(crate) async fn dispose_idle(&self, directory: &Path) -> Option<Arc<Origin>> {
-        self.dispose_where(directory, Agent::is_idle).await
+        self.dispose_where(directory, Agent::retire, true).await
     }
 
     /// The agents that run, but for those that are being started or disposed of.
@@ -210,10 +220,18 @@ impl Hub {
         running.collect()
     }
 
+    /// Whether a folder has an agent, or one that is being started or disposed of.
+    pub(crate) fn knows(&self, directory: &Path) -> bool {
+        let slots = lock(&self.inner.slots);
+        let slot = slots.get(directory);
+        slot.is_some_and(|slot| slot.try_lock().map_or(true, |place| place.is_some()))
+    }
+
     async fn dispose_where(
         &self,
         directory: &Path,
         fits: impl Fn(&Agent) -> bool + Send + 'static,
+        renews: bool,
     ) -> Option<Arc<Origin>> {
         let slot = lock(&self.inner.slots).get(directory).cloned()?;
         let hub = self.clone();
@@ -223,6 +241,10 @@ impl Hub {
                 return None;
             }
             let instance = place.take()?;
+            if renews {
+                let suspended = instance.agent.suspended_plugins();
+                lock(&hub.inner.suspended).insert(instance.origin.directory.clone(), suspended);
+            }
             instance.agent.shutdown().await;
             let directory = instance.origin.directory.to_string_lossy().into_owned();
             hub.tell(

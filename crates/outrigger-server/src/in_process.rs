@@ -46,27 +46,28 @@ pub(crate) fn serve_plugins_of(agent: &Agent, hub: &Hub) {
 /// Calls a route of a hub's agents in process, as the user: for connectors of this program, never for plugins.
 ///
 /// # Errors
-/// In words: the message of a refusal, or that there was no whole answer.
+/// The status of a refusal with its message; why there was no whole answer.
 pub async fn call(
     hub: Hub,
     method: &'static str,
     path: String,
     body: Option<Value>,
-) -> Result<Value, String> {
+) -> Result<Value, (Option<u16>, String)> {
+    let none = |why: String| (None, why);
     let body = body.map_or_else(Body::empty, |body| Body::from(body.to_string()));
     let request = http::Request::builder()
         .method(method)
         .uri(path)
         .header(http::header::CONTENT_TYPE, "application/json")
         .body(body)
-        .map_err(|error| error.to_string())?;
+        .map_err(|error| none(error.to_string()))?;
     let answer = crate::serve_router(hub).oneshot(request).await;
     let answer = answer.unwrap_or_else(|never| match never {});
     let status = answer.status();
     let bytes = http_body_util::Limited::new(answer.into_body(), MOST_BYTES)
         .collect()
         .await
-        .map_err(|error| error.to_string())?
+        .map_err(|error| none(error.to_string()))?
         .to_bytes();
     let value: Value = serde_json::from_slice(&bytes).unwrap_or_default();
     if status.is_success() {
@@ -75,9 +76,9 @@ pub async fn call(
     let said = value
         .pointer("/data/message")
         .or_else(|| value.get("message"));
-    Err(said
-        .and_then(Value::as_str)
-        .map_or_else(|| status.to_string(), str::to_owned))
+    let said = said.and_then(Value::as_str);
+    let why = said.map_or_else(|| status.to_string(), str::to_owned);
+    Err((Some(status.as_u16()), why))
 }
 
 struct InProcess {

@@ -30,6 +30,7 @@ pub(crate) async fn renew(hub: Hub) {
             _ = closing.wait_for(|closing| *closing) => return,
             () = tokio::time::sleep(TICK) => {}
         }
+        known.retain(|directory, _| hub.knows(directory));
         for (directory, instance) in hub.running_now() {
             let every =
                 Duration::from_secs(instance.agent.config().settings.discovery.renew_seconds);

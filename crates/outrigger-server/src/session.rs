@@ -215,7 +215,10 @@ async fn prompt_async(
     agent.session(&id)?;
     outrigger_agent::check_format(&prompt)?;
     prompt.parts = agent.resolve_parts(prompt.parts, prompt.agent.as_deref());
+    // The turn begins behind the answer.
+    let working = agent.begin_work();
     tokio::spawn(async move {
+        let _working = working;
         let answered = agent.prompt(&id, prompt).await;
         // The turn has told that its model cannot be asked.
         let told = matches!(answered, Err(AgentError::Unaskable(_)));

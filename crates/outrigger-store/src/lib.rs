@@ -25,16 +25,7 @@ pub use audit::{AuditFault, AuditQuery, AuditReport, Redactor, Retention, Stored
 pub use chain::{ChainFault, ChainReport, Hash, Head};
 pub use error::StoreError;
 pub use open::{OpenOptions, OpenReport};
+pub use outrigger_protocol::text::hex;
 pub use read::{PluginUse, RecordQuery, Scope, SessionFilter, StoredRecord, TurnInfo};
 pub use salvage::{SalvageReport, salvage};
 pub use store::Store;
-
-/// Bytes as hexadecimal digits.
-#[must_use]
-pub fn hex(bytes: &[u8]) -> String {
-    use std::fmt::Write as _;
-    bytes.iter().fold(String::new(), |mut text, byte| {
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
-}

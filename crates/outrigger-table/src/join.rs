@@ -6,6 +6,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use crate::error::TableError;
+use crate::number::Number;
 use crate::{Table, bounded, shown};
 
 /// How two tables are joined.
@@ -133,12 +134,7 @@ fn key(row: &[Value], places: &[usize]) -> Option<String> {
     for place in places {
         let cell = row.get(*place).filter(|cell| !cell.is_null())?;
         let text = shown(cell);
-        // A text with leading zeros is no number: postal codes, article numbers.
-        let number = text
-            .parse::<f64>()
-            .ok()
-            .filter(|number| number.to_string() == text || cell.is_number());
-        let text = number.map_or(text, |number| number.to_string());
+        let text = Number::of(cell).map_or(text, Number::key);
         key.push_str(&text.len().to_string());
         key.push(':');
         key.push_str(&text);

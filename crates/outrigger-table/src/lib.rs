@@ -5,6 +5,7 @@
 mod error;
 mod format;
 mod join;
+mod number;
 mod query;
 mod sheet;
 mod text;

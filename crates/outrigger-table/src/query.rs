@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use crate::Table;
 use crate::error::TableError;
+use crate::number::Number;
 
 /// What of a table is wanted. Steps in this order: `where`, `sort`, `offset`, `limit`, `columns`.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq)]
@@ -188,25 +189,13 @@ fn holds(test: &Test<'_>, row: &[Value]) -> bool {
     }
 }
 
-/// A number, also one that is written as text in a CSV file.
-fn number(cell: &Value) -> Option<f64> {
-    match cell {
-        Value::Number(number) => number.as_f64(),
-        Value::String(text) => text.trim().parse().ok().filter(|n: &f64| n.is_finite()),
-        _ => None,
-    }
-}
-
 /// `None` where one of them is empty.
 pub(crate) fn compare(a: &Value, b: &Value) -> Option<Ordering> {
     if a.is_null() || b.is_null() {
         return None;
     }
-    if let (Some(a), Some(b)) = (a.as_i64(), b.as_i64()) {
-        return Some(a.cmp(&b));
-    }
-    match (number(a), number(b)) {
-        (Some(a), Some(b)) => a.partial_cmp(&b),
+    match (Number::of(a), Number::of(b)) {
+        (Some(a), Some(b)) => Some(a.compare(b)),
         _ => Some(crate::shown(a).cmp(&crate::shown(b))),
     }
 }
@@ -220,8 +209,8 @@ fn sorted(orders: &[(usize, bool)], a: &[Value], b: &[Value]) -> Ordering {
             (true, true) => return Some(Ordering::Equal),
             (true, false) => return Some(Ordering::Greater),
             (false, true) => return Some(Ordering::Less),
-            (false, false) => match (number(a), number(b)) {
-                (Some(a), Some(b)) => a.total_cmp(&b),
+            (false, false) => match (Number::of(a), Number::of(b)) {
+                (Some(a), Some(b)) => a.real().total_cmp(&b.real()),
                 (Some(_), None) => Ordering::Less,
                 (None, Some(_)) => Ordering::Greater,
                 (None, None) => crate::shown(a).cmp(&crate::shown(b)),

@@ -12,10 +12,13 @@ use thiserror::Error;
 const POLL: Duration = Duration::from_secs(25);
 /// How long any request may take beyond that.
 const TIMEOUT: Duration = Duration::from_secs(15);
-/// Characters of a message (Telegram's limit is 4096 UTF-16 units).
+/// UTF-16 units of a message, as Telegram counts (its limit is 4096).
 const LONGEST: usize = 4000;
 /// Messages into which an answer is cut at most.
 const PARTS: usize = 10;
+/// How often a part is sent that does not arrive, and the pause in between.
+const TRIES: u32 = 3;
+const PAUSE: Duration = Duration::from_secs(2);
 /// Most bytes of an answer of the server.
 const MOST_BYTES: usize = 8 << 20;
 
@@ -58,6 +61,25 @@ pub enum TelegramError {
 }
 
 impl TelegramError {
+    /// Nothing more is to be said there: the bot was blocked, or put out of the chat, or its token is none.
+    fn ends_it(&self) -> bool {
+        matches!(
+            self,
+            Self::Refused {
+                code: 401 | 403,
+                ..
+            }
+        )
+    }
+
+    /// The same may arrive when it is sent again.
+    fn passes(&self) -> bool {
+        match self {
+            Self::Refused { code, .. } => *code == 429 || *code >= 500,
+            _ => true,
+        }
+    }
+
     /// How long to wait, where Telegram says so.
     pub(crate) fn wait(&self) -> Option<Duration> {
         match self {
@@ -196,19 +218,43 @@ impl Bot {
         Ok(updates.iter().filter_map(read).collect())
     }
 
-    /// Sends a text, in parts where it is long. What cannot be sent is logged: there is nobody else to tell.
+    /// Sends a text, in parts where it is long. A part that cannot be sent is logged, and said in its place; the others are
+    /// sent all the same.
     pub(crate) async fn send(&self, chat: i64, text: &str) {
+        let mut lost = 0;
         for part in parts(text) {
-            let body = json!({"chat_id": chat, "text": part});
-            let mut result = self.call("sendMessage", &body).await;
-            if let Some(wait) = result.as_ref().err().and_then(TelegramError::wait) {
-                tokio::time::sleep(wait).await;
-                result = self.call("sendMessage", &body).await;
+            if lost > 0 {
+                let said =
+                    format!("({lost} part(s) of this are missing: Telegram did not take them.)");
+                if self.part(chat, &said).await.is_ok() {
+                    lost = 0;
+                }
             }
-            if let Err(error) = result {
-                tracing::warn!("[telegram] chat {chat}: {error}");
-                return;
+            match self.part(chat, &part).await {
+                Ok(()) => {}
+                Err(error) if error.ends_it() => return,
+                Err(_) => lost += 1,
             }
+        }
+        if lost > 0 {
+            let said = format!("({lost} part(s) of this are missing: Telegram did not take them.)");
+            let _ = self.part(chat, &said).await;
+        }
+    }
+
+    async fn part(&self, chat: i64, text: &str) -> Result<(), TelegramError> {
+        let body = json!({"chat_id": chat, "text": text});
+        let mut tried = 1;
+        loop {
+            let Err(error) = self.call("sendMessage", &body).await else {
+                return Ok(());
+            };
+            tracing::warn!("[telegram] chat {chat}: {error}");
+            if tried >= TRIES || !error.passes() {
+                return Err(error);
+            }
+            tokio::time::sleep(error.wait().unwrap_or(PAUSE)).await;
+            tried += 1;
         }
     }
 }
@@ -225,10 +271,12 @@ fn parts(text: &str) -> Vec<String> {
             ));
             break;
         }
-        let end = rest
-            .char_indices()
-            .nth(LONGEST)
-            .map_or(rest.len(), |(end, _)| end);
+        let mut units = 0;
+        let end = rest.char_indices().find(|(_, char)| {
+            units += char.len_utf16();
+            units > LONGEST
+        });
+        let end = end.map_or(rest.len(), |(end, _)| end);
         let (head, _) = rest.split_at(end);
         let cut = if end == rest.len() {
             end
@@ -249,12 +297,24 @@ mod tests {
 
     #[test]
     fn long_texts_are_sent_in_parts() {
-        let lengths =
-            |text: &str| -> Vec<usize> { parts(text).iter().map(|p| p.chars().count()).collect() };
+        let lengths = |text: &str| -> Vec<usize> {
+            parts(text)
+                .iter()
+                .map(|p| p.encode_utf16().count())
+                .collect()
+        };
         assert!(lengths("").is_empty());
         assert_eq!(lengths("  a\n"), [1]);
         assert_eq!(lengths(&"\u{e9}".repeat(LONGEST)), [LONGEST]);
-        assert_eq!(lengths(&"\u{1f600}".repeat(LONGEST + 1)), [LONGEST, 1]);
+        // Two units each, and none is cut in half.
+        assert_eq!(
+            lengths(&"\u{1f600}".repeat(LONGEST + 1)),
+            [LONGEST, LONGEST, 2]
+        );
+        assert_eq!(
+            lengths(&format!("a{}", "\u{1f600}".repeat(LONGEST / 2))),
+            [LONGEST - 1, 2]
+        );
         assert_eq!(
             lengths(&format!("{}\n{}", "a".repeat(3000), "b".repeat(2000))),
             [3000, 2000]

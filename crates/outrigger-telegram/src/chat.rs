@@ -7,9 +7,9 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
-use crate::Agent;
 use crate::bot::Bot;
 use crate::state::State;
+use crate::{Agent, Failed, LEFT, WAITING};
 
 /// How often it is looked whether the agent asks something.
 const LOOK: Duration = Duration::from_millis(500);
@@ -54,6 +54,8 @@ pub(crate) struct Chat {
     agent: Option<String>,
     /// Questions that were told already.
     told: HashSet<String>,
+    /// The session of the prompt that is worked on.
+    running: Option<String>,
 }
 
 impl Chat {
@@ -71,6 +73,7 @@ impl Chat {
             state,
             agent,
             told: HashSet::new(),
+            running: None,
         }
     }
 
@@ -92,10 +95,12 @@ impl Chat {
             let session = match self.session().await {
                 Ok(session) => session,
                 Err(why) => {
-                    self.say(&format!("No session could be begun: {why}")).await;
+                    self.say(&format!("There is no session for it: {why}"))
+                        .await;
                     continue;
                 }
             };
+            self.running = Some(session.clone());
             let mut body = json!({"parts": [{"type": "text", "text": text}]});
             if let Some(agent) = &self.agent {
                 body["agent"] = json!(agent);
@@ -109,12 +114,14 @@ impl Chat {
                     answer = &mut answer => break answer,
                     order = orders.recv() => match order {
                         None => return,
+                        Some(Order::Prompt(_)) if prompts.len() >= WAITING => self.say(LEFT).await,
                         Some(Order::Prompt(text)) => prompts.push_back(text),
                         Some(order) => self.order(order).await,
                     },
                     _ = look.tick() => self.questions(&session).await,
                 }
             };
+            self.running = None;
             match answer {
                 Ok(message) => self.say(&result(&message)).await,
                 Err(why) => self.say(&format!("The prompt failed: {why}")).await,
@@ -126,16 +133,17 @@ impl Chat {
         self.bot.send(self.id, text).await;
     }
 
-    /// The chat's session, a new one where there is none or where it is gone.
+    /// The chat's session, a new one where there is none or where it is gone. What cannot be asked is not gone.
     async fn session(&self) -> Result<String, String> {
-        if let Some(session) = self.state.session(self.id)
-            && self
-                .api
-                .call("GET", format!("/session/{session}"), None)
-                .await
-                .is_ok()
-        {
-            return Ok(session);
+        if let Some(session) = self.state.session(self.id) {
+            let path = format!("/session/{session}");
+            match self.api.call("GET", path, None).await {
+                Ok(_) => return Ok(session),
+                Err(Failed {
+                    status: Some(404), ..
+                }) => {}
+                Err(failed) => return Err(failed.why),
+            }
         }
         let title = format!("Telegram {}", self.id);
         let made = self
@@ -145,7 +153,8 @@ impl Chat {
                 "/session".to_owned(),
                 Some(json!({ "title": title })),
             )
-            .await?;
+            .await
+            .map_err(|failed| failed.why)?;
         let session = made
             .get("id")
             .and_then(Value::as_str)
@@ -164,7 +173,8 @@ impl Chat {
                 Err(why) => self.say(&why).await,
             },
             Order::Abort => {
-                let Some(session) = self.state.session(self.id) else {
+                let session = self.running.clone();
+                let Some(session) = session.or_else(|| self.state.session(self.id)) else {
                     return self.say("Nothing runs.").await;
                 };
                 let aborted = self
@@ -201,6 +211,12 @@ impl Chat {
         else {
             return;
         };
+        // What is answered is not asked again.
+        let is_open = |id: &String| {
+            let ids = open.iter().filter_map(|it| it.get("id")?.as_str());
+            ids.into_iter().any(|open| open == id)
+        };
+        self.told.retain(is_open);
         for question in open {
             let text = |key: &str| {
                 question

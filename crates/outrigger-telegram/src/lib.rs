@@ -7,11 +7,13 @@ mod state;
 use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use futures_util::future::BoxFuture;
+use outrigger_protocol::tally::Tallies;
 use serde_json::Value;
 use tokio::sync::mpsc;
+use tokio::task::JoinSet;
 
 pub use bot::{Bot, TelegramError, Token};
 use bot::{Message, Update};
@@ -19,19 +21,39 @@ use chat::{Chat, Order};
 use state::State;
 
 /// Prompts that may wait in one chat.
-const WAITING: usize = 16;
+pub(crate) const WAITING: usize = 16;
+/// Strangers are told once within this time that they are, and a chat that its messages are left out.
+const STRANGERS: Duration = Duration::from_secs(60 * 60);
+const LEFT_OUT: Duration = Duration::from_secs(60);
+/// Chats that are told apart in this.
+const CHATS: usize = 256;
 /// After a failed request for messages; it doubles up to a minute.
 const AGAIN: Duration = Duration::from_secs(1);
 
 /// The agent, as a call of its HTTP API.
 pub trait Agent: Send + Sync + 'static {
-    /// Calls `path` and answers with the body; the error says what went wrong, in words for people.
+    /// Calls `path` and answers with the body.
     fn call(
         &self,
         method: &'static str,
         path: String,
         body: Option<Value>,
-    ) -> BoxFuture<'static, Result<Value, String>>;
+    ) -> BoxFuture<'static, Result<Value, Failed>>;
+}
+
+/// Why a call of the agent's API gave nothing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Failed {
+    /// Status of the answer; `None` where there was none.
+    pub status: Option<u16>,
+    /// In words for people.
+    pub why: String,
+}
+
+impl std::fmt::Display for Failed {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.why)
+    }
 }
 
 /// What the connector works with.
@@ -48,11 +70,19 @@ pub struct Settings {
 /// Takes messages until it is dropped. Whatever fails is logged and tried again; it never ends by itself.
 pub async fn run(bot: Bot, agent: Arc<dyn Agent>, settings: Settings) {
     let state = Arc::new(State::open(&settings.state));
-    let bot = Arc::new(bot);
-    let mut chats: HashMap<i64, mpsc::Sender<Order>> = HashMap::new();
+    let mut door = Door {
+        bot: Arc::new(bot),
+        agent,
+        state: Arc::clone(&state),
+        settings,
+        chats: HashMap::new(),
+        asides: JoinSet::new(),
+        strangers: Tallies::new(1, STRANGERS, CHATS),
+        left_out: Tallies::new(1, LEFT_OUT, CHATS),
+    };
     let mut pause = AGAIN;
     loop {
-        let wait = match bot.updates(state.next()).await {
+        let wait = match door.bot.updates(state.next()).await {
             Ok(updates) => {
                 let mut failed = None;
                 for update in updates {
@@ -62,7 +92,7 @@ pub async fn run(bot: Bot, agent: Arc<dyn Agent>, settings: Settings) {
                         failed = Some(pause);
                         break;
                     }
-                    take(update, &bot, &agent, &state, &settings, &mut chats).await;
+                    door.take(update);
                 }
                 failed
             }
@@ -82,45 +112,62 @@ pub async fn run(bot: Bot, agent: Arc<dyn Agent>, settings: Settings) {
     }
 }
 
-async fn take(
-    update: Update,
-    bot: &Arc<Bot>,
-    agent: &Arc<dyn Agent>,
-    state: &Arc<State>,
-    settings: &Settings,
-    chats: &mut HashMap<i64, mpsc::Sender<Order>>,
-) {
-    let Some(Message { chat, text }) = update.message else {
-        return;
-    };
-    if !settings.chats.contains(&chat) {
-        tracing::warn!(
-            "[telegram] a message from chat {chat} was refused: it is not in telegram.chats"
-        );
-        let refusal = format!(
-            "This chat may not give prompts here. Whoever runs Outrigger can allow it: `telegram.chats = [{chat}]` in their outrigger.toml."
-        );
-        bot.send(chat, &refusal).await;
-        return;
+/// Where messages come in. Nothing is waited for here: one chat must not stall the others.
+struct Door {
+    bot: Arc<Bot>,
+    agent: Arc<dyn Agent>,
+    state: Arc<State>,
+    settings: Settings,
+    chats: HashMap<i64, mpsc::Sender<Order>>,
+    /// What is said beside the chats; ends with the connector.
+    asides: JoinSet<()>,
+    strangers: Tallies<i64>,
+    left_out: Tallies<i64>,
+}
+
+impl Door {
+    fn take(&mut self, update: Update) {
+        let Some(Message { chat, text }) = update.message else {
+            return;
+        };
+        if !self.settings.chats.contains(&chat) {
+            if let Some(untold) = self.strangers.take(&chat, Instant::now()) {
+                tracing::warn!(
+                    "[telegram] a message from chat {chat} was refused: it is not in telegram.chats ({untold} more before it)"
+                );
+                self.aside(chat, format!(
+                    "This chat may not give prompts here. Whoever runs Outrigger can allow it: `telegram.chats = [{chat}]` in their outrigger.toml."
+                ));
+            }
+            return;
+        }
+        let orders = self.chats.entry(chat).or_insert_with(|| {
+            let (sender, receiver) = mpsc::channel(WAITING);
+            let chat = Chat::new(
+                chat,
+                Arc::clone(&self.bot),
+                Arc::clone(&self.agent),
+                Arc::clone(&self.state),
+                self.settings.agent.clone(),
+            );
+            // Ends with its sender, when the connector is dropped.
+            tokio::spawn(chat.serve(receiver));
+            sender
+        });
+        if orders.try_send(Order::read(&text)).is_err()
+            && self.left_out.take(&chat, Instant::now()).is_some()
+        {
+            self.aside(chat, LEFT.to_owned());
+        }
     }
-    let orders = chats.entry(chat).or_insert_with(|| {
-        let (sender, receiver) = mpsc::channel(WAITING);
-        let chat = Chat::new(
-            chat,
-            Arc::clone(bot),
-            Arc::clone(agent),
-            Arc::clone(state),
-            settings.agent.clone(),
-        );
-        // Ends with its sender, when the connector is dropped.
-        tokio::spawn(chat.serve(receiver));
-        sender
-    });
-    if orders.try_send(Order::read(&text)).is_err() {
-        bot.send(
-            chat,
-            "Too many messages wait already; this one was left out.",
-        )
-        .await;
+
+    fn aside(&mut self, chat: i64, text: String) {
+        while self.asides.try_join_next().is_some() {}
+        let bot = Arc::clone(&self.bot);
+        self.asides
+            .spawn(async move { bot.send(chat, &text).await });
     }
 }
+
+/// What a chat is told whose message was left out.
+pub(crate) const LEFT: &str = "Too many messages wait already; this one was left out.";

@@ -5,8 +5,10 @@ use std::fs::File;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
+use outrigger_protocol::text::ceil;
+
 use crate::host::Limits;
-use crate::output::{ceil, create, tail};
+use crate::output::{create, tail};
 
 /// Output as it comes.
 pub(crate) struct Capture<'a> {

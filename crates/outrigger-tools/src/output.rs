@@ -5,6 +5,8 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use outrigger_protocol::text::{ceil, floor};
+
 use crate::host::Limits;
 
 /// Text that fits, and where the rest is.
@@ -65,22 +67,6 @@ fn head<'a>(text: &'a str, limits: &Limits) -> &'a str {
     let fits = &text[..floor(text, limits.max_bytes)];
     // Whole lines, unless the first one alone is too long.
     fits.rfind('\n').map_or(fits, |at| &fits[..at])
-}
-
-/// The last character boundary up to `at`.
-pub(crate) fn floor(text: &str, at: usize) -> usize {
-    let at = at.min(text.len());
-    (0..=at)
-        .rev()
-        .find(|i| text.is_char_boundary(*i))
-        .unwrap_or(0)
-}
-
-/// The first character boundary from `at` on.
-pub(crate) fn ceil(text: &str, at: usize) -> usize {
-    (at..text.len())
-        .find(|i| text.is_char_boundary(*i))
-        .unwrap_or(text.len())
 }
 
 /// The last lines of `text` that fit.

@@ -30,7 +30,9 @@ impl Agent {
     /// # Errors
     /// [`AgentError::Mcp`].
     pub async fn mcp_start_auth(&self, name: &str) -> Result<AuthStart, AgentError> {
-        Ok(self.inner.mcp.start_auth(name).await?)
+        let start = self.inner.mcp.start_auth(name).await?;
+        self.inner.login_begins();
+        Ok(start)
     }
 
     /// Ends a login with its code, and connects.
@@ -38,7 +40,9 @@ impl Agent {
     /// # Errors
     /// [`AgentError::Mcp`].
     pub async fn mcp_finish_auth(&self, name: &str, code: &str) -> Result<McpStatus, AgentError> {
-        Ok(self.inner.mcp.finish_auth(name, code).await?)
+        let status = self.inner.mcp.finish_auth(name, code).await?;
+        self.inner.login_ended();
+        Ok(status)
     }
 
     /// A whole login: the person is waited for. `told` gets the address to log in at, and so does everybody with the event

@@ -327,7 +327,7 @@ fn key(base: &Url, local: bool) -> String {
         let _ = base.set_port(None);
     }
     let digest = Sha256::digest(base.as_str().as_bytes());
-    digest.iter().take(8).map(|b| format!("{b:02x}")).collect()
+    outrigger_protocol::text::hex(digest.get(..8).unwrap_or_default())
 }
 
 fn is_loopback(url: &Url) -> bool {

@@ -215,3 +215,90 @@ async fn a_bridge_that_goes_away_in_the_middle_leaves_the_outcome_unknown() {
     world.stop();
     assert_eq!(world.hands.running.load(Ordering::SeqCst), 0);
 }
+
+/// A call that the bridge would not take is refused here: sent, it would cost those beside it their connection.
+#[tokio::test]
+async fn a_call_that_is_too_large_costs_no_other() {
+    let world = World::new(|options| options.frame_bytes = 64 * 1024).await;
+    let here = tempfile::tempdir().unwrap();
+    let runtime = runtime(through(remote(&world)));
+    let (call, mut ctx) = context(here.path(), "bash", json!({"command": "hang"}));
+    let (switch, flag) = CancelFlag::new();
+    ctx.cancel = flag;
+    let (done, ()) = tokio::join!(runtime.execute(call, ctx), async {
+        world.wait_until_running(1).await;
+        let large = json!({"filePath": "a", "content": "x".repeat(100 * 1024)});
+        let (code, said) = run(&runtime, here.path(), "write", large).await;
+        assert_eq!(code, "tool.failed");
+        assert!(
+            said.contains("at most 65536 are taken [bridge.too_large]"),
+            "{said}"
+        );
+        world.wait_until_running(1).await;
+        switch.send(true).unwrap();
+    });
+    assert_eq!(done.record.outcome, "tool.cancelled");
+}
+
+/// Large calls and large answers at the same time: neither side waits for the other to read.
+#[tokio::test(flavor = "multi_thread")]
+async fn large_frames_in_both_directions_do_not_block_each_other() {
+    let world = World::new(|_| {}).await;
+    let here = tempfile::tempdir().unwrap();
+    let runtime = runtime(through(remote(&world)));
+    let content = "x".repeat(6 * 1024 * 1024);
+    let calls = (0..6).map(|n| {
+        let input = json!({"filePath": format!("a{n}"), "content": content});
+        run(&runtime, here.path(), "write", input)
+    });
+    let done = futures_util::future::join_all(calls);
+    let done = tokio::time::timeout(Duration::from_secs(120), done).await;
+    for (code, said) in done.unwrap() {
+        assert_eq!(
+            code,
+            "completed",
+            "{}",
+            said.chars().take(300).collect::<String>()
+        );
+    }
+}
+
+/// A bridge whose machine is gone answers nothing, pings neither.
+#[tokio::test]
+async fn a_bridge_without_a_sign_of_life_is_given_up() {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("ws://{}", listener.local_addr().unwrap());
+    let silent =
+        tokio::spawn(async move {
+            let (stream, _) = listener.accept().await.unwrap();
+            #[expect(clippy::result_large_err, reason = "the form of tungstenite's callback")]
+        let agree = |_: &tokio_tungstenite::tungstenite::handshake::server::Request,
+                     mut answer: tokio_tungstenite::tungstenite::handshake::server::Response| {
+            let name = "sec-websocket-protocol";
+            let value = "outrigger.bridge.v1".parse().unwrap();
+            answer.headers_mut().insert(name, value);
+            Ok(answer)
+        };
+            let mut socket = tokio_tungstenite::accept_hdr_async(stream, agree)
+                .await
+                .unwrap();
+            let hello = json!({"type": "hello", "protocol": 1, "root": "/", "contracts": []});
+            let hello = tokio_tungstenite::tungstenite::Message::text(hello.to_string());
+            futures_util::SinkExt::send(&mut socket, hello)
+                .await
+                .unwrap();
+            // Neither reads nor closes.
+            std::future::pending::<()>().await;
+        });
+    let here = tempfile::tempdir().unwrap();
+    let remote = Remote::new("box", &url, TOKEN.into(), false).unwrap();
+    let remote = remote.with_pings(Duration::from_millis(100));
+    let runtime = runtime(through(Arc::new(remote)));
+    let call = run(&runtime, here.path(), "bash", json!({"command": "ls"}));
+    let (code, said) = tokio::time::timeout(Duration::from_secs(20), call)
+        .await
+        .unwrap();
+    assert_eq!(code, "tool.failed");
+    assert!(said.contains("was lost"), "{said}");
+    silent.abort();
+}

@@ -81,6 +81,66 @@ fn a_turn_is_not_disturbed_by_what_should_run_next() {
     );
 }
 
+/// A terminal is somebody's work.
+#[test]
+fn a_terminal_is_not_closed_by_what_should_run_next() {
+    let world = World::new([]);
+    world.packages();
+    granting(&world, "[discovery]\nrenew_seconds = 1\n");
+    let server = world.serve(&["--no-auth"]);
+    let pty = server
+        .post("/pty", &json!({ "command": "/bin/cat" }))
+        .json(200);
+    let mut events = server.events("/global/event");
+    let user = world.home().join(".config/outrigger/plugins");
+    put(&user.join("late"), "late", "");
+    std::thread::sleep(Duration::from_millis(2500));
+    let path = format!("/pty/{}", pty["id"].as_str().unwrap());
+    assert_eq!(server.get(&path).json(200)["status"], "running");
+    server.send("DELETE", &path, &[], None).json(200);
+    events.until("outrigger.plugin.snapshot");
+}
+
+/// What is asked for while the agent is replaced is answered by the one before or by the one behind it.
+#[test]
+fn no_request_is_lost_between_two_agents_and_suspended_plugins_stay_so() {
+    let world = World::new([done()]);
+    world.packages();
+    granting(&world, "[discovery]\nrenew_seconds = 1\n");
+    let user = world.home().join(".config/outrigger/plugins");
+    put(&user.join("quiet"), "quiet", "");
+    let server = world.serve(&["--no-auth"]);
+    let session = server.post("/session", &json!({})).json(200);
+    let id = session["id"].as_str().unwrap();
+    let named = json!({ "id": "quiet" });
+    server.post("/outrigger/plugin/suspend", &named).json(200);
+    for n in 0..2 {
+        let mut events = server.events("/global/event");
+        put(&user.join(format!("late{n}")), &format!("late{n}"), "");
+        let over = std::sync::atomic::AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            let asking = scope.spawn(|| {
+                while !over.load(std::sync::atomic::Ordering::Relaxed) {
+                    let body = json!({ "agent": "build", "command": "true" });
+                    let answer = server.post(&format!("/session/{id}/shell"), &body);
+                    assert_eq!(answer.status, 200, "{}", answer.text());
+                }
+            });
+            events.until("outrigger.plugin.snapshot");
+            over.store(true, std::sync::atomic::Ordering::Relaxed);
+            asking.join().unwrap();
+        });
+    }
+    let body = json!({ "parts": [{ "type": "text", "text": "hi" }] });
+    server
+        .post(&format!("/session/{id}/message"), &body)
+        .json(200);
+    assert_eq!(
+        world.mock.last().texts("user").pop().unwrap(),
+        "hi late0 late1"
+    );
+}
+
 /// A key or a signature in minisign's form.
 fn minisign(bytes: &[u8]) -> String {
     let bytes = [b"Ed".as_slice(), b"outriggr", bytes].concat();

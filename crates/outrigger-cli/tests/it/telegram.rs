@@ -24,6 +24,8 @@ struct Chats {
     strangers: usize,
     /// The next request is refused with that code.
     refuse: Option<u16>,
+    /// Messages with this in them are refused, for a long time (429) or for good.
+    never: Option<(&'static str, u16)>,
 }
 
 /// The imitation: `getUpdates` and `sendMessage`.
@@ -129,6 +131,25 @@ fn reply(path: &str, body: &Value, chats: &Mutex<Chats>) -> (u16, Value) {
         return refusal(code, "Try again");
     }
     if method == "sendMessage" {
+        let never = chats.lock().unwrap().never;
+        let says = |what: &str| {
+            body["text"]
+                .as_str()
+                .is_some_and(|text| text.contains(what))
+        };
+        if let Some((_, code)) = never.filter(|(what, _)| says(what)) {
+            let why = json!({
+                "ok": false, "error_code": code, "description": "no", "parameters": {"retry_after": 500},
+            });
+            return (
+                code,
+                if code == 429 {
+                    why
+                } else {
+                    refusal(code, "no").1
+                },
+            );
+        }
         let said = format!(
             "{}: {}",
             body["chat_id"],
@@ -246,6 +267,77 @@ fn a_chat_gives_prompts_and_gets_what_came_of_them() {
             .iter()
             .all(|sent| !sent.contains("an-imitated-token"))
     );
+}
+
+/// A stranger costs nobody else anything, and is told once.
+#[test]
+fn a_chat_that_cannot_be_answered_stalls_nobody() {
+    let world = World::new([text("An answer.")]);
+    let telegram = Telegram::new();
+    settings(&world, &telegram);
+    telegram.chats.lock().unwrap().never = Some(("This chat may not", 429));
+    let server = serve(&world);
+    for _ in 0..20 {
+        telegram.says(8, "let me in");
+    }
+    telegram.says(7, "do it");
+    telegram.hears("7: An answer.");
+    telegram.chats.lock().unwrap().never = None;
+    telegram.says(8, "let me in");
+    telegram.says(7, "/start");
+    telegram.hears("7: What you write");
+    assert!(telegram.sent().iter().all(|sent| !sent.starts_with("8: ")));
+    let done = server.stop();
+    let refusals = done.stderr.matches("from chat 8 was refused").count();
+    assert!(refusals <= 1, "{}", done.stderr);
+}
+
+/// What waits is bounded while a prompt is worked on, and what runs can be ended, also behind `/new`.
+#[test]
+fn messages_that_wait_are_bounded_and_what_runs_is_ended() {
+    let slow = json!({"command": "touch begun; sleep 100", "description": "x"});
+    let mut turns = vec![turn([call("bash", slow)])];
+    turns.extend((0..40).map(|n| text(&format!("Answer {n}."))));
+    let world = World::new(turns);
+    world.config(json!({"permission": "allow"}));
+    let telegram = Telegram::new();
+    settings(&world, &telegram);
+    let server = serve(&world);
+    telegram.says(7, "go");
+    assert!(wait_until(Duration::from_secs(30), || world
+        .path("begun")
+        .exists()));
+    for n in 0..30 {
+        telegram.says(7, &format!("more {n}"));
+    }
+    telegram.hears("7: Too many messages wait already");
+    telegram.says(7, "/new");
+    telegram.hears("7: The next prompt begins a new session.");
+    telegram.says(7, "/abort");
+    // The next of those that wait is answered: what ran has ended.
+    telegram.hears("7: Answer 0.");
+    assert!(
+        telegram
+            .sent()
+            .iter()
+            .all(|sent| sent != "7: Nothing runs.")
+    );
+    drop(server);
+}
+
+/// A part that Telegram does not take is missing, and that is said; the rest of the answer is sent.
+#[test]
+fn a_part_that_is_not_taken_costs_no_other() {
+    let long = format!("{}\nUNTAKEN{}\nthe end", "a".repeat(3990), "b".repeat(3985));
+    let world = World::new([text(&long)]);
+    let telegram = Telegram::new();
+    settings(&world, &telegram);
+    telegram.chats.lock().unwrap().never = Some(("UNTAKEN", 400));
+    let _server = serve(&world);
+    telegram.says(7, "go");
+    telegram.hears("1 part(s) of this are missing");
+    let sent = telegram.sent();
+    assert!(sent[0].starts_with("7: aaa"), "{sent:?}");
 }
 
 #[test]

@@ -264,9 +264,7 @@ fn cut(text: &str) -> String {
     if text.len() <= MOST_CONTEXT {
         return text.to_owned();
     }
-    let mut ends = (0..=MOST_CONTEXT).rev();
-    let end = ends.find(|end| text.is_char_boundary(*end));
-    let end = end.unwrap_or_default();
+    let end = outrigger_protocol::text::floor(text, MOST_CONTEXT);
     format!(
         "{}\n(cut at {MOST_CONTEXT} bytes)",
         text.get(..end).unwrap_or_default()

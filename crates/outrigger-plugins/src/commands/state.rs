@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 use std::path::PathBuf;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::Mutex;
 
 use outrigger_config::claude_hooks::HookEvent;
 use outrigger_sandbox::Spawner;
@@ -11,6 +11,7 @@ use serde_json::Value;
 use super::transcript::Transcripts;
 use super::{CommandBreakers, CommandHooks, Handler};
 use crate::breakers::BreakerStatus;
+use crate::locked as lock;
 use crate::status::{Notice, NoticeFn};
 
 /// Most calls of which something is remembered. Each is over soon, so this is reached only by what never came to its end.
@@ -47,10 +48,6 @@ type Call = (String, String);
 enum Seen {
     Told,
     Compacted,
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Commands {

@@ -3,7 +3,7 @@
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, Weak};
 use std::time::{Duration, Instant};
 
 use outrigger_js::Refused;
@@ -16,6 +16,7 @@ use outrigger_protocol::tally::Tally;
 use outrigger_protocol::turn::HookPayload;
 
 use super::{Link, Own};
+use crate::locked as lock;
 use crate::pipeline::{Pipeline, PipelineContext};
 use crate::plugins::Inner;
 use crate::status::{Notice, NoticeFn};
@@ -343,10 +344,6 @@ impl Drop for Desk {
             }
         }
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn refused((rule, why): &No) -> Refused {

@@ -162,9 +162,5 @@ fn fail_all(options: &LoadOptions, registry: &Registry, error: &PluginError) {
 
 fn digest(path: &std::path::Path) -> String {
     let digest = Sha256::digest(path.as_os_str().as_encoded_bytes());
-    digest
-        .iter()
-        .take(8)
-        .map(|byte| format!("{byte:02x}"))
-        .collect()
+    outrigger_protocol::text::hex(digest.get(..8).unwrap_or_default())
 }

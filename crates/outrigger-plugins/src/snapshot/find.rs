@@ -25,6 +25,10 @@ pub(super) struct Found {
 /// and folders whose names begin with a dot are not looked into. A folder that leads out of the root is looked at and no
 /// further, so that a plugin behind it is refused by name instead of not being seen.
 pub(super) fn below(root: &Path) -> Found {
+    below_within(root, ENTRIES)
+}
+
+fn below_within(root: &Path, most: usize) -> Found {
     let mut found = Found::default();
     let Ok(real) = root.canonicalize() else {
         return found;
@@ -50,13 +54,21 @@ pub(super) fn below(root: &Path) -> Found {
             }
             continue;
         }
-        if !place.starts_with(&real) {
+        // Where enough was looked at, what is known of is still asked for its manifest.
+        if !place.starts_with(&real) || entries >= most {
             continue;
         }
         let Ok(list) = std::fs::read_dir(&folder) else {
             continue;
         };
         for entry in list.flatten() {
+            if entries >= most {
+                found.problem = Some(format!(
+                    "{}: more than {most} entries; the rest is not looked at",
+                    root.display()
+                ));
+                break;
+            }
             entries += 1;
             let name = entry.file_name();
             let hidden = name.as_encoded_bytes().starts_with(b".");
@@ -71,13 +83,6 @@ pub(super) fn below(root: &Path) -> Found {
                 continue;
             }
             todo.push((entry.path(), depth + 1));
-        }
-        if entries > ENTRIES {
-            found.problem = Some(format!(
-                "{}: more than {ENTRIES} entries; the rest is not looked at",
-                root.display()
-            ));
-            break;
         }
     }
     found.folders.sort();
@@ -121,5 +126,13 @@ mod tests {
         assert_eq!(names, ["a", "b/c/d", "link"]);
         assert!(found.problem.unwrap().contains("more than 8 deep"));
         assert!(below(&root.join("nowhere")).folders.is_empty());
+        // One large folder is looked at no further than any other, and those that were seen are taken.
+        let large = tempfile::tempdir().unwrap();
+        for n in 0..60 {
+            put(&large.path().join(format!("p{n}")));
+        }
+        let found = below_within(large.path(), 50);
+        assert_eq!(found.folders.len(), 50);
+        assert!(found.problem.unwrap().contains("more than 50 entries"));
     }
 }

@@ -15,8 +15,8 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
 use crate::resolve::ResolvedPlugin;
-use crate::trust::hex;
 use crate::trust::tree::{Found, Tree, TreeError, What};
+use outrigger_protocol::text::hex;
 
 /// All files of a plugin together may be so large, in bytes.
 const MOST_BYTES: u64 = 4 << 30;

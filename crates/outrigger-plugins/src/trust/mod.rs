@@ -66,7 +66,3 @@ impl From<&Trusted> for TrustShown {
         }
     }
 }
-
-pub(crate) fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
-}

@@ -15,7 +15,7 @@ use serde::Serialize;
 use crate::error::PluginError;
 use crate::resolve::ResolvedPlugin;
 use crate::trust::content::{Before, Content, open};
-use crate::trust::hex;
+use outrigger_protocol::text::hex;
 
 /// Name of the file.
 pub const SIGNATURE_FILE: &str = "outrigger.plugin.sig";

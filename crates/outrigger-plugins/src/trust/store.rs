@@ -17,7 +17,7 @@ use sha2::{Digest as _, Sha256};
 use crate::error::PluginError;
 use crate::lock::hold;
 use crate::trust::content::{Before, Content, open};
-use crate::trust::hex;
+use outrigger_protocol::text::hex;
 
 /// Name of the file that says what is trusted.
 pub const TRUST_FILE: &str = "outrigger.lock";

@@ -22,7 +22,7 @@ use sha2::{Digest as _, Sha256};
 use crate::resolve::{ResolvedPlugin, find_file};
 use crate::setup::imports;
 use crate::spec::Source;
-use crate::trust::hex;
+use outrigger_protocol::text::hex;
 
 /// A plugin with more entries is not started: nobody could review it, and a link to `/` must come to an end.
 pub(crate) const MOST_FILES: usize = 100_000;

@@ -16,7 +16,11 @@ pub(super) enum Wanted {
     /// A tunnel there.
     Tunnel,
     /// This request, as its target is to see it.
-    Pass(Vec<u8>),
+    Pass {
+        head: Vec<u8>,
+        /// How long its body is; `None` where only the target knows that.
+        body: Option<u64>,
+    },
 }
 
 /// A head that was read whole.
@@ -110,7 +114,47 @@ fn passed_on(
     // One request a connection: the next one is for another host, maybe.
     let connection = if upgrades { "upgrade" } else { "close" };
     head.extend_from_slice(format!("connection: {connection}\r\n\r\n").as_bytes());
-    (target, named.to_owned(), Wanted::Pass(head))
+    let body = (!upgrades).then(|| body_of(request)).flatten();
+    (target, named.to_owned(), Wanted::Pass { head, body })
+}
+
+/// The length of a body, where it is said once and in one way.
+fn body_of(request: &httparse::Request<'_, '_>) -> Option<u64> {
+    let of = |name: &'static str| {
+        let lines = request.headers.iter();
+        lines.filter(move |line| line.name.eq_ignore_ascii_case(name))
+    };
+    if of("transfer-encoding").next().is_some() {
+        return None;
+    }
+    let mut lengths = of("content-length");
+    match (lengths.next(), lengths.next()) {
+        (None, _) => Some(0),
+        (Some(line), None) => {
+            let text = std::str::from_utf8(line.value).ok()?.trim();
+            let digits = text.bytes().all(|byte| byte.is_ascii_digit());
+            digits.then(|| text.parse().ok()).flatten()
+        }
+        _ => None,
+    }
+}
+
+/// The same request in the form that another proxy wants, with its login.
+pub(super) fn absolute(head: &[u8], host: &str, port: u16, login: &str) -> Vec<u8> {
+    let host = match host.contains(':') {
+        true => format!("[{host}]"),
+        false => host.to_owned(),
+    };
+    let port = match port {
+        80 => String::new(),
+        port => format!(":{port}"),
+    };
+    let at = head.iter().position(|byte| *byte == b' ');
+    let (method, rest) = head.split_at(at.map_or(0, |at| at + 1));
+    let end = rest.iter().position(|byte| *byte == b'\n');
+    let (line, lines) = rest.split_at(end.map_or(0, |end| end + 1));
+    let place = format!("http://{host}{port}");
+    [method, place.as_bytes(), line, login.as_bytes(), lines].concat()
 }
 
 #[cfg(test)]
@@ -158,14 +202,40 @@ mod tests {
             Proxy-Connection: keep-alive\r\nConnection: keep-alive\r\nContent-Length: 2\r\n\r\nhi",
         );
         assert_eq!(head.token.as_deref(), Some("tok"));
-        let Wanted::Pass(passed) = head.wanted else {
+        let Wanted::Pass { head: passed, body } = head.wanted else {
             panic!("no tunnel")
         };
+        assert_eq!(body, Some(2));
+        let other = absolute(&passed, "::1", 8080, "login: x\r\n");
+        assert_eq!(
+            String::from_utf8(other).unwrap(),
+            "POST http://[::1]:8080/x HTTP/1.1\r\nlogin: x\r\nhost: a.com\r\ncontent-length: 2\r\nconnection: close\r\n\r\n"
+        );
         assert_eq!(
             String::from_utf8(passed).unwrap(),
             "POST /x HTTP/1.1\r\nhost: a.com\r\ncontent-length: 2\r\nconnection: close\r\n\r\n"
         );
         assert_eq!(head.size, 158);
+    }
+
+    /// Behind its end another request could stand, for a host that nobody was asked about.
+    #[test]
+    fn the_length_of_a_body_is_known_or_not() {
+        for (lines, body) in [
+            ("", Some(0)),
+            ("Content-Length: 12\r\n", Some(12)),
+            ("Content-Length: +12\r\n", None),
+            ("Content-Length: 1\r\nContent-Length: 2\r\n", None),
+            ("Transfer-Encoding: chunked\r\n", None),
+            ("Content-Length: 1\r\nTransfer-Encoding: chunked\r\n", None),
+            ("Upgrade: websocket\r\n", None),
+        ] {
+            let head = of(&format!("POST http://a.com/ HTTP/1.1\r\n{lines}\r\n"));
+            let Wanted::Pass { body: got, .. } = head.wanted else {
+                panic!("no tunnel")
+            };
+            assert_eq!(got, body, "{lines}");
+        }
     }
 
     #[test]

@@ -6,6 +6,7 @@
 //! passed on, one request a connection.
 
 mod head;
+mod heads;
 mod refuse;
 mod serve;
 mod upstream;
@@ -19,19 +20,23 @@ use std::time::{Duration, Instant};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use outrigger_protocol::tally::Tally;
 use tokio::net::TcpListener;
+use tokio::sync::Semaphore;
 use tokio::task::JoinHandle;
 
 use crate::connects::Door;
 use crate::hosts::{Reach, Refusal};
 pub use upstream::Upstream;
 
-/// Most connections of one client at a time.
+/// Most connections of one client at a time, and of all clients; fewer where this process may not have many files open. Each
+/// takes two.
 const MOST_OF_ONE: usize = 128;
-/// Most connections of all clients at a time; more wait to be taken.
 const MOST: usize = 1024;
+/// So much of what this process may have open is for connections of clients: one in `PART` for the places, two files each.
+const PART: u64 = 8;
 /// Refusals of one client that are told within [`PERIOD`], and granted hosts of it that are.
-const TOLD: usize = 30;
+const TOLD: u32 = 30;
 const PERIOD: Duration = Duration::from_secs(60);
 /// Hosts of one client that are remembered as told.
 const REMEMBERED: usize = 1000;
@@ -78,43 +83,21 @@ struct Known {
     open: AtomicUsize,
     sent: AtomicU64,
     received: AtomicU64,
-    told: Mutex<Told>,
-}
-
-#[derive(Default)]
-struct Told {
-    hosts: HashSet<(String, u16)>,
-    since: Option<Instant>,
-    refusals: usize,
-    untold: u64,
+    hosts: Mutex<HashSet<(String, u16)>>,
+    refusals: Mutex<Tally>,
 }
 
 impl Known {
     fn tell(&self, host: &str, port: u16, address: Option<IpAddr>, refused: Option<Refusal>) {
-        let untold = {
-            let mut told = lock(&self.told);
-            match refused {
-                None => {
-                    let new =
-                        told.hosts.len() < REMEMBERED && told.hosts.insert((host.to_owned(), port));
-                    if !new {
-                        return;
-                    }
-                    0
-                }
-                Some(_) => {
-                    if told.since.is_none_or(|since| since.elapsed() > PERIOD) {
-                        (told.since, told.refusals) = (Some(Instant::now()), 0);
-                    }
-                    told.refusals += 1;
-                    if told.refusals > TOLD {
-                        told.untold += 1;
-                        return;
-                    }
-                    std::mem::take(&mut told.untold)
-                }
+        let untold = match refused {
+            None => {
+                let mut hosts = lock(&self.hosts);
+                let new = hosts.len() < REMEMBERED && hosts.insert((host.to_owned(), port));
+                new.then_some(0)
             }
+            Some(_) => lock(&self.refusals).take(Instant::now()),
         };
+        let Some(untold) = untold else { return };
         (self.client.told)(&Connection {
             client: self.client.name.clone(),
             host: host.to_owned(),
@@ -139,6 +122,11 @@ impl Clients {
         let clients = self.0.read().unwrap_or_else(PoisonError::into_inner);
         clients.get(token).cloned()
     }
+
+    fn all(&self) -> Vec<Arc<Known>> {
+        let clients = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        clients.values().cloned().collect()
+    }
 }
 
 /// A proxy that runs. It ends with its value; what goes through it then is cut.
@@ -162,10 +150,20 @@ impl Proxy {
     /// # Errors
     /// The system's answer when there is no port to be had.
     pub async fn start(upstream: Option<Upstream>) -> io::Result<Self> {
+        Self::start_with(upstream, heads::WITHIN).await
+    }
+
+    async fn start_with(upstream: Option<Upstream>, head: Duration) -> io::Result<Self> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
         let port = listener.local_addr()?.port();
         let clients = Arc::new(Clients::default());
+        let places = usize::try_from(crate::files::limit() / PART).unwrap_or(MOST);
+        let places = places.clamp(16, MOST);
         let shared = serve::Shared {
+            heads: heads::Heads::new(Arc::clone(&clients), port, head),
+            places: Arc::new(Semaphore::new(places)),
+            most_of_one: MOST_OF_ONE.min(places / 2),
+            refused: Semaphore::new(serve::REFUSED),
             clients: Arc::clone(&clients),
             upstream: upstream.map(Arc::new),
             port,
@@ -191,19 +189,15 @@ impl Proxy {
     pub fn admit(&self, client: Client) -> io::Result<Pass> {
         let mut bytes = [0_u8; 16];
         getrandom::fill(&mut bytes).map_err(io::Error::other)?;
-        let token = bytes.iter().fold(String::new(), |text, byte| {
-            use std::fmt::Write as _;
-            let mut text = text;
-            let _ = write!(text, "{byte:02x}");
-            text
-        });
+        let token = outrigger_protocol::text::hex(&bytes);
         let known = Arc::new(Known {
             client,
             pid: AtomicU32::new(0),
             open: AtomicUsize::new(0),
             sent: AtomicU64::new(0),
             received: AtomicU64::new(0),
-            told: Mutex::default(),
+            hosts: Mutex::default(),
+            refusals: Mutex::new(Tally::new(TOLD, PERIOD)),
         });
         let mut clients = self
             .clients

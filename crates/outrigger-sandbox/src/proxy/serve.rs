@@ -9,17 +9,16 @@ use std::time::Duration;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::net::{TcpListener, TcpStream, lookup_host};
-use tokio::sync::Semaphore;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout;
 
 use crate::hosts::Refusal;
 use crate::listens::listens;
 
 use super::head::{self, Head, Wanted};
-use super::{Clients, Known, MOST, MOST_OF_ONE, Upstream, refuse};
+use super::heads::{self, Heads};
+use super::{Clients, Known, Upstream, refuse};
 
-/// How long a client may take for its head.
-const HEAD: Duration = Duration::from_secs(30);
 /// How long a name may take, and one address of it.
 const LOOKUP: Duration = Duration::from_secs(10);
 const CONNECT: Duration = Duration::from_secs(15);
@@ -34,17 +33,26 @@ const LOCALHOST: [IpAddr; 2] = [
     IpAddr::V6(Ipv6Addr::LOCALHOST),
 ];
 const PIECE: usize = 32 * 1024;
+/// Most that were refused and are let read their answer in peace.
+pub(super) const REFUSED: usize = 32;
 /// What is read of a client that was refused, so that it gets to see the answer.
 const DRAINED: usize = 256 * 1024;
 
 pub(super) struct Shared {
+    pub(super) heads: Arc<Heads>,
+    /// For connections of clients.
+    pub(super) places: Arc<Semaphore>,
+    pub(super) most_of_one: usize,
+    /// For those that were refused.
+    pub(super) refused: Semaphore,
     pub(super) clients: Arc<Clients>,
     pub(super) upstream: Option<Arc<Upstream>>,
     pub(super) port: u16,
 }
 
 pub(super) async fn accept(listener: TcpListener, shared: Arc<Shared>) {
-    let room = Arc::new(Semaphore::new(MOST));
+    // Some more than there may be without a head: those that are being closed. The others wait to be taken.
+    let room = Arc::new(Semaphore::new(2 * heads::MOST));
     // Connections end with the proxy.
     let mut open = tokio::task::JoinSet::new();
     loop {
@@ -53,13 +61,12 @@ pub(super) async fn accept(listener: TcpListener, shared: Arc<Shared>) {
             return;
         };
         match listener.accept().await {
-            Ok((stream, _)) => {
+            Ok((stream, peer)) => {
                 let shared = Arc::clone(&shared);
                 open.spawn(async move {
-                    if let Err(error) = serve(stream, &shared).await {
+                    if let Err(error) = serve(stream, peer, &shared, place).await {
                         tracing::debug!("[proxy] {error}");
                     }
-                    drop(place);
                 });
             }
             // Out of descriptors, most likely: it passes.
@@ -69,13 +76,16 @@ pub(super) async fn accept(listener: TcpListener, shared: Arc<Shared>) {
 }
 
 /// A connection of a client that counts.
-struct Open(Arc<Known>);
+struct Open(Arc<Known>, Option<OwnedSemaphorePermit>);
 
 impl Open {
-    fn of(known: &Arc<Known>) -> Option<Self> {
+    fn of(known: &Arc<Known>, shared: &Shared) -> Option<Self> {
         let before = known.open.fetch_add(1, Ordering::Relaxed);
-        let open = Self(Arc::clone(known));
-        (before < MOST_OF_ONE).then_some(open)
+        let mut open = Self(Arc::clone(known), None);
+        if before < shared.most_of_one {
+            open.1 = Arc::clone(&shared.places).try_acquire_owned().ok();
+        }
+        open.1.is_some().then_some(open)
     }
 }
 
@@ -85,24 +95,41 @@ impl Drop for Open {
     }
 }
 
-async fn serve(mut stream: TcpStream, shared: &Shared) -> io::Result<()> {
+async fn serve(
+    mut stream: TcpStream,
+    peer: SocketAddr,
+    shared: &Shared,
+    place: OwnedSemaphorePermit,
+) -> io::Result<()> {
     stream.set_nodelay(true)?;
     let mut bytes = Vec::new();
-    let read = timeout(HEAD, read_head(&mut stream, &mut bytes));
-    let head = match read.await.map_err(|_| io::ErrorKind::TimedOut)?? {
-        Some(head) => head,
-        None => return Ok(()),
+    let (waits, pushed_out) = shared.heads.enter();
+    let read = timeout(shared.heads.within, read_head(&mut stream, &mut bytes));
+    let read = tokio::select! {
+        biased;
+        read = read => read.ok(),
+        _ = pushed_out => None,
     };
+    let Some(read) = read else {
+        drop((stream, place));
+        shared.heads.silent(peer);
+        return Err(io::ErrorKind::TimedOut.into());
+    };
+    let Some(head) = read? else { return Ok(()) };
+    drop(waits);
     let known = head
         .token
         .as_ref()
         .and_then(|token| shared.clients.get(token));
     let Some(known) = known else {
-        return answer(stream, &refuse::unknown_client()).await;
+        return answer(stream, &refuse::unknown_client(), shared).await;
     };
     let said = (head.said.clone(), 0);
     let (host, port) = head.target.clone().unwrap_or(said);
-    let way = match (&head.target, Open::of(&known)) {
+    let open = Open::of(&known, shared);
+    // From here on it counts as its client's; a refused one keeps its place at the door.
+    let _place = open.is_none().then_some(place);
+    let way = match (&head.target, open) {
         (None, _) => Err((Refusal::NoHost, None)),
         (_, None) => Err((Refusal::TooMany, None)),
         (Some(_), Some(open)) => way(shared, &known, &host, port)
@@ -114,25 +141,45 @@ async fn serve(mut stream: TcpStream, shared: &Shared) -> io::Result<()> {
         Err((refused, address)) => {
             known.tell(&host, port, address, Some(refused));
             let text = refuse::refusal(&known.client, &host, port, refused);
-            return answer(stream, &text).await;
+            return answer(stream, &text, shared).await;
         }
     };
     known.tell(&host, port, way.address(), None);
-    let mut there = match way.go(&host, port).await {
+    // Plain requests are often all that another proxy takes for a port that is not 443. Only what ends where its head says:
+    // behind that, the other proxy would take another request, for any host.
+    let plain = match (&way, &head.wanted) {
+        (Way::Through(upstream), Wanted::Pass { head, body }) => {
+            body.map(|body| (Arc::clone(upstream), head.clone(), body))
+        }
+        _ => None,
+    };
+    let gone = match &plain {
+        Some((upstream, ..)) => upstream_stream(upstream).await,
+        None => way.go(&host, port).await,
+    };
+    let mut there = match gone {
         Ok(there) => there,
         Err(error) => {
             let message = format!("no connection to {host}:{port}: {error}");
-            return answer(stream, &refuse::failed(&known.client, &host, &message)).await;
+            let text = refuse::failed(&known.client, &host, &message);
+            return answer(stream, &text, shared).await;
         }
     };
-    match head.wanted {
-        Wanted::Tunnel => stream.write_all(b"HTTP/1.1 200 Connected\r\n\r\n").await?,
-        Wanted::Pass(text) => there.write_all(&text).await?,
+    let mut begun = bytes.get(head.size..).unwrap_or_default();
+    let mut most = None;
+    match (plain, head.wanted) {
+        (Some((upstream, text, body)), _) => {
+            let text = head::absolute(&text, &host, port, &upstream.login_line());
+            there.write_all(&text).await?;
+            let here = usize::try_from(body).unwrap_or(usize::MAX).min(begun.len());
+            begun = begun.get(..here).unwrap_or_default();
+            most = Some(body - here as u64);
+        }
+        (None, Wanted::Tunnel) => stream.write_all(b"HTTP/1.1 200 Connected\r\n\r\n").await?,
+        (None, Wanted::Pass { head, .. }) => there.write_all(&head).await?,
     }
-    there
-        .write_all(bytes.get(head.size..).unwrap_or_default())
-        .await?;
-    relay(stream, there, &known).await;
+    there.write_all(begun).await?;
+    relay(stream, there, &known, most).await;
     drop(open);
     Ok(())
 }
@@ -150,10 +197,20 @@ async fn read_head(stream: &mut TcpStream, bytes: &mut Vec<u8>) -> io::Result<Op
     }
 }
 
-/// Answers and closes. What the client still sends is read for a moment: a reset would cost it the answer.
-async fn answer(mut stream: TcpStream, text: &[u8]) -> io::Result<()> {
-    stream.write_all(text).await?;
-    stream.shutdown().await?;
+/// Answers and closes. What the client still sends is read for a moment: a reset would cost it the answer. Where many are
+/// refused, that is their loss.
+async fn answer(mut stream: TcpStream, text: &[u8], shared: &Shared) -> io::Result<()> {
+    let Ok(_patience) = shared.refused.try_acquire() else {
+        let _ = stream.try_write(text);
+        return Ok(());
+    };
+    let said = async {
+        stream.write_all(text).await?;
+        stream.shutdown().await
+    };
+    timeout(Duration::from_secs(2), said)
+        .await
+        .map_err(|_| io::ErrorKind::TimedOut)??;
     let drain = async {
         let mut rest = Vec::new();
         let _ = (&mut stream)
@@ -182,18 +239,20 @@ async fn way(
 ) -> Result<Way, (Refusal, Option<IpAddr>)> {
     let reach = &known.client.reach;
     let literal = host.parse::<IpAddr>().ok();
-    // A server of its own, on this machine.
-    let own = |at: &IpAddr| {
-        let pid = known.pid.load(Ordering::Relaxed);
-        pid != 0 && port != shared.port && listens(pid, *at, port)
-    };
     let local: &[IpAddr] = match &literal {
         Some(it) if it.to_canonical().is_loopback() => std::slice::from_ref(it),
         None if host == "localhost" => &LOCALHOST,
         _ => &[],
     };
-    if let Some(own) = local.iter().find(|at| own(at)) {
-        return Ok(Way::Direct(vec![(*own, port).into()]));
+    // A server of its own, on this machine.
+    let pid = known.pid.load(Ordering::Relaxed);
+    if !local.is_empty() && pid != 0 && port != shared.port {
+        let local = local.to_vec();
+        // Reads much of `/proc`.
+        let own = tokio::task::spawn_blocking(move || local.into_iter().find(|at| listens(pid, *at, port)));
+        if let Ok(Some(own)) = own.await {
+            return Ok(Way::Direct(vec![(own, port).into()]));
+        }
     }
     reach
         .before(host, port)
@@ -287,9 +346,18 @@ impl Way {
     }
 }
 
-async fn tunnel(upstream: &Upstream, host: &str, port: u16) -> io::Result<TcpStream> {
-    let mut stream = TcpStream::connect((upstream.host.as_str(), upstream.port)).await?;
+async fn upstream_stream(upstream: &Upstream) -> io::Result<TcpStream> {
+    let connected = timeout(
+        CONNECT,
+        TcpStream::connect((upstream.host.as_str(), upstream.port)),
+    );
+    let stream = connected.await.map_err(|_| io::ErrorKind::TimedOut)??;
     stream.set_nodelay(true)?;
+    Ok(stream)
+}
+
+async fn tunnel(upstream: &Upstream, host: &str, port: u16) -> io::Result<TcpStream> {
+    let mut stream = upstream_stream(upstream).await?;
     stream.write_all(&upstream.connect(host, port)).await?;
     let mut head = Vec::new();
     while !head.ends_with(b"\r\n\r\n") {
@@ -309,15 +377,15 @@ async fn tunnel(upstream: &Upstream, host: &str, port: u16) -> io::Result<TcpStr
     }
 }
 
-/// Both directions, until both are over or nothing has come for too long.
-async fn relay(client: TcpStream, there: TcpStream, known: &Known) {
+/// Both directions, until both are over or nothing has come for too long. Of what the client sends, `most` bytes go on.
+async fn relay(client: TcpStream, there: TcpStream, known: &Known, most: Option<u64>) {
     let (from_client, to_client) = client.into_split();
     let (from_there, to_there) = there.into_split();
     let seen = AtomicU64::new(0);
     let both = async {
         tokio::join!(
-            pump(from_client, to_there, &seen, &known.sent),
-            pump(from_there, to_client, &seen, &known.received),
+            pump(from_client, to_there, (&seen, &known.sent), most),
+            pump(from_there, to_client, (&seen, &known.received), None),
         )
     };
     tokio::select! {
@@ -329,15 +397,19 @@ async fn relay(client: TcpStream, there: TcpStream, known: &Known) {
 async fn pump(
     mut from: OwnedReadHalf,
     mut to: OwnedWriteHalf,
-    seen: &AtomicU64,
-    count: &AtomicU64,
+    (seen, count): (&AtomicU64, &AtomicU64),
+    most: Option<u64>,
 ) {
+    let mut left = most.unwrap_or(u64::MAX);
     let mut piece = vec![0; PIECE];
     while let Ok(size @ 1..) = from.read(&mut piece).await {
+        // What is over is read and goes nowhere: closing this direction would cost the answer.
+        let size = usize::try_from(left).unwrap_or(usize::MAX).min(size);
         let Some(some) = piece.get(..size) else { break };
         if to.write_all(some).await.is_err() {
             break;
         }
+        left -= size as u64;
         seen.fetch_add(1, Ordering::Relaxed);
         count.fetch_add(size as u64, Ordering::Relaxed);
     }

@@ -149,7 +149,7 @@ async fn nothing_of_this_machine_is_reached_without_a_grant() {
     let seen = lock(&seen);
     assert!(seen.iter().all(|it| it.refused.is_some()));
     assert!(
-        seen.len() >= TOLD / 2 && seen.len() <= TOLD,
+        seen.len() >= TOLD as usize / 2 && seen.len() <= TOLD as usize,
         "{}",
         seen.len()
     );
@@ -252,8 +252,8 @@ async fn refusals_are_told_up_to_a_limit_and_then_counted() {
                 .starts_with("HTTP/1.1 403")
         );
     }
-    assert_eq!(lock(&seen).len(), TOLD);
-    assert_eq!(lock(&pass.known.told).untold, 5);
+    assert_eq!(lock(&seen).len(), TOLD as usize);
+    assert_eq!(lock(&pass.known.refusals).rest(), 5);
 }
 
 /// A machine that gets out through a proxy of its own: names that it does not know are that one's to look up, and the
@@ -302,4 +302,167 @@ async fn another_proxy_is_gone_through() {
     let asked = lock(&asked);
     assert_eq!(asked.len(), 2);
     assert!(asked[0].starts_with("CONNECT a.invalid:443 ") && asked[0].contains("Basic bWU6cHc="));
+}
+
+/// Connections that say nothing are few, whoever opens them, and cost nobody else an answer.
+#[tokio::test(flavor = "multi_thread")]
+async fn connections_without_a_head_cost_nobody_else() {
+    let (port, seen) = (echo().await, Seen::default());
+    let proxy = Proxy::start(None).await.unwrap();
+    let granted = [format!("127.0.0.1:{port}")];
+    let pass = proxy.admit(client("acme", None, &granted, &seen)).unwrap();
+    let mut silent = Vec::new();
+    for _ in 0..4 * heads::MOST {
+        silent.push(
+            TcpStream::connect(("127.0.0.1", proxy.port()))
+                .await
+                .unwrap(),
+        );
+    }
+    let text = format!("CONNECT 127.0.0.1:{port} HTTP/1.1\r\nLOGIN\r\n\r\nx\r\n\r\n");
+    let answer = ask(&proxy, &pass.token, &text).await;
+    assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+    // All but so many were closed.
+    let mut closed = 0;
+    for stream in &mut silent {
+        let read = stream.read_u8();
+        let ended = tokio::time::timeout(Duration::from_millis(20), read).await;
+        closed += usize::from(ended.is_ok());
+    }
+    assert!(closed >= 3 * heads::MOST, "{closed}");
+}
+
+#[tokio::test]
+async fn a_slow_head_is_not_waited_for() {
+    let seen = Seen::default();
+    let proxy = Proxy::start_with(None, Duration::from_millis(300))
+        .await
+        .unwrap();
+    let pass = proxy.admit(client("acme", None, &[], &seen)).unwrap();
+    let mut stream = TcpStream::connect(("127.0.0.1", proxy.port()))
+        .await
+        .unwrap();
+    let read = async {
+        // A line now and then does not help.
+        stream
+            .write_all(b"CONNECT h.invalid:1 HTTP/1.1\r\n")
+            .await
+            .unwrap();
+        for _ in 0..100 {
+            if stream.write_all(b"a: b\r\n").await.is_err() {
+                return;
+            }
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+        panic!("the connection is still open");
+    };
+    tokio::time::timeout(Duration::from_secs(4), read)
+        .await
+        .unwrap();
+    let text = "CONNECT h.invalid:1 HTTP/1.1\r\nLOGIN\r\n\r\n";
+    let answer = ask(&proxy, &pass.token, text).await;
+    assert!(answer.starts_with("HTTP/1.1 403"), "{answer}");
+}
+
+/// Who opened it and said nothing is found by the port that it connects from.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_one_that_says_nothing_is_named() {
+    let seen = Seen::default();
+    let proxy = Proxy::start_with(None, Duration::from_millis(300))
+        .await
+        .unwrap();
+    let pass = proxy.admit(client("acme", None, &[], &seen)).unwrap();
+    let _other = proxy.admit(client("other", None, &[], &seen)).unwrap();
+    let script = format!("exec 3<>/dev/tcp/127.0.0.1/{}; sleep 20", proxy.port());
+    let spec = crate::Spec::new("/bin/bash").args(["-c", &script]);
+    let spawner = crate::Spawner::new().unwrap();
+    let child = spawner.spawn(spec).await.unwrap();
+    pass.belongs_to(child.pid());
+    let told = async {
+        while lock(&seen).is_empty() {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(10), told)
+        .await
+        .unwrap();
+    let told = lock(&seen).first().cloned().unwrap();
+    assert_eq!(
+        (told.client.as_str(), told.refused),
+        ("acme", Some(Refusal::TooMany))
+    );
+}
+
+#[tokio::test]
+async fn one_client_has_so_many_connections_and_no_more() {
+    let seen = Seen::default();
+    // Takes connections and says nothing.
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let proxy = Proxy::start(None).await.unwrap();
+    let granted = [format!("127.0.0.1:{port}")];
+    let pass = proxy.admit(client("acme", None, &granted, &seen)).unwrap();
+    let login = STANDARD.encode(format!("outrigger:{}", pass.token));
+    let text =
+        format!("CONNECT 127.0.0.1:{port} HTTP/1.1\r\nProxy-Authorization: Basic {login}\r\n\r\n");
+    let mut open = Vec::new();
+    let status = loop {
+        let mut stream = TcpStream::connect(("127.0.0.1", proxy.port()))
+            .await
+            .unwrap();
+        stream.write_all(text.as_bytes()).await.unwrap();
+        let mut head = vec![0; 12];
+        stream.read_exact(&mut head).await.unwrap();
+        if !head.ends_with(b"200") {
+            break String::from_utf8(head).unwrap();
+        }
+        open.push((stream, listener.accept().await.unwrap()));
+        assert!(open.len() <= MOST_OF_ONE);
+    };
+    assert_eq!(status, "HTTP/1.1 429");
+    assert!(open.len() >= 8, "{}", open.len());
+    assert_eq!(lock(&seen).last().unwrap().refused, Some(Refusal::TooMany));
+    // Others have places of their own.
+    let other = proxy.admit(client("other", None, &granted, &seen)).unwrap();
+    let text = format!("CONNECT 127.0.0.1:{port} HTTP/1.1\r\nLOGIN\r\n\r\n");
+    let take = async { drop(listener.accept().await.unwrap()) };
+    let (answer, ()) = tokio::join!(ask(&proxy, &other.token, &text), take);
+    assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+}
+
+/// Another proxy gets plain requests as such, and no byte behind their end: it would take those for a request of ours.
+#[tokio::test]
+async fn plain_requests_go_through_another_proxy_as_such() {
+    let seen = Seen::default();
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let env = [(
+        "HTTPS_PROXY",
+        format!("http://me:pw@{}", listener.local_addr().unwrap()),
+    )];
+    let env = env.map(|(name, value)| (name.to_owned(), value)).into();
+    let other = tokio::spawn(async move {
+        let (mut stream, _) = listener.accept().await.unwrap();
+        let mut got = Vec::new();
+        while !got.ends_with(b"body") {
+            assert!(stream.read_buf(&mut got).await.unwrap() > 0);
+        }
+        // More would have come by now.
+        let more = tokio::time::timeout(Duration::from_millis(300), stream.read_buf(&mut got));
+        assert!(more.await.is_err(), "{}", String::from_utf8_lossy(&got));
+        let answer = b"HTTP/1.1 200 OK\r\nconnection: close\r\n\r\nfine";
+        stream.write_all(answer).await.unwrap();
+        String::from_utf8(got).unwrap()
+    });
+    let proxy = Proxy::start(Upstream::of(&env)).await.unwrap();
+    let granted = ["*.invalid".to_owned()];
+    let pass = proxy.admit(client("acme", None, &granted, &seen)).unwrap();
+    let text = "POST http://a.invalid/x HTTP/1.1\r\nLOGIN\r\nContent-Length: 4\r\n\r\nbody\
+        GET http://evil.test/ HTTP/1.1\r\n\r\n";
+    let answer = ask(&proxy, &pass.token, text).await;
+    assert!(answer.ends_with("fine"), "{answer}");
+    assert_eq!(
+        other.await.unwrap(),
+        "POST http://a.invalid/x HTTP/1.1\r\nproxy-authorization: Basic bWU6cHc=\r\nhost: a.invalid\r\n\
+        content-length: 4\r\nconnection: close\r\n\r\nbody"
+    );
 }

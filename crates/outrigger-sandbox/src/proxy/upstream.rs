@@ -72,6 +72,15 @@ impl Upstream {
         })
     }
 
+    /// The line of a head with its login; empty where it has none.
+    pub(super) fn login_line(&self) -> String {
+        let login = self.login.as_ref().map(|login| {
+            let login = STANDARD.encode(decoded(login));
+            format!("proxy-authorization: Basic {login}\r\n")
+        });
+        login.unwrap_or_default()
+    }
+
     /// The request for a tunnel.
     pub(super) fn connect(&self, host: &str, port: u16) -> Vec<u8> {
         let host = if host.contains(':') {
@@ -79,13 +88,7 @@ impl Upstream {
         } else {
             host.to_owned()
         };
-        let login = self.login.as_ref().map(|login| {
-            format!(
-                "proxy-authorization: Basic {}\r\n",
-                STANDARD.encode(decoded(login))
-            )
-        });
-        let login = login.unwrap_or_default();
+        let login = self.login_line();
         format!("CONNECT {host}:{port} HTTP/1.1\r\nhost: {host}:{port}\r\n{login}\r\n").into_bytes()
     }
 }

@@ -181,6 +181,17 @@ async fn limits() {
     assert!(output(sh(":").limits(limits)).await.unwrap().exit.success());
 }
 
+/// A program that uses `select` fails with more files than its usual limit.
+#[tokio::test]
+async fn a_raised_limit_of_files_is_not_the_childrens() {
+    let before = text(sh("ulimit -n")).await;
+    outrigger_sandbox::files::raise_limit();
+    assert_eq!(text(sh("ulimit -n")).await, before);
+    let hard = text(sh("ulimit -Hn")).await;
+    let now = outrigger_sandbox::files::limit().to_string();
+    assert!(hard.trim() == now || hard.trim() == "unlimited", "{now}");
+}
+
 #[tokio::test]
 async fn privileges_cannot_grow_unless_allowed() {
     let flag = "grep NoNewPrivs /proc/self/status";

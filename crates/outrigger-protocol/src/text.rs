@@ -1,0 +1,51 @@
+//! Bytes as text, and texts cut at whole characters.
+
+/// Bytes as hexadecimal digits, in small letters.
+#[must_use]
+pub fn hex(bytes: &[u8]) -> String {
+    use std::fmt::Write as _;
+    bytes.iter().fold(String::new(), |mut text, byte| {
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
+}
+
+/// The last character boundary up to `at`.
+#[must_use]
+pub fn floor(text: &str, at: usize) -> usize {
+    let mut at = at.min(text.len());
+    while !text.is_char_boundary(at) {
+        at -= 1;
+    }
+    at
+}
+
+/// The first character boundary from `at` on.
+#[must_use]
+pub fn ceil(text: &str, at: usize) -> usize {
+    let mut at = at.min(text.len());
+    while !text.is_char_boundary(at) {
+        at += 1;
+    }
+    at
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn two_digits_for_each_byte() {
+        assert_eq!(hex(&[0, 10, 255]), "000aff");
+    }
+
+    #[test]
+    fn no_character_is_cut_in_half() {
+        let text = "a\u{e9}\u{1f600}";
+        let at =
+            |cut: fn(&str, usize) -> usize| (0..=9).map(|at| cut(text, at)).collect::<Vec<_>>();
+        assert_eq!(at(floor), [0, 1, 1, 3, 3, 3, 3, 7, 7, 7]);
+        assert_eq!(at(ceil), [0, 1, 3, 3, 7, 7, 7, 7, 7, 7]);
+        assert_eq!((floor("", 3), ceil("", 3)), (0, 0));
+    }
+}
