@@ -107,6 +107,7 @@ fn process(start: &ProcessStart) -> AuditRecord {
                 None => "none asked for",
                 Some(Level::None) => "none: the kernel has none of it",
                 Some(Level::Partial) => "partial: the kernel is older than the rules",
+                Some(Level::Full) if start.open => "open but for what is kept from it",
                 Some(Level::Full) => "full",
             }
         )),

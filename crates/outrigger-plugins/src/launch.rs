@@ -14,9 +14,9 @@ use outrigger_js::{
 };
 use outrigger_protocol::rpc::{Facade, Initialize, Initialized, LoadedPlugin, PluginEntry};
 use outrigger_sandbox::cgroup::Cgroup;
-use outrigger_sandbox::covers::Covers;
+use outrigger_sandbox::covers::Kept;
 use outrigger_sandbox::proxy::Pass;
-use outrigger_sandbox::{Calls, Level, Limits, Policy, SandboxError, Spawner, env, which};
+use outrigger_sandbox::{Calls, Level, Limits, Policy, Spawner, env, which};
 use serde_json::Value;
 
 use crate::blame::PING;
@@ -71,8 +71,7 @@ pub(crate) struct Launch {
     pub(crate) covers: CoversFn,
 }
 
-/// Finds what the user's rules keep from processes. It walks the project, so it blocks.
-pub type CoversFn = Arc<dyn Fn() -> Result<Covers, SandboxError> + Send + Sync>;
+pub use outrigger_sandbox::CoversFn;
 
 /// How plugins are loaded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -309,9 +308,9 @@ impl Launch {
         );
         env.retain(|(name, _)| !own.iter().any(|(ours, _)| ours == name));
         env.extend(own);
-        let covers = match self.settings.sandbox {
+        let kept = match self.settings.sandbox {
             true => self.covers().await.map_err(&failed)?,
-            false => Covers::default(),
+            false => Kept::default(),
         };
         let policy = self.settings.sandbox.then(|| {
             let mut folders: Vec<PathBuf> = members
@@ -341,8 +340,7 @@ impl Launch {
             let processes = rules.iter().find_map(|rules| rules.processes.clone());
             policy.execute = processes.as_deref().map(|names| programs(names, &Self::search()));
             policy.connect_tcp = Some(pass.iter().map(Pass::port).collect());
-            policy.hide.extend(covers.hide);
-            policy.read_only.extend(covers.read_only);
+            policy.kept = kept;
             let granted: Vec<PathBuf> = rules.iter().flat_map(|rules| rules.write.clone()).collect();
             unboxed::keep(&mut policy, [&self.directory, &self.worktree], &granted);
             let unix_sockets = members.iter().all(|i| {
@@ -436,11 +434,11 @@ impl Launch {
         }
     }
 
-    async fn covers(&self) -> Result<Covers, String> {
+    async fn covers(&self) -> Result<Kept, String> {
         let covers = Arc::clone(&self.covers);
         let found = tokio::task::spawn_blocking(move || covers()).await;
         let why = match found {
-            Ok(Ok(found)) => return Ok(found),
+            Ok(Ok(found)) => return Ok(Kept::new(found, Arc::clone(&self.covers))),
             Ok(Err(error)) => {
                 let hint = error.hint().map(|hint| format!("; {hint}"));
                 format!("{error}{}", hint.unwrap_or_default())

@@ -42,12 +42,13 @@ mod which;
 
 pub use calls::Calls;
 pub use child::{Child, Exit, Killer};
+pub use covers::CoversFn;
 pub use error::SandboxError;
 pub use own_boxes::{OwnBox, OwnBoxes};
 pub use policy::{Level, Policy};
 pub use procfs::start_time;
 pub use run::{Captured, Output, run, run_with_input};
-pub use spawner::{CoversFn, ProcessStart, Spawner, StartFn, hide_host};
+pub use spawner::{ProcessStart, Spawner, StartFn, hide_host};
 pub use spec::{Limits, Spec, Stdio};
 pub use terminal::{Size, Terminal};
 pub use which::which;

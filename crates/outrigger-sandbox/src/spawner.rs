@@ -7,6 +7,7 @@ use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::{Arc, OnceLock, mpsc};
+use std::time::Instant;
 use std::{io, thread};
 
 use seccompiler::BpfProgram;
@@ -14,7 +15,7 @@ use tokio::sync::oneshot;
 
 use crate::calls;
 use crate::child::Child;
-use crate::covers::Covers;
+use crate::covers::{CoversFn, Kept, PATIENCE};
 use crate::error::SandboxError;
 use crate::ledger::Ledger;
 use crate::own_boxes::OwnBoxes;
@@ -38,9 +39,6 @@ pub struct Spawner {
     recorder: Option<StartFn>,
     boxed: Option<Boxed>,
 }
-
-/// What is kept from every process of a handle that asks for no box of its own. It walks a project, so it blocks.
-pub type CoversFn = Arc<dyn Fn() -> Result<Covers, SandboxError> + Send + Sync>;
 
 #[derive(Clone)]
 struct Boxed {
@@ -71,6 +69,8 @@ pub struct ProcessStart {
     pub pid: u32,
     /// How much of its box the kernel enforces; `None` where no box was asked for.
     pub level: Option<Level>,
+    /// The box leaves everything that is not covered.
+    pub open: bool,
 }
 
 struct Job {
@@ -114,7 +114,7 @@ impl Spawner {
             .name("spawner".into())
             .spawn(move || {
                 for Job {
-                    spec,
+                    mut spec,
                     ledger,
                     recorder,
                     reply,
@@ -124,13 +124,14 @@ impl Spawner {
                     if reply.is_closed() {
                         continue;
                     }
-                    let mut started = start(&spec);
+                    let mut started = start(&mut spec);
                     if let (Ok(started), Some(recorder)) = (&started, recorder) {
                         recorder(&ProcessStart {
                             label: spec.label_or_name(),
                             program: spec.program.display().to_string(),
                             pid: started.process.pid(),
                             level: started.level,
+                            open: spec.policy.as_ref().is_some_and(Policy::is_open),
                         });
                     }
                     if let (Ok(started), Some(ledger)) = (&mut started, ledger) {
@@ -253,8 +254,7 @@ impl Boxed {
         let covers = Arc::clone(&self.covers);
         let found = tokio::task::spawn_blocking(move || covers()).await;
         let found = found.map_err(|_| SandboxError::Stopped)??;
-        policy.hide.extend(found.hide);
-        policy.read_only.extend(found.read_only);
+        policy.kept = Kept::new(found, Arc::clone(&self.covers));
         if self.strict && policy.level() < Level::Full {
             return Err(SandboxError::Strict {
                 program: program.to_owned(),
@@ -290,21 +290,40 @@ fn restore_child_signal() {
     }
 }
 
-/// Runs on the spawning thread.
-fn start(spec: &Spec) -> Result<Started, SandboxError> {
+/// Runs on the spawning thread. What is to be covered is looked for again as long as it is moved about.
+fn start(spec: &mut Spec) -> Result<Started, SandboxError> {
     check_cwd(spec)?;
     let program = find(spec)?;
     let failed = |source| SandboxError::Spawn {
         program: program.clone(),
         source,
     };
-    for _ in 1..ATTEMPTS {
-        match try_start(spec, &program)? {
-            Err(error) if error.raw_os_error() == Some(RETRY) => setup::reserve_channel_fd(),
-            other => return other.map_err(failed),
+    let end = Instant::now() + PATIENCE;
+    loop {
+        let error = match attempts(spec, &program)? {
+            Ok(started) => return Ok(started),
+            Err(error) => error,
+        };
+        let moved = error.raw_os_error() == Some(view::MOVED) && Instant::now() < end;
+        let renewed = match spec.policy.as_mut().filter(|_| moved) {
+            Some(policy) => policy.kept.renew()?,
+            None => false,
+        };
+        if !renewed {
+            return Err(failed(error));
         }
     }
-    try_start(spec, &program)?.map_err(failed)
+}
+
+/// The outer error is final.
+fn attempts(spec: &Spec, program: &Path) -> Result<io::Result<Started>, SandboxError> {
+    for _ in 1..ATTEMPTS {
+        match try_start(spec, program)? {
+            Err(error) if error.raw_os_error() == Some(RETRY) => setup::reserve_channel_fd(),
+            other => return Ok(other),
+        }
+    }
+    try_start(spec, program)
 }
 
 /// The outer error is final, the inner one is that of fork, setup or exec.
@@ -371,6 +390,7 @@ fn fork(
             .as_ref()
             .map(|end| (end.as_raw_fd(), setup::file_id(CHANNEL_FD))),
         terminal: terminal.is_some(),
+        own_terminals: terminal.is_none() && has_own_terminals(spec),
         no_new_privs: spec.no_new_privs,
         confined: spec.policy.is_some(),
         ruleset: ruleset.map(|ruleset| ruleset.as_raw_fd()),
@@ -419,9 +439,11 @@ fn command(
         None => command
             .stdin(stdio(spec.stdin))
             .stdout(stdio(spec.stdout))
-            .stderr(stdio(spec.stderr))
-            .process_group(0),
+            .stderr(stdio(spec.stderr)),
     };
+    if !setup.terminal && !setup.own_terminals {
+        command.process_group(0);
+    }
     if program != spec.program {
         // A program found on PATH is told the name it was called by, as a shell would.
         command.arg0(&spec.program);
@@ -432,6 +454,13 @@ fn command(
         command.pre_exec(move || setup.apply());
     }
     Ok(command)
+}
+
+/// Whether it begins a session of its own, for terminals of its own.
+fn has_own_terminals(spec: &Spec) -> bool {
+    spec.policy
+        .as_ref()
+        .is_some_and(|policy| policy.own_terminals)
 }
 
 fn stdio(stdio: Stdio) -> std::process::Stdio {

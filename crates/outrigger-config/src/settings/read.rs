@@ -393,6 +393,7 @@ mod tests {
         tools.output_lines = 2000
         tools.bash_timeout_ms = 120000
         tools.skill_server_idle_ms = 300000
+        tools.unix_sockets = false
         tools.sandbox = "full"
         agent.max_steps = null
         agent.max_continuations = null

@@ -9,6 +9,7 @@ mod calls;
 mod confine;
 mod end;
 mod helper;
+mod moved;
 mod start;
 mod terminal;
 mod view;
