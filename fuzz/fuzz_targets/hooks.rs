@@ -33,10 +33,7 @@ fuzz_target!(|data: &[u8]| {
         order,
         fail_closed: order == 1,
     });
-    let item = HookPayload {
-        input: Value::Null,
-        output: output.clone(),
-    };
+    let item = HookPayload::new(Value::Null, output.clone());
     let mut chain = Chain::new(point, handlers.collect(), vec![item]);
     let kept = guard::keep(point, &output);
     let mut outcomes = outcomes.into_iter().enumerate();

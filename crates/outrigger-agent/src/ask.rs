@@ -140,10 +140,7 @@ impl Inner {
 
     /// `permission.ask`, which the reference declares and never calls (B3).
     async fn ask_plugins(&self, request: &PermissionRequest) -> Result<Option<String>, Refusal> {
-        let payload = HookPayload {
-            input: json!(request),
-            output: json!({ "status": "ask" }),
-        };
+        let payload = HookPayload::new(json!(request), json!({ "status": "ask" }));
         let result = self
             .run_hooks(
                 "tool.before_permission",

@@ -106,8 +106,8 @@ fn process(start: &ProcessStart) -> AuditRecord {
             match start.level {
                 None => "none asked for",
                 Some(Level::None) => "none: the kernel has none of it",
-                Some(Level::Partial) => "partial: the kernel is older than the rules",
                 Some(Level::Full) if start.open => "open but for what is kept from it",
+                Some(Level::Partial) => "partial: the system cannot enforce every rule",
                 Some(Level::Full) => "full",
             }
         )),

@@ -42,8 +42,8 @@ impl Continuation {
         let agent = Agent {
             inner: Arc::clone(inner),
         };
-        HookPayload {
-            input: json!({
+        HookPayload::new(
+            json!({
                 "sessionID": session,
                 "agent": begin.agent,
                 "model": begin.model,
@@ -51,8 +51,8 @@ impl Continuation {
                 "active": self.times > 0,
                 "lastMessage": agent.last_text(session),
             }),
-            output: json!({}),
-        }
+            json!({}),
+        )
     }
 
     /// What is to be done before the turn ends, unless it has been kept from ending too often.

@@ -2,6 +2,7 @@
 
 use outrigger_kernel::turn::Turn;
 use outrigger_kernel::turn::compact::{AGENT, Compaction};
+use outrigger_protocol::history::History;
 use outrigger_protocol::id::SessionId;
 use outrigger_protocol::message::{MessageInfo, MessageWithParts, ModelRef};
 use outrigger_protocol::model::{ChatMessage, ModelParams, ModelRequest, ToolChoice, ToolOffer};
@@ -31,7 +32,7 @@ pub(crate) struct Draft {
     pub(crate) opening: Vec<ChatMessage>,
     /// What a request for a summary is made from.
     pub(crate) planned: Option<crate::compact::Planned>,
-    history: Vec<MessageWithParts>,
+    history: History,
     system: Vec<String>,
     params: ModelParams,
     headers: Vec<(String, String)>,
@@ -39,18 +40,18 @@ pub(crate) struct Draft {
 
 impl Draft {
     /// Takes what a chain left. The output comes back from points whose result is not part of the request.
-    pub(crate) fn take(&mut self, point: &str, mut output: Value) -> Option<Value> {
+    pub(crate) fn take(
+        &mut self,
+        point: &str,
+        mut output: Value,
+        history: Option<History>,
+    ) -> Option<Value> {
         let mut list = |key: &str| match output.get_mut(key).map(Value::take) {
             Some(Value::Array(items)) => items,
             _ => Vec::new(),
         };
         match point {
-            "llm.before_messages" => {
-                self.history = list("messages")
-                    .into_iter()
-                    .filter_map(reread::message)
-                    .collect()
-            }
+            "llm.before_messages" => self.history = reread::history(&history.unwrap_or_default()),
             "llm.before_system" => {
                 let texts = list("system")
                     .into_iter()
@@ -115,7 +116,7 @@ impl Draft {
         let history = std::mem::take(&mut self.history);
         self.opening = vec![crate::compact::question(
             compaction,
-            &history,
+            stored(&history),
             previous.as_deref(),
         )];
         self.into_request()
@@ -127,7 +128,7 @@ impl Draft {
             .system
             .into_iter()
             .map(|content| ChatMessage::System { content });
-        let history = request::messages(&self.history);
+        let history = request::messages(stored(&self.history));
         ModelRequest {
             messages: system.chain(self.opening).chain(history).collect(),
             tools: self.offers,
@@ -136,6 +137,11 @@ impl Draft {
             headers: self.headers,
         }
     }
+}
+
+/// The messages of a history that plugins made nothing of that is no message.
+fn stored(history: &History) -> impl Iterator<Item = &MessageWithParts> {
+    history.iter().filter_map(|message| message.stored())
 }
 
 fn payload(
@@ -154,10 +160,7 @@ fn payload(
             let waiting = inner.waiting.messages(session_id);
             let history = crate::queue::in_order(history, &waiting, &state.user().id);
             let history = Active::of(history).into_messages();
-            HookPayload {
-                input: json!({}),
-                output: json!({ "messages": history }),
-            }
+            HookPayload::with_history(json!({}), history.into_iter().collect())
         }
         "llm.before_system" => {
             let resolved = inner.models.resolve(&begin.model)?;
@@ -173,10 +176,10 @@ fn payload(
                 extra.push(LAST_STEP);
             }
             let text = inner.system_text(&agent, &resolved.model, skills, &extra);
-            HookPayload {
-                input: json!({ "sessionID": session_id, "model": resolved.model }),
-                output: json!({ "system": [text] }),
-            }
+            HookPayload::new(
+                json!({ "sessionID": session_id, "model": resolved.model }),
+                json!({ "system": [text] }),
+            )
         }
         "llm.before_params" | "llm.before_headers" => {
             let resolved = inner.models.resolve(&begin.model)?;
@@ -189,7 +192,7 @@ fn payload(
             } else {
                 json!(offer::parameters(&agent, &resolved, session_id, false))
             };
-            HookPayload { input, output }
+            HookPayload::new(input, output)
         }
         _ => HookPayload::default(),
     })

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use outrigger_kernel::turn::Turn;
 use outrigger_kernel::{digest, turn};
 use outrigger_protocol::event::Event;
+use outrigger_protocol::history::History;
 use outrigger_protocol::id::{SessionId, TurnId};
 use outrigger_protocol::log::{LogRecord, TurnStep};
 use outrigger_protocol::message::{PartKind, ToolPart};
@@ -87,6 +88,8 @@ pub(crate) struct Driver {
     /// True while the model's answer is not complete.
     speaking: watch::Sender<bool>,
     draft: Draft,
+    /// The conversation as it was shown to plugins last: what has not changed since is shared with it.
+    shown: History,
     changes: Changes,
     joined: Joined,
     pub(crate) continuation: Continuation,
@@ -115,6 +118,7 @@ impl Driver {
             abort: CancelFlag::new(),
             speaking: watch::Sender::new(false),
             draft: Draft::default(),
+            shown: History::default(),
             changes,
             joined,
             continuation: Continuation::default(),
@@ -216,7 +220,7 @@ impl Driver {
                     .outputs
                     .into_iter()
                     .next()
-                    .and_then(|output| self.draft.take(point, output));
+                    .and_then(|output| self.draft.take(point, output, result.history));
                 self.take(Input::HookDone {
                     effect,
                     output,

@@ -111,10 +111,7 @@ impl ModelTask {
         if !self.inner.plugins.pipeline().has(POINT) {
             return Ok(());
         }
-        let payload = HookPayload {
-            input: self.about.clone(),
-            output: json!({}),
-        };
+        let payload = HookPayload::new(self.about.clone(), json!({}));
         let cancel = Some(self.cancel.clone());
         let result = self
             .inner

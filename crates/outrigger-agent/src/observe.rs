@@ -174,7 +174,7 @@ impl Inner {
         let inner = Arc::clone(self);
         self.background.spawn(async move {
             let (session, turn) = about.unzip();
-            let items = vec![HookPayload { input, output }];
+            let items = vec![HookPayload::new(input, output)];
             inner
                 .run_hooks(point, items, session.as_ref(), turn.as_ref(), None)
                 .await;

@@ -99,10 +99,7 @@ impl Inner {
                 "point": record.point, "hook": record.hook, "plugin": record.plugin, "outcome": if record.audit.refused.is_some() { "refused" } else { record.outcome.as_str() },
                 "message": record.message, "sessionID": session,
             });
-            let payload = HookPayload {
-                input,
-                output: json!({}),
-            };
+            let payload = HookPayload::new(input, json!({}));
             Box::pin(self.run_hooks(HOOK_ERROR, vec![payload], session, turn, None)).await;
         }
     }
@@ -338,10 +335,7 @@ pub(crate) fn definition(spec: &ToolSpec, description: String) -> HookPayload {
     {
         fields.insert("jsonSchema".into(), spec.input_schema.clone());
     }
-    HookPayload {
-        input: json!({ "toolID": spec.name }),
-        output,
-    }
+    HookPayload::new(json!({ "toolID": spec.name }), output)
 }
 
 /// The parameters that hooks get: absent where neither agent nor model says anything.

@@ -306,10 +306,7 @@ impl Agent {
         cwd: &Path,
         wished: Option<BTreeMap<String, String>>,
     ) -> Result<Vec<(std::ffi::OsString, std::ffi::OsString)>, PtyError> {
-        let payload = HookPayload {
-            input: json!({ "cwd": cwd }),
-            output: json!({ "env": {} }),
-        };
+        let payload = HookPayload::new(json!({ "cwd": cwd }), json!({ "env": {} }));
         let result = self
             .inner
             .run_hooks("execute.before_shell", vec![payload], None, None, None)

@@ -10,7 +10,9 @@ pub(crate) const CLEARED: &str = "[Old tool result content cleared]";
 /// The messages of a request, without the system's. A message with nothing to say is left out, since providers refuse
 /// empty ones.
 #[must_use]
-pub(crate) fn messages(history: &[MessageWithParts]) -> Vec<ChatMessage> {
+pub(crate) fn messages<'a>(
+    history: impl IntoIterator<Item = &'a MessageWithParts>,
+) -> Vec<ChatMessage> {
     let mut out = Vec::new();
     for message in history {
         match &message.info {

@@ -1,11 +1,27 @@
 //! Messages as plugins left them. A model reads roles, texts and calls; what else a plugin leaves out of a message that it
 //! made costs nothing, as in the reference.
 
+use std::sync::Arc;
+
+use outrigger_protocol::history::History;
 use outrigger_protocol::message::{MessageInfo, MessageWithParts, Part};
 use serde_json::{Map, Value, json};
 
+/// The conversation with nothing but messages in it.
+pub(crate) fn history(left: &History) -> History {
+    let mut history = History::default();
+    for item in left.iter() {
+        if item.stored().is_some() {
+            history.push(Arc::clone(item));
+        } else if let Some(message) = message(item.to_value()) {
+            history.push(Arc::new(message.into()));
+        }
+    }
+    history
+}
+
 /// The message, without the parts that cannot be read. None, with a word, for one of no known role.
-pub(crate) fn message(item: Value) -> Option<MessageWithParts> {
+fn message(item: Value) -> Option<MessageWithParts> {
     if let Ok(whole) = serde_json::from_value(item.clone()) {
         return Some(whole);
     }

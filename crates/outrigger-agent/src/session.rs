@@ -181,10 +181,7 @@ impl Agent {
     /// Tells plugins of what is about to happen; they cannot change it.
     pub(crate) async fn tell_before(&self, point: &'static str, input: Value) {
         if self.inner.plugins.pipeline().has(point) {
-            let payload = HookPayload {
-                input,
-                output: json!({}),
-            };
+            let payload = HookPayload::new(input, json!({}));
             self.inner
                 .run_hooks(point, vec![payload], None, None, None)
                 .await;

@@ -256,10 +256,10 @@ impl Agent {
             PartKind::Tool(call) => call.call_id.clone(),
             _ => CallId::default(),
         };
-        let payload = HookPayload {
-            input: json!({ "cwd": cwd, "sessionID": id, "callID": call }),
-            output: json!({ "env": {} }),
-        };
+        let payload = HookPayload::new(
+            json!({ "cwd": cwd, "sessionID": id, "callID": call }),
+            json!({ "env": {} }),
+        );
         let result = self
             .inner
             .run_hooks("execute.before_shell", vec![payload], Some(id), None, None)

@@ -61,6 +61,7 @@ impl Agent {
                     Err(error) => return format!("(not run: {error}; {})", error.hint()),
                 };
                 spec.env.extend(own.variables);
+                spec.door = own.door;
                 Some(Policy { kept, ..own.policy })
             }
         };

@@ -79,7 +79,7 @@ impl Inner {
             ),
             ("llm.before_headers", about, json!({ "headers": {} })),
         ] {
-            let payload = vec![HookPayload { input, output }];
+            let payload = vec![HookPayload::new(input, output)];
             let result = self
                 .run_hooks(point, payload, Some(session_id), None, None)
                 .await;
@@ -89,7 +89,7 @@ impl Inner {
                 return Ok(None);
             }
             if let Some(output) = result.outputs.into_iter().next() {
-                draft.take(point, output);
+                draft.take(point, output, None);
             }
         }
         let said = |text: String| ChatMessage::User {
@@ -134,10 +134,7 @@ impl Inner {
             return configured;
         }
         let provider = self.models.provider_for_hooks(&model.provider_id, true);
-        let payload = HookPayload {
-            input: json!({ "provider": provider }),
-            output: json!({}),
-        };
+        let payload = HookPayload::new(json!({ "provider": provider }), json!({}));
         let result = self
             .run_hooks(
                 "runtime.route.small_model",

@@ -104,6 +104,7 @@ fn sandbox(lines: &mut Lines, spawner: &Spawner) {
         format!("Landlock ABI {}", spawner.landlock_abi()),
         has(spawner.has_views(), "mount namespaces"),
         has(spawner.has_filters(), "seccomp"),
+        has(spawner.has_connects(), "connections by address"),
     ];
     let told = format!(
         "{} ({})",

@@ -4,19 +4,20 @@ use std::io;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use outrigger_protocol::history::History;
 use outrigger_protocol::rpc::{
     HandlerRef, HookResult, HookRun, MAX_FRAME, NEED_WHOLE, OpenField, host,
 };
 use outrigger_protocol::transfer::FileAnswer;
 use outrigger_protocol::turn::HookPayload;
 use serde::Serialize;
-use serde_json::Value;
+use serde_json::{Map, Value};
 use tokio::sync::mpsc;
 use tokio::time::timeout;
 
 use crate::error::JsError;
 use crate::exchange::{Exchange, ExchangeRoot, Ticket};
-use crate::mirror::{Delta, Mirrors};
+use crate::mirror::Mirrors;
 use crate::peer::{Answered, Pending};
 use crate::process::{JsProcess, millis};
 use crate::texts;
@@ -126,9 +127,9 @@ impl Carrier {
             .and_then(|_| u64::try_from(self.inline).ok())
     }
 
-    /// Whether a payload of so many bytes goes by file.
-    fn by_file(&self, bytes: usize) -> bool {
-        self.exchange.is_some() && bytes > self.inline
+    /// Whether a payload goes by file, when it is asked whether it has more than so many bytes.
+    fn by_file(&self, is_over: impl FnOnce(usize) -> bool) -> bool {
+        self.exchange.is_some() && is_over(self.inline)
     }
 
     /// Puts the parts of a payload into a file; they come back when none can be made.
@@ -180,7 +181,7 @@ struct Mirrored<'a> {
     mirrors: &'a Mirrors,
     session: &'a str,
     input: &'a Value,
-    messages: &'a [Value],
+    messages: &'a History,
 }
 
 /// A call that has been sent. The file with its payload is there as long as this is.
@@ -256,7 +257,10 @@ impl JsProcess {
 
     /// Sends the payload as it is.
     async fn whole(&self, call: &HookCall<'_>, sent: &mut Sent) -> Result<Running, JsError> {
-        if self.carrier.by_file(texts::estimate(call.items)) {
+        if self
+            .carrier
+            .by_file(|most| texts::is_over(call.items, most))
+        {
             let parted = texts::part(call.items).map_err(bad)?;
             let (payload, parts) = (parted.size, parted.into_parts());
             let bytes = parts.iter().map(|part| part.len() as u64).sum();
@@ -283,12 +287,18 @@ impl JsProcess {
     /// What a call for a mirror is made of; `None` when this is none.
     fn mirrored<'a>(&'a self, call: &HookCall<'a>) -> Option<Mirrored<'a>> {
         let (mirrors, session) = (self.carrier.mirrors.as_ref()?, call.session?);
-        let [HookPayload { input, output }] = call.items else {
+        let [
+            HookPayload {
+                input,
+                output,
+                history: Some(messages),
+            },
+        ] = call.items
+        else {
             return None;
         };
-        let output = output.as_object()?;
-        let messages = output.get("messages")?.as_array()?;
-        (call.hook == MESSAGES && output.len() == 1).then_some(Mirrored {
+        let alone = output.as_object().is_none_or(Map::is_empty);
+        (call.hook == MESSAGES && alone).then_some(Mirrored {
             mirrors,
             session,
             input,
@@ -310,12 +320,8 @@ impl JsProcess {
         if whole {
             kept.forget();
         }
-        let Delta {
-            pieces,
-            sizes,
-            origins,
-        } = kept.delta(it.messages)?;
-        let bytes: u64 = sizes.iter().sum();
+        let pieces = kept.delta(it.messages)?;
+        let bytes = it.messages.bytes();
         let head = MirrorHead {
             input: it.input,
             session: it.session,
@@ -323,10 +329,10 @@ impl JsProcess {
             revision: kept.next(),
             bytes,
         };
-        let envelope = json(&[HookPayload {
-            input: it.input.clone(),
-            output: serde_json::json!({"messages": []}),
-        }])?;
+        let envelope = json(&[HookPayload::new(
+            it.input.clone(),
+            serde_json::json!({"messages": []}),
+        )])?;
         let commas = it.messages.len().saturating_sub(1);
         *sent = Sent {
             payload: (envelope.len() + commas) as u64 + bytes,
@@ -334,7 +340,7 @@ impl JsProcess {
             way: Way::Mirror,
             call: 0,
         };
-        let payload = if self.carrier.by_file(pieces.len()) {
+        let payload = if self.carrier.by_file(|most| pieces.len() > most) {
             let parts = vec![pieces, b"}".to_vec()];
             match self.carrier.file("pieces", parts).await {
                 Ok(file) => Payload::File(file),
@@ -344,7 +350,7 @@ impl JsProcess {
             Payload::Here("pieces", pieces)
         };
         let running = self.begin(host::HOOK_MIRROR, call, Some(head), payload)?;
-        kept.take(it.messages, sizes, &origins);
+        kept.take(it.messages);
         it.mirrors.bound(it.session, bytes);
         Ok(running)
     }

@@ -8,7 +8,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use serde_json::{Map, Value};
+use outrigger_protocol::history::{History, HistoryMessage};
 
 use crate::error::JsError;
 
@@ -73,19 +73,7 @@ pub(crate) struct Kept {
     revision: u64,
     /// False when the list must be given whole.
     known: bool,
-    messages: Vec<Value>,
-    sizes: Vec<u64>,
-}
-
-/// What turns the kept list into another one.
-#[derive(Debug)]
-pub(crate) struct Delta {
-    /// A list of [`outrigger_protocol::transfer::Piece`] as JSON.
-    pub(crate) pieces: Vec<u8>,
-    /// The size of each message as JSON, in bytes.
-    pub(crate) sizes: Vec<u64>,
-    /// For each message its place in the kept list, when it is there just the same.
-    pub(crate) origins: Vec<Option<usize>>,
+    messages: History,
 }
 
 impl Kept {
@@ -102,154 +90,146 @@ impl Kept {
     /// The process does not have it any more.
     pub(crate) fn forget(&mut self) {
         self.known = false;
-        self.messages = Vec::new();
-        self.sizes = Vec::new();
+        self.messages = History::default();
     }
 
-    /// What the process has to be told for it to have `messages`.
-    pub(crate) fn delta(&self, messages: &[Value]) -> Result<Delta, JsError> {
-        let mut pieces = b"[".to_vec();
-        let mut sizes = Vec::with_capacity(messages.len());
-        let mut run: Option<(usize, usize)> = None;
-        let origins = self.origins(messages);
-        for (message, origin) in messages.iter().zip(&origins) {
-            let origin = *origin;
-            match (origin, &mut run) {
-                (Some(index), Some((from, count))) if *from + *count == index => *count += 1,
-                (Some(index), _) => {
-                    flush(&mut pieces, run.take());
-                    run = Some((index, 1));
-                }
-                (None, _) => flush(&mut pieces, run.take()),
-            }
-            let size = match origin.and_then(|index| self.sizes.get(index)) {
-                Some(size) => *size,
-                None => write(&mut pieces, message)?,
-            };
-            sizes.push(size);
-        }
-        flush(&mut pieces, run);
-        pieces.push(b']');
-        Ok(Delta {
-            pieces,
-            sizes,
-            origins,
-        })
-    }
-
-    /// For each message its place in the kept list, when it is there just the same; no place twice.
-    fn origins(&self, messages: &[Value]) -> Vec<Option<usize>> {
+    /// What the process has to be told for it to have `messages`: a list of [`outrigger_protocol::transfer::Piece`] as
+    /// JSON.
+    ///
+    /// Blocks that both lists share are passed over whole, so the work is that of what is new.
+    pub(crate) fn delta(&self, messages: &History) -> Result<Vec<u8>, JsError> {
+        let mut pieces = Pieces::new();
         let mut ids: Option<HashMap<&str, usize>> = None;
-        let mut due = 0;
-        let origin = |message: &Value| {
+        // The first place of the kept list that is not behind what was taken already: no place is taken twice.
+        let (mut at, mut due) = (0, 0);
+        while let Some(message) = messages.get(at) {
+            let shared = messages.shared_from(&self.messages, at);
+            if shared > 0 && due <= at {
+                pieces.kept(at, shared);
+                at += shared;
+                due = at;
+                continue;
+            }
             let is = |index: usize| {
                 let kept = self.messages.get(index);
-                kept.is_some_and(|kept| same(kept, message))
-                    .then_some(index)
+                Some((index, kept.filter(|kept| kept.is_same(message))?))
             };
             let moved = || {
                 let ids = ids.get_or_insert_with(|| index(&self.messages));
-                // Behind what was taken already, so that none is taken twice.
-                let found = ids.get(id(message)?).copied();
+                let found = ids.get(message.id()?).copied();
                 found.filter(|found| *found > due).and_then(is)
             };
-            let found = is(due).or_else(moved);
-            due = found.unwrap_or(due) + 1;
-            found
-        };
-        messages.iter().map(origin).collect()
+            match is(due).or_else(moved) {
+                Some((index, kept)) => {
+                    message.learn(kept);
+                    pieces.kept(index, 1);
+                    due = index + 1;
+                }
+                None => {
+                    pieces.new_one(message)?;
+                    due += 1;
+                }
+            }
+            at += 1;
+        }
+        Ok(pieces.end())
     }
 
     /// The process has been sent the list.
-    pub(crate) fn take(&mut self, messages: &[Value], sizes: Vec<u64>, origins: &[Option<usize>]) {
-        let mut old = std::mem::take(&mut self.messages);
-        let moved = messages.iter().zip(origins).map(|(message, origin)| {
-            let kept = origin.and_then(|index| old.get_mut(index));
-            kept.map_or_else(|| message.clone(), Value::take)
-        });
-        self.messages = moved.collect();
-        self.sizes = sizes;
+    pub(crate) fn take(&mut self, messages: &History) {
+        self.messages = messages.clone();
         self.revision += 1;
         self.known = true;
     }
 }
 
-fn index(messages: &[Value]) -> HashMap<&str, usize> {
+fn index(messages: &History) -> HashMap<&str, usize> {
     let ids = messages.iter().enumerate();
-    ids.filter_map(|(index, message)| Some((id(message)?, index)))
+    ids.filter_map(|(index, message)| Some((message.id()?, index)))
         .collect()
 }
 
-fn id(message: &Value) -> Option<&str> {
-    message.get("info")?.get("id")?.as_str()
+/// A list of pieces while it is written.
+struct Pieces {
+    text: Vec<u8>,
+    /// Neighbours that the process has.
+    run: Option<(usize, usize)>,
 }
 
-fn flush(pieces: &mut Vec<u8>, run: Option<(usize, usize)>) {
-    if let Some((from, count)) = run {
-        comma(pieces);
-        pieces.extend_from_slice(format!("[{from},{count}]").as_bytes());
-    }
-}
-
-fn comma(pieces: &mut Vec<u8>) {
-    if pieces.len() > 1 {
-        pieces.push(b',');
-    }
-}
-
-fn write(pieces: &mut Vec<u8>, message: &Value) -> Result<u64, JsError> {
-    comma(pieces);
-    pieces.extend_from_slice(b"{\"value\":");
-    let before = pieces.len();
-    serde_json::to_writer(&mut *pieces, message).map_err(|error| JsError::BadFrame {
-        reason: error.to_string(),
-    })?;
-    let size = pieces.len() - before;
-    pieces.push(b'}');
-    Ok(size as u64)
-}
-
-/// Whether two values have the same JSON text. (Objects with the keys in another order have not: plugins see the order.)
-fn same(a: &Value, b: &Value) -> bool {
-    match (a, b) {
-        (Value::Object(a), Value::Object(b)) => same_object(a, b),
-        (Value::Array(a), Value::Array(b)) => {
-            a.len() == b.len() && a.iter().zip(b).all(|(a, b)| same(a, b))
+impl Pieces {
+    fn new() -> Self {
+        Self {
+            text: b"[".to_vec(),
+            run: None,
         }
-        // -0 is not 0.
-        (Value::Number(a), Value::Number(b)) if a.is_f64() && b.is_f64() => {
-            a.as_f64().map(f64::to_bits) == b.as_f64().map(f64::to_bits)
-        }
-        (a, b) => a == b,
     }
-}
 
-fn same_object(a: &Map<String, Value>, b: &Map<String, Value>) -> bool {
-    a.len() == b.len()
-        && a.iter()
-            .zip(b)
-            .all(|((a_key, a), (b_key, b))| a_key == b_key && same(a, b))
+    fn kept(&mut self, from: usize, count: usize) {
+        match &mut self.run {
+            Some((first, so_far)) if *first + *so_far == from => *so_far += count,
+            _ => {
+                self.flush();
+                self.run = Some((from, count));
+            }
+        }
+    }
+
+    fn new_one(&mut self, message: &HistoryMessage) -> Result<(), JsError> {
+        self.flush();
+        self.comma();
+        self.text.extend_from_slice(b"{\"value\":");
+        let before = self.text.len();
+        serde_json::to_writer(&mut self.text, message).map_err(|error| JsError::BadFrame {
+            reason: error.to_string(),
+        })?;
+        message.has_size((self.text.len() - before) as u64);
+        self.text.push(b'}');
+        Ok(())
+    }
+
+    fn end(mut self) -> Vec<u8> {
+        self.flush();
+        self.text.push(b']');
+        self.text
+    }
+
+    fn flush(&mut self) {
+        if let Some((from, count)) = self.run.take() {
+            self.comma();
+            self.text
+                .extend_from_slice(format!("[{from},{count}]").as_bytes());
+        }
+    }
+
+    fn comma(&mut self) {
+        if self.text.len() > 1 {
+            self.text.push(b',');
+        }
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     fn message(id: usize) -> Value {
         json!({"info": {"id": format!("msg_{id:06}")}, "parts": [{"text": "x".repeat(500)}]})
     }
 
     fn told(kept: &mut Kept, messages: &[Value]) -> String {
-        let delta = kept.delta(messages).unwrap();
-        let text = String::from_utf8(delta.pieces).unwrap();
-        let sizes: Vec<u64> = messages
-            .iter()
-            .map(|message| message.to_string().len() as u64)
-            .collect();
-        assert_eq!(delta.sizes, sizes);
-        kept.take(messages, delta.sizes, &delta.origins);
-        assert_eq!(kept.messages, messages);
+        let history = messages.iter().cloned().collect();
+        let text = told_shared(kept, &history);
+        assert_eq!(json!(kept.messages), json!(messages));
+        text
+    }
+
+    fn told_shared(kept: &mut Kept, history: &History) -> String {
+        let text = String::from_utf8(kept.delta(history).unwrap()).unwrap();
+        for message in history.iter() {
+            assert_eq!(message.size(), message.to_value().to_string().len() as u64);
+        }
+        kept.take(history);
         text
     }
 

@@ -12,7 +12,7 @@ use outrigger_protocol::rpc::{
     Enter, EventBatch, Hello, Initialize, Initialized, PROTOCOL_VERSION, ToolRun, feature, host,
 };
 use outrigger_protocol::tool::ToolOutput;
-use outrigger_sandbox::{Child, Exit, Limits, Policy, Spawner, Spec, Stdio};
+use outrigger_sandbox::{Child, Door, Exit, Limits, Policy, Spawner, Spec, Stdio};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::json;
@@ -39,6 +39,8 @@ pub struct StartOptions {
     pub spawner: Spawner,
     /// Its box, usually [`crate::default_policy`]; `None` is the visible setting `sandbox = "off"`.
     pub policy: Option<Policy>,
+    /// Where its connections are led that know of no proxy.
+    pub door: Option<Door>,
     /// Its whole environment: an allow-list, with HOME, the XDG folders and TMPDIR in `private_dir`.
     pub env: Vec<(OsString, OsString)>,
     /// Resource limits.
@@ -119,6 +121,7 @@ impl JsProcess {
             Some(exchange) => policy.write(exchange.folder()),
             None => policy,
         });
+        spec.door = options.door.clone();
         let child = options
             .spawner
             .spawn(spec)

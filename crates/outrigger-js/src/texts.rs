@@ -3,6 +3,7 @@
 
 use std::io;
 
+use outrigger_protocol::history::{History, MESSAGES};
 use outrigger_protocol::turn::HookPayload;
 use serde_json::{Value, json};
 
@@ -22,8 +23,18 @@ pub(crate) struct Parted {
     pub(crate) size: u64,
 }
 
-/// Bytes that a payload has as JSON, within a few percent. Looks at no text.
-pub(crate) fn estimate(items: &[HookPayload]) -> usize {
+/// Whether a payload has more bytes as JSON, within a few percent. Looks at no text but those of a conversation, whose sizes
+/// are kept with it.
+pub(crate) fn is_over(items: &[HookPayload], bytes: usize) -> bool {
+    let estimated = estimate(items);
+    let left = bytes.checked_sub(estimated);
+    left.is_none_or(|left| {
+        let mut histories = items.iter().filter_map(|item| item.history.as_ref());
+        histories.any(|history| history.is_over(left as u64))
+    })
+}
+
+fn estimate(items: &[HookPayload]) -> usize {
     fn of(value: &Value) -> usize {
         match value {
             Value::String(text) => text.len() + 2,
@@ -50,13 +61,13 @@ pub(crate) fn part(items: &[HookPayload]) -> io::Result<Parted> {
     for (index, item) in items.iter().enumerate() {
         comma(&mut parted.items, index);
         path.push(json!(index));
-        for (key, opening, value) in [
-            ("input", &b"{\"input\":"[..], &item.input),
-            ("output", &b",\"output\":"[..], &item.output),
-        ] {
-            parted.items.extend_from_slice(opening);
-            path.push(json!(key));
-            parted.add(value, &mut path)?;
+        parted.items.extend_from_slice(b"{\"input\":");
+        parted.field("input", &item.input, &mut path)?;
+        parted.items.extend_from_slice(b",\"output\":");
+        parted.field("output", &item.output, &mut path)?;
+        if let Some(history) = &item.history {
+            path.push(json!("output"));
+            parted.insert(history, &mut path)?;
             path.pop();
         }
         parted.items.push(b'}');
@@ -73,6 +84,33 @@ impl Parted {
     pub(crate) fn into_parts(self) -> Vec<Vec<u8>> {
         let (places, end) = (b",\"texts\":".to_vec(), b"}\n".to_vec());
         vec![self.items, places, self.places, end, self.texts]
+    }
+
+    fn field(&mut self, key: &str, value: &Value, path: &mut Vec<Value>) -> io::Result<()> {
+        path.push(json!(key));
+        let added = self.add(value, path);
+        path.pop();
+        added
+    }
+
+    /// Puts a conversation into the object that was written last.
+    fn insert(&mut self, history: &History, path: &mut Vec<Value>) -> io::Result<()> {
+        self.items.pop();
+        let empty = self.items.last() == Some(&b'{');
+        comma(&mut self.items, usize::from(!empty));
+        serde_json::to_writer(&mut self.items, MESSAGES)?;
+        self.items.extend_from_slice(b":[");
+        path.push(json!(MESSAGES));
+        for (index, message) in history.iter().enumerate() {
+            comma(&mut self.items, index);
+            path.push(json!(index));
+            // One at a time: the whole as values would be most of the memory that a call takes.
+            self.add(&message.to_value(), path)?;
+            path.pop();
+        }
+        path.pop();
+        self.items.extend_from_slice(b"]}");
+        Ok(())
     }
 
     fn add(&mut self, value: &Value, path: &mut Vec<Value>) -> io::Result<()> {
@@ -141,16 +179,13 @@ mod tests {
         let other = "\u{e4}\u{1f600}".repeat(100);
         let output = json!({"messages": [{"a": long, "b": [1, null, other, "short"]}], "k\"": long, "n": -0.5});
         let items: Vec<HookPayload> = (0..2)
-            .map(|index| HookPayload {
-                input: json!({"n": index}),
-                output: output.clone(),
-            })
+            .map(|index| HookPayload::new(json!({"n": index}), output.clone()))
             .collect();
         let parted = part(&items).unwrap();
         let whole = serde_json::to_vec(&items).unwrap();
         assert_eq!(parted.size, whole.len() as u64);
-        let estimated = estimate(&items);
-        assert!(estimated.abs_diff(whole.len()) < whole.len() / 10);
+        assert!(is_over(&items, whole.len() * 9 / 10));
+        assert!(!is_over(&items, whole.len() * 11 / 10));
 
         let mut back: Value = serde_json::from_slice(&parted.items).unwrap();
         let places: Value = serde_json::from_slice(&parted.places).unwrap();

@@ -1,18 +1,52 @@
 //! The hashes that the audit keeps instead of contents (C13).
 
+use outrigger_protocol::history::History;
+use outrigger_protocol::turn::HookPayload;
 use ring::digest::{Context, Digest, SHA256, digest};
 use serde::Serialize;
 
 /// The hash that the audit keeps instead of a value: SHA-256 of its JSON text, in hexadecimal digits.
 #[must_use]
 pub fn hash<T: Serialize + ?Sized>(value: &T) -> String {
+    hex(json_digest(value).as_ref())
+}
+
+fn json_digest<T: Serialize + ?Sized>(value: &T) -> Digest {
     let mut sha = Hasher {
         context: Context::new(&SHA256),
         waiting: Vec::with_capacity(BLOCK),
     };
     // Nothing here fails to write; a value that has no JSON text has the hash of what there is of it.
     let _ = serde_json::to_writer(&mut sha, value);
-    hex(sha.finish().as_ref())
+    sha.finish()
+}
+
+/// The hash of what a handler is given. A conversation in it stands for its `messages` as a hash of its own, most of which
+/// is known from the call before: see [`History::digest`].
+#[must_use]
+pub(crate) fn hash_items(items: &[HookPayload]) -> String {
+    if items.iter().all(|item| item.history.is_none()) {
+        return hash(items);
+    }
+    let of = |history: &History| {
+        let digest = history.digest(
+            |message| bytes(&json_digest(message)),
+            |text| bytes(&digest(&SHA256, text)),
+        );
+        hex(&digest)
+    };
+    let items = items.iter();
+    let items = items.map(|item| (&item.input, &item.output, item.history.as_ref().map(of)));
+    hash(&items.collect::<Vec<_>>())
+}
+
+fn bytes(digest: &Digest) -> [u8; 32] {
+    let mut bytes = [0; 32];
+    // Both are as long as SHA-256 is.
+    for (to, from) in bytes.iter_mut().zip(digest.as_ref()) {
+        *to = *from;
+    }
+    bytes
 }
 
 /// The hash of what a handler is given when an answer before it was taken: of both hashes.
@@ -86,5 +120,24 @@ mod tests {
             hash_after("ab", "cd"),
             "88d4266fd4e6338d13b845fcf289579d209c897823b9217da3e161936f031589"
         );
+    }
+
+    #[test]
+    fn the_hash_of_a_conversation_is_that_of_its_messages() {
+        let of = |messages: &[&str], input: &str| {
+            let history = messages.iter().map(|text| json!(text)).collect();
+            hash_items(&[HookPayload::with_history(json!(input), history)])
+        };
+        assert_eq!(of(&["a", "b"], ""), of(&["a", "b"], ""));
+        for (messages, input) in [
+            (&["a"][..], ""),
+            (&["b", "a"], ""),
+            (&["a", "b", "c"], ""),
+            (&["a", "b"], "x"),
+        ] {
+            assert_ne!(of(messages, input), of(&["a", "b"], ""), "{messages:?}");
+        }
+        let plain = [HookPayload::new(json!({}), json!({"messages": []}))];
+        assert_eq!(hash_items(&plain), hash(&plain));
     }
 }

@@ -368,6 +368,7 @@ impl Launch {
             runtime: self.runtime.clone(),
             spawner: self.spawner.clone(),
             policy,
+            door: pass.as_ref().map(Pass::door),
             env,
             limits: Limits {
                 // Against what grows faster than the watch looks. Bun 1.4 fails to allocate buffers when about a quarter
@@ -481,7 +482,10 @@ impl Launch {
         let (id, declares) = self.registry.with(*one, |plugin| {
             (plugin.id.clone(), plugin.rules.access.is_some())
         })?;
-        declares.then(|| Desk::new(Weak::clone(&self.plugins), *one, id))
+        declares.then(|| {
+            let notice = Arc::clone(&self.notice);
+            Desk::new(Weak::clone(&self.plugins), *one, id, notice)
+        })
     }
 
     fn grants(&self, access: Option<&Access>) -> Grants {

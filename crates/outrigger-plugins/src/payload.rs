@@ -1,12 +1,9 @@
 //! What goes to a process with a call of hooks, and what its answer says.
 
 use outrigger_kernel::hooks::{Field, Phase, Point};
-use outrigger_protocol::hook::{Change, HandlerOutcome, Key};
+use outrigger_protocol::hook::HandlerOutcome;
 use outrigger_protocol::rpc::{Enter, HookResult, OpenField};
-use outrigger_protocol::transfer::Piece;
 use outrigger_protocol::turn::HookPayload;
-use serde::Serialize;
-use serde_json::Value;
 
 /// Whose code is entered: `a (event)`, `a (tool:x) or b (event)`.
 pub(crate) fn named(entered: &[Enter]) -> String {
@@ -51,68 +48,22 @@ pub(crate) fn outcome(result: &HookResult, before: &[HookPayload]) -> HandlerOut
             items: result.items.clone(),
         };
     };
-    let messages = before
-        .first()
-        .and_then(|item| item.output.get("messages")?.as_array());
-    match reordered(order, messages.map_or(&[], Vec::as_slice)) {
-        Ok(messages) => {
-            let whole = Change {
-                path: vec![Key::Name("messages".to_owned())],
-                value: Some(Value::Array(messages)),
-            };
-            let changes = result.items.first().cloned().unwrap_or_default();
-            HandlerOutcome::Answered {
-                items: vec![std::iter::once(whole).chain(changes).collect()],
-            }
-        }
-        Err(why) => HandlerOutcome::Lost { message: why },
+    let history = before.first().and_then(|item| item.history.as_ref());
+    match history.and_then(|history| history.arranged(order)) {
+        Some(history) => HandlerOutcome::Rearranged {
+            history,
+            changes: result.items.first().cloned().unwrap_or_default(),
+        },
+        None => HandlerOutcome::Lost {
+            message: "its answer names messages that there are not".to_owned(),
+        },
     }
-}
-
-/// The list that is told by an earlier one. Each message of that may be in it once: so it is never much larger than what
-/// was sent.
-fn reordered(order: &[Piece], before: &[Value]) -> Result<Vec<Value>, String> {
-    let mut messages = Vec::with_capacity(before.len());
-    let mut kept = 0;
-    for piece in order {
-        match piece {
-            Piece::New { value } => messages.push(value.clone()),
-            Piece::Kept(from, count) => {
-                kept += count;
-                let run = from
-                    .checked_add(*count)
-                    .and_then(|end| before.get(*from..end))
-                    .filter(|_| kept <= before.len());
-                let run = run.ok_or("its answer names messages that there are not")?;
-                messages.extend_from_slice(run);
-            }
-        }
-    }
-    Ok(messages)
-}
-
-/// Bytes of a value as JSON. Counted without being kept: the frame itself is made by the peer.
-pub(crate) fn size<T: Serialize + ?Sized>(value: &T) -> u64 {
-    struct Count(u64);
-    impl std::io::Write for Count {
-        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-            self.0 += bytes.len() as u64;
-            Ok(bytes.len())
-        }
-        fn flush(&mut self) -> std::io::Result<()> {
-            Ok(())
-        }
-    }
-    let mut count = Count(0);
-    // A value always serialises, and counting cannot fail.
-    let _ = serde_json::to_writer(&mut count, value);
-    count.0
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use outrigger_protocol::turn::HookPayload;
+    use outrigger_protocol::hook::{Change, Key};
     use serde_json::json;
 
     #[test]
@@ -132,20 +83,12 @@ mod tests {
     }
 
     #[test]
-    fn the_size_is_that_of_the_json() {
-        let value = json!({"a": "\u{e9}", "b": [1, null]});
-        assert_eq!(
-            size(&value),
-            serde_json::to_vec(&value).unwrap().len() as u64
-        );
-    }
-
-    #[test]
     fn an_order_is_told_by_the_messages_before() {
-        let before = [HookPayload {
-            input: json!({}),
-            output: json!({"messages": ["a", "b", "c"]}),
-        }];
+        let history = ["a", "b", "c"].map(|text| json!(text));
+        let before = [HookPayload::with_history(
+            json!({}),
+            history.into_iter().collect(),
+        )];
         let lost = "its answer names messages that there are not";
         for (order, told) in [
             (json!([[1, 2], [0, 1]]), Ok(json!(["b", "c", "a"]))),
@@ -164,9 +107,9 @@ mod tests {
                 ..HookResult::default()
             };
             match (outcome(&result, &before), told) {
-                (HandlerOutcome::Answered { items }, Ok(told)) => {
-                    assert_eq!(items[0][0].value, Some(told), "{order}");
-                    assert_eq!(items[0].len(), 2);
+                (HandlerOutcome::Rearranged { history, changes }, Ok(told)) => {
+                    assert_eq!(json!(history), told, "{order}");
+                    assert_eq!(changes.len(), 1);
                 }
                 (HandlerOutcome::Lost { message }, Err(told)) => assert_eq!(message, told),
                 (outcome, told) => panic!("{order}: {outcome:?}, not {told:?}"),

@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 use outrigger_js::{HookCall, JsError};
 use outrigger_kernel::breaker::Gate;
 use outrigger_kernel::hooks::{self, Chain, Handler, OutputCheck, Point};
+use outrigger_protocol::history::History;
 use outrigger_protocol::hook::{Block, HandlerOutcome, HookRecord};
 use outrigger_protocol::id::{PluginId, SessionId, TurnId};
 use outrigger_protocol::rpc::{HandlerRef, HookResult};
@@ -49,6 +50,8 @@ pub struct PipelineContext {
 pub struct PipelineResult {
     /// Outputs, one for each item, as the last handler left them.
     pub outputs: Vec<Value>,
+    /// The conversation that a payload had: it stands for the field `messages` of its output.
+    pub history: Option<History>,
     /// A handler refused; the ones behind it were not called.
     pub block: Option<Block>,
     /// One for each handler that was reached, in order (A1, A2, C13).
@@ -106,11 +109,7 @@ impl Pipeline {
         let bound = found
             .and_then(|(point, check)| Some((point, check, self.0.registry.bound(point.name)?)));
         let Some((point, check, bound)) = bound else {
-            let outputs = items.into_iter().map(|item| item.output).collect();
-            return PipelineResult {
-                outputs,
-                ..PipelineResult::default()
-            };
+            return untouched(items);
         };
         if !self.0.settings.seq_hooks && only_observes(point, &bound) {
             return self.at_once(point, &bound, items, context).await;
@@ -133,10 +132,10 @@ impl Pipeline {
             .cloned()
             .collect();
         let one = |session: String| {
-            let item = HookPayload {
-                input: serde_json::json!({ "sessionID": session }),
-                output: serde_json::json!({}),
-            };
+            let item = HookPayload::new(
+                serde_json::json!({ "sessionID": session }),
+                serde_json::json!({}),
+            );
             let context = PipelineContext {
                 session: Some(SessionId(session)),
                 ..PipelineContext::default()
@@ -187,11 +186,18 @@ impl Pipeline {
             |one| self.one_after_another((point, None), one, items.clone(), context.clone());
         let all = futures_util::future::join_all(bound.chunks(1).map(alone)).await;
         PipelineResult {
-            outputs: items.into_iter().map(|item| item.output).collect(),
-            block: None,
             records: all.into_iter().flat_map(|one| one.records).collect(),
-            stop: None,
+            ..untouched(items)
         }
+    }
+}
+
+/// The payloads as they came.
+fn untouched(mut items: Vec<HookPayload>) -> PipelineResult {
+    PipelineResult {
+        history: items.iter_mut().find_map(|item| item.history.take()),
+        outputs: items.into_iter().map(|item| item.output).collect(),
+        ..PipelineResult::default()
     }
 }
 
@@ -519,6 +525,7 @@ impl Drive<'_> {
         }
         PipelineResult {
             outputs: folded.outputs,
+            history: folded.history,
             block: folded.block,
             records,
             stop: self.stop.take(),

@@ -292,10 +292,7 @@ impl Plugins {
     /// Runs the `config` hooks over the merged configuration. Done once: after a restart of a process they are called, and
     /// what they change is compared and not applied, since it is in the configuration already.
     pub async fn configure(&self, config: Value) -> Value {
-        let item = HookPayload {
-            input: Value::Null,
-            output: config,
-        };
+        let item = HookPayload::new(Value::Null, config);
         let mut result = self
             .pipeline()
             .run("runtime.configure", vec![item], PipelineContext::default())

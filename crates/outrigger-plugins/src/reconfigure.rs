@@ -71,10 +71,7 @@ async fn again(
         plugin: plugin.to_owned(),
         instance: first.instance,
     };
-    let item = HookPayload {
-        input: Value::Null,
-        output: first.before.clone(),
-    };
+    let item = HookPayload::new(Value::Null, first.before.clone());
     let call = HookCall {
         hook: &first.hook,
         handlers: &[handler],

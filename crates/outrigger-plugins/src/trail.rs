@@ -7,7 +7,7 @@ use outrigger_protocol::hook::{Decision, HookRecord};
 use outrigger_protocol::rpc::HookResult;
 use outrigger_protocol::turn::HookPayload;
 
-use crate::digest::{hash, hash_after};
+use crate::digest::{hash, hash_after, hash_items};
 
 /// The audit's side of a chain under way.
 #[derive(Default)]
@@ -28,7 +28,7 @@ impl Trail {
     /// The hash of what the next handlers are given. Meant to run while their process is at work: of a long history it
     /// takes milliseconds.
     pub(crate) fn hash(&self, items: &[HookPayload]) -> String {
-        self.given.clone().unwrap_or_else(|| hash(items))
+        self.given.clone().unwrap_or_else(|| hash_items(items))
     }
 
     /// These handlers are called with that.

@@ -8,9 +8,8 @@ use std::collections::VecDeque;
 
 use outrigger_protocol::Object;
 use outrigger_protocol::event::{BusEvent, CustomEvent, Event};
+use outrigger_protocol::history::json_size;
 use serde_json::json;
-
-use crate::payload::size;
 
 /// Most events.
 const MAX_EVENTS: usize = 10_000;
@@ -65,7 +64,7 @@ impl Waiting {
         if self.events.len() >= LONG && self.joined(event) {
             return (0, None);
         }
-        let bytes = size(event);
+        let bytes = json_size(event);
         self.bytes += bytes;
         self.events.push_back((event.clone(), bytes));
         let mut dropped = 0;
@@ -123,7 +122,7 @@ impl Waiting {
                 else {
                     return false;
                 };
-                let more = size(delta).saturating_sub(2);
+                let more = json_size(delta).saturating_sub(2);
                 if at != field || self.bytes + more > self.max_bytes {
                     return false;
                 }
@@ -158,7 +157,7 @@ impl Waiting {
             if is_word(&event) {
                 self.missed += stands_for(&event);
             } else {
-                let bytes = size(&event);
+                let bytes = json_size(&event);
                 self.bytes += bytes;
                 self.events.push_back((event, bytes));
             }
@@ -295,7 +294,7 @@ mod tests {
         let bytes = waiting.bytes;
         let events = waiting.take();
         assert_eq!(shown(&events[LONG..]), "prt_b+12 prt_a=xy prt_a+z!");
-        assert_eq!(bytes, events.iter().map(size).sum::<u64>());
+        assert_eq!(bytes, events.iter().map(json_size).sum::<u64>());
     }
 
     #[test]

@@ -5,6 +5,7 @@ use serde_json::Value;
 
 use crate::Millis;
 use crate::audit::HookAudit;
+use crate::history::History;
 use crate::id::{PluginId, SessionId, TurnId};
 
 /// One step into a JSON value.
@@ -66,6 +67,15 @@ pub enum HandlerOutcome {
         /// Per item: what changed; empty for unchanged.
         items: Vec<Vec<Change>>,
     },
+    /// It took messages out of the conversation, put others in, or brought them into another order; and then it changed
+    /// these places. Of the process that keeps the conversation only, and never stored.
+    #[serde(skip)]
+    Rearranged {
+        /// The conversation.
+        history: History,
+        /// As for [`Self::Answered`], of the one item there is.
+        changes: Vec<Change>,
+    },
     /// It refused.
     Blocked(Block),
     /// It threw.
@@ -100,7 +110,7 @@ impl HandlerOutcome {
     #[must_use]
     pub fn label(&self) -> &'static str {
         match self {
-            Self::Answered { .. } => "ok",
+            Self::Answered { .. } | Self::Rearranged { .. } => "ok",
             Self::Blocked(_) => "blocked",
             Self::Threw { .. } => "error",
             Self::TimedOut { .. } => "timeout",

@@ -1,11 +1,13 @@
 //! Inputs and effects of the turn machine (`outrigger-kernel::turn`). They are wire types because every input is
 //! stored before its effects are carried out, and a stored run is replayed from them.
 
-use serde::{Deserialize, Serialize};
+use serde::ser::SerializeStruct;
+use serde::{Deserialize, Serialize, Serializer};
 use serde_json::Value;
 
 use crate::compaction::{AutoCompact, CompactRequest, CompactionPlan};
 use crate::event::Event;
+use crate::history::{History, WithHistory};
 use crate::hook::Block;
 use crate::id::{MessageId, SessionId, TurnId};
 use crate::message::{MessagePath, ModelRef, NamedError, UserMessage};
@@ -371,12 +373,51 @@ pub enum Effect {
 }
 
 /// Input and output of a hook call.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 pub struct HookPayload {
     /// Not to be changed by a hook.
     pub input: Value,
     /// Changed in place by hooks.
     pub output: Value,
+    /// The field `messages` of the output, where that is a conversation. It stands here instead; handlers see no difference.
+    #[serde(skip)]
+    pub history: Option<History>,
+}
+
+impl HookPayload {
+    /// A payload without a conversation.
+    #[must_use]
+    pub fn new(input: Value, output: Value) -> Self {
+        Self {
+            input,
+            output,
+            history: None,
+        }
+    }
+
+    /// A payload whose output has a conversation as its `messages`.
+    #[must_use]
+    pub fn with_history(input: Value, history: History) -> Self {
+        Self {
+            input,
+            output: Value::Object(crate::Object::new()),
+            history: Some(history),
+        }
+    }
+}
+
+impl Serialize for HookPayload {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut fields = serializer.serialize_struct("HookPayload", 2)?;
+        fields.serialize_field("input", &self.input)?;
+        match &self.history {
+            None => fields.serialize_field("output", &self.output)?,
+            Some(history) => {
+                fields.serialize_field("output", &WithHistory(&self.output, history))?;
+            }
+        }
+        fields.end()
+    }
 }
 
 /// A change of the session record.

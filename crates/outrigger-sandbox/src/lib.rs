@@ -24,6 +24,7 @@ pub mod usage;
 
 mod calls;
 mod child;
+mod connects;
 mod error;
 mod listens;
 mod own_boxes;
@@ -43,6 +44,7 @@ mod which;
 pub use calls::Calls;
 pub use child::{Child, Exit, Killer};
 pub use covers::CoversFn;
+pub use connects::Door;
 pub use error::SandboxError;
 pub use own_boxes::{OwnBox, OwnBoxes};
 pub use policy::{Level, Policy};

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use crate::calls::{self, Calls};
 use crate::covers::Kept;
+use crate::connects;
 use crate::programs;
 use crate::view;
 use landlock::{
@@ -25,7 +26,7 @@ const TCP_ABI: u32 = 4;
 pub enum Level {
     /// Nothing: the kernel has no Landlock, or it is switched off.
     None,
-    /// Some rules: the kernel is older than the rules that the policy needs.
+    /// Some rules: the system lacks what the policy needs for the rest.
     Partial,
     /// Every rule.
     Full,
@@ -80,7 +81,9 @@ pub struct Policy {
     pub execute: Option<Vec<PathBuf>>,
     /// TCP ports that may be bound (0: one that the system picks); `None` is all, an empty list is none.
     pub bind_tcp: Option<Vec<u16>>,
-    /// TCP ports that may be connected to; `None` is all, an empty list is none.
+    /// TCP ports of `127.0.0.1` that may be connected to; `None` is every address and port, an empty list is none. The
+    /// address counts where the host can decide about connections (Linux 5.9, and processes that it may look into);
+    /// elsewhere Landlock's rules do, which are by port, and the level is [`Level::Partial`].
     pub connect_tcp: Option<Vec<u16>>,
     /// Files and folders that look empty and cannot be changed, wherever they lie. Of what exists when the process
     /// starts; a hard link of another name is another file.
@@ -156,8 +159,10 @@ impl Policy {
     pub fn level(&self) -> Level {
         let views = !self.covers() || view::is_possible();
         let filters = self.calls.is_none() || calls::is_possible();
+        let addresses = self.connect_tcp.is_none() || connects::is_possible();
         match self.level_for(kernel_abi()) {
-            Level::Full if !(views && filters) => Level::Partial,
+            Level::None if self.connect_tcp.is_some() && addresses => Level::Partial,
+            Level::Full if !(views && filters && addresses) => Level::Partial,
             level => level,
         }
     }

@@ -6,6 +6,7 @@ use seccompiler::BpfProgram;
 
 use crate::calls;
 use crate::policy;
+use crate::connects;
 use crate::view::View;
 
 /// The channel's file descriptor in every process that has one.
@@ -65,6 +66,8 @@ pub(crate) struct Setup {
     pub(crate) ruleset: Option<libc::c_int>,
     pub(crate) view: Option<View>,
     pub(crate) filter: Option<BpfProgram>,
+    /// The child's end of the pair over which the host gets to decide about connections.
+    pub(crate) connects: Option<libc::c_int>,
 }
 
 impl Setup {
@@ -110,6 +113,9 @@ impl Setup {
             if let Some(ruleset) = self.ruleset {
                 let answer = libc::syscall(libc::SYS_landlock_restrict_self, ruleset, 0_u32);
                 check(if answer == 0 { 0 } else { -1 })?;
+            }
+            if let Some(socket) = self.connects {
+                connects::install(socket)?;
             }
             match &self.filter {
                 Some(filter) => calls::install(filter),

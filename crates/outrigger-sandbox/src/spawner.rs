@@ -16,6 +16,7 @@ use tokio::sync::oneshot;
 use crate::calls;
 use crate::child::Child;
 use crate::covers::{CoversFn, Kept, PATIENCE};
+use crate::connects;
 use crate::error::SandboxError;
 use crate::ledger::Ledger;
 use crate::own_boxes::OwnBoxes;
@@ -192,6 +193,7 @@ impl Spawner {
     pub fn level(&self) -> Level {
         crate::Policy {
             bind_tcp: Some(Vec::new()),
+            connect_tcp: Some(Vec::new()),
             hide: vec!["/".into()],
             calls: Some(crate::Calls::default()),
             ..Default::default()
@@ -211,6 +213,12 @@ impl Spawner {
         view::is_possible()
     }
 
+    /// Whether a process's connections can be decided about by address.
+    #[must_use]
+    pub fn has_connects(&self) -> bool {
+        connects::is_possible()
+    }
+
     /// Whether the kernel can filter system calls.
     #[must_use]
     pub fn has_filters(&self) -> bool {
@@ -228,12 +236,15 @@ impl Spawner {
     pub async fn spawn(&self, mut spec: Spec) -> Result<Child, SandboxError> {
         if let (Some(boxed), None) = (&self.boxed, &spec.policy) {
             let own = boxed.own.of(&spec.label);
-            let (policy, variables) = match own {
-                Some(own) => (own.policy, own.variables),
-                None => (Policy::open(), Vec::new()),
+            let policy = match own {
+                Some(own) => {
+                    spec.env.extend(own.variables);
+                    spec.door = own.door;
+                    own.policy
+                }
+                None => Policy::open(),
             };
             spec.policy = Some(boxed.policy(policy, &spec.program).await?);
-            spec.env.extend(variables);
         }
         let (reply, answer) = oneshot::channel();
         let (ledger, recorder) = (self.ledger.clone(), self.recorder.clone());
@@ -359,6 +370,17 @@ fn beyond_files(spec: &Spec) -> io::Result<(Option<View>, Option<BpfProgram>)> {
     Ok((view, filter))
 }
 
+/// What it may connect to, where that is ruled and the kernel can leave it to us.
+fn connect_rules(spec: &Spec) -> Option<connects::Rules> {
+    let policy = spec.policy.as_ref()?;
+    let ports = policy.connect_tcp.clone()?;
+    connects::is_possible().then(|| connects::Rules {
+        ports,
+        door: spec.door.clone(),
+        abstract_sockets: policy.reach_out,
+    })
+}
+
 fn fork(
     spec: &Spec,
     program: &Path,
@@ -381,6 +403,13 @@ fn fork(
     };
     let tag = setup::fresh_tag();
     let (view, filter) = beyond_files(spec)?;
+    let (watched, connects) = match connect_rules(spec) {
+        Some(rules) => {
+            let (ours, childs) = connects::pair()?;
+            (Some((ours, rules)), Some(childs))
+        }
+        None => (None, None),
+    };
     let setup = Setup {
         host: std::process::id().cast_signed(),
         data: spec.limits.data,
@@ -396,11 +425,17 @@ fn fork(
         ruleset: ruleset.map(|ruleset| ruleset.as_raw_fd()),
         view,
         filter,
+        connects: connects.as_ref().map(|end| end.as_raw_fd()),
     };
     let mut child = command(spec, program, setup, process_end)?.spawn()?;
     drop(child_end);
+    let process = Process::adopt(child.id(), tag)?;
+    if let Some((ours, rules)) = watched {
+        // Its first connection waits until this is there.
+        connects::watch(connects::receive(&ours)?, rules)?;
+    }
     Ok(Started {
-        process: Process::adopt(child.id(), tag)?,
+        process,
         stdin: child.stdin.take().map(OwnedFd::from),
         stdout: child.stdout.take().map(OwnedFd::from),
         stderr: child.stderr.take().map(OwnedFd::from),

@@ -4,6 +4,7 @@ use std::ffi::{OsStr, OsString};
 use std::fmt;
 use std::path::{Path, PathBuf};
 
+use crate::connects::Door;
 use crate::policy::Policy;
 use crate::terminal::Size;
 
@@ -51,6 +52,8 @@ pub struct Spec {
     pub terminal: Option<Size>,
     /// Landlock rules; `None` leaves the process unconfined.
     pub policy: Option<Policy>,
+    /// Where connections are led that [`Policy::connect_tcp`] does not allow; they are refused without it.
+    pub door: Option<Door>,
     /// Resource limits.
     pub limits: Limits,
     /// `PR_SET_NO_NEW_PRIVS`: setuid programs (`sudo`) gain nothing. On unless switched off; with a policy always on,
@@ -91,6 +94,7 @@ impl Spec {
             channel: false,
             terminal: None,
             policy: None,
+            door: None,
             limits: Limits::default(),
             no_new_privs: true,
             label: String::new(),
@@ -191,6 +195,13 @@ impl Spec {
     #[must_use]
     pub fn policy(mut self, policy: Policy) -> Self {
         self.policy = Some(policy);
+        self
+    }
+
+    /// Leads connections that the rules do not allow through a proxy, which decides about them by host.
+    #[must_use]
+    pub fn door(mut self, door: Door) -> Self {
+        self.door = Some(door);
         self
     }
 

@@ -290,10 +290,7 @@ impl ToolRuntime {
             .host
             .hooks(
                 "tool.before_call",
-                HookPayload {
-                    input: identity(ctx),
-                    output: json!({"args": &*input}),
-                },
+                HookPayload::new(identity(ctx), json!({"args": &*input})),
             )
             .await;
         let rewritten = rewrite(verdict, input)?;

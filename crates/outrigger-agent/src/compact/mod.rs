@@ -123,24 +123,24 @@ impl Inner {
         point: &str,
     ) -> Result<HookPayload, AgentError> {
         if point == "llm.before_messages" {
-            let head = planned.map(|planned| planned.head.as_slice());
-            return Ok(HookPayload {
-                input: json!({}),
-                output: json!({ "messages": head.unwrap_or_default() }),
-            });
+            let head = planned.map(|planned| planned.head.iter().cloned().collect());
+            return Ok(HookPayload::with_history(
+                json!({}),
+                head.unwrap_or_default(),
+            ));
         }
         let user = state.user();
         if point == "compaction.after_finish" {
             let resolved = self.models.resolve(&user.model)?;
             let provider = resolved.provider_for_hooks(true);
-            return Ok(HookPayload {
-                input: json!({
+            return Ok(HookPayload::new(
+                json!({
                     "sessionID": session_id, "agent": user.agent, "model": resolved.model,
                     "provider": { "source": provider.source, "info": *provider, "options": provider.options },
                     "message": MessageInfo::User(user.clone()), "overflow": compaction.is_overflow(),
                 }),
-                output: json!({ "enabled": true }),
-            });
+                json!({ "enabled": true }),
+            ));
         }
         let agent = self.agents.get(AGENT).cloned().unwrap_or_default();
         let resolved = self
@@ -151,18 +151,15 @@ impl Inner {
             "provider": *resolved.provider_for_hooks(true), "message": MessageInfo::User(user.clone()),
         });
         Ok(match point {
-            "llm.before_system" => HookPayload {
-                input: json!({ "sessionID": session_id, "model": resolved.model }),
-                output: json!({ "system": [agent.prompt.unwrap_or_default()] }),
-            },
-            "llm.before_params" => HookPayload {
-                input: about,
-                output: json!(offer::parameters(&agent, &resolved, session_id, false)),
-            },
-            _ => HookPayload {
-                input: about,
-                output: json!({ "headers": {} }),
-            },
+            "llm.before_system" => HookPayload::new(
+                json!({ "sessionID": session_id, "model": resolved.model }),
+                json!({ "system": [agent.prompt.unwrap_or_default()] }),
+            ),
+            "llm.before_params" => HookPayload::new(
+                about,
+                json!(offer::parameters(&agent, &resolved, session_id, false)),
+            ),
+            _ => HookPayload::new(about, json!({ "headers": {} })),
         })
     }
 }
@@ -196,9 +193,9 @@ fn refused(effect: EffectId, error: NamedError) -> Msg {
 
 /// The one message of a request for a summary, from the messages as the hooks left them.
 #[must_use]
-pub(crate) fn question(
+pub(crate) fn question<'a>(
     compaction: &Compaction,
-    head: &[MessageWithParts],
+    head: impl IntoIterator<Item = &'a MessageWithParts>,
     previous: Option<&str>,
 ) -> ChatMessage {
     let text = text::prompt(

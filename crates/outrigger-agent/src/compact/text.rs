@@ -42,9 +42,9 @@ conversation is right. What was under way and is finished now belongs under what
 
 /// The messages as text; empty ones are left out.
 #[must_use]
-pub(crate) fn transcript(messages: &[MessageWithParts]) -> String {
+pub(crate) fn transcript<'a>(messages: impl IntoIterator<Item = &'a MessageWithParts>) -> String {
     let texts: Vec<String> = messages
-        .iter()
+        .into_iter()
         .map(message)
         .filter(|text| !text.is_empty())
         .collect();

@@ -111,16 +111,23 @@ impl Driver {
     }
 
     /// The payload of a point whose contents the agent holds.
-    fn payload(&self, point: &str) -> Result<HookPayload, AgentError> {
+    fn payload(&mut self, point: &str) -> Result<HookPayload, AgentError> {
         match &self.state {
             Some(state) if point == crate::continuation::POINT => {
                 Ok(self
                     .continuation
                     .payload(&self.inner, state, &self.session_id))
             }
-            Some(state) => self
-                .draft
-                .payload(&self.inner, &self.session_id, state, point),
+            Some(state) => {
+                let mut payload =
+                    self.draft
+                        .payload(&self.inner, &self.session_id, state, point)?;
+                if let Some(history) = &mut payload.history {
+                    history.renew(&self.shown);
+                    self.shown = history.clone();
+                }
+                Ok(payload)
+            }
             None => Ok(HookPayload::default()),
         }
     }

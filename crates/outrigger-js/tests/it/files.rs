@@ -77,10 +77,7 @@ async fn call(
     deadline: Duration,
 ) -> (Sent, Result<Vec<HookResult>, JsError>) {
     let handlers: [HandlerRef; 1] = [handler("p")];
-    let items = [HookPayload {
-        input: json!({}),
-        output,
-    }];
+    let items = [HookPayload::new(json!({}), output)];
     let call = HookCall {
         hook,
         handlers: &handlers,

@@ -114,10 +114,8 @@ async fn many_items_are_one_call_and_a_throw_undoes_all_of_them() {
         show: async (input, output) => { output.seen = output.description },
     });";
     let items = |names: &[&str]| -> Vec<HookPayload> {
-        let item = |name: &&str| HookPayload {
-            input: json!({"toolID": name}),
-            output: json!({"description": name}),
-        };
+        let item =
+            |name: &&str| HookPayload::new(json!({"toolID": name}), json!({"description": name}));
         names.iter().map(item).collect()
     };
     for runtime in runtimes() {

@@ -245,6 +245,7 @@ impl Room {
                 &plugins,
                 &private,
             )),
+            door: None,
             env,
             limits: Limits::default(),
             private_dir: private,
@@ -299,10 +300,7 @@ pub(crate) fn run(hook: &str, plugins: &[&str], output: Value) -> HookRun {
         hook: hook.into(),
         handlers: plugins.iter().map(|plugin| handler(plugin)).collect(),
         open: anything(),
-        items: vec![HookPayload {
-            input: json!({"sessionID": "ses_1"}),
-            output,
-        }],
+        items: vec![HookPayload::new(json!({"sessionID": "ses_1"}), output)],
         chain: None,
     }
 }

@@ -8,12 +8,13 @@ use alloc::string::{String, ToString};
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
+use outrigger_protocol::history::{History, MESSAGES};
 use outrigger_protocol::hook::{Block, Change, Decision, HandlerOutcome, Key};
 use outrigger_protocol::id::PluginId;
 use outrigger_protocol::turn::HookPayload;
 use serde_json::Value;
 
-use super::fold::{apply, pointer};
+use super::fold::{apply_to, pointer, take_history};
 use super::points::{Failure, Field, Kind, Phase, Point};
 use crate::guard::{self, Kept, Rule};
 
@@ -57,6 +58,8 @@ pub struct Call {
 pub struct Folded {
     /// Outputs, one for each item.
     pub outputs: Vec<Value>,
+    /// The conversation of the item that has one; it stands for the field `messages` of its output.
+    pub history: Option<History>,
     /// A handler refused; the ones behind it were not called.
     pub block: Option<Block>,
     /// What became of each handler that was reached, in order.
@@ -226,6 +229,7 @@ impl Chain {
             }
         }
         Folded {
+            history: self.items.iter_mut().find_map(|item| item.history.take()),
             outputs: self.items.into_iter().map(|item| item.output).collect(),
             block: self.block,
             runs: self.runs,
@@ -253,7 +257,10 @@ impl Chain {
             ms,
         };
         match outcome {
-            HandlerOutcome::Answered { items } => self.fold(items, &mut run),
+            HandlerOutcome::Answered { items } => self.fold(items, None, &mut run),
+            HandlerOutcome::Rearranged { history, changes } => {
+                self.fold(alloc::vec![changes], Some(history), &mut run);
+            }
             HandlerOutcome::Blocked(block) if self.point.block => {
                 run.decision = Decision::Block;
                 run.message = Some(block.message.clone());
@@ -335,7 +342,12 @@ impl Chain {
         });
     }
 
-    fn fold(&mut self, answers: Vec<Vec<Change>>, run: &mut HandlerRun) {
+    fn fold(
+        &mut self,
+        answers: Vec<Vec<Change>>,
+        mut rearranged: Option<History>,
+        run: &mut HandlerRun,
+    ) {
         let mut refused = Vec::new();
         let many = self.items.len() > 1;
         for (i, changes) in answers.into_iter().enumerate() {
@@ -344,18 +356,22 @@ impl Chain {
                 continue;
             };
             // Most answers change nothing, and histories are long: no copy for them.
-            if changes.is_empty() {
+            if changes.is_empty() && rearranged.is_none() {
                 continue;
             }
-            let before = item.output.clone();
+            let (before, messages) = (item.output.clone(), item.history.clone());
             let kept = guard::keep(self.point, &before);
             let mut changed = Vec::new();
+            if let Some(history) = rearranged.take() {
+                item.history = Some(history);
+                changed.push(format!("/{MESSAGES}"));
+            }
             for change in &changes {
                 let place = pointer(&change.path);
                 if let Some(place) = forbidden(self.point, &item.output, change) {
                     let message = format!("{place} may not be changed at {}", self.point.name);
                     refused.push((Rule::Rights, message));
-                } else if let Err(why) = apply(&mut item.output, change) {
+                } else if let Err(why) = apply_to(item, change) {
                     refused.push((Rule::Shape, why.to_string()));
                 } else {
                     changed.push(if many { format!("/{i}{place}") } else { place });
@@ -365,15 +381,24 @@ impl Chain {
                 Some(check) => check.check(output).err(),
                 None => None,
             };
-            let wrong = broken_field(self.point.patch, &before, &item.output);
+            // A conversation is a list still; one that was replaced has to be one again.
+            let replaced = messages.is_some() && item.history.is_none();
+            let touched = |key: &str| {
+                let fields = || before.get(key) != item.output.get(key);
+                (replaced && key == MESSAGES) || fields()
+            };
+            let wrong = broken_field(self.point.patch, touched, &item.output);
             if let Some(wrong) = wrong.or_else(|| fits(&item.output)) {
                 refused.push((Rule::Shape, wrong));
-                item.output = before;
+                (item.output, item.history) = (before, messages);
                 changed.clear();
             } else {
                 let breaches = guard::uphold(self.point, &kept, &mut item.output);
-                if !breaches.is_empty() && item.output == before {
+                if !breaches.is_empty() && item.output == before && item.history == messages {
                     changed.clear();
+                }
+                if replaced {
+                    item.history = take_history(&mut item.output);
                 }
                 refused.extend(breaches.into_iter().map(|b| (b.rule, b.message)));
             }
@@ -419,18 +444,16 @@ fn forbidden(point: &Point, output: &Value, change: &Change) -> Option<String> {
 
 // A handler that turns a list into a text or deletes what the host needs would break whatever reads it next. Only what
 // it changed is held against it: a field that was absent or of another type may stay so.
-fn broken_field(patch: &[Field], before: &Value, after: &Value) -> Option<String> {
+fn broken_field(patch: &[Field], touched: impl Fn(&str) -> bool, after: &Value) -> Option<String> {
     let Value::Object(fields) = after else {
         return Some(format!(
             "the output is no longer an object but {}",
             type_name(after)
         ));
     };
-    let touched =
-        |field: &&Field| field.key != "*" && before.get(field.key) != fields.get(field.key);
     patch
         .iter()
-        .filter(touched)
+        .filter(|field| field.key != "*" && touched(field.key))
         .find_map(|field| match fields.get(field.key) {
             None => field.required.then(|| format!("{} is gone", field.key)),
             Some(value) if has_kind(value, field.kind) => None,

@@ -3,8 +3,11 @@
 use alloc::borrow::ToOwned;
 use alloc::format;
 use alloc::string::{String, ToString};
+use alloc::sync::Arc;
 
+use outrigger_protocol::history::{History, HistoryMessage, MESSAGES};
 use outrigger_protocol::hook::{Change, Key};
+use outrigger_protocol::turn::HookPayload;
 use serde_json::Value;
 
 /// Why a change could not be applied.
@@ -81,6 +84,60 @@ pub fn apply(output: &mut Value, change: &Change) -> Result<(), ApplyError> {
         _ => return Err(missing()),
     }
     Ok(())
+}
+
+/// As [`apply`], over a payload: a change within the conversation touches that message only. When the whole list is
+/// replaced, what came instead stands in the output, whatever it is: see [`take_history`].
+///
+/// # Errors
+/// As [`apply`].
+pub fn apply_to(item: &mut HookPayload, change: &Change) -> Result<(), ApplyError> {
+    let Some(history) = &mut item.history else {
+        return apply(&mut item.output, change);
+    };
+    let missing = || ApplyError::NoSuchPlace(pointer(&change.path));
+    match change.path.as_slice() {
+        [Key::Name(name), Key::Index(index), rest @ ..] if name == MESSAGES => {
+            let (path, value) = (rest.to_vec(), change.value.clone());
+            match (rest, value) {
+                ([], Some(value)) if *index == history.len() => {
+                    history.push(Arc::new(HistoryMessage::from(value)));
+                    Ok(())
+                }
+                ([], Some(value)) => history
+                    .set(*index, HistoryMessage::from(value))
+                    .then_some(())
+                    .ok_or_else(missing),
+                ([], None) => Err(missing()),
+                (_, value) => history
+                    .change(*index, |message| apply(message, &Change { path, value }))
+                    .ok_or_else(missing)?
+                    .map_err(|_| missing()),
+            }
+        }
+        [Key::Name(name), Key::Name(_), ..] if name == MESSAGES => Err(missing()),
+        [] => {
+            item.history = None;
+            apply(&mut item.output, change)
+        }
+        [Key::Name(name)] if name == MESSAGES => {
+            item.history = None;
+            // There is nothing to take away: the list did not stand in the output.
+            match change.value {
+                Some(_) => apply(&mut item.output, change),
+                None => Ok(()),
+            }
+        }
+        _ => apply(&mut item.output, change),
+    }
+}
+
+/// Takes the list that a handler put in the place of the conversation out of the output.
+pub(super) fn take_history(output: &mut Value) -> Option<History> {
+    match output.as_object_mut()?.shift_remove(MESSAGES)? {
+        Value::Array(messages) => Some(messages.into_iter().collect()),
+        _ => None,
+    }
 }
 
 #[cfg(test)]

@@ -293,10 +293,10 @@ impl Turn {
         if hooked {
             self.hooks("llm.before_messages", None, out);
         } else {
-            let payload = HookPayload {
-                input: json!({ "sessionID": self.begin.session_id }),
-                output: json!({ "context": [] }),
-            };
+            let payload = HookPayload::new(
+                json!({ "sessionID": self.begin.session_id }),
+                json!({ "context": [] }),
+            );
             self.hooks("compaction.before_start", Some(payload), out);
         }
     }

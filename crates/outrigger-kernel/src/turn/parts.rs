@@ -96,10 +96,10 @@ impl Turn {
         }
         let text = self.text_of(&id).unwrap_or_default();
         let effect = self.open(Open::Text(id.clone()));
-        let payload = HookPayload {
-            input: json!({ "sessionID": self.begin.session_id, "messageID": self.message_id(), "partID": id }),
-            output: json!({ "text": text }),
-        };
+        let payload = HookPayload::new(
+            json!({ "sessionID": self.begin.session_id, "messageID": self.message_id(), "partID": id }),
+            json!({ "text": text }),
+        );
         out.push(Effect::Hooks {
             effect,
             point: "llm.after_text".to_string(),

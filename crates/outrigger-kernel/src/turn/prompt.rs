@@ -20,10 +20,10 @@ impl Turn {
             let task = kinds.filter_map(subtask).next();
             self.begin_answer(at, task, out);
         } else if let Some(command) = self.begin.command.clone() {
-            let payload = HookPayload {
-                input: json!({ "command": command.name, "sessionID": self.begin.session_id, "arguments": command.arguments }),
-                output: json!({ "parts": self.begin.parts }),
-            };
+            let payload = HookPayload::new(
+                json!({ "command": command.name, "sessionID": self.begin.session_id, "arguments": command.arguments }),
+                json!({ "parts": self.begin.parts }),
+            );
             self.hooks("run.before_command", Some(payload), out);
         } else {
             self.offer_user_message(self.begin.parts.clone(), out);
@@ -48,10 +48,10 @@ impl Turn {
                 ..SessionPatch::default()
             },
         });
-        let payload = HookPayload {
-            input: self.begin.requested.clone(),
-            output: json!({ "message": MessageInfo::User(self.user.clone()), "parts": parts }),
-        };
+        let payload = HookPayload::new(
+            self.begin.requested.clone(),
+            json!({ "message": MessageInfo::User(self.user.clone()), "parts": parts }),
+        );
         self.offered = parts;
         self.hooks("run.before_start", Some(payload), out);
     }

@@ -22,10 +22,7 @@ pub(crate) fn handler(n: u32, process: u64) -> Handler {
 }
 
 pub(crate) fn payload(output: Value) -> HookPayload {
-    HookPayload {
-        input: json!({}),
-        output,
-    }
+    HookPayload::new(json!({}), output)
 }
 
 pub(crate) fn change(path: &[&str], value: Option<Value>) -> Change {

@@ -16,6 +16,7 @@ mod drive;
 mod gold;
 mod guard;
 mod guarded;
+mod history;
 mod invariant;
 mod join;
 mod laws;

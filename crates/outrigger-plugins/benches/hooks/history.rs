@@ -1,28 +1,45 @@
 //! A conversation that grows by one message with every call.
 
+use std::sync::Arc;
+
+use outrigger_protocol::history::{History, HistoryMessage};
+use outrigger_protocol::message::MessageWithParts;
 use serde_json::{Value, json};
 
-pub(crate) struct History {
-    messages: Vec<Value>,
+pub(crate) struct Conversation {
+    first: History,
+    messages: History,
+    made: usize,
     size: usize,
 }
 
-impl History {
+impl Conversation {
     /// `messages` messages with about `size` bytes of JSON each.
     pub(crate) fn new(messages: usize, size: usize) -> Self {
-        let messages = (0..messages).map(|index| message(index, size)).collect();
-        Self { messages, size }
+        let first: History = (0..messages).map(|index| message(index, size)).collect();
+        Self {
+            messages: first.clone(),
+            first,
+            made: messages,
+            size,
+        }
     }
 
-    /// The history with one message more, as the payload's output.
-    pub(crate) fn next(&mut self) -> Value {
-        self.messages.push(message(self.messages.len(), self.size));
-        json!({"messages": self.messages})
+    /// The conversation with one message more. The others are those of the call before, as in a turn of the agent. One that
+    /// is half as long again goes back to where it began, so that ten messages stay about ten.
+    pub(crate) fn next(&mut self) -> History {
+        if self.messages.len() * 2 >= self.first.len() * 3 {
+            self.messages = self.first.clone();
+        }
+        let next: HistoryMessage = message(self.made, self.size).into();
+        self.made += 1;
+        self.messages.push(Arc::new(next));
+        self.messages.clone()
     }
 }
 
 /// In the form that messages have here: a record of the message and two parts, one of them a tool's output.
-fn message(index: usize, size: usize) -> Value {
+fn message(index: usize, size: usize) -> MessageWithParts {
     let (id, session) = (format!("msg_{index:026}"), "ses_00000000000000000000000000");
     let envelope = json!({
         "info": {
@@ -36,7 +53,7 @@ fn message(index: usize, size: usize) -> Value {
             {"id": format!("prt_{index:025}0"), "messageID": id, "sessionID": session, "type": "text", "text": "Let me look."},
             {"id": format!("prt_{index:025}1"), "messageID": id, "sessionID": session, "type": "tool", "tool": "read",
              "callID": format!("call_{index}"), "state": {"status": "completed", "input": {"filePath": "/project/a.rs"},
-             "output": "", "title": "a.rs", "time": {"start": 1_760_000_000_100_u64, "end": 1_760_000_000_200_u64}}},
+             "output": "", "title": "a.rs", "metadata": {}, "time": {"start": 1_760_000_000_100_u64, "end": 1_760_000_000_200_u64}}},
         ],
     });
     let rest = size.saturating_sub(envelope.to_string().len());
@@ -46,5 +63,5 @@ fn message(index: usize, size: usize) -> Value {
     text.truncate(rest * 9 / 10);
     let mut message = envelope;
     message["parts"][1]["state"]["output"] = Value::String(text);
-    message
+    serde_json::from_value(message).unwrap()
 }

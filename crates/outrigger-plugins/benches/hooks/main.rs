@@ -12,9 +12,10 @@ mod room;
 use std::time::{Duration, Instant};
 
 use outrigger_plugins::PluginSettings;
+use outrigger_protocol::history::History;
 use serde_json::{Value, json};
 
-use crate::history::History;
+use crate::history::Conversation;
 use crate::room::Room;
 
 /// How large histories travel.
@@ -215,23 +216,23 @@ struct Cost {
 /// Calls `messages.transform` while the history grows by one message each time, as it does in a turn with tools.
 async fn measure(way: Way, messages: usize, size: usize, calls: usize) -> Cost {
     let room = Room::new(way).await;
-    let mut history = History::new(messages, size);
+    let mut history = Conversation::new(messages, size);
     for _ in 0..3 {
         room.transform(history.next()).await;
     }
     let mut times = Vec::new();
     let (mut js, mut host) = (0.0, 0.0);
-    // Copies are made outside of what is measured, and not all at once.
-    let batch = (200 << 20) / (messages * size).max(1 << 20);
+    // What is new is made outside of what is measured, and not all at once.
+    let batch = ((200 << 20) / size).min(100);
     let mut left = calls;
     while left > 0 {
         let now = left.min(batch.max(1));
         left -= now;
-        let copies: Vec<Value> = (0..now).map(|_| history.next()).collect();
+        let next: Vec<History> = (0..now).map(|_| history.next()).collect();
         let (js_before, host_before) = (room.js_cpu().await, room::host_cpu());
-        for copy in copies {
+        for messages in next {
             let began = Instant::now();
-            room.transform(copy).await;
+            room.transform(messages).await;
             times.push(began.elapsed());
         }
         host += room::host_cpu() - host_before;
@@ -325,7 +326,7 @@ async fn curve(report: &mut Report) {
         let label = format!("{messages} messages");
         let mut base = None;
         for way in Way::ALL {
-            let calls = (100_000 / messages).clamp(20, 400);
+            let calls = (400_000 / messages).clamp(60, 2_000);
             let cost = measure(*way, messages, size, calls).await;
             line(&label, *way, &cost, base.as_ref());
             report.values.push(json!({

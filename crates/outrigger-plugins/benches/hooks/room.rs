@@ -8,6 +8,7 @@ use futures_util::future::BoxFuture;
 use outrigger_config::{PluginScope, PluginSource, PluginSpec};
 use outrigger_js::{HostHandler, JsRuntime, Lookup, SdkAnswer};
 use outrigger_plugins::{LoadOptions, PipelineContext, PluginSettings, Plugins, SERVER_URL};
+use outrigger_protocol::history::History;
 use outrigger_protocol::id::SessionId;
 use outrigger_protocol::rpc::{Log, SdkRequest, SdkResponse, Stage, ToolAsk, ToolMetadata};
 use outrigger_protocol::turn::HookPayload;
@@ -123,10 +124,7 @@ impl Room {
 
     /// The outcomes of a call of a hook that does what `fault` says.
     pub(crate) async fn system(&self, fault: Option<&str>) -> Vec<String> {
-        let item = HookPayload {
-            input: json!({"fault": fault}),
-            output: json!({"system": []}),
-        };
+        let item = HookPayload::new(json!({"fault": fault}), json!({"system": []}));
         let context = PipelineContext::default();
         let pipeline = self.plugins.pipeline();
         let result = pipeline.run("llm.before_system", vec![item], context).await;
@@ -134,14 +132,10 @@ impl Room {
         records.map(|record| record.outcome.to_string()).collect()
     }
 
-    async fn run(&self, point: &str, output: Value) -> Value {
+    async fn run(&self, point: &str, item: HookPayload) -> Value {
         let context = PipelineContext {
             session: Some(SessionId("ses_00000000000000000000000000".into())),
             ..PipelineContext::default()
-        };
-        let item = HookPayload {
-            input: json!({}),
-            output,
         };
         let mut result = self
             .plugins
@@ -157,17 +151,19 @@ impl Room {
     }
 
     pub(crate) async fn empty(&self) {
-        self.run("chat.params", json!({})).await;
+        self.run("chat.params", HookPayload::new(json!({}), json!({})))
+            .await;
     }
 
-    pub(crate) async fn transform(&self, output: Value) {
-        self.run("experimental.chat.messages.transform", output)
-            .await;
+    pub(crate) async fn transform(&self, messages: History) {
+        let item = HookPayload::with_history(json!({}), messages);
+        self.run("experimental.chat.messages.transform", item).await;
     }
 
     /// CPU time of the plugin process so far, in milliseconds, as it says itself.
     pub(crate) async fn js_cpu(&self) -> f64 {
-        let told = self.run("chat.headers", json!({"headers": {}})).await;
+        let item = HookPayload::new(json!({}), json!({"headers": {}}));
+        let told = self.run("chat.headers", item).await;
         let micros: f64 = told["headers"]["cpu"].as_str().unwrap().parse().unwrap();
         micros / 1000.0
     }
@@ -185,14 +181,16 @@ fn settings(way: Way) -> PluginSettings {
     settings
 }
 
-/// CPU time of this process so far, in milliseconds; the kernel counts it in steps of ten.
+/// CPU time of the threads of this process so far, in milliseconds.
 pub(crate) fn host_cpu() -> f64 {
-    let stat = std::fs::read_to_string("/proc/self/stat").unwrap();
-    let (_, fields) = stat.rsplit_once(')').unwrap();
-    let ticks = fields.split_whitespace().skip(11).take(2);
-    ticks
-        .map(|field| field.parse::<f64>().unwrap() * 10.0)
-        .sum()
+    let threads = std::fs::read_dir("/proc/self/task").unwrap().flatten();
+    let of = |thread: std::fs::DirEntry| {
+        // A thread that has just ended has none.
+        let text = std::fs::read_to_string(thread.path().join("schedstat")).ok()?;
+        let nanos: f64 = text.split_whitespace().next()?.parse().ok()?;
+        Some(nanos / 1e6)
+    };
+    threads.filter_map(of).sum()
 }
 
 /// Bun of `OUTRIGGER_BUN` or `PATH`, else the one that `cargo xtask setup` installed, else Node.

@@ -158,10 +158,7 @@ async fn one_that_timed_out_at_two_points_sits_out_the_turn() {
     let project = project();
     let plugins = project.load(vec![project.plugin("slow", SLOW)]).await;
     let call = async |turn: &str, point: &str, fault: bool| {
-        let item = HookPayload {
-            input: json!({ "fault": fault }),
-            output: json!({}),
-        };
+        let item = HookPayload::new(json!({ "fault": fault }), json!({}));
         let context = PipelineContext {
             turn: Some(turn.into()),
             ..PipelineContext::default()

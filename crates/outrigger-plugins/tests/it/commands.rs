@@ -64,10 +64,10 @@ fn project(files: Vec<CommandFile>) -> Project {
 }
 
 async fn before_call(plugins: &Plugins) -> PipelineResult {
-    let item = HookPayload {
-        input: json!({"tool": "bash", "sessionID": "ses_1", "callID": "c1"}),
-        output: json!({"args": {"command": "ls"}}),
-    };
+    let item = HookPayload::new(
+        json!({"tool": "bash", "sessionID": "ses_1", "callID": "c1"}),
+        json!({"args": {"command": "ls"}}),
+    );
     let context = PipelineContext {
         session: Some(SessionId("ses_1".into())),
         ..PipelineContext::default()

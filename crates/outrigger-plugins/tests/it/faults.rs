@@ -318,10 +318,8 @@ async fn what_goes_on_after_it_was_cancelled_costs_its_process() {
         .load(vec![project.plugin("faulty", &faulty(NEVER))])
         .await;
     let (sender, flag) = tokio::sync::watch::channel(false);
-    let item = outrigger_protocol::turn::HookPayload {
-        input: json!({"fault": true}),
-        output: json!({"system": []}),
-    };
+    let item =
+        outrigger_protocol::turn::HookPayload::new(json!({"fault": true}), json!({"system": []}));
     let context = outrigger_plugins::PipelineContext {
         cancel: Some(flag),
         ..Default::default()

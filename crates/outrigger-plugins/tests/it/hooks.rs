@@ -92,10 +92,7 @@ async fn spellings_without_experimental_are_called_once_and_in_order() {
 async fn without_handlers_nothing_is_started_and_outputs_come_back_as_they_went() {
     let plugins = Plugins::none();
     assert!(!plugins.pipeline().has("chat.params"));
-    let item = |n: i32| HookPayload {
-        input: json!({}),
-        output: json!({ "n": n }),
-    };
+    let item = |n: i32| HookPayload::new(json!({}), json!({ "n": n }));
     let result = plugins
         .pipeline()
         .run(
@@ -169,9 +166,11 @@ async fn a_list_of_items_is_one_request_and_a_throw_elsewhere_is_passed_over() {
             project.plugin("name", name),
         ])
         .await;
-    let item = |id: &str| HookPayload {
-        input: json!({"toolID": id}),
-        output: json!({"description": "tool", "parameters": {}}),
+    let item = |id: &str| {
+        HookPayload::new(
+            json!({"toolID": id}),
+            json!({"description": "tool", "parameters": {}}),
+        )
     };
     let items = vec![item("bash"), item("read")];
     let result = plugins
@@ -254,10 +253,7 @@ async fn a_cancelled_chain_ends_at_once_and_the_process_stays() {
         cancel: Some(cancel),
         ..PipelineContext::default()
     };
-    let item = HookPayload {
-        input: json!({}),
-        output: json!({"system": []}),
-    };
+    let item = HookPayload::new(json!({}), json!({"system": []}));
     let pipeline = plugins.pipeline();
     let chain =
         tokio::spawn(async move { pipeline.run("llm.before_system", vec![item], context).await });

@@ -1,10 +1,13 @@
 //! The message mirror and the file channel give what sending everything inline gives (A10, A14, A15).
 
 use outrigger_plugins::{PipelineContext, Plugins};
+use outrigger_protocol::history::HistoryMessage;
 use outrigger_protocol::id::SessionId;
+use outrigger_protocol::message::MessageWithParts;
 use outrigger_protocol::turn::HookPayload;
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
+use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::support::Project;
@@ -63,25 +66,51 @@ async fn load(project: &mut Project, mirror: bool, files: bool) -> Plugins {
     project.load(specs.to_vec()).await
 }
 
+/// As the store would have it, where the JSON is all of a message; else as a plugin would have left it.
+fn shared(message: &Value) -> HistoryMessage {
+    let stored = MessageWithParts::deserialize(message).ok();
+    // By their texts: keys in another order make another message.
+    let text = message.to_string();
+    let stored = stored.filter(|stored| serde_json::to_string(stored).unwrap() == text);
+    stored.map_or_else(|| message.clone().into(), HistoryMessage::from)
+}
+
+/// With the messages as a conversation.
 async fn transform(plugins: &Plugins, session: &str, messages: &[Value]) -> (Value, Vec<String>) {
+    let history = messages.iter().map(shared).collect();
+    let item = HookPayload::with_history(json!({}), history);
+    run(plugins, session, item).await
+}
+
+/// With the messages as any other field: what there is to compare with.
+async fn plain(plugins: &Plugins, session: &str, messages: &[Value]) -> (Value, Vec<String>) {
+    let item = HookPayload::new(json!({}), json!({ "messages": messages }));
+    run(plugins, session, item).await
+}
+
+async fn run(plugins: &Plugins, session: &str, item: HookPayload) -> (Value, Vec<String>) {
     let context = PipelineContext {
         session: Some(SessionId(session.into())),
         ..PipelineContext::default()
     };
-    let item = HookPayload {
-        input: json!({}),
-        output: json!({"messages": messages}),
-    };
     let mut result = plugins.pipeline().run(POINT, vec![item], context).await;
     let outcomes = result.records.iter();
     let outcomes = outcomes.map(|record| format!("{} {}", record.outcome, record.payload_bytes));
-    (result.outputs.remove(0), outcomes.collect())
+    let outcomes = outcomes.collect();
+    let mut output = result.outputs.remove(0);
+    if let Some(history) = result.history {
+        output["messages"] = json!(history);
+    }
+    (output, outcomes)
 }
 
 fn message(id: usize, text: &str) -> Value {
     json!({
-        "info": {"id": format!("msg_{id}"), "role": "user", "time": {"created": id}},
-        "parts": [{"id": format!("prt_{id}"), "type": "text", "text": text}],
+        "info": {
+            "role": "user", "id": format!("msg_{id}"), "sessionID": "ses_1", "time": {"created": id}, "agent": "build",
+            "model": {"providerID": "test", "modelID": "test-model"},
+        },
+        "parts": [{"id": format!("prt_{id}"), "sessionID": "ses_1", "messageID": format!("msg_{id}"), "type": "text", "text": text}],
     })
 }
 
@@ -170,12 +199,15 @@ async fn whatever_histories_and_plugins_do_the_result_is_that_of_inline() {
                 let session = format!("ses_{case}_{}", step.session);
                 let mut sent = messages.clone();
                 sent.push(json!({"script": {"a": step.a, "b": step.b}}));
-                let [a, b, c] = [&inline, &mirrored, &filed]
+                let a = handle.block_on(plain(&inline, &session, &sent));
+                let [b, c, d] = [&mirrored, &filed, &inline]
                     .map(|plugins| handle.block_on(transform(plugins, &session, &sent)));
                 prop_assert_eq!(&a.0, &b.0);
                 prop_assert_eq!(&a.0, &c.0);
+                prop_assert_eq!(&a.0, &d.0);
                 prop_assert_eq!(&a.1, &b.1);
                 prop_assert_eq!(&a.1, &c.1);
+                prop_assert_eq!(&a.1, &d.1);
             }
             Ok(())
         })

@@ -109,10 +109,7 @@ async fn a_start_that_fails_once_is_tried_again() {
 }
 
 async fn slow(plugins: &Plugins, session: &str, context: PipelineContext) -> String {
-    let item = HookPayload {
-        input: json!({ "session": session }),
-        output: json!({"system": []}),
-    };
+    let item = HookPayload::new(json!({ "session": session }), json!({"system": []}));
     let result = plugins
         .pipeline()
         .run("llm.before_system", vec![item], context)

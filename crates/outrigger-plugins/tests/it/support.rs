@@ -237,7 +237,7 @@ pub(crate) async fn run(
         .pipeline()
         .run(
             point,
-            vec![HookPayload { input, output }],
+            vec![HookPayload::new(input, output)],
             PipelineContext::default(),
         )
         .await

@@ -17,9 +17,12 @@ use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 
+use crate::connects::Door;
 use crate::hosts::{Reach, Refusal};
 pub use upstream::Upstream;
 
@@ -252,6 +255,18 @@ impl Pass {
     #[must_use]
     pub fn port(&self) -> u16 {
         self.port
+    }
+
+    /// The way in for connections of its process that know of no proxy ([`crate::Spec::door`]).
+    #[must_use]
+    pub fn door(&self) -> Door {
+        Door {
+            port: self.port,
+            login: format!(
+                "Basic {}",
+                STANDARD.encode(format!("outrigger:{}", self.token))
+            ),
+        }
     }
 
     /// The variables by which programs find their proxy. `NO_PROXY` is there and empty: what goes past it is refused.

@@ -1,8 +1,6 @@
 use super::*;
 use crate::hosts::Hosts;
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 

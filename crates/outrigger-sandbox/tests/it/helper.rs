@@ -60,6 +60,7 @@ fn helper() {
         "bind" => say(TcpListener::bind(("127.0.0.1", argument.parse().unwrap())).map(drop)),
         "host" => host(argument),
         "call" => say(super::calls::make(argument)),
+        "reach" => say(super::connects::make(argument)),
         other => panic!("no task {other}"),
     }
 }

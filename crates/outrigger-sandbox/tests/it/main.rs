@@ -7,6 +7,7 @@
 
 mod calls;
 mod confine;
+mod connects;
 mod end;
 mod helper;
 mod moved;

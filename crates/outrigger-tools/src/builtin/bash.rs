@@ -145,10 +145,7 @@ impl Bash {
             .host
             .hooks(
                 "execute.before_shell",
-                HookPayload {
-                    input: json!({"cwd": cwd, "sessionID": ctx.call.session_id, "callID": ctx.call.call_id}),
-                    output: json!({"env": {}}),
-                },
+                HookPayload::new(json!({"cwd": cwd, "sessionID": ctx.call.session_id, "callID": ctx.call.call_id}), json!({"env": {}})),
             )
             .await;
         if let Some(block) = verdict.block {

@@ -101,10 +101,7 @@ pub(super) async fn after(
         .host
         .hooks(
             "tool.after_result",
-            HookPayload {
-                input: identity,
-                output: before.clone(),
-            },
+            HookPayload::new(identity, before.clone()),
         )
         .await;
     if let Some(block) = verdict.block {

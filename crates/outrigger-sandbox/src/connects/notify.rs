@@ -1,0 +1,333 @@
+//! Seccomp's user notification: the filter that hands `connect` over, and the host's end of it.
+
+use std::fs::File;
+use std::io::{self, IoSliceMut};
+use std::mem::MaybeUninit;
+use std::os::fd::{AsRawFd as _, OwnedFd, RawFd};
+use std::os::unix::fs::FileExt as _;
+
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::net::{
+    AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SocketFlags, SocketType,
+    recvmsg, socketpair,
+};
+use rustix::process::{Pid, PidfdFlags, PidfdGetfdFlags, pidfd_getfd, pidfd_open};
+
+use super::{Errno, errno_of, last_errno};
+
+/// `SECCOMP_SET_MODE_FILTER`.
+const SET_FILTER: libc::c_uint = 1;
+/// `PIDFD_THREAD` of Linux 6.9: of a thread, not of its process.
+const THREAD: PidfdFlags = PidfdFlags::from_bits_retain(0o200);
+/// `sizeof(struct sockaddr_storage)`: no address is longer.
+const LONGEST: usize = 128;
+
+/// The two ends over which a child hands its host the listener: the host's, the child's.
+pub(crate) fn pair() -> io::Result<(OwnedFd, OwnedFd)> {
+    Ok(socketpair(
+        AddressFamily::UNIX,
+        SocketType::STREAM,
+        SocketFlags::CLOEXEC,
+        None,
+    )?)
+}
+
+const fn step(code: u16, jt: u8, jf: u8, k: u32) -> libc::sock_filter {
+    libc::sock_filter { code, jt, jf, k }
+}
+const LOAD: u16 = 0x20;
+const EQUAL: u16 = 0x15;
+#[cfg(target_arch = "x86_64")]
+const AT_LEAST: u16 = 0x35;
+const RETURN: u16 = 0x06;
+const ALLOW: u32 = 0x7fff_0000;
+const NOTIFY: u32 = 0x7fc0_0000;
+/// `SECCOMP_RET_ERRNO` with `ENOSYS`.
+const MISSING: u32 = 0x0005_0000 | libc::ENOSYS.unsigned_abs();
+/// `AUDIT_ARCH_X86_64`, and that of 64-bit ARM and RISC-V.
+#[cfg(target_arch = "x86_64")]
+const ARCH: u32 = 0xc000_003e;
+#[cfg(target_arch = "aarch64")]
+const ARCH: u32 = 0xc000_00b7;
+#[cfg(target_arch = "riscv64")]
+const ARCH: u32 = 0xc000_00f3;
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "numbers of calls are small"
+)]
+const fn number(call: libc::c_long) -> u32 {
+    call as u32
+}
+
+/// Hands `connect` to the host. Calls in another form than this machine's own, and rings of calls, which no filter sees
+/// into, are not there.
+const FILTER: &[libc::sock_filter] = &[
+    step(LOAD, 0, 0, 4),
+    step(EQUAL, 1, 0, ARCH),
+    step(RETURN, 0, 0, MISSING),
+    step(LOAD, 0, 0, 0),
+    #[cfg(target_arch = "x86_64")]
+    step(AT_LEAST, 0, 1, 0x4000_0000),
+    #[cfg(target_arch = "x86_64")]
+    step(RETURN, 0, 0, MISSING),
+    step(EQUAL, 0, 1, number(libc::SYS_io_uring_setup)),
+    step(RETURN, 0, 0, MISSING),
+    step(EQUAL, 0, 1, number(libc::SYS_connect)),
+    step(RETURN, 0, 0, NOTIFY),
+    step(RETURN, 0, 0, ALLOW),
+];
+
+/// Runs in the child, between fork and exec: installs the filter and hands its listener to the host through `socket`.
+#[expect(
+    unsafe_code,
+    reason = "system calls between fork and exec, where only raw calls are allowed"
+)]
+pub(crate) fn install(socket: RawFd) -> io::Result<()> {
+    let program = libc::sock_fprog {
+        len: FILTER.len() as u16,
+        filter: FILTER.as_ptr().cast_mut(),
+    };
+    // A call that the host has heard of is not broken off by a signal: it would be made twice.
+    let whole =
+        libc::SECCOMP_FILTER_FLAG_NEW_LISTENER | libc::SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV;
+    let set = |flags: libc::c_ulong| {
+        // SAFETY: the program is a constant that the kernel copies.
+        unsafe { libc::syscall(libc::SYS_seccomp, SET_FILTER, flags, &raw const program) }
+    };
+    let mut listener = set(whole);
+    if listener < 0 && last_errno() == libc::EINVAL {
+        // Before Linux 5.19.
+        listener = set(libc::SECCOMP_FILTER_FLAG_NEW_LISTENER);
+    }
+    let Ok(listener @ 0..) = libc::c_int::try_from(listener) else {
+        return Err(io::Error::last_os_error());
+    };
+    // SAFETY: the listener was just made, and is closed once.
+    unsafe {
+        let sent = send(socket, listener);
+        libc::close(listener);
+        sent
+    }
+}
+
+/// Sends a descriptor. The C library's macros lay the control message out; no allocation.
+#[expect(unsafe_code, reason = "see `install`")]
+unsafe fn send(socket: RawFd, fd: libc::c_int) -> io::Result<()> {
+    #[repr(C, align(8))]
+    struct Control([u8; 64]);
+    let mut control = Control([0; 64]);
+    let mut byte = [0_u8];
+    let mut part = libc::iovec {
+        iov_base: byte.as_mut_ptr().cast(),
+        iov_len: byte.len(),
+    };
+    let size = size_of::<libc::c_int>() as libc::c_uint;
+    // SAFETY: zero is a valid message; every pointer is to a local that outlives the call, and the control message fits:
+    // a header and one number are less than 64 bytes.
+    unsafe {
+        let mut message: libc::msghdr = std::mem::zeroed();
+        message.msg_iov = &raw mut part;
+        message.msg_iovlen = 1;
+        message.msg_control = control.0.as_mut_ptr().cast();
+        message.msg_controllen = libc::CMSG_SPACE(size) as _;
+        let header = libc::CMSG_FIRSTHDR(&raw const message);
+        if header.is_null() {
+            return Err(io::Error::from_raw_os_error(libc::EINVAL));
+        }
+        (*header).cmsg_level = libc::SOL_SOCKET;
+        (*header).cmsg_type = libc::SCM_RIGHTS;
+        (*header).cmsg_len = libc::CMSG_LEN(size) as _;
+        libc::CMSG_DATA(header)
+            .cast::<libc::c_int>()
+            .write_unaligned(fd);
+        match libc::sendmsg(socket, &raw const message, libc::MSG_NOSIGNAL) {
+            -1 => Err(io::Error::last_os_error()),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Takes what [`install`] sent.
+///
+/// # Errors
+/// The child sent none.
+pub(crate) fn receive(socket: &OwnedFd) -> io::Result<OwnedFd> {
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+    let mut control = RecvAncillaryBuffer::new(&mut space);
+    let mut byte = [0_u8];
+    let flags = RecvFlags::CMSG_CLOEXEC | RecvFlags::DONTWAIT;
+    recvmsg(
+        socket,
+        &mut [IoSliceMut::new(&mut byte)],
+        &mut control,
+        flags,
+    )?;
+    let mut rights = control.drain().filter_map(|message| match message {
+        RecvAncillaryMessage::ScmRights(mut fds) => fds.next(),
+        _ => None,
+    });
+    rights.next().ok_or_else(|| io::ErrorKind::NotFound.into())
+}
+
+/// The host's end.
+pub(super) struct Listener(OwnedFd);
+
+/// A `connect` that waits for its answer.
+#[derive(Clone, Copy)]
+pub(super) struct Asked {
+    id: u64,
+    /// The thread's number, 0 where this host cannot see it.
+    thread: i32,
+    socket: RawFd,
+    address: u64,
+    len: u64,
+}
+
+/// As large as these may get in kernels to come, which say less when they are given less room.
+#[repr(C, align(8))]
+struct Room([u8; 512]);
+
+impl Listener {
+    pub(super) fn new(listener: OwnedFd) -> Self {
+        Self(listener)
+    }
+
+    /// Waits for the next one; `None` when nobody is left who could ask.
+    pub(super) fn next(&self) -> Option<Asked> {
+        loop {
+            let mut fds = [PollFd::new(&self.0, PollFlags::IN)];
+            match poll(&mut fds, None) {
+                Ok(_) => {}
+                Err(rustix::io::Errno::INTR) => continue,
+                Err(_) => return None,
+            }
+            let [fd] = fds;
+            if fd.revents().contains(PollFlags::IN) {
+                if let Some(asked) = self.take() {
+                    return Some(asked);
+                }
+            } else {
+                return None;
+            }
+        }
+    }
+
+    /// Whether nobody who could ask is left, waiting for that so many milliseconds.
+    pub(super) fn ends_within(&self, ms: i64) -> bool {
+        let timeout = rustix::event::Timespec {
+            tv_sec: ms / 1000,
+            tv_nsec: ms % 1000 * 1_000_000,
+        };
+        let mut fds = [PollFd::new(&self.0, PollFlags::empty())];
+        let [fd] = &mut fds;
+        poll(std::slice::from_mut(fd), Some(&timeout)).is_ok()
+            && fd.revents().contains(PollFlags::HUP)
+    }
+
+    #[expect(unsafe_code, reason = "ioctl has no wrapper for this")]
+    fn take(&self) -> Option<Asked> {
+        let mut room = Room([0; 512]);
+        // SAFETY: the room is zero, as the kernel asks, and larger than what it writes, whose layout is the kernel's.
+        let asked = unsafe {
+            let at = room.0.as_mut_ptr();
+            if libc::ioctl(self.0.as_raw_fd(), libc::SECCOMP_IOCTL_NOTIF_RECV, at) == -1 {
+                return None;
+            }
+            at.cast::<libc::seccomp_notif>().read()
+        };
+        let [socket, address, len, ..] = asked.data.args;
+        Some(Asked {
+            id: asked.id,
+            thread: i32::try_from(asked.pid).unwrap_or(0),
+            // The kernel, too, takes the low half.
+            socket: socket as RawFd,
+            address,
+            len: u64::from(len as u32),
+        })
+    }
+
+    /// Whether who asked still waits. What was opened by its number before this is its own then, and not somebody's who
+    /// got the number since.
+    #[expect(unsafe_code, reason = "ioctl has no wrapper for this")]
+    fn waits(&self, asked: &Asked) -> bool {
+        let id = asked.id;
+        // SAFETY: the number is a local that the kernel reads.
+        let answer = unsafe {
+            libc::ioctl(
+                self.0.as_raw_fd(),
+                libc::SECCOMP_IOCTL_NOTIF_ID_VALID,
+                &raw const id,
+            )
+        };
+        answer == 0
+    }
+
+    #[expect(unsafe_code, reason = "ioctl has no wrapper for this")]
+    pub(super) fn answer(&self, asked: &Asked, answer: Result<(), Errno>) {
+        let mut room = Room([0; 512]);
+        // SAFETY: the room is aligned and larger than the answer, which the kernel reads. It fails where who asked has
+        // ended, and then there is nobody to tell.
+        unsafe {
+            let at = room.0.as_mut_ptr();
+            at.cast::<libc::seccomp_notif_resp>()
+                .write(libc::seccomp_notif_resp {
+                    id: asked.id,
+                    val: 0,
+                    error: answer.err().map_or(0, |errno| -errno),
+                    flags: 0,
+                });
+            libc::ioctl(self.0.as_raw_fd(), libc::SECCOMP_IOCTL_NOTIF_SEND, at);
+        }
+    }
+}
+
+/// Who asked, held so that its number cannot become another's.
+pub(super) struct Caller {
+    /// Its process.
+    pub(super) pid: i32,
+    held: OwnedFd,
+    memory: File,
+}
+
+impl Caller {
+    pub(super) fn of(listener: &Listener, asked: &Asked) -> Result<Self, Errno> {
+        let thread = Pid::from_raw(asked.thread).ok_or(libc::EPERM)?;
+        let memory = File::open(format!("/proc/{}/mem", asked.thread)).map_err(|_| libc::EPERM)?;
+        let pid = process_of(asked.thread).ok_or(libc::EPERM)?;
+        let held = match pidfd_open(thread, THREAD) {
+            Ok(held) => held,
+            // Before Linux 6.9. Its threads have the same files, unless they went out of their way.
+            Err(_) => pidfd_open(Pid::from_raw(pid).ok_or(libc::EPERM)?, PidfdFlags::empty())
+                .map_err(|_| libc::EPERM)?,
+        };
+        match listener.waits(asked) {
+            true => Ok(Self { pid, held, memory }),
+            false => Err(libc::ESRCH),
+        }
+    }
+
+    /// The bytes of the address.
+    pub(super) fn address(&self, asked: &Asked) -> Result<Vec<u8>, Errno> {
+        let len = usize::try_from(asked.len)
+            .ok()
+            .filter(|len| *len <= LONGEST);
+        let mut bytes = vec![0; len.ok_or(libc::EINVAL)?];
+        match self.memory.read_exact_at(&mut bytes, asked.address) {
+            Ok(()) => Ok(bytes),
+            Err(_) => Err(libc::EFAULT),
+        }
+    }
+
+    /// The socket, as one of our own.
+    pub(super) fn socket(&self, asked: &Asked) -> Result<OwnedFd, Errno> {
+        pidfd_getfd(&self.held, asked.socket, PidfdGetfdFlags::empty()).map_err(errno_of)
+    }
+}
+
+/// The process of a thread.
+fn process_of(thread: i32) -> Option<i32> {
+    let status = std::fs::read_to_string(format!("/proc/{thread}/status")).ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix("Tgid:"))?;
+    line.trim().parse().ok()
+}

@@ -1,0 +1,405 @@
+//! What may be connected to is an address and a port of it, for root and for a user without rights.
+
+use std::io::{self, Read as _, Write as _};
+use std::net::{Ipv4Addr, SocketAddrV4, TcpListener, TcpStream};
+use std::os::fd::{AsRawFd as _, FromRawFd as _, OwnedFd};
+use std::os::linux::net::SocketAddrExt as _;
+use std::os::unix::net::{SocketAddr as UnixAddr, UnixListener, UnixStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use outrigger_sandbox::hosts::{Hosts, Reach};
+use outrigger_sandbox::proxy::{Client, Proxy};
+use outrigger_sandbox::{Calls, Policy, Spec};
+
+use super::{helper, output, sh, spawner, text};
+
+const REFUSED: &str = "PermissionDenied";
+
+/// A listener at each of these addresses, with the same port, and how many came to each. The first address stands for
+/// this machine's, the others for machines elsewhere: what is ruled is the address.
+fn listeners(addresses: &[&str]) -> (u16, Vec<Arc<AtomicUsize>>) {
+    loop {
+        let first = TcpListener::bind((addresses[0], 0)).unwrap();
+        let port = first.local_addr().unwrap().port();
+        let rest: io::Result<Vec<_>> = addresses[1..]
+            .iter()
+            .map(|address| TcpListener::bind((*address, port)))
+            .collect();
+        let Ok(rest) = rest else { continue };
+        let counts = std::iter::once(first).chain(rest).map(count).collect();
+        return (port, counts);
+    }
+}
+
+fn count(listener: TcpListener) -> Arc<AtomicUsize> {
+    let came = Arc::new(AtomicUsize::new(0));
+    let counted = Arc::clone(&came);
+    std::thread::spawn(move || {
+        for stream in listener.incoming().flatten() {
+            counted.fetch_add(1, Ordering::SeqCst);
+            drop(stream);
+        }
+    });
+    came
+}
+
+/// Runs in the helper: one way to connect, and where to.
+pub(crate) fn make(task: &str) -> io::Result<()> {
+    let (way, to) = task.split_once(' ').unwrap();
+    let v4 = || to.parse().unwrap();
+    match way {
+        "plain" => TcpStream::connect(to).map(drop),
+        "late" => {
+            TcpStream::connect_timeout(&to.parse().unwrap(), Duration::from_secs(9)).map(drop)
+        }
+        "thread" => {
+            let to = to.to_owned();
+            std::thread::spawn(move || TcpStream::connect(to).map(drop))
+                .join()
+                .unwrap()
+        }
+        "address-race" => address_race(v4()),
+        "number-race" => number_race(v4()),
+        "unix" => UnixStream::connect(to).map(drop),
+        "abstract" => {
+            UnixStream::connect_addr(&UnixAddr::from_abstract_name(to).unwrap()).map(drop)
+        }
+        "says" => {
+            let mut stream = TcpStream::connect(to)?;
+            stream.write_all(b"ping")?;
+            let mut said = String::new();
+            stream.read_to_string(&mut said)?;
+            if said == "PING" {
+                Ok(())
+            } else {
+                Err(io::Error::other(said))
+            }
+        }
+        other => Err(io::Error::other(format!("no way {other}"))),
+    }
+}
+
+fn raw(to: SocketAddrV4) -> libc::sockaddr_in {
+    // SAFETY: zero is a valid address.
+    #[expect(unsafe_code, reason = "an address as the kernel has it")]
+    let mut address: libc::sockaddr_in = unsafe { std::mem::zeroed() };
+    address.sin_family = libc::AF_INET as libc::sa_family_t;
+    address.sin_port = to.port().to_be();
+    address.sin_addr.s_addr = u32::from_ne_bytes(to.ip().octets());
+    address
+}
+
+#[expect(
+    unsafe_code,
+    reason = "connecting by an address in memory that changes"
+)]
+fn connect(socket: libc::c_int, at: *const libc::sockaddr_in) -> io::Result<()> {
+    // SAFETY: the address outlives the call; that it changes meanwhile is what is tested.
+    let answer = unsafe {
+        libc::connect(
+            socket,
+            at.cast(),
+            size_of::<libc::sockaddr_in>() as libc::socklen_t,
+        )
+    };
+    if answer == 0 {
+        Ok(())
+    } else {
+        Err(io::Error::last_os_error())
+    }
+}
+
+#[expect(unsafe_code, reason = "a socket that is not connected has no type")]
+fn socket() -> OwnedFd {
+    // SAFETY: numbers only; the descriptor is new.
+    unsafe {
+        let fd = libc::socket(libc::AF_INET, libc::SOCK_STREAM | libc::SOCK_CLOEXEC, 0);
+        assert!(fd >= 0);
+        OwnedFd::from_raw_fd(fd)
+    }
+}
+
+/// The address is an allowed one when it is looked at, and another a moment later.
+#[expect(unsafe_code, reason = "memory that two threads write")]
+fn address_race(bad: SocketAddrV4) -> io::Result<()> {
+    let here = SocketAddrV4::new(Ipv4Addr::LOCALHOST, bad.port());
+    let place = Box::leak(Box::new(raw(here)));
+    let at = std::ptr::from_mut(place) as usize;
+    let over = Arc::new(AtomicBool::new(false));
+    let ends = Arc::clone(&over);
+    let flips = std::thread::spawn(move || {
+        while !ends.load(Ordering::Relaxed) {
+            for address in [raw(bad), raw(here)] {
+                // SAFETY: leaked memory of this type.
+                unsafe { (at as *mut libc::sockaddr_in).write_volatile(address) };
+            }
+        }
+    });
+    for _ in 0..2_000 {
+        let socket = socket();
+        let _ = connect(socket.as_raw_fd(), at as *const libc::sockaddr_in);
+    }
+    over.store(true, Ordering::Relaxed);
+    flips.join().unwrap();
+    Ok(())
+}
+
+/// The socket of that number is one that is being allowed, and another one a moment later, which is connected already.
+#[expect(unsafe_code, reason = "dup2 of numbers that are ours")]
+fn number_race(bad: SocketAddrV4) -> io::Result<()> {
+    let here = raw(SocketAddrV4::new(Ipv4Addr::LOCALHOST, bad.port()));
+    let there = raw(bad);
+    let file = std::fs::File::open("/dev/null")?;
+    for _ in 0..500 {
+        let (one, other) = (socket(), socket());
+        let place = one.as_raw_fd();
+        let (null, second) = (file.as_raw_fd(), other.as_raw_fd());
+        let swap = std::thread::spawn(move || {
+            for fd in [null, second, null, second] {
+                // SAFETY: numbers; 0 to 2 are not among them.
+                unsafe { libc::dup2(fd, place) };
+            }
+        });
+        let _ = connect(place, &raw const here);
+        let _ = connect(second, &raw const there);
+        swap.join().unwrap();
+    }
+    Ok(())
+}
+
+fn ruled(ports: &[u16]) -> Policy {
+    Policy {
+        connect_tcp: Some(ports.to_vec()),
+        calls: Some(Calls::default()),
+        ..Policy::system()
+    }
+}
+
+async fn answer(spec: Spec) -> String {
+    let said = text(spec).await;
+    let answer = said.lines().find_map(|line| line.strip_prefix("ANSWER "));
+    answer.unwrap_or(&said).to_owned()
+}
+
+fn possible() -> bool {
+    let possible = spawner().has_connects();
+    if !possible {
+        println!("skipped: connections cannot be decided about by address here");
+    }
+    possible
+}
+
+#[tokio::test]
+async fn the_port_of_another_address_is_refused() {
+    if !possible() {
+        return;
+    }
+    let (port, came) = listeners(&["127.0.0.1", "127.0.0.2", "::1"]);
+    let rows = [
+        ("plain", "127.0.0.1", "ok"),
+        ("plain", "[::ffff:127.0.0.1]", "ok"),
+        ("late", "127.0.0.1", "ok"),
+        ("thread", "127.0.0.1", "ok"),
+        ("plain", "127.0.0.2", REFUSED),
+        ("plain", "[::ffff:127.0.0.2]", REFUSED),
+        ("plain", "[::1]", REFUSED),
+        ("plain", "0.0.0.0", REFUSED),
+        ("late", "127.0.0.2", REFUSED),
+        ("thread", "127.0.0.2", REFUSED),
+        ("thread", "[::1]", REFUSED),
+        // Not of this machine: nothing is sent there.
+        ("late", "192.0.2.1", REFUSED),
+        ("late", "[2001:db8::1]", REFUSED),
+    ];
+    for (way, address, want) in rows {
+        let spec = helper::spec(&format!("reach {way} {address}:{port}"));
+        let said = answer(spec.policy(ruled(&[port]))).await;
+        assert_eq!(said, want, "{way} {address}");
+    }
+    // What was let in is told apart from what was tried.
+    let counts = |came: &[Arc<AtomicUsize>]| -> Vec<usize> {
+        came.iter().map(|it| it.load(Ordering::SeqCst)).collect()
+    };
+    assert_eq!(counts(&came), [4, 0, 0]);
+    for way in ["address-race", "number-race"] {
+        let spec = helper::spec(&format!("reach {way} 127.0.0.2:{port}"));
+        assert_eq!(answer(spec.policy(ruled(&[port]))).await, "ok", "{way}");
+    }
+    let counts = counts(&came);
+    assert!(counts[0] > 4, "nothing of the races arrived");
+    assert_eq!(counts[1..], [0, 0]);
+}
+
+#[tokio::test]
+async fn children_and_daemons_are_held_to_it() {
+    if !possible() {
+        return;
+    }
+    let (port, came) = listeners(&["127.0.0.1", "127.0.0.2"]);
+    let to = |address: &str| format!("exec 3<>/dev/tcp/{address}/{port} && echo in");
+    let bash = |script: String| {
+        Spec::new("bash")
+            .args(["-c".to_owned(), script])
+            .var("PATH", "/usr/local/bin:/usr/bin:/bin")
+            .policy(ruled(&[port]))
+    };
+    for around in ["{}", "bash -c 'bash -c \"{}\"'", "setsid -w bash -c '{}'"] {
+        let said = |address: &str| output(bash(around.replace("{}", &to(address))));
+        let (good, bad) = (said("127.0.0.1").await, said("127.0.0.2").await);
+        assert_eq!(good.unwrap().stdout, b"in\n", "{around}");
+        assert_eq!(bad.unwrap().stdout, b"", "{around}");
+    }
+    assert_eq!(came[1].load(Ordering::SeqCst), 0);
+}
+
+#[tokio::test]
+async fn unix_sockets_are_those_of_the_own_view() {
+    if !possible() {
+        return;
+    }
+    let dir = tempfile::tempdir_in("/tmp").unwrap();
+    let at = |name: &str| dir.path().join(name);
+    std::fs::create_dir(at("hidden")).unwrap();
+    let open = UnixListener::bind(at("open")).unwrap();
+    let shut = UnixListener::bind(at("hidden/shut")).unwrap();
+    // A link that leads there another way does so in the process's view, too.
+    std::os::unix::fs::symlink(at("hidden/shut"), at("link")).unwrap();
+    let name = format!("outrigger-{}", std::process::id());
+    let outside = UnixAddr::from_abstract_name(&name).unwrap();
+    let outside = UnixListener::bind_addr(&outside).unwrap();
+    for listener in [&open, &shut, &outside] {
+        listener.set_nonblocking(true).unwrap();
+    }
+    let policy = |unix_sockets| Policy {
+        calls: Some(Calls {
+            unix_sockets,
+            ..Calls::default()
+        }),
+        hide: vec![at("hidden")],
+        ..ruled(&[])
+    };
+    // A user without rights may not even look into what is covered.
+    const HIDDEN: &str = "NotFound or PermissionDenied";
+    let text_of = |name: &str| at(name).display().to_string();
+    for (way, to, unix_sockets, want) in [
+        ("unix", text_of("open"), true, "ok"),
+        ("unix", "./open".to_owned(), true, "ok"),
+        ("unix", text_of("missing"), true, "NotFound"),
+        ("unix", text_of("hidden/shut"), true, HIDDEN),
+        ("unix", text_of("link"), true, HIDDEN),
+        ("abstract", name, true, REFUSED),
+        ("unix", text_of("open"), false, REFUSED),
+    ] {
+        let spec = helper::spec(&format!("reach {way} {to}")).cwd(dir.path());
+        let mut policy = policy(unix_sockets);
+        policy.read.push(dir.path().to_owned());
+        let said = answer(spec.policy(policy)).await;
+        assert!(
+            want.split(" or ").any(|it| it == said),
+            "{way} {to}: {said}"
+        );
+    }
+    assert!(open.accept().is_ok());
+    assert!(shut.accept().is_err() && outside.accept().is_err());
+}
+
+/// A server that answers in capitals.
+fn capitals() -> u16 {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    std::thread::spawn(move || {
+        for mut stream in listener.incoming().flatten() {
+            let mut said = [0; 4];
+            if stream.read_exact(&mut said).is_ok() {
+                let _ = stream.write_all(&said.to_ascii_uppercase());
+            }
+        }
+    });
+    port
+}
+
+#[tokio::test]
+async fn what_knows_of_no_proxy_is_led_to_what_was_granted() {
+    if !possible() {
+        return;
+    }
+    let (open, shut) = (capitals(), capitals());
+    let proxy = Proxy::start(None).await.unwrap();
+    let told = Arc::new(std::sync::Mutex::new(Vec::new()));
+    let tells = Arc::clone(&told);
+    let granted = Hosts::parse([format!("127.0.0.1:{open}")]).unwrap();
+    let pass = proxy
+        .admit(Client {
+            name: "one".to_owned(),
+            reach: Reach {
+                asked: None,
+                granted,
+            },
+            hint: String::new(),
+            told: Arc::new(move |it| {
+                let said = (it.port, it.refused.map(|why| why.code()));
+                tells.lock().unwrap().push(said);
+            }),
+        })
+        .unwrap();
+    for (to, want) in [
+        (format!("127.0.0.1:{open}"), "ok"),
+        (format!("[::ffff:127.0.0.1]:{open}"), "ok"),
+        (format!("127.0.0.1:{shut}"), REFUSED),
+    ] {
+        let spec = helper::spec(&format!("reach says {to}")).door(pass.door());
+        let policy = ruled(&[pass.port()]);
+        assert_eq!(answer(spec.policy(policy)).await, want, "{to}");
+    }
+    let told = told.lock().unwrap().clone();
+    assert_eq!(
+        told,
+        [(open, None), (shut, Some("network.private"))],
+        "a granted host is told once"
+    );
+}
+
+#[test]
+fn the_same_holds_for_a_user_without_rights() {
+    for test in [
+        "connects::the_port_of_another_address_is_refused",
+        "connects::children_and_daemons_are_held_to_it",
+        "connects::unix_sockets_are_those_of_the_own_view",
+        "connects::what_knows_of_no_proxy_is_led_to_what_was_granted",
+    ] {
+        let Some(spec) = helper::as_plain_user(test) else {
+            return println!(
+                "skipped: this is a user without rights, or the tests' folder is root's alone"
+            );
+        };
+        let runtime = tokio::runtime::Runtime::new().unwrap();
+        let output = runtime.block_on(output(spec)).unwrap();
+        let said = String::from_utf8_lossy(&output.stdout).into_owned();
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert!(output.exit.success(), "{test}: {said}{errors}");
+        assert!(said.contains("1 passed"), "{test}: {said}");
+    }
+}
+
+/// Not a limit: a figure, which `--nocapture` shows.
+#[tokio::test]
+async fn the_time_that_it_takes() {
+    let mut took = Vec::new();
+    let without = Policy {
+        connect_tcp: None,
+        ..ruled(&[])
+    };
+    for policy in [without, ruled(&[1])] {
+        let begun = Instant::now();
+        for _ in 0..50 {
+            text(sh(":").policy(policy.clone())).await;
+        }
+        took.push(begun.elapsed() / 50);
+    }
+    println!(
+        "a start without the rule {:?}, with it {:?}",
+        took[0], took[1]
+    );
+}
