@@ -37,6 +37,7 @@ use crate::status::{NoticeFn, Stage};
 use crate::tmux;
 use crate::trust::{self, Content};
 use crate::unboxed;
+use crate::uncovered::Hidden;
 
 /// How long a runtime may take to say hello; it does so before any plugin's code runs.
 const HELLO: Duration = Duration::from_secs(10);
@@ -123,6 +124,8 @@ pub(crate) struct Held {
     pub(crate) cgroup: Option<Cgroup>,
     /// Its way to other hosts.
     _pass: Option<Pass>,
+    /// What it does not see.
+    pub(crate) hidden: Hidden,
 }
 
 /// A process with its plugins loaded.
@@ -181,7 +184,7 @@ impl Launch {
             move |id| registry.stage_of(id, Stage::Starting),
         );
         let looked = self.trusted(members).await?;
-        let (process, pass) = self
+        let (process, pass, hidden) = self
             .process(name, members, Arc::clone(&relay))
             .await
             .map_err(Failed::Process)?;
@@ -189,6 +192,7 @@ impl Launch {
         let held = Held {
             cgroup: held(&process, self.settings.limits.memory),
             _pass: pass,
+            hidden,
         };
         let mut plugins = Vec::with_capacity(members.len());
         let batches: Vec<&[usize]> = match order {
@@ -245,7 +249,7 @@ impl Launch {
         name: &str,
         members: &[usize],
         relay: Arc<Relay>,
-    ) -> Result<(JsProcess, Option<Pass>), PluginError> {
+    ) -> Result<(JsProcess, Option<Pass>, Hidden), PluginError> {
         let failed = |message: String| PluginError::Process {
             process: name.to_owned(),
             message,
@@ -312,6 +316,7 @@ impl Launch {
             true => self.covers().await.map_err(&failed)?,
             false => Kept::default(),
         };
+        let hidden = Hidden::of(&kept, [&self.directory, &self.worktree]);
         let policy = self.settings.sandbox.then(|| {
             let mut folders: Vec<PathBuf> = members
                 .iter()
@@ -398,7 +403,7 @@ impl Launch {
         if let Some(pass) = &pass {
             pass.belongs_to(process.pid());
         }
-        Ok((process, pass))
+        Ok((process, pass, hidden))
     }
 
     fn rules(&self, members: &[usize]) -> Vec<PluginRules> {

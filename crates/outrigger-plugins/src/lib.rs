@@ -62,6 +62,7 @@ mod tools;
 mod trail;
 mod trust;
 mod unboxed;
+mod uncovered;
 mod waiting;
 mod watch;
 

@@ -43,8 +43,8 @@ mod which;
 
 pub use calls::Calls;
 pub use child::{Child, Exit, Killer};
-pub use covers::CoversFn;
 pub use connects::Door;
+pub use covers::CoversFn;
 pub use error::SandboxError;
 pub use own_boxes::{OwnBox, OwnBoxes};
 pub use policy::{Level, Policy};

@@ -4,8 +4,8 @@ use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
 use crate::calls::{self, Calls};
-use crate::covers::Kept;
 use crate::connects;
+use crate::covers::Kept;
 use crate::programs;
 use crate::view;
 use landlock::{

@@ -5,8 +5,8 @@ use std::io;
 use seccompiler::BpfProgram;
 
 use crate::calls;
-use crate::policy;
 use crate::connects;
+use crate::policy;
 use crate::view::View;
 
 /// The channel's file descriptor in every process that has one.

@@ -15,8 +15,8 @@ use tokio::sync::oneshot;
 
 use crate::calls;
 use crate::child::Child;
-use crate::covers::{CoversFn, Kept, PATIENCE};
 use crate::connects;
+use crate::covers::{CoversFn, Kept, PATIENCE};
 use crate::error::SandboxError;
 use crate::ledger::Ledger;
 use crate::own_boxes::OwnBoxes;
