@@ -355,10 +355,15 @@ export const A = async ({{ directory }}) => ({{
     );
     world.run(&["do it"]).ok();
     assert!(world.path("linked").exists());
-    assert_eq!(
-        world.lines("seen.txt"),
-        ["link: false", "read: EACCES", "write: EACCES", "own: done"]
-    );
+    // Asked about once, or once more for the title.
+    let seen = world.lines("seen.txt");
+    assert!(!seen.is_empty());
+    for round in seen.chunks(4) {
+        assert_eq!(
+            round,
+            ["link: false", "read: EACCES", "write: EACCES", "own: done"]
+        );
+    }
     kept(&world, &["written"]);
 }
 
@@ -386,6 +391,7 @@ fn a_command_does_not_say_what_is_read_at_the_next_start() {
     let places = "D=$HOME/.local/share/outrigger; C=$HOME/.config";
     let turns = ways.iter().map(|way| bash(&format!("{places}; {way}")));
     let world = World::new(turns.chain([done()]));
+    world.config(json!({ "permission": { "external_directory": "allow" } }));
     if !has_views() {
         return skip("there are no mount namespaces");
     }
@@ -429,6 +435,7 @@ fn a_service_of_the_user_does_nothing_for_a_command() {
     for granted in [false, true] {
         let kernel = "(: >> /proc/sys/kernel/core_pattern) && echo writable";
         let world = attacked([bash(connect), bash(kernel), done()]);
+        world.config(json!({ "permission": { "read": { "*.env": "deny" }, "external_directory": "allow" } }));
         let service = std::os::unix::net::UnixListener::bind(world.path("service.sock")).unwrap();
         granting(&world, &format!("[tools]\nunix_sockets = {granted}\n"));
         world.run(&["do it"]).ok();
