@@ -3,6 +3,7 @@
 use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::fs;
+use std::hash::{BuildHasher as _, RandomState};
 use std::io;
 use std::os::unix::fs::DirEntryExt as _;
 use std::path::{Path, PathBuf};
@@ -106,6 +107,12 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(10);
 /// Times of files are as coarse as the kernel's ticks, and up to this far behind the clock.
 const COARSE: Duration = Duration::from_millis(20);
 
+/// How often a folder that has just changed is looked at again.
+const LOOKS: usize = 12;
+/// Behind how many of these looks of a round there is a pause, and the longest in microseconds.
+const PAUSES: usize = 4;
+const LONGEST_PAUSE: u64 = 200;
+
 /// Walks everything below `root` and asks `decide` about each path, given relative to `root` and whether it is a folder.
 /// Links are not followed, but one whose own name is decided about stands for what it leads to. Folders that cannot be
 /// read hold nothing that a process of this user could read.
@@ -182,6 +189,7 @@ impl<'a> Walk<'a> {
                 self.list(folder, frozen, decide, &mut folders)?;
             }
             // What was moved while others were listed has changed the folder that it came to.
+            let mut changing = Vec::new();
             while let Some(listed) = self.listed.get(checked) {
                 checked += 1;
                 let changed = fs::symlink_metadata(&listed.path).and_then(|meta| meta.modified());
@@ -192,14 +200,37 @@ impl<'a> Walk<'a> {
                     Err(_) => return Err(Stop::Moved),
                 };
                 if changed + COARSE >= listed.at {
-                    let (path, frozen) = (listed.path.clone(), listed.frozen);
-                    self.look_again(&path, frozen, decide, &mut folders)?;
+                    changing.push((listed.path.clone(), listed.frozen));
                 }
             }
+            self.look_often(changing, decide, &mut folders)?;
             if folders.is_empty() {
                 return Ok(());
             }
         }
+    }
+
+    /// Looks at folders that have just changed, in no order that anybody could foresee: what goes from one to another and
+    /// back would have to be elsewhere every time.
+    fn look_often(
+        &mut self,
+        mut changing: Vec<(PathBuf, bool)>,
+        decide: &mut impl FnMut(&str, bool) -> Cover,
+        folders: &mut Vec<(PathBuf, bool)>,
+    ) -> Result<(), Stop> {
+        let random = RandomState::new();
+        let rounds = if changing.is_empty() { 0 } else { LOOKS };
+        for round in 0..rounds {
+            changing.sort_by_cached_key(|(path, _)| random.hash_one((path, round)));
+            for (at, (path, frozen)) in changing.iter().enumerate() {
+                self.look_again(path, *frozen, decide, folders)?;
+                if at < PAUSES {
+                    let pause = random.hash_one((at, round)) % LONGEST_PAUSE;
+                    std::thread::sleep(Duration::from_micros(pause));
+                }
+            }
+        }
+        Ok(())
     }
 
     fn list(
@@ -348,7 +379,7 @@ mod tests {
         }
         symlink("../a", root.join("links/again")).unwrap();
         symlink("../a/b", root.join("links/.env")).unwrap();
-        // What changes while it is looked at is asked about twice.
+        // What changes while it is looked at is asked about again.
         std::thread::sleep(2 * COARSE);
         let mut asked = 0;
         let found = find(root, |path, is_dir| {

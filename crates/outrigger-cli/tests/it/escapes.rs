@@ -435,7 +435,9 @@ fn a_service_of_the_user_does_nothing_for_a_command() {
     for granted in [false, true] {
         let kernel = "(: >> /proc/sys/kernel/core_pattern) && echo writable";
         let world = attacked([bash(connect), bash(kernel), done()]);
-        world.config(json!({ "permission": { "read": { "*.env": "deny" }, "external_directory": "allow" } }));
+        world.config(
+            json!({ "permission": { "read": { "*.env": "deny" }, "external_directory": "allow" } }),
+        );
         let service = std::os::unix::net::UnixListener::bind(world.path("service.sock")).unwrap();
         granting(&world, &format!("[tools]\nunix_sockets = {granted}\n"));
         world.run(&["do it"]).ok();

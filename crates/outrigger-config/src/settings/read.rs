@@ -393,8 +393,8 @@ mod tests {
         tools.output_lines = 2000
         tools.bash_timeout_ms = 120000
         tools.skill_server_idle_ms = 300000
-        tools.unix_sockets = false
         tools.sandbox = "full"
+        tools.unix_sockets = false
         agent.max_steps = null
         agent.max_continuations = null
         log.plugin_stderr_level = "warn"

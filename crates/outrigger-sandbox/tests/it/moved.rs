@@ -14,7 +14,8 @@ use super::{output, sh, spawner};
 
 const SECRET: &str = "not-for-you";
 
-fn kept(root: &Path) -> Kept {
+/// `None` where the walk finds no rest.
+fn kept(root: &Path) -> Option<Kept> {
     let root = root.to_path_buf();
     let again: CoversFn = Arc::new(move || {
         covers::find(&root, |path, _| match path.ends_with(".env") {
@@ -22,9 +23,8 @@ fn kept(root: &Path) -> Kept {
             false => Cover::None,
         })
     });
-    // Nothing is found at first: the start looks for itself where this is out of date.
-    let found = again().unwrap_or_default();
-    Kept::new(found, again)
+    let found = again().ok()?;
+    Some(Kept::new(found, again))
 }
 
 /// Moves things about until it is dropped.
@@ -56,8 +56,12 @@ async fn looked_for(dir: &Path, step: impl Fn() + Send + 'static, most_refused: 
     let mover = Mover::new(step);
     let mut refused = 0;
     for _ in 0..40 {
+        let Some(kept) = kept(dir) else {
+            refused += 1;
+            continue;
+        };
         let policy = Policy {
-            kept: kept(dir),
+            kept,
             ..Policy::open()
         };
         let script = "for i in 1 2 3 4 5 6 7 8 9; do cat deep/.env d2/.env other/deep/.env in/.env 2>/dev/null; done; echo ran";
