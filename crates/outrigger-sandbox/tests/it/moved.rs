@@ -55,7 +55,7 @@ impl Drop for Mover {
 async fn looked_for(dir: &Path, step: impl Fn() + Send + 'static, most_refused: usize) {
     let mover = Mover::new(step);
     let mut refused = 0;
-    for _ in 0..40 {
+    for _ in 0..20 {
         let Some(kept) = kept(dir) else {
             refused += 1;
             continue;
@@ -129,7 +129,7 @@ async fn a_link_that_takes_a_folders_place_shows_nothing() {
         let _ = fs::remove_file(&one);
         let _ = fs::rename(&two, &one);
     };
-    looked_for(&root, step, 40).await;
+    looked_for(&root, step, 20).await;
 }
 
 /// The control: without anything that moves, all of them are started.
