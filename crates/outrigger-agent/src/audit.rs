@@ -106,6 +106,7 @@ fn process(start: &ProcessStart) -> AuditRecord {
             match start.level {
                 None => "none asked for",
                 Some(Level::None) => "none: the kernel has none of it",
+                Some(Level::Full) if start.open => "open but for what is kept from it",
                 Some(Level::Partial) => "partial: the system cannot enforce every rule",
                 Some(Level::Full) => "full",
             }

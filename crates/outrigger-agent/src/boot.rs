@@ -256,6 +256,7 @@ impl Agent {
             Some(shared) => shared,
             None => Shared::open(&boot.folders)?,
         };
+        crate::places::make(&boot.folders);
         crate::audit::prepare(&store, &config, &boot.env);
         let spawner = crate::audit::recorded(&store, spawner);
         let bridge = Arc::new(Bridge::default());

@@ -9,11 +9,13 @@ use outrigger_config::Loaded;
 use outrigger_config::settings::{Profile, Sandbox};
 use outrigger_kernel::permission::{denies_folder, denies_path};
 use outrigger_protocol::permission::{Action, Rule};
-use outrigger_sandbox::covers::{self, Cover, Covers};
-use outrigger_sandbox::{Calls, Level, Policy, SandboxError, Spawner};
+use outrigger_sandbox::covers::{self, Cover, Covers, Kept};
+use outrigger_sandbox::folders::movable_above;
+use outrigger_sandbox::{Calls, CoversFn, Level, Policy, SandboxError, Spawner};
 
 use crate::boot::Folders;
 use crate::inner::Inner;
+use crate::places;
 use crate::project::Place;
 
 /// Folders for files that nobody keeps.
@@ -76,10 +78,15 @@ fn ours(folders: &Folders) -> Covers {
     hide.sort();
     let shared = SHARED.iter().map(|name| folders.data.join(name));
     let settings = folders.config.join("outrigger");
+    let mut held = movable_above(&folders.data);
+    held.extend(movable_above(&settings));
+    held.extend(THEIRS.iter().map(|name| folders.data.join(name)));
     let read_only = shared.chain([settings]).filter(|path| path.exists());
     Covers {
         hide,
         read_only: read_only.collect(),
+        held,
+        closed: vec![folders.data.clone()],
     }
 }
 
@@ -96,6 +103,14 @@ pub(crate) fn kept(
     let ours = ours(folders);
     found.hide.extend(ours.hide);
     found.read_only.extend(ours.read_only);
+    found.held = ours.held;
+    found.closed = ours.closed;
+    // The policy of the machine, which only root could change.
+    let policy = Path::new(places::POLICY);
+    found.read_only.extend(
+        Some(policy.to_owned())
+            .filter(|path| outrigger_sandbox::folders::is_root() && path.exists()),
+    );
     Ok(found)
 }
 
@@ -137,6 +152,16 @@ fn covers(place: &Place, layers: &[&[Rule]]) -> Result<Covers, SandboxError> {
     };
     found.hide.extend(outside(place, layers));
     Ok(found)
+}
+
+/// Whether rules keep anything from processes: one that speaks of certain paths.
+fn denies(rules: &[Rule]) -> bool {
+    let about = |rule: &Rule| {
+        let mut kinds = ["read", "edit", "external_directory"].into_iter();
+        kinds.any(|kind| outrigger_kernel::permission::matches(&rule.permission, kind))
+    };
+    let mut denies = rules.iter().filter(|rule| rule.action == Action::Deny);
+    denies.any(|rule| rule.pattern != "*" && about(rule))
 }
 
 fn walk(place: &Place, layers: &[&[Rule]]) -> Result<Covers, SandboxError> {
@@ -181,9 +206,9 @@ fn outside(place: &Place, layers: &[&[Rule]]) -> Vec<PathBuf> {
 }
 
 /// The policy of a shell command. `None`: nothing is kept from it.
-fn policy(profile: Profile, place: &Place, covers: Covers) -> Option<Policy> {
+fn policy(profile: Profile, place: &Place, kept: Kept) -> Option<Policy> {
     let mut policy = match profile {
-        Profile::Full if covers == Covers::default() => return None,
+        Profile::Full if kept.covers().is_empty() => return None,
         Profile::Full => Policy::open(),
         Profile::WorkspaceWrite | Profile::ReadOnly => {
             let mut policy = Policy::system().read("/");
@@ -204,8 +229,7 @@ fn policy(profile: Profile, place: &Place, covers: Covers) -> Option<Policy> {
             policy
         }
     };
-    policy.hide.extend(covers.hide);
-    policy.read_only.extend(covers.read_only);
+    policy.kept = kept;
     Some(policy)
 }
 
@@ -240,14 +264,29 @@ impl Inner {
     ///
     /// # Errors
     /// [`ConfineError`]: the process must not be started then.
-    pub(crate) async fn kept_from_helpers(&self) -> Result<Option<Covers>, ConfineError> {
+    pub(crate) async fn kept_from_helpers(&self) -> Result<Option<Kept>, ConfineError> {
         if self.config.settings.sandbox == Sandbox::Off {
             return Ok(None);
         }
-        let (place, folders) = (self.place.clone(), self.folders.clone());
         let rules = self.config.config.permission.clone();
-        let found = tokio::task::spawn_blocking(move || kept(&place, &folders, &[&rules])).await;
-        Ok(Some(found.unwrap_or(Err(SandboxError::Stopped))?))
+        self.kept_under(rules, false).await.map(Some)
+    }
+
+    /// What is kept from processes under these rules; with `homes` what plugins have to themselves, too.
+    async fn kept_under(&self, rules: Vec<Rule>, homes: bool) -> Result<Kept, ConfineError> {
+        let (place, folders) = (self.place.clone(), self.folders.clone());
+        let again: CoversFn = Arc::new(move || {
+            let mut found = kept(&place, &folders, &[&rules])?;
+            let all = folders.data.join("plugin-homes");
+            found
+                .hide
+                .extend(Some(all).filter(|path| homes && path.exists()));
+            Ok(found)
+        });
+        let first = Arc::clone(&again);
+        let found = tokio::task::spawn_blocking(move || first()).await;
+        let found = found.unwrap_or(Err(SandboxError::Stopped))?;
+        Ok(Kept::new(found, again))
     }
 
     async fn confine_to(
@@ -259,13 +298,21 @@ impl Inner {
         if sandbox == Sandbox::Off {
             return Ok(None);
         }
-        let (place, folders) = (self.place.clone(), self.folders.clone());
-        let found = tokio::task::spawn_blocking(move || kept(&place, &folders, &[&rules]))
-            .await
-            .unwrap_or(Err(SandboxError::Stopped))?;
-        let Some(policy) = policy(profile, &self.place, found) else {
+        let denied = denies(&rules);
+        let found = self.kept_under(rules, true).await?;
+        let Some(mut policy) = policy(profile, &self.place, found) else {
             return Ok(None);
         };
+        if denied && policy.calls.is_none() {
+            // A service of the user's would read for it what it does not see.
+            policy.calls = Some(Calls {
+                udp: true,
+                ..Calls::default()
+            });
+        }
+        if let Some(calls) = &mut policy.calls {
+            calls.unix_sockets |= self.config.settings.tools.unix_sockets;
+        }
         match policy.level() {
             Level::Full => {}
             _ if sandbox == Sandbox::Strict => return Err(ConfineError::Strict),
@@ -339,6 +386,8 @@ mod tests {
             names(&found.read_only),
             ["data/outrigger/modules", "config/outrigger"]
         );
+        assert_eq!(names(&found.closed), ["data/outrigger"]);
+        assert!(found.held.contains(&at("config")) && found.held.contains(&at("data")));
     }
 
     #[test]
@@ -400,8 +449,10 @@ mod tests {
                 };
                 assert_eq!(found.hide, full(hide), "{rules:?} {git}");
                 assert_eq!(found.read_only, full(read_only), "{rules:?} {git}");
-                let free = found == Covers::default();
-                assert_eq!(policy(Profile::Full, &place, found).is_none(), free);
+                let free = found.is_empty();
+                let again: CoversFn = Arc::new(|| Ok(Covers::default()));
+                let kept = Kept::new(found, again);
+                assert_eq!(policy(Profile::Full, &place, kept).is_none(), free);
             }
         }
     }

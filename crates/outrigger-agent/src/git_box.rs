@@ -4,7 +4,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use outrigger_sandbox::covers::Covers;
+use outrigger_sandbox::covers::Kept;
 use outrigger_sandbox::{Calls, Policy};
 
 use crate::project::Place;
@@ -18,8 +18,8 @@ const OF_THE_USER: [&str; 4] = [
 ];
 
 /// What git may touch: the repository and the project, to read and, since filters keep things there, to write; nothing else
-/// of the machine but its programs, and no network. `covers` is kept from it besides.
-pub(crate) fn policy(place: &Place, home: &Path, covers: Covers) -> Policy {
+/// of the machine but its programs, and no network. `kept` is kept from it besides.
+pub(crate) fn policy(place: &Place, home: &Path, kept: Kept) -> Policy {
     let mut policy = Policy::system();
     for folder in [&place.directory, &place.worktree] {
         policy.write.push(folder.clone());
@@ -29,8 +29,7 @@ pub(crate) fn policy(place: &Place, home: &Path, covers: Covers) -> Policy {
     policy.bind_tcp = Some(Vec::new());
     policy.connect_tcp = Some(Vec::new());
     policy.calls = Some(Calls::default());
-    policy.hide = covers.hide;
-    policy.read_only = covers.read_only;
+    policy.kept = kept;
     policy
 }
 

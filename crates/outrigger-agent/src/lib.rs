@@ -53,6 +53,7 @@ mod observe;
 mod offer;
 mod own_providers;
 mod parts;
+mod places;
 mod plugin_tools;
 mod project;
 mod projects;

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use outrigger_protocol::id::SessionId;
-use outrigger_sandbox::Spec;
+use outrigger_sandbox::{Policy, Spec};
 use outrigger_tools::PermissionAsk;
 
 use crate::agents::AgentInfo;
@@ -55,13 +55,15 @@ impl Agent {
         spec.policy = match (confined, self.inner.boxes.of(&label)) {
             (Err(error), _) => return format!("(not run: {error}; {})", error.hint()),
             (Ok(policy), None) => policy,
-            (Ok(policy), Some(own)) => {
-                let kept = policy.unwrap_or_default();
-                let mut policy = own.policy;
-                policy.hide.extend(kept.hide);
-                policy.read_only.extend(kept.read_only);
+            (Ok(_), Some(own)) => {
+                // The plugin's home is its own here.
+                let kept = match self.inner.kept_from_helpers().await {
+                    Ok(kept) => kept.unwrap_or_default(),
+                    Err(error) => return format!("(not run: {error}; {})", error.hint()),
+                };
                 spec.env.extend(own.variables);
-                Some(policy)
+                spec.door = own.door;
+                Some(Policy { kept, ..own.policy })
             }
         };
         match outrigger_sandbox::run(&self.inner.spawner, spec, DEADLINE, MOST).await {

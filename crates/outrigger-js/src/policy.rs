@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 
 use outrigger_sandbox::Policy;
 
-/// Terminals, for plugins that start one (`opencode-pty`).
-const TERMINALS: [&str; 2] = ["/dev/ptmx", "/dev/pts"];
+/// What makes a terminal, for plugins that start one (`opencode-pty`).
+const TERMINALS: [&str; 1] = ["/dev/ptmx"];
 
 /// What a plugin process may touch: system folders, devices, the plugins' folders and the folders that hold their
 /// `node_modules` are read; the project and the private folder (its HOME, XDG folders and TMPDIR) are written. It may
@@ -21,10 +21,10 @@ pub fn default_policy(
     plugin_folders: &[PathBuf],
     private: &Path,
 ) -> Policy {
-    let mut policy = Policy::system()
-        .read("/dev")
-        .write(directory)
-        .write(private);
+    let mut policy = Policy::system().write(directory).write(private);
+    // Their names; what stands there is the machine's disks and the terminals of others, too.
+    policy.list.push(PathBuf::from("/dev"));
+    policy.own_terminals = true;
     policy.bind_tcp = Some(vec![0]);
     policy.write.extend(TERMINALS.map(PathBuf::from));
     let real = std::fs::canonicalize(runtime).ok();

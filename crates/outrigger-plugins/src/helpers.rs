@@ -125,6 +125,7 @@ impl Launch {
         Ok(OwnBox {
             policy,
             variables,
+            door: pass.as_ref().map(Pass::door),
             held: Arc::new(pass),
         })
     }

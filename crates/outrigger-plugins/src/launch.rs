@@ -14,9 +14,9 @@ use outrigger_js::{
 };
 use outrigger_protocol::rpc::{Facade, Initialize, Initialized, LoadedPlugin, PluginEntry};
 use outrigger_sandbox::cgroup::Cgroup;
-use outrigger_sandbox::covers::Covers;
+use outrigger_sandbox::covers::Kept;
 use outrigger_sandbox::proxy::Pass;
-use outrigger_sandbox::{Calls, Level, Limits, Policy, SandboxError, Spawner, env, which};
+use outrigger_sandbox::{Calls, Level, Limits, Policy, Spawner, env, which};
 use serde_json::Value;
 
 use crate::error::PluginError;
@@ -36,6 +36,7 @@ use crate::status::{NoticeFn, Stage};
 use crate::tmux;
 use crate::trust::{self, Content};
 use crate::unboxed;
+use crate::uncovered::Hidden;
 
 mod culprit;
 
@@ -72,8 +73,7 @@ pub(crate) struct Launch {
     pub(crate) covers: CoversFn,
 }
 
-/// Finds what the user's rules keep from processes. It walks the project, so it blocks.
-pub type CoversFn = Arc<dyn Fn() -> Result<Covers, SandboxError> + Send + Sync>;
+pub use outrigger_sandbox::CoversFn;
 
 /// How plugins are loaded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -125,6 +125,8 @@ pub(crate) struct Held {
     pub(crate) cgroup: Option<Cgroup>,
     /// Its way to other hosts.
     _pass: Option<Pass>,
+    /// What it does not see.
+    pub(crate) hidden: Hidden,
 }
 
 /// A process with its plugins loaded.
@@ -183,7 +185,7 @@ impl Launch {
             move |id| registry.stage_of(id, Stage::Starting),
         );
         let looked = self.trusted(members).await?;
-        let (process, pass) = self
+        let (process, pass, hidden) = self
             .process(name, members, Arc::clone(&relay))
             .await
             .map_err(Failed::Process)?;
@@ -191,6 +193,7 @@ impl Launch {
         let held = Held {
             cgroup: held(&process, self.settings.limits.memory),
             _pass: pass,
+            hidden,
         };
         let mut plugins = Vec::with_capacity(members.len());
         let batches: Vec<&[usize]> = match order {
@@ -250,7 +253,7 @@ impl Launch {
         name: &str,
         members: &[usize],
         relay: Arc<Relay>,
-    ) -> Result<(JsProcess, Option<Pass>), PluginError> {
+    ) -> Result<(JsProcess, Option<Pass>, Hidden), PluginError> {
         let failed = |message: String| PluginError::Process {
             process: name.to_owned(),
             message,
@@ -313,10 +316,11 @@ impl Launch {
         );
         env.retain(|(name, _)| !own.iter().any(|(ours, _)| ours == name));
         env.extend(own);
-        let covers = match self.settings.sandbox {
+        let kept = match self.settings.sandbox {
             true => self.covers().await.map_err(&failed)?,
-            false => Covers::default(),
+            false => Kept::default(),
         };
+        let hidden = Hidden::of(&kept, [&self.directory, &self.worktree]);
         let policy = self.settings.sandbox.then(|| {
             let mut folders: Vec<PathBuf> = members
                 .iter()
@@ -345,8 +349,7 @@ impl Launch {
             let processes = rules.iter().find_map(|rules| rules.processes.clone());
             policy.execute = processes.as_deref().map(|names| programs(names, &Self::search()));
             policy.connect_tcp = Some(pass.iter().map(Pass::port).collect());
-            policy.hide.extend(covers.hide);
-            policy.read_only.extend(covers.read_only);
+            policy.kept = kept;
             let granted: Vec<PathBuf> = rules.iter().flat_map(|rules| rules.write.clone()).collect();
             unboxed::keep(&mut policy, [&self.directory, &self.worktree], &granted);
             let unix_sockets = members.iter().all(|i| {
@@ -404,7 +407,7 @@ impl Launch {
         if let Some(pass) = &pass {
             pass.belongs_to(process.pid());
         }
-        Ok((process, pass))
+        Ok((process, pass, hidden))
     }
 
     fn rules(&self, members: &[usize]) -> Vec<PluginRules> {
@@ -441,11 +444,11 @@ impl Launch {
         }
     }
 
-    async fn covers(&self) -> Result<Covers, String> {
+    async fn covers(&self) -> Result<Kept, String> {
         let covers = Arc::clone(&self.covers);
         let found = tokio::task::spawn_blocking(move || covers()).await;
         let why = match found {
-            Ok(Ok(found)) => return Ok(found),
+            Ok(Ok(found)) => return Ok(Kept::new(found, Arc::clone(&self.covers))),
             Ok(Err(error)) => {
                 let hint = error.hint().map(|hint| format!("; {hint}"));
                 format!("{error}{}", hint.unwrap_or_default())

@@ -64,6 +64,7 @@ mod tools;
 mod trail;
 mod trust;
 mod unboxed;
+mod uncovered;
 mod waiting;
 mod watch;
 

@@ -481,6 +481,47 @@ mod tests {
     }
 
     #[test]
+    fn roots_through_links_are_withheld() {
+        let dir = tempfile::tempdir().unwrap();
+        let dir = fs::canonicalize(dir.path()).unwrap();
+        let project = dir.join("project");
+        for folder in ["project/real", "outside/deep", "granted"] {
+            fs::create_dir_all(dir.join(folder)).unwrap();
+        }
+        for (link, to) in [
+            ("out", "outside"),
+            ("in", "project/real"),
+            ("grant", "granted"),
+            ("circle", "project/circle"),
+        ] {
+            std::os::unix::fs::symlink(dir.join(to), project.join(link)).unwrap();
+        }
+        let granted = [dir.join("granted")];
+        for (root, want) in [
+            ("${project}/out", None),
+            ("${project}/out/deep", None),
+            ("out/not/there", None),
+            ("${project}/../outside", None),
+            ("circle", None),
+            ("${project}/in", Some("project/real")),
+            ("new/folder", Some("project/new/folder")),
+            ("${project}", Some("project")),
+            ("grant", Some("granted")),
+        ] {
+            let found = root_of(&project, root, &granted);
+            assert_eq!(found, want.map(|name| dir.join(name)), "{root}");
+        }
+        // One that has become a link since is left out.
+        let access = Access {
+            write: vec![project.join("real"), project.join("out")],
+            ..Access::default()
+        };
+        let mut policy = Policy::default();
+        access.box_in(&mut policy, &project);
+        assert_eq!(policy.write, [project.join("real")]);
+    }
+
+    #[test]
     fn routes_by_table() {
         let access = access(
             &[],

@@ -230,6 +230,7 @@ impl Plugins {
             let settings = &options.settings;
             let stuck = settings.self_heal.then_some(settings.deadlines.normal);
             crate::watch::watch(&inner.processes, settings.limits, stuck);
+            crate::uncovered::watch(&inner.processes);
             if let (Some(every), true) = (settings.health, settings.self_heal) {
                 let deadline = settings.deadlines.normal;
                 crate::health::check(&inner.processes, crate::health::Rhythm { every, deadline });

@@ -1,8 +1,14 @@
 //! Finding the files and folders that a process is not to see, or not to change: a bounded walk over a project.
 
+use std::collections::{HashMap, HashSet};
+use std::fmt;
 use std::fs;
+use std::hash::{BuildHasher as _, RandomState};
 use std::io;
+use std::os::unix::fs::DirEntryExt as _;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant, SystemTime};
 
 use crate::error::SandboxError;
 
@@ -24,77 +30,329 @@ pub struct Covers {
     pub hide: Vec<PathBuf>,
     /// To be kept from changes.
     pub read_only: Vec<PathBuf>,
+    /// Folders that stay where they are, or another could be put in their place; what they hold may be changed.
+    pub held: Vec<PathBuf>,
+    /// Folders in which nothing is made or taken away; what is held below them may be changed.
+    pub closed: Vec<PathBuf>,
 }
+
+impl Covers {
+    /// Whether there is nothing to cover.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.hide.is_empty()
+            && self.read_only.is_empty()
+            && self.held.is_empty()
+            && self.closed.is_empty()
+    }
+}
+
+/// Looks for what is to be covered. It walks a project, so it blocks.
+pub type CoversFn = Arc<dyn Fn() -> Result<Covers, SandboxError> + Send + Sync>;
+
+/// What was found, and the way to look for it again: what was found a moment ago may have been moved by the time when a
+/// process starts.
+#[derive(Clone, Default)]
+pub struct Kept {
+    found: Covers,
+    again: Option<CoversFn>,
+}
+
+impl Kept {
+    /// What `again` has found.
+    #[must_use]
+    pub fn new(found: Covers, again: CoversFn) -> Self {
+        Self {
+            found,
+            again: Some(again),
+        }
+    }
+
+    /// What was found.
+    #[must_use]
+    pub fn covers(&self) -> &Covers {
+        &self.found
+    }
+
+    /// Looks again; false when there is no way to.
+    pub(crate) fn renew(&mut self) -> Result<bool, SandboxError> {
+        let Some(again) = &self.again else {
+            return Ok(false);
+        };
+        self.found = again()?;
+        Ok(true)
+    }
+}
+
+impl fmt::Debug for Kept {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.found.fmt(f)
+    }
+}
+
+impl PartialEq for Kept {
+    fn eq(&self, other: &Self) -> bool {
+        self.found == other.found
+    }
+}
+
+impl Eq for Kept {}
 
 /// Most files and folders that a walk looks at.
 pub const MOST_ENTRIES: usize = 300_000;
 /// Most paths that can be covered: each is a mount that is made at every start.
 pub const MOST_COVERS: usize = 2_000;
+/// How long a walk is begun anew because folders are moved about under it.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(10);
+/// Times of files are as coarse as the kernel's ticks, and up to this far behind the clock.
+const COARSE: Duration = Duration::from_millis(20);
+
+/// How often a folder that has just changed is looked at again.
+const LOOKS: usize = 12;
+/// Behind how many of these looks of a round there is a pause, and the longest in microseconds.
+const PAUSES: usize = 4;
+const LONGEST_PAUSE: u64 = 200;
 
 /// Walks everything below `root` and asks `decide` about each path, given relative to `root` and whether it is a folder.
 /// Links are not followed, but one whose own name is decided about stands for what it leads to. Folders that cannot be
 /// read hold nothing that a process of this user could read.
 ///
 /// # Errors
-/// [`SandboxError::TooMany`] when there is more than can be looked at, or more than can be covered. The caller must not
-/// start the process then.
+/// [`SandboxError::TooMany`] when there is more than can be looked at, or more than can be covered;
+/// [`SandboxError::Moving`] when folders are moved about all the time, so that none of what is seen can be relied on. The
+/// caller must not start the process then.
 pub fn find(
     root: &Path,
     mut decide: impl FnMut(&str, bool) -> Cover,
 ) -> Result<Covers, SandboxError> {
-    let mut covers = Covers::default();
-    let mut seen = 0_usize;
-    // Each folder with whether it lies in one that is read-only already.
-    let mut folders = vec![(root.to_path_buf(), false)];
-    while let Some((folder, frozen)) = folders.pop() {
-        for entry in entries(&folder) {
-            seen += 1;
-            if seen > MOST_ENTRIES {
-                return Err(SandboxError::TooMany {
-                    root: root.to_path_buf(),
-                    what: "files and folders",
-                    most: MOST_ENTRIES,
-                });
+    let end = Instant::now() + PATIENCE;
+    loop {
+        let mut walk = Walk::new(root);
+        match walk.all(&mut decide) {
+            Ok(()) => {
+                walk.covers.hide.sort();
+                walk.covers.read_only.sort();
+                return Ok(walk.covers);
             }
-            let (path, kind) = entry;
-            let Ok(relative) = path.strip_prefix(root) else {
-                continue;
-            };
-            // A name that is not text matches what its readable part matches.
-            let cover = decide(&relative.to_string_lossy(), kind.is_dir());
-            match cover {
-                Cover::Hidden => covers.hide.push(path),
-                Cover::ReadOnly if kind.is_dir() => {
-                    if !frozen {
-                        covers.read_only.push(path.clone());
-                    }
-                    folders.push((path, true));
-                }
-                Cover::ReadOnly if !frozen => covers.read_only.push(path),
-                Cover::None if kind.is_dir() => folders.push((path, frozen)),
-                Cover::ReadOnly | Cover::None => {}
-            }
-            if covers.hide.len() + covers.read_only.len() > MOST_COVERS {
-                return Err(SandboxError::TooMany {
+            Err(Stop::Refused(error)) => return Err(error),
+            Err(Stop::Moved) if Instant::now() < end => {}
+            Err(Stop::Moved) => {
+                return Err(SandboxError::Moving {
                     root: root.to_path_buf(),
-                    what: "paths that a rule denies",
-                    most: MOST_COVERS,
                 });
             }
         }
     }
-    covers.hide.sort();
-    covers.read_only.sort();
-    Ok(covers)
 }
 
-fn entries(folder: &Path) -> impl Iterator<Item = (PathBuf, fs::FileType)> {
-    let listed: io::Result<fs::ReadDir> = fs::read_dir(folder);
-    listed
-        .into_iter()
-        .flatten()
-        .flatten()
-        .filter_map(|entry| Some((entry.path(), entry.file_type().ok()?)))
+enum Stop {
+    Refused(SandboxError),
+    /// A folder is not where it was listed, or has come where there was none: it could have been overlooked.
+    Moved,
+}
+
+/// A folder that was listed.
+struct Listed {
+    path: PathBuf,
+    frozen: bool,
+    at: SystemTime,
+}
+
+struct Walk<'a> {
+    root: &'a Path,
+    covers: Covers,
+    seen: usize,
+    /// Folders that were listed, by the number in the listing of the one above.
+    known: HashMap<PathBuf, u64>,
+    numbers: HashSet<u64>,
+    listed: Vec<Listed>,
+}
+
+impl<'a> Walk<'a> {
+    fn new(root: &'a Path) -> Self {
+        Self {
+            root,
+            covers: Covers::default(),
+            seen: 0,
+            known: HashMap::new(),
+            numbers: HashSet::new(),
+            listed: Vec::new(),
+        }
+    }
+
+    fn all(&mut self, decide: &mut impl FnMut(&str, bool) -> Cover) -> Result<(), Stop> {
+        // Each folder with whether it lies in one that is read-only already.
+        let mut folders = vec![(self.root.to_path_buf(), false)];
+        let mut checked = 0;
+        loop {
+            while let Some((folder, frozen)) = folders.pop() {
+                self.list(folder, frozen, decide, &mut folders)?;
+            }
+            // What was moved while others were listed has changed the folder that it came to.
+            let mut changing = Vec::new();
+            while let Some(listed) = self.listed.get(checked) {
+                checked += 1;
+                let changed = fs::symlink_metadata(&listed.path).and_then(|meta| meta.modified());
+                let changed = match changed {
+                    Ok(changed) => changed,
+                    // A project that is not there holds nothing.
+                    Err(_) if listed.path == self.root => continue,
+                    Err(_) => return Err(Stop::Moved),
+                };
+                if changed + COARSE >= listed.at {
+                    changing.push((listed.path.clone(), listed.frozen));
+                }
+            }
+            self.look_often(changing, decide, &mut folders)?;
+            if folders.is_empty() {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Looks at folders that have just changed, in no order that anybody could foresee: what goes from one to another and
+    /// back would have to be elsewhere every time.
+    fn look_often(
+        &mut self,
+        mut changing: Vec<(PathBuf, bool)>,
+        decide: &mut impl FnMut(&str, bool) -> Cover,
+        folders: &mut Vec<(PathBuf, bool)>,
+    ) -> Result<(), Stop> {
+        let random = RandomState::new();
+        let rounds = if changing.is_empty() { 0 } else { LOOKS };
+        for round in 0..rounds {
+            changing.sort_by_cached_key(|(path, _)| random.hash_one((path, round)));
+            for (at, (path, frozen)) in changing.iter().enumerate() {
+                self.look_again(path, *frozen, decide, folders)?;
+                if at < PAUSES {
+                    let pause = random.hash_one((at, round)) % LONGEST_PAUSE;
+                    std::thread::sleep(Duration::from_micros(pause));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn list(
+        &mut self,
+        folder: PathBuf,
+        frozen: bool,
+        decide: &mut impl FnMut(&str, bool) -> Cover,
+        folders: &mut Vec<(PathBuf, bool)>,
+    ) -> Result<(), Stop> {
+        let at = SystemTime::now();
+        for (path, kind, number) in entries(&folder, folder == self.root)? {
+            self.seen += 1;
+            if self.seen > MOST_ENTRIES {
+                return Err(self.too_many("files and folders", MOST_ENTRIES));
+            }
+            if let Some(below) = self.take(&path, &kind, frozen, decide)? {
+                self.known.insert(path.clone(), number);
+                self.numbers.insert(number);
+                folders.push((path, below));
+            }
+        }
+        self.listed.push(Listed {
+            path: folder,
+            frozen,
+            at,
+        });
+        Ok(())
+    }
+
+    /// A folder that has changed since it was listed: what is new in it is taken in, and what came from elsewhere is a
+    /// reason to begin anew.
+    fn look_again(
+        &mut self,
+        folder: &Path,
+        frozen: bool,
+        decide: &mut impl FnMut(&str, bool) -> Cover,
+        folders: &mut Vec<(PathBuf, bool)>,
+    ) -> Result<(), Stop> {
+        for (path, kind, number) in entries(folder, folder == self.root)? {
+            if self.known.get(&path) == Some(&number) || self.is_covered(&path) {
+                continue;
+            }
+            if kind.is_dir() && (self.known.contains_key(&path) || self.numbers.contains(&number)) {
+                return Err(Stop::Moved);
+            }
+            if let Some(below) = self.take(&path, &kind, frozen, decide)? {
+                self.known.insert(path.clone(), number);
+                self.numbers.insert(number);
+                folders.push((path, below));
+            }
+        }
+        Ok(())
+    }
+
+    fn is_covered(&self, path: &PathBuf) -> bool {
+        self.covers.hide.contains(path) || self.covers.read_only.contains(path)
+    }
+
+    /// Decides about a path; a folder that is to be looked into is answered, with whether it is read-only.
+    fn take(
+        &mut self,
+        path: &Path,
+        kind: &fs::FileType,
+        frozen: bool,
+        decide: &mut impl FnMut(&str, bool) -> Cover,
+    ) -> Result<Option<bool>, Stop> {
+        let Ok(relative) = path.strip_prefix(self.root) else {
+            return Ok(None);
+        };
+        // A name that is not text matches what its readable part matches.
+        let cover = decide(&relative.to_string_lossy(), kind.is_dir());
+        let covers = &mut self.covers;
+        let below = match cover {
+            Cover::Hidden => {
+                covers.hide.push(path.to_path_buf());
+                None
+            }
+            Cover::ReadOnly => {
+                if !frozen {
+                    covers.read_only.push(path.to_path_buf());
+                }
+                kind.is_dir().then_some(true)
+            }
+            Cover::None => kind.is_dir().then_some(frozen),
+        };
+        if covers.hide.len() + covers.read_only.len() > MOST_COVERS {
+            return Err(self.too_many("paths that a rule denies", MOST_COVERS));
+        }
+        Ok(below)
+    }
+
+    fn too_many(&self, what: &'static str, most: usize) -> Stop {
+        Stop::Refused(SandboxError::TooMany {
+            root: self.root.to_path_buf(),
+            what,
+            most,
+        })
+    }
+}
+
+type Entry = (PathBuf, fs::FileType, u64);
+
+/// What a folder holds. A folder that cannot be read holds nothing; one that is not there, though it was listed, was moved.
+fn entries(folder: &Path, is_root: bool) -> Result<Vec<Entry>, Stop> {
+    let gone = |error: &io::Error| {
+        matches!(
+            error.kind(),
+            io::ErrorKind::NotFound | io::ErrorKind::NotADirectory
+        )
+    };
+    // Not through a link that stands in its place now.
+    let is_folder = fs::symlink_metadata(folder).is_ok_and(|meta| meta.is_dir());
+    if !is_folder && !is_root {
+        return Err(Stop::Moved);
+    }
+    let listed = match fs::read_dir(folder) {
+        Ok(listed) => listed,
+        Err(error) if gone(&error) && !is_root => return Err(Stop::Moved),
+        Err(_) => return Ok(Vec::new()),
+    };
+    let entry = |entry: fs::DirEntry| Some((entry.path(), entry.file_type().ok()?, entry.ino()));
+    Ok(listed.flatten().filter_map(entry).collect())
 }
 
 #[cfg(test)]
@@ -121,6 +379,8 @@ mod tests {
         }
         symlink("../a", root.join("links/again")).unwrap();
         symlink("../a/b", root.join("links/.env")).unwrap();
+        // What changes while it is looked at is asked about again.
+        std::thread::sleep(2 * COARSE);
         let mut asked = 0;
         let found = find(root, |path, is_dir| {
             asked += 1;

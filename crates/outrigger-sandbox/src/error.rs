@@ -77,6 +77,12 @@ pub enum SandboxError {
         /// The limit.
         most: usize,
     },
+    /// What a process must not see is moved about while it is looked for.
+    #[error("folders in {} are moved about, so that it cannot be told where what is denied lies", root.display())]
+    Moving {
+        /// Where the walk began.
+        root: PathBuf,
+    },
     /// `sandbox = "strict"`, and the system cannot keep from a process what it is not to see.
     #[error("{} is not started: the system can enforce only a part of its box", program.display())]
     Strict {
@@ -107,6 +113,7 @@ impl SandboxError {
             Self::Deadline { .. } => "spawn.deadline",
             Self::Watch { .. } => "process.watch",
             Self::TooMany { .. } => "spawn.too_many",
+            Self::Moving { .. } => "spawn.moving",
             Self::Strict { .. } => "spawn.strict",
             Self::Ledger { .. } => "ledger.io",
         }

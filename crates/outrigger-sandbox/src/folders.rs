@@ -3,9 +3,9 @@
 
 use std::io;
 use std::os::fd::OwnedFd;
-use std::path::{Component, Path};
+use std::path::{Component, Path, PathBuf};
 
-use rustix::fs::{AtFlags, CWD, Mode, OFlags, mkdirat, openat, unlinkat};
+use rustix::fs::{Access, AtFlags, CWD, Mode, OFlags, mkdirat, openat, unlinkat};
 
 /// A folder to be gone into, by its own name: a link is refused.
 const FOLDER: OFlags = OFlags::DIRECTORY
@@ -45,6 +45,23 @@ pub fn make_file(root: &Path, below: &Path) -> io::Result<()> {
             Ok(())
         }
     }
+}
+
+/// Whether this process is root's.
+#[must_use]
+pub fn is_root() -> bool {
+    rustix::process::geteuid().is_root()
+}
+
+/// The folders above a place that a process of this user could move away, so that another came in their stead.
+#[must_use]
+pub fn movable_above(place: &Path) -> Vec<PathBuf> {
+    let is_movable = |folder: &&Path| {
+        let above = folder.parent();
+        above.is_some_and(|above| rustix::fs::access(above, Access::WRITE_OK).is_ok())
+    };
+    let all = place.ancestors().skip(1).filter(|folder| folder.exists());
+    all.filter(is_movable).map(Path::to_path_buf).collect()
 }
 
 fn open(root: &Path, below: &Path) -> io::Result<OwnedFd> {

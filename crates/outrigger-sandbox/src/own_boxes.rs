@@ -7,6 +7,7 @@ use std::ffi::OsString;
 use std::fmt;
 use std::sync::{Arc, PoisonError, RwLock};
 
+use crate::connects::Door;
 use crate::policy::Policy;
 
 /// The box of a process.
@@ -16,6 +17,8 @@ pub struct OwnBox {
     pub policy: Policy,
     /// Variables behind those that the process is started with.
     pub variables: Vec<(OsString, OsString)>,
+    /// Its way in for connections that know of no proxy ([`crate::Spec::door`]).
+    pub door: Option<Door>,
     /// What lasts as long as the box.
     pub held: Arc<dyn Any + Send + Sync>,
 }

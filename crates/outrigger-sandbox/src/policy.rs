@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use crate::calls::{self, Calls};
 use crate::connects;
+use crate::covers::Kept;
 use crate::programs;
 use crate::view;
 use landlock::{
@@ -90,6 +91,12 @@ pub struct Policy {
     pub hide: Vec<PathBuf>,
     /// Files and folders (with all below) that cannot be changed, wherever they lie.
     pub read_only: Vec<PathBuf>,
+    /// What a walk has found that is to be covered as well. What of it is not there any more when the process starts is
+    /// looked for anew.
+    pub kept: Kept,
+    /// It has terminals of its own, and no other: a fresh `/dev/pts`, and a session without a controlling terminal. Where
+    /// the system has no views it has none.
+    pub own_terminals: bool,
     /// Which system calls are refused; `None` is none.
     pub calls: Option<Calls>,
     /// Processes outside may be signalled and abstract UNIX sockets outside connected to.
@@ -127,7 +134,16 @@ impl Policy {
 
     /// Whether it needs a view of the file system of its own.
     pub(crate) fn covers(&self) -> bool {
-        !self.hide.is_empty() || !self.read_only.is_empty()
+        !(self.hide.is_empty()
+            && self.read_only.is_empty()
+            && self.kept.covers().is_empty()
+            && !self.own_terminals)
+    }
+
+    /// Whether everything may be changed that is not covered.
+    #[must_use]
+    pub fn is_open(&self) -> bool {
+        self.write.iter().any(|path| path == Path::new("/"))
     }
 
     /// Allows one more file or folder to be read.
@@ -214,6 +230,47 @@ fn add_ports(
         ruleset = ruleset.add_rule(NetPort::new(*port, access))?;
     }
     Ok(ruleset)
+}
+
+/// Lets a ruleset that is not in force yet have the terminals of the caller's view: their file system was made after it.
+/// Runs in the child.
+#[expect(
+    unsafe_code,
+    reason = "system calls between fork and exec, where only raw calls are allowed"
+)]
+pub(crate) fn allow_terminals(ruleset: libc::c_int) -> std::io::Result<()> {
+    /// `struct landlock_path_beneath_attr` of `linux/landlock.h`.
+    #[repr(C, packed)]
+    struct Beneath {
+        access: u64,
+        folder: libc::c_int,
+    }
+    /// `LANDLOCK_RULE_PATH_BENEATH`.
+    const BENEATH: libc::c_int = 1;
+    /// Write, read, list: bits 1 to 3; and `ioctl` on devices, bit 15, which kernels before 6.10 do not know.
+    const ACCESS: [u64; 2] = [0b1110 | 1 << 15, 0b1110];
+    let flags = libc::O_PATH | libc::O_CLOEXEC;
+    // SAFETY: raw calls on literals and on a local of the size that the kernel reads.
+    unsafe {
+        let folder = libc::open(c"/dev/pts".as_ptr(), flags);
+        if folder == -1 {
+            return Err(std::io::Error::last_os_error());
+        }
+        for access in ACCESS {
+            let rule = Beneath { access, folder };
+            let answer = libc::syscall(
+                libc::SYS_landlock_add_rule,
+                ruleset,
+                BENEATH,
+                &raw const rule,
+                0_u32,
+            );
+            if answer == 0 {
+                return Ok(());
+            }
+        }
+        Err(std::io::Error::last_os_error())
+    }
 }
 
 /// The Landlock version of the running kernel, 0 when it has none.

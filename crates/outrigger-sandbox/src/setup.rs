@@ -6,6 +6,7 @@ use seccompiler::BpfProgram;
 
 use crate::calls;
 use crate::connects;
+use crate::policy;
 use crate::view::View;
 
 /// The channel's file descriptor in every process that has one.
@@ -59,6 +60,8 @@ pub(crate) struct Setup {
     pub(crate) channel: Option<(libc::c_int, Option<FileId>)>,
     /// Standard input is a terminal, and the process begins a session of its own in it.
     pub(crate) terminal: bool,
+    /// It begins a session of its own without one, and has a view with terminals of its own.
+    pub(crate) own_terminals: bool,
     pub(crate) no_new_privs: bool,
     /// There is a policy, enforced by Landlock or not: capabilities that get around it are given up.
     pub(crate) confined: bool,
@@ -87,6 +90,12 @@ impl Setup {
             if libc::getppid() != self.host {
                 // The host died before the signal was asked for: nobody is left to report to.
                 libc::_exit(127);
+            }
+            if self.own_terminals {
+                check(libc::setsid())?;
+                if let Some(ruleset) = self.ruleset.filter(|_| self.view.is_some()) {
+                    policy::allow_terminals(ruleset)?;
+                }
             }
             if self.terminal {
                 check(libc::setsid())?;

@@ -7,6 +7,7 @@ use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::{Arc, OnceLock, mpsc};
+use std::time::Instant;
 use std::{io, thread};
 
 use seccompiler::BpfProgram;
@@ -15,7 +16,7 @@ use tokio::sync::oneshot;
 use crate::calls;
 use crate::child::Child;
 use crate::connects;
-use crate::covers::Covers;
+use crate::covers::{CoversFn, Kept, PATIENCE};
 use crate::error::SandboxError;
 use crate::ledger::Ledger;
 use crate::own_boxes::OwnBoxes;
@@ -39,9 +40,6 @@ pub struct Spawner {
     recorder: Option<StartFn>,
     boxed: Option<Boxed>,
 }
-
-/// What is kept from every process of a handle that asks for no box of its own. It walks a project, so it blocks.
-pub type CoversFn = Arc<dyn Fn() -> Result<Covers, SandboxError> + Send + Sync>;
 
 #[derive(Clone)]
 struct Boxed {
@@ -72,6 +70,8 @@ pub struct ProcessStart {
     pub pid: u32,
     /// How much of its box the kernel enforces; `None` where no box was asked for.
     pub level: Option<Level>,
+    /// The box leaves everything that is not covered.
+    pub open: bool,
 }
 
 struct Job {
@@ -115,7 +115,7 @@ impl Spawner {
             .name("spawner".into())
             .spawn(move || {
                 for Job {
-                    spec,
+                    mut spec,
                     ledger,
                     recorder,
                     reply,
@@ -125,13 +125,14 @@ impl Spawner {
                     if reply.is_closed() {
                         continue;
                     }
-                    let mut started = start(&spec);
+                    let mut started = start(&mut spec);
                     if let (Ok(started), Some(recorder)) = (&started, recorder) {
                         recorder(&ProcessStart {
                             label: spec.label_or_name(),
                             program: spec.program.display().to_string(),
                             pid: started.process.pid(),
                             level: started.level,
+                            open: spec.policy.as_ref().is_some_and(Policy::is_open),
                         });
                     }
                     if let (Ok(started), Some(ledger)) = (&mut started, ledger) {
@@ -235,12 +236,15 @@ impl Spawner {
     pub async fn spawn(&self, mut spec: Spec) -> Result<Child, SandboxError> {
         if let (Some(boxed), None) = (&self.boxed, &spec.policy) {
             let own = boxed.own.of(&spec.label);
-            let (policy, variables) = match own {
-                Some(own) => (own.policy, own.variables),
-                None => (Policy::open(), Vec::new()),
+            let policy = match own {
+                Some(own) => {
+                    spec.env.extend(own.variables);
+                    spec.door = own.door;
+                    own.policy
+                }
+                None => Policy::open(),
             };
             spec.policy = Some(boxed.policy(policy, &spec.program).await?);
-            spec.env.extend(variables);
         }
         let (reply, answer) = oneshot::channel();
         let (ledger, recorder) = (self.ledger.clone(), self.recorder.clone());
@@ -261,8 +265,7 @@ impl Boxed {
         let covers = Arc::clone(&self.covers);
         let found = tokio::task::spawn_blocking(move || covers()).await;
         let found = found.map_err(|_| SandboxError::Stopped)??;
-        policy.hide.extend(found.hide);
-        policy.read_only.extend(found.read_only);
+        policy.kept = Kept::new(found, Arc::clone(&self.covers));
         if self.strict && policy.level() < Level::Full {
             return Err(SandboxError::Strict {
                 program: program.to_owned(),
@@ -298,21 +301,40 @@ fn restore_child_signal() {
     }
 }
 
-/// Runs on the spawning thread.
-fn start(spec: &Spec) -> Result<Started, SandboxError> {
+/// Runs on the spawning thread. What is to be covered is looked for again as long as it is moved about.
+fn start(spec: &mut Spec) -> Result<Started, SandboxError> {
     check_cwd(spec)?;
     let program = find(spec)?;
     let failed = |source| SandboxError::Spawn {
         program: program.clone(),
         source,
     };
-    for _ in 1..ATTEMPTS {
-        match try_start(spec, &program)? {
-            Err(error) if error.raw_os_error() == Some(RETRY) => setup::reserve_channel_fd(),
-            other => return other.map_err(failed),
+    let end = Instant::now() + PATIENCE;
+    loop {
+        let error = match attempts(spec, &program)? {
+            Ok(started) => return Ok(started),
+            Err(error) => error,
+        };
+        let moved = error.raw_os_error() == Some(view::MOVED) && Instant::now() < end;
+        let renewed = match spec.policy.as_mut().filter(|_| moved) {
+            Some(policy) => policy.kept.renew()?,
+            None => false,
+        };
+        if !renewed {
+            return Err(failed(error));
         }
     }
-    try_start(spec, &program)?.map_err(failed)
+}
+
+/// The outer error is final.
+fn attempts(spec: &Spec, program: &Path) -> Result<io::Result<Started>, SandboxError> {
+    for _ in 1..ATTEMPTS {
+        match try_start(spec, program)? {
+            Err(error) if error.raw_os_error() == Some(RETRY) => setup::reserve_channel_fd(),
+            other => return Ok(other),
+        }
+    }
+    try_start(spec, program)
 }
 
 /// The outer error is final, the inner one is that of fork, setup or exec.
@@ -398,6 +420,7 @@ fn fork(
             .as_ref()
             .map(|end| (end.as_raw_fd(), setup::file_id(CHANNEL_FD))),
         terminal: terminal.is_some(),
+        own_terminals: terminal.is_none() && has_own_terminals(spec),
         no_new_privs: spec.no_new_privs,
         confined: spec.policy.is_some(),
         ruleset: ruleset.map(|ruleset| ruleset.as_raw_fd()),
@@ -452,9 +475,11 @@ fn command(
         None => command
             .stdin(stdio(spec.stdin))
             .stdout(stdio(spec.stdout))
-            .stderr(stdio(spec.stderr))
-            .process_group(0),
+            .stderr(stdio(spec.stderr)),
     };
+    if !setup.terminal && !setup.own_terminals {
+        command.process_group(0);
+    }
     if program != spec.program {
         // A program found on PATH is told the name it was called by, as a shell would.
         command.arg0(&spec.program);
@@ -465,6 +490,13 @@ fn command(
         command.pre_exec(move || setup.apply());
     }
     Ok(command)
+}
+
+/// Whether it begins a session of its own, for terminals of its own.
+fn has_own_terminals(spec: &Spec) -> bool {
+    spec.policy
+        .as_ref()
+        .is_some_and(|policy| policy.own_terminals)
 }
 
 fn stdio(stdio: Stdio) -> std::process::Stdio {

@@ -10,6 +10,7 @@ use std::ffi::{CString, OsStr};
 use std::fs;
 use std::io;
 use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
@@ -31,18 +32,46 @@ struct MountAttr {
 }
 /// `MOUNT_ATTR_RDONLY` of the same header.
 const READ_ONLY: u64 = 1;
+/// `OPEN_TREE_CLONE` of the same header.
+const OPEN_TREE_CLONE: libc::c_int = 1;
+/// `MOVE_MOUNT_F_EMPTY_PATH` and `MOVE_MOUNT_T_EMPTY_PATH` of the same header.
+const MOVE_MOUNT_EMPTY_PATHS: libc::c_uint = 0x44;
+
+/// The error of a start before which something was moved that is to be covered: it has to be looked for anew.
+pub(crate) const MOVED: libc::c_int = libc::ESTALE;
+
+/// What it means that a path is not there.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Gone {
+    Skipped,
+    Moved,
+}
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Cover {
     File,
     Folder,
     ReadOnly,
+    Held,
+    Closed,
+}
+
+/// What is covered, by the path at which it was found and as what it was found there.
+#[derive(Debug, Clone)]
+struct Target {
+    path: CString,
+    device: u64,
+    inode: u64,
+    cover: Cover,
 }
 
 /// Everything the child needs to make its view, prepared before fork.
 #[derive(Debug, Clone)]
 pub(crate) struct View {
-    covers: Vec<(CString, Cover)>,
+    covers: Vec<Target>,
+    /// What is below [`STAGE`] itself, when that is gone again.
+    late: Vec<Target>,
+    terminals: bool,
     cwd: CString,
     maps: Option<Maps>,
 }
@@ -70,22 +99,54 @@ impl Maps {
 }
 
 impl View {
-    /// `None` when the policy covers nothing. Paths that do not exist are skipped.
+    /// `None` when the policy covers nothing. Paths of its lists that do not exist are skipped.
     ///
     /// # Errors
-    /// A path that cannot be handed to the kernel, or cannot be looked at.
+    /// A path that cannot be handed to the kernel, or cannot be looked at; [`MOVED`] when something that a walk found is no
+    /// longer there.
     pub(crate) fn of(policy: &Policy, cwd: &Path) -> io::Result<Option<Self>> {
         if !policy.covers() {
             return Ok(None);
         }
-        // What is read-only first: a bind of it would uncover what is hidden below. Outer before inner.
-        let mut covers = collect(&policy.read_only, |_| Cover::ReadOnly)?;
-        covers.extend(collect(&policy.hide, |meta| match meta.is_dir() {
+        let hidden = |meta: &fs::Metadata| match meta.is_dir() {
             true => Cover::Folder,
             false => Cover::File,
-        })?);
+        };
+        let kept = policy.kept.covers();
+        let mut hide = collect(&policy.hide, hidden, Gone::Skipped)?;
+        hide.extend(collect(&kept.hide, hidden, Gone::Moved)?);
+        let mut covers = collect(&policy.read_only, |_| Cover::ReadOnly, Gone::Skipped)?;
+        covers.extend(collect(&kept.read_only, |_| Cover::ReadOnly, Gone::Moved)?);
+        let mut held = collect(&kept.held, |_| Cover::Held, Gone::Skipped)?;
+        let mut closed = collect(&kept.closed, |_| Cover::Closed, Gone::Skipped)?;
+        // What is bound to itself first: that would uncover what is hidden below. Outer before inner.
+        for list in [&mut held, &mut closed, &mut covers, &mut hide] {
+            list.sort_by(|(a, _), (b, _)| a.cmp(b));
+            list.dedup_by(|(a, _), (b, _)| a == b);
+        }
+        // What lies in a hidden folder cannot be reached any more.
+        let folders: Vec<PathBuf> = hide
+            .iter()
+            .filter(|(_, target)| target.cover == Cover::Folder)
+            .map(|(path, _)| path.clone())
+            .collect();
+        let is_reached = |path: &Path| {
+            let mut above = path.ancestors().skip(1);
+            !above.any(|it| {
+                folders
+                    .binary_search_by(|folder| folder.as_path().cmp(it))
+                    .is_ok()
+            })
+        };
+        held.extend(closed);
+        held.extend(covers);
+        held.extend(hide);
+        let mut covers = held;
+        covers.retain(|(path, _)| is_reached(path));
         Ok(Some(Self {
-            covers,
+            covers: covers.into_iter().map(|(_, target)| target).collect(),
+            late: kernel(policy)?,
+            terminals: policy.own_terminals,
             cwd: c_string(cwd.as_os_str())?,
             maps: Maps::needed(),
         }))
@@ -108,19 +169,22 @@ impl View {
             );
             check(file)?;
             libc::close(file);
-            for (target, cover) in &self.covers {
-                let source = match cover {
-                    Cover::File => EMPTY_FILE.as_ptr(),
-                    Cover::Folder => EMPTY_FOLDER.as_ptr(),
-                    Cover::ReadOnly => target.as_ptr(),
-                };
-                match bind(source, target.as_ptr()) {
-                    // Gone since it was found, or below something that is hidden already.
-                    Err(error) if error.raw_os_error() == Some(libc::ENOENT) => {}
-                    other => other?,
-                }
+            for target in &self.covers {
+                target.apply()?;
             }
             check(libc::umount2(STAGE.as_ptr(), libc::MNT_DETACH))?;
+            for target in &self.late {
+                target.apply()?;
+            }
+            if self.terminals {
+                check(libc::mount(
+                    c"devpts".as_ptr(),
+                    c"/dev/pts".as_ptr(),
+                    c"devpts".as_ptr(),
+                    libc::MS_NOSUID | libc::MS_NOEXEC,
+                    c"newinstance,ptmxmode=0666,mode=0600".as_ptr().cast(),
+                ))?;
+            }
             // The old working directory is still the uncovered one.
             check(libc::chdir(self.cwd.as_ptr()))
         }
@@ -188,34 +252,83 @@ fn enter(maps: Option<&Maps>) -> io::Result<()> {
     }
 }
 
-#[expect(unsafe_code, reason = "see `View::apply`")]
-unsafe fn bind(source: *const libc::c_char, target: *const libc::c_char) -> io::Result<()> {
-    let none = std::ptr::null();
-    // SAFETY: prepared strings; the attribute is a local of the size that is passed.
-    unsafe {
-        check(libc::mount(
-            source,
-            target,
-            none,
-            libc::MS_BIND | libc::MS_REC,
-            none.cast(),
-        ))?;
-        // Unlike a remount this keeps the flags that a user namespace may not take away.
-        let attribute = MountAttr {
-            set: READ_ONLY,
-            clear: 0,
-            propagation: 0,
-            user_namespace: 0,
-        };
-        let answer = libc::syscall(
-            libc::SYS_mount_setattr,
-            libc::AT_FDCWD,
-            target,
-            libc::AT_RECURSIVE,
-            &raw const attribute,
-            size_of::<MountAttr>(),
-        );
-        check(if answer == 0 { 0 } else { -1 })
+impl Target {
+    /// Covers what was found and nothing else: it is held by a descriptor, so it may be moved about meanwhile. Runs in the
+    /// child.
+    #[expect(unsafe_code, reason = "see `View::apply`")]
+    unsafe fn apply(&self) -> io::Result<()> {
+        let flags = libc::O_PATH | libc::O_NOFOLLOW | libc::O_CLOEXEC;
+        // SAFETY: raw calls on a prepared string, on locals of the sizes that are passed, and on descriptors that are open.
+        unsafe {
+            let target = libc::open(self.path.as_ptr(), flags);
+            check(target).map_err(moved)?;
+            let mut stat: libc::stat = std::mem::zeroed();
+            check(libc::fstat(target, &raw mut stat))?;
+            if stat.st_dev != self.device || stat.st_ino != self.inode {
+                return Err(io::Error::from_raw_os_error(MOVED));
+            }
+            let (from, source, below) = match self.cover {
+                Cover::File => (libc::AT_FDCWD, EMPTY_FILE, 0),
+                Cover::Folder => (libc::AT_FDCWD, EMPTY_FOLDER, 0),
+                Cover::ReadOnly | Cover::Held | Cover::Closed => {
+                    (target, c"", libc::AT_EMPTY_PATH | libc::AT_RECURSIVE)
+                }
+            };
+            let tree = libc::syscall(
+                libc::SYS_open_tree,
+                from,
+                source.as_ptr(),
+                OPEN_TREE_CLONE | libc::O_CLOEXEC | below,
+            );
+            let tree = called(tree)?;
+            // Unlike a remount this keeps the flags that a user namespace may not take away.
+            let attribute = MountAttr {
+                set: READ_ONLY,
+                clear: 0,
+                propagation: 0,
+                user_namespace: 0,
+            };
+            let depth = match self.cover {
+                // What is held below was bound before, and is to stay as it is.
+                Cover::Closed => 0,
+                _ => libc::AT_RECURSIVE,
+            };
+            if self.cover != Cover::Held {
+                called(libc::syscall(
+                    libc::SYS_mount_setattr,
+                    tree,
+                    c"".as_ptr(),
+                    libc::AT_EMPTY_PATH | depth,
+                    &raw const attribute,
+                    size_of::<MountAttr>(),
+                ))?;
+            }
+            called(libc::syscall(
+                libc::SYS_move_mount,
+                tree,
+                c"".as_ptr(),
+                target,
+                c"".as_ptr(),
+                MOVE_MOUNT_EMPTY_PATHS,
+            ))?;
+            libc::close(tree);
+            libc::close(target);
+            Ok(())
+        }
+    }
+}
+
+/// The answer of a call that has no wrapper.
+fn called(answer: libc::c_long) -> io::Result<libc::c_int> {
+    let answer = libc::c_int::try_from(answer).unwrap_or(-1);
+    check(answer).map(|()| answer)
+}
+
+/// What is not at its place, or a link now, has been moved.
+fn moved(error: io::Error) -> io::Error {
+    match error.raw_os_error() {
+        Some(libc::ENOENT | libc::ENOTDIR | libc::ELOOP) => io::Error::from_raw_os_error(MOVED),
+        _ => error,
     }
 }
 
@@ -243,27 +356,60 @@ fn check(answer: libc::c_int) -> io::Result<()> {
 fn collect(
     paths: &[PathBuf],
     cover: impl Fn(&fs::Metadata) -> Cover,
-) -> io::Result<Vec<(CString, Cover)>> {
-    let mut found = Vec::new();
+    gone: Gone,
+) -> io::Result<Vec<(PathBuf, Target)>> {
+    let mut found = look(paths, cover, gone)?;
+    found.retain(|(path, _)| !path.starts_with(OsStr::from_bytes(STAGE.to_bytes())));
+    Ok(found)
+}
+
+fn look(
+    paths: &[PathBuf],
+    cover: impl Fn(&fs::Metadata) -> Cover,
+    gone: Gone,
+) -> io::Result<Vec<(PathBuf, Target)>> {
+    let mut found = Vec::with_capacity(paths.len());
     for path in paths {
         // A mount lies on what a path leads to; a link's own name stays and leads to the cover.
-        let real = match fs::canonicalize(path) {
-            Ok(real) => real,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
-            Err(error) => return Err(error),
+        let looked = fs::canonicalize(path).and_then(|real| {
+            let meta = fs::metadata(&real)?;
+            Ok((real, meta))
+        });
+        let (real, meta) = match looked {
+            Ok(looked) => looked,
+            // A link that leads nowhere shows nothing.
+            Err(error) => {
+                let error = moved(error);
+                let is_link = || fs::symlink_metadata(path).is_ok_and(|meta| meta.is_symlink());
+                if error.raw_os_error() == Some(MOVED) && (gone == Gone::Skipped || is_link()) {
+                    continue;
+                }
+                return Err(error);
+            }
         };
-        if real.starts_with(OsStr::from_bytes(STAGE.to_bytes())) {
-            continue;
-        }
-        let cover = cover(&fs::metadata(&real)?);
-        found.push((real, cover));
+        let target = Target {
+            path: c_string(real.as_os_str())?,
+            device: meta.dev(),
+            inode: meta.ino(),
+            cover: cover(&meta),
+        };
+        found.push((real, target));
     }
-    found.sort_by(|(a, _), (b, _)| a.cmp(b));
-    found.dedup_by(|(a, _), (b, _)| a == b);
-    found
+    Ok(found)
+}
+
+/// Settings of the kernel that a confined root could still write: programs are named in them, too.
+fn kernel(policy: &Policy) -> io::Result<Vec<Target>> {
+    if Maps::needed().is_some() {
+        return Ok(Vec::new());
+    }
+    let all = policy.write.iter().any(|path| path == Path::new("/"));
+    let paths: Vec<PathBuf> = Some("/proc/sys".into())
+        .filter(|_| all)
         .into_iter()
-        .map(|(path, cover)| Ok((c_string(path.as_os_str())?, cover)))
-        .collect()
+        .collect();
+    let found = look(&paths, |_| Cover::ReadOnly, Gone::Skipped)?;
+    Ok(found.into_iter().map(|(_, target)| target).collect())
 }
 
 fn c_string(text: &OsStr) -> io::Result<CString> {

@@ -337,6 +337,7 @@ pub const KEYS: &[Key<Settings>] = &[
         "time limit of shell commands",
         |s, v| s.tools.bash_timeout_ms = v.count()
     ),
+    key!(trust "tools.unix_sockets", Kind::Bool, "let the model's shell commands connect to UNIX sockets although a rule denies paths", |s, v| s.tools.unix_sockets = v.bool()),
     key!(trust "tools.sandbox", Kind::Word(&["full", "workspace-write", "read-only"]), "what the model's shell commands may touch", |s, v| {
         s.tools.sandbox = match v.text() {
             "workspace-write" => Profile::WorkspaceWrite,

@@ -391,6 +391,9 @@ pub struct Tools {
     pub skill_server_idle_ms: u64,
     /// What the model's shell commands may touch.
     pub sandbox: Profile,
+    /// They may connect to UNIX sockets where a rule denies paths or their profile is narrower than `full`: Docker, an SSH
+    /// agent, tmux, which would do for them what they are denied.
+    pub unix_sockets: bool,
 }
 
 impl Default for Tools {
@@ -401,6 +404,7 @@ impl Default for Tools {
             bash_timeout_ms: 120_000,
             skill_server_idle_ms: 300_000,
             sandbox: Profile::Full,
+            unix_sockets: false,
         }
     }
 }

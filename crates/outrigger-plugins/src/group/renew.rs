@@ -1,6 +1,7 @@
 //! The next generation of a process, beside the one that runs (C7): it is started and asked whether it answers, then calls go
 //! to it, and what is in flight ends in the old one. Where it does not come that far, the old one runs on.
 
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -22,6 +23,13 @@ const DISPOSE: Duration = Duration::from_secs(5);
 const EVERY: Duration = Duration::from_secs(1);
 /// Between two looks at whether the last call has left.
 const LOOK: Duration = Duration::from_millis(20);
+
+impl Live {
+    /// A file that is hidden from the process and is another one now, which is not.
+    pub(crate) fn replaced(&self) -> Option<&Path> {
+        self.held.hidden.replaced()
+    }
+}
 
 impl Group {
     /// Replaces the process. Answers the new generation.

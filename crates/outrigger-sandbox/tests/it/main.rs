@@ -10,6 +10,7 @@ mod confine;
 mod connects;
 mod end;
 mod helper;
+mod moved;
 mod start;
 mod terminal;
 mod view;

@@ -1,0 +1,80 @@
+//! Places of ours that are there before any boxed process is: what is not there cannot be covered, and a process that made
+//! it would say what we read at the next start.
+
+use std::fs;
+use std::io::Write as _;
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::path::Path;
+
+use outrigger_sandbox::folders;
+
+use crate::boot::Folders;
+
+/// What processes may write to in our data folder.
+const MADE: [&str; 4] = ["tool-output", "plugin-homes", "plugin-files", "tmux"];
+/// Of the machine's policy. Made where this user is root, whose processes could make it.
+pub(crate) const POLICY: &str = "/etc/outrigger";
+
+/// Makes them. What cannot be made now cannot be made by a process of this user, either.
+pub(crate) fn make(folders: &Folders) {
+    folder(&folders.config.join("outrigger"));
+    for name in MADE {
+        folder(&folders.data.join(name));
+    }
+    if folders::is_root() {
+        folder(Path::new(POLICY));
+    }
+    // OpenCode's list of keys, which is read here, too: an empty one says what none says.
+    let keys = folders
+        .data
+        .parent()
+        .map(|data| data.join("opencode/auth.json"));
+    let keys = keys.filter(|keys| keys.parent().is_some_and(Path::is_dir));
+    if let Some(keys) = keys {
+        let mut options = fs::OpenOptions::new();
+        let made = options.write(true).create_new(true).mode(0o600).open(keys);
+        let _ = made.map(|mut file| file.write_all(b"{}\n"));
+    }
+}
+
+fn folder(path: &Path) {
+    let made = fs::DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(path);
+    if let Err(error) = made {
+        tracing::debug!("{} is not made: {error}", path.display());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn they_are_there_and_nothing_of_the_users_is_changed() {
+        let root = tempfile::tempdir().unwrap();
+        let at = |name: &str| root.path().join(name);
+        let folders = Folders {
+            home: at("home"),
+            config: at("config"),
+            data: at("data/outrigger"),
+            cache: at("cache"),
+        };
+        make(&folders);
+        assert!(at("config/outrigger").is_dir() && at("data/outrigger/tmux").is_dir());
+        assert!(!at("data/opencode").exists());
+        fs::create_dir(at("data/opencode")).unwrap();
+        make(&folders);
+        assert_eq!(
+            fs::read_to_string(at("data/opencode/auth.json")).unwrap(),
+            "{}\n"
+        );
+        fs::write(at("data/opencode/auth.json"), "keys").unwrap();
+        make(&folders);
+        assert_eq!(
+            fs::read_to_string(at("data/opencode/auth.json")).unwrap(),
+            "keys"
+        );
+    }
+}

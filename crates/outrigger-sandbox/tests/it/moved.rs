@@ -1,0 +1,219 @@
+//! What is denied stays hidden from processes that are started while the folders around it are moved about, and places that
+//! are held stay where they are.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use outrigger_sandbox::covers::{self, Cover, Covers, Kept};
+use outrigger_sandbox::{CoversFn, Policy};
+
+use super::{output, sh, spawner};
+
+const SECRET: &str = "not-for-you";
+
+/// `None` where the walk finds no rest.
+fn kept(root: &Path) -> Option<Kept> {
+    let root = root.to_path_buf();
+    let again: CoversFn = Arc::new(move || {
+        covers::find(&root, |path, _| match path.ends_with(".env") {
+            true => Cover::Hidden,
+            false => Cover::None,
+        })
+    });
+    let found = again().ok()?;
+    Some(Kept::new(found, again))
+}
+
+/// Moves things about until it is dropped.
+struct Mover(Arc<AtomicBool>, Option<std::thread::JoinHandle<()>>);
+
+impl Mover {
+    fn new(step: impl Fn() + Send + 'static) -> Self {
+        let over = Arc::new(AtomicBool::new(false));
+        let seen = Arc::clone(&over);
+        let thread = std::thread::spawn(move || {
+            while !seen.load(Ordering::Relaxed) {
+                step();
+            }
+        });
+        Self(over, Some(thread))
+    }
+}
+
+impl Drop for Mover {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+        let _ = self.1.take().map(std::thread::JoinHandle::join);
+    }
+}
+
+/// Starts processes that look for the secret under all of its names, while `step` goes on. None may find it; that one is
+/// not started is right, too.
+async fn looked_for(dir: &Path, step: impl Fn() + Send + 'static, most_refused: usize) {
+    let mover = Mover::new(step);
+    let mut refused = 0;
+    for _ in 0..20 {
+        let Some(kept) = kept(dir) else {
+            refused += 1;
+            continue;
+        };
+        let policy = Policy {
+            kept,
+            ..Policy::open()
+        };
+        let script = "for i in 1 2 3 4 5 6 7 8 9; do cat deep/.env d2/.env other/deep/.env in/.env 2>/dev/null; done; echo ran";
+        match output(sh(script).cwd(dir).policy(policy)).await {
+            Ok(output) => {
+                let said = String::from_utf8_lossy(&output.stdout);
+                assert!(said.contains("ran") && !said.contains(SECRET), "{said}");
+            }
+            Err(_) => refused += 1,
+        }
+    }
+    drop(mover);
+    assert!(refused <= most_refused, "{refused} were not started");
+}
+
+fn project() -> (tempfile::TempDir, PathBuf) {
+    let dir = tempfile::tempdir().unwrap();
+    let root = dir.path().canonicalize().unwrap();
+    for folder in ["deep", "other", "empty"] {
+        fs::create_dir(root.join(folder)).unwrap();
+    }
+    fs::write(root.join("deep/.env"), SECRET).unwrap();
+    (dir, root)
+}
+
+#[tokio::test]
+async fn a_folder_that_is_renamed_all_the_time_shows_nothing() {
+    if !spawner().has_views() {
+        return;
+    }
+    let (_dir, root) = project();
+    let (one, two) = (root.join("deep"), root.join("d2"));
+    let step = move || {
+        let _ = fs::rename(&one, &two);
+        let _ = fs::rename(&two, &one);
+    };
+    looked_for(&root, step, 20).await;
+}
+
+#[tokio::test]
+async fn a_folder_that_goes_to_another_and_back_shows_nothing() {
+    if !spawner().has_views() {
+        return;
+    }
+    let (_dir, root) = project();
+    let (one, two) = (root.join("deep"), root.join("other/deep"));
+    let step = move || {
+        let _ = fs::rename(&one, &two);
+        let _ = fs::rename(&two, &one);
+    };
+    looked_for(&root, step, 20).await;
+}
+
+#[tokio::test]
+async fn a_link_that_takes_a_folders_place_shows_nothing() {
+    if !spawner().has_views() {
+        return;
+    }
+    let (_dir, root) = project();
+    let (one, two, empty) = (root.join("deep"), root.join("d2"), root.join("empty"));
+    let step = move || {
+        let _ = fs::rename(&one, &two);
+        let _ = symlink(&empty, &one);
+        std::thread::yield_now();
+        let _ = fs::remove_file(&one);
+        let _ = fs::rename(&two, &one);
+    };
+    looked_for(&root, step, 20).await;
+}
+
+/// The control: without anything that moves, all of them are started.
+#[tokio::test]
+async fn nothing_is_refused_where_nothing_moves() {
+    if !spawner().has_views() {
+        return;
+    }
+    let (_dir, root) = project();
+    let busy = root.join("other/file");
+    let step = move || {
+        // Files that come and go are nobody's concern.
+        let _ = fs::write(&busy, "x");
+        let _ = fs::remove_file(&busy);
+    };
+    looked_for(&root, step, 0).await;
+}
+
+#[tokio::test]
+async fn what_is_held_stays_and_what_is_closed_takes_nothing_in() {
+    if !spawner().has_views() {
+        return;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let root = dir.path().canonicalize().unwrap();
+    for folder in ["config/ours", "data/theirs", "data/secret"] {
+        fs::create_dir_all(root.join(folder)).unwrap();
+    }
+    let found = Covers {
+        hide: vec![root.join("data/secret")],
+        read_only: vec![root.join("config/ours")],
+        held: vec![root.join("config"), root.join("data/theirs")],
+        closed: vec![root.join("data")],
+    };
+    let again: CoversFn = Arc::new(|| Ok(Covers::default()));
+    for (script, allowed) in [
+        (
+            "mv config away && mkdir -p config/ours && echo x > config/ours/settings",
+            false,
+        ),
+        ("echo x > config/ours/settings", false),
+        ("echo x > config/other && rm config/other", true),
+        ("mv data away", false),
+        ("echo x > data/new", false),
+        ("mkdir data/new", false),
+        ("mv data/theirs data/new", false),
+        ("echo x > data/theirs/new && rm data/theirs/new", true),
+        ("echo x > data/secret/new", false),
+        ("echo x > beside && rm beside", true),
+    ] {
+        let policy = Policy {
+            kept: Kept::new(found.clone(), Arc::clone(&again)),
+            ..Policy::open()
+        };
+        let output = output(sh(script).cwd(&root).policy(policy)).await.unwrap();
+        let err = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.exit.success(), allowed, "{script}: {err}");
+        assert!(!root.join("away").exists(), "{script}");
+    }
+}
+
+/// A process with terminals of its own makes some, and sees nobody else's.
+#[tokio::test]
+async fn terminals_are_its_own() {
+    if !spawner().has_views() {
+        return;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let policy = Policy {
+        own_terminals: true,
+        ..Policy::system().read("/proc").write("/dev/ptmx")
+    };
+    let script = "echo $(ls /dev/pts); (: < /dev/tty) 2>/dev/null && echo controlled; script -qec 'tty' /dev/null || true";
+    let output = output(sh(script).cwd(dir.path()).policy(policy))
+        .await
+        .unwrap();
+    let said = String::from_utf8_lossy(&output.stdout);
+    let lines: Vec<&str> = said.lines().map(str::trim).collect();
+    assert_eq!(lines.first(), Some(&"ptmx"), "{said}");
+    assert!(!said.contains("controlled"), "{said}");
+    assert_eq!(
+        lines.get(1),
+        Some(&"/dev/pts/0"),
+        "{said}{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+}
