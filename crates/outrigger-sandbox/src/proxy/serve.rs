@@ -1,7 +1,7 @@
 //! One connection of a client: its head, the decision, the way there, and the bytes in both directions.
 
 use std::io;
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -27,6 +27,11 @@ const TRIED: usize = 6;
 /// A connection without a byte for so long is cut. Long enough for a server that is polled.
 const IDLE: Duration = Duration::from_secs(15 * 60);
 const IDLE_LOOK: Duration = Duration::from_secs(60);
+/// What `localhost` leads to.
+const LOCALHOST: [IpAddr; 2] = [
+    IpAddr::V4(Ipv4Addr::LOCALHOST),
+    IpAddr::V6(Ipv6Addr::LOCALHOST),
+];
 const PIECE: usize = 32 * 1024;
 /// Most that were refused and are let read their answer in peace.
 pub(super) const REFUSED: usize = 32;
@@ -234,19 +239,23 @@ async fn way(
 ) -> Result<Way, (Refusal, Option<IpAddr>)> {
     let reach = &known.client.reach;
     let literal = host.parse::<IpAddr>().ok();
-    let own = async || {
+    // A server of its own, on this machine. To look reads much of `/proc`.
+    let own = async |at: IpAddr| {
         let pid = known.pid.load(Ordering::Relaxed);
         let may = pid != 0 && port != shared.port;
-        // Reads much of `/proc`.
-        may && tokio::task::spawn_blocking(move || listens(pid, port))
+        may && tokio::task::spawn_blocking(move || listens(pid, at, port))
             .await
             .unwrap_or(false)
     };
-    let local = literal.is_some_and(|it| it.is_loopback()) || host == "localhost";
-    // A server of its own, on this machine.
-    if local && own().await {
-        let loopback = literal.unwrap_or(IpAddr::V4(std::net::Ipv4Addr::LOCALHOST));
-        return Ok(Way::Direct(vec![(loopback, port).into()]));
+    let local: &[IpAddr] = match &literal {
+        Some(it) if it.to_canonical().is_loopback() => std::slice::from_ref(it),
+        None if host == "localhost" => &LOCALHOST,
+        _ => &[],
+    };
+    for at in local {
+        if own(*at).await {
+            return Ok(Way::Direct(vec![(*at, port).into()]));
+        }
     }
     reach
         .before(host, port)
