@@ -1,6 +1,5 @@
 //! Whose address it is: whether a process, or something that it started, listens there, and nobody else.
 
-use std::collections::HashSet;
 use std::fs;
 use std::net::IpAddr;
 
@@ -40,7 +39,7 @@ pub(crate) fn listens(pid: u32, to: IpAddr, port: u16) -> bool {
 /// `/proc`, some milliseconds.
 pub(crate) fn connects(pids: &[u32], from: u16, to: u16) -> Option<usize> {
     let files = ["/proc/net/tcp", "/proc/net/tcp6"];
-    let sockets: HashSet<String> = files
+    let sockets: Vec<String> = files
         .into_iter()
         .filter_map(|file| fs::read_to_string(file).ok())
         .flat_map(|text| connections(&text, from, to))
@@ -56,10 +55,9 @@ pub(crate) fn connects(pids: &[u32], from: u16, to: u16) -> Option<usize> {
             tag: tag_of(*pid),
         };
         *pid != 0
-            && members(root, &all, tag_of).iter().any(|member| {
-                let mut sockets = sockets.iter();
-                sockets.any(|socket| has_open(member.pid, socket))
-            })
+            && members(root, &all, tag_of)
+                .iter()
+                .any(|member| sockets.iter().any(|it| has_open(member.pid, it)))
     })
 }
 

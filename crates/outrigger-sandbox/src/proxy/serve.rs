@@ -239,19 +239,22 @@ async fn way(
 ) -> Result<Way, (Refusal, Option<IpAddr>)> {
     let reach = &known.client.reach;
     let literal = host.parse::<IpAddr>().ok();
+    // A server of its own, on this machine. To look reads much of `/proc`.
+    let own = async |at: IpAddr| {
+        let pid = known.pid.load(Ordering::Relaxed);
+        let may = pid != 0 && port != shared.port;
+        may && tokio::task::spawn_blocking(move || listens(pid, at, port))
+            .await
+            .unwrap_or(false)
+    };
     let local: &[IpAddr] = match &literal {
         Some(it) if it.to_canonical().is_loopback() => std::slice::from_ref(it),
         None if host == "localhost" => &LOCALHOST,
         _ => &[],
     };
-    // A server of its own, on this machine.
-    let pid = known.pid.load(Ordering::Relaxed);
-    if !local.is_empty() && pid != 0 && port != shared.port {
-        let local = local.to_vec();
-        // Reads much of `/proc`.
-        let own = tokio::task::spawn_blocking(move || local.into_iter().find(|at| listens(pid, *at, port)));
-        if let Ok(Some(own)) = own.await {
-            return Ok(Way::Direct(vec![(own, port).into()]));
+    for at in local {
+        if own(*at).await {
+            return Ok(Way::Direct(vec![(*at, port).into()]));
         }
     }
     reach
