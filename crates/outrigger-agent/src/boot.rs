@@ -324,6 +324,7 @@ impl Agent {
         );
         let env = crate::lsp::environment(&boot);
         let boxed = crate::confine::spawner(&spawner, &config, &place, &boot.folders);
+        let commands_spawner = crate::tool_hosts::spawner(&spawner, &config, &store);
         let inner = Inner {
             lsp: crate::lsp::new(&config, &place, &boxed, &env),
             formatters: crate::formatters::Formatters::new(
@@ -343,6 +344,7 @@ impl Agent {
             skills,
             store,
             bus: Bus::new(boot.sink.take()),
+            commands_spawner,
             spawner,
             models,
             runtime,

@@ -72,6 +72,7 @@ mod structured;
 mod switch;
 mod system;
 mod title;
+mod tool_hosts;
 mod track;
 mod turns;
 pub mod vcs;

@@ -324,7 +324,7 @@ impl Agent {
             .cwd(&self.inner.place.directory)
             .vars(outrigger_sandbox::env::allow_list(&[]));
         match outrigger_sandbox::run(
-            &self.inner.spawner,
+            &self.inner.commands_spawner,
             spec,
             std::time::Duration::from_secs(30),
             256 * 1024,

@@ -17,6 +17,7 @@ use crate::child::Child;
 use crate::connects;
 use crate::covers::Covers;
 use crate::error::SandboxError;
+use crate::led::Led;
 use crate::ledger::Ledger;
 use crate::policy::{self, Level, Policy};
 use crate::process::Process;
@@ -37,6 +38,7 @@ pub struct Spawner {
     ledger: Option<Ledger>,
     recorder: Option<StartFn>,
     boxed: Option<Boxed>,
+    led: Option<Arc<Led>>,
 }
 
 /// What is kept from every process of a handle that asks for no box of its own. It walks a project, so it blocks.
@@ -104,6 +106,7 @@ impl Spawner {
                 ledger: None,
                 recorder: None,
                 boxed: None,
+                led: None,
             });
         }
         setup::reserve_channel_fd();
@@ -146,6 +149,7 @@ impl Spawner {
             ledger: None,
             recorder: None,
             boxed: None,
+            led: None,
         })
     }
 
@@ -154,6 +158,13 @@ impl Spawner {
     #[must_use]
     pub fn with_covers(mut self, covers: CoversFn, strict: bool) -> Self {
         self.boxed = Some(Boxed { covers, strict });
+        self
+    }
+
+    /// A handle whose processes reach these hosts and nothing else.
+    #[must_use]
+    pub fn with_hosts(mut self, led: Arc<Led>) -> Self {
+        self.led = Some(led);
         self
     }
 
@@ -220,6 +231,10 @@ impl Spawner {
         if let (Some(boxed), None) = (&self.boxed, &spec.policy) {
             spec.policy = Some(boxed.policy(&spec.program).await?);
         }
+        let way = match &self.led {
+            Some(led) => Some(led.lead(&mut spec).await?),
+            None => None,
+        };
         let (reply, answer) = oneshot::channel();
         let (ledger, recorder) = (self.ledger.clone(), self.recorder.clone());
         self.jobs
@@ -230,7 +245,13 @@ impl Spawner {
                 reply,
             })
             .map_err(|_| SandboxError::Stopped)?;
-        Child::from_started(answer.await.map_err(|_| SandboxError::Stopped)??)
+        let started = answer.await.map_err(|_| SandboxError::Stopped)??;
+        let mut child = Child::from_started(started)?;
+        if let Some(way) = &way {
+            way.belongs_to(child.pid());
+        }
+        child.way = way;
+        Ok(child)
     }
 }
 

@@ -90,6 +90,7 @@ mod support;
 mod telegram;
 mod throws;
 mod tool_files;
+mod tool_hosts;
 mod tools_declared;
 mod trust;
 mod ways_around;

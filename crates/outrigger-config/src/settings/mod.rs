@@ -11,6 +11,7 @@ mod read;
 mod suggest;
 mod toml_file;
 
+use crate::forbid::Forbid;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
@@ -57,6 +58,9 @@ pub struct Settings {
     pub audit: Audit,
     /// What plugins connect to.
     pub network: Network,
+    /// What the policy of the machine forbids everybody. No setting: only a policy says it.
+    #[serde(skip)]
+    pub forbid: Forbid,
     /// Who does what tools do, and within what.
     #[serde(flatten)]
     pub hands: hands::Hands,
@@ -385,6 +389,8 @@ pub struct Tools {
     pub skill_server_idle_ms: u64,
     /// What the model's shell commands may touch.
     pub sandbox: Profile,
+    /// Hosts that shell commands may connect to (issue 5); all when unset.
+    pub hosts: Option<Vec<String>>,
 }
 
 impl Default for Tools {
@@ -395,6 +401,7 @@ impl Default for Tools {
             bash_timeout_ms: 120_000,
             skill_server_idle_ms: 300_000,
             sandbox: Profile::Full,
+            hosts: None,
         }
     }
 }

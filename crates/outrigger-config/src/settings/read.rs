@@ -394,6 +394,7 @@ mod tests {
         tools.bash_timeout_ms = 120000
         tools.skill_server_idle_ms = 300000
         tools.sandbox = "full"
+        tools.hosts = null
         agent.max_steps = null
         agent.max_continuations = null
         log.plugin_stderr_level = "warn"

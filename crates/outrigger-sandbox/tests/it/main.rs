@@ -10,6 +10,7 @@ mod confine;
 mod connects;
 mod end;
 mod helper;
+mod plain;
 mod start;
 mod terminal;
 mod view;
