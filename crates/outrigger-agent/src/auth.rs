@@ -221,6 +221,12 @@ impl Inner {
 }
 
 impl Agent {
+    /// Whether a plugin brings the authentication of a provider, or the provider itself.
+    #[must_use]
+    pub fn owns_auth(&self, plugin: &str, provider: &str) -> bool {
+        self.inner.owns_auth(plugin, provider)
+    }
+
     /// Lets plugins prepare the providers that they bring, if that has not been done. Does not wait for long: who asks may
     /// be such a plugin.
     pub async fn providers_ready(&self) {

@@ -11,8 +11,8 @@ use outrigger_config::settings::Install;
 use outrigger_js::{JsRuntime, Lookup};
 use outrigger_models::Models;
 use outrigger_plugins::{Installer, PluginError, PluginSettings, Plugins, Progress, Snapshot};
-use outrigger_sandbox::Spawner;
 use outrigger_sandbox::ledger::Ledger;
+use outrigger_sandbox::{OwnBoxes, Spawner};
 use outrigger_store::{OpenReport, Store};
 use outrigger_tools::ToolRuntime;
 use serde_json::json;
@@ -25,6 +25,7 @@ use crate::command::BUNDLED;
 use crate::error::AgentError;
 use crate::ids::now;
 use crate::inner::{Agent, CommandInfo, Inner};
+use crate::kept_rules::UserRules;
 use crate::project::Place;
 use crate::session::Sessions;
 
@@ -256,7 +257,8 @@ impl Agent {
         let project = place.project(&spawner, &store, now()).await;
         let project = crate::projects::remember(&store, project).await;
         let admitted = crate::admitted::decide(&store, &mut config);
-        let mcp = crate::mcp::start(&boot, &config, &place, &spawner);
+        let boxes = OwnBoxes::default();
+        let mcp = crate::mcp::start(&boot, &config, &place, (&spawner, &boxes));
         let (notice, notices) = crate::notices::channel();
         let plugins = Plugins::load(outrigger_plugins::LoadOptions {
             notice: crate::audit::notice(&store, notice),
@@ -272,7 +274,10 @@ impl Agent {
             return Err(error);
         }
         // Plugins change the configuration without seeing the keys in it (invariant 10).
-        let mut value = plugins.configure(config.redacted()).await;
+        let user_rules = UserRules::of(&config.config);
+        let given = config.redacted();
+        let mut value = plugins.configure(given.clone()).await;
+        crate::brought::put_into_boxes(&plugins, &given, &mut value, &boxes).await;
         for pointer in outrigger_config::restore(&mut value, &config.value) {
             tracing::warn!(
                 "[config] a plugin changed where {pointer} is sent, or copied it: the key is left out"
@@ -285,6 +290,7 @@ impl Agent {
             }
             config.config = read;
             config.value = value;
+            user_rules.hold(&mut config.config);
             crate::admitted::hold(&admitted, &mut config);
         }
         let (servers, mcp_waiting) = crate::mcp::with_claude(&config, &boot.folders);
@@ -325,7 +331,10 @@ impl Agent {
         let env = crate::lsp::environment(&boot);
         let boxed = crate::confine::spawner(&spawner, &config, &place, &boot.folders);
         let commands_spawner = crate::tool_hosts::spawner(&spawner, &config, &store);
+        let boxed = boxed.with_boxes(boxes.clone());
         let inner = Inner {
+            user_rules,
+            boxes,
             lsp: crate::lsp::new(&config, &place, &boxed, &env),
             formatters: crate::formatters::Formatters::new(
                 config.config.formatter.as_ref(),

@@ -236,6 +236,20 @@ impl Inner {
         self.confine_to(profile, rules).await
     }
 
+    /// What is kept from programs that this one starts for itself, git above all; `None` where nothing is boxed.
+    ///
+    /// # Errors
+    /// [`ConfineError`]: the process must not be started then.
+    pub(crate) async fn kept_from_helpers(&self) -> Result<Option<Covers>, ConfineError> {
+        if self.config.settings.sandbox == Sandbox::Off {
+            return Ok(None);
+        }
+        let (place, folders) = (self.place.clone(), self.folders.clone());
+        let rules = self.config.config.permission.clone();
+        let found = tokio::task::spawn_blocking(move || kept(&place, &folders, &[&rules])).await;
+        Ok(Some(found.unwrap_or(Err(SandboxError::Stopped))?))
+    }
+
     async fn confine_to(
         &self,
         profile: Profile,

@@ -104,6 +104,10 @@ pub(crate) struct Inner {
     /// Logins that wait for their user, by provider.
     pub(crate) logins: Mutex<BTreeMap<String, Arc<outrigger_plugins::Flow>>>,
     pub(crate) config: Loaded,
+    /// What the user's files say, whatever plugins made of it.
+    pub(crate) user_rules: crate::kept_rules::UserRules,
+    /// Boxes of what plugins bring.
+    pub(crate) boxes: outrigger_sandbox::OwnBoxes,
     pub(crate) agents: BTreeMap<String, AgentInfo>,
     pub(crate) commands: BTreeMap<String, CommandInfo>,
     pub(crate) skills: Vec<outrigger_config::skills::Skill>,

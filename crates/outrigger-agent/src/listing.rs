@@ -54,13 +54,19 @@ impl Agent {
     /// about is shown: the client is who would be asked.
     #[must_use]
     pub fn may_read(&self, path: &Path) -> bool {
+        self.may("read", path)
+    }
+
+    /// The same for another permission about paths, `edit`.
+    #[must_use]
+    pub fn may(&self, permission: &str, path: &Path) -> bool {
         let relative = path
             .strip_prefix(&self.inner.place.worktree)
             .unwrap_or(path)
             .to_string_lossy();
         let name = self.default_agent().unwrap_or_default();
         match self.inner.agents.get(&name) {
-            Some(agent) => evaluate("read", &relative, &[&agent.permission]) != Action::Deny,
+            Some(agent) => evaluate(permission, &relative, &[&agent.permission]) != Action::Deny,
             None => false,
         }
     }

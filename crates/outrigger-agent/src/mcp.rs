@@ -12,7 +12,7 @@ use outrigger_protocol::descriptor::{Capability, Declared};
 use outrigger_protocol::event::{CustomEvent, Event};
 use outrigger_protocol::model::ToolOffer;
 use outrigger_protocol::tool::{ToolOutput, ToolSpec};
-use outrigger_sandbox::Spawner;
+use outrigger_sandbox::{OwnBoxes, Spawner};
 use outrigger_tools::{PermissionAsk, Tool, ToolContext, ToolError};
 use serde_json::{Value, json};
 
@@ -60,8 +60,14 @@ impl Agent {
 }
 
 /// Starts the configured servers in the background, while plugins load.
-pub(crate) fn start(boot: &Boot, config: &Loaded, place: &Place, spawner: &Spawner) -> McpServers {
-    let options = options(&boot.env, config, place, spawner, &boot.folders);
+pub(crate) fn start(
+    boot: &Boot,
+    config: &Loaded,
+    place: &Place,
+    (spawner, boxes): (&Spawner, &OwnBoxes),
+) -> McpServers {
+    let mut options = options(&boot.env, config, place, spawner, &boot.folders);
+    options.spawner = options.spawner.with_boxes(boxes.clone());
     McpServers::start(&with_claude(config, &boot.folders).0, options)
 }
 

@@ -11,11 +11,9 @@ use outrigger_protocol::message::{
 use outrigger_protocol::model::Cost;
 use outrigger_protocol::session::{PartInput, PromptInput, Session};
 use outrigger_protocol::turn::{Begin, CommandCall, TurnOutcome};
-use outrigger_tools::PermissionAsk;
 use serde_json::{Value, json};
 
 use crate::agents::AgentInfo;
-use crate::ask::Asker;
 use crate::command;
 use crate::compact::ask::Compact;
 use crate::error::AgentError;
@@ -254,7 +252,7 @@ impl Agent {
         for (i, (_, line)) in places.iter().enumerate() {
             filled = filled.replace(
                 &stand_in(i),
-                &self.shell_output(session_id, &agent, line).await,
+                &self.shell_output(session_id, &agent, (name, line)).await,
             );
         }
         let model = info.model.as_deref().and_then(ModelRef::parse);
@@ -297,43 +295,6 @@ impl Agent {
         };
         self.prompt_command(session_id, prompt, call, plugin_waits)
             .await
-    }
-
-    /// Output of a shell command in a template. It is asked for as the `bash` tool would be.
-    async fn shell_output(&self, session_id: &SessionId, agent: &AgentInfo, line: &str) -> String {
-        let own = self
-            .session(session_id)
-            .ok()
-            .and_then(|s| s.permission)
-            .unwrap_or_default();
-        let asker = Asker {
-            session_id,
-            tool: None,
-            rules: &[&agent.permission, &own],
-        };
-        let ask = PermissionAsk {
-            permission: "bash".into(),
-            patterns: vec![line.to_owned()],
-            ..PermissionAsk::default()
-        };
-        if let Err(refusal) = self.inner.decide(&asker, ask).await {
-            return format!("(not run: {})", refusal.text());
-        }
-        let spec = outrigger_sandbox::Spec::new("/bin/sh")
-            .args(["-c", line])
-            .cwd(&self.inner.place.directory)
-            .vars(outrigger_sandbox::env::allow_list(&[]));
-        match outrigger_sandbox::run(
-            &self.inner.commands_spawner,
-            spec,
-            std::time::Duration::from_secs(30),
-            256 * 1024,
-        )
-        .await
-        {
-            Ok(output) => String::from_utf8_lossy(&output.stdout).into_owned(),
-            Err(error) => format!("(not run: {error})"),
-        }
     }
 
     /// The agent that answers where none is named.

@@ -1,18 +1,21 @@
 //! What git says of the project, for `GET /vcs` and its like.
 //!
 //! Every question is one `git` process with a deadline and a limit on its output. Programs that a repository names in
-//! its own configuration (external diffs, text conversions, file-system monitors) are not run.
+//! its own configuration (external diffs, text conversions, file-system monitors) are not run; filters are, in a box that
+//! holds the project and nothing else. What the rules deny to read or to edit is left out, and no patch touches it.
 
+mod named;
 mod parse;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use outrigger_sandbox::{Output, Spawner, Spec};
+use outrigger_sandbox::{Output, Spawner, Spec, paths};
 use serde::Serialize;
 
 use self::parse::{change, count, split};
+use crate::git_box;
 use crate::inner::Agent;
 
 const DEADLINE: Duration = Duration::from_secs(30);
@@ -70,6 +73,17 @@ pub enum VcsError {
     /// The patch does not fit.
     #[error("the patch cannot be applied: {0}")]
     NotClean(String),
+    /// A rule denies a file that the patch names.
+    #[error("the configuration forbids to {what} {file}, which the patch names")]
+    Denied {
+        /// `read` or `edit`.
+        what: &'static str,
+        /// Relative to the root of the repository.
+        file: String,
+    },
+    /// The rules cannot be kept from git.
+    #[error("git was not started: {0}")]
+    Box(String),
     /// git failed otherwise.
     #[error("`git {what}` failed: {message}")]
     Failed {
@@ -88,14 +102,17 @@ impl VcsError {
             Self::NotGit => "non-git",
             Self::NoGit => "no-git",
             Self::NotClean(_) => "not-clean",
+            Self::Denied { .. } => "denied",
+            Self::Box(_) => "box",
             Self::Failed { .. } => "failed",
         }
     }
 }
 
 /// Asks git about one folder.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Vcs {
+    agent: Agent,
     spawner: Spawner,
     directory: PathBuf,
     worktree: PathBuf,
@@ -108,6 +125,7 @@ impl Agent {
     pub fn vcs(&self) -> Vcs {
         let place = &self.inner.place;
         Vcs {
+            agent: self.clone(),
             spawner: self.inner.spawner.clone(),
             directory: place.directory.clone(),
             worktree: place.worktree.clone(),
@@ -137,13 +155,18 @@ impl Vcs {
             "-c",
             "color.ui=false",
         ];
-        let spec = Spec::new(git)
+        let home = &self.agent.inner.folders.home;
+        let mut spec = Spec::new(git)
             .args(guard)
             .args(args)
             .cwd(cwd)
             .vars(env)
+            .vars(git_box::variables(home))
             .var("GIT_TERMINAL_PROMPT", "0")
             .label("git");
+        let covers = self.agent.inner.kept_from_helpers().await;
+        let covers = covers.map_err(|error| VcsError::Box(error.to_string()))?;
+        spec.policy = covers.map(|covers| git_box::policy(&self.agent.inner.place, home, covers));
         outrigger_sandbox::run_with_input(&self.spawner, spec, input, DEADLINE, MOST)
             .await
             .map_err(|e| VcsError::Failed {
@@ -283,7 +306,9 @@ impl Vcs {
                 }
                 None => None,
             };
-            change.patch = patch.filter(|patch| patch.len() <= room);
+            // Of a file that may not be read, that it has changed is all that is told.
+            let shown = patch.filter(|_| self.may("read", &change.file));
+            change.patch = shown.filter(|patch| patch.len() <= room);
             room -= change.patch.as_ref().map_or(0, String::len);
         }
         Ok(changes)
@@ -299,10 +324,15 @@ impl Vcs {
         }
         let mut pieces = Vec::new();
         if self.has_head().await {
-            pieces.push(self.patch("HEAD", 3).await?);
+            let all = split(&self.patch("HEAD", 3).await?);
+            let shown = all.into_values().filter(|patch| {
+                let named = named::files(patch);
+                named.iter().all(|file| self.may("read", file))
+            });
+            pieces.push(shown.collect());
         }
         for (file, code) in self.codes().await? {
-            if code == "??" {
+            if code == "??" && self.may("read", &file) {
                 let patch = self.untracked(&file, 3).await;
                 pieces.push(patch.ok_or_else(|| VcsError::Failed {
                     what: "diff".into(),
@@ -317,10 +347,25 @@ impl Vcs {
     /// Applies a patch to the files of the folder. Files outside the repository are out of its reach (git sees to that).
     ///
     /// # Errors
-    /// [`VcsError::NotGit`], [`VcsError::NotClean`]; then nothing was changed.
+    /// [`VcsError::NotGit`], [`VcsError::NotClean`], [`VcsError::Denied`]; then nothing was changed.
     pub async fn apply(&self, patch: &str) -> Result<(), VcsError> {
         if !self.git {
             return Err(VcsError::NotGit);
+        }
+        let above = self.directory.strip_prefix(&self.worktree);
+        let above = above.unwrap_or(Path::new(""));
+        for file in named::files(patch) {
+            let file = paths::resolve(&self.worktree, &above.join(file));
+            let file = file.strip_prefix(&self.worktree).unwrap_or(&file);
+            let file = file.to_string_lossy();
+            for what in ["read", "edit"] {
+                if !self.may(what, &file) {
+                    return Err(VcsError::Denied {
+                        what,
+                        file: file.into_owned(),
+                    });
+                }
+            }
         }
         let output = self
             .run_in(&self.directory, &["apply", "-"], Some(patch.into()))
@@ -341,6 +386,11 @@ impl Vcs {
             return Ok(());
         }
         self.text(&["init", "--quiet"]).await.map(drop)
+    }
+
+    /// Whether the rules leave a file, which git has named from the root of the repository.
+    fn may(&self, what: &str, file: &str) -> bool {
+        self.agent.may(what, &self.worktree.join(file))
     }
 
     /// Names and two-letter codes of what is not as in the last commit.

@@ -200,8 +200,28 @@ fn verify(store: &Store, key: Option<&str>) -> Result<u8, Failure> {
     if let Some(key) = store.audit_key()? {
         let _ = writeln!(text, "key {}", hex(&key));
     }
+    if report.removed > 0 {
+        let _ = writeln!(
+            text,
+            "records 1 to {} were removed as audit.keep_records and audit.keep_days say; the cut is sealed",
+            report.removed
+        );
+        if let Some(last) = &report.last_removal {
+            let _ = writeln!(text, "the last time {}", one_line(last));
+        }
+    }
+    if report.unlisted > 0 {
+        let _ = writeln!(
+            text,
+            "{} records are counted and not listed: more came from one source than is kept (`outrigger audit list --decision 'not listed'`)",
+            report.unlisted
+        );
+    }
     if report.is_valid() {
-        text.push_str("nothing was changed, removed, moved or put in\n");
+        text.push_str(match report.removed {
+            0 => "nothing was changed, removed, moved or put in\n",
+            _ => "of the rest nothing was changed, removed, moved or put in\n",
+        });
         out(&text);
         return Ok(0);
     }

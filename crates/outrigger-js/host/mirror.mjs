@@ -25,21 +25,21 @@ export function keep({ session, base, revision, bytes }, pieces) {
     throw Object.assign(new Error(`this process does not have revision ${base} of ${session}`), { rpc: NEED_WHOLE });
   }
   const messages = [];
-  const copiers = [];
+  const shapes = [];
   for (const piece of pieces) {
     if (!isArray(piece)) {
       messages.push(piece.value);
-      copiers.push(undefined);
+      shapes.push(likely(piece.value));
       continue;
     }
     for (let i = piece[0], end = i + piece[1]; i < end; i++) {
       messages.push(last.messages[i]);
-      // Worth its price only for what comes again.
-      copiers.push(last.copiers[i] ?? copierOf(last.messages[i])?.copy ?? copy);
+      // To work one out is worth its price only for what comes again.
+      shapes.push(last.shapes[i] ?? likely(last.messages[i]) ?? shapeOf(last.messages[i]));
     }
   }
   sessions.delete(session);
-  sessions.set(session, { revision, messages, copiers, bytes });
+  sessions.set(session, { revision, messages, shapes, bytes });
   let total = 0;
   for (const one of sessions.values()) total += one.bytes;
   for (const [name, one] of sessions) {
@@ -47,7 +47,7 @@ export function keep({ session, base, revision, bytes }, pieces) {
     total -= one.bytes;
     sessions.delete(name);
   }
-  return { messages, copiers };
+  return { messages, shapes };
 }
 
 // A copy of what JSON.parse or `plain` made, which needs no care.
@@ -64,50 +64,6 @@ function copy(value) {
     if (typeof item === "object" && item !== null) object[key] = copy(item);
   }
   return object;
-}
-
-// Functions that copy values of one shape: what has the same keys and nested shapes shares one. Several times faster than
-// `copy`, and all copies of a shape have one hidden class, which makes comparing them cheaper too.
-const copiers = new Map();
-const MOST_COPIERS = 1000;
-const MOST_ITEMS = 64;
-const general = { number: -1, copy };
-
-function copierOf(value) {
-  if (typeof value !== "object" || value === null) return undefined;
-  const list = isArray(value);
-  const names = list ? undefined : keys(value);
-  const count = list ? value.length : names.length;
-  if (count > MOST_ITEMS) return general;
-  let shape = list ? `[${count}` : `{${names.join("\u0001")}`;
-  const nested = new Array(count);
-  for (let i = 0; i < count; i++) {
-    nested[i] = copierOf(value[list ? i : names[i]]);
-    if (nested[i]) shape += `\u0002${i}:${nested[i].number}`;
-  }
-  const known = copiers.get(shape);
-  if (known) return known;
-  // A quoted __proto__ in a literal is no key but the prototype.
-  if (copiers.size >= MOST_COPIERS || names?.includes("__proto__")) return general;
-  const fresh = { number: copiers.size, copy: list ? listCopier(nested) : objectCopier(names, nested) };
-  copiers.set(shape, fresh);
-  return fresh;
-}
-
-function listCopier(nested) {
-  return (list) => {
-    const fresh = list.slice();
-    for (let i = 0; i < nested.length; i++) if (nested[i]) fresh[i] = nested[i].copy(list[i]);
-    return fresh;
-  };
-}
-
-function objectCopier(names, nested) {
-  const field = (name, i) => {
-    const key = stringify(name);
-    return nested[i] ? `${key}:n[${i}].copy(v[${key}])` : `${key}:v[${key}]`;
-  };
-  return new Code("n", `return (v) => ({${names.map(field).join(",")}})`)(nested);
 }
 
 // Whether `after` is `before` still. Answers no where it is not sure; `diff` knows better then.
@@ -133,23 +89,133 @@ function same(before, after) {
   return true;
 }
 
+// What copies and compares values of one shape: those with the same keys and nested shapes share it. Several times faster
+// than the functions above, since the engine knows where each key is.
+const shapes = new Map();
+const MOST_SHAPES = 1000;
+const MOST_ITEMS = 64;
+const general = { number: -1, is: () => true, copy, same };
+
+// Those of the messages that were looked at last: most messages have one of a few.
+const recent = [];
+const MOST_RECENT = 4;
+
+function likely(message) {
+  for (const shape of recent) if (shape.is(message)) return shape;
+  return undefined;
+}
+
+// The shapes of messages that are seen for the first time. Some are worked out, for the others to have them, too.
+function shapesOf(messages) {
+  let left = 4 * MOST_RECENT;
+  return messages.map((message) => {
+    const known = likely(message);
+    if (known || left === 0) return known;
+    left--;
+    const fresh = shapeOf(message);
+    if (fresh && fresh !== general) remember(fresh);
+    return fresh;
+  });
+}
+
+function remember(shape) {
+  if (recent.includes(shape)) return;
+  recent.unshift(shape);
+  recent.length = Math.min(recent.length, MOST_RECENT);
+}
+
+function shapeOf(value) {
+  if (typeof value !== "object" || value === null) return undefined;
+  const list = isArray(value);
+  const names = list ? undefined : keys(value);
+  const count = list ? value.length : names.length;
+  if (count > MOST_ITEMS) return general;
+  let name = list ? `[${count}` : `{${names.join("\u0001")}`;
+  const nested = new Array(count);
+  for (let i = 0; i < count; i++) {
+    nested[i] = shapeOf(value[list ? i : names[i]]);
+    if (nested[i]) name += `\u0002${i}:${nested[i].number}`;
+  }
+  const known = shapes.get(name);
+  if (known) return known;
+  // A quoted __proto__ in a literal is no key but the prototype.
+  if (shapes.size >= MOST_SHAPES || names?.includes("__proto__")) return general;
+  const fresh = { number: shapes.size, ...(list ? listShape(nested) : objectShape(names, nested)) };
+  shapes.set(name, fresh);
+  return fresh;
+}
+
+function listShape(nested) {
+  const count = nested.length;
+  return {
+    is(list) {
+      if (!isArray(list) || list.length !== count) return false;
+      for (let i = 0; i < count; i++) {
+        const item = list[i];
+        if (nested[i] ? !nested[i].is(item) : typeof item === "object" && item !== null) return false;
+      }
+      return true;
+    },
+    copy(list) {
+      const fresh = list.slice();
+      for (let i = 0; i < count; i++) if (nested[i]) fresh[i] = nested[i].copy(list[i]);
+      return fresh;
+    },
+    same(before, after) {
+      if (!isArray(after) || after.length !== count) return false;
+      for (let i = 0; i < count; i++) {
+        if (before[i] !== after[i] && !nested[i]?.same(before[i], after[i])) return false;
+      }
+      return true;
+    },
+  };
+}
+
+function objectShape(names, nested) {
+  const quoted = names.map((name) => stringify(name));
+  const copies = quoted.map((key, i) => (nested[i] ? `${key}:n[${i}].copy(v[${key}])` : `${key}:v[${key}]`));
+  const keyed = quoted.map((key, i) => `||k[${i}]!==${key}`).join("");
+  const fields = quoted.map((key, i) => {
+    const values = `b[${key}]!==a[${key}]`;
+    return nested[i] ? `(${values}&&!n[${i}].same(b[${key}],a[${key}]))` : values;
+  });
+  const kinds = quoted.map((key, i) =>
+    nested[i] ? `||!n[${i}].is(v[${key}])` : `||(typeof v[${key}]==="object"&&v[${key}]!==null)`,
+  );
+  const body = `return {
+    is: (v) => {
+      if (typeof v !== "object" || v === null || isArray(v)) return false;
+      const k = keys(v);
+      return !(k.length !== ${names.length}${keyed}${kinds.join("")});
+    },
+    copy: (v) => ({${copies.join(",")}}),
+    same: (b, a) => {
+      if (typeof a !== "object" || a === null || getPrototypeOf(a) !== prototype) return false;
+      const k = keys(a);
+      return !(k.length !== ${names.length}${keyed}${fields.map((field) => `||${field}`).join("")});
+    },
+  }`;
+  const known = { keys, isArray, getPrototypeOf, prototype };
+  return new Code("n", ...keys(known), body)(nested, ...Object.values(known));
+}
+
 function idOf(message) {
   const id = message?.info?.id;
   return typeof id === "string" ? id : undefined;
 }
 
-// One item of a call, `{messages}`, with what it was before the handler that runs.
-export class Mirrored {
-  constructor(input, { messages, copiers }) {
-    this.copiers = copiers;
-    this.before = { messages, rest: {} };
+// One item of a call, `{messages}`, with what it was before the handler that runs. `tellsOrder`: the host takes an order.
+export class Conversation {
+  constructor(input, { messages, shapes = shapesOf(messages) }, tellsOrder) {
+    this.tellsOrder = tellsOrder;
+    this.before = { messages, shapes, rest: {} };
     this.items = [{ input, output: undefined }];
     this.renew();
   }
 
   renew() {
-    const { copiers } = this;
-    this.given = this.before.messages.map((message, i) => (copiers?.[i] ?? copy)(message));
+    const { messages, shapes } = this.before;
+    this.given = messages.map((message, i) => (shapes[i] ?? general).copy(message));
     this.items[0].output = { ...copy(this.before.rest), messages: this.given.slice() };
     this.after = undefined;
   }
@@ -159,8 +225,6 @@ export class Mirrored {
     this.before = this.after;
     this.given = this.after.given;
     this.after = undefined;
-    // They were those of the first list.
-    this.copiers = undefined;
   }
 
   snapshot() {}
@@ -171,24 +235,30 @@ export class Mirrored {
 
   thaw() {
     this.before = this.after;
-    this.copiers = undefined;
     this.renew();
   }
 
   // Adds what changed to `out`; answers the new order of the messages when that is not told by places.
   diff({ output }, out) {
-    const { messages: was, rest } = this.before;
+    const { messages: was, shapes: wasShapes, rest } = this.before;
     const { messages, ...others } = output;
     diff(rest, others, [], out);
     const restNow = out.length > 0 ? (plain(others) ?? {}) : rest;
     if (!isArray(messages)) {
       diff(was, messages, ["messages"], out);
-      this.after = { messages: [], rest: { ...restNow, messages: plain(messages) }, given: [] };
+      this.after = { messages: [], shapes: [], rest: { ...restNow, messages: plain(messages) }, given: [] };
       return undefined;
     }
     const now = messages.slice();
     const origins = this.origins(now);
+    if (origins && !this.tellsOrder) {
+      diff(was, messages, ["messages"], out);
+      const kept = plain(messages);
+      this.after = { messages: kept, shapes: [], rest: restNow, given: now };
+      return undefined;
+    }
     const kept = new Array(now.length);
+    const shapes = new Array(now.length);
     const order = origins && [];
     for (let i = 0; i < now.length; i++) {
       const at = origins ? origins[i] : i;
@@ -204,12 +274,15 @@ export class Mirrored {
         else order.push([at, 1]);
       }
       kept[i] = was[at];
-      if (same(was[at], value)) continue;
+      shapes[i] = wasShapes[at];
+      if ((shapes[i] ?? general).same(was[at], value)) continue;
       const count = out.length;
       diff(was[at], value, ["messages", i], out);
-      if (out.length > count) kept[i] = plain(value, 2) ?? null;
+      if (out.length === count) continue;
+      kept[i] = plain(value, 2) ?? null;
+      shapes[i] = undefined;
     }
-    this.after = { messages: kept, rest: restNow, given: now };
+    this.after = { messages: kept, shapes, rest: restNow, given: now };
     return order;
   }
 

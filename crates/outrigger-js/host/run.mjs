@@ -1,7 +1,7 @@
 // Hooks, events and tools of loaded plugins.
 
 import { fileOver, fromFile, tell } from "./file.mjs";
-import { Mirrored, keep } from "./mirror.mjs";
+import { Conversation, keep } from "./mirror.mjs";
 import { Unserialisable, diff, errorText, plain } from "./value.mjs";
 import { enter, left, reenter } from "./enter.mjs";
 import { within } from "./own.mjs";
@@ -19,7 +19,7 @@ const EVENTS_GRACE = 500;
 const DISPOSE_GRACE = 300;
 const { isArray } = Array;
 const clock = performance.now.bind(performance);
-const { isExtensible } = Object;
+const { isExtensible, keys } = Object;
 
 export function adopt(loaded) {
   for (const { id, instances } of loaded) {
@@ -132,13 +132,17 @@ export function hookRun(run, call, cancelled) {
 }
 
 export function hookInvokeFile(run, call, cancelled) {
-  return runAll(run, new Items(fromFile(run, "items")), call, cancelled);
+  const items = fromFile(run, "items");
+  const [{ input, output }] = items;
+  const alone = items.length === 1 && isArray(output?.messages) && keys(output).length === 1;
+  const subject = alone ? new Conversation(input, output, false) : new Items(items);
+  return runAll(run, subject, call, cancelled);
 }
 
 // What is kept is taken at once, in frame order: later calls count in it.
 export function hookMirror(run, call, cancelled) {
   const messages = keep(run, run.file === undefined ? run.pieces : fromFile(run, "pieces"));
-  return runAll(run, new Mirrored(run.input, messages), call, cancelled);
+  return runAll(run, new Conversation(run.input, messages, true), call, cancelled);
 }
 
 async function runAll({ hook, handlers, open = [], chain }, subject, call, cancelled) {

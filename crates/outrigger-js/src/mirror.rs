@@ -115,7 +115,8 @@ impl Kept {
                 Some((index, kept.filter(|kept| kept.is_same(message))?))
             };
             let moved = || {
-                let ids = ids.get_or_insert_with(|| index(&self.messages));
+                // Only what stands behind can be meant: behind the end there is nothing to look for.
+                let ids = ids.get_or_insert_with(|| index(&self.messages, due + 1));
                 let found = ids.get(message.id()?).copied();
                 found.filter(|found| *found > due).and_then(is)
             };
@@ -143,9 +144,10 @@ impl Kept {
     }
 }
 
-fn index(messages: &History) -> HashMap<&str, usize> {
-    let ids = messages.iter().enumerate();
-    ids.filter_map(|(index, message)| Some((message.id()?, index)))
+/// The places of messages by their ids, from one on.
+fn index(messages: &History, from: usize) -> HashMap<&str, usize> {
+    (from..messages.len())
+        .filter_map(|index| Some((messages.get(index)?.id()?, index)))
         .collect()
 }
 

@@ -83,6 +83,8 @@ enum When {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Word {
     True,
+    /// An exit code other than 0, or none: the command was ended.
+    Failed,
     Text(&'static str),
 }
 
@@ -90,6 +92,7 @@ impl Word {
     fn is(self, value: &Value) -> bool {
         match self {
             Self::True => value == &Value::Bool(true),
+            Self::Failed => value.is_null() || value.as_f64().is_some_and(|code| code != 0.0),
             Self::Text(text) => value.as_str() == Some(text),
         }
     }
@@ -117,6 +120,7 @@ pub const PLACES: &[Place] = &[
     Place { point: "tool.before_permission", path: &["status"], rule: Rule::Refusal, when: When::Says(Word::Text("deny")) },
     Place { point: "tool.after_result", path: &["isError"], rule: Rule::Failure, when: When::Says(Word::True) },
     Place { point: "tool.after_result", path: &["metadata", "isError"], rule: Rule::Failure, when: When::Says(Word::True) },
+    Place { point: "tool.after_result", path: &["metadata", "exit"], rule: Rule::Failure, when: When::Says(Word::Failed) },
     Place { point: "tool.after_result", path: &["status"], rule: Rule::Verify, when: When::Says(Word::Text("failed_verify")) },
     Place { point: "tool.after_result", path: &["metadata", "status"], rule: Rule::Verify, when: When::Says(Word::Text("failed_verify")) },
     Place { point: "tool.after_result", path: &["metadata", "verify"], rule: Rule::Verify, when: When::Says(Word::Text("failed_verify")) },

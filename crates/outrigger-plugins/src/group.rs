@@ -102,7 +102,7 @@ impl Live {
 pub(crate) struct Group {
     pub(crate) key: u64,
     pub(crate) name: String,
-    launch: Arc<Launch>,
+    pub(crate) launch: Arc<Launch>,
     /// Held while the process is being started.
     state: tokio::sync::Mutex<State>,
     slot: Mutex<Slot>,

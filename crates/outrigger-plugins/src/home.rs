@@ -11,6 +11,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::UNIX_EPOCH;
 
+use outrigger_sandbox::folders;
 use outrigger_sandbox::paths::Roots;
 use serde::{Deserialize, Serialize};
 
@@ -32,7 +33,7 @@ pub(crate) fn prepare(
     private: &Path,
     config: Option<&Path>,
 ) -> io::Result<Vec<(OsString, OsString)>> {
-    let folders = [
+    let places = [
         ("HOME", private.join("home")),
         ("XDG_CONFIG_HOME", private.join("home/.config")),
         ("XDG_DATA_HOME", private.join("home/.local/share")),
@@ -41,26 +42,24 @@ pub(crate) fn prepare(
         ("XDG_RUNTIME_DIR", private.join("run")),
         ("TMPDIR", private.join("tmp")),
     ];
-    for (_, folder) in &folders {
-        fs::create_dir_all(folder)?;
+    // A plugin that was here before may have put links in their places.
+    for (_, folder) in &places {
+        let below = folder.strip_prefix(private).unwrap_or(folder);
+        folders::make(private, below)?;
     }
     only_ours(private)?;
     // oh-my-opencode asks the host over the SDK only where this file is (facts 4, care list 8).
-    let data = private.join("home/.local/share/opencode");
-    fs::create_dir_all(&data)?;
-    fs::OpenOptions::new()
-        .create(true)
-        .append(true)
-        .open(data.join("opencode.db"))?;
+    let database = "home/.local/share/opencode/opencode.db";
+    folders::make_file(private, Path::new(database))?;
     if let Some(config) = config {
         // The record lies outside, where no plugin can put a link in its place.
         copy_changed(
             config,
-            &private.join("home/.config/opencode"),
+            (private, &private.join("home/.config/opencode")),
             &private.with_extension("copied.json"),
         )?;
     }
-    Ok(folders
+    Ok(places
         .map(|(name, folder)| (OsString::from(name), folder.into_os_string()))
         .into())
 }
@@ -70,7 +69,7 @@ fn only_ours(folder: &Path) -> io::Result<()> {
     fs::set_permissions(folder, fs::Permissions::from_mode(0o700))
 }
 
-fn copy_changed(from: &Path, to: &Path, record: &Path) -> io::Result<()> {
+fn copy_changed(from: &Path, (private, to): (&Path, &Path), record: &Path) -> io::Result<()> {
     let mut copied: Copied = fs::read(record)
         .ok()
         .and_then(|bytes| serde_json::from_slice(&bytes).ok())
@@ -104,7 +103,8 @@ fn copy_changed(from: &Path, to: &Path, record: &Path) -> io::Result<()> {
         else {
             continue;
         };
-        fs::create_dir_all(folder)?;
+        let below = folder.strip_prefix(private).unwrap_or(folder);
+        folders::make(private, below)?;
         match fs::remove_file(&target) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
             _ => {}
@@ -178,5 +178,33 @@ mod tests {
             r#"{"model":"x/y"}"#
         );
         assert_eq!(fs::read_to_string(config.join("agent/a.md")).unwrap(), "a");
+    }
+
+    #[test]
+    fn links_that_a_plugin_left_are_not_followed() {
+        let root = tempfile::tempdir().unwrap();
+        let (config, private) = (root.path().join("config"), root.path().join("private"));
+        let outside = root.path().join("outside");
+        fs::create_dir_all(config.join("agent")).unwrap();
+        fs::write(config.join("agent/a.md"), "a").unwrap();
+        for name in [
+            "tmp",
+            "home",
+            "home/.local/share/opencode",
+            "home/.config/opencode",
+        ] {
+            let _ = fs::remove_dir_all(&private);
+            let _ = fs::remove_dir_all(&outside);
+            let _ = fs::remove_file(private.with_extension("copied.json"));
+            fs::create_dir_all(private.join(name).parent().unwrap()).unwrap();
+            fs::create_dir_all(&outside).unwrap();
+            std::os::unix::fs::symlink(&outside, private.join(name)).unwrap();
+            prepare(&private, Some(&config)).unwrap();
+            assert_eq!(fs::read_dir(&outside).unwrap().count(), 0, "{name}");
+            assert!(
+                private.join(name).symlink_metadata().unwrap().is_dir(),
+                "{name}"
+            );
+        }
     }
 }

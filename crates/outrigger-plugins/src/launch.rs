@@ -36,6 +36,7 @@ use crate::setup::Modules;
 use crate::status::{NoticeFn, Stage};
 use crate::tmux;
 use crate::trust::{self, Content};
+use crate::unboxed;
 
 /// How long a runtime may take to say hello; it does so before any plugin's code runs.
 const HELLO: Duration = Duration::from_secs(10);
@@ -99,7 +100,7 @@ fn held(process: &JsProcess, memory: u64) -> Option<Cgroup> {
 }
 
 /// The files of programs. One that is not there is left out.
-fn programs(names: &[String], path: &OsString) -> Vec<PathBuf> {
+pub(crate) fn programs(names: &[String], path: &OsString) -> Vec<PathBuf> {
     let found = names.iter().filter_map(|name| match name.contains('/') {
         true => Some(PathBuf::from(name)),
         false => which(Path::new(name), path),
@@ -331,7 +332,8 @@ impl Launch {
             }
             policy.write.extend(write);
             policy.read.extend(read);
-            policy.write.extend(tmux);
+            // What lies in the private folder is the plugin's by that; a rule of its own would follow a link there.
+            policy.write.extend(tmux.filter(|folder| !folder.starts_with(&private_dir)));
             policy.bind_tcp.get_or_insert_default().extend(ports);
             let rules = self.rules(members);
             policy.read.extend(rules.iter().flat_map(|rules| rules.read.clone()));
@@ -341,6 +343,8 @@ impl Launch {
             policy.connect_tcp = Some(pass.iter().map(Pass::port).collect());
             policy.hide.extend(covers.hide);
             policy.read_only.extend(covers.read_only);
+            let granted: Vec<PathBuf> = rules.iter().flat_map(|rules| rules.write.clone()).collect();
+            unboxed::keep(&mut policy, [&self.directory, &self.worktree], &granted);
             let unix_sockets = members.iter().all(|i| {
                 self.registry.with(*i, |plugin| plugin.rules.unix_sockets) == Some(true)
             });
@@ -405,7 +409,7 @@ impl Launch {
     }
 
     /// Where programs are searched.
-    fn search() -> OsString {
+    pub(crate) fn search() -> OsString {
         std::env::var_os("PATH").unwrap_or_default()
     }
 
@@ -480,7 +484,10 @@ impl Launch {
         let (id, declares) = self.registry.with(*one, |plugin| {
             (plugin.id.clone(), plugin.rules.access.is_some())
         })?;
-        declares.then(|| Desk::new(Weak::clone(&self.plugins), *one, id))
+        declares.then(|| {
+            let notice = Arc::clone(&self.notice);
+            Desk::new(Weak::clone(&self.plugins), *one, id, notice)
+        })
     }
 
     fn grants(&self, access: Option<&Access>) -> Grants {

@@ -29,6 +29,7 @@ mod grants;
 mod group;
 mod growth;
 mod health;
+mod helpers;
 mod home;
 mod hosted;
 mod install;
@@ -60,6 +61,7 @@ mod tmux;
 mod tools;
 mod trail;
 mod trust;
+mod unboxed;
 mod waiting;
 mod watch;
 

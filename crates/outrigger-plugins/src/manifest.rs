@@ -16,6 +16,7 @@ use outrigger_protocol::manifest::{MANIFEST_FILE, Manifest, RESERVED_IDS};
 use outrigger_protocol::own::ProviderDecl;
 use outrigger_protocol::rpc::Instance;
 use outrigger_sandbox::hosts::Hosts;
+use outrigger_sandbox::paths::Roots;
 use outrigger_sandbox::{Policy, which};
 use serde::Serialize;
 
@@ -285,14 +286,20 @@ fn fewer(asked: Option<&[String]>, granted: Option<&[String]>) -> Option<Vec<Str
 
 /// A place that is asked for; `None` when it lies outside of the project and was not granted.
 fn root_of(project: &Path, root: &str, granted: &[PathBuf]) -> Option<PathBuf> {
+    let granted_too = |place: &PathBuf| granted.iter().any(|it| place.starts_with(it));
     if !root.starts_with(['/', '~']) {
-        return Some(under(project, root));
+        // A link in the project may lead anywhere.
+        let place = real(&under(project, root))?;
+        let inside = real(project).is_some_and(|project| place.starts_with(project));
+        return (inside || granted_too(&place)).then_some(place);
     }
     let place = crate::settings::place(root)?;
-    granted
-        .iter()
-        .any(|it| place.starts_with(it))
-        .then_some(place)
+    granted_too(&place).then_some(place)
+}
+
+/// Where a path leads, through all of its links; what is not there yet keeps its name.
+fn real(path: &Path) -> Option<PathBuf> {
+    Roots::new(["/"]).contains(path).ok()
 }
 
 fn under(project: &Path, root: &str) -> PathBuf {
@@ -338,8 +345,10 @@ impl Access {
     /// Leaves of a box what is asked for: the project only where it is named.
     pub(crate) fn box_in(&self, policy: &mut Policy, project: &Path) {
         policy.write.retain(|path| path != project);
-        policy.write.extend(self.write.iter().cloned());
-        policy.read.extend(self.read.iter().cloned());
+        // They were followed when the plugin was admitted; what has become a link since is left out.
+        let same = |path: &&PathBuf| real(path).is_none_or(|now| now == **path);
+        policy.write.extend(self.write.iter().filter(same).cloned());
+        policy.read.extend(self.read.iter().filter(same).cloned());
     }
 
     /// Whether a variable that is no secret is passed on.

@@ -121,6 +121,10 @@ pub struct Perf(BTreeMap<(String, String), Figures>);
 impl Perf {
     /// Adds a call.
     pub fn add(&mut self, record: &HookRecord) {
+        // Nothing was called: what the plugin asked for was refused.
+        if record.outcome == "refused" {
+            return;
+        }
         let key = (record.plugin.to_string(), record.hook.clone());
         let figures = self.0.entry(key).or_default();
         if record.outcome == "skipped" {

@@ -70,6 +70,14 @@ impl Relay {
         stages.keys().all(|other| other == plugin)
     }
 
+    /// Whose request it is. Where one plugin is alone that needs no claim, and a claim counts for those that live here.
+    fn sender(&self, claimed: Option<String>) -> Option<String> {
+        match self.members.as_slice() {
+            [one] => Some(one.clone()),
+            all => claimed.filter(|name| all.contains(name)),
+        }
+    }
+
     /// How far a plugin's loading is: `importing`, `starting`, `ready`, `failed`.
     pub(crate) fn stage_of(&self, plugin: &str) -> Option<String> {
         self.stages
@@ -103,10 +111,7 @@ fn no_manifest(name: &str) -> Refused {
 
 impl HostHandler for Relay {
     fn sdk(&self, mut request: SdkRequest) -> BoxFuture<'_, SdkAnswer> {
-        // Where one plugin is alone, whose request it is needs no claim.
-        if let [one] = self.members.as_slice() {
-            request.plugin = Some(one.clone());
-        }
+        request.plugin = self.sender(request.plugin.take());
         let refused = self
             .access
             .as_ref()

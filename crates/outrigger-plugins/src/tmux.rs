@@ -8,9 +8,10 @@
 use std::ffi::OsString;
 use std::fs;
 use std::io;
-use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, PermissionsExt as _};
+use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
+use outrigger_sandbox::folders;
 use sha2::{Digest as _, Sha256};
 
 /// The variable that names the folder.
@@ -26,16 +27,20 @@ pub fn tmux_dir(data: &Path, directory: &Path) -> PathBuf {
 
 /// Makes the folder, for this user alone as tmux wants it, and answers the variable that leads there.
 pub(crate) fn prepare(folder: &Path) -> io::Result<(OsString, OsString)> {
-    fs::DirBuilder::new()
-        .recursive(true)
-        .mode(0o700)
-        .create(folder)?;
+    // A link in its place would be another folder's way into the box.
+    let name = folder.file_name().unwrap_or_default();
+    folders::make(folder.parent().unwrap_or(folder), Path::new(name))?;
     fs::set_permissions(folder, fs::Permissions::from_mode(0o700))?;
     // Of a server that was killed the socket stays, and a command would be led there instead of to the user's own.
     let uid = fs::metadata(folder)?.uid();
-    let socket = folder.join(format!("tmux-{uid}/default"));
-    if std::os::unix::net::UnixStream::connect(&socket)
-        .is_err_and(|error| error.kind() == io::ErrorKind::ConnectionRefused)
+    let sockets = folder.join(format!("tmux-{uid}"));
+    let socket = sockets.join("default");
+    let kind = |path: &Path| fs::symlink_metadata(path).map(|meta| meta.file_type());
+    let is_ours =
+        kind(&sockets).is_ok_and(|it| it.is_dir()) && kind(&socket).is_ok_and(|it| it.is_socket());
+    if is_ours
+        && std::os::unix::net::UnixStream::connect(&socket)
+            .is_err_and(|error| error.kind() == io::ErrorKind::ConnectionRefused)
     {
         let _ = fs::remove_file(&socket);
     }

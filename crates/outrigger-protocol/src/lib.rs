@@ -28,6 +28,7 @@ pub mod permission;
 pub mod question;
 pub mod rpc;
 pub mod session;
+pub mod tally;
 pub mod tool;
 pub mod transfer;
 pub mod turn;

@@ -19,6 +19,7 @@ use crate::covers::Covers;
 use crate::error::SandboxError;
 use crate::led::Led;
 use crate::ledger::Ledger;
+use crate::own_boxes::OwnBoxes;
 use crate::policy::{self, Level, Policy};
 use crate::process::Process;
 use crate::setup::{self, CHANNEL_FD, RETRY, Setup};
@@ -48,6 +49,7 @@ pub type CoversFn = Arc<dyn Fn() -> Result<Covers, SandboxError> + Send + Sync>;
 struct Boxed {
     covers: CoversFn,
     strict: bool,
+    own: OwnBoxes,
 }
 
 impl std::fmt::Debug for Spawner {
@@ -157,7 +159,21 @@ impl Spawner {
     /// from which the system cannot keep all of it is not started.
     #[must_use]
     pub fn with_covers(mut self, covers: CoversFn, strict: bool) -> Self {
-        self.boxed = Some(Boxed { covers, strict });
+        let own = OwnBoxes::default();
+        self.boxed = Some(Boxed {
+            covers,
+            strict,
+            own,
+        });
+        self
+    }
+
+    /// The same, where some processes have a narrower box, by their label.
+    #[must_use]
+    pub fn with_boxes(mut self, own: OwnBoxes) -> Self {
+        if let Some(boxed) = &mut self.boxed {
+            boxed.own = own;
+        }
         self
     }
 
@@ -229,7 +245,13 @@ impl Spawner {
     /// rest; [`SandboxError::Policy`] when the rules were refused; [`SandboxError::Watch`] when it cannot be watched.
     pub async fn spawn(&self, mut spec: Spec) -> Result<Child, SandboxError> {
         if let (Some(boxed), None) = (&self.boxed, &spec.policy) {
-            spec.policy = Some(boxed.policy(&spec.program).await?);
+            let own = boxed.own.of(&spec.label);
+            let (policy, variables) = match own {
+                Some(own) => (own.policy, own.variables),
+                None => (Policy::open(), Vec::new()),
+            };
+            spec.policy = Some(boxed.policy(policy, &spec.program).await?);
+            spec.env.extend(variables);
         }
         let way = match &self.led {
             Some(led) => Some(led.lead(&mut spec).await?),
@@ -256,15 +278,12 @@ impl Spawner {
 }
 
 impl Boxed {
-    async fn policy(&self, program: &Path) -> Result<Policy, SandboxError> {
+    async fn policy(&self, mut policy: Policy, program: &Path) -> Result<Policy, SandboxError> {
         let covers = Arc::clone(&self.covers);
         let found = tokio::task::spawn_blocking(move || covers()).await;
         let found = found.map_err(|_| SandboxError::Stopped)??;
-        let policy = Policy {
-            hide: found.hide,
-            read_only: found.read_only,
-            ..Policy::open()
-        };
+        policy.hide.extend(found.hide);
+        policy.read_only.extend(found.read_only);
         if self.strict && policy.level() < Level::Full {
             return Err(SandboxError::Strict {
                 program: program.to_owned(),

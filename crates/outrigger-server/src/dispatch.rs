@@ -19,6 +19,10 @@ pub(crate) const MOST_BYTES: usize = 64 * 1024 * 1024;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct FromPlugin;
 
+/// Which plugin sends a request that is marked with [`FromPlugin`], where that is certain.
+#[derive(Clone, Debug)]
+pub(crate) struct Sender(pub(crate) Option<String>);
+
 /// The whole API over the agents of this process.
 pub fn serve_router(hub: Hub) -> Router {
     Router::new()
@@ -35,6 +39,7 @@ pub fn serve_router(hub: Hub) -> Router {
         .route("/event", get(stream::of_folder))
         .route("/instance/dispose", post(dispose))
         .route("/project/git/init", post(init_git))
+        .route_layer(axum::middleware::from_fn(crate::plugin_routes::listed))
         .fallback(dispatch)
         .layer(DefaultBodyLimit::max(MOST_BYTES))
         .with_state(hub)

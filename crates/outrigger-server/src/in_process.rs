@@ -14,10 +14,11 @@ use tower::ServiceExt as _;
 
 use serde_json::Value;
 
-use crate::dispatch::FromPlugin;
+use crate::dispatch::{FromPlugin, Sender};
 use crate::hub::Hub;
 use crate::own_sessions::refuse_foreign;
 use crate::scope::Scope;
+use crate::wider::refuse_wider;
 
 /// Most bytes of an answer to a plugin.
 const MOST_BYTES: usize = 32 * 1024 * 1024;
@@ -89,7 +90,8 @@ struct InProcess {
 impl SdkService for InProcess {
     fn call(&self, request: SdkRequest) -> BoxFuture<'static, SdkAnswer> {
         let (router, scope, hub) = (self.router.clone(), self.scope.clone(), self.hub.clone());
-        let own = refuse_foreign(&self.agent, &scope, &request);
+        let own = refuse_foreign(&self.agent, &scope, &request)
+            .and_then(|()| refuse_wider(&self.agent, &request));
         Box::pin(async move {
             if let Err(refused) = own {
                 return match told(refused.into_response()).await {
@@ -119,6 +121,7 @@ async fn answer(
     }
     let request = builder
         .extension(FromPlugin)
+        .extension(Sender(request.plugin))
         .body(Body::from(request.body.unwrap_or_default()))
         .map_err(|e| format!("not a request: {e}"))?;
     let response = match scope.enclose(request, hub) {

@@ -21,6 +21,7 @@ mod page;
 mod password;
 mod permission;
 mod plugin;
+mod plugin_routes;
 mod project;
 mod provider;
 mod pty;
@@ -39,6 +40,7 @@ mod tui;
 mod v2;
 mod v2_session;
 mod vcs;
+mod wider;
 mod workspace;
 
 use axum::Router;
@@ -61,7 +63,7 @@ pub fn router(agent: Agent) -> Router {
         .merge(session::routes())
         .merge(mcp::routes())
         .merge(lsp::routes())
-        .merge(provider::routes())
+        .merge(provider::routes(&agent))
         .merge(session_edit::routes())
         .merge(permission::routes())
         .merge(question::routes())
@@ -77,6 +79,7 @@ pub fn router(agent: Agent) -> Router {
         .merge(v2_session::routes())
         .merge(summarize::routes())
         .merge(stream::routes())
+        .route_layer(axum::middleware::from_fn(plugin_routes::listed))
         .fallback(error::not_found)
         .method_not_allowed_fallback(error::not_found)
         .layer(axum::middleware::from_fn(workspace::none))

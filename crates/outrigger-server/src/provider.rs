@@ -2,8 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use axum::extract::{Path, State};
+use axum::extract::{Path, Request, State};
 use axum::http::StatusCode;
+use axum::middleware::{Next, from_fn_with_state};
+use axum::response::{IntoResponse as _, Response};
 use axum::routing::{get, post, put};
 use axum::{Json, Router};
 use outrigger_agent::{Agent, AgentError, LoginError};
@@ -12,16 +14,38 @@ use outrigger_protocol::message::NamedError;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use crate::dispatch::{FromPlugin, Sender};
 use crate::error::ApiError;
 
-pub(crate) fn routes() -> Router<Agent> {
+pub(crate) fn routes(agent: &Agent) -> Router<Agent> {
     Router::new()
         .route("/auth/{id}", put(set).delete(remove))
+        .route("/provider/{id}/oauth/authorize", post(authorize))
+        .route("/provider/{id}/oauth/callback", post(callback))
+        .route_layer(from_fn_with_state(agent.clone(), of_its_own))
         .route("/provider", get(list))
         .route("/config/providers", get(usable))
         .route("/provider/auth", get(methods))
-        .route("/provider/{id}/oauth/authorize", post(authorize))
-        .route("/provider/{id}/oauth/callback", post(callback))
+}
+
+/// A plugin changes the credentials of providers whose authentication it brings, and of no other: those are the user's.
+async fn of_its_own(
+    State(agent): State<Agent>,
+    Path(id): Path<String>,
+    request: Request,
+    next: Next,
+) -> Response {
+    if request.extensions().get::<FromPlugin>().is_some() {
+        let sender = request.extensions().get::<Sender>();
+        let sender = sender.and_then(|sender| sender.0.as_deref());
+        if !sender.is_some_and(|plugin| agent.owns_auth(plugin, &id)) {
+            return ApiError::forbidden(format!(
+                "the credential of {id} is not this plugin's to change: it does not bring the authentication of {id}"
+            ))
+            .into_response();
+        }
+    }
+    next.run(request).await
 }
 
 /// The body is read by hand: what is wrong with it must not be told with the key that stands in it.

@@ -33,7 +33,10 @@ impl From<VcsError> for ApiError {
                     data: json!({ "message": error.to_string(), "reason": error.code() }),
                 },
             ),
-            VcsError::NoGit | VcsError::Failed { .. } => Self::internal(error.to_string()),
+            VcsError::Denied { .. } => Self::forbidden(error.to_string()),
+            VcsError::NoGit | VcsError::Box(_) | VcsError::Failed { .. } => {
+                Self::internal(error.to_string())
+            }
         }
     }
 }

@@ -14,6 +14,7 @@ mod error;
 pub mod fault;
 mod open;
 mod project;
+mod queue;
 mod read;
 mod salvage;
 mod schema;

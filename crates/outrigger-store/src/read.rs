@@ -383,7 +383,7 @@ impl Reader<'_> {
     pub(crate) fn plugin_use(&self) -> Result<Vec<PluginUse>, StoreError> {
         const COUNTS: &str = "
             SELECT kind, json_extract(body, '$.plugin') AS plugin, json_extract(body, '$.hook') AS name, count(*)
-                FROM log WHERE kind = 'hook' AND json_extract(body, '$.outcome') <> 'skipped' GROUP BY plugin, name
+                FROM log WHERE kind = 'hook' AND json_extract(body, '$.outcome') NOT IN ('skipped', 'refused') GROUP BY plugin, name
             UNION ALL
             SELECT kind, NULL, json_extract(body, '$.call.tool') AS name, count(*)
                 FROM log WHERE kind = 'tool' GROUP BY name

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use outrigger_protocol::Millis;
 use outrigger_protocol::audit::AuditRecord;
@@ -13,15 +14,16 @@ use outrigger_protocol::session::{Session, Todo};
 use rusqlite::{Connection, TransactionBehavior};
 use tokio::sync::oneshot;
 
-use crate::audit::{Entry, Redactor};
+use crate::audit::{Bound, Entry, Redactor};
 use crate::chain::{self, ChainReport, Hash, Head, Row};
 use crate::error::StoreError;
 use crate::open::{self, OpenOptions, OpenReport};
 use crate::project;
+use crate::queue::{Job, Write};
 use crate::read::{
     PluginUse, Readers, RecordQuery, Scope, SessionFilter, StoredRecord, TurnInfo, Turns,
 };
-use crate::writer::{self, Job, Write, Writer};
+use crate::writer::{self, Writer};
 
 /// An open store. Clones share it; when the last one is dropped, what is queued is written and the file closed.
 ///
@@ -37,6 +39,7 @@ struct Inner {
     readers: Readers,
     writer: Writer,
     redactor: Redactor,
+    bound: Bound,
 }
 
 impl Drop for Inner {
@@ -76,6 +79,7 @@ impl Store {
             readers: Readers::new(path, options.clone()),
             writer: Writer::start(opened.conn, path, opened.lock)?,
             redactor: Redactor::default(),
+            bound: Bound::default(),
         };
         let store = Self {
             inner: Arc::new(inner),
@@ -119,8 +123,10 @@ impl Store {
 
     /// Appends records with the next batch, within about 50 ms, and does not wait. For records whose loss with the
     /// process is bearable (hook runs). If they cannot be written, the log of the program and the next
-    /// [`Store::flush`] say so.
-    pub fn append_lazily(&self, at: Millis, records: Vec<LogRecord>) {
+    /// [`Store::flush`] say so. Requests of one plugin's client are bounded as [`Store::audit_lazily`] has it.
+    pub fn append_lazily(&self, at: Millis, mut records: Vec<LogRecord>) {
+        let counts = self.inner.bound.requests(at, &mut records);
+        self.queue_audit(at, counts);
         if records.is_empty() {
             return;
         }
@@ -144,6 +150,9 @@ impl Store {
     /// [`StoreError::LazyLost`] if records of [`Store::append_lazily`] could not be written since the last flush, or why
     /// the file could not be synced.
     pub async fn flush(&self, sync: bool) -> Result<(), StoreError> {
+        let at = SystemTime::now().duration_since(UNIX_EPOCH);
+        let at = at.map_or(0, |at| u64::try_from(at.as_millis()).unwrap_or(0));
+        self.queue_audit(at, self.inner.bound.rest(at));
         self.ask(|answer| Job::Flush { sync, answer }).await
     }
 
@@ -399,7 +408,7 @@ impl Store {
         records
             .iter()
             .filter_map(AuditRecord::of)
-            .map(|record| Entry::new(at, record, &self.inner.redactor, &crate::audit::run()))
+            .map(|record| Entry::new(at, record, &self.inner.redactor, crate::audit::run()))
             .collect()
     }
 
@@ -407,6 +416,10 @@ impl Store {
     #[must_use]
     pub fn redactor(&self) -> &Redactor {
         &self.inner.redactor
+    }
+
+    pub(crate) fn bound(&self) -> &Bound {
+        &self.inner.bound
     }
 
     pub(crate) fn writer(&self) -> &Writer {
@@ -421,7 +434,10 @@ impl Store {
     }
 
     /// Queues a job and waits for its answer.
-    async fn ask<T>(&self, job: impl FnOnce(writer::Answer<T>) -> Job) -> Result<T, StoreError> {
+    async fn ask<T>(
+        &self,
+        job: impl FnOnce(crate::queue::Answer<T>) -> Job,
+    ) -> Result<T, StoreError> {
         let (answer, asked) = oneshot::channel();
         self.inner.writer.send(job(answer))?;
         asked.await.map_err(|_| self.inner.writer.closed())?

@@ -3,115 +3,25 @@
 use std::any::Any;
 use std::fs::File;
 use std::path::{Path, PathBuf};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::Arc;
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
 
 use rusqlite::{Connection, OptionalExtension, TransactionBehavior, params};
-use tokio::sync::oneshot;
 
-use crate::audit::{Entry, Retention, Sealer};
-use crate::chain::{self, Row};
+use crate::audit::{Retention, Sealer};
+use crate::chain;
 use crate::error::StoreError;
 use crate::open::beside;
+use crate::queue::{Answer, Batch, Done, Job, Queue, Update, Write};
 use crate::{fault, project};
-
-/// Most writes in one transaction.
-const MOST_WRITES: usize = 512;
-/// Most text in one transaction, in bytes, not counting the write that goes over it.
-const MOST_BYTES: usize = 8 << 20;
-/// Longest time that a record without an answer waits for company.
-const LAZY_DELAY: Duration = Duration::from_millis(50);
 
 /// Records of the audit after which it is sealed, when no flush to disk comes before.
 const SEAL_AFTER: usize = 1000;
 
-pub(crate) type Answer<T> = oneshot::Sender<Result<T, StoreError>>;
-/// Makes a new value of a `meta` key from the old one; `None` is no value.
-pub(crate) type Update = Box<dyn FnOnce(Option<String>) -> Option<String> + Send>;
-/// Work on the writer's connection, outside of a transaction.
-pub(crate) type Work = Box<dyn FnOnce(&mut Connection) + Send>;
-
-/// Something for the writer to do.
-pub(crate) enum Job {
-    Write(Write),
-    /// Answered when everything before it is committed; with `sync` also on disk.
-    Flush {
-        sync: bool,
-        answer: Answer<()>,
-    },
-    /// Done when everything before it is committed.
-    Run(Work),
-    /// How much of the audit is kept.
-    Keep(Retention),
-}
-
-/// Something to write in a transaction.
-pub(crate) enum Write {
-    Append {
-        rows: Vec<Row>,
-        /// Records of the audit.
-        audit: Vec<Entry>,
-        /// None for records that no one waits for.
-        answer: Option<Answer<Vec<i64>>>,
-    },
-    Meta {
-        key: String,
-        update: Option<Update>,
-        answer: Answer<Option<String>>,
-    },
-}
-
-/// What a write gave.
-enum Done {
-    Seqs(Vec<i64>),
-    Value(Option<String>),
-}
-
-impl Write {
-    fn bytes(&self) -> usize {
-        match self {
-            Self::Append { rows, audit, .. } => {
-                let rows = rows.iter().map(|row| row.body.len());
-                rows.chain(audit.iter().map(|entry| entry.body.len())).sum()
-            }
-            Self::Meta { .. } => 0,
-        }
-    }
-    fn audited(&self) -> usize {
-        match self {
-            Self::Append { audit, .. } => audit.len(),
-            Self::Meta { .. } => 0,
-        }
-    }
-    fn is_lazy(&self) -> bool {
-        matches!(self, Self::Append { answer: None, .. })
-    }
-    fn answer(self, done: Result<Done, StoreError>) {
-        // An answer that no one waits for any more is no error: what was written stays.
-        match self {
-            Self::Append { answer, .. } => {
-                if let Some(answer) = answer {
-                    let _ = answer.send(done.map(|done| match done {
-                        Done::Seqs(seqs) => seqs,
-                        Done::Value(_) => Vec::new(),
-                    }));
-                }
-            }
-            Self::Meta { answer, .. } => {
-                let _ = answer.send(done.map(|done| match done {
-                    Done::Value(value) => value,
-                    Done::Seqs(_) => None,
-                }));
-            }
-        }
-    }
-}
-
 /// The handle: sends jobs, and ends the thread when dropped.
 pub(crate) struct Writer {
     path: PathBuf,
-    jobs: Option<Sender<Job>>,
+    queue: Arc<Queue>,
     thread: Option<JoinHandle<()>>,
 }
 
@@ -122,11 +32,11 @@ impl Writer {
         path: &Path,
         keep: impl Any + Send,
     ) -> Result<Self, StoreError> {
-        let (jobs, queue) = channel();
+        let queue = Arc::new(Queue::default());
         let mut state = Loop {
             conn,
             path: path.to_path_buf(),
-            queue,
+            queue: Arc::clone(&queue),
             lost: None,
             folder_synced: false,
             sealer: Sealer::new(path),
@@ -143,17 +53,17 @@ impl Writer {
             .map_err(|e| StoreError::io(path, "start the writer of", e))?;
         Ok(Self {
             path: path.to_path_buf(),
-            jobs: Some(jobs),
+            queue,
             thread: Some(thread),
         })
     }
 
     /// Queues a job.
     pub(crate) fn send(&self, job: Job) -> Result<(), StoreError> {
-        self.jobs
-            .as_ref()
-            .and_then(|jobs| jobs.send(job).ok())
-            .ok_or_else(|| self.closed())
+        match self.queue.send(job) {
+            true => Ok(()),
+            false => Err(self.closed()),
+        }
     }
 
     pub(crate) fn closed(&self) -> StoreError {
@@ -165,8 +75,8 @@ impl Writer {
 
 impl Drop for Writer {
     fn drop(&mut self) {
-        // Without a sender the thread works off the queue and ends.
-        self.jobs = None;
+        // The thread works off what is in it and ends.
+        self.queue.close();
         if let Some(thread) = self.thread.take()
             && thread.thread().id() != std::thread::current().id()
         {
@@ -175,52 +85,10 @@ impl Drop for Writer {
     }
 }
 
-/// Jobs that are done together.
-#[derive(Default)]
-struct Batch {
-    writes: Vec<Write>,
-    flushes: Vec<(bool, Answer<()>)>,
-    work: Option<Work>,
-    bytes: usize,
-    /// Since when a record waits for company.
-    lazy_since: Option<Instant>,
-    /// Someone waits for the answer.
-    awaited: bool,
-    keep: Option<Retention>,
-}
-
-impl Batch {
-    fn push(&mut self, job: Job) {
-        match job {
-            Job::Write(write) => {
-                self.bytes += write.bytes();
-                if write.is_lazy() {
-                    self.lazy_since.get_or_insert_with(Instant::now);
-                } else {
-                    self.awaited = true;
-                }
-                self.writes.push(write);
-            }
-            Job::Flush { sync, answer } => {
-                self.flushes.push((sync, answer));
-                self.awaited = true;
-            }
-            Job::Run(work) => {
-                self.work = Some(work);
-                self.awaited = true;
-            }
-            Job::Keep(retention) => self.keep = Some(retention),
-        }
-    }
-    fn is_full(&self) -> bool {
-        self.work.is_some() || self.writes.len() >= MOST_WRITES || self.bytes >= MOST_BYTES
-    }
-}
-
 struct Loop {
     conn: Connection,
     path: PathBuf,
-    queue: Receiver<Job>,
+    queue: Arc<Queue>,
     /// Records without an answer that could not be written since the last flush, and why.
     lost: Option<(usize, StoreError)>,
     folder_synced: bool,
@@ -230,9 +98,16 @@ struct Loop {
     retention: Retention,
 }
 
+/// Also when the thread has panicked.
+impl Drop for Loop {
+    fn drop(&mut self) {
+        self.queue.abandon();
+    }
+}
+
 impl Loop {
     fn run(&mut self) {
-        while let Some(batch) = self.next() {
+        while let Some(batch) = self.queue.next() {
             self.carry_out(batch);
         }
         if self.unsealed > 0 {
@@ -241,23 +116,6 @@ impl Loop {
                 tracing::warn!(%error, "the store was not synced");
             }
         }
-    }
-
-    /// Waits for the next batch; `None` when the store is dropped and the queue empty.
-    fn next(&self) -> Option<Batch> {
-        let mut batch = Batch::default();
-        batch.push(self.queue.recv().ok()?);
-        while !batch.is_full() {
-            let wait = match batch.lazy_since {
-                Some(since) if !batch.awaited => LAZY_DELAY.saturating_sub(since.elapsed()),
-                _ => Duration::ZERO,
-            };
-            match self.queue.recv_timeout(wait) {
-                Ok(job) => batch.push(job),
-                Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => break,
-            }
-        }
-        Some(batch)
     }
 
     fn carry_out(&mut self, mut batch: Batch) {

@@ -2,6 +2,7 @@
 //! so hooks, permission questions, limits and the record cannot be missed.
 
 mod attempt;
+mod failed;
 mod result;
 mod told;
 

@@ -41,14 +41,8 @@ fn model(world: &World) -> String {
 }
 
 fn rows() -> Vec<Row> {
-    let rich = concat!(
-        env!("CARGO_MANIFEST_DIR"),
-        "/../outrigger-mcp/tests/it/rich.mjs"
-    );
-    let lsp = concat!(
-        env!("CARGO_MANIFEST_DIR"),
-        "/../outrigger-lsp/tests/it/server.py"
-    );
+    // In the project: what a plugin brings reads what the plugin may read.
+    let (rich, lsp) = ("servers/rich.mjs", "servers/server.py");
     let edit = || {
         let change = json!({ "filePath": "hello.txt", "oldString": "there", "newString": "error" });
         vec![turn([call("edit", change)]), done()]
@@ -145,6 +139,18 @@ fn every_key_that_the_hook_changes_counts() {
             "---\nname: near\ndescription: CLOSE BY\n---\n",
         );
         world.file("RULES.md", "NEVER ON SUNDAYS");
+        for server in [
+            "mcp/tests/it/rich.mjs",
+            "mcp/tests/it/server.mjs",
+            "lsp/tests/it/server.py",
+        ] {
+            let from = format!("{}/../outrigger-{server}", env!("CARGO_MANIFEST_DIR"));
+            let name = server.rsplit('/').next().unwrap();
+            world.file(
+                &format!("servers/{name}"),
+                &std::fs::read_to_string(from).unwrap(),
+            );
+        }
         let hook = format!(
             "import http from 'node:http'\nexport const P = async () => ({{ config: async (c) => {{ {} }} }})",
             row.hook

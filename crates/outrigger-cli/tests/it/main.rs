@@ -31,6 +31,7 @@ mod config_hook;
 mod contracts;
 mod crash;
 mod demo;
+mod escapes;
 mod fail_closed;
 mod fetching;
 mod figures;

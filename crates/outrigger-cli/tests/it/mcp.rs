@@ -162,24 +162,31 @@ fn prompts_of_servers_are_commands() {
 fn clients_look_at_servers_and_switch_them() {
     let world = with_notes([done()]);
     let local = json!({"type": "local", "command": ["node", RICH], "timeout": 20_000});
-    world.plugin(
-        "p",
-        &asking(&format!(
-            "await ask('GET', '/mcp')
-             await ask('POST', '/mcp/notes/disconnect')
-             await ask('GET', '/experimental/resource')
-             await ask('POST', '/mcp/notes/connect')
-             await ask('POST', '/mcp', {{ name: 'more', config: {local} }})
-             await ask('POST', '/mcp', {{ name: 'bad', config: {{ type: 'local', command: ['/nonexistent'] }} }})
-             await ask('GET', '/experimental/resource')
-             await ask('POST', '/mcp/none/connect')
-             await ask('POST', '/mcp/notes/auth')
-             await ask('DELETE', '/mcp/none/auth')
-             await ask('DELETE', '/mcp/notes/auth')"
-        )),
-    );
-    world.run(&["go"]).ok();
-    insta::assert_snapshot!(world.plain(&world.read("answers.txt")), @r#"
+    let bad = json!({"type": "local", "command": ["/nonexistent"]});
+    let server = world.serve(&["--no-auth"]);
+    let mut answers = String::new();
+    for (method, path, body) in [
+        ("GET", "/mcp", None),
+        ("POST", "/mcp/notes/disconnect", None),
+        ("GET", "/experimental/resource", None),
+        ("POST", "/mcp/notes/connect", None),
+        (
+            "POST",
+            "/mcp",
+            Some(json!({"name": "more", "config": local})),
+        ),
+        ("POST", "/mcp", Some(json!({"name": "bad", "config": bad}))),
+        ("GET", "/experimental/resource", None),
+        ("POST", "/mcp/none/connect", None),
+        ("POST", "/mcp/notes/auth", None),
+        ("DELETE", "/mcp/none/auth", None),
+        ("DELETE", "/mcp/notes/auth", None),
+    ] {
+        let body = body.map(|body| body.to_string());
+        let answer = server.send(method, path, &[], body.as_deref());
+        answers += &format!("{method} {path} {} {}\n", answer.status, answer.text());
+    }
+    insta::assert_snapshot!(world.plain(&answers), @r#"
     GET /mcp 200 {"notes":{"status":"connected"}}
     POST /mcp/notes/disconnect 200 true
     GET /experimental/resource 200 {}

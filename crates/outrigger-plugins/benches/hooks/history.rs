@@ -53,7 +53,7 @@ fn message(index: usize, size: usize) -> MessageWithParts {
             {"id": format!("prt_{index:025}0"), "messageID": id, "sessionID": session, "type": "text", "text": "Let me look."},
             {"id": format!("prt_{index:025}1"), "messageID": id, "sessionID": session, "type": "tool", "tool": "read",
              "callID": format!("call_{index}"), "state": {"status": "completed", "input": {"filePath": "/project/a.rs"},
-             "output": "", "title": "a.rs", "time": {"start": 1_760_000_000_100_u64, "end": 1_760_000_000_200_u64}}},
+             "output": "", "title": "a.rs", "metadata": {}, "time": {"start": 1_760_000_000_100_u64, "end": 1_760_000_000_200_u64}}},
         ],
     });
     let rest = size.saturating_sub(envelope.to_string().len());

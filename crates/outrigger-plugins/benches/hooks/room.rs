@@ -181,14 +181,16 @@ fn settings(way: Way) -> PluginSettings {
     settings
 }
 
-/// CPU time of this process so far, in milliseconds; the kernel counts it in steps of ten.
+/// CPU time of the threads of this process so far, in milliseconds.
 pub(crate) fn host_cpu() -> f64 {
-    let stat = std::fs::read_to_string("/proc/self/stat").unwrap();
-    let (_, fields) = stat.rsplit_once(')').unwrap();
-    let ticks = fields.split_whitespace().skip(11).take(2);
-    ticks
-        .map(|field| field.parse::<f64>().unwrap() * 10.0)
-        .sum()
+    let threads = std::fs::read_dir("/proc/self/task").unwrap().flatten();
+    let of = |thread: std::fs::DirEntry| {
+        // A thread that has just ended has none.
+        let text = std::fs::read_to_string(thread.path().join("schedstat")).ok()?;
+        let nanos: f64 = text.split_whitespace().next()?.parse().ok()?;
+        Some(nanos / 1e6)
+    };
+    threads.filter_map(of).sum()
 }
 
 /// Bun of `OUTRIGGER_BUN` or `PATH`, else the one that `cargo xtask setup` installed, else Node.

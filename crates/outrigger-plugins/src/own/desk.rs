@@ -1,8 +1,9 @@
-//! Where a plugin's process asks for points and events of its own. What is refused is written down.
+//! Where a plugin's process asks for points and events of its own. What is refused is written down, so many times a minute;
+//! the rest is counted.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
 use outrigger_js::Refused;
@@ -11,11 +12,13 @@ use outrigger_protocol::audit::HookAudit;
 use outrigger_protocol::hook::{Decision, HookRecord};
 use outrigger_protocol::id::PluginId;
 use outrigger_protocol::own::{EventEmit, PointCall, PointCalled};
+use outrigger_protocol::tally::Tally;
 use outrigger_protocol::turn::HookPayload;
 
 use super::{Link, Own};
 use crate::pipeline::{Pipeline, PipelineContext};
 use crate::plugins::Inner;
+use crate::status::{Notice, NoticeFn};
 
 /// How many points of plugins may be under way, one out of the other.
 const DEPTH: usize = 8;
@@ -28,6 +31,14 @@ const MOST_EVENT: usize = 64 * 1024;
 /// How many events one plugin may tell within a second.
 const RATE: (usize, Duration) = (50, Duration::from_secs(1));
 
+/// Refusals, and chains of own points, that are written down within [`MINUTE`]: a loop would fill the log with them.
+const REFUSALS: u32 = 30;
+const CHAINS: u32 = 300;
+/// What is written down of a name and of a reason, in characters.
+const MOST_NAME: usize = 200;
+const MOST_WHY: usize = 500;
+const MINUTE: Duration = Duration::from_secs(60);
+
 /// Of one process, whose one plugin has a manifest.
 pub(crate) struct Desk {
     inner: Weak<Inner>,
@@ -35,6 +46,9 @@ pub(crate) struct Desk {
     id: String,
     under_way: AtomicUsize,
     told: Mutex<VecDeque<Instant>>,
+    refusals: Mutex<Tally>,
+    chains: Mutex<Tally>,
+    notice: NoticeFn,
 }
 
 /// Why not: a rule as the audit names it, and a text.
@@ -52,13 +66,16 @@ impl Drop for UnderWay<'_> {
 }
 
 impl Desk {
-    pub(crate) fn new(inner: Weak<Inner>, plugin: usize, id: String) -> Self {
+    pub(crate) fn new(inner: Weak<Inner>, plugin: usize, id: String, notice: NoticeFn) -> Self {
         Self {
             inner,
             plugin,
             id,
             under_way: AtomicUsize::new(0),
             told: Mutex::default(),
+            refusals: Mutex::new(Tally::new(REFUSALS, MINUTE)),
+            chains: Mutex::new(Tally::new(CHAINS, MINUTE)),
+            notice,
         }
     }
 
@@ -78,7 +95,7 @@ impl Desk {
             Ok(begun) => begun,
             Err(no) => {
                 let record = self.refusal(&inner, &name, &link, &no);
-                return (Err(refused(&no)), vec![record]);
+                return (Err(refused(&no)), record.into_iter().collect());
             }
         };
         let Some(point) = own.point(&name) else {
@@ -102,7 +119,7 @@ impl Desk {
                 output: result.outputs.into_iter().next().unwrap_or_default(),
             }),
         };
-        (answer, result.records)
+        (answer, self.listed(result.records))
     }
 
     fn begin<'a>(
@@ -165,7 +182,7 @@ impl Desk {
         };
         self.may_tell(&inner, emit).map_err(|no| {
             let record = self.refusal(&inner, &emit.event, &Link::default(), &no);
-            (refused(&no), Some(Box::new(record)))
+            (refused(&no), record.map(Box::new))
         })
     }
 
@@ -194,7 +211,7 @@ impl Desk {
         }
         let (most, within) = RATE;
         let now = Instant::now();
-        let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut told = lock(&self.told);
         while told
             .front()
             .is_some_and(|at| now.duration_since(*at) >= within)
@@ -240,11 +257,59 @@ impl Desk {
         ))
     }
 
-    fn refusal(&self, inner: &Inner, name: &str, link: &Link, (rule, why): &No) -> HookRecord {
-        tracing::warn!("plugin {}: {name} is refused: {why}", self.id);
-        HookRecord {
-            point: name.to_owned(),
-            hook: name.to_owned(),
+    /// The records of a chain, unless there were too many of them.
+    fn listed(&self, records: Vec<HookRecord>) -> Vec<HookRecord> {
+        let mut chains = lock(&self.chains);
+        if chains.take(Instant::now()).is_some() {
+            return records;
+        }
+        if chains.has_just_filled() {
+            drop(chains);
+            self.limit(format!(
+                "it called its own points more than {CHAINS} times within a minute; the runs of their handlers are counted and not listed"
+            ));
+        }
+        Vec::new()
+    }
+
+    fn limit(&self, cause: String) {
+        tracing::warn!("plugin {}: {cause}", self.id);
+        (self.notice)(Notice::Limit {
+            plugins: vec![self.id.clone()],
+            cause,
+        });
+    }
+
+    /// What is to be written down of a refusal; nothing when there were too many.
+    fn refusal(
+        &self,
+        inner: &Inner,
+        name: &str,
+        link: &Link,
+        (rule, why): &No,
+    ) -> Option<HookRecord> {
+        let untold = {
+            let mut refusals = lock(&self.refusals);
+            let untold = refusals.take(Instant::now());
+            if refusals.has_just_filled() {
+                drop(refusals);
+                self.limit(format!(
+                    "more than {REFUSALS} of its calls and events were refused within a minute, the last because {}; more are counted and not listed",
+                    why.chars().take(MOST_WHY).collect::<String>()
+                ));
+            }
+            untold?
+        };
+        // Names are the plugin's, and as long as it likes.
+        let name: String = name.chars().take(MOST_NAME).collect();
+        let mut message: String = why.chars().take(MOST_WHY).collect();
+        if untold > 0 {
+            message.push_str(&format!(" ({untold} refusals before it are not listed)"));
+        }
+        tracing::warn!("plugin {}: {name} is refused: {message}", self.id);
+        Some(HookRecord {
+            point: name.clone(),
+            hook: name,
             plugin: PluginId(self.id.clone()),
             session: link.session.clone(),
             turn: link.turn.clone(),
@@ -253,14 +318,33 @@ impl Desk {
             payload_bytes: 0,
             duration_ms: 0.0,
             changed: Vec::new(),
-            message: Some(why.clone()),
+            message: Some(message),
             at: (inner.now)(),
             audit: HookAudit {
                 refused: Some(rule),
                 ..HookAudit::default()
             },
+        })
+    }
+}
+
+/// What was counted until the process ended is told.
+impl Drop for Desk {
+    fn drop(&mut self) {
+        for (what, tally) in [
+            ("refused calls and events of it", &self.refusals),
+            ("calls of its own points", &self.chains),
+        ] {
+            let rest = lock(tally).rest();
+            if rest > 0 {
+                self.limit(format!("{rest} {what} are not listed"));
+            }
         }
     }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn refused((rule, why): &No) -> Refused {

@@ -349,6 +349,42 @@ async fn events_go_out_as_declared_and_no_faster_than_allowed() {
     assert!((50..60).contains(&told), "{told}");
 }
 
+/// A loop of refusals would fill log and audit and push out what others did.
+#[tokio::test(flavor = "multi_thread")]
+async fn refusals_are_listed_so_many_times_a_minute_and_counted() {
+    let project = Project::new();
+    let source = r#"export default { id: "acme", server: async ({ outrigger }) => ({
+      "experimental.chat.system.transform": async (input, output) => {
+        const codes = []
+        for (let n = 0; n < 500; n++) await outrigger.emit("acme/nothing" + n, {}).catch((error) => codes.push(error.code))
+        output.system.push(codes.filter((code) => code === "own.undeclared").length + "")
+      },
+    })}"#;
+    let plugins = project
+        .load(vec![declaring(&project, "acme", BEFORE, source)])
+        .await;
+    assert_eq!(told(&system(&plugins).await), "500 | acme ok");
+    assert_eq!(records(&project).len(), 30);
+    plugins.dispose(Duration::from_secs(2)).await;
+    let limits = || -> Vec<String> {
+        let told = project.told.lock().unwrap();
+        told.iter()
+            .filter_map(|notice| match notice {
+                outrigger_plugins::Notice::Limit { plugins, cause } => {
+                    Some(format!("{}: {cause}", plugins.join(" ")))
+                }
+                _ => None,
+            })
+            .collect()
+    };
+    drop(plugins);
+    wait_for("the rest is told", || limits().len() == 2).await;
+    insta::assert_snapshot!(limits().join("\n"), @r"
+    acme: more than 30 of its calls and events were refused within a minute, the last because no event acme/nothing30 is declared: it belongs under [[events]] in outrigger.plugin.toml; more are counted and not listed
+    acme: 470 refused calls and events of it are not listed
+    ");
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_subscriber_that_hangs_costs_itself_and_not_the_caller() {
     let project = Project::new();

@@ -11,6 +11,8 @@ use crate::error::StoreError;
 
 /// Most records that are removed at once, so that nobody waits long for the writer.
 const AT_ONCE: i64 = 5_000;
+/// Sources of removed records that are named.
+const NAMED: usize = 8;
 const DAY_MS: i64 = 24 * 60 * 60 * 1000;
 
 /// How much of the audit is kept. What is over either is removed, the oldest first, some while later.
@@ -46,6 +48,7 @@ pub(crate) fn prune(
     let Some((cut, removed)) = place(&tx, keep).map_err(sql)? else {
         return Ok(0);
     };
+    let sources = sources(&tx, cut.seq).map_err(sql)?;
     sealer.seal_cut(&tx, cut)?;
     remove(&tx, cut.seq).map_err(sql)?;
     let mut head = chain::head(&tx).map_err(sql)?;
@@ -57,10 +60,13 @@ pub(crate) fn prune(
         .unwrap_or_default()
         .unsigned_abs();
     let record = AuditRecord {
-        detail: Some(format!("{removed} records up to number {}", cut.seq)),
+        detail: Some(format!(
+            "{removed} records up to number {}: {sources}",
+            cut.seq
+        )),
         ..AuditRecord::new(AuditKind::Retention, at, "removed")
     };
-    let entry = Entry::new(at, record, &Redactor::default(), &super::run())?;
+    let entry = Entry::new(at, record, &Redactor::default(), super::run())?;
     chain::append(&tx, &mut head, &entry).map_err(sql)?;
     sealer.seal(&tx)?;
     tx.commit().map_err(sql)?;
@@ -120,6 +126,33 @@ fn place(conn: &Connection, keep: Retention) -> rusqlite::Result<Option<(Head, i
         };
         (head, cut - first + 1)
     }))
+}
+
+/// Whose the records up to the cut are, those with the most first: one that pushed the others out is seen.
+fn sources(conn: &Connection, cut: i64) -> rusqlite::Result<String> {
+    let mut statement = conn.prepare(
+        "SELECT kind, json_extract(body, '$.pluginId') AS plugin, count(*) FROM audit WHERE seq <= ?
+            GROUP BY kind, plugin ORDER BY 3 DESC, 1, 2",
+    )?;
+    let all = statement
+        .query_map([cut], |row| {
+            let kind: String = row.get(0)?;
+            let plugin: Option<String> = row.get(1)?;
+            let count: i64 = row.get(2)?;
+            let who = plugin.map(|plugin| format!(" of {plugin}"));
+            Ok((format!("{kind}{}", who.unwrap_or_default()), count))
+        })?
+        .collect::<rusqlite::Result<Vec<_>>>()?;
+    let rest: i64 = all.iter().skip(NAMED).map(|(_, count)| count).sum();
+    let mut named: Vec<String> = all
+        .into_iter()
+        .take(NAMED)
+        .map(|(who, count)| format!("{count} {who}"))
+        .collect();
+    if rest > 0 {
+        named.push(format!("{rest} others"));
+    }
+    Ok(named.join(", "))
 }
 
 // The trigger keeps all other code from deleting.

@@ -30,7 +30,20 @@ fn removing_old_records_keeps_the_rest_verifiable() {
         let left = store.audit_records(&AuditQuery::default()).unwrap();
         assert!((20..=23).contains(&left.len()), "{}", left.len());
         assert_eq!(left.first().unwrap().seq, report.first);
-        assert!(left.iter().any(|r| r.record.kind == AuditKind::Retention));
+        let removals: Vec<_> = left
+            .iter()
+            .filter(|r| r.record.kind == AuditKind::Retention)
+            .collect();
+        let said = removals.last().unwrap().record.detail.clone();
+        let up_to = report.first - 1;
+        let said_whole = said.as_deref().is_some_and(|said| {
+            said.contains(&format!("up to number {up_to}: ")) && said.contains(" tool_outcome")
+        });
+        assert!(said_whole, "{said:?}");
+        assert_eq!(
+            (report.removed, report.last_removal),
+            (up_to.unsigned_abs(), said)
+        );
     });
     let first = verify(&path).first;
     let conn = open(&path);

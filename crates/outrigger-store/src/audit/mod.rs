@@ -4,6 +4,7 @@
 //! is sealed with a signature from time to time; and what is older than the retention says is removed, up to a sealed
 //! cut from which the rest can still be verified.
 
+mod bound;
 mod chain;
 mod keep;
 #[cfg(test)]
@@ -20,6 +21,7 @@ pub use query::{AuditQuery, StoredAudit};
 pub use redact::Redactor;
 pub use verify::{AuditFault, AuditReport};
 
+pub(crate) use bound::Bound;
 pub(crate) use chain::{Entry, append, head};
 pub(crate) use keep::prune;
 pub(crate) use seal::Sealer;
@@ -32,11 +34,11 @@ use outrigger_protocol::audit::AuditRecord;
 use tokio::sync::oneshot;
 
 use crate::error::StoreError;
+use crate::queue::{Job, Write};
 use crate::store::Store;
-use crate::writer::{Job, Write};
 
 /// What belongs to no turn: the run of this process.
-pub(crate) fn run() -> String {
+pub(crate) fn run() -> &'static str {
     static RUN: OnceLock<String> = OnceLock::new();
     let name = || {
         let since = SystemTime::now()
@@ -44,7 +46,7 @@ pub(crate) fn run() -> String {
             .unwrap_or_default();
         format!("run_{}_{}", std::process::id(), since.as_millis())
     };
-    RUN.get_or_init(name).clone()
+    RUN.get_or_init(name)
 }
 
 impl Store {
@@ -67,8 +69,15 @@ impl Store {
     }
 
     /// Appends records to the audit with the next batch, within about 50 ms, and does not wait. What cannot be written is
-    /// told by the next [`Store::flush`].
+    /// told by the next [`Store::flush`]. Of one source only so many are listed within a minute (30 refusals of a rule, 600
+    /// other records of a kind); the rest is counted, and the count is a record. What a turn does, its hooks, intents and
+    /// outcomes, is always listed.
     pub fn audit_lazily(&self, at: Millis, records: Vec<AuditRecord>) {
+        self.queue_audit(at, self.bound().records(at, records));
+    }
+
+    /// Queues records that have been through the bound.
+    pub(crate) fn queue_audit(&self, at: Millis, records: Vec<AuditRecord>) {
         let count = records.len();
         let queued = self.entries(at, records).and_then(|audit| {
             if audit.is_empty() {
@@ -88,7 +97,7 @@ impl Store {
     fn entries(&self, at: Millis, records: Vec<AuditRecord>) -> Result<Vec<Entry>, StoreError> {
         records
             .into_iter()
-            .map(|record| Entry::new(at, record, self.redactor(), &run()))
+            .map(|record| Entry::new(at, record, self.redactor(), run()))
             .collect()
     }
 

@@ -3,8 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use rusqlite::{Connection, Result};
+use outrigger_protocol::audit::AuditKind;
+use rusqlite::{Connection, OptionalExtension, Result};
 
+use super::bound::NOT_LISTED;
 use super::chain::Entry;
 use super::seal::{Seal, as_hash, seal_file, seals};
 use crate::chain::{GENESIS, Hash, Head};
@@ -80,6 +82,12 @@ pub struct AuditReport {
     pub rows: u64,
     /// Number of the first record that has to be there; older ones were removed by the retention.
     pub first: i64,
+    /// Records that the retention removed; the cut is sealed.
+    pub removed: u64,
+    /// What the last record of a removal says: how many went at once, and whose they were.
+    pub last_removal: Option<String>,
+    /// Records that are counted and not listed, because one source caused too many within a minute.
+    pub unlisted: u64,
     /// The end.
     pub head: Head,
     /// Seals that hold.
@@ -152,11 +160,41 @@ pub(crate) fn verify(conn: &Connection, path: &Path, key: Option<&[u8]>) -> Resu
     Ok(AuditReport {
         rows: links.len() as u64,
         first: start.seq + 1,
+        removed: start.seq.unsigned_abs(),
+        last_removal: last_removal(conn)?,
+        unlisted: unlisted(conn)?,
         head,
         seals: good.len() as u64,
         unsealed: links.iter().filter(|link| link.seq > sealed).count() as u64,
         faults: faults.into_iter().take(MOST_FAULTS).collect(),
     })
+}
+
+fn last_removal(conn: &Connection) -> Result<Option<String>> {
+    conn.query_row(
+        "SELECT json_extract(body, '$.detail') FROM audit WHERE kind = ? AND json_valid(body)
+            ORDER BY seq DESC LIMIT 1",
+        [AuditKind::Retention.name()],
+        |row| row.get(0),
+    )
+    .optional()
+    .map(Option::flatten)
+}
+
+/// The counts stand at the beginning of the subjects.
+fn unlisted(conn: &Connection) -> Result<u64> {
+    // A text that was tampered with is none of JSON, or a count of anything.
+    let mut statement = conn.prepare(
+        "SELECT CAST(json_extract(body, '$.subject') AS INTEGER) FROM audit
+            WHERE json_valid(body) AND json_extract(body, '$.decision') = ?",
+    )?;
+    let mut rows = statement.query([NOT_LISTED])?;
+    let mut all = 0_u64;
+    while let Some(row) = rows.next()? {
+        let count: Option<i64> = row.get(0)?;
+        all = all.saturating_add(count.unwrap_or_default().unsigned_abs());
+    }
+    Ok(all)
 }
 
 fn read(conn: &Connection) -> Result<Vec<Link>> {

@@ -8,7 +8,7 @@ use outrigger_protocol::tool::ToolOutput;
 use outrigger_protocol::turn::HookPayload;
 use serde_json::{Value, json};
 
-use super::{blocked, identity, now};
+use super::{blocked, failed, identity, now};
 use crate::error::Stop;
 use crate::host::ToolContext;
 use crate::output::limit;
@@ -117,7 +117,9 @@ pub(super) async fn after(
         let read = tool.read(&verdict.output);
         return Ok(read.map_or(output, |read| limited(finish(read, ctx), ctx)));
     }
-    Ok(capped(taken(verdict.output, output), ctx))
+    let (note, said) = (failed::note(&output), output.output.clone());
+    let left = failed::keep(note, &said, taken(verdict.output, output));
+    Ok(capped(left, ctx))
 }
 
 // Reads what hooks left, tolerantly: a key of the wrong kind keeps its value from before, a text that became a number is that

@@ -1,0 +1,287 @@
+//! What plugins cannot lift: what the user's own rules deny (issue 5, item 6).
+//!
+//! The last rule that fits counts, so whoever adds a rule behind a deny takes it back. A plugin may: it changes the
+//! configuration in its `config` hook, and gives rules to sessions over its client. What the user's files deny is therefore
+//! put behind what plugins say, and a session's rule that would be wider is refused.
+
+use outrigger_config::OpenCodeConfig as Config;
+use outrigger_kernel::permission::{evaluate, matches};
+use outrigger_protocol::permission::{Action, Rule};
+
+use crate::inner::Agent;
+
+/// The rules of the user's files, as they were before plugins had a say.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct UserRules {
+    everywhere: Vec<Rule>,
+    /// By agent.
+    of_agents: Vec<(String, Vec<Rule>)>,
+}
+
+impl UserRules {
+    pub(crate) fn of(config: &Config) -> Self {
+        let of_agents = config.agent.iter();
+        Self {
+            everywhere: config.permission.clone(),
+            of_agents: of_agents
+                .map(|agent| (agent.name.clone(), agent.permission.clone()))
+                .collect(),
+        }
+    }
+
+    /// Puts the user's denies behind rules that plugins have changed.
+    pub(crate) fn hold(&self, config: &mut Config) {
+        hold(&self.everywhere, &mut config.permission);
+        for agent in &mut config.agent {
+            let own = self.of_agents.iter().find(|(name, _)| *name == agent.name);
+            let own = own.map_or(&[][..], |(_, rules)| rules);
+            if agent.permission == own {
+                continue;
+            }
+            // What the user says of every agent is lifted by what the user says of this one, and by nothing else.
+            let user: Vec<Rule> = self.everywhere.iter().chain(own).cloned().collect();
+            hold(&user, &mut agent.permission);
+        }
+    }
+
+    /// The user's deny that rules would lift, and the rule that would.
+    fn lifted<'r>(&'r self, rules: &'r [Rule]) -> Option<(&'r Rule, &'r Rule)> {
+        let of_agents = self.of_agents.iter().flat_map(|(_, rules)| rules);
+        let mut denies = self.everywhere.iter().chain(of_agents);
+        let wide = |rule: &&Rule| rule.action != Action::Deny;
+        denies.find_map(|deny| {
+            let wider = rules.iter().filter(wide);
+            let mut wider = wider.filter(|rule| deny.action == Action::Deny && overlap(deny, rule));
+            wider.next().map(|rule| (deny, rule))
+        })
+    }
+}
+
+/// Puts the denies of `user` behind `rules`, with the exceptions that the user makes of them.
+fn hold(user: &[Rule], rules: &mut Vec<Rule>) {
+    if rules == user {
+        return;
+    }
+    let mut behind: Vec<Rule> = Vec::new();
+    for rule in user {
+        let kept = match rule.action {
+            Action::Deny => true,
+            _ => behind.iter().any(|deny| overlap(deny, rule)),
+        };
+        if kept {
+            behind.push(rule.clone());
+        }
+    }
+    // What plugins deny besides stays denied.
+    let narrower = rules.iter().filter(|rule| {
+        let denied_anyway = evaluate(&rule.permission, &rule.pattern, &[user]) == Action::Deny;
+        rule.action == Action::Deny && !user.contains(rule) && !denied_anyway
+    });
+    let narrower: Vec<Rule> = match behind.iter().any(|rule| rule.action != Action::Deny) {
+        true => narrower.cloned().collect(),
+        false => Vec::new(),
+    };
+    rules.extend(behind);
+    rules.extend(narrower);
+}
+
+/// Whether there could be something that both speak of.
+fn overlap(one: &Rule, other: &Rule) -> bool {
+    meet(&one.permission, &other.permission) && meet(&one.pattern, &other.pattern)
+}
+
+/// Whether some text fits both patterns.
+fn meet(one: &str, other: &str) -> bool {
+    // A pattern of a command also fits the command without arguments.
+    let bare = |pattern: &str, with: &str| {
+        let head = pattern.strip_suffix(" *");
+        head.is_some_and(|head| both(head.as_bytes(), with.as_bytes()))
+    };
+    matches(one, other)
+        || matches(other, one)
+        || both(one.as_bytes(), other.as_bytes())
+        || bare(one, other)
+        || bare(other, one)
+}
+
+/// Row by row: whether the beginnings of two patterns can be the same text.
+fn both(one: &[u8], other: &[u8]) -> bool {
+    let mut row = vec![false; other.len() + 1];
+    for i in 0..=one.len() {
+        let mut next = vec![false; other.len() + 1];
+        for j in 0..=other.len() {
+            let a = i.checked_sub(1).and_then(|i| one.get(i));
+            let b = j.checked_sub(1).and_then(|j| other.get(j));
+            let at = |row: &[bool], j: Option<usize>| {
+                j.and_then(|j| row.get(j)).copied().unwrap_or_default()
+            };
+            let (above, left) = (at(&row, Some(j)), at(&next, j.checked_sub(1)));
+            let corner = at(&row, j.checked_sub(1));
+            let fits = match (a, b) {
+                (None, None) => true,
+                // A star ends here, or takes what the other pattern has next.
+                (Some(b'*'), _) if above || left => true,
+                (_, Some(b'*')) if above || left => true,
+                (Some(a), Some(b)) => corner && (a == b || *a == b'?' || *b == b'?'),
+                _ => false,
+            };
+            if let Some(cell) = next.get_mut(j) {
+                *cell = fits;
+            }
+        }
+        row = next;
+    }
+    row.last().copied().unwrap_or_default()
+}
+
+impl Agent {
+    /// Why a plugin may not give these rules to a session: one of them would lift what the user's files deny.
+    #[must_use]
+    pub fn would_lift(&self, rules: &[Rule]) -> Option<String> {
+        let (deny, rule) = self.inner.user_rules.lifted(rules)?;
+        let word = match rule.action {
+            Action::Ask => "ask",
+            _ => "allow",
+        };
+        Some(format!(
+            "{word} {} {} would lift deny {} {} of the user's configuration: a plugin gives a session narrower rules only",
+            rule.permission, rule.pattern, deny.permission, deny.pattern
+        ))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rules(text: &str) -> Vec<Rule> {
+        let lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
+        lines
+            .map(|line| {
+                let words: Vec<&str> = line.split_whitespace().collect();
+                Rule {
+                    action: match words[0] {
+                        "allow" => Action::Allow,
+                        "ask" => Action::Ask,
+                        _ => Action::Deny,
+                    },
+                    permission: words[1].into(),
+                    pattern: words[2].into(),
+                }
+            })
+            .collect()
+    }
+
+    #[test]
+    fn what_the_user_denies_stays() {
+        for (user, plugin, (permission, path), want) in [
+            (
+                "deny read *.env",
+                "allow read *",
+                ("read", ".env"),
+                Action::Deny,
+            ),
+            (
+                "deny read *.env",
+                "allow * *",
+                ("read", ".env"),
+                Action::Deny,
+            ),
+            (
+                "deny read *.env",
+                "ask read a.env",
+                ("read", "a.env"),
+                Action::Deny,
+            ),
+            (
+                "deny read *.env",
+                "allow read *",
+                ("read", "a.txt"),
+                Action::Allow,
+            ),
+            (
+                "deny bash *\n allow bash echo*",
+                "allow bash *",
+                ("bash", "echo x"),
+                Action::Allow,
+            ),
+            (
+                "deny bash *\n allow bash echo*",
+                "allow bash *",
+                ("bash", "rm x"),
+                Action::Deny,
+            ),
+            (
+                "deny bash *\n allow bash echo*",
+                "allow bash *\n deny bash echo-x",
+                ("bash", "echo-x"),
+                Action::Deny,
+            ),
+            ("ask bash *", "allow bash *", ("bash", "ls"), Action::Allow),
+            ("deny edit *", "allow read *", ("read", "x"), Action::Allow),
+        ] {
+            let mut changed = rules(plugin);
+            hold(&rules(user), &mut changed);
+            assert_eq!(
+                evaluate(permission, path, &[&changed]),
+                want,
+                "{user:?} {plugin:?} {path}"
+            );
+        }
+    }
+
+    #[test]
+    fn rules_that_would_lift_a_deny_are_found() {
+        let user = UserRules {
+            everywhere: rules("deny read *.env\n allow bash *"),
+            of_agents: vec![("plan".into(), rules("deny edit src/*"))],
+        };
+        for (given, want) in [
+            ("deny read *", false),
+            ("allow webfetch *", false),
+            ("allow bash *", false),
+            ("allow read docs/*", true),
+            ("allow read docs/a.txt", false),
+            ("allow read x.env", true),
+            ("allow * *", true),
+            ("ask edit src/a", true),
+            ("allow edit docs/a", false),
+        ] {
+            assert_eq!(user.lifted(&rules(given)).is_some(), want, "{given}");
+        }
+    }
+
+    /// Whatever rules a plugin makes, what the user denies is denied.
+    #[test]
+    fn no_rules_lift_a_deny() {
+        // A small linear congruence: the same lists in every run.
+        let mut seed = 7_u64;
+        let mut draw = |most: usize| {
+            seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            usize::try_from(seed >> 33).unwrap() % most
+        };
+        let patterns = ["*", "a", "b", "a*", "*b", "a?", "?b", "ab", "a*b"];
+        for _ in 0..20_000 {
+            let mut made = || -> Vec<Rule> {
+                let count = draw(4);
+                let mut rule = || Rule {
+                    permission: ["*", "a", "a*"][draw(3)].into(),
+                    pattern: patterns[draw(patterns.len())].into(),
+                    action: [Action::Allow, Action::Ask, Action::Deny][draw(3)],
+                };
+                (0..count).map(|_| rule()).collect()
+            };
+            let (user, plugin) = (made(), made());
+            let mut rules = plugin.clone();
+            hold(&user, &mut rules);
+            for path in ["", "a", "b", "ab", "bb", "aab"] {
+                let before = evaluate("a", path, &[&user]);
+                let after = evaluate("a", path, &[&rules]);
+                assert!(
+                    before != Action::Deny || after == Action::Deny,
+                    "{path}: {user:?} {plugin:?} {rules:?}"
+                );
+            }
+        }
+    }
+}

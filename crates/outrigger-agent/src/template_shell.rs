@@ -1,0 +1,71 @@
+//! Shell lines in templates of commands: `` !`git status` ``. Each is asked for as the `bash` tool would be, and runs in the
+//! same box; one that a plugin brought, in the plugin's.
+
+use std::time::Duration;
+
+use outrigger_protocol::id::SessionId;
+use outrigger_sandbox::Spec;
+use outrigger_tools::PermissionAsk;
+
+use crate::agents::AgentInfo;
+use crate::ask::Asker;
+use crate::brought::command_label;
+use crate::inner::Agent;
+
+/// Longest run of one line.
+const DEADLINE: Duration = Duration::from_secs(30);
+/// Most bytes of its output.
+const MOST: usize = 256 * 1024;
+
+impl Agent {
+    /// The output of a line of the command `name`, or why it was not run.
+    pub(crate) async fn shell_output(
+        &self,
+        session_id: &SessionId,
+        agent: &AgentInfo,
+        (name, line): (&str, &str),
+    ) -> String {
+        let own = self
+            .session(session_id)
+            .ok()
+            .and_then(|session| session.permission)
+            .unwrap_or_default();
+        let asker = Asker {
+            session_id,
+            tool: None,
+            rules: &[&agent.permission, &own],
+        };
+        let ask = PermissionAsk {
+            permission: "bash".into(),
+            patterns: vec![line.to_owned()],
+            ..PermissionAsk::default()
+        };
+        if let Err(refusal) = self.inner.decide(&asker, ask).await {
+            return format!("(not run: {})", refusal.text());
+        }
+        let label = command_label(name);
+        let mut spec = Spec::new("/bin/sh")
+            .args(["-c", line])
+            .cwd(&self.inner.place.directory)
+            .vars(outrigger_sandbox::env::allow_list(&[]))
+            .label(label.clone());
+        let rules = [agent.permission.clone(), own].concat();
+        let confined = self.inner.confine(rules).await;
+        spec.policy = match (confined, self.inner.boxes.of(&label)) {
+            (Err(error), _) => return format!("(not run: {error}; {})", error.hint()),
+            (Ok(policy), None) => policy,
+            (Ok(policy), Some(own)) => {
+                let kept = policy.unwrap_or_default();
+                let mut policy = own.policy;
+                policy.hide.extend(kept.hide);
+                policy.read_only.extend(kept.read_only);
+                spec.env.extend(own.variables);
+                Some(policy)
+            }
+        };
+        match outrigger_sandbox::run(&self.inner.commands_spawner, spec, DEADLINE, MOST).await {
+            Ok(output) => String::from_utf8_lossy(&output.stdout).into_owned(),
+            Err(error) => format!("(not run: {error})"),
+        }
+    }
+}

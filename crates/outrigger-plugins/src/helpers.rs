@@ -1,0 +1,207 @@
+//! The box of programs that a plugin brings by its `config` hook: MCP servers, language servers, formatters, and what the
+//! templates of its commands run. They are started by the host and may do what the plugin's own process may (issue 5,
+//! item 5).
+
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use outrigger_js::default_policy;
+use outrigger_protocol::hook::{Change, Key};
+use outrigger_sandbox::proxy::Pass;
+use outrigger_sandbox::{Calls, OwnBox};
+use serde_json::Value;
+
+use crate::home;
+use crate::launch::{Launch, programs};
+use crate::plugins::Plugins;
+use crate::reconfigure::Configured;
+use crate::unboxed;
+
+impl Plugins {
+    /// The plugin whose `config` hook had the last word on an entry (`mcp`, `notes`), by name.
+    #[must_use]
+    pub fn who_configured(&self, key: &str, name: &str) -> Option<String> {
+        let index = self.last_to_configure(key, name)?;
+        self.0.registry.with(index, |plugin| plugin.id.clone())
+    }
+
+    fn last_to_configure(&self, key: &str, name: &str) -> Option<usize> {
+        let touches = |configured: &Configured| {
+            let mut changes = configured.changes.iter();
+            changes.any(|change| touches(change, key, name))
+        };
+        let all = 0..self.0.registry.list().len();
+        let mut touched = all.filter(|index| {
+            let configured = self
+                .0
+                .registry
+                .with(*index, |plugin| plugin.configured.clone());
+            configured.is_some_and(|all| all.iter().any(touches))
+        });
+        touched.next_back()
+    }
+
+    /// The box of a program that an entry of the configuration names, where a plugin has put it there; `None` where plugins
+    /// are in no box.
+    ///
+    /// # Errors
+    /// Why there is none. The program must not be started then.
+    pub async fn box_of(&self, key: &str, name: &str) -> Result<Option<OwnBox>, String> {
+        if !self.0.settings.sandbox {
+            return Ok(None);
+        }
+        let index = self.last_to_configure(key, name);
+        let Some(index) = index else {
+            return Err("no plugin is known that brought it".to_owned());
+        };
+        let group = self.0.registry.with(index, |plugin| plugin.group).flatten();
+        let group = group.and_then(|key| self.0.processes.get(key));
+        let Some(group) = group else {
+            return Err("the plugin that brought it does not run".to_owned());
+        };
+        group.launch.box_of_helpers(index).await.map(Some)
+    }
+}
+
+fn touches(change: &Change, key: &str, name: &str) -> bool {
+    let named = |at: usize, wanted: &str| matches!(change.path.get(at), Some(Key::Name(it)) if it == wanted);
+    let holds = |value: &Value| value.get(name).is_some();
+    match change.path.len() {
+        0 => change
+            .value
+            .as_ref()
+            .and_then(|it| it.get(key))
+            .is_some_and(holds),
+        1 => named(0, key) && change.value.as_ref().is_some_and(holds),
+        _ => named(0, key) && named(1, name),
+    }
+}
+
+impl Launch {
+    /// What the plugin's own process gets, without what was granted to that process alone: variables, ports.
+    async fn box_of_helpers(&self, index: usize) -> Result<OwnBox, String> {
+        let about = self.registry.with(index, |plugin| {
+            let folder = plugin
+                .resolved
+                .as_ref()
+                .map(|resolved| resolved.dir.clone());
+            (plugin.id.clone(), plugin.rules.clone(), folder)
+        });
+        let (id, rules, folder) = about.ok_or_else(|| "it is not there".to_owned())?;
+        let access = rules.access.clone();
+        let pass = self
+            .network
+            .pass(&self.registry, &[index], access.as_ref())
+            .await?;
+        let private = self
+            .homes
+            .join(format!("{}+started", id.replace(['/', '\\'], "+")));
+        let mut variables = home::prepare(&private, None)
+            .map_err(|error| format!("its folder {} cannot be made: {error}", private.display()))?;
+        let proxy = pass.iter().flat_map(Pass::variables);
+        variables.extend(proxy.map(|(name, value)| (name.into(), value.into())));
+        let modules = self.modules.as_ref().map(|modules| modules.root.clone());
+        let folders: Vec<PathBuf> = folder.into_iter().chain(modules).collect();
+        let mut policy = default_policy(&self.runtime.path, &self.directory, &folders, &private);
+        match &access {
+            Some(access) => access.box_in(&mut policy, &self.directory),
+            // Outside version control the reference's worktree is `/`, which is nobody's project.
+            None if self.worktree.parent().is_some() => policy.write.push(self.worktree.clone()),
+            None => {}
+        }
+        policy.read.extend(rules.read);
+        policy.read.extend(tool_chains(&Self::search()));
+        unboxed::keep(&mut policy, [&self.directory, &self.worktree], &rules.write);
+        policy.write.extend(rules.write);
+        let listed = rules.processes.as_deref();
+        policy.execute = listed.map(|names| programs(names, &Self::search()));
+        policy.connect_tcp = Some(pass.iter().map(Pass::port).collect());
+        policy.calls = Some(Calls {
+            unix_sockets: rules.unix_sockets,
+            alone: listed.is_some_and(<[String]>::is_empty),
+            udp: false,
+        });
+        Ok(OwnBox {
+            policy,
+            variables,
+            held: Arc::new(pass),
+        })
+    }
+}
+
+/// Folders that hold more than a tool chain beside their programs: keys among it.
+const MORE: [&str; 4] = [".cargo", ".config", ".local", "share"];
+
+/// Tool chains of the user's outside of the system's folders (`~/.nvm/versions/node/v24/bin`), with what stands beside their
+/// programs: what a plugin brings is started by name, `npx` or `uvx`, and is of no use without.
+fn tool_chains(path: &OsStr) -> Vec<PathBuf> {
+    let hidden = |folder: &Path| {
+        let mut steps = folder.components();
+        steps.any(|step| step.as_os_str().as_encoded_bytes().starts_with(b"."))
+    };
+    let named = |names: &[&str], folder: &Path| {
+        let name = folder.file_name();
+        name.is_some_and(|name| names.iter().any(|it| name == *it))
+    };
+    let whole = |folder: &Path| {
+        let above = folder.parent()?;
+        // `~/bin` and `~/.local/bin` stand beside everything that there is.
+        let apart = hidden(above) && !named(&MORE, above);
+        (named(&["bin", "shims"], folder) && apart).then(|| above.to_path_buf())
+    };
+    let folders =
+        std::env::split_paths(path).filter(|folder| folder.is_absolute() && hidden(folder));
+    folders
+        .map(|folder| whole(&folder).unwrap_or(folder))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    use serde_json::json;
+
+    #[test]
+    fn tool_chains_of_the_user() {
+        for (path, want) in [
+            ("/usr/bin:/home/me/bin:.bin", vec![]),
+            ("/home/me/.local/bin:/home/me", vec!["/home/me/.local/bin"]),
+            ("/home/me/.cargo/bin", vec!["/home/me/.cargo/bin"]),
+            ("/home/me/.nvm/node/bin", vec!["/home/me/.nvm/node"]),
+            ("/root/.pyenv/shims", vec!["/root/.pyenv"]),
+            (
+                "/home/me/.config:/home/me/.ssh/x",
+                vec!["/home/me/.config", "/home/me/.ssh/x"],
+            ),
+        ] {
+            let want: Vec<PathBuf> = want.into_iter().map(PathBuf::from).collect();
+            assert_eq!(tool_chains(path.as_ref()), want, "{path}");
+        }
+    }
+
+    #[test]
+    fn which_changes_are_about_an_entry() {
+        let name = |it: &str| Key::Name(it.to_owned());
+        for (path, value, want) in [
+            (vec![name("mcp"), name("a")], json!({}), true),
+            (
+                vec![name("mcp"), name("a"), name("command")],
+                json!([]),
+                true,
+            ),
+            (vec![name("mcp"), name("b")], json!({}), false),
+            (vec![name("mcp")], json!({"a": {}}), true),
+            (vec![name("mcp")], json!({"b": {}}), false),
+            (vec![], json!({"mcp": {"a": {}}}), true),
+            (vec![name("lsp"), name("a")], json!({}), false),
+        ] {
+            let change = Change {
+                path: path.clone(),
+                value: Some(value),
+            };
+            assert_eq!(touches(&change, "mcp", "a"), want, "{path:?}");
+        }
+    }
+}

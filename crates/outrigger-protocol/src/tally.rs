@@ -1,0 +1,151 @@
+//! How often something is told. What somebody else causes (refusals above all) must not be written down without a bound:
+//! so many within a period are told, the rest is counted, and the count is told with the next one.
+
+use std::collections::HashMap;
+use std::hash::Hash;
+use std::time::{Duration, Instant};
+
+/// Counts what is told within a period.
+#[derive(Clone, Debug)]
+pub struct Tally {
+    most: u32,
+    period: Duration,
+    since: Option<Instant>,
+    told: u32,
+    untold: u64,
+}
+
+impl Tally {
+    /// At most `most` within each `period`.
+    #[must_use]
+    pub fn new(most: u32, period: Duration) -> Self {
+        Self {
+            most,
+            period,
+            since: None,
+            told: 0,
+            untold: 0,
+        }
+    }
+
+    /// Whether this one is told: with how many before it were not, since the last that was. `None` when it is only counted.
+    pub fn take(&mut self, now: Instant) -> Option<u64> {
+        if self.is_over(now) {
+            (self.since, self.told) = (Some(now), 0);
+        }
+        if self.told >= self.most {
+            self.untold += 1;
+            return None;
+        }
+        self.told += 1;
+        Some(std::mem::take(&mut self.untold))
+    }
+
+    /// How many were not told yet; they count as told from here on.
+    pub fn rest(&mut self) -> u64 {
+        std::mem::take(&mut self.untold)
+    }
+
+    /// Whether exactly one is counted: the limit was reached with the last one.
+    #[must_use]
+    pub fn has_just_filled(&self) -> bool {
+        self.untold == 1
+    }
+
+    /// The period is over.
+    #[must_use]
+    pub fn is_over(&self, now: Instant) -> bool {
+        self.since
+            .is_none_or(|since| now.saturating_duration_since(since) >= self.period)
+    }
+}
+
+/// A [`Tally`] for each of several sources. Sources that were quiet are forgotten; when there are more of them than are
+/// remembered, those that come last share one.
+#[derive(Clone, Debug)]
+pub struct Tallies<K> {
+    new: Tally,
+    most_keys: usize,
+    keys: HashMap<K, Tally>,
+    others: Tally,
+}
+
+impl<K: Eq + Hash + Clone> Tallies<K> {
+    /// At most `most` of one source within each `period`, and `most_keys` sources that are told apart.
+    #[must_use]
+    pub fn new(most: u32, period: Duration, most_keys: usize) -> Self {
+        let new = Tally::new(most, period);
+        Self {
+            others: new.clone(),
+            new,
+            most_keys,
+            keys: HashMap::new(),
+        }
+    }
+
+    /// As [`Tally::take`], for this source.
+    pub fn take(&mut self, key: &K, now: Instant) -> Option<u64> {
+        if let Some(tally) = self.keys.get_mut(key) {
+            return tally.take(now);
+        }
+        if self.keys.len() >= self.most_keys {
+            self.keys
+                .retain(|_, tally| tally.untold > 0 || !tally.is_over(now));
+        }
+        if self.keys.len() >= self.most_keys {
+            return self.others.take(now);
+        }
+        let tally = self.keys.entry(key.clone());
+        tally.or_insert_with(|| self.new.clone()).take(now)
+    }
+
+    /// What was counted and not told, by source; `None` stands for those that share a count.
+    pub fn rest(&mut self) -> Vec<(Option<K>, u64)> {
+        let mut rest: Vec<_> = self
+            .keys
+            .iter_mut()
+            .map(|(key, tally)| (Some(key.clone()), tally.rest()))
+            .collect();
+        rest.push((None, self.others.rest()));
+        rest.retain(|(_, count)| *count > 0);
+        rest
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MINUTE: Duration = Duration::from_secs(60);
+
+    #[test]
+    fn what_is_over_the_limit_is_counted_and_the_count_is_told() {
+        let begun = Instant::now();
+        let mut tally = Tally::new(2, MINUTE);
+        let mut at = |seconds| tally.take(begun + Duration::from_secs(seconds));
+        assert_eq!(
+            [at(0), at(1), at(2), at(59)],
+            [Some(0), Some(0), None, None]
+        );
+        assert_eq!([at(60), at(61), at(62)], [Some(2), Some(0), None]);
+        assert!(tally.has_just_filled());
+        assert_eq!((tally.rest(), tally.rest()), (1, 0));
+    }
+
+    #[test]
+    fn sources_do_not_cost_each_other_and_their_number_is_bounded() {
+        let now = Instant::now();
+        let mut tallies = Tallies::new(1, MINUTE, 2);
+        let mut take = |key| tallies.take(&key, now);
+        assert_eq!([take(1), take(1), take(2)], [Some(0), None, Some(0)]);
+        // The third and the fourth share what is left.
+        assert_eq!([take(3), take(4), take(2)], [Some(0), None, None]);
+        let mut rest = tallies.rest();
+        rest.sort();
+        assert_eq!(rest, [(None, 1), (Some(1), 1), (Some(2), 1)]);
+        // Those that were quiet make room.
+        assert_eq!(tallies.take(&3, now + MINUTE), Some(0));
+        assert_eq!(tallies.take(&3, now + MINUTE), None);
+        assert_eq!(tallies.rest(), [(Some(3), 1)]);
+    }
+}

@@ -1,0 +1,130 @@
+//! Folders of ours that a boxed process may write to and that the host goes into again: what it has put in their place, a
+//! link to somewhere else above all, is not followed.
+
+use std::io;
+use std::os::fd::OwnedFd;
+use std::path::{Component, Path};
+
+use rustix::fs::{AtFlags, CWD, Mode, OFlags, mkdirat, openat, unlinkat};
+
+/// A folder to be gone into, by its own name: a link is refused.
+const FOLDER: OFlags = OFlags::DIRECTORY
+    .union(OFlags::NOFOLLOW)
+    .union(OFlags::CLOEXEC)
+    .union(OFlags::RDONLY);
+
+/// Makes `root` with the folders `below` it, for this user alone where they are new. `root` and what lies above it are the
+/// host's; of what lies below, whatever is no folder is taken away, a link included.
+///
+/// # Errors
+/// The system's, and `InvalidInput` for a name that leads elsewhere (`..`).
+pub fn make(root: &Path, below: &Path) -> io::Result<()> {
+    open(root, below).map(drop)
+}
+
+/// The same, and makes an empty file in the last of them where there is none. Whatever else goes by its name is taken away.
+///
+/// # Errors
+/// As for [`make`].
+pub fn make_file(root: &Path, below: &Path) -> io::Result<()> {
+    let invalid = || io::Error::from(io::ErrorKind::InvalidInput);
+    let name = below.file_name().ok_or_else(invalid)?;
+    let folder = open(root, below.parent().unwrap_or(Path::new("")))?;
+    let flags =
+        OFlags::CREATE | OFlags::WRONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
+    let mode = Mode::from_raw_mode(0o600);
+    let is_file = |file: &OwnedFd| {
+        let kind = rustix::fs::fstat(file).map(|stat| stat.st_mode);
+        kind.is_ok_and(|mode| rustix::fs::FileType::from_raw_mode(mode).is_file())
+    };
+    match openat(&folder, name, flags, mode) {
+        Ok(file) if is_file(&file) => Ok(()),
+        _ => {
+            remove(&folder, name)?;
+            openat(&folder, name, flags | OFlags::EXCL, mode)?;
+            Ok(())
+        }
+    }
+}
+
+fn open(root: &Path, below: &Path) -> io::Result<OwnedFd> {
+    std::fs::create_dir_all(root)?;
+    let mut folder = openat(CWD, root, FOLDER, Mode::empty())?;
+    for step in below.components() {
+        let name = match step {
+            Component::Normal(name) => name,
+            Component::CurDir => continue,
+            _ => return Err(io::ErrorKind::InvalidInput.into()),
+        };
+        folder = match openat(&folder, name, FOLDER, Mode::empty()) {
+            Ok(inner) => inner,
+            Err(_) => {
+                remove(&folder, name)?;
+                mkdirat(&folder, name, Mode::from_raw_mode(0o700))?;
+                openat(&folder, name, FOLDER, Mode::empty())?
+            }
+        };
+    }
+    Ok(folder)
+}
+
+/// Takes away what is no folder that can be gone into. One that is there and cannot be opened stays, and is an error.
+fn remove(folder: &OwnedFd, name: &std::ffi::OsStr) -> io::Result<()> {
+    match unlinkat(folder, name, AtFlags::empty()) {
+        Ok(()) | Err(rustix::io::Errno::NOENT) => Ok(()),
+        Err(error) => Err(error.into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+    use std::os::unix::fs::symlink;
+
+    #[test]
+    fn links_and_files_in_the_place_of_folders_are_taken_away() {
+        let dir = tempfile::tempdir().unwrap();
+        let (root, outside) = (dir.path().join("a/root"), dir.path().join("outside"));
+        fs::create_dir(&outside).unwrap();
+        make(&root, Path::new("home/.config")).unwrap();
+        fs::write(root.join("home/.config/kept"), "").unwrap();
+        make(&root, Path::new("home/.config")).unwrap();
+        assert!(root.join("home/.config/kept").is_file());
+
+        symlink(&outside, root.join("tmp")).unwrap();
+        symlink("nowhere", root.join("broken")).unwrap();
+        fs::write(root.join("file"), "").unwrap();
+        for name in ["tmp", "tmp/deep", "broken/deep", "file"] {
+            make(&root, Path::new(name)).unwrap();
+            assert!(
+                root.join(name).symlink_metadata().unwrap().is_dir(),
+                "{name}"
+            );
+        }
+        assert_eq!(fs::read_dir(&outside).unwrap().count(), 0);
+        assert!(make(&root, Path::new("../b")).is_err());
+
+        // The root itself is no link.
+        symlink(&outside, dir.path().join("link")).unwrap();
+        assert!(make(&dir.path().join("link"), Path::new("x")).is_err());
+    }
+
+    #[test]
+    fn a_file_is_made_where_it_belongs() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path().join("root");
+        let file = Path::new("data/x.db");
+        make_file(&root, file).unwrap();
+        fs::write(root.join(file), "kept").unwrap();
+        make_file(&root, file).unwrap();
+        assert_eq!(fs::read_to_string(root.join(file)).unwrap(), "kept");
+
+        let outside = dir.path().join("outside");
+        fs::remove_file(root.join(file)).unwrap();
+        symlink(&outside, root.join(file)).unwrap();
+        make_file(&root, file).unwrap();
+        assert!(!outside.exists());
+        assert!(root.join(file).symlink_metadata().unwrap().is_file());
+    }
+}

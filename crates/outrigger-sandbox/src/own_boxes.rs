@@ -1,0 +1,48 @@
+//! Boxes of single processes of a [`crate::Spawner`] whose other processes are in a wider one: what a plugin brings runs
+//! beside what the user configured, and gets no more than the plugin.
+
+use std::any::Any;
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::fmt;
+use std::sync::{Arc, PoisonError, RwLock};
+
+use crate::policy::Policy;
+
+/// The box of a process.
+#[derive(Clone)]
+pub struct OwnBox {
+    /// What it may touch. What the handle keeps from all of its processes is kept from it besides.
+    pub policy: Policy,
+    /// Variables behind those that the process is started with.
+    pub variables: Vec<(OsString, OsString)>,
+    /// What lasts as long as the box.
+    pub held: Arc<dyn Any + Send + Sync>,
+}
+
+impl fmt::Debug for OwnBox {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("OwnBox")
+            .field("policy", &self.policy)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Boxes by the label of the process ([`crate::Spec::label`]). Clones are the same list.
+#[derive(Clone, Debug, Default)]
+pub struct OwnBoxes(Arc<RwLock<BTreeMap<String, OwnBox>>>);
+
+impl OwnBoxes {
+    /// Processes with this label are started in this box from now on.
+    pub fn set(&self, label: impl Into<String>, own: OwnBox) {
+        let mut boxes = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        boxes.insert(label.into(), own);
+    }
+
+    /// The box of processes with this label, where they have one.
+    #[must_use]
+    pub fn of(&self, label: &str) -> Option<OwnBox> {
+        let boxes = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        boxes.get(label).cloned()
+    }
+}

@@ -1,0 +1,270 @@
+//! How many records one source may cause. Whoever only has to ask to be refused, or whose requests cost nothing, must not
+//! fill the audit with them: it would push out what others did. What is over the bound is counted, and the count is a
+//! record itself.
+
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use outrigger_protocol::Millis;
+use outrigger_protocol::audit::{AuditKind, AuditRecord, POLICY_PASSED};
+use outrigger_protocol::id::{PluginId, SessionId};
+use outrigger_protocol::log::LogRecord;
+use outrigger_protocol::tally::Tallies;
+
+/// Most refusals of one source that are listed within [`PERIOD`], for each kind and rule.
+const REFUSALS: u32 = 30;
+/// Most other records of one source that are listed within [`PERIOD`], for each kind and decision.
+const OTHERS: u32 = 600;
+const PERIOD: Duration = Duration::from_secs(60);
+/// Most sources that are told apart.
+const SOURCES: usize = 1024;
+
+/// The decision of a record that says how many are not there.
+pub(crate) const NOT_LISTED: &str = "not listed";
+
+/// Who caused a record, as far as its source cannot choose it.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Source {
+    kind: AuditKind,
+    plugin: Option<PluginId>,
+    /// Of permission questions, which name no plugin.
+    session: Option<SessionId>,
+    decision: String,
+    policy: String,
+}
+
+impl Source {
+    fn of(record: &AuditRecord) -> Self {
+        let asks = record.kind == AuditKind::Permission;
+        Self {
+            kind: record.kind,
+            plugin: record.plugin_id.clone(),
+            session: record.session_id.clone().filter(|_| asks),
+            decision: record.decision.clone(),
+            policy: record.policy_check_result.clone(),
+        }
+    }
+
+    /// The record that says how many of this source are not there.
+    fn not_listed(self, at: Millis, count: u64) -> AuditRecord {
+        AuditRecord {
+            plugin_id: self.plugin,
+            session_id: self.session,
+            subject: Some(format!("{count} records")),
+            detail: Some(format!(
+                "more came within {} s than are listed: decision {}, policy {}",
+                PERIOD.as_secs(),
+                self.decision,
+                self.policy
+            )),
+            ..AuditRecord::new(self.kind, at, NOT_LISTED)
+        }
+    }
+}
+
+/// Counts the records of each source.
+pub(crate) struct Bound(Mutex<Tables>);
+
+struct Tables {
+    refusals: Tallies<Source>,
+    others: Tallies<Source>,
+}
+
+impl Default for Bound {
+    fn default() -> Self {
+        Self(Mutex::new(Tables {
+            refusals: Tallies::new(REFUSALS, PERIOD, SOURCES),
+            others: Tallies::new(OTHERS, PERIOD, SOURCES),
+        }))
+    }
+}
+
+/// Runs of hooks and tools are work that the program does, one after the other; a plugin's own points are bounded where
+/// they are called. Every one of these is listed.
+fn is_bounded(kind: AuditKind) -> bool {
+    !matches!(
+        kind,
+        AuditKind::Hook | AuditKind::ToolIntent | AuditKind::ToolOutcome | AuditKind::Retention
+    )
+}
+
+impl Bound {
+    fn lock(&self) -> std::sync::MutexGuard<'_, Tables> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether the record is listed; how many before it were not.
+    fn take(&self, source: &Source) -> Option<u64> {
+        let now = Instant::now();
+        let mut tables = self.lock();
+        if source.policy == POLICY_PASSED {
+            tables.others.take(source, now)
+        } else {
+            tables.refusals.take(source, now)
+        }
+    }
+
+    /// The records that are listed, with counts of those before them that are not.
+    pub(crate) fn records(&self, at: Millis, records: Vec<AuditRecord>) -> Vec<AuditRecord> {
+        let mut listed = Vec::with_capacity(records.len());
+        for record in records {
+            if is_bounded(record.kind) {
+                let source = Source::of(&record);
+                match self.take(&source) {
+                    None => continue,
+                    Some(0) => {}
+                    Some(untold) => listed.push(source.not_listed(at, untold)),
+                }
+            }
+            listed.push(record);
+        }
+        listed
+    }
+
+    /// Takes requests of clients out of what goes to the log that are over the bound; counts of those before that were
+    /// taken out.
+    pub(crate) fn requests(&self, at: Millis, records: &mut Vec<LogRecord>) -> Vec<AuditRecord> {
+        let mut counts = Vec::new();
+        records.retain(|record| {
+            let LogRecord::Client(client) = record else {
+                return true;
+            };
+            let source = match AuditRecord::of(record) {
+                Some(record) => Source::of(&record),
+                None => Source::of(&AuditRecord {
+                    plugin_id: client.plugin.clone(),
+                    ..AuditRecord::new(AuditKind::Client, at, "read")
+                }),
+            };
+            match self.take(&source) {
+                None => return false,
+                Some(0) => {}
+                Some(untold) => counts.push(source.not_listed(at, untold)),
+            }
+            true
+        });
+        counts
+    }
+
+    /// What was counted and is not told yet.
+    pub(crate) fn rest(&self, at: Millis) -> Vec<AuditRecord> {
+        let mut tables = self.lock();
+        let mut rest = tables.refusals.rest();
+        rest.extend(tables.others.rest());
+        drop(tables);
+        let nobody = || Source {
+            kind: AuditKind::Client,
+            plugin: None,
+            session: None,
+            decision: "any".to_owned(),
+            policy: "any".to_owned(),
+        };
+        rest.into_iter()
+            .map(|(source, count)| source.unwrap_or_else(nobody).not_listed(at, count))
+            .collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::AuditQuery;
+    use super::super::tamper::runtime;
+    use super::*;
+    use crate::store::Store;
+    use outrigger_protocol::log::ClientRecord;
+
+    fn request(plugin: &str, method: &str, status: u16) -> LogRecord {
+        LogRecord::Client(Box::new(ClientRecord {
+            plugin: Some(plugin.into()),
+            method: method.into(),
+            path: "/session".into(),
+            session: None,
+            status,
+            duration_ms: 1.0,
+            at: 1,
+        }))
+    }
+
+    fn refused(plugin: Option<&str>, kind: AuditKind) -> AuditRecord {
+        AuditRecord {
+            plugin_id: plugin.map(Into::into),
+            policy_check_result: "refused: rule".into(),
+            ..AuditRecord::new(kind, 1, "deny")
+        }
+    }
+
+    /// Listed records of a plugin and what is said not to be.
+    fn found(store: &Store, plugin: Option<&str>) -> (usize, Vec<String>) {
+        let records = store
+            .audit_records(&AuditQuery {
+                plugin: plugin.map(str::to_owned),
+                ..AuditQuery::default()
+            })
+            .unwrap();
+        let (counts, listed): (Vec<_>, Vec<_>) = records
+            .into_iter()
+            .map(|stored| stored.record)
+            .partition(|record| record.decision == NOT_LISTED);
+        let counts = counts.into_iter().filter_map(|record| record.subject);
+        (listed.len(), counts.collect())
+    }
+
+    #[test]
+    fn one_source_cannot_fill_the_audit_and_what_is_left_out_is_counted() {
+        let folder = tempfile::tempdir().unwrap();
+        let (store, _) = Store::open(&folder.path().join("store.db")).unwrap();
+        // Flushing tells counts of now; what is much older would be removed.
+        let days = 0;
+        store
+            .keep_audit(super::super::Retention { records: 0, days })
+            .unwrap();
+        runtime().block_on(async {
+            for _ in 0..1000 {
+                store.audit_lazily(1, vec![refused(Some("loud"), AuditKind::Network)]);
+                store.append_lazily(1, vec![request("loud", "POST", 403)]);
+                store.append_lazily(1, vec![request("loud", "GET", 200)]);
+            }
+            store.audit_lazily(1, vec![refused(Some("quiet"), AuditKind::Network)]);
+            store.append_lazily(1, vec![request("quiet", "POST", 200)]);
+            // The end of a turn tells what was counted until then.
+            store.flush(true).await.unwrap();
+        });
+        let (listed, mut counts) = found(&store, Some("loud"));
+        counts.sort();
+        assert_eq!(listed, 60);
+        assert_eq!(counts, ["400 records", "970 records", "970 records"]);
+        assert_eq!(found(&store, Some("quiet")), (2, Vec::new()));
+        let log = store.plugin_use().unwrap();
+        let of = |plugin: &str| -> u64 {
+            let of = log.iter().filter(|it| it.plugin.as_deref() == Some(plugin));
+            of.map(|it| it.count).sum()
+        };
+        assert_eq!((of("loud"), of("quiet")), (630, 1));
+        let report = store.verify_audit(None).unwrap();
+        assert!(report.is_valid());
+        assert_eq!(report.unlisted, 2340);
+    }
+
+    /// What the program does itself is listed, however much it is.
+    #[test]
+    fn intents_and_outcomes_are_all_listed() {
+        let bound = Bound::default();
+        for kind in [
+            AuditKind::Hook,
+            AuditKind::ToolIntent,
+            AuditKind::ToolOutcome,
+        ] {
+            let records = vec![refused(Some("acme"), kind); 2000];
+            assert_eq!(bound.records(1, records).len(), 2000, "{kind:?}");
+        }
+        // A door that everybody can knock at.
+        let knocks = vec![refused(None, AuditKind::Bridge); 100];
+        assert_eq!(bound.records(1, knocks).len(), 30);
+        let asks = |session: &str| AuditRecord {
+            session_id: Some(session.into()),
+            ..refused(None, AuditKind::Permission)
+        };
+        assert_eq!(bound.records(1, vec![asks("ses_1"); 100]).len(), 30);
+        assert_eq!(bound.records(1, vec![asks("ses_2")]).len(), 1);
+    }
+}
