@@ -340,6 +340,7 @@ impl Agent {
         );
         let env = crate::lsp::environment(&boot);
         let boxed = crate::confine::spawner(&spawner, &config, &place, &boot.folders);
+        let commands_spawner = crate::tool_hosts::spawner(&spawner, &config, &store);
         let boxed = boxed.with_boxes(boxes.clone());
         let inner = Inner {
             user_rules,
@@ -362,6 +363,7 @@ impl Agent {
             skills,
             store,
             bus: Bus::new(boot.sink.take()),
+            commands_spawner,
             spawner,
             models,
             runtime,

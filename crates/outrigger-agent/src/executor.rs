@@ -89,7 +89,7 @@ impl Executor {
             self.root.clone(),
             self.root.clone(),
             Arc::new(host),
-            self.inner.spawner.clone(),
+            self.inner.commands_spawner.clone(),
             self.inner.artifacts.clone(),
         );
         ctx.cancel = cancel;

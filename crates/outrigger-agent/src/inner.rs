@@ -114,6 +114,8 @@ pub(crate) struct Inner {
     pub(crate) store: Store,
     pub(crate) bus: Bus,
     pub(crate) spawner: Spawner,
+    /// The same for commands, which reach the hosts of `tools.hosts`.
+    pub(crate) commands_spawner: Spawner,
     pub(crate) models: Models,
     pub(crate) plugins: Plugins,
     /// Between plugins and this.

@@ -79,6 +79,7 @@ mod switch;
 mod system;
 mod template_shell;
 mod title;
+mod tool_hosts;
 mod track;
 mod turns;
 pub mod vcs;

@@ -272,7 +272,7 @@ impl Agent {
             .terminal(Size::default())
             .allow_new_privs()
             .label("terminal");
-        let mut child = inner.spawner.spawn(spec).await?;
+        let mut child = inner.commands_spawner.spawn(spec).await?;
         let terminal = child.terminal.take().ok_or_else(|| {
             std::io::Error::new(std::io::ErrorKind::NotFound, "there is no terminal")
         })?;

@@ -286,7 +286,7 @@ impl Agent {
             .stderr(Stdio::Pipe)
             .allow_new_privs()
             .label("shell");
-        let child = self.inner.spawner.spawn(spec).await;
+        let child = self.inner.commands_spawner.spawn(spec).await;
         child.map_err(|e| format!("The command could not be started: {e}"))
     }
 

@@ -66,7 +66,7 @@ impl Agent {
                 Some(Policy { kept, ..own.policy })
             }
         };
-        match outrigger_sandbox::run(&self.inner.spawner, spec, DEADLINE, MOST).await {
+        match outrigger_sandbox::run(&self.inner.commands_spawner, spec, DEADLINE, MOST).await {
             Ok(output) => String::from_utf8_lossy(&output.stdout).into_owned(),
             Err(error) => format!("(not run: {error})"),
         }

@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 
+use crate::forbid::Forbid;
 use crate::plugin_list::{PluginSpec, SkipReason, SkippedPlugin};
 use crate::settings::{Profile, Sandbox, Settings, TrustChanges, TrustProjects};
 use crate::{ConfigError, ConfigProblem, LoadOptions, package_name, paths};
@@ -33,6 +34,8 @@ pub struct Policy {
     pub trust: PolicyTrust,
     /// Signatures of plugins.
     pub signatures: PolicySignatures,
+    /// What nobody may reach.
+    pub forbid: Forbid,
 }
 
 /// `[plugins]`. A pattern is the name of an npm package or the path of a file; `*` stands for any run of characters.
@@ -217,6 +220,7 @@ impl PolicyFile {
                 }
             }
         }
+        settings.forbid.add(&policy.forbid);
         let forbidden = |grant: Grant| policy.grants.forbid.contains(&grant);
         for (name, plugin) in &mut settings.plugins {
             let key = |field: &str| {
@@ -317,6 +321,7 @@ impl PolicyFile {
             let keys = policy.signatures.keys.len();
             lines.push(format!("plugins are signed by one of {keys} keys"));
         }
+        lines.extend(policy.forbid.lines());
         if !policy.grants.forbid.is_empty() {
             lines.push(format!("no plugin is granted: {:?}", policy.grants.forbid));
         }

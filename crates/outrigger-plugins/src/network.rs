@@ -23,6 +23,8 @@ pub(crate) struct Network {
     notice: NoticeFn,
     /// What every plugin may connect to besides.
     everybody: Hosts,
+    /// What none of them may, by the policy of the machine.
+    forbidden: Hosts,
 }
 
 impl Network {
@@ -35,6 +37,7 @@ impl Network {
             proxy: OnceCell::new(),
             notice,
             everybody,
+            forbidden: Hosts::forbidden(&settings.network_forbid),
         })
     }
 
@@ -72,7 +75,11 @@ impl Network {
                 [one] => format!("plugin {one}"),
                 all => format!("plugins {}", all.join(", ")),
             },
-            reach: Reach { asked, granted },
+            reach: Reach {
+                asked,
+                granted,
+                forbidden: self.forbidden.clone(),
+            },
             hint: hint(&plugins),
             told: self.teller(names),
         };

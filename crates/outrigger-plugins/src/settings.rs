@@ -59,6 +59,8 @@ pub struct PluginSettings {
     pub policies: Vec<PolicyFile>,
     /// Hosts and addresses that every plugin may connect to, besides public ones (`network.allow`).
     pub network_allow: Vec<String>,
+    /// Hosts that no plugin may connect to (`forbid.hosts` of the policy).
+    pub network_forbid: Vec<String>,
     /// Rules for single plugins, by id, by npm package name or by spec.
     pub plugins: BTreeMap<String, PluginRules>,
 }
@@ -160,6 +162,7 @@ impl Default for PluginSettings {
             trust: Trust::default(),
             policies: Vec::new(),
             network_allow: Vec::new(),
+            network_forbid: Vec::new(),
             plugins: BTreeMap::new(),
         }
     }
@@ -309,6 +312,7 @@ impl From<&Settings> for PluginSettings {
             ),
             trust: settings.trust.clone(),
             network_allow: settings.network.allow.clone(),
+            network_forbid: settings.forbid.hosts.clone(),
             plugins: rules.collect(),
             ..Self::default()
         }

@@ -11,6 +11,7 @@ use tokio::net::UnixStream;
 use tokio::net::unix::pipe;
 
 use crate::error::SandboxError;
+use crate::led::Way;
 use crate::policy::Level;
 use crate::process::Process;
 use crate::spawner::Started;
@@ -60,6 +61,7 @@ pub struct Child {
     watch: AsyncFd<OwnedFd>,
     level: Option<Level>,
     process: Arc<Process>,
+    pub(crate) way: Option<Way>,
 }
 
 impl Child {
@@ -90,6 +92,7 @@ impl Child {
                 watch: register(watch, Interest::READABLE)?,
                 level,
                 process: Arc::new(process),
+                way: None,
             })
         };
         connect().map_err(|source| SandboxError::Watch { pid, source })
@@ -111,6 +114,12 @@ impl Child {
     #[must_use]
     pub fn level(&self) -> Option<Level> {
         self.level
+    }
+
+    /// Hosts that it was refused so far, with port and code, each once ([`crate::Led`]).
+    #[must_use]
+    pub fn refused(&self) -> Vec<String> {
+        self.way.as_ref().map(Way::refused).unwrap_or_default()
     }
 
     /// Waits for its end. May be called again, and dropped at any point. What the process left running in its group

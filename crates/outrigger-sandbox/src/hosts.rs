@@ -123,6 +123,31 @@ impl Hosts {
         }])
     }
 
+    /// What a policy forbids. A list that cannot be read forbids everything.
+    #[must_use]
+    pub fn forbidden(list: &[String]) -> Self {
+        Self::parse(list).unwrap_or_else(|error| {
+            tracing::warn!("a policy's list of forbidden hosts: {error}; every host is forbidden");
+            Self::all()
+        })
+    }
+
+    /// Every address there is.
+    #[must_use]
+    pub fn all() -> Self {
+        let whole = |net: IpAddr| HostRule {
+            host: Host::Net(net, 0),
+            port: None,
+        };
+        let nets = [
+            whole(Ipv4Addr::UNSPECIFIED.into()),
+            whole(Ipv6Addr::UNSPECIFIED.into()),
+        ];
+        let mut all = Self::public();
+        all.0.extend(nets);
+        all
+    }
+
     /// No pattern at all: nothing is allowed.
     #[must_use]
     pub fn is_empty(&self) -> bool {
@@ -182,6 +207,19 @@ impl Hosts {
             .any(|rule| rule.grants(host, port, address) || (public && rule.names(host, port)))
     }
 
+    /// Whether a rule is about this name, or about this address; `localhost` is about the addresses that it leads to.
+    fn is_about(&self, host: &str, port: u16, address: Option<IpAddr>) -> bool {
+        self.0.iter().any(|rule| {
+            let at = |address| match &rule.host {
+                Host::Name(name) if name == "localhost" => {
+                    canonical(address).is_loopback() && rule.port.is_none_or(|it| it == port)
+                }
+                _ => rule.grants(host, port, address),
+            };
+            rule.names(host, port) || address.is_some_and(at)
+        })
+    }
+
     /// Whether it was asked for: as [`Hosts::allows`], but `*` asks for everything.
     fn asks(&self, host: &str, port: u16, address: IpAddr) -> bool {
         self.0
@@ -197,6 +235,8 @@ pub enum Refusal {
     NotAsked,
     /// No rule of what it was granted fits.
     NotGranted,
+    /// The policy of the machine forbids it.
+    Forbidden,
     /// The name leads to an address that is not public and that no rule names.
     Private(IpAddr),
     /// What it wants to connect to is no host.
@@ -214,6 +254,7 @@ impl Refusal {
         match self {
             Self::NotAsked => "network.not_asked",
             Self::NotGranted => "network.not_granted",
+            Self::Forbidden => "network.forbidden",
             Self::Private(_) => "network.private",
             Self::NoHost => "network.no_host",
             Self::Unknown => "network.unknown_host",
@@ -229,6 +270,8 @@ pub struct Reach {
     pub asked: Option<Hosts>,
     /// What it was granted.
     pub granted: Hosts,
+    /// What nobody may grant it.
+    pub forbidden: Hosts,
 }
 
 impl Reach {
@@ -237,6 +280,9 @@ impl Reach {
     /// # Errors
     /// That it is not.
     pub fn before(&self, host: &str, port: u16) -> Result<(), Refusal> {
+        if self.forbidden.is_about(host, port, None) {
+            return Err(Refusal::Forbidden);
+        }
         if self
             .asked
             .as_ref()
@@ -259,6 +305,9 @@ impl Reach {
     /// # Errors
     /// Why not.
     pub fn address(&self, host: &str, port: u16, address: IpAddr) -> Result<(), Refusal> {
+        if self.forbidden.is_about(host, port, Some(address)) {
+            return Err(Refusal::Forbidden);
+        }
         let asked = self.asked.as_ref();
         if asked.is_some_and(|asked| !asked.asks(host, port, address)) {
             return Err(Refusal::NotAsked);

@@ -18,6 +18,7 @@ use crate::child::Child;
 use crate::connects;
 use crate::covers::{CoversFn, Kept, PATIENCE};
 use crate::error::SandboxError;
+use crate::led::Led;
 use crate::ledger::Ledger;
 use crate::own_boxes::OwnBoxes;
 use crate::policy::{self, Level, Policy};
@@ -39,6 +40,7 @@ pub struct Spawner {
     ledger: Option<Ledger>,
     recorder: Option<StartFn>,
     boxed: Option<Boxed>,
+    led: Option<Arc<Led>>,
 }
 
 #[derive(Clone)]
@@ -106,6 +108,7 @@ impl Spawner {
                 ledger: None,
                 recorder: None,
                 boxed: None,
+                led: None,
             });
         }
         setup::reserve_channel_fd();
@@ -149,6 +152,7 @@ impl Spawner {
             ledger: None,
             recorder: None,
             boxed: None,
+            led: None,
         })
     }
 
@@ -171,6 +175,13 @@ impl Spawner {
         if let Some(boxed) = &mut self.boxed {
             boxed.own = own;
         }
+        self
+    }
+
+    /// A handle whose processes reach these hosts and nothing else.
+    #[must_use]
+    pub fn with_hosts(mut self, led: Arc<Led>) -> Self {
+        self.led = Some(led);
         self
     }
 
@@ -246,6 +257,10 @@ impl Spawner {
             };
             spec.policy = Some(boxed.policy(policy, &spec.program).await?);
         }
+        let way = match &self.led {
+            Some(led) => Some(led.lead(&mut spec).await?),
+            None => None,
+        };
         let (reply, answer) = oneshot::channel();
         let (ledger, recorder) = (self.ledger.clone(), self.recorder.clone());
         self.jobs
@@ -256,7 +271,13 @@ impl Spawner {
                 reply,
             })
             .map_err(|_| SandboxError::Stopped)?;
-        Child::from_started(answer.await.map_err(|_| SandboxError::Stopped)??)
+        let started = answer.await.map_err(|_| SandboxError::Stopped)??;
+        let mut child = Child::from_started(started)?;
+        if let Some(way) = &way {
+            way.belongs_to(child.pid());
+        }
+        child.way = way;
+        Ok(child)
     }
 }
 

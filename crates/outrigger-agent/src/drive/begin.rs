@@ -257,7 +257,7 @@ impl Driver {
             inner.place.directory.clone(),
             inner.place.worktree.clone(),
             Arc::clone(&host) as Arc<dyn outrigger_tools::ToolHost>,
-            inner.spawner.clone(),
+            inner.commands_spawner.clone(),
             inner.artifacts.clone(),
         );
         ctx.cancel = self.abort.1.clone();

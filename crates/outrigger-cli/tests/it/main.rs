@@ -93,6 +93,7 @@ mod support;
 mod telegram;
 mod throws;
 mod tool_files;
+mod tool_hosts;
 mod tools_declared;
 mod trust;
 mod turns;

@@ -345,6 +345,9 @@ pub const KEYS: &[Key<Settings>] = &[
             _ => Profile::Full,
         };
     }),
+    key!(trust "tools.hosts", Kind::Names, "hosts that shell commands may connect to", |s, v| {
+        s.tools.hosts = Some(v.list().to_vec());
+    }),
     key!(
         "tools.skill_server_idle_ms",
         MILLIS,

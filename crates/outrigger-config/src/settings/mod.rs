@@ -11,6 +11,7 @@ mod read;
 mod suggest;
 mod toml_file;
 
+use crate::forbid::Forbid;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
@@ -57,6 +58,9 @@ pub struct Settings {
     pub audit: Audit,
     /// What plugins connect to.
     pub network: Network,
+    /// What the policy of the machine forbids everybody. No setting: only a policy says it.
+    #[serde(skip)]
+    pub forbid: Forbid,
     /// Who does what tools do, and within what.
     #[serde(flatten)]
     pub hands: hands::Hands,
@@ -394,6 +398,8 @@ pub struct Tools {
     /// They may connect to UNIX sockets where a rule denies paths or their profile is narrower than `full`: Docker, an SSH
     /// agent, tmux, which would do for them what they are denied.
     pub unix_sockets: bool,
+    /// Hosts that shell commands may connect to (issue 5); all when unset.
+    pub hosts: Option<Vec<String>>,
 }
 
 impl Default for Tools {
@@ -405,6 +411,7 @@ impl Default for Tools {
             skill_server_idle_ms: 300_000,
             sandbox: Profile::Full,
             unix_sockets: false,
+            hosts: None,
         }
     }
 }

@@ -410,6 +410,7 @@ mod tests {
         tools.skill_server_idle_ms = 300000
         tools.sandbox = "full"
         tools.unix_sockets = false
+        tools.hosts = null
         agent.max_steps = null
         agent.max_continuations = null
         log.plugin_stderr_level = "warn"

@@ -5,6 +5,7 @@ fn reach(asked: Option<&[&str]>, granted: &[&str]) -> Reach {
     Reach {
         asked: asked.map(|list| Hosts::parse(list).unwrap()),
         granted: Hosts::parse(granted).unwrap(),
+        forbidden: Hosts::default(),
     }
 }
 

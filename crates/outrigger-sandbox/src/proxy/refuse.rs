@@ -18,6 +18,9 @@ pub(super) fn refusal(client: &Client, host: &str, port: u16, refused: Refusal) 
             format!("{who} may not connect to {place}: its manifest does not ask for it")
         }
         Refusal::NotGranted => format!("{who} may not connect to {place}"),
+        Refusal::Forbidden => {
+            format!("{who} may not connect to {place}: the policy of this machine forbids it")
+        }
         Refusal::Private(address) if address.to_string() == host => format!(
             "{who} may not connect to {place}: it is an address of this machine or of a private network"
         ),
@@ -40,7 +43,7 @@ pub(super) fn refusal(client: &Client, host: &str, port: u16, refused: Refusal) 
             };
             Some(client.hint.replace("HOST", &literal))
         }
-        Refusal::NoHost | Refusal::Unknown | Refusal::TooMany => None,
+        Refusal::Forbidden | Refusal::NoHost | Refusal::Unknown | Refusal::TooMany => None,
     };
     let status = match refused {
         Refusal::NoHost => 400,

@@ -31,6 +31,7 @@ fn client(name: &str, asked: Option<&[&str]>, granted: &[String], seen: &Seen) -
         reach: Reach {
             asked: asked.map(|list| Hosts::parse(list).unwrap()),
             granted: Hosts::parse(granted).unwrap(),
+            forbidden: Hosts::default(),
         },
         hint: "hosts = [\"HOST\"] grants it".to_owned(),
         told: Arc::new(move |it| lock(&seen).push(it.clone())),

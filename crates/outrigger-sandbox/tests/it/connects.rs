@@ -445,6 +445,7 @@ async fn what_knows_of_no_proxy_is_led_to_what_was_granted() {
             reach: Reach {
                 asked: None,
                 granted,
+                forbidden: Hosts::default(),
             },
             hint: String::new(),
             told: Arc::new(move |it| {

@@ -11,6 +11,7 @@ mod connects;
 mod end;
 mod helper;
 mod moved;
+mod plain;
 mod start;
 mod terminal;
 mod view;

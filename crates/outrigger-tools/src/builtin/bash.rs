@@ -289,6 +289,8 @@ pub(super) struct Running<'a> {
     stdout: Tail,
     stderr: Tail,
     fresh: bool,
+    /// Hosts that the command was refused.
+    refused: Vec<String>,
 }
 
 #[derive(Default)]
@@ -317,6 +319,7 @@ impl<'a> Running<'a> {
             stdout: Tail::default(),
             stderr: Tail::default(),
             fresh: false,
+            refused: Vec::new(),
         }
     }
 
@@ -359,6 +362,7 @@ impl<'a> Running<'a> {
         if self.fresh {
             ctx.progress(None, json!({"output": self.capture.preview(PREVIEW)}));
         }
+        self.refused = child.refused();
         Ok(exit.flatten())
     }
 
@@ -402,7 +406,13 @@ impl<'a> Running<'a> {
             }) => Some(format!("The command was ended by signal {signal}.")),
             Some(_) => None,
         };
-        if let Some(note) = note {
+        let refused = (!self.refused.is_empty()).then(|| {
+            let hosts = self.refused.join(", ");
+            format!("No connection was made to {hosts}: the user's `tools.hosts` or the policy of this machine does not allow it.")
+        });
+        let notes: Vec<String> = note.into_iter().chain(refused).collect();
+        if !notes.is_empty() {
+            let note = notes.join("\n");
             output.push_str(&format!("\n\n<shell_metadata>\n{note}\n</shell_metadata>"));
         }
         let mut metadata = json!({

@@ -1,0 +1,29 @@
+//! The rules once more, for a user without rights: where the tests run as root, the rows of docs/bypass.md that the system
+//! enforces are tried as both.
+
+use super::{helper, output};
+
+const TESTS: &[&str] = &[
+    "calls::what_connects_in_another_way_is_refused_where_connections_are_ruled",
+    "calls::what_gets_around_the_rules_is_refused",
+    "confine::a_confined_process_cannot_gain_privileges",
+    "confine::files",
+    "confine::programs",
+    "confine::tcp",
+];
+
+#[tokio::test]
+async fn the_rules_hold_for_a_user_without_rights() {
+    for test in TESTS {
+        let Some(spec) = helper::as_plain_user(test) else {
+            return println!(
+                "skipped: this is a user without rights, or the tests' folder is root's alone"
+            );
+        };
+        let output = output(spec).await.unwrap();
+        let said = String::from_utf8_lossy(&output.stdout);
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert!(output.exit.success(), "{test}: {said}{errors}");
+        assert!(said.contains("1 passed"), "{test}: {said}");
+    }
+}
