@@ -48,7 +48,7 @@ TURN_LIMIT = 180.0
 PATIENCE = 25.0
 # Faults that cost the machine much are rarer; the others count 1.
 WEIGHTS = {name: 1.0 for name in """never second reject_late throw_text throw_error throw_undefined throw_cycle unhandled throw_in_timer
-    exit0 exit1 kill abort exit_in_timer forks_and_exits protocol_lines answers_another answers_early results_twice not_json not_utf8 too_large
+    exit0 exit1 kill abort exit_in_timer forks_and_exits protocol_lines answers_another answers_early answers_twice answers_again answers_for_another not_json not_utf8 too_large
     closes half_a_frame hello_again cycle bigint nan surrogate deletes types nulls input later freezes getter deep files""".split()}
 WEIGHTS |= {"spin": 0.3, "spin_in_timer": 0.3, "stdout": 0.1, "stderr": 0.1, "huge": 0.1, "large": 0.1, "requests": 0.3, "allocates": 0.1, "allocates_objects": 0.1, "reads_nothing": 0.1}
 

@@ -175,10 +175,18 @@ fn noticed(notice: &Notice) -> Vec<AuditRecord> {
         Notice::Quarantine { plugin, cause } => {
             vec![record(plugin, "quarantine".into(), None, Some(cause))]
         }
-        Notice::Restart { plugins, cause } => plugins
-            .iter()
-            .map(|plugin| record(plugin, "restart".into(), None, Some(cause)))
-            .collect(),
+        Notice::Restart {
+            plugins,
+            cause,
+            culprit,
+        } => {
+            let told = |plugin: &String| match culprit {
+                Some(culprit) if culprit != plugin => format!("caused by {culprit}: {cause}"),
+                _ => cause.clone(),
+            };
+            let one = |plugin: &String| record(plugin, "restart".into(), None, Some(&told(plugin)));
+            plugins.iter().map(one).collect()
+        }
         Notice::Limit { plugins, cause } => plugins
             .iter()
             .map(|plugin| record(plugin, "limit".into(), None, Some(cause)))

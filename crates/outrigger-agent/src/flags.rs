@@ -28,7 +28,7 @@ impl Agent {
 
 /// Writes the flags to the log, so that the figures behind that line can be told from those of another setting.
 pub(crate) fn record(config: &Loaded) {
-    tracing::info!("[plugin-perf] flags{}", line(&flags(config)));
+    tracing::info!(target: "plugin::perf", "[plugin-perf] flags{}", line(&flags(config)));
 }
 
 fn line(flags: &[(String, bool, Origin)]) -> String {

@@ -9,15 +9,18 @@ use outrigger_store::Scope;
 
 use crate::inner::Inner;
 
+/// The target of these lines, so that they can be logged alone (`OUTRIGGER_LOG=plugin=debug`, A12).
+const SEQ: &str = "plugin::seq";
+
 /// Writes the line of a turn to the log, where anyone wants it.
 pub(crate) fn tell(inner: &Inner, turn: &TurnId) {
-    if !tracing::enabled!(tracing::Level::DEBUG) {
+    if !tracing::enabled!(target: SEQ, tracing::Level::DEBUG) {
         return;
     }
     match inner.store.hooks(Scope::Turn(turn)) {
         Ok(records) if records.is_empty() => {}
-        Ok(records) => tracing::debug!("[plugin-seq] turn={turn} {}", line(&records)),
-        Err(error) => tracing::warn!("[plugin-seq] turn={turn}: {error}"),
+        Ok(records) => tracing::debug!(target: SEQ, "[plugin-seq] turn={turn} {}", line(&records)),
+        Err(error) => tracing::warn!(target: SEQ, "[plugin-seq] turn={turn}: {error}"),
     }
 }
 
@@ -69,6 +72,8 @@ mod tests {
             outcome: outcome.to_owned(),
             decision: Decision::Continue,
             payload_bytes: 0,
+            carried: None,
+            cpu_ms: None,
             duration_ms: 0.0,
             changed: Vec::new(),
             message: None,

@@ -202,7 +202,8 @@ pub(crate) fn table(plugins: &[PluginStatus]) -> String {
                     format!("{hook} is skipped for another {} s", ms.div_ceil(1000))
                 }
                 (BreakerState::Closed, _) => {
-                    format!("{hook} timed out {} times lately", breaker.timeouts)
+                    let n = u64::try_from(breaker.timeouts).unwrap_or(u64::MAX);
+                    format!("{hook} timed out {} lately", crate::plugin_perf::times(n))
                 }
                 (state, _) => format!("{hook} is {state}"),
             };

@@ -136,7 +136,7 @@ pub(crate) fn logging(global: &Global) {
     // What keeps a plugin from running is shown by whoever loads it (`progress`).
     let registry = if level == "warn" { "error" } else { level };
     let fallback = format!(
-        "warn,outrigger_plugins::registry={registry},outrigger={level},outrigger_agent={level},outrigger_config={level},outrigger_js={level},outrigger_mcp={level},outrigger_models={level},outrigger_plugins={level},outrigger_sandbox={level},outrigger_server={level},outrigger_store={level},outrigger_tools={level}"
+        "warn,outrigger_plugins::registry={registry},outrigger={level},outrigger_agent={level},outrigger_config={level},outrigger_js={level},outrigger_mcp={level},outrigger_models={level},outrigger_plugins={level},outrigger_sandbox={level},outrigger_server={level},outrigger_store={level},outrigger_tools={level},plugin::perf={level},plugin::seq={level}"
     );
     let filter =
         EnvFilter::try_from_env("OUTRIGGER_LOG").unwrap_or_else(|_| EnvFilter::new(fallback));

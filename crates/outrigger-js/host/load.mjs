@@ -8,6 +8,7 @@ import { errorText, plain } from "./value.mjs";
 import { notify } from "./wire.mjs";
 
 const { Bun } = globalThis;
+const MAX_TOOL = 1024 * 1024;
 // What Node refuses and Bun does not: TypeScript, folders and files named without their extension, and Bun's own modules.
 const NEEDS_BUN = new Set([
   "ERR_UNKNOWN_FILE_EXTENSION",
@@ -117,7 +118,11 @@ async function describeTools(tools, entry, modules, problems) {
       if (problem) problems.push({ stage: "tool", message: `tool \`${name}\`: ${problem}` });
       const description = typeof tool.description === "string" ? tool.description : "";
       const declares = isRecord(tool.outrigger) ? { declares: plain(tool.outrigger) } : {};
-      out.push({ name, description, schema: plain(schema), ...declares });
+      const told = { name, description, schema: plain(schema), ...declares };
+      // Every request to a model would carry it, and all plugins of a process answer in one frame.
+      const size = JSON.stringify(told).length;
+      if (size > MAX_TOOL) throw new Error(`its description and schema have ${size} characters, more than ${MAX_TOOL}`);
+      out.push(told);
     } catch (error) {
       problems.push({ stage: "tool", message: `tool \`${name}\` was skipped: ${errorText(error)}` });
     }

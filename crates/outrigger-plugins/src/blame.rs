@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use outrigger_js::JsError;
+
 use crate::group::{Group, Live};
 use crate::payload::named;
 
@@ -44,4 +46,44 @@ pub(crate) async fn late(
         named(&suspects)
     };
     Late { culprit, who }
+}
+
+/// Why a process of which nobody waited for an answer is gone.
+pub(crate) fn ended_by_itself(ended: &outrigger_js::Closed, memory: u64) -> String {
+    let status = ended.status.as_deref().unwrap_or("unknown status");
+    // What Bun and Node say when an allocation failed that they cannot do without.
+    const NO_MEMORY: &[&str] = &["out of memory", "0xbbadbeef", "allocation failed"];
+    let says = |word: &&str| {
+        let mut lines = ended.stderr.iter();
+        lines.any(|line| line.to_ascii_lowercase().contains(word))
+    };
+    let limit = if NO_MEMORY.iter().any(says) {
+        let mib = memory >> 20;
+        format!(", out of memory (limits.plugin_memory_mb is {mib})")
+    } else {
+        String::new()
+    };
+    match ended.stderr.last() {
+        Some(line) => format!("it ended by itself ({status}{limit}): {line}"),
+        None => format!("it ended by itself ({status}{limit})"),
+    }
+}
+
+/// A process that was to end and did not by itself: whose `dispose` it was is worth a word. That it had ended before is not.
+pub(crate) fn tell_undisposed(process: &str, error: &JsError) {
+    match error {
+        JsError::CallTimeout {
+            entered: Some(enter),
+            ms,
+            ..
+        } => tracing::warn!(
+            "plugin {}: its {} did not end within {ms} ms, and its process was killed",
+            enter.plugin,
+            enter.what
+        ),
+        JsError::CallTimeout { ms, .. } => tracing::warn!(
+            "plugin process {process}: it did not end within {ms} ms, and was killed"
+        ),
+        error => tracing::debug!("plugin process {process}: {error}"),
+    }
 }

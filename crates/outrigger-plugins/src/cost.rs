@@ -41,10 +41,14 @@ pub struct Cost {
     pub skipped: u64,
     /// How often a breaker opened, by hook.
     pub opened: BTreeMap<String, u64>,
-    /// How often its process was ended and started again.
+    /// How often its process was ended and started again, for its own fault or nobody's known.
     pub restarts: u64,
     /// Why, the last time.
     pub restart_cause: Option<String>,
+    /// How often that was the fault of another plugin in its process, by plugin.
+    pub restarts_by_others: BTreeMap<String, u64>,
+    /// CPU time, in milliseconds, that was its own (see `HookRecord::cpu_ms`).
+    pub cpu_ms: f64,
     /// Why it was given a process of its own, the last time.
     pub quarantine: Option<String>,
     /// Why it was put off for the rest of a run, the last time.
@@ -71,6 +75,7 @@ impl Costs {
     pub fn add(&mut self, record: &HookRecord) {
         let sums = self.of(record.plugin.as_str());
         let hook = &record.hook;
+        sums.cost.cpu_ms += record.cpu_ms.unwrap_or_default();
         match record.outcome.as_str() {
             "skipped" => {
                 sums.cost.skipped += 1;
@@ -98,8 +103,13 @@ impl Costs {
         let cause = text("cause").map(str::to_owned);
         if kind == "restart" {
             let plugins = event.properties.get("plugins").and_then(Value::as_array);
+            let culprit = text("culprit");
             for plugin in plugins.into_iter().flatten().filter_map(Value::as_str) {
                 let cost = &mut self.of(plugin).cost;
+                if let Some(other) = culprit.filter(|culprit| *culprit != plugin) {
+                    *cost.restarts_by_others.entry(other.to_owned()).or_default() += 1;
+                    continue;
+                }
                 cost.restarts += 1;
                 cost.restart_cause.clone_from(&cause);
             }
@@ -130,6 +140,7 @@ impl Costs {
                 turn_p50_ms: rounded(turns.quantile(0.50)),
                 turn_p95_ms: rounded(turns.quantile(0.95)),
                 total_ms: rounded(sums.cost.total_ms),
+                cpu_ms: rounded(sums.cost.cpu_ms),
                 costliest: costliest.map(|(hook, _)| hook),
                 ..sums.cost
             }
@@ -157,6 +168,8 @@ mod tests {
             outcome: outcome.to_owned(),
             decision: Decision::Continue,
             payload_bytes: 0,
+            carried: None,
+            cpu_ms: None,
             duration_ms: ms,
             changed: Vec::new(),
             message: None,
@@ -175,12 +188,16 @@ mod tests {
     #[test]
     fn calls_are_added_up_by_turn_and_notices_by_plugin() {
         let mut costs = Costs::default();
+        let spun = HookRecord {
+            cpu_ms: Some(450.0),
+            ..record("b", "chat.params", Some("t1"), "timeout", 500.0)
+        };
         for record in [
             record("a", "chat.params", Some("t1"), "ok", 10.0),
             record("a", "chat.message", Some("t1"), "error", 20.0),
             record("a", "chat.params", Some("t2"), "ok", 50.0),
             record("a", "config", None, "ok", 5.0),
-            record("b", "chat.params", Some("t1"), "timeout", 500.0),
+            spun,
             record("b", "chat.params", Some("t2"), "skipped", 0.0),
             record("b", "event", None, "lost", 0.0),
         ] {
@@ -201,7 +218,7 @@ mod tests {
             ),
             (
                 "outrigger.plugin.restart",
-                json!({"plugins": ["b"], "cause": "second"}),
+                json!({"plugins": ["a", "b"], "cause": "second", "culprit": "b"}),
             ),
             (
                 "outrigger.plugin.quarantine",
@@ -232,6 +249,8 @@ mod tests {
         );
         let a = &rows[1];
         assert_eq!((a.turns, a.calls, a.errors, a.restarts), (2, 4, 1, 1));
+        assert_eq!(a.restarts_by_others, BTreeMap::from([("b".to_owned(), 1)]));
+        assert_eq!((a.cpu_ms, b.cpu_ms), (0.0, 450.0));
         assert_eq!(a.costliest.as_deref(), Some("chat.params"));
         assert!((30.0..33.0).contains(&a.turn_p50_ms), "{a:?}");
         assert!((50.0..55.0).contains(&a.turn_p95_ms), "{a:?}");

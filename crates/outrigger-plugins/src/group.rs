@@ -16,7 +16,7 @@ use outrigger_js::{JsError, JsProcess};
 use outrigger_protocol::rpc::Enter;
 use tokio::sync::watch;
 
-use crate::blame::{Late, late};
+use crate::blame::{Late, ended_by_itself, late, tell_undisposed};
 use crate::error::PluginError;
 use crate::launch::{Failed, Held, Launch, Order};
 use crate::reconfigure::reconfigure;
@@ -266,18 +266,8 @@ impl Group {
             return false;
         };
         let mut fault = fault;
-        if live
-            .held
-            .cgroup
-            .as_ref()
-            .is_some_and(|group| group.killed() > 0)
-        {
-            let mib = self.launch.settings.limits.memory >> 20;
-            let cause = fault.cause;
-            fault.cause = format!(
-                "it took more memory than the {mib} MiB of limits.plugin_memory_mb, faster than could be watched, and the system killed it: {cause}"
-            );
-        }
+        let memory = self.launch.settings.limits.memory;
+        fault.cause = live.held.cause(fault.cause, memory);
         slot.fault = Some(fault.clone());
         // Handed over, and never gone through: its plugins are told when they are there again.
         let unseen = u64::try_from(live.process.unseen_events()).unwrap_or(u64::MAX);
@@ -285,7 +275,7 @@ impl Group {
         slot.missed += unseen;
         drop(slot);
         tracing::warn!(
-            "plugin process {} (generation {generation}) is given up: {}",
+            "plugin process {} (generation {generation}) is started again: {}",
             self.name,
             fault.cause
         );
@@ -331,6 +321,7 @@ impl Group {
         (self.launch.notice)(Notice::Restart {
             plugins: self.names(&state.members),
             cause: fault.cause.clone(),
+            culprit: fault.culprit.and_then(|index| self.names(&[index]).pop()),
         });
     }
 
@@ -379,10 +370,10 @@ impl Group {
             // Before anybody is sent there.
             processes.add(&group);
             registry.quarantine(*index, group.key, &cause);
-            tracing::warn!(
-                "plugin {}: it gets a process of its own: {cause}",
-                group.name
-            );
+            let why = fault
+                .culprit
+                .map_or(": it cannot be told whose it was", |_| "");
+            tracing::warn!("plugin {}: it gets a process of its own{why}", group.name);
             (self.launch.notice)(Notice::Quarantine {
                 plugin: group.name.clone(),
                 cause: cause.clone(),
@@ -586,6 +577,9 @@ impl Group {
             return Err("its plugins have been disposed of".to_owned());
         }
         self.flush(&mut slot, &live);
+        if let Some(processes) = self.launch.processes.upgrade() {
+            processes.ledger.begin(self.key, &live);
+        }
         slot.live = Some(Arc::clone(&live));
         slot.alone = alone;
         Ok(live)
@@ -619,31 +613,9 @@ impl Group {
                 }
             }
         };
-        if let Err(error) = process
-            .shutdown(end.saturating_duration_since(tokio::time::Instant::now()))
-            .await
-        {
-            tracing::debug!("plugin process {}: {error}", self.name);
+        let left = end.saturating_duration_since(tokio::time::Instant::now());
+        if let Err(error) = process.shutdown(left).await {
+            tell_undisposed(&self.name, &error);
         }
-    }
-}
-
-fn ended_by_itself(ended: &outrigger_js::Closed, memory: u64) -> String {
-    let status = ended.status.as_deref().unwrap_or("unknown status");
-    // What Bun and Node say when an allocation failed that they cannot do without.
-    const NO_MEMORY: &[&str] = &["out of memory", "0xbbadbeef", "allocation failed"];
-    let says = |word: &&str| {
-        let mut lines = ended.stderr.iter();
-        lines.any(|line| line.to_ascii_lowercase().contains(word))
-    };
-    let limit = if NO_MEMORY.iter().any(says) {
-        let mib = memory >> 20;
-        format!(", out of memory (limits.plugin_memory_mb is {mib})")
-    } else {
-        String::new()
-    };
-    match ended.stderr.last() {
-        Some(line) => format!("it ended by itself ({status}{limit}): {line}"),
-        None => format!("it ended by itself ({status}{limit})"),
     }
 }

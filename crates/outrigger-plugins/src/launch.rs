@@ -19,7 +19,6 @@ use outrigger_sandbox::proxy::Pass;
 use outrigger_sandbox::{Calls, Level, Limits, Policy, Spawner, env, which};
 use serde_json::Value;
 
-use crate::blame::PING;
 use crate::error::PluginError;
 use crate::grants::Grants;
 use crate::home;
@@ -38,6 +37,8 @@ use crate::tmux;
 use crate::trust::{self, Content};
 use crate::unboxed;
 use crate::uncovered::Hidden;
+
+mod culprit;
 
 /// How long a runtime may take to say hello; it does so before any plugin's code runs.
 const HELLO: Duration = Duration::from_secs(10);
@@ -202,7 +203,10 @@ impl Launch {
         for batch in batches {
             match self.load(&process, &relay, batch, proxy.clone()).await {
                 Ok(loaded) => plugins.extend(loaded.plugins),
-                Err(stuck) => return Err(self.blame(&process, &relay, batch, stuck).await),
+                Err(stuck) => {
+                    let failed = self.blame(&process, &relay, batch, stuck).await;
+                    return Err(held.explain(failed, self.settings.limits.memory));
+                }
             }
         }
         self.untouched(looked).await?;
@@ -562,85 +566,6 @@ impl Launch {
                 .map(|modules| modules.root.to_string_lossy().into_owned()),
             plugins: batch.iter().filter_map(entry).collect(),
             ..Initialize::default()
-        }
-    }
-
-    // Imports run side by side: with several open, what the process said last proves nothing. A plugin function that was
-    // entered and has not answered does, unless it waits and the process is held up by something else: a timer of a plugin
-    // that was ready before, say.
-    async fn blame(
-        &self,
-        process: &JsProcess,
-        relay: &Relay,
-        batch: &[usize],
-        stuck: Stuck,
-    ) -> Failed {
-        let id = |index: &usize| {
-            self.registry
-                .with(*index, |plugin| plugin.id.clone())
-                .unwrap_or_default()
-        };
-        let stage = |index: &usize| relay.stage_of(&id(index)).unwrap_or_default();
-        let starting = batch.iter().find(|index| stage(index) == "starting");
-        if let Some(index) = starting {
-            let suspects = process.suspects();
-            let holds = suspects.iter().any(|enter| enter.plugin == id(index));
-            let others = !relay.is_alone(&id(index)) && !holds;
-            if others && !(process.is_alive() && process.responds(PING).await) {
-                // Imports are begun together, and it is not known which of them have ended.
-                let mut known = suspects.iter().filter(|enter| enter.what != "import");
-                return match (known.next(), known.next()) {
-                    (Some(enter), None) => match self.registry.index_of(&enter.plugin) {
-                        Some(index) => {
-                            Failed::Culprit(index, self.stuck(&enter.plugin, &enter.what, stuck))
-                        }
-                        None => Failed::Unclear,
-                    },
-                    _ => Failed::Unclear,
-                };
-            }
-        }
-        let open: Vec<&usize> = batch
-            .iter()
-            .filter(|index| !matches!(stage(index).as_str(), "ready" | "failed"))
-            .filter(|index| {
-                process
-                    .all_entered()
-                    .iter()
-                    .any(|enter| enter.plugin == id(index))
-            })
-            .collect();
-        let (index, what) = match (starting, open.as_slice(), batch) {
-            (Some(index), ..) => (*index, "server"),
-            (None, [index], _) => (**index, "import"),
-            (None, [], [index]) => (*index, "import"),
-            (None, [], _) => return Failed::Process(self.silent(process, &stuck)),
-            (None, ..) => return Failed::Unclear,
-        };
-        Failed::Culprit(index, self.stuck(&id(&index), what, stuck))
-    }
-
-    fn stuck(&self, plugin: &str, what: &str, stuck: Stuck) -> PluginError {
-        let (plugin, what) = (plugin.to_owned(), what.to_owned());
-        let ms = u64::try_from(self.settings.deadlines.load.as_millis()).unwrap_or(u64::MAX);
-        match stuck {
-            Stuck::Silent => PluginError::Hung { plugin, what, ms },
-            Stuck::Error(error) => PluginError::Crashed {
-                plugin,
-                what,
-                message: error.to_string(),
-            },
-        }
-    }
-
-    fn silent(&self, process: &JsProcess, stuck: &Stuck) -> PluginError {
-        let message = match stuck {
-            Stuck::Silent => "it did not answer while it loaded plugins".to_owned(),
-            Stuck::Error(error) => error.to_string(),
-        };
-        PluginError::Process {
-            process: process.name().to_owned(),
-            message,
         }
     }
 }

@@ -188,6 +188,8 @@ mod tests {
             outcome: outcome.to_owned(),
             decision: Decision::Continue,
             payload_bytes: bytes,
+            carried: None,
+            cpu_ms: None,
             duration_ms: ms,
             changed: Vec::new(),
             message: None,

@@ -1,6 +1,7 @@
 //! The one way to call a hook (invariant 3): drives the kernel's chain over the plugin processes.
 
 mod commands;
+mod cpu;
 mod missing;
 mod own;
 
@@ -12,7 +13,7 @@ use outrigger_js::{HookCall, JsError};
 use outrigger_kernel::breaker::Gate;
 use outrigger_kernel::hooks::{self, Chain, Handler, OutputCheck, Point};
 use outrigger_protocol::history::History;
-use outrigger_protocol::hook::{Block, HandlerOutcome, HookRecord};
+use outrigger_protocol::hook::{Block, Carried, HandlerOutcome, HookRecord};
 use outrigger_protocol::id::{PluginId, SessionId, TurnId};
 use outrigger_protocol::rpc::{HandlerRef, HookResult};
 use outrigger_protocol::turn::HookPayload;
@@ -22,6 +23,7 @@ use tokio::sync::watch;
 use crate::breakers::Ended;
 use crate::group::{Counts, Fault, Live};
 use crate::payload::{open, outcome};
+use crate::pipeline::cpu::carried;
 use crate::plugins::Inner;
 use crate::reconfigure::{self, Configured};
 use crate::registry::Bound;
@@ -82,6 +84,8 @@ enum End {
 struct Sent {
     bytes: u64,
     at: u64,
+    carried: Option<Carried>,
+    cpu_ms: Option<f64>,
 }
 
 impl Pipeline {
@@ -308,13 +312,20 @@ impl Drive<'_> {
         let ((reply, sent), given) = tokio::join!(self.ask(&live, &call, deadline), async {
             self.trail.hash(self.items())
         });
-        let bytes = sent.payload;
+        let (bytes, carried) = (sent.payload, carried(&sent));
         self.trail.called(&handlers, given, group.is_shared());
         for handler in &handlers {
             if let Some(place) = self.sent.get_mut(*handler) {
-                *place = Sent { bytes, at };
+                let cpu_ms = None;
+                *place = Sent {
+                    bytes,
+                    at,
+                    carried,
+                    cpu_ms,
+                };
             }
         }
+        self.charge(&handlers, (&group, &live), &reply.results, began.elapsed());
         let (mut answered, mut theirs) = (0, 0.0);
         for result in reply.results {
             theirs += result.ms;
@@ -501,6 +512,8 @@ impl Drive<'_> {
                 outcome: run.outcome.to_owned(),
                 decision: run.decision,
                 payload_bytes: sent.bytes,
+                carried: sent.carried,
+                cpu_ms: sent.cpu_ms,
                 duration_ms: run.ms,
                 changed: run.changed.clone(),
                 message: run.message.as_deref().map(brief),

@@ -334,10 +334,13 @@ impl Plugins {
             if let Some(group) = group.and_then(|key| self.0.processes.get(key)) {
                 let (live, generation) = group.now();
                 status.pid = live
+                    .as_ref()
                     .filter(|live| status.stage == Stage::Active && live.process.is_alive())
                     .map(|live| live.process.pid());
                 status.generation = generation;
                 status.events_missed = group.missed();
+                status.own_cpu_ms = millis(self.0.processes.ledger.of(index));
+                status.entered = entered(live.as_deref(), &status.id);
                 status.usage = status
                     .pid
                     .and_then(|_| self.0.processes.readings.of(group.key));
@@ -348,6 +351,18 @@ impl Plugins {
         let all: Vec<PluginStatus> = all.map(with_process).collect();
         under_their_hosts(all, |index| self.0.registry.host_of(index))
     }
+}
+
+fn millis(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
+}
+
+/// What of a plugin its process is in.
+fn entered(live: Option<&Live>, plugin: &str) -> Vec<String> {
+    let all = live.map(|live| live.process.all_entered());
+    let its = all.into_iter().flatten();
+    let its = its.filter(|enter| enter.plugin == plugin);
+    its.map(|enter| enter.what).collect()
 }
 
 /// Each hosted plugin behind its host.

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 
 use crate::group::Group;
+use crate::ledger::Ledger;
 use crate::watch::Readings;
 
 /// All of them.
@@ -15,6 +16,8 @@ pub(crate) struct Processes {
     made: AtomicU64,
     /// What they use.
     pub(crate) readings: Readings,
+    /// Whose that was.
+    pub(crate) ledger: Ledger,
 }
 
 impl Processes {

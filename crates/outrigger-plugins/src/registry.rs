@@ -573,6 +573,8 @@ impl Plugin {
             pid: None,
             generation: 0,
             usage: None,
+            own_cpu_ms: 0,
+            entered: Vec::new(),
             quarantine: self.quarantine.clone(),
             events_missed: 0,
             trust: self.verified.as_ref().map(|it| (&it.trusted).into()),

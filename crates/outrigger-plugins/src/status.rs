@@ -173,6 +173,9 @@ pub enum Notice {
         plugins: Vec<String>,
         /// Why.
         cause: String,
+        /// Whose fault it was; none where that cannot be told or was nobody's.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        culprit: Option<String>,
     },
     /// Somebody changed its state, or tried to (C7).
     State {
@@ -273,6 +276,13 @@ pub struct PluginStatus {
     /// What its process uses, shared ones with all plugins in it; looked at once a second.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub usage: Option<ProcessUse>,
+    /// CPU time that was its own since the start, in milliseconds, those of its processes that have ended too: what was used
+    /// while it held the thread, or was alone (A1). That of a shared process is looked at once a second and behind long calls.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub own_cpu_ms: u64,
+    /// Its hooks and tools that its process is in at this moment.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub entered: Vec<String>,
     /// Why it was given a process of its own, when it hung or crashed a shared one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub quarantine: Option<String>,

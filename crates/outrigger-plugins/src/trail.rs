@@ -84,25 +84,47 @@ impl Trail {
     }
 }
 
+/// The target of `[plugin-perf]` lines, so that they can be logged alone (`OUTRIGGER_LOG=plugin=debug`, A12).
+const PERF: &str = "plugin::perf";
+
+/// `event=H plugin=P payload_bytes=N way=W sent_bytes=N duration_ms=N cpu_ms=N outcome=O`; `way` and `sent_bytes` where
+/// something was sent to a process, `cpu_ms` where it is known.
+fn perf(record: &HookRecord) -> String {
+    let mut line = format!(
+        "event={} plugin={} payload_bytes={}",
+        record.hook, record.plugin, record.payload_bytes
+    );
+    if let Some(carried) = &record.carried {
+        line += &format!(" way={} sent_bytes={}", carried.way.name(), carried.bytes);
+    }
+    line += &format!(" duration_ms={:.3}", record.duration_ms);
+    if let Some(cpu) = record.cpu_ms {
+        line += &format!(" cpu_ms={cpu:.0}");
+    }
+    line += &format!(" outcome={}", record.outcome);
+    line
+}
+
 /// A handler's run in the log of the program.
 pub(crate) fn log(record: &HookRecord) {
-    tracing::debug!(
-        "[plugin-perf] event={} plugin={} payload_bytes={} duration_ms={:.3} outcome={}",
-        record.hook,
-        record.plugin,
-        record.payload_bytes,
-        record.duration_ms,
-        record.outcome
-    );
+    if tracing::enabled!(target: PERF, tracing::Level::DEBUG) {
+        tracing::debug!(target: PERF, "[plugin-perf] {}", perf(record));
+    }
     if matches!(
         record.decision,
         Decision::FailedOpen | Decision::FailedClosed | Decision::Refused
     ) {
         let message = record.message.as_deref().unwrap_or_default();
+        let session = record.session.as_ref();
+        let session = session.map_or_else(String::new, |id| format!(" in session {}", id.0));
+        // It answered well, and what it answered was not taken.
+        let what = match (record.decision, record.outcome.as_str()) {
+            (Decision::Refused, "ok") => "refused",
+            (_, outcome) => outcome,
+        };
         tracing::warn!(
-            "plugin {}: {} at {}: {message}",
+            "plugin {}: {what} at {}{session}: {message}",
             record.plugin,
-            record.outcome,
             record.hook
         );
     }

@@ -63,7 +63,7 @@ pub(crate) fn watch(processes: &Arc<Processes>, limits: ProcessLimits, stuck: Op
                 return;
             };
             for group in processes.all() {
-                look(&group, &processes.readings, began.elapsed(), &limits, stuck);
+                look(&group, &processes, began.elapsed(), &limits, stuck);
             }
         }
     });
@@ -96,7 +96,7 @@ fn tell(group: &Arc<Group>, why: String) {
 
 fn look(
     group: &Arc<Group>,
-    readings: &Readings,
+    processes: &Processes,
     now: Duration,
     limits: &ProcessLimits,
     stuck: Duration,
@@ -116,8 +116,10 @@ fn look(
         let (group, live) = (Arc::clone(group), Arc::clone(&live));
         tokio::spawn(async move { end_if_stuck(&group, &live, stuck).await });
     }
+    processes.ledger.charge(group, &live, usage.cpu, None);
     let working = live.process.is_working();
     let verdict = {
+        let readings = &processes.readings;
         let mut readings = readings.0.lock().unwrap_or_else(PoisonError::into_inner);
         let entry = readings.entry(group.key).or_default();
         if entry.0 != live.generation {

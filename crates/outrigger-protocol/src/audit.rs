@@ -334,6 +334,8 @@ mod tests {
             outcome: "timeout".into(),
             decision: Decision::FailedClosed,
             payload_bytes: 10,
+            carried: None,
+            cpu_ms: None,
             duration_ms: 12.5,
             changed: Vec::new(),
             message: Some("no answer within 12 ms".into()),

@@ -140,6 +140,39 @@ pub enum Decision {
     Skipped,
 }
 
+/// How the payload of a call travelled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Carried {
+    /// By which way.
+    pub way: CarriedBy,
+    /// Bytes of the payload that went to the process, in frames and files: with a mirror, what changed.
+    pub bytes: u64,
+}
+
+/// The ways of a payload.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum CarriedBy {
+    /// In the request.
+    Inline,
+    /// In a file.
+    File,
+    /// As differences to what the process keeps.
+    Mirror,
+}
+
+impl CarriedBy {
+    /// As in the log.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Inline => "inline",
+            Self::File => "file",
+            Self::Mirror => "mirror",
+        }
+    }
+}
+
 /// The record of one handler's run: what `plugin trace`, `[plugin-perf]` and the audit are made from (A1, A2, C13).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct HookRecord {
@@ -161,8 +194,15 @@ pub struct HookRecord {
     pub decision: Decision,
     /// Size of what was sent, in bytes.
     pub payload_bytes: u64,
+    /// How the payload travelled (A10, A14); none where nothing was sent to a plugin process.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub carried: Option<Carried>,
     /// How long it took, in milliseconds.
     pub duration_ms: f64,
+    /// CPU time of its process, in milliseconds, that is this plugin's since its last record (A1). Looked at once a second and
+    /// behind long calls, so that of short calls in a shared process is in none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cpu_ms: Option<f64>,
     /// Places that changed, as JSON pointers.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub changed: Vec<String>,

@@ -64,6 +64,10 @@ const FAST_OPEN: u64 = 0x2000_0000;
 const OTHER_STREAMS: [libc::c_int; 3] = [libc::SOCK_RDM, libc::SOCK_SEQPACKET, DCCP];
 /// `SOCK_DCCP`.
 const DCCP: libc::c_int = 6;
+/// `SOL_IP`, which sockets of IPv6 take, too.
+const IP_LEVEL: u64 = 0;
+/// `IP_LOCAL_PORT_RANGE`: from which ports the system picks.
+const PORT_RANGE: u64 = 51;
 /// Calls of the x32 form have this bit; the filter's numbers would not match them.
 #[cfg(target_arch = "x86_64")]
 const X32: u32 = 0x4000_0000;
@@ -152,6 +156,10 @@ fn rules(
         }
     }
     rules.insert(libc::SYS_socket, socket);
+    // "A port that the system picks" is not to be picked by who asks.
+    let option = |number, value| SeccompCondition::new(number, Len::Dword, Op::Eq, value);
+    let range = SeccompRule::new(vec![option(1, IP_LEVEL)?, option(2, PORT_RANGE)?])?;
+    rules.insert(libc::SYS_setsockopt, vec![range]);
     if calls.alone {
         let thread = u64::from(libc::CLONE_THREAD.unsigned_abs());
         let process = SeccompCondition::new(0, Len::Qword, Op::MaskedEq(thread), 0)?;
@@ -162,9 +170,13 @@ fn rules(
         }
     }
     if !calls.unix_sockets {
-        // One of a pair of datagram sockets can be connected anew, to a path; of a pair of streams it cannot.
-        let pair = SeccompRule::new(vec![kind(libc::SOCK_DGRAM)?])?;
-        rules.insert(libc::SYS_socketpair, vec![pair]);
+        // One of a pair of datagram sockets can be connected anew, to a path; of a pair of streams it cannot. A raw UNIX
+        // socket is a datagram one.
+        let pairs = [libc::SOCK_DGRAM, libc::SOCK_RAW]
+            .into_iter()
+            .map(|datagrams| SeccompRule::new(vec![kind(datagrams)?]))
+            .collect::<Result<_, _>>()?;
+        rules.insert(libc::SYS_socketpair, pairs);
     }
     // Typing into the terminal that one was started from. Only the low half of the command counts, for the kernel too.
     let typing = [libc::TIOCSTI, libc::TIOCLINUX]

@@ -1,7 +1,7 @@
-//! Whose port it is: whether a process, or something that it started, listens there.
+//! Whose address it is: whether a process, or something that it started, listens there, and nobody else.
 
-use std::collections::HashSet;
 use std::fs;
+use std::net::IpAddr;
 
 use crate::procfs;
 use crate::setup::tag_of;
@@ -10,14 +10,16 @@ use crate::tree::{Root, members};
 /// The state `TCP_LISTEN`, as `/proc/net/tcp` writes it.
 const LISTENS: &str = "0A";
 
-/// Whether `pid` or one of its tree listens on this TCP port. Reads `/proc`, some milliseconds.
-pub(crate) fn listens(pid: u32, port: u16) -> bool {
-    let files = ["/proc/net/tcp", "/proc/net/tcp6"];
-    let sockets: HashSet<String> = files
+/// Whether a connection to this address and port comes to `pid` or one of its tree, and to nobody else. Reads `/proc`, some
+/// milliseconds.
+pub(crate) fn listens(pid: u32, to: IpAddr, port: u16) -> bool {
+    let tables = ["/proc/net/tcp", "/proc/net/tcp6"];
+    let all: Vec<Listener> = tables
         .into_iter()
         .filter_map(|file| fs::read_to_string(file).ok())
         .flat_map(|text| listeners(&text, port))
         .collect();
+    let sockets = answering(&all, to);
     if sockets.is_empty() {
         return false;
     }
@@ -26,30 +28,70 @@ pub(crate) fn listens(pid: u32, port: u16) -> bool {
         is_ours: true,
         tag: tag_of(pid),
     };
-    members(root, &procfs::all(), tag_of)
+    let members = members(root, &procfs::all(), tag_of);
+    // Several may share an address (`SO_REUSEPORT`), and the system picks one of them.
+    sockets
         .iter()
-        .any(|member| has_open(member.pid, &sockets))
+        .all(|socket| members.iter().any(|member| has_open(member.pid, socket)))
 }
 
-/// The inodes of the sockets that listen on a port.
-fn listeners(table: &str, port: u16) -> Vec<String> {
+/// A socket that listens: at which address, and its name among the open files of a process.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Listener {
+    at: IpAddr,
+    socket: String,
+}
+
+/// Those to which a connection to this address may come: who listens there, else who listens everywhere.
+fn answering(all: &[Listener], to: IpAddr) -> Vec<&str> {
+    let at = |fits: &dyn Fn(IpAddr) -> bool| -> Vec<&str> {
+        let fitting = all.iter().filter(|it| fits(it.at.to_canonical()));
+        fitting.map(|it| it.socket.as_str()).collect()
+    };
+    let exact = at(&|at| at == to.to_canonical());
+    match exact.is_empty() {
+        false => exact,
+        true => at(&|at| at.is_unspecified() && (at.is_ipv6() || to.to_canonical().is_ipv4())),
+    }
+}
+
+/// What listens on a port.
+fn listeners(table: &str, port: u16) -> Vec<Listener> {
     let line = |line: &str| {
         let fields: Vec<&str> = line.split_ascii_whitespace().collect();
-        let (_, at) = fields.get(1)?.rsplit_once(':')?;
+        let (address, at) = fields.get(1)?.rsplit_once(':')?;
         let here = u16::from_str_radix(at, 16).ok()? == port;
         let inode = fields.get(9)?;
-        (here && fields.get(3) == Some(&LISTENS)).then(|| format!("socket:[{inode}]"))
+        let listens = here && fields.get(3) == Some(&LISTENS);
+        listens.then_some(Listener {
+            at: address_of(address)?,
+            socket: format!("socket:[{inode}]"),
+        })
     };
     table.lines().skip(1).filter_map(line).collect()
 }
 
-fn has_open(pid: u32, sockets: &HashSet<String>) -> bool {
+/// An address as the table has it: words of four bytes, each a number of this machine's.
+fn address_of(digits: &str) -> Option<IpAddr> {
+    let words: Vec<[u8; 4]> = (0..digits.len() / 8)
+        .map(|word| {
+            let word = digits.get(word * 8..word * 8 + 8)?;
+            Some(u32::from_str_radix(word, 16).ok()?.to_ne_bytes())
+        })
+        .collect::<Option<_>>()?;
+    let bytes = words.concat();
+    let v4 = <[u8; 4]>::try_from(bytes.as_slice()).map(IpAddr::from);
+    v4.or_else(|_| <[u8; 16]>::try_from(bytes.as_slice()).map(IpAddr::from))
+        .ok()
+}
+
+fn has_open(pid: u32, socket: &str) -> bool {
     let Ok(open) = fs::read_dir(format!("/proc/{pid}/fd")) else {
         return false;
     };
     open.flatten()
         .filter_map(|entry| fs::read_link(entry.path()).ok())
-        .any(|link| link.to_str().is_some_and(|link| sockets.contains(link)))
+        .any(|link| link.to_str() == Some(socket))
 }
 
 #[cfg(test)]
@@ -62,12 +104,65 @@ mod tests {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
         // The host is never a member of a tree, so the table is asked alone.
-        let table = fs::read_to_string("/proc/net/tcp").unwrap();
-        let sockets: HashSet<String> = listeners(&table, port).into_iter().collect();
-        assert_eq!(sockets.len(), 1);
-        assert!(has_open(std::process::id(), &sockets));
-        assert!(!listens(1, port));
+        let table = || listeners(&fs::read_to_string("/proc/net/tcp").unwrap(), port);
+        let found = table();
+        let here: IpAddr = "127.0.0.1".parse().unwrap();
+        assert_eq!(found.iter().map(|it| it.at).collect::<Vec<_>>(), [here]);
+        assert!(has_open(std::process::id(), &found[0].socket));
+        assert!(!listens(1, here, port));
         drop(listener);
-        assert!(listeners(&fs::read_to_string("/proc/net/tcp").unwrap(), port).is_empty());
+        assert!(table().is_empty());
+    }
+
+    #[test]
+    fn who_gets_a_connection() {
+        let all = |at: &[&str]| -> Vec<Listener> {
+            let listener = |at: &&str| Listener {
+                at: at.parse().unwrap(),
+                socket: (*at).to_owned(),
+            };
+            at.iter().map(listener).collect()
+        };
+        let rows: &[(&[&str], &str, &[&str])] = &[
+            (&["127.0.0.1"], "127.0.0.1", &["127.0.0.1"]),
+            (&["127.0.0.2"], "127.0.0.1", &[]),
+            (&["127.0.0.2", "127.0.0.1"], "127.0.0.1", &["127.0.0.1"]),
+            (&["0.0.0.0", "127.0.0.1"], "127.0.0.1", &["127.0.0.1"]),
+            (&["0.0.0.0", "::"], "127.0.0.1", &["0.0.0.0", "::"]),
+            (&["0.0.0.0", "::"], "::1", &["::"]),
+            (&["::1"], "127.0.0.1", &[]),
+            (&["::ffff:127.0.0.1"], "127.0.0.1", &["::ffff:127.0.0.1"]),
+            (&["127.0.0.1"], "::ffff:127.0.0.1", &["127.0.0.1"]),
+            (
+                &["127.0.0.1", "127.0.0.1"],
+                "127.0.0.1",
+                &["127.0.0.1", "127.0.0.1"],
+            ),
+        ];
+        for (listening, to, want) in rows {
+            let all = all(listening);
+            assert_eq!(
+                answering(&all, to.parse().unwrap()),
+                *want,
+                "{listening:?} {to}"
+            );
+        }
+    }
+
+    #[test]
+    fn addresses_of_the_table() {
+        for (digits, want) in [
+            ("0100007F", Some("127.0.0.1")),
+            ("00000000", Some("0.0.0.0")),
+            ("00000000000000000000000001000000", Some("::1")),
+            ("0000000000000000FFFF00000100007F", Some("::ffff:127.0.0.1")),
+            ("01000", None),
+            ("", None),
+        ] {
+            let want = want.map(|want| want.parse().unwrap());
+            if cfg!(target_endian = "little") {
+                assert_eq!(address_of(digits), want, "{digits}");
+            }
+        }
     }
 }

@@ -79,7 +79,8 @@ pub struct Policy {
     /// The loader of dynamic programs has to be among them, and runs what it is given and may read. So with a list the
     /// usual folders of programs are not readable either, but for what is on it.
     pub execute: Option<Vec<PathBuf>>,
-    /// TCP ports that may be bound (0: one that the system picks); `None` is all, an empty list is none.
+    /// TCP ports that may be bound; `None` is all, an empty list is none. 0 is one that the system picks, on this machine's
+    /// loopback: who asks for every address gets that one (where the host decides, as for [`Policy::connect_tcp`]).
     pub bind_tcp: Option<Vec<u16>>,
     /// TCP ports of `127.0.0.1` that may be connected to; `None` is every address and port, an empty list is none. The
     /// address counts where the host can decide about connections (Linux 5.9, and processes that it may look into);
@@ -126,6 +127,11 @@ impl Policy {
         }
     }
 
+    /// Whether it has rules for TCP.
+    pub(crate) fn rules_tcp(&self) -> bool {
+        self.bind_tcp.is_some() || self.connect_tcp.is_some()
+    }
+
     /// Whether it needs a view of the file system of its own.
     pub(crate) fn covers(&self) -> bool {
         !(self.hide.is_empty()
@@ -159,9 +165,9 @@ impl Policy {
     pub fn level(&self) -> Level {
         let views = !self.covers() || view::is_possible();
         let filters = self.calls.is_none() || calls::is_possible();
-        let addresses = self.connect_tcp.is_none() || connects::is_possible();
+        let addresses = !self.rules_tcp() || connects::is_possible();
         match self.level_for(kernel_abi()) {
-            Level::None if self.connect_tcp.is_some() && addresses => Level::Partial,
+            Level::None if self.rules_tcp() && addresses => Level::Partial,
             Level::Full if !(views && filters && addresses) => Level::Partial,
             level => level,
         }
@@ -169,8 +175,7 @@ impl Policy {
 
     /// How much of its Landlock rules a kernel with this version (0: none) enforces.
     pub(crate) fn level_for(&self, abi: u32) -> Level {
-        let tcp = self.bind_tcp.is_some() || self.connect_tcp.is_some();
-        let needed = if tcp { TCP_ABI } else { FILES_ABI };
+        let needed = if self.rules_tcp() { TCP_ABI } else { FILES_ABI };
         match abi {
             0 => Level::None,
             abi if abi < needed => Level::Partial,

@@ -370,12 +370,12 @@ fn beyond_files(spec: &Spec) -> io::Result<(Option<View>, Option<BpfProgram>)> {
     Ok((view, filter))
 }
 
-/// What it may connect to, where that is ruled and the kernel can leave it to us.
+/// What it may connect to and where it may listen, where that is ruled and the kernel can leave it to us.
 fn connect_rules(spec: &Spec) -> Option<connects::Rules> {
     let policy = spec.policy.as_ref()?;
-    let ports = policy.connect_tcp.clone()?;
-    connects::is_possible().then(|| connects::Rules {
-        ports,
+    (policy.rules_tcp() && connects::is_possible()).then(|| connects::Rules {
+        connect: policy.connect_tcp.clone(),
+        bind: policy.bind_tcp.clone(),
         door: spec.door.clone(),
         abstract_sockets: policy.reach_out,
     })

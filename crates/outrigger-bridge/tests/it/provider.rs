@@ -203,7 +203,7 @@ async fn refusals_and_losses_are_told_and_a_lost_connection_is_made_again() {
 
 #[tokio::test]
 async fn a_bridge_that_goes_away_in_the_middle_leaves_the_outcome_unknown() {
-    let world = World::new(|options| options.idle = Duration::from_millis(200)).await;
+    let world = World::new(|options| options.idle = Duration::from_secs(3)).await;
     let here = tempfile::tempdir().unwrap();
     let runtime = runtime(through(remote(&world)));
     let (code, said) = run(&runtime, here.path(), "bash", json!({"command": "hang"})).await;

@@ -8,6 +8,7 @@ use outrigger_protocol::log::LogRecord;
 use outrigger_sandbox::usage::Usage;
 use outrigger_store::{RecordQuery, Store};
 
+use crate::plugin_perf::times;
 use crate::report::Failure;
 
 /// Records of each kind that are looked at, the latest ones: a doctor is not to take minutes.
@@ -18,6 +19,9 @@ const PAGE: usize = 10_000;
 const SLOW_TURN_MS: f64 = 1000.0;
 /// So is one that takes longer than this to load.
 const SLOW_LOAD_MS: f64 = 1000.0;
+
+/// CPU time that is worth a line.
+const LEAST_CPU_MS: f64 = 100.0;
 
 /// What is said of one plugin.
 #[derive(Debug, PartialEq, Eq)]
@@ -108,6 +112,12 @@ fn lines(
         "no turn has called it yet".to_owned()
     }];
     lines.push(process(plugin, all, usage));
+    if cost.cpu_ms >= LEAST_CPU_MS {
+        lines.push(format!(
+            "its own code used {} of CPU in calls",
+            time(cost.cpu_ms)
+        ));
+    }
     let timeouts: u64 = cost.timeouts.values().sum();
     let troubles = [
         (timeouts, "timeout"),
@@ -125,6 +135,15 @@ fn lines(
     if !troubles.is_empty() {
         let calls = count(cost.calls, "call");
         lines.push(format!("of {calls}: {}", troubles.join(", ")));
+    }
+    if !cost.restarts_by_others.is_empty() {
+        let others = cost.restarts_by_others.iter();
+        let others = others.map(|(other, n)| format!("{} by {other}", count(*n, "restart")));
+        let others: Vec<String> = others.collect();
+        lines.push(format!(
+            "its process was shared and was ended for the faults of others: {}",
+            others.join(", ")
+        ));
     }
     lines.extend(
         plugin
@@ -223,14 +242,6 @@ fn count(n: u64, what: &str) -> String {
     }
 }
 
-fn times(n: u64) -> String {
-    match n {
-        1 => "once".to_owned(),
-        2 => "twice".to_owned(),
-        n => format!("{n} times"),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use std::path::PathBuf;
@@ -259,6 +270,8 @@ mod tests {
             pid,
             generation: u64::from(pid.is_some()),
             usage: None,
+            own_cpu_ms: 0,
+            entered: Vec::new(),
             host: None,
             quarantine: None,
             events_missed: 0,
@@ -297,6 +310,7 @@ mod tests {
             skipped: 1,
             opened: map("chat.params", 1),
             restarts: 3,
+            cpu_ms: 4_900.0,
             restart_cause: Some("slow (chat.params) did not answer within 5000 ms".into()),
             quarantine: Some("it hung".into()),
             off: Some("it crashed too often".into()),
@@ -310,6 +324,7 @@ mod tests {
             total_ms: 0.42,
             calls: 1,
             costliest: Some("chat.message".into()),
+            restarts_by_others: map("slow", 2),
             ..Cost::default()
         };
         let elsewhere = Cost {
@@ -342,6 +357,7 @@ mod tests {
         insta::assert_snapshot!(shown(&told), @r#"
         slow: 5.0 s of a turn at p50, 10.0 s at p95, over 4 turns; most of it in chat.params
           12 ms to load; its process holds 56 MiB and used 140 ms of CPU to start
+          its own code used 4.9 s of CPU in calls
           of 9 calls: 3 timeouts, 1 error, 1 call left out, 1 opened breaker, 3 restarts
           breaker of chat.params is open now
           was given a process of its own: it hung
@@ -351,6 +367,7 @@ mod tests {
           do: its process keeps failing: `outrigger plugin trace` shows the calls before; [plugins."slow"] isolation = "own" keeps the others out of it
         quick: 0.4 ms of a turn at p50, 0.4 ms at p95, over 1 turn; most of it in chat.message
           3.0 ms to load; its process holds 64 MiB and used 160 ms of CPU to start, shared with unused
+          its process was shared and was ended for the faults of others: 2 restarts by slow
         unused: no turn has called it yet
           2.3 s to load; its process holds 64 MiB and used 160 ms of CPU to start, shared with quick
           do: each start waits 2.3 s for it to load

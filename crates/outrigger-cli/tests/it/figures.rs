@@ -155,8 +155,8 @@ fn the_doctor_says_what_plugins_cost_and_how_the_flags_stand() {
                       to do: chat.message missed its deadline once: give it more time ([plugins."slow"] timeout_ms) if it is only slow, else disable it (disabled = true) and tell its author
     ok   cost         rules: N ms of a turn at pN, N ms at pN, over N turn; most of it in chat.params
                       N ms to load; its process holds N MiB and used N ms of CPU to start, shared with slow
-                      of N calls: N error, N restart
-                      last restart: slow (chat.message) did not answer within N ms
+                      of N calls: N error
+                      its process was shared and was ended for the faults of others: N restart by slow
     "#);
     let mut command = world.command(&["--print-logs", "plugin", "list"]);
     command.env("OUTRIGGER_FLAGS_PLUGIN_CIRCUIT_BREAKER", "off");
@@ -170,5 +170,145 @@ fn the_doctor_says_what_plugins_cost_and_how_the_flags_stand() {
             "plugin_circuit_breaker=off (environment OUTRIGGER_FLAGS_PLUGIN_CIRCUIT_BREAKER)"
         ) && line.contains("plugin_timeout_self_heal=on"),
         "{log}"
+    );
+}
+
+/// Nothing of them needs a level of all others (A12).
+#[test]
+fn the_lines_of_the_plugin_log_can_be_written_alone() {
+    let world = world();
+    let only = [("OUTRIGGER_LOG", "plugin::perf=debug,plugin::seq=debug")];
+    let said = world.run_with(&only, &["hi"]).ok().stderr;
+    let lines: Vec<&str> = said
+        .lines()
+        .map(str::trim_start)
+        .filter(|line| {
+            ["DEBUG", "INFO", "WARN"]
+                .iter()
+                .any(|level| line.starts_with(level))
+        })
+        .collect();
+    assert!(
+        lines.iter().all(|line| line.contains(" [plugin-")),
+        "{said}"
+    );
+    let seq = lines
+        .iter()
+        .find(|line| line.contains("[plugin-seq] turn=trn_"));
+    assert!(
+        seq.is_some_and(|line| line.contains("chat.message(rules)")),
+        "{said}"
+    );
+    let perf = lines
+        .iter()
+        .find(|line| line.contains("event=chat.message "));
+    let perf = perf.copied().unwrap_or_default();
+    let bytes = |key: &str| {
+        let value = perf
+            .split_whitespace()
+            .find_map(|word| word.strip_prefix(key));
+        value.and_then(|value| value.parse::<u64>().ok())
+    };
+    assert!(
+        perf.contains(" plugin=rules ")
+            && perf.contains(" way=inline ")
+            && perf.ends_with(" outcome=ok"),
+        "{said}"
+    );
+    assert!(
+        bytes("sent_bytes=") > Some(0) && bytes("sent_bytes=") == bytes("payload_bytes="),
+        "{perf}"
+    );
+    // By the name of both, with the warnings.
+    let both = [("OUTRIGGER_LOG", "warn,plugin=debug")];
+    let said = world.run_with(&both, &["-c", "again"]).ok().stderr;
+    assert!(
+        said.contains("[plugin-perf]") && said.contains("[plugin-seq]"),
+        "{said}"
+    );
+}
+
+/// Its CPU time is told as its own, also when its process is long gone, and who lived beside it is not blamed.
+#[test]
+fn the_doctor_tells_whose_cpu_time_and_restarts_were() {
+    let world = World::new([done()]);
+    world.plugin(
+        "spins",
+        "export const S = async () => ({ 'chat.message': () => { for (;;) {} } })",
+    );
+    world.plugin("works", "export const W = async () => ({ 'chat.params': () => { const begin = process.cpuUsage().user; while (process.cpuUsage().user < begin + 400_000) {} } })");
+    world.plugin(
+        "good",
+        "export const G = async () => ({ 'chat.headers': async () => {} })",
+    );
+    world.settings("[deadlines]\nnormal_ms = 3000\n");
+    world.run(&["hi"]).ok();
+    let said = world.cli(&["doctor"]).ok().stdout;
+    let of = |name: &str| {
+        let start = said
+            .find(&format!("cost         {name}: "))
+            .unwrap_or_else(|| panic!("{said}"));
+        let rest = &said[start + 4..];
+        let end = rest.find("cost         ").unwrap_or(rest.len());
+        rest[..end].to_owned()
+    };
+    for (name, own) in [("spins", true), ("works", true), ("good", false)] {
+        assert_eq!(of(name).contains("its own code used"), own, "{said}");
+        let others = "for the faults of others: 1 restart by spins";
+        assert_eq!(of(name).contains(others), name != "spins", "{said}");
+    }
+    assert!(of("spins").contains("1 timeout, 1 restart"), "{said}");
+    let records = world.cli(&["plugin", "trace", "--json"]).ok().json();
+    let spent = |plugin: &str| {
+        let all = records.as_array().unwrap().iter();
+        let its = all.filter(|record| record["plugin"] == plugin);
+        its.filter_map(|record| record["cpu_ms"].as_f64())
+            .sum::<f64>()
+    };
+    assert!(
+        spent("spins") > 100.0 && spent("works") > 200.0,
+        "{records}"
+    );
+    assert!(spent("good") < 200.0, "{records}");
+}
+
+/// One process, and both read 99 %: who is inside is told, and that the figures are not one plugin's.
+#[test]
+fn who_holds_a_shared_process_is_seen_while_it_does() {
+    let world = World::new([done()]);
+    world.plugin(
+        "spins",
+        "export const S = async () => ({ 'chat.message': () => { for (;;) {} } })",
+    );
+    world.plugin(
+        "good",
+        "export const G = async () => ({ 'chat.headers': async () => {} })",
+    );
+    world.settings("[deadlines]\nnormal_ms = 30000\n");
+    let server = world.serve(&["--no-auth"]);
+    let session = server.post("/session", &json!({})).json(200);
+    let id = session["id"].as_str().unwrap();
+    let prompt = json!({ "parts": [{ "type": "text", "text": "hi" }] });
+    server.post(&format!("/session/{id}/prompt_async"), &prompt);
+    let top = ["plugin", "top", &server.url(), "--once"];
+    let row = |screen: &str, name: &str| {
+        let row = screen.lines().find(|line| line.starts_with(name));
+        row.unwrap_or_default().to_owned()
+    };
+    let mut screen = String::new();
+    let seen = wait_until(std::time::Duration::from_secs(20), || {
+        screen = world.cli(&top).ok().stdout;
+        row(&screen, "spins").contains("in chat.message now")
+            && row(&screen, "spins").contains(" s ")
+    });
+    assert!(seen, "{screen}");
+    assert!(!row(&screen, "good").contains(" now"), "{screen}");
+    assert!(row(&screen, "good").contains(" 0.00 ms "), "{screen}");
+    for name in ["spins", "good"] {
+        assert!(row(&screen, name).contains("MiB*"), "{screen}");
+    }
+    assert!(
+        screen.contains("\n* of a process that several plugins share"),
+        "{screen}"
     );
 }

@@ -50,7 +50,8 @@ fn costs_nothing(world: &World) -> String {
 /// Lines of standard error that are not about the turn itself.
 fn without_turn(stderr: &str) -> String {
     let about = |line: &&str| !line.is_empty() && !line.starts_with(['>', '$', '(']);
-    let lines: Vec<&str> = stderr.lines().map(str::trim_start).filter(about).collect();
+    let lines = stderr.lines().map(str::trim_start).filter(about);
+    let lines: Vec<String> = lines.map(without_session).collect();
     lines.join("\n")
 }
 
@@ -59,7 +60,7 @@ fn a_throw_in_chat_message() {
     let world = beside(
         "export const C = async () => ({ 'chat.message': async () => { throw new Error('not today') } })",
     );
-    insta::assert_snapshot!(costs_nothing(&world), @"WARN plugin culprit: error at chat.message: not today");
+    insta::assert_snapshot!(costs_nothing(&world), @"WARN plugin culprit: error at chat.message in session ID: not today");
 }
 
 #[test]
@@ -100,9 +101,9 @@ fn a_hook_that_never_answers_costs_one_call() {
         beside("export const C = async () => ({ 'chat.message': () => new Promise(() => {}) })");
     world.settings("[deadlines]\nnormal_ms = 300\n");
     insta::assert_snapshot!(costs_nothing(&world), @r"
-    WARN plugin process shared (generation 1) is given up: culprit (chat.message) did not answer within 300 ms
-    WARN plugin culprit: it gets a process of its own: culprit (chat.message) did not answer within 300 ms
-    WARN plugin culprit: timeout at chat.message: no answer within 300 ms
+    WARN plugin process shared (generation 1) is started again: culprit (chat.message) did not answer within 300 ms
+    WARN plugin culprit: it gets a process of its own
+    WARN plugin culprit: timeout at chat.message in session ID: no answer within 300 ms
     ");
 }
 
@@ -113,9 +114,9 @@ fn a_hook_that_spins() {
         beside("export const C = async () => ({ 'chat.message': async () => { for (;;) {} } })");
     world.settings("[deadlines]\nnormal_ms = 300\n");
     insta::assert_snapshot!(costs_nothing(&world), @r"
-    WARN plugin process shared (generation 1) is given up: culprit (chat.message) did not answer within 300 ms
-    WARN plugin culprit: it gets a process of its own: culprit (chat.message) did not answer within 300 ms
-    WARN plugin culprit: timeout at chat.message: no answer within 300 ms
+    WARN plugin process shared (generation 1) is started again: culprit (chat.message) did not answer within 300 ms
+    WARN plugin culprit: it gets a process of its own
+    WARN plugin culprit: timeout at chat.message in session ID: no answer within 300 ms
     ");
 }
 
@@ -125,9 +126,9 @@ fn a_crash_in_the_middle_of_a_turn() {
         "export const C = async () => ({ 'chat.message': async () => { process.exit(3) } })",
     );
     insta::assert_snapshot!(costs_nothing(&world), @r"
-    WARN plugin process shared (generation 1) is given up: culprit (chat.message): the plugin process shared is gone (exit code 3)
-    WARN plugin culprit: it gets a process of its own: culprit (chat.message): the plugin process shared is gone (exit code 3)
-    WARN plugin culprit: lost at chat.message: the plugin process shared is gone (exit code 3)
+    WARN plugin process shared (generation 1) is started again: culprit (chat.message): the plugin process shared is gone (exit code 3)
+    WARN plugin culprit: it gets a process of its own
+    WARN plugin culprit: lost at chat.message in session ID: the plugin process shared is gone (exit code 3)
     ");
 }
 

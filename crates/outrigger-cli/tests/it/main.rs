@@ -93,4 +93,5 @@ mod throws;
 mod tool_files;
 mod tools_declared;
 mod trust;
+mod turns;
 mod ways_around;

@@ -90,6 +90,25 @@ const tries = {
     const { host } = new URL(process.env.HTTPS_PROXY)
     return child(`curl -s -m 9 -x http://outrigger:00000000000000000000000000000000@${host} ${free}/q`)
   },
+  // Another's port, taken at another address of this machine.
+  squats: () => child(`python3 -c '
+import socket, subprocess
+s = socket.socket()
+try:
+    s.setsockopt(0, 51, ${port} << 16 | ${port})
+except OSError as error:
+    print(error)
+try:
+    s.bind(("127.0.0.2", 0))
+except OSError as error:
+    print(error)
+s.listen()
+' ; curl -s -m 9 ${shut}`),
+  everywhere: async () => {
+    const server = http.createServer((_, answer) => answer.end("own"))
+    await new Promise((resolve, reject) => server.on("error", reject).listen(0, resolve))
+    try { return server.address().address } finally { server.close() }
+  },
   own: async () => {
     const server = http.createServer((_, answer) => answer.end("own"))
     await new Promise((resolve) => server.listen(0, "127.0.0.1", resolve))
@@ -189,6 +208,7 @@ fn ways(runtime: &str) {
         ("grantedSocket", "connected"),
         ("curlGranted", "server /z"),
         ("own", "200 own"),
+        ("everywhere", "::ffff:127.0.0.1"),
         ("tokens", "none"),
     ] {
         assert_eq!(saw[name], want, "{name}: {saw:#}");

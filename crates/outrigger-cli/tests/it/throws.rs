@@ -140,7 +140,8 @@ fn a_throw_costs_the_change_of_its_handler_only() {
         );
         world.verify();
         let about = |line: &&str| line.contains("on purpose") || line.contains("undefined");
-        let mut lines: Vec<String> = done.stderr.lines().filter(about).map(any_event).collect();
+        let lines = done.stderr.lines().filter(about).map(any_event);
+        let mut lines: Vec<String> = lines.map(|line| without_session(&line)).collect();
         lines.sort_unstable();
         lines.dedup();
         seen += &format!("# {hook}\n{}\n", world.plain(&lines.join("\n")));
@@ -153,41 +154,41 @@ fn a_throw_costs_the_change_of_its_handler_only() {
      WARN [plugin:shared] plugin p: event hook failed on EVENT: on purpose
      WARN [plugin:shared] plugin p: event hook failed on EVENT: undefined
     # chat.message
-     WARN plugin p: error at chat.message: on purpose
-     WARN plugin p: error at chat.message: undefined
+     WARN plugin p: error at chat.message in session ID: on purpose
+     WARN plugin p: error at chat.message in session ID: undefined
     # chat.params
-     WARN plugin p: error at chat.params: on purpose
-     WARN plugin p: error at chat.params: undefined
+     WARN plugin p: error at chat.params in session ID: on purpose
+     WARN plugin p: error at chat.params in session ID: undefined
     # chat.headers
-     WARN plugin p: error at chat.headers: on purpose
-     WARN plugin p: error at chat.headers: undefined
+     WARN plugin p: error at chat.headers in session ID: on purpose
+     WARN plugin p: error at chat.headers in session ID: undefined
     # permission.ask
-     WARN plugin p: error at permission.ask: on purpose
-     WARN plugin p: error at permission.ask: undefined
+     WARN plugin p: error at permission.ask in session ID: on purpose
+     WARN plugin p: error at permission.ask in session ID: undefined
     # command.execute.before
-     WARN plugin p: error at command.execute.before: on purpose
-     WARN plugin p: error at command.execute.before: undefined
+     WARN plugin p: error at command.execute.before in session ID: on purpose
+     WARN plugin p: error at command.execute.before in session ID: undefined
     # experimental.chat.messages.transform
-     WARN plugin p: error at experimental.chat.messages.transform: on purpose
-     WARN plugin p: error at experimental.chat.messages.transform: undefined
+     WARN plugin p: error at experimental.chat.messages.transform in session ID: on purpose
+     WARN plugin p: error at experimental.chat.messages.transform in session ID: undefined
     # experimental.chat.system.transform
-     WARN plugin p: error at experimental.chat.system.transform: on purpose
-     WARN plugin p: error at experimental.chat.system.transform: undefined
+     WARN plugin p: error at experimental.chat.system.transform in session ID: on purpose
+     WARN plugin p: error at experimental.chat.system.transform in session ID: undefined
     # experimental.provider.small_model
-     WARN plugin p: error at experimental.provider.small_model: on purpose
-     WARN plugin p: error at experimental.provider.small_model: undefined
+     WARN plugin p: error at experimental.provider.small_model in session ID: on purpose
+     WARN plugin p: error at experimental.provider.small_model in session ID: undefined
     # experimental.session.compacting
-     WARN plugin p: error at experimental.session.compacting: on purpose
-     WARN plugin p: error at experimental.session.compacting: undefined
+     WARN plugin p: error at experimental.session.compacting in session ID: on purpose
+     WARN plugin p: error at experimental.session.compacting in session ID: undefined
     # experimental.compaction.autocontinue
-     WARN plugin p: error at experimental.compaction.autocontinue: on purpose
-     WARN plugin p: error at experimental.compaction.autocontinue: undefined
+     WARN plugin p: error at experimental.compaction.autocontinue in session ID: on purpose
+     WARN plugin p: error at experimental.compaction.autocontinue in session ID: undefined
     # experimental.text.complete
-     WARN plugin p: error at experimental.text.complete: on purpose
-     WARN plugin p: error at experimental.text.complete: undefined
+     WARN plugin p: error at experimental.text.complete in session ID: on purpose
+     WARN plugin p: error at experimental.text.complete in session ID: undefined
     # tool.definition
-     WARN plugin p: error at tool.definition: on purpose
-     WARN plugin p: error at tool.definition: undefined
+     WARN plugin p: error at tool.definition in session ID: on purpose
+     WARN plugin p: error at tool.definition in session ID: undefined
     # dispose
     ");
 }

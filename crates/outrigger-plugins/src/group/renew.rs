@@ -94,6 +94,9 @@ impl Group {
                 gone: watch::Sender::new(None),
             });
             self.flush(&mut slot, &live);
+            if let Some(processes) = self.launch.processes.upgrade() {
+                processes.ledger.begin(self.key, &live);
+            }
             slot.fault = None;
             (slot.live.replace(live), slot.generation)
         };

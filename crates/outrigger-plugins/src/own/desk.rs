@@ -316,6 +316,8 @@ impl Desk {
             outcome: "refused".to_owned(),
             decision: Decision::Refused,
             payload_bytes: 0,
+            carried: None,
+            cpu_ms: None,
             duration_ms: 0.0,
             changed: Vec::new(),
             message: Some(message),

@@ -69,6 +69,7 @@ impl Drive<'_> {
             *place = Sent {
                 bytes: called.bytes,
                 at,
+                ..Sent::default()
             };
         }
         let answer = &called.answer;

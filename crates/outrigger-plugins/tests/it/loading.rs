@@ -171,3 +171,21 @@ async fn a_plugin_has_a_home_of_its_own() {
     }
     assert_eq!(texts[3..], [project.path("project").to_str().unwrap(); 2]);
 }
+
+/// Its process cannot say in one frame what it has loaded: that is its own end and nobody else's.
+#[tokio::test(flavor = "multi_thread")]
+async fn one_that_brings_more_than_fits_into_an_answer_is_named_and_the_rest_runs() {
+    let mut project = Project::new();
+    project.settings.deadlines.load = Duration::from_secs(20);
+    let source = r#"export default async () => ({ tool: Object.fromEntries(Array.from({ length: 80 }, (_, n) =>
+        ["t" + n, { description: "x".repeat(1_000_000), args: {}, execute: async () => "done" }])) })"#;
+    let specs = vec![
+        project.plugin("many", source),
+        project.plugin("good", &appender("good")),
+    ];
+    let plugins = project.load(specs).await;
+    assert_eq!(listed(&plugins), "many failed plugin.crashed\ngood active");
+    assert!(message(&plugins, "many").contains("over the limit of"));
+    assert_eq!(told(&system(&plugins).await), "good1 | good ok");
+    plugins.dispose(Duration::from_secs(5)).await;
+}

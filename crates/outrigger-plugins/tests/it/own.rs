@@ -1,7 +1,7 @@
 //! Points and events that plugins declare (B8).
 
 use std::fs;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use outrigger_config::PluginSpec;
 use outrigger_plugins::{PluginRules, Plugins};
@@ -336,8 +336,11 @@ async fn events_go_out_as_declared_and_no_faster_than_allowed() {
         .load(vec![declaring(&project, "acme", BEFORE, ACME)])
         .await;
     let mut calls = vec![json!(["emit", "acme/deploy.done", {"n": 0, "pad": "x".repeat(70_000)}])];
-    calls.extend((0..60).map(|n| json!(["emit", "acme/deploy.done", {"n": n}])));
+    calls.extend((0..400).map(|n| json!(["emit", "acme/deploy.done", {"n": n}])));
+    let began = Instant::now();
     let answers = done(&plugins, json!(calls)).await;
+    // 50 within any second: a machine that is busy for longer gets more of them through.
+    let seconds = usize::try_from(began.elapsed().as_secs()).unwrap() + 2;
     let codes: Vec<&str> = answers
         .iter()
         .filter_map(|answer| answer["code"].as_str())
@@ -345,8 +348,8 @@ async fn events_go_out_as_declared_and_no_faster_than_allowed() {
     assert_eq!(codes[0], "own.size");
     assert!(codes[1..].iter().all(|code| *code == "own.rate"));
     let told = project.handler.emitted.lock().unwrap().len();
-    assert_eq!(told + codes.len(), 61);
-    assert!((50..60).contains(&told), "{told}");
+    assert_eq!(told + codes.len(), 401);
+    assert!((50..=50 * seconds).contains(&told), "{told} in {seconds} s");
 }
 
 /// A loop of refusals would fill log and audit and push out what others did.

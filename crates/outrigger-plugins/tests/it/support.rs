@@ -91,6 +91,8 @@ impl HostHandler for Handler {
     fn stage(&self, _: outrigger_protocol::rpc::Stage) {}
     fn log(&self, process: &str, log: Log) {
         eprintln!("[{process}] {} {}", log.level, log.message);
+        // As the agent does.
+        tracing::warn!("[plugin:{process}] {}", log.message);
         let line = log.message.lines().next().unwrap_or_default().to_owned();
         self.logged.lock().unwrap().push(line);
     }

@@ -1,4 +1,4 @@
-//! What a boxed process connects to, address by address.
+//! What a boxed process connects to and listens on, address by address.
 //!
 //! Landlock rules TCP by port alone: a process that may connect to port 40000 of this machine may connect to port 40000
 //! of every other one. So `connect` is handed to the host here (seccomp's user notification). The host reads the address,
@@ -6,10 +6,14 @@
 //! socket's number, in the meantime changes nothing. No namespace is needed, so it is the same for root and for a user
 //! without rights, and what the process listens on stays reachable.
 //!
+//! Listening goes the same way: on a port that the system picks a process listens on loopback, whatever it says, and on
+//! those that are granted to it where it likes ([`bind`]).
+//!
 //! A connection that goes nowhere allowed may be led: the host asks the process's proxy for a tunnel on that socket, so
 //! that the rules for hosts count for programs that know of no proxy, too ([`Door`]).
 
 mod address;
+mod bind;
 mod lead;
 mod notify;
 mod probe;
@@ -27,7 +31,7 @@ use rustix::net::{AddressFamily, SocketType, sockopt};
 
 use address::Target;
 pub use lead::Door;
-use notify::{Asked, Caller, Listener};
+use notify::{Asked, Call, Caller, Listener, Reply};
 pub(crate) use notify::{install, pair, receive};
 pub(crate) use probe::is_possible;
 
@@ -36,30 +40,31 @@ const MOST_LED: usize = 32;
 /// Enough for what a thread of this does, which is little.
 const STACK: usize = 128 * 1024;
 
-/// What a tree of processes may connect to.
+/// What a tree of processes may connect to, and where it may listen.
 #[derive(Debug, Clone)]
 pub(crate) struct Rules {
-    /// TCP ports of `127.0.0.1`.
-    pub(crate) ports: Vec<u16>,
+    /// TCP ports of `127.0.0.1` that may be connected to; `None` is no rule.
+    pub(crate) connect: Option<Vec<u16>>,
+    /// TCP ports that may be listened on, 0 for one that the system picks, on this machine's loopback; `None` is no rule.
+    pub(crate) bind: Option<Vec<u16>>,
     /// Where other TCP connections are led; they are refused without it.
     pub(crate) door: Option<Door>,
     /// UNIX sockets without a path may be connected to.
     pub(crate) abstract_sockets: bool,
 }
 
-/// Answers every `connect` of a tree until its last process has ended.
+/// Answers the calls of a tree until its last process has ended.
 ///
 /// # Errors
 /// No thread can be started.
 pub(crate) fn watch(listener: OwnedFd, rules: Rules) -> io::Result<()> {
     let listener = Arc::new(Listener::new(listener));
-    let rules = Arc::new(rules);
     let led = Arc::new(AtomicUsize::new(0));
     let answer_all = move || {
         while let Some(asked) = listener.next() {
             let work = match rules.answer(&listener, &asked) {
-                Answer::Now(answer) => {
-                    listener.answer(&asked, answer);
+                Answer::Now(reply) => {
+                    listener.answer(&asked, reply);
                     continue;
                 }
                 Answer::Led(work) => work,
@@ -67,13 +72,13 @@ pub(crate) fn watch(listener: OwnedFd, rules: Rules) -> io::Result<()> {
             let (place, told) = (Place::of(&led), Arc::clone(&listener));
             let started = place.and_then(|place| {
                 let lead = move || {
-                    told.answer(&asked, work());
+                    told.answer(&asked, Reply::Made(work()));
                     drop(place);
                 };
                 small_thread("connect", lead).ok()
             });
             if started.is_none() {
-                listener.answer(&asked, Err(libc::EAGAIN));
+                listener.answer(&asked, Reply::Made(Err(libc::EAGAIN)));
             }
         }
     };
@@ -106,31 +111,37 @@ impl Drop for Place {
 type Errno = libc::c_int;
 
 enum Answer {
-    Now(Result<(), Errno>),
+    Now(Reply),
     /// It takes its time.
     Led(Box<dyn FnOnce() -> Result<(), Errno> + Send>),
 }
 
 impl Rules {
     fn answer(&self, listener: &Listener, asked: &Asked) -> Answer {
-        match self.decide(listener, asked) {
-            Ok(answer) => answer,
-            Err(errno) => Answer::Now(Err(errno)),
-        }
+        let answer = match (asked.call, &self.connect, &self.bind) {
+            (Call::Connect, Some(ports), _) => self.connect(ports, listener, asked),
+            (Call::Bind, _, Some(ports)) => bind::bind(ports, listener, asked).map(Answer::Now),
+            (Call::Listen(queue), _, Some(ports)) => {
+                let made = bind::listen(ports, listener, asked, queue);
+                Ok(Answer::Now(Reply::Made(made)))
+            }
+            _ => Ok(Answer::Now(Reply::Unruled)),
+        };
+        answer.unwrap_or_else(|errno| Answer::Now(Reply::Made(Err(errno))))
     }
 
-    fn decide(&self, listener: &Listener, asked: &Asked) -> Result<Answer, Errno> {
+    fn connect(&self, ports: &[u16], listener: &Listener, asked: &Asked) -> Result<Answer, Errno> {
         let caller = Caller::of(listener, asked)?;
         let bytes = caller.address(asked)?;
         let socket = caller.socket(asked)?;
         let family = sockopt::socket_domain(&socket).map_err(errno_of)?;
-        let now = |answer| Ok(Answer::Now(answer));
+        let made = |answer| Ok(Answer::Now(Reply::Made(answer)));
         match address::target(family, &bytes)? {
             Target::Inet(to) => {
                 // Others than TCP's are a matter of the filter of calls: where they are there, they are allowed.
-                let tcp = sockopt::socket_type(&socket).map_err(errno_of)? == SocketType::STREAM;
-                if !tcp || (to.ip() == address::HERE && self.ports.contains(&to.port())) {
-                    return now(connect(&socket, &bytes));
+                let granted = to.ip() == address::HERE && ports.contains(&to.port());
+                if granted || !is_stream(&socket)? {
+                    return made(connect(&socket, &bytes));
                 }
                 match self.door.clone() {
                     Some(door) => {
@@ -140,11 +151,16 @@ impl Rules {
                     None => Err(libc::EACCES),
                 }
             }
-            Target::Path(path) => now(connect_path(&socket, &caller, &path)),
+            Target::Path(path) => made(connect_path(&socket, &caller, &path)),
             Target::Abstract if !self.abstract_sockets => Err(libc::EPERM),
-            Target::Abstract | Target::Nothing => now(connect(&socket, &bytes)),
+            Target::Abstract | Target::Nothing => made(connect(&socket, &bytes)),
         }
     }
+}
+
+fn is_stream(socket: &OwnedFd) -> Result<bool, Errno> {
+    let kind = sockopt::socket_type(socket).map_err(errno_of)?;
+    Ok(kind == SocketType::STREAM)
 }
 
 #[expect(

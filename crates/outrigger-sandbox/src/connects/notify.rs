@@ -1,4 +1,4 @@
-//! Seccomp's user notification: the filter that hands `connect` over, and the host's end of it.
+//! Seccomp's user notification: the filter that hands calls over, and the host's end of it.
 
 use std::fs::File;
 use std::io::{self, IoSliceMut};
@@ -17,6 +17,8 @@ use super::{Errno, errno_of, last_errno};
 
 /// `SECCOMP_SET_MODE_FILTER`.
 const SET_FILTER: libc::c_uint = 1;
+/// `SECCOMP_USER_NOTIF_FLAG_CONTINUE`.
+const CONTINUE: u32 = 1;
 /// `PIDFD_THREAD` of Linux 6.9: of a thread, not of its process.
 const THREAD: PidfdFlags = PidfdFlags::from_bits_retain(0o200);
 /// `sizeof(struct sockaddr_storage)`: no address is longer.
@@ -60,7 +62,7 @@ const fn number(call: libc::c_long) -> u32 {
     call as u32
 }
 
-/// Hands `connect` to the host. Calls in another form than this machine's own, and rings of calls, which no filter sees
+/// Hands `connect`, `bind` and `listen` to the host. Calls in another form than this machine's own, and rings of calls, which no filter sees
 /// into, are not there.
 const FILTER: &[libc::sock_filter] = &[
     step(LOAD, 0, 0, 4),
@@ -73,7 +75,9 @@ const FILTER: &[libc::sock_filter] = &[
     step(RETURN, 0, 0, MISSING),
     step(EQUAL, 0, 1, number(libc::SYS_io_uring_setup)),
     step(RETURN, 0, 0, MISSING),
-    step(EQUAL, 0, 1, number(libc::SYS_connect)),
+    step(EQUAL, 2, 0, number(libc::SYS_connect)),
+    step(EQUAL, 1, 0, number(libc::SYS_bind)),
+    step(EQUAL, 0, 1, number(libc::SYS_listen)),
     step(RETURN, 0, 0, NOTIFY),
     step(RETURN, 0, 0, ALLOW),
 ];
@@ -173,9 +177,28 @@ pub(crate) fn receive(socket: &OwnedFd) -> io::Result<OwnedFd> {
 /// The host's end.
 pub(super) struct Listener(OwnedFd);
 
-/// A `connect` that waits for its answer.
+/// What is asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Call {
+    Connect,
+    Bind,
+    /// With the length of its queue.
+    Listen(libc::c_int),
+}
+
+/// How a call is answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Reply {
+    /// It was made for the caller, and this came of it.
+    Made(Result<(), Errno>),
+    /// The caller makes it itself. Nothing is to hang on what was read of it: that may have been exchanged.
+    Unruled,
+}
+
+/// A call that waits for its answer.
 #[derive(Clone, Copy)]
 pub(super) struct Asked {
+    pub(super) call: Call,
     id: u64,
     /// The thread's number, 0 where this host cannot see it.
     thread: i32,
@@ -237,7 +260,13 @@ impl Listener {
             at.cast::<libc::seccomp_notif>().read()
         };
         let [socket, address, len, ..] = asked.data.args;
+        let call = match libc::c_long::from(asked.data.nr) {
+            libc::SYS_connect => Call::Connect,
+            libc::SYS_bind => Call::Bind,
+            _ => Call::Listen(address as libc::c_int),
+        };
         Some(Asked {
+            call,
             id: asked.id,
             thread: i32::try_from(asked.pid).unwrap_or(0),
             // The kernel, too, takes the low half.
@@ -264,8 +293,12 @@ impl Listener {
     }
 
     #[expect(unsafe_code, reason = "ioctl has no wrapper for this")]
-    pub(super) fn answer(&self, asked: &Asked, answer: Result<(), Errno>) {
+    pub(super) fn answer(&self, asked: &Asked, reply: Reply) {
         let mut room = Room([0; 512]);
+        let (error, flags) = match reply {
+            Reply::Made(made) => (made.err().map_or(0, |errno| -errno), 0),
+            Reply::Unruled => (0, CONTINUE),
+        };
         // SAFETY: the room is aligned and larger than the answer, which the kernel reads. It fails where who asked has
         // ended, and then there is nobody to tell.
         unsafe {
@@ -274,8 +307,8 @@ impl Listener {
                 .write(libc::seccomp_notif_resp {
                     id: asked.id,
                     val: 0,
-                    error: answer.err().map_or(0, |errno| -errno),
-                    flags: 0,
+                    error,
+                    flags,
                 });
             libc::ioctl(self.0.as_raw_fd(), libc::SECCOMP_IOCTL_NOTIF_SEND, at);
         }

@@ -4,7 +4,7 @@ use std::io;
 use std::os::fd::AsRawFd as _;
 use std::sync::OnceLock;
 
-use super::notify::{Caller, Listener};
+use super::notify::{Caller, Listener, Reply};
 use super::{address, errno_of, install, pair, receive};
 use rustix::net::sockopt;
 
@@ -87,6 +87,7 @@ fn answer(ours: &std::os::fd::OwnedFd) -> io::Result<Listener> {
         let socket = caller.socket(&asked)?;
         sockopt::socket_domain(&socket).map_err(errno_of)
     });
-    listener.answer(&asked, Err(looked.err().unwrap_or(ANSWER)));
+    let errno = looked.err().unwrap_or(ANSWER);
+    listener.answer(&asked, Reply::Made(Err(errno)));
     Ok(listener)
 }

@@ -1,7 +1,7 @@
 //! One connection of a client: its head, the decision, the way there, and the bytes in both directions.
 
 use std::io;
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -28,6 +28,11 @@ const TRIED: usize = 6;
 /// A connection without a byte for so long is cut. Long enough for a server that is polled.
 const IDLE: Duration = Duration::from_secs(15 * 60);
 const IDLE_LOOK: Duration = Duration::from_secs(60);
+/// What `localhost` leads to.
+const LOCALHOST: [IpAddr; 2] = [
+    IpAddr::V4(Ipv4Addr::LOCALHOST),
+    IpAddr::V6(Ipv6Addr::LOCALHOST),
+];
 const PIECE: usize = 32 * 1024;
 /// What is read of a client that was refused, so that it gets to see the answer.
 const DRAINED: usize = 256 * 1024;
@@ -177,15 +182,18 @@ async fn way(
 ) -> Result<Way, (Refusal, Option<IpAddr>)> {
     let reach = &known.client.reach;
     let literal = host.parse::<IpAddr>().ok();
-    let own = || {
-        let pid = known.pid.load(Ordering::Relaxed);
-        pid != 0 && port != shared.port && listens(pid, port)
-    };
-    let local = literal.is_some_and(|it| it.is_loopback()) || host == "localhost";
     // A server of its own, on this machine.
-    if local && own() {
-        let loopback = literal.unwrap_or(IpAddr::V4(std::net::Ipv4Addr::LOCALHOST));
-        return Ok(Way::Direct(vec![(loopback, port).into()]));
+    let own = |at: &IpAddr| {
+        let pid = known.pid.load(Ordering::Relaxed);
+        pid != 0 && port != shared.port && listens(pid, *at, port)
+    };
+    let local: &[IpAddr] = match &literal {
+        Some(it) if it.to_canonical().is_loopback() => std::slice::from_ref(it),
+        None if host == "localhost" => &LOCALHOST,
+        _ => &[],
+    };
+    if let Some(own) = local.iter().find(|at| own(at)) {
+        return Ok(Way::Direct(vec![(*own, port).into()]));
     }
     reach
         .before(host, port)

@@ -26,6 +26,11 @@ pub(crate) fn make(call: &str) -> io::Result<()> {
         "unix-flags" => socket(libc::AF_UNIX, libc::SOCK_DGRAM | libc::SOCK_CLOEXEC, 0),
         "pair" => UnixStream::pair().map(drop),
         "datagram-pair" => UnixDatagram::pair().map(drop),
+        "raw-pair" => pair(libc::SOCK_RAW),
+        "raw-pair-flags" => pair(libc::SOCK_RAW | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK),
+        "packet-pair" => pair(libc::SOCK_SEQPACKET | libc::SOCK_CLOEXEC),
+        "port-range" => port_range(libc::AF_INET),
+        "port-range6" => port_range(libc::AF_INET6),
         "tcp" => socket(libc::AF_INET, libc::SOCK_STREAM | libc::SOCK_CLOEXEC, 0),
         "udp" => UdpSocket::bind("127.0.0.1:0").map(drop),
         "mptcp" => socket(libc::AF_INET, libc::SOCK_STREAM, libc::IPPROTO_MPTCP),
@@ -59,6 +64,32 @@ pub(crate) fn make(call: &str) -> io::Result<()> {
         // SAFETY: socket(AF_UNIX, SOCK_STREAM, 0) in the x32 form.
         "x32" => answer(unsafe { libc::syscall(0x4000_0000 + libc::SYS_socket, 1, 1, 0) }),
         other => Err(io::Error::other(format!("no call {other}"))),
+    }
+}
+
+#[expect(unsafe_code, reason = "other kinds of pairs have no wrapper")]
+fn pair(kind: libc::c_int) -> io::Result<()> {
+    let mut ends = [0; 2];
+    // SAFETY: room for two numbers; the descriptors are closed with the process.
+    match unsafe { libc::socketpair(libc::AF_UNIX, kind, 0, ends.as_mut_ptr()) } {
+        -1 => Err(io::Error::last_os_error()),
+        _ => Ok(()),
+    }
+}
+
+/// Says from which ports the system is to pick: one.
+#[expect(unsafe_code, reason = "the option has no wrapper")]
+fn port_range(family: libc::c_int) -> io::Result<()> {
+    let range: u32 = 40_000 << 16 | 40_000;
+    // SAFETY: numbers, and a pointer to a local of the length that is said.
+    let answer = unsafe {
+        let socket = libc::socket(family, libc::SOCK_STREAM, 0);
+        let len = size_of::<u32>() as libc::socklen_t;
+        libc::setsockopt(socket, libc::SOL_IP, 51, (&raw const range).cast(), len)
+    };
+    match answer {
+        -1 => Err(io::Error::last_os_error()),
+        _ => Ok(()),
     }
 }
 
@@ -120,6 +151,11 @@ async fn what_gets_around_the_rules_is_refused() {
         ("unix", strict, REFUSED),
         ("unix-flags", strict, REFUSED),
         ("datagram-pair", strict, REFUSED),
+        ("raw-pair", strict, REFUSED),
+        ("raw-pair-flags", strict, REFUSED),
+        ("packet-pair", strict, "ok"),
+        ("port-range", strict, REFUSED),
+        ("port-range6", strict, REFUSED),
         ("udp", strict, REFUSED),
         ("udp6", strict, REFUSED),
         ("raw", strict, REFUSED),
@@ -136,6 +172,7 @@ async fn what_gets_around_the_rules_is_refused() {
         ("interfaces", strict, "ok"),
         ("unix", unix, "ok"),
         ("datagram-pair", unix, "ok"),
+        ("raw-pair", unix, "ok"),
         ("udp", unix, REFUSED),
         ("udp", udp, "ok"),
         ("unix", udp, REFUSED),

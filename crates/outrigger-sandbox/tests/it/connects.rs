@@ -66,6 +66,10 @@ pub(crate) fn make(task: &str) -> io::Result<()> {
         "abstract" => {
             UnixStream::connect_addr(&UnixAddr::from_abstract_name(to).unwrap()).map(drop)
         }
+        "listen" => listens_at(&TcpListener::bind(to)?, to),
+        "listen-unbound" => unbound(),
+        "listen-race" => listen_race(),
+        "listen-unix" => UnixListener::bind(to).map(drop),
         "says" => {
             let mut stream = TcpStream::connect(to)?;
             stream.write_all(b"ping")?;
@@ -165,6 +169,61 @@ fn number_race(bad: SocketAddrV4) -> io::Result<()> {
         let _ = connect(place, &raw const here);
         let _ = connect(second, &raw const there);
         swap.join().unwrap();
+    }
+    Ok(())
+}
+
+/// Refused where it is not loopback, unless that is what was asked for and granted.
+fn listens_at(listener: &TcpListener, asked: &str) -> io::Result<()> {
+    let at = listener.local_addr()?;
+    let loopback = at.ip().to_canonical().is_loopback();
+    match loopback || !asked.ends_with(":0") {
+        true => Ok(()),
+        false => Err(io::Error::other(format!("listens at {at}"))),
+    }
+}
+
+#[expect(unsafe_code, reason = "a socket that is not bound has no type")]
+fn listen(socket: OwnedFd) -> io::Result<TcpListener> {
+    // SAFETY: numbers only.
+    match unsafe { libc::listen(socket.as_raw_fd(), 8) } {
+        0 => Ok(socket.into()),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
+fn unbound() -> io::Result<()> {
+    let listener = listen(socket())?;
+    listens_at(&listener, ":0")?;
+    TcpStream::connect(listener.local_addr()?).map(drop)
+}
+
+/// The socket that is bound is none of the internet's when it is looked at, and one of it a moment later.
+#[expect(unsafe_code, reason = "dup2 of numbers that are ours")]
+fn listen_race() -> io::Result<()> {
+    let everywhere = raw(SocketAddrV4::new(Ipv4Addr::UNSPECIFIED, 0));
+    for _ in 0..500 {
+        // SAFETY: numbers only; the descriptor is new.
+        let one =
+            unsafe { OwnedFd::from_raw_fd(libc::socket(libc::AF_UNIX, libc::SOCK_STREAM, 0)) };
+        let other = socket();
+        let (place, second) = (one.as_raw_fd(), other.as_raw_fd());
+        let swap = std::thread::spawn(move || {
+            // SAFETY: numbers; 0 to 2 are not among them.
+            unsafe { libc::dup2(second, place) };
+        });
+        // SAFETY: a pointer to a local of the length that is said.
+        unsafe {
+            let len = size_of::<libc::sockaddr_in>() as libc::socklen_t;
+            libc::bind(place, (&raw const everywhere).cast(), len);
+        }
+        swap.join().unwrap();
+        drop(one);
+        match listen(other) {
+            Ok(listener) => listens_at(&listener, ":0")?,
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {}
+            Err(error) => return Err(error),
+        }
     }
     Ok(())
 }
@@ -305,6 +364,56 @@ async fn unix_sockets_are_those_of_the_own_view() {
     assert!(shut.accept().is_err() && outside.accept().is_err());
 }
 
+#[tokio::test]
+async fn other_machines_reach_granted_ports_only() {
+    if !possible() {
+        return;
+    }
+    let free = || {
+        let listener = TcpListener::bind("0.0.0.0:0").unwrap();
+        listener.local_addr().unwrap().port()
+    };
+    let (granted, other) = (free(), free());
+    let dir = tempfile::tempdir_in("/tmp").unwrap();
+    let socket = dir.path().join("socket").display().to_string();
+    for (task, want) in [
+        ("listen 127.0.0.1:0".to_owned(), "ok"),
+        ("listen [::1]:0".to_owned(), "ok"),
+        ("listen 0.0.0.0:0".to_owned(), "ok"),
+        ("listen [::]:0".to_owned(), "ok"),
+        ("listen-unbound .".to_owned(), "ok"),
+        ("listen-race .".to_owned(), "ok"),
+        ("listen 192.0.2.1:0".to_owned(), REFUSED),
+        (format!("listen 0.0.0.0:{granted}"), "ok"),
+        (format!("listen [::]:{granted}"), "ok"),
+        (format!("listen 127.0.0.1:{granted}"), "ok"),
+        (format!("listen 0.0.0.0:{other}"), REFUSED),
+        (format!("listen 127.0.0.1:{other}"), REFUSED),
+        (format!("listen-unix {socket}"), "ok"),
+    ] {
+        let policy = Policy {
+            bind_tcp: Some(vec![0, granted]),
+            connect_tcp: None,
+            calls: Some(Calls {
+                unix_sockets: true,
+                ..Calls::default()
+            }),
+            ..ruled(&[])
+        };
+        let policy = policy.write(dir.path());
+        let spec = helper::spec(&format!("reach {task}"));
+        assert_eq!(answer(spec.policy(policy)).await, want, "{task}");
+    }
+    for task in ["listen 127.0.0.1:0", "listen-unbound ."] {
+        let policy = Policy {
+            bind_tcp: Some(Vec::new()),
+            ..ruled(&[])
+        };
+        let spec = helper::spec(&format!("reach {task}"));
+        assert_eq!(answer(spec.policy(policy)).await, REFUSED, "{task}");
+    }
+}
+
 /// A server that answers in capitals.
 fn capitals() -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -367,6 +476,7 @@ fn the_same_holds_for_a_user_without_rights() {
         "connects::the_port_of_another_address_is_refused",
         "connects::children_and_daemons_are_held_to_it",
         "connects::unix_sockets_are_those_of_the_own_view",
+        "connects::other_machines_reach_granted_ports_only",
         "connects::what_knows_of_no_proxy_is_led_to_what_was_granted",
     ] {
         let Some(spec) = helper::as_plain_user(test) else {

@@ -20,6 +20,8 @@ fn hook(session: &str, turn: &str, point: &str) -> LogRecord {
         outcome: "ok".into(),
         decision: Decision::Continue,
         payload_bytes: 1,
+        carried: None,
+        cpu_ms: None,
         duration_ms: 0.5,
         changed: Vec::new(),
         message: None,

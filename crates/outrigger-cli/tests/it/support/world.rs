@@ -446,6 +446,15 @@ pub(crate) fn bun() -> Option<PathBuf> {
         .filter(|path| path.is_file())
 }
 
+/// The session's identifier taken out of a line.
+pub(crate) fn without_session(line: &str) -> String {
+    let Some((before, after)) = line.split_once("in session ses_") else {
+        return line.to_owned();
+    };
+    let rest = after.trim_start_matches(|c: char| c.is_ascii_alphanumeric());
+    format!("{before}in session ID{rest}")
+}
+
 /// True while a process of this number lives (a zombie does not).
 pub(crate) fn alive(pid: u32) -> bool {
     let Ok(stat) = fs::read_to_string(format!("/proc/{pid}/stat")) else {

@@ -1,0 +1,492 @@
+//! One row: a fault at a place, and what is seen of it.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
+use std::time::{Duration, Instant};
+
+use outrigger_config::PluginSpec;
+use outrigger_config::settings::Isolation;
+use outrigger_plugins::{Notice, PluginRules, Plugins, Stage};
+use outrigger_protocol::Object;
+use outrigger_protocol::hook::HookRecord;
+use serde_json::{Value, json};
+
+use super::log::Captured;
+use crate::support::*;
+
+pub(super) const HOOKS: [&str; 3] = [
+    "experimental.chat.system.transform",
+    "chat.params",
+    "tool.execute.before",
+];
+/// A hook's deadline here.
+const DEADLINE: Duration = Duration::from_millis(700);
+/// A tool's, and that of a step of loading.
+const LONGER: Duration = Duration::from_secs(2);
+/// Of work that is no hang.
+const WORK: Duration = Duration::from_secs(10);
+/// In which the next call after a timeout works (A7), and in which plugins have to dispose of what they hold.
+const RESTART: Duration = Duration::from_secs(2);
+/// How many times a limit a test allows.
+const TIMES: u32 = 5;
+
+fn payload(place: &str) -> (Value, Value) {
+    match place {
+        "experimental.chat.system.transform" => (json!({"model": {}}), json!({"system": []})),
+        "chat.params" => (
+            json!({"agent": "build"}),
+            json!({"temperature": 0, "options": {}}),
+        ),
+        _ => (
+            json!({"tool": "bash"}),
+            json!({"args": {"command": "true"}}),
+        ),
+    }
+}
+
+const GOOD: &str = r#"export default async () => ({
+    "experimental.chat.system.transform": (_, output) => void output.system.push("good"),
+    "chat.params": (_, output) => { output.temperature = 1 },
+    "tool.execute.before": (_, output) => { output.args.good = true },
+    "chat.headers": (input) => new Promise((done) => setTimeout(done, input.wait ?? 0)) })"#;
+
+/// Does work that takes its time, and does not hang.
+fn works(fault: &str) -> bool {
+    matches!(fault, "stdout" | "stderr" | "huge" | "large" | "requests")
+        || fault.starts_with("allocates")
+}
+
+fn project(fault: &str, place: &str) -> (Project, Vec<PluginSpec>) {
+    let mut project = Project::new();
+    let (hook, longer) = if works(fault) {
+        (WORK, WORK)
+    } else {
+        (DEADLINE, LONGER)
+    };
+    project.settings.deadlines.normal = hook;
+    project.settings.deadlines.load = longer;
+    project.settings.deadlines.tool = longer;
+    if fault.starts_with("allocates") {
+        project.settings.limits.memory = 700 << 20;
+    }
+    let mut bad = project.plugin("bad", include_str!("../misbehaving.mjs"));
+    bad.options = Some(json!({ "fault": fault, "where": place }));
+    if fault == "wrong_version" {
+        lie(&mut project, place);
+    }
+    let specs = vec![bad, project.plugin("good", GOOD)];
+    (project, specs)
+}
+
+/// A runtime that tells a wrong version of the protocol the next time that it is started for `bad` once there is a file `lie`.
+fn lie(project: &mut Project, place: &str) {
+    use std::os::unix::fs::PermissionsExt as _;
+    let liar = project.path("liar.mjs");
+    let hello = r#"{"jsonrpc":"2.0","method":"hello","params":{"protocol":"9.0","features":[],"runtime":"bun","version":"1.3.0"}}"#;
+    let source = format!(
+        "import {{ writeSync }} from 'node:fs'\nconst body = Buffer.from('{hello}')\nconst head = Buffer.alloc(4)\nhead.writeUInt32BE(body.length)\nwriteSync(3, Buffer.concat([head, body]))\nsetInterval(() => {{}}, 1000)\n"
+    );
+    std::fs::write(&liar, source).unwrap();
+    let mark = project.path("project/lie");
+    let runtime = project.path("bun");
+    let real = project.runtimes.bun.clone().unwrap();
+    let script = format!(
+        "#!/bin/sh\ncase \"$*\" in */bad/*) if mv '{mark}' '{mark}.told' 2>/dev/null; then exec '{real}' '{liar}'; fi;; esac\nexec '{real}' \"$@\"\n",
+        mark = mark.display(),
+        real = real.display(),
+        liar = liar.display(),
+    );
+    std::fs::write(&runtime, script).unwrap();
+    std::fs::set_permissions(&runtime, std::fs::Permissions::from_mode(0o755)).unwrap();
+    project.runtimes.bun = Some(runtime);
+    // The box lets a process execute its runtime, and not what that stands for.
+    project.settings.sandbox = false;
+    if place == "load" {
+        std::fs::write(mark, "").unwrap();
+        // What its process tells while it starts costs all that share it.
+        let rules = PluginRules {
+            isolation: Isolation::Own,
+            ..PluginRules::default()
+        };
+        project.rules("bad", rules);
+    }
+}
+
+/// What is seen of one row.
+#[derive(Default)]
+struct Row {
+    calls: String,
+    /// By whom, in which ways he is named.
+    blame: BTreeMap<String, BTreeSet<String>>,
+    log: BTreeSet<String>,
+    /// What the calls were held to.
+    limit: Duration,
+}
+
+impl Row {
+    fn blames(&mut self, whom: &str, how: impl Into<String>) {
+        self.blame
+            .entry(whom.to_owned())
+            .or_default()
+            .insert(how.into());
+    }
+
+    /// A call that took so long, and what it had to keep: five times its deadline, and a restart where there was one (A7).
+    fn took(&mut self, place: &str, took: Duration, deadline: Duration, restarted: bool) {
+        let restart = if restarted { RESTART } else { Duration::ZERO };
+        let limit = (deadline + restart) * TIMES;
+        assert!(took < limit, "{place}: a call took {took:?}, not {limit:?}");
+        self.limit = self.limit.max(limit);
+    }
+
+    fn records(&mut self, records: &[HookRecord]) {
+        for record in records {
+            if matches!(record.outcome.as_str(), "error" | "timeout") && record.message.is_some() {
+                self.blames(record.plugin.as_str(), "record");
+            }
+        }
+    }
+}
+
+/// The tool's answer or error, cut, and whom the error names.
+async fn tool(plugins: &Plugins, row: &mut Row) -> String {
+    let context =
+        json!({"sessionID": "ses_1", "messageID": "msg_1", "callID": "call_1", "agent": "build"});
+    let context: Object = context.as_object().unwrap().clone();
+    let Some(tool) = plugins.tools().into_iter().next() else {
+        return "no tool".to_owned();
+    };
+    match tool.runner.run(json!({}), context, None, |_| {}).await {
+        Ok(output) if output.output.len() > 40 => format!("{} bytes", output.output.len()),
+        Ok(output) => output.output,
+        Err(error) => {
+            if error.code() != "plugin.tool_lost" {
+                row.blames("bad", "its tool");
+            }
+            error.code().to_owned()
+        }
+    }
+}
+
+/// More than a socket holds, to a process that does not read: the host has to write while it waits for the answer.
+async fn fills_the_channel(plugins: &Plugins) {
+    tokio::time::sleep(Duration::from_millis(200)).await;
+    let text = "x".repeat(1 << 20);
+    let began = Instant::now();
+    let result = run(
+        plugins,
+        HOOKS[0],
+        json!({ "text": text }),
+        json!({"system": []}),
+    )
+    .await;
+    let good = result.records.iter().any(|r| r.plugin.as_str() == "good");
+    assert!(good && began.elapsed() < (DEADLINE + RESTART) * TIMES);
+}
+
+/// Two calls where the fault is; behind a load, of a hook of both.
+async fn calls(project: &Project, plugins: &Plugins, place: &str, row: &mut Row) {
+    let deadlines = &project.settings.deadlines;
+    let mut restarted = false;
+    for _ in 0..2 {
+        let began = Instant::now();
+        let (told, deadline) = if place == "tool" {
+            (tool(plugins, row).await, deadlines.tool)
+        } else {
+            let hook = if place == "load" { HOOKS[0] } else { place };
+            let (input, output) = payload(hook);
+            let result = run(plugins, hook, input, output).await;
+            row.records(&result.records);
+            let runs = result.records.iter();
+            let runs: Vec<String> = runs
+                .map(|r| format!("{} {}", r.plugin, r.outcome))
+                .collect();
+            let block = result.block.map_or("", |_| " blocked");
+            (format!("{}{block}", runs.join(" ")), deadlines.normal)
+        };
+        restarted |= told.contains("lost") || told.contains("timeout");
+        row.took(place, began.elapsed(), deadline, restarted);
+        let _ = write!(row.calls, "{told} | ");
+    }
+    row.calls
+        .truncate(row.calls.trim_end_matches([' ', '|']).len());
+}
+
+/// A call of the good plugin is open when a timer of the bad one does not let go of the thread.
+async fn open_meanwhile(project: &Project, plugins: &Plugins, row: &mut Row) {
+    let began = Instant::now();
+    let input = json!({ "wait": 600 });
+    let result = run(plugins, "chat.headers", input, json!({"headers": {}})).await;
+    let record = &result.records[0];
+    let _ = write!(row.calls, "; open: {} {}", record.plugin, record.outcome);
+    row.took(
+        "open",
+        began.elapsed(),
+        project.settings.deadlines.normal,
+        true,
+    );
+}
+
+/// Whom notices, states and the log blame.
+fn blamed(project: &Project, plugins: &Plugins, row: &mut Row) {
+    for notice in &*project.told.lock().unwrap() {
+        match notice {
+            Notice::Quarantine { cause, .. } if cause.contains("cannot be told whose") => {
+                row.blames("nobody", "all apart");
+            }
+            Notice::Quarantine { plugin, .. } => row.blames(plugin, "apart"),
+            Notice::Restart { culprit, .. } => {
+                row.blames(culprit.as_deref().unwrap_or("nobody"), "restart");
+            }
+            Notice::Limit { plugins, .. } => row.blames(&plugins.join(" or "), "limit"),
+            _ => {}
+        }
+    }
+    let bad = status(plugins, "bad");
+    if let Some(cause) = bad
+        .cause
+        .filter(|_| matches!(bad.stage, Stage::Failed | Stage::Off))
+    {
+        row.blames("bad", format!("{} {}", bad.stage, cause.code));
+    }
+    for warning in bad.warnings {
+        row.blames("bad", "list");
+        row.log.insert(format!("(plugin list) {warning}"));
+    }
+}
+
+/// Lines with what differs from place to place and run to run replaced.
+fn plain(project: &Project, place: &str, text: &str) -> String {
+    let root = project.root.path().to_string_lossy().into_owned();
+    let mut line = text
+        .lines()
+        .next()
+        .unwrap_or_default()
+        .replace(&root, "ROOT");
+    if text.lines().skip(1).any(|line| line.contains("bad.mjs")) {
+        line += " (its stack names bad.mjs)";
+    }
+    if HOOKS.contains(&place) {
+        line = line.replace(place, "PLACE");
+    }
+    let digits = |c: char| c.is_ascii_digit();
+    if let Some((count, rest)) = line.split_once(" lines left out") {
+        let start = count.trim_end_matches(digits);
+        line = format!("{start}N lines left out{rest}");
+    }
+    for end in [" MiB of memory", " files open"] {
+        if let Some((count, rest)) = line.split_once(end) {
+            let start = count.trim_end_matches(digits);
+            line = format!("{start}N{end}{rest}");
+        }
+    }
+    // What is left of 2 s when it is asked.
+    if let Some((start, rest)) = line.split_once("within 19") {
+        line = format!(
+            "{start}within 2 s{}",
+            rest.trim_start_matches(digits).trim_start_matches(" ms")
+        );
+    }
+    if line.chars().count() > 240 {
+        line = line.chars().take(100).collect::<String>() + "...";
+    }
+    line
+}
+
+async fn observed(fault: &str, place: &str, captured: &Captured) -> Row {
+    let (project, specs) = project(fault, place);
+    let mut row = Row::default();
+    let began = Instant::now();
+    let plugins = project.load(specs).await;
+    let load = project.settings.deadlines.load * 2 + RESTART;
+    assert!(
+        began.elapsed() < load * TIMES,
+        "loading: {:?}",
+        began.elapsed()
+    );
+    if fault == "reads_nothing" && place != "load" {
+        let first = calls(&project, &plugins, place, &mut row);
+        tokio::join!(first, fills_the_channel(&plugins));
+        // A call that waits when another one's deadline ends the process is lost, and which of them that is, is chance.
+        row.calls = row.calls.replace("bad lost", "bad timeout");
+        row.calls = row.calls.replace("tool_lost", "tool_timeout");
+    } else if fault == "spin_later" {
+        calls(&project, &plugins, place, &mut row).await;
+        open_meanwhile(&project, &plugins, &mut row).await;
+    } else {
+        calls(&project, &plugins, place, &mut row).await;
+    }
+    // Whatever happened: the other one answers, in time.
+    let after = Instant::now();
+    let result = run(&plugins, "chat.headers", json!({}), json!({"headers": {}})).await;
+    let answers: Vec<&str> = result.records.iter().map(|r| r.outcome.as_str()).collect();
+    assert_eq!(answers, ["ok"], "{fault} at {place}: {:?}", plugins.list());
+    assert!(
+        after.elapsed() < RESTART * TIMES,
+        "{fault} at {place}: the next call took {:?}",
+        after.elapsed()
+    );
+    if fault == "files" {
+        // The watch looks once a second.
+        wait_for("the limit is told", || {
+            let told = project.told.lock().unwrap();
+            told.iter()
+                .any(|notice| matches!(notice, Notice::Limit { .. }))
+        })
+        .await;
+    }
+    if fault == "second" && place == "load" {
+        wait_for("its second load is over", || {
+            status(&plugins, "bad").stage == Stage::Failed
+        })
+        .await;
+    }
+    blamed(&project, &plugins, &mut row);
+    let dispose = Instant::now();
+    plugins.dispose(RESTART).await;
+    assert!(
+        dispose.elapsed() < RESTART * TIMES,
+        "{fault} at {place}: {:?} to dispose",
+        dispose.elapsed()
+    );
+    let home = project.root.path().to_string_lossy().into_owned();
+    wait_for("no process is left", || !runs(&home)).await;
+    let told = std::mem::take(&mut row.log)
+        .into_iter()
+        .chain(captured.lines());
+    for line in told {
+        let line = plain(&project, place, &line);
+        if line.contains("plugin bad") || line.contains("bad.mjs") {
+            row.blames("bad", "log");
+        } else if line.contains("[plugin:shared]") || line.contains("[plugin:bad]") {
+            row.blames("its process", "log");
+        }
+        row.log.insert(line);
+    }
+    if fault.starts_with("allocates") {
+        alike(&mut row);
+    }
+    if matches!(fault, "answers_early" | "answers_twice") {
+        // Whose call it meets, and how often, depends on who asks first.
+        row.log = row
+            .log
+            .iter()
+            .filter_map(|line| what_was_sent(line))
+            .collect();
+        row.blame
+            .values_mut()
+            .for_each(|how| how.retain(|how| how != "log"));
+        if place == "tool" {
+            row.log.clear();
+            row.blame.remove("nobody");
+        }
+    }
+    if fault == "reads_nothing" {
+        // Two calls meet it, and which of them is late first is chance.
+        let chance = [
+            "at PLACE",
+            "at experimental",
+            "PLACE keeps",
+            "(generation 2)",
+            "(generation 3)",
+        ];
+        row.log
+            .retain(|line| !chance.iter().any(|word| line.contains(word)));
+        row.blame
+            .values_mut()
+            .for_each(|how| how.retain(|how| !matches!(how.as_str(), "record" | "its tool")));
+    }
+    if fault == "closes" {
+        // Its channel ends before it does, or the other way round.
+        row.log = row
+            .log
+            .iter()
+            .map(|line| line.replace(" (exit code 0)", ""))
+            .collect();
+    }
+    row
+}
+
+/// The end of a line about a message that broke the protocol.
+fn what_was_sent(line: &str) -> Option<String> {
+    let at = line.find("the plugin process sent")?;
+    Some(format!("... {}", &line[at..]))
+}
+
+/// Who is faster, the system or the watch that looks once a second, is chance, and who takes it in a shared process is known
+/// to the one and not to the other. Both name the limit, and nobody but the culprit is blamed once it is alone.
+fn alike(row: &mut Row) {
+    const LIMIT: &str = "limits.plugin_memory_mb";
+    assert!(
+        row.log.iter().any(|line| line.contains(LIMIT)),
+        "{:?}",
+        row.log
+    );
+    assert!(row.blame.contains_key("bad"), "{:?}", row.blame);
+    let others = row
+        .blame
+        .keys()
+        .find(|whom| !["bad", "nobody"].contains(&whom.as_str()));
+    assert_eq!(others, None);
+    row.blame.retain(|whom, _| whom == "bad");
+    row.blame
+        .values_mut()
+        .for_each(|how| how.retain(|how| !matches!(how.as_str(), "apart" | "log")));
+    row.log = BTreeSet::from([format!("(a line that names {LIMIT})")]);
+}
+
+/// Whether a process runs whose environment names this folder.
+fn runs(folder: &str) -> bool {
+    let me = std::process::id().to_string();
+    std::fs::read_dir("/proc")
+        .unwrap()
+        .flatten()
+        .filter(|entry| entry.file_name().to_string_lossy() != me)
+        .filter_map(|entry| std::fs::read(entry.path().join("environ")).ok())
+        .any(|environ| String::from_utf8_lossy(&environ).contains(folder))
+}
+
+fn shown(row: &Row) -> String {
+    let mut out = format!("{}  [a call in {:?}]", row.calls, row.limit);
+    let blame = row.blame.iter().map(|(whom, how)| {
+        let how: Vec<&str> = how.iter().map(String::as_str).collect();
+        format!("{whom} ({})", how.join(", "))
+    });
+    let blame: Vec<String> = blame.collect();
+    let blame = if blame.is_empty() {
+        "nobody".to_owned()
+    } else {
+        blame.join("; ")
+    };
+    let _ = write!(out, "\n      blame  {blame}");
+    for line in &row.log {
+        let _ = write!(out, "\n      log    {line}");
+    }
+    out
+}
+
+/// The faults at all places; places where the same was seen stand together.
+pub(super) fn table(faults: &[&str]) -> String {
+    let mut out = String::new();
+    for fault in faults {
+        let _ = writeln!(out, "{fault}");
+        let mut rows: Vec<(Vec<&str>, String)> = Vec::new();
+        for place in HOOKS.iter().copied().chain(["tool", "load"]) {
+            let began = Instant::now();
+            let captured = Captured::default();
+            let row = captured.run(observed(fault, place, &captured));
+            eprintln!("{fault} at {place}: {:?}", began.elapsed());
+            let name = place.rsplit('.').next().unwrap();
+            let name = if place == HOOKS[0] { "system" } else { name };
+            let told = shown(&row);
+            match rows.iter_mut().find(|(_, same)| *same == told) {
+                Some((places, _)) => places.push(name),
+                None => rows.push((vec![name], told)),
+            }
+        }
+        for (places, told) in rows {
+            let _ = writeln!(out, "  {}: {told}", places.join(" "));
+        }
+    }
+    out
+}

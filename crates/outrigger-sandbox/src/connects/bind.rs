@@ -1,0 +1,84 @@
+//! Where a boxed process listens.
+//!
+//! Servers listen on every address unless they are told otherwise, and so other machines would reach what was meant for
+//! the one that the process runs on. Who picks no port of its own has no need of that.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::os::fd::OwnedFd;
+
+use rustix::net::{self, AddressFamily, sockopt};
+
+use super::address::{self, Target};
+use super::notify::{Asked, Caller, Listener, Reply};
+use super::{Errno, errno_of, is_stream};
+
+/// Binds a TCP socket; other kinds are left to the caller and the rest of its rules.
+pub(super) fn bind(ports: &[u16], listener: &Listener, asked: &Asked) -> Result<Reply, Errno> {
+    let caller = Caller::of(listener, asked)?;
+    let socket = caller.socket(asked)?;
+    let family = sockopt::socket_domain(&socket).map_err(errno_of)?;
+    let internet = [AddressFamily::INET, AddressFamily::INET6].contains(&family);
+    if !internet || !is_stream(&socket)? {
+        // What takes the socket's place now is caught where it is to listen.
+        return Ok(Reply::Unruled);
+    }
+    let to = match address::target(family, &caller.address(asked)?)? {
+        Target::Inet(to) => to,
+        // The old way to say every address.
+        _ => return Ok(Reply::Made(Err(libc::EAFNOSUPPORT))),
+    };
+    Ok(Reply::Made(bind_to(ports, &socket, family, to)))
+}
+
+fn bind_to(
+    ports: &[u16],
+    socket: &OwnedFd,
+    family: AddressFamily,
+    to: SocketAddr,
+) -> Result<(), Errno> {
+    if !ports.contains(&to.port()) {
+        return Err(libc::EACCES);
+    }
+    let at = match to.ip() {
+        _ if to.port() != 0 => to.ip(),
+        at if at.is_loopback() => at,
+        at if at.is_unspecified() => loopback(socket, family)?,
+        _ => return Err(libc::EACCES),
+    };
+    let at = match (at, family == AddressFamily::INET6) {
+        (IpAddr::V4(at), true) => IpAddr::V6(at.to_ipv6_mapped()),
+        (at, _) => at,
+    };
+    net::bind(socket, &SocketAddr::new(at, to.port())).map_err(errno_of)
+}
+
+/// What stands for every address: IPv4's loopback, which a socket of both families reaches in IPv6's form.
+fn loopback(socket: &OwnedFd, family: AddressFamily) -> Result<IpAddr, Errno> {
+    let six = family == AddressFamily::INET6 && sockopt::ipv6_v6only(socket).map_err(errno_of)?;
+    Ok(match six {
+        true => Ipv6Addr::LOCALHOST.into(),
+        false => Ipv4Addr::LOCALHOST.into(),
+    })
+}
+
+/// Listens on a socket whose address may be listened on. One that has none would get every address from the kernel.
+pub(super) fn listen(
+    ports: &[u16],
+    listener: &Listener,
+    asked: &Asked,
+    queue: libc::c_int,
+) -> Result<(), Errno> {
+    let caller = Caller::of(listener, asked)?;
+    let socket = caller.socket(asked)?;
+    let family = sockopt::socket_domain(&socket).map_err(errno_of)?;
+    if [AddressFamily::INET, AddressFamily::INET6].contains(&family) {
+        let at = net::getsockname(&socket).map_err(errno_of)?;
+        let at = SocketAddr::try_from(at).map_err(errno_of)?;
+        if at.port() == 0 {
+            bind_to(ports, &socket, family, at)?;
+        } else if !at.ip().to_canonical().is_loopback() && !ports.contains(&at.port()) {
+            return Err(libc::EACCES);
+        }
+    }
+    net::listen(&socket, queue).map_err(errno_of)
+}
