@@ -477,9 +477,10 @@ async fn settings_decide_about_projects_and_changes() {
 /// A file that changes while it is loaded, and is put back before anybody looks again.
 #[tokio::test]
 async fn a_file_that_is_swapped_while_it_is_loaded_costs_the_process() {
-    let project = Project::new();
-    // Not in `.opencode`, which it could not write to.
-    let file = project.path("project/local/swap.mjs");
+    let mut project = Project::new();
+    // Boxed, it cannot write there at all.
+    project.settings.sandbox = false;
+    let file = project.path("project/.opencode/plugin/swap.mjs");
     fs::create_dir_all(file.parent().unwrap()).unwrap();
     let source = "import fs from 'node:fs'\nconst me = new URL(import.meta.url).pathname\nconst text = fs.readFileSync(me)\nif (fs.existsSync(me + '.on')) { fs.writeFileSync(me, 'evil'); fs.writeFileSync(me, text) }\nexport default async () => ({})\n";
     fs::write(&file, source).unwrap();
