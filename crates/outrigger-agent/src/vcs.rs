@@ -161,6 +161,8 @@ impl Vcs {
             .args(args)
             .cwd(cwd)
             .vars(env)
+            // Whose files of the user's the box lets it read.
+            .var("HOME", home)
             .vars(git_box::variables(home))
             .var("GIT_TERMINAL_PROMPT", "0")
             .label("git");

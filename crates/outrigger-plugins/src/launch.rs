@@ -320,7 +320,10 @@ impl Launch {
             true => self.covers().await.map_err(&failed)?,
             false => Kept::default(),
         };
-        let hidden = Hidden::of(&kept, [&self.directory, &self.worktree]);
+        let project = crate::admit::project_of(&self.directory, &self.worktree);
+        // `plugin-homes/PROJECT` in our own data, which changes all the time.
+        let data = self.homes.ancestors().nth(2).unwrap_or(&self.homes);
+        let hidden = Hidden::of(&kept, [&self.directory, &project], data);
         let policy = self.settings.sandbox.then(|| {
             let mut folders: Vec<PathBuf> = members
                 .iter()

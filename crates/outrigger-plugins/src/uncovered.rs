@@ -20,10 +20,13 @@ const EVERY: Duration = Duration::from_millis(250);
 pub(crate) struct Hidden(Vec<(PathBuf, Option<(u64, u64)>)>);
 
 impl Hidden {
-    /// Of what is kept from the process, what lies in these folders: it could read the rest in no case.
-    pub(crate) fn of(kept: &Kept, folders: [&Path; 2]) -> Self {
+    /// Of what is kept from the process, what lies in these folders: it could read the rest in no case. Not what lies in
+    /// `ours`: that is written to by this program, and the folder is covered as a whole.
+    pub(crate) fn of(kept: &Kept, folders: [&Path; 2], ours: &Path) -> Self {
         let hidden = kept.covers().hide.iter();
-        let reached = hidden.filter(|path| folders.iter().any(|folder| path.starts_with(folder)));
+        let reached = hidden.filter(|path| {
+            folders.iter().any(|folder| path.starts_with(folder)) && !path.starts_with(ours)
+        });
         Self(reached.map(|path| (path.clone(), identity(path))).collect())
     }
 
@@ -94,11 +97,15 @@ mod tests {
         let at = |name: &str| dir.path().join(name);
         fs::write(at(".env"), "a").unwrap();
         let covers = Covers {
-            hide: vec![at(".env"), "/elsewhere".into()],
+            hide: vec![at(".env"), "/elsewhere".into(), at("data/store.db")],
             ..Covers::default()
         };
         let again: CoversFn = Arc::new(|| Ok(Covers::default()));
-        let hidden = Hidden::of(&Kept::new(covers, again), [dir.path(), dir.path()]);
+        let hidden = Hidden::of(
+            &Kept::new(covers, again),
+            [dir.path(), dir.path()],
+            &at("data"),
+        );
         assert_eq!(hidden.0.len(), 1);
         fs::write(at(".env"), "in its place").unwrap();
         assert_eq!(hidden.replaced(), None);

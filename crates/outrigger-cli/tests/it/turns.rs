@@ -398,13 +398,14 @@ fn what_triggers_itself_through_the_client() {
         "tool",
         "load",
     ] {
-        let told = line("recursive", place);
+        // Which of the many calls is the one that is too late is chance, and so is whether its turn is the one shown.
+        let told = line("recursive", place).replace(", recorded", "");
         let _ = writeln!(out, "{place}: {told}");
     }
     insta::assert_snapshot!(out, @r"
-    chat.params: finished; named: bad, recorded
-    experimental.chat.system.transform: finished; named: bad, recorded
-    tool.execute.before: finished; named: bad, recorded
+    chat.params: finished; named: bad
+    experimental.chat.system.transform: finished; named: bad
+    tool.execute.before: finished; named: bad
     tool: finished; named: nobody
     load: finished; named: nobody
     ");

@@ -235,13 +235,13 @@ fn values() {
     deletes
       system: bad ok good ok | bad ok good ok  [a call in 3.5s]
           blame  bad (log)
-          log    plugin bad: refused at PLACE: system is gone
+          log    plugin bad: its answer was refused at PLACE: system is gone
       params: bad ok good ok | bad ok good ok  [a call in 3.5s]
           blame  bad (log)
-          log    plugin bad: refused at PLACE: options is gone
+          log    plugin bad: its answer was refused at PLACE: options is gone
       before: bad ok good ok | bad ok good ok  [a call in 3.5s]
           blame  bad (log)
-          log    plugin bad: refused at PLACE: args is gone
+          log    plugin bad: its answer was refused at PLACE: args is gone
       tool: done | done  [a call in 10s]
           blame  nobody
       load: good ok | good ok  [a call in 3.5s]
@@ -249,13 +249,13 @@ fn values() {
     types
       system: bad ok good ok | bad ok good ok  [a call in 3.5s]
           blame  bad (log)
-          log    plugin bad: refused at PLACE: system is a number now
+          log    plugin bad: its answer was refused at PLACE: system is a number now
       params: bad ok good ok | bad ok good ok  [a call in 3.5s]
           blame  bad (log)
-          log    plugin bad: refused at PLACE: options is a number now
+          log    plugin bad: its answer was refused at PLACE: options is a number now
       before: bad ok good ok | bad ok good ok  [a call in 3.5s]
           blame  bad (log)
-          log    plugin bad: refused at PLACE: args is a number now
+          log    plugin bad: its answer was refused at PLACE: args is a number now
       tool: plugin.tool | plugin.tool  [a call in 10s]
           blame  bad (its tool)
       load: good ok | good ok  [a call in 3.5s]
@@ -263,13 +263,13 @@ fn values() {
     nulls
       system: bad ok good ok | bad ok good ok  [a call in 3.5s]
           blame  bad (log)
-          log    plugin bad: refused at PLACE: system is null now
+          log    plugin bad: its answer was refused at PLACE: system is null now
       params: bad ok good ok | bad ok good ok  [a call in 3.5s]
           blame  bad (log)
-          log    plugin bad: refused at PLACE: options is null now
+          log    plugin bad: its answer was refused at PLACE: options is null now
       before: bad ok good ok | bad ok good ok  [a call in 3.5s]
           blame  bad (log)
-          log    plugin bad: refused at PLACE: args is null now
+          log    plugin bad: its answer was refused at PLACE: args is null now
       tool: plugin.tool | plugin.tool  [a call in 10s]
           blame  bad (its tool)
       load: good ok | good ok  [a call in 3.5s]
