@@ -7,6 +7,8 @@ use std::path::{Component, Path, PathBuf};
 
 use rustix::fs::{Access, AtFlags, CWD, Mode, OFlags, mkdirat, openat, unlinkat};
 
+/// How often a folder is looked for that others exchange meanwhile.
+const MOST_TRIES: u32 = 8;
 /// A folder to be gone into, by its own name: a link is refused.
 const FOLDER: OFlags = OFlags::DIRECTORY
     .union(OFlags::NOFOLLOW)
@@ -73,16 +75,33 @@ fn open(root: &Path, below: &Path) -> io::Result<OwnedFd> {
             Component::CurDir => continue,
             _ => return Err(io::ErrorKind::InvalidInput.into()),
         };
-        folder = match openat(&folder, name, FOLDER, Mode::empty()) {
-            Ok(inner) => inner,
-            Err(_) => {
-                remove(&folder, name)?;
-                mkdirat(&folder, name, Mode::from_raw_mode(0o700))?;
-                openat(&folder, name, FOLDER, Mode::empty())?
-            }
-        };
+        folder = enter(&folder, name)?;
     }
     Ok(folder)
+}
+
+/// Goes into a folder, which is made where there is none. Others may be making the same one: processes are started side by
+/// side.
+fn enter(folder: &OwnedFd, name: &std::ffi::OsStr) -> io::Result<OwnedFd> {
+    let mut tries = 0;
+    loop {
+        let error = match openat(folder, name, FOLDER, Mode::empty()) {
+            Ok(inner) => return Ok(inner),
+            Err(error) => error,
+        };
+        tries += 1;
+        if tries > MOST_TRIES {
+            return Err(error.into());
+        }
+        // A folder stays, whether somebody has just made it or it cannot be opened.
+        if error != rustix::io::Errno::NOENT {
+            let _ = remove(folder, name);
+        }
+        match mkdirat(folder, name, Mode::from_raw_mode(0o700)) {
+            Ok(()) | Err(rustix::io::Errno::EXIST) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
 }
 
 /// Takes away what is no folder that can be gone into. One that is there and cannot be opened stays, and is an error.
@@ -125,6 +144,27 @@ mod tests {
         // The root itself is no link.
         symlink(&outside, dir.path().join("link")).unwrap();
         assert!(make(&dir.path().join("link"), Path::new("x")).is_err());
+    }
+
+    #[test]
+    fn the_same_folder_is_made_by_many_at_once() {
+        for round in 0..50 {
+            let root = tempfile::tempdir().unwrap();
+            let root = root.path();
+            if round % 2 == 0 {
+                symlink("/nowhere", root.join("a")).unwrap();
+            }
+            let start = std::sync::Barrier::new(8);
+            std::thread::scope(|scope| {
+                for _ in 0..8 {
+                    scope.spawn(|| {
+                        start.wait();
+                        make(root, Path::new("a/b/c")).unwrap();
+                    });
+                }
+            });
+            assert!(root.join("a/b/c").is_dir());
+        }
     }
 
     #[test]
