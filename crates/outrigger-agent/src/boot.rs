@@ -29,7 +29,7 @@ use crate::kept_rules::UserRules;
 use crate::project::Place;
 use crate::session::Sessions;
 
-/// Where things are kept. OpenCode's own folders are only read.
+/// Where things are kept. OpenCode's own folders are only read, but for an empty list of keys that is put where there is none.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Folders {
     /// The user's home.
