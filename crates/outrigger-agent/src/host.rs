@@ -291,11 +291,27 @@ impl ToolHost for CallHost {
     fn hooks<'a>(
         &'a self,
         point: &'static str,
-        payload: HookPayload,
+        mut payload: HookPayload,
     ) -> BoxFuture<'a, HookVerdict> {
         Box::pin(async move {
             if point == "tool.after_result" {
                 self.after_the_model().await;
+            }
+            if point == "tool.on_error" {
+                if self.was_rejected() && payload.input["code"] == "tool.denied" {
+                    payload.input["code"] = "tool.rejected".into();
+                }
+                // Nobody waits for plugins in a turn that was stopped.
+                if self.cancel.is_cancelled() {
+                    let about = (self.session_id.clone(), self.turn.clone());
+                    let output = payload.output.clone();
+                    self.inner
+                        .tell_point(point, payload.input, output, Some(about));
+                    return HookVerdict {
+                        output: payload.output,
+                        ..HookVerdict::default()
+                    };
+                }
             }
             let fallback = payload.output.clone();
             let result = self
