@@ -14,6 +14,7 @@ use outrigger_sandbox::folders::movable_above;
 use outrigger_sandbox::{Calls, CoversFn, Level, Policy, SandboxError, Spawner};
 
 use crate::boot::Folders;
+use crate::forbidden::Forbidden;
 use crate::inner::Inner;
 use crate::places;
 use crate::project::Place;
@@ -90,7 +91,7 @@ fn ours(folders: &Folders) -> Covers {
     }
 }
 
-/// What is kept from processes: what rules deny of a project, and what is ours.
+/// What is kept from processes: what rules deny of a project, what the policy of the machine forbids, and what is ours.
 ///
 /// # Errors
 /// [`SandboxError::TooMany`].
@@ -98,8 +99,10 @@ pub(crate) fn kept(
     place: &Place,
     folders: &Folders,
     layers: &[&[Rule]],
+    forbidden: &Forbidden,
 ) -> Result<Covers, SandboxError> {
     let mut found = covers(place, layers)?;
+    found.hide.extend(forbidden.covers()?);
     let ours = ours(folders);
     found.hide.extend(ours.hide);
     found.read_only.extend(ours.read_only);
@@ -128,7 +131,8 @@ pub(crate) fn spawner(
     }
     let (place, folders) = (place.clone(), folders.clone());
     let rules = config.config.permission.clone();
-    let covers = Arc::new(move || kept(&place, &folders, &[&rules]));
+    let forbidden = Forbidden::of(config, &place);
+    let covers = Arc::new(move || kept(&place, &folders, &[&rules], &forbidden));
     spawner
         .clone()
         .with_covers(covers, sandbox == Sandbox::Strict)
@@ -275,8 +279,9 @@ impl Inner {
     /// What is kept from processes under these rules; with `homes` what plugins have to themselves, too.
     async fn kept_under(&self, rules: Vec<Rule>, homes: bool) -> Result<Kept, ConfineError> {
         let (place, folders) = (self.place.clone(), self.folders.clone());
+        let forbidden = Forbidden::of(&self.config, &place);
         let again: CoversFn = Arc::new(move || {
-            let mut found = kept(&place, &folders, &[&rules])?;
+            let mut found = kept(&place, &folders, &[&rules], &forbidden)?;
             let all = folders.data.join("plugin-homes");
             found
                 .hide
@@ -298,7 +303,7 @@ impl Inner {
         if sandbox == Sandbox::Off {
             return Ok(None);
         }
-        let denied = denies(&rules);
+        let denied = denies(&rules) || self.config.settings.forbid.is_about_files();
         let found = self.kept_under(rules, true).await?;
         let Some(mut policy) = policy(profile, &self.place, found) else {
             return Ok(None);

@@ -31,6 +31,7 @@ mod error;
 mod executor;
 mod flags;
 mod fork;
+mod forbidden;
 mod formatter_list;
 mod formatters;
 mod git_box;
