@@ -122,14 +122,19 @@ impl Forbids for Forbidden {
         };
         let real = found.as_ref().and_then(|it| it.canonicalize().ok());
         let names = [Some(program.to_owned()), found, real.clone()];
-        let mut patterns = names.iter().flatten().filter_map(|it| self.forbid.program(it));
+        let mut patterns = names
+            .iter()
+            .flatten()
+            .filter_map(|it| self.forbid.program(it));
         if let Some(pattern) = patterns.next() {
             return Some(pattern.to_owned());
         }
         // Another name of a forbidden program's file.
         let real = real?;
         let programs = self.programs().unwrap_or_default();
-        let same = programs.iter().any(|it| it.canonicalize().is_ok_and(|it| it == real));
+        let same = programs
+            .iter()
+            .any(|it| it.canonicalize().is_ok_and(|it| it == real));
         same.then(|| real.display().to_string())
     }
 }
@@ -201,7 +206,14 @@ mod tests {
     fn what_is_kept_from_processes_is_what_is_refused() {
         let dir = tempfile::tempdir().unwrap();
         let root = dir.path().canonicalize().unwrap();
-        for folder in ["project/deep", "homes/me/.ssh", "homes/you", "really", "bin", "opt/x"] {
+        for folder in [
+            "project/deep",
+            "homes/me/.ssh",
+            "homes/you",
+            "really",
+            "bin",
+            "opt/x",
+        ] {
             std::fs::create_dir_all(root.join(folder)).unwrap();
         }
         for file in [
@@ -265,7 +277,11 @@ mod tests {
             ("bin/other", false),
             ("project/fetch-mine", true),
         ] {
-            assert_eq!(it.program(&root.join(program)).is_some(), refused, "{program}");
+            assert_eq!(
+                it.program(&root.join(program)).is_some(),
+                refused,
+                "{program}"
+            );
         }
         for (name, refused) in [("fetch-quietly", true), ("alias", true), ("other", false)] {
             assert_eq!(it.program(Path::new(name)).is_some(), refused, "{name}");

@@ -64,7 +64,9 @@ impl Agent {
                 ..PermissionAsk::default()
             };
             let decided = match self.inner.is_forbidden(&path) {
-                true => Err(Refusal::Rule("the policy of this machine forbids it".into())),
+                true => Err(Refusal::Rule(
+                    "the policy of this machine forbids it".into(),
+                )),
                 false => self.inner.decide(&asker, ask).await,
             };
             let read = match decided {

@@ -97,7 +97,9 @@ pub enum ConfigError {
         known: Vec<String>,
     },
     /// A policy requires a hook that is none, or that can refuse nothing.
-    #[error("{file}:{line}:{column}: `{hook}` is no hook that can refuse anything, so requiring it would guard nothing")]
+    #[error(
+        "{file}:{line}:{column}: `{hook}` is no hook that can refuse anything, so requiring it would guard nothing"
+    )]
     UnknownHook {
         /// File.
         file: String,

@@ -48,7 +48,9 @@ impl Loader<'_> {
         let guards = settings.settings.plugins.iter();
         let guards = guards.filter(|(_, it)| !it.fail_closed.is_empty());
         let mut guards: BTreeSet<String> = guards.map(|(name, _)| name.clone()).collect();
-        let required = policies.iter().flat_map(|it| it.policy.plugins.require.keys());
+        let required = policies
+            .iter()
+            .flat_map(|it| it.policy.plugins.require.keys());
         guards.extend(required.cloned());
         settings.settings.guards = guards;
         settings.project();

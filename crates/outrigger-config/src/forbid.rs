@@ -82,7 +82,10 @@ impl Forbid {
         let programs = self.programs.iter().map(ProgramPattern::as_str);
         let lines = [
             line("hosts", self.hosts.iter().map(String::as_str).collect()),
-            line("files", self.files.iter().map(FilePattern::as_str).collect()),
+            line(
+                "files",
+                self.files.iter().map(FilePattern::as_str).collect(),
+            ),
             line("programs", programs.collect()),
         ];
         lines.into_iter().flatten().collect()
@@ -158,7 +161,10 @@ impl<'de> Deserialize<'de> for FilePattern {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
         let pattern = Self::new(String::deserialize(from)?);
         let leads_up = pattern.parts.iter().any(|part| part == "..");
-        let everything = pattern.parts.iter().all(|part| part.trim_matches('*').is_empty());
+        let everything = pattern
+            .parts
+            .iter()
+            .all(|part| part.trim_matches('*').is_empty());
         let why = match (everything || pattern.text == "~", leads_up) {
             (true, _) => "names everything there is",
             (_, true) => "leads upwards",
@@ -251,7 +257,8 @@ mod tests {
 
     #[test]
     fn what_is_forbidden_adds_up_and_is_told() {
-        let mut one = read("hosts = [\"*.evil.com\", \"10.0.0.0/8\"]\nfiles = [\"*.pem\"]").unwrap();
+        let mut one =
+            read("hosts = [\"*.evil.com\", \"10.0.0.0/8\"]\nfiles = [\"*.pem\"]").unwrap();
         one.add(
             &read("hosts = [\"[::1]:80\"]\nfiles = [\"~/.ssh/\"]\nprograms = [\"nc\", \"/opt/x\"]")
                 .unwrap(),
@@ -280,7 +287,10 @@ mod tests {
             ("files = [\"\"]", "\"\" names everything there is"),
             ("files = [\"*\"]", "\"*\" names everything there is"),
             ("files = [\"/\"]", "\"/\" names everything there is"),
-            ("files = [\"~/*\", \"/*\"]", "\"/*\" names everything there is"),
+            (
+                "files = [\"~/*\", \"/*\"]",
+                "\"/*\" names everything there is",
+            ),
             ("files = [\"../x\"]", "\"../x\" leads upwards"),
             ("files = [\"**/x\"]", "\"**/x\" has `**` in it"),
             ("programs = [\"\"]", "\"\" is no program"),

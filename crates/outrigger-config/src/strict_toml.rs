@@ -68,12 +68,14 @@ pub(crate) fn texts_below(text: &str, table: &[&str]) -> Vec<(String, Position)>
         toml::de::DeValue::Array(items) => Some(items),
         _ => None,
     });
-    let texts = items.flat_map(|it| it.iter()).filter_map(|item| match item.get_ref() {
-        toml::de::DeValue::String(value) => {
-            Some((value.to_string(), Position::at(text, item.span().start)))
-        }
-        _ => None,
-    });
+    let texts = items
+        .flat_map(|it| it.iter())
+        .filter_map(|item| match item.get_ref() {
+            toml::de::DeValue::String(value) => {
+                Some((value.to_string(), Position::at(text, item.span().start)))
+            }
+            _ => None,
+        });
     texts.collect()
 }
 

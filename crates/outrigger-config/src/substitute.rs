@@ -214,6 +214,9 @@ mod tests {
         std::fs::write(dir.path().join("forbidden"), "secret").unwrap();
         let error = run("{\"a\": \"{file:forbidden}\"}", dir.path(), dir.path()).unwrap_err();
         let text = error.to_string();
-        assert!(text.ends_with("the policy of this machine forbids it"), "{text}");
+        assert!(
+            text.ends_with("the policy of this machine forbids it"),
+            "{text}"
+        );
     }
 }

@@ -199,7 +199,9 @@ fn granted(
         shown.forbidden.extend(file.forbidden());
         let forbidden = |name: &String| {
             let pattern = file.policy.forbid.program(Path::new(name))?;
-            Some(format!("the program {name}, which the policy of this machine forbids (`{pattern}`)"))
+            Some(format!(
+                "the program {name}, which the policy of this machine forbids (`{pattern}`)"
+            ))
         };
         let granted = rules.processes.iter_mut();
         for program in granted.flat_map(|list| list.extract_if(.., |it| forbidden(it).is_some())) {

@@ -22,7 +22,9 @@ pub fn refusing_hooks() -> Vec<String> {
     let points = hooks::POINTS.iter().filter(|point| refusable(point));
     let mut names: Vec<String> = points
         .flat_map(|point| {
-            let aliases = hooks::ALIASES.iter().filter(|(_, name)| *name == point.name);
+            let aliases = hooks::ALIASES
+                .iter()
+                .filter(|(_, name)| *name == point.name);
             let short = point.hook.strip_prefix("experimental.");
             let names = [point.hook, point.name].into_iter().chain(short);
             names.chain(aliases.map(|(alias, _)| *alias))

@@ -25,9 +25,14 @@ impl PluginSettings {
             _ => None,
         };
         // The path of its file says more than a name that others may have too.
-        let file = key.as_deref().filter(|_| matches!(source, Some(Source::Path(_))));
+        let file = key
+            .as_deref()
+            .filter(|_| matches!(source, Some(Source::Path(_))));
         let package = package_name(spec);
-        let names: Vec<&str> = file.into_iter().chain([id, package.as_str(), spec]).collect();
+        let names: Vec<&str> = file
+            .into_iter()
+            .chain([id, package.as_str(), spec])
+            .collect();
         let by_name = self.rules_of(names.get(usize::from(file.is_some())..).unwrap_or_default());
         let by_name = by_name.unwrap_or_default();
         let whole = self.rules_of(&names);

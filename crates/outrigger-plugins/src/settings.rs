@@ -233,7 +233,11 @@ impl PluginSettings {
                 (&mut rules.fail_closed, &other.fail_closed),
                 (&mut rules.required, &other.required),
             ] {
-                let new: Vec<String> = more.iter().filter(|it| !list.contains(it)).cloned().collect();
+                let new: Vec<String> = more
+                    .iter()
+                    .filter(|it| !list.contains(it))
+                    .cloned()
+                    .collect();
                 list.extend(new);
             }
         }
@@ -243,7 +247,9 @@ impl PluginSettings {
     /// What is told where a project has settings for a guard under another of its names.
     pub(crate) fn refused_of_project(&self, names: &[&str]) -> Option<String> {
         let guard = names.iter().find(|name| self.guards.contains(**name))?;
-        let other = names.iter().find(|name| self.without_project.contains_key(**name))?;
+        let other = names
+            .iter()
+            .find(|name| self.without_project.contains_key(**name))?;
         Some(format!(
             "[plugins.\"{other}\"] of the project is ignored: that plugin is the guard {guard} of the user or of the machine, and a project changes nothing about it"
         ))
@@ -295,25 +301,23 @@ fn missing(error: &JsError) -> PluginError {
 impl From<&Settings> for PluginSettings {
     fn from(settings: &Settings) -> Self {
         let ms = Duration::from_millis;
-        let of = |plugin: &outrigger_config::settings::Plugin| {
-            PluginRules {
-                disabled: plugin.disabled || plugin.enabled == Some(false),
-                disabled_in_project: plugin.disabled_in_project,
-                isolation: plugin.isolation,
-                priority: plugin.priority,
-                fail_closed: plugin.fail_closed.clone(),
-                required: plugin.required.clone(),
-                completed_messages: plugin.chat_message == ChatMessage::Assistant,
-                hook_deadline: plugin.timeout_ms.map(ms),
-                env: plugin.env.clone(),
-                ports: plugin.ports.clone(),
-                unix_sockets: plugin.unix_sockets,
-                hosts: plugin.hosts.clone(),
-                read: plugin.read.iter().filter_map(|it| place(it)).collect(),
-                write: plugin.write.iter().filter_map(|it| place(it)).collect(),
-                processes: plugin.processes.clone(),
-                ..PluginRules::default()
-            }
+        let of = |plugin: &outrigger_config::settings::Plugin| PluginRules {
+            disabled: plugin.disabled || plugin.enabled == Some(false),
+            disabled_in_project: plugin.disabled_in_project,
+            isolation: plugin.isolation,
+            priority: plugin.priority,
+            fail_closed: plugin.fail_closed.clone(),
+            required: plugin.required.clone(),
+            completed_messages: plugin.chat_message == ChatMessage::Assistant,
+            hook_deadline: plugin.timeout_ms.map(ms),
+            env: plugin.env.clone(),
+            ports: plugin.ports.clone(),
+            unix_sockets: plugin.unix_sockets,
+            hosts: plugin.hosts.clone(),
+            read: plugin.read.iter().filter_map(|it| place(it)).collect(),
+            write: plugin.write.iter().filter_map(|it| place(it)).collect(),
+            processes: plugin.processes.clone(),
+            ..PluginRules::default()
         };
         let named = |(name, plugin): (&String, &outrigger_config::settings::Plugin)| {
             (name.clone(), of(plugin))
@@ -454,8 +458,18 @@ mod tests {
         let late = Duration::from_millis(1);
         for (guarded, changed, spec, deadline) in [
             // Package and id are two names of one plugin.
-            ("@acme/guard", "guard", "@acme/guard@1", Duration::from_millis(900)),
-            ("@acme/guard@1", "@acme/guard", "@acme/guard@1", Duration::from_millis(900)),
+            (
+                "@acme/guard",
+                "guard",
+                "@acme/guard@1",
+                Duration::from_millis(900),
+            ),
+            (
+                "@acme/guard@1",
+                "@acme/guard",
+                "@acme/guard@1",
+                Duration::from_millis(900),
+            ),
             // Another one is nobody's guard.
             ("@acme/guard", "guard", "other", late),
         ] {
@@ -463,12 +477,21 @@ mod tests {
             settings.plugins.insert(guarded.into(), guard.clone());
             settings.plugins.insert(changed.into(), of_project.clone());
             settings.guards.insert(guarded.into());
-            settings.without_project.insert(changed.into(), Plugin::default());
+            settings
+                .without_project
+                .insert(changed.into(), Plugin::default());
             let ours = PluginSettings::from(&settings);
             let rules = ours.rules("guard", spec);
-            assert_eq!(rules.hook_deadline, Some(deadline), "{guarded} {changed} {spec}");
+            assert_eq!(
+                rules.hook_deadline,
+                Some(deadline),
+                "{guarded} {changed} {spec}"
+            );
             let kept = deadline != late;
-            assert_eq!((rules.priority == 0, !rules.fail_closed.is_empty()), (kept, kept));
+            assert_eq!(
+                (rules.priority == 0, !rules.fail_closed.is_empty()),
+                (kept, kept)
+            );
             let package = outrigger_config::package_name(spec);
             let told = ours.refused_of_project(&["guard", &package, spec]);
             assert_eq!(told.is_some(), kept, "{told:?}");

@@ -35,7 +35,9 @@ pub fn named(search: &OsStr, fits: impl Fn(&str) -> bool) -> Vec<PathBuf> {
     let folders = folders.chain(PROGRAMS.iter().map(PathBuf::from));
     let folders: BTreeSet<PathBuf> = folders.filter_map(|it| fs::canonicalize(it).ok()).collect();
     let entries = || {
-        let listed = folders.iter().filter_map(|folder| fs::read_dir(folder).ok());
+        let listed = folders
+            .iter()
+            .filter_map(|folder| fs::read_dir(folder).ok());
         listed.flatten().flatten()
     };
     let number = |path: &Path| {
@@ -56,7 +58,8 @@ pub fn named(search: &OsStr, fits: impl Fn(&str) -> bool) -> Vec<PathBuf> {
     }
     if !linked.is_empty() {
         let paths = entries().map(|entry| entry.path());
-        let same = paths.filter(|path| number(path).is_some_and(|(file, _)| linked.contains(&file)));
+        let same =
+            paths.filter(|path| number(path).is_some_and(|(file, _)| linked.contains(&file)));
         found.extend(same.filter_map(|path| fs::canonicalize(path).ok()));
     }
     found.into_iter().collect()

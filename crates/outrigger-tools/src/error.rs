@@ -100,7 +100,9 @@ pub enum ToolError {
         roots: Vec<String>,
     },
     /// The policy of the machine forbids a file or a program.
-    #[error("The policy of this machine forbids {what} (`{pattern}`). Do not try to reach it by other means.")]
+    #[error(
+        "The policy of this machine forbids {what} (`{pattern}`). Do not try to reach it by other means."
+    )]
     Forbidden {
         /// Which.
         what: String,

@@ -36,6 +36,7 @@ mod fail_closed;
 mod fetching;
 mod figures;
 mod files;
+mod forbidden;
 mod granted;
 mod guard_absent;
 mod hook_effects;

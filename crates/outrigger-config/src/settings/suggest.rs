@@ -23,7 +23,10 @@ pub(crate) fn nearest_few(written: &str, candidates: &[String]) -> Vec<String> {
         .map(|candidate| (distance(&written, candidate), candidate))
         .collect();
     all.sort();
-    all.into_iter().take(FEW).map(|(_, name)| name.clone()).collect()
+    all.into_iter()
+        .take(FEW)
+        .map(|(_, name)| name.clone())
+        .collect()
 }
 
 /// Edits from one to the other: inserted, removed, replaced, and two neighbours swapped (optimal string alignment).

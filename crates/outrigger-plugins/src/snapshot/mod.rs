@@ -13,8 +13,8 @@ use std::path::{Path, PathBuf};
 
 use outrigger_config::settings::PluginProfile;
 use outrigger_config::{
-    ConfigProblem, Loaded, PluginScope, PolicyFile, PluginSource, PluginSpec, SkipReason, SkippedPlugin,
-    package_name,
+    ConfigProblem, Loaded, PluginScope, PluginSource, PluginSpec, PolicyFile, SkipReason,
+    SkippedPlugin, package_name,
 };
 use outrigger_kernel::admission::{
     self, BUNDLED, Candidate, Entry, Layer, Machine, Profile, Reason, Rules, Source, Switch,
@@ -140,7 +140,11 @@ impl Snapshot {
         Self {
             profile: rules.profile,
             entries: entries.collect(),
-            forbidden: config.policies.iter().flat_map(PolicyFile::forbidden).collect(),
+            forbidden: config
+                .policies
+                .iter()
+                .flat_map(PolicyFile::forbidden)
+                .collect(),
             problems,
         }
     }
@@ -235,7 +239,9 @@ fn of_projects(config: &Loaded, known: &[Known]) -> BTreeSet<String> {
         let package = package_name(spec);
         settings.refused_of_project(&[path, &it.candidate.id, &package, spec])
     });
-    told.map(ToString::to_string).chain(by_another_name).collect()
+    told.map(ToString::to_string)
+        .chain(by_another_name)
+        .collect()
 }
 
 /// What was said about a candidate, by its place and by its id.
