@@ -122,7 +122,7 @@ impl Parted {
                 self.texts.extend_from_slice(text.as_bytes());
                 let count = self.places.len();
                 comma(&mut self.places, count - 1);
-                let place = json!([path, from, self.texts.len(), text.is_ascii()]);
+                let place = (&*path, from, self.texts.len(), text.is_ascii());
                 serde_json::to_writer(&mut self.places, &place)?;
             }
             Value::Array(list) => {

@@ -2,8 +2,10 @@
 //!
 //! A pass of that hook over a long conversation mostly changes nothing, and the next pass shows the same messages and one
 //! more. So messages are shared between the agent, the chain and what a plugin process is known to have, and what is
-//! worked out of one (its size, its hash) is kept with it. They lie in blocks of [`BLOCK`], which are shared too: a pass
+//! worked out of one (its size, its hash) is kept with it. They lie in a [tree](tree), whose nodes are shared too: a pass
 //! costs the host what is new, not what is there (A14).
+
+mod tree;
 
 use std::sync::{Arc, OnceLock};
 
@@ -13,10 +15,7 @@ use serde_json::{Map, Value};
 
 use crate::message::MessageWithParts;
 use crate::transfer::Piece;
-
-/// Messages in a block. Block `n` always holds the messages from `n * BLOCK` on, so the hash of a history depends on its
-/// messages and on nothing else.
-pub const BLOCK: usize = 64;
+use tree::Node;
 
 /// The field of a payload's output that a history stands for.
 pub const MESSAGES: &str = "messages";
@@ -101,6 +100,9 @@ impl HistoryMessage {
 
     /// Takes over what is known of one with the same text.
     pub fn learn(&self, same: &Self) {
+        if std::ptr::eq(self, same) {
+            return;
+        }
         if let Some(size) = same.size.get() {
             let _ = self.size.set(*size);
         }
@@ -145,15 +147,8 @@ impl Serialize for HistoryMessage {
 /// Messages in order. Cheap to clone and to extend.
 #[derive(Clone, Debug, Default)]
 pub struct History {
-    blocks: Vec<Arc<Block>>,
+    root: Arc<Node>,
     len: usize,
-}
-
-#[derive(Debug, Default)]
-struct Block {
-    messages: Vec<Arc<HistoryMessage>>,
-    size: OnceLock<u64>,
-    digest: OnceLock<Digest>,
 }
 
 impl History {
@@ -172,20 +167,22 @@ impl History {
     /// A message.
     #[must_use]
     pub fn get(&self, index: usize) -> Option<&Arc<HistoryMessage>> {
-        self.blocks.get(index / BLOCK)?.messages.get(index % BLOCK)
+        let (messages, place) = self.root.leaf(index);
+        messages.get(place)
     }
 
     /// All messages.
     pub fn iter(&self) -> impl Iterator<Item = &Arc<HistoryMessage>> {
-        self.blocks.iter().flat_map(|block| &block.messages)
+        let leaves = (0..self.len).step_by(tree::WIDTH);
+        leaves.flat_map(|index| self.root.leaf(index).0)
     }
 
     /// One message more.
     pub fn push(&mut self, message: Arc<HistoryMessage>) {
-        if self.len.is_multiple_of(BLOCK) {
-            self.blocks.push(Arc::default());
+        if self.len == self.root.room() {
+            self.root.grow();
         }
-        if let Some(messages) = self.block_mut(self.len) {
+        if let Some((messages, _)) = self.root.leaf_mut(self.len) {
             messages.push(message);
             self.len += 1;
         }
@@ -193,9 +190,7 @@ impl History {
 
     /// Puts another message in a place; false when there is no such place.
     pub fn set(&mut self, index: usize, message: HistoryMessage) -> bool {
-        let place = self
-            .block_mut(index)
-            .and_then(|messages| messages.get_mut(index % BLOCK));
+        let place = self.place(index);
         let found = place.is_some();
         if let Some(place) = place {
             *place = Arc::new(message);
@@ -205,7 +200,7 @@ impl History {
 
     /// Changes the JSON form of a message; none when there is no such message.
     pub fn change<T>(&mut self, index: usize, change: impl FnOnce(&mut Value) -> T) -> Option<T> {
-        let place = self.block_mut(index)?.get_mut(index % BLOCK)?;
+        let place = self.place(index)?;
         // What was changed before in the same answer is nobody else's, so this copies a message once.
         let nothing = Arc::new(HistoryMessage::from(Value::Null));
         let mut value = std::mem::replace(place, nothing).into_value();
@@ -214,34 +209,28 @@ impl History {
         Some(told)
     }
 
-    // The messages of the block of an index, for changing: what is known of the block holds no longer.
-    fn block_mut(&mut self, index: usize) -> Option<&mut Vec<Arc<HistoryMessage>>> {
-        let block = self.blocks.get_mut(index / BLOCK)?;
-        if Arc::get_mut(block).is_none() {
-            *block = Arc::new(Block {
-                messages: block.messages.clone(),
-                ..Block::default()
-            });
+    // The place of a message that there is, for putting another there.
+    fn place(&mut self, index: usize) -> Option<&mut Arc<HistoryMessage>> {
+        if index >= self.len {
+            return None;
         }
-        let own = Arc::get_mut(block)?;
-        own.size = OnceLock::new();
-        own.digest = OnceLock::new();
-        Some(&mut own.messages)
+        let (messages, place) = self.root.leaf_mut(index)?;
+        messages.get_mut(place)
     }
 
-    /// The list that is told by this one; none when that names messages that there are not. Each may be in it once, so
-    /// it is never much larger than what was told.
+    /// The list that is told by this one; none when that names messages that there are not, or keeps more of them than
+    /// there are: it is never much larger than what was told.
     #[must_use]
     pub fn arranged(&self, order: &[Piece]) -> Option<Self> {
         let mut arranged = Self::default();
-        let mut kept = 0;
+        let mut kept = 0_usize;
         for piece in order {
             match piece {
                 Piece::New { value } => {
                     arranged.push(Arc::new(HistoryMessage::from(value.clone())));
                 }
                 Piece::Kept(from, count) => {
-                    kept += count;
+                    kept = kept.checked_add(*count)?;
                     let end = from.checked_add(*count)?;
                     if end > self.len || kept > self.len {
                         return None;
@@ -262,9 +251,7 @@ impl History {
         for (index, kept) in before.iter().enumerate() {
             let same = |own: &&Arc<HistoryMessage>| own.is_same(kept);
             if self.get(index).filter(same).is_some()
-                && let Some(place) = self
-                    .block_mut(index)
-                    .and_then(|messages| messages.get_mut(index % BLOCK))
+                && let Some(place) = self.place(index)
             {
                 *place = Arc::clone(kept);
             }
@@ -272,38 +259,22 @@ impl History {
         self.share(before);
     }
 
-    /// Takes the blocks of another history where they hold the very same messages.
+    /// Takes what is kept of another history where both have the very same messages.
     pub fn share(&mut self, other: &Self) {
-        for (own, theirs) in self.blocks.iter_mut().zip(&other.blocks) {
-            let alike = own.messages.len() == theirs.messages.len()
-                && std::iter::zip(&own.messages, &theirs.messages).all(|(a, b)| Arc::ptr_eq(a, b));
-            if alike {
-                *own = Arc::clone(theirs);
-            }
-        }
+        self.root.share(&other.root);
     }
 
-    /// How many messages from this one on both have in one block that they share. Looks at no message.
+    /// How many messages from this one on both are known to share. Looks at no message; none where that would be needed.
     #[must_use]
     pub fn shared_from(&self, other: &Self, index: usize) -> usize {
-        if !index.is_multiple_of(BLOCK) {
-            return 0;
-        }
-        let at = index / BLOCK;
-        match (self.blocks.get(at), other.blocks.get(at)) {
-            (Some(a), Some(b)) if Arc::ptr_eq(a, b) => a.messages.len(),
-            _ => 0,
-        }
+        let room = self.root.shared_from(&other.root, index).unwrap_or(0);
+        room.min(self.len.saturating_sub(index))
     }
 
     /// Bytes of all messages as JSON, without the list around them.
     #[must_use]
     pub fn bytes(&self) -> u64 {
-        let of = |block: &Arc<Block>| {
-            let messages = || block.messages.iter().map(|message| message.size()).sum();
-            *block.size.get_or_init(messages)
-        };
-        self.blocks.iter().map(of).sum()
+        self.root.size()
     }
 
     /// Whether all messages together have more bytes as JSON. Counts no further than it must.
@@ -316,20 +287,14 @@ impl History {
         })
     }
 
-    /// The hash of the list: over those of its blocks, and each of them over those of its messages, which are over their
-    /// JSON texts. What is known already is not worked out again.
+    /// The hash of the list: over hashes of its messages' JSON texts, and again over those of sixteen each, up to the root
+    /// of the tree. What is known already is not worked out again.
     pub fn digest(
         &self,
         of_message: impl Fn(&HistoryMessage) -> Digest,
         of_bytes: impl Fn(&[u8]) -> Digest,
     ) -> Digest {
-        let of_block = |block: &Arc<Block>| {
-            let message =
-                |message: &Arc<HistoryMessage>| *message.digest.get_or_init(|| of_message(message));
-            let all = || of_bytes(&block.messages.iter().flat_map(message).collect::<Vec<u8>>());
-            *block.digest.get_or_init(all)
-        };
-        of_bytes(&self.blocks.iter().flat_map(of_block).collect::<Vec<u8>>())
+        self.root.digest(&of_message, &of_bytes)
     }
 }
 

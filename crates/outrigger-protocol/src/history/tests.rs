@@ -25,8 +25,8 @@ fn digest(history: &History) -> Digest {
 proptest! {
     #[test]
     fn it_is_the_list_that_it_stands_for(
-        length in 0_usize..200,
-        edits in prop::collection::vec((0_u8..4, 0_usize..220), 0..6),
+        length in 0_usize..300,
+        edits in prop::collection::vec((0_u8..4, 0_usize..320), 0..6),
     ) {
         let mut history: History = (0..length).map(|i| json!({"n": i})).collect();
         let mut list: Vec<Value> = (0..length).map(|i| json!({"n": i})).collect();
@@ -80,6 +80,7 @@ fn an_order_that_names_what_there_is_not_is_none() {
         (json!([[2, 2]]), None),
         (json!([[0, 2], [0, 2]]), None),
         (json!([[usize::MAX, 1]]), None),
+        (json!([[0, 1], [0, usize::MAX]]), None),
     ] {
         let pieces: Vec<Piece> = serde_json::from_value(order.clone()).unwrap();
         let arranged = history.arranged(&pieces).map(|history| json!(history));
@@ -97,20 +98,54 @@ fn what_did_not_change_is_shared_with_the_list_before() {
                 json!(i)
             }
         };
-        (0..3 * BLOCK).map(one).collect()
+        (0..300).map(one).collect()
     };
-    let (before, mut after) = (list(usize::MAX), list(BLOCK + 1));
+    let (before, mut after) = (list(usize::MAX), list(17));
     after.push(shared(json!("more")));
     assert_eq!(after.shared_from(&before, 0), 0);
     after.renew(&before);
-    let places = [0, 1, BLOCK, 2 * BLOCK, 3 * BLOCK];
-    let shared = places.map(|at| after.shared_from(&before, at));
-    assert_eq!(shared, [BLOCK, 0, 0, BLOCK, 0]);
+    // Leaves of 16, 16 of them in a node: of the first node the second leaf is another, and of the last the last.
+    for (at, shared) in [
+        (0, 16),
+        (1, 0),
+        (16, 0),
+        (17, 0),
+        (32, 16),
+        (256, 16),
+        (272, 16),
+        (288, 0),
+        (301, 0),
+    ] {
+        assert_eq!(after.shared_from(&before, at), shared, "from {at}");
+    }
     let is = |at| Arc::ptr_eq(after.get(at).unwrap(), before.get(at).unwrap());
-    assert_eq!(
-        (is(BLOCK), is(BLOCK + 1), is(BLOCK + 2)),
-        (true, false, true)
-    );
+    assert_eq!((is(16), is(17), is(18)), (true, false, true));
+}
+
+#[test]
+fn a_list_that_grows_shares_the_tree_of_the_one_before() {
+    let mut history = History::default();
+    for index in 0..5000 {
+        let before = history.clone();
+        history.push(shared(json!(index)));
+        // The pieces that both have: as many as the tree has levels times the nodes of each, at most.
+        let (mut at, mut pieces) = (0, 0);
+        while at < history.len() {
+            at += history.shared_from(&before, at).max(1);
+            pieces += 1;
+        }
+        assert!(pieces <= 4 * 16, "{pieces} pieces of {index}");
+        // Where the tree has become higher, and nothing is shared by having grown, it is found again.
+        if [16, 256, 4096].contains(&index) {
+            for (one, other) in [(&history, &before), (&before, &history)] {
+                let mut again = History::default();
+                one.iter().for_each(|one| again.push(Arc::clone(one)));
+                assert_eq!(again.shared_from(other, 0), 0);
+                again.share(other);
+                assert_eq!(again.shared_from(other, 0), index);
+            }
+        }
+    }
 }
 
 #[test]

@@ -1,0 +1,194 @@
+//! The tree that the messages of a history lie in.
+//!
+//! Its nodes are shared between the histories that grew out of one another, and each keeps what is worked out of the
+//! messages below it. So one message more costs as many nodes as the tree is high, however long the conversation is.
+
+use std::sync::{Arc, OnceLock};
+
+use super::{Digest, HistoryMessage};
+
+/// Messages in a leaf, and nodes in every other node.
+pub(super) const WIDTH: usize = 16;
+
+/// All nodes but the last one of each level are full, so messages are found by their place alone, and the hash of a tree
+/// depends on its messages and on nothing else.
+#[derive(Clone, Debug)]
+pub(super) struct Node {
+    below: Below,
+    /// The messages that there is room for below.
+    room: usize,
+    size: OnceLock<u64>,
+    digest: OnceLock<Digest>,
+}
+
+#[derive(Clone, Debug)]
+enum Below {
+    Messages(Vec<Arc<HistoryMessage>>),
+    Nodes(Vec<Arc<Node>>),
+}
+
+impl Default for Node {
+    fn default() -> Self {
+        Self::of(Below::Messages(Vec::new()), WIDTH)
+    }
+}
+
+impl Node {
+    fn of(below: Below, room: usize) -> Self {
+        Self {
+            below,
+            room,
+            size: OnceLock::new(),
+            digest: OnceLock::new(),
+        }
+    }
+
+    fn empty(room: usize) -> Self {
+        if room == WIDTH {
+            Self::default()
+        } else {
+            Self::of(Below::Nodes(Vec::new()), room)
+        }
+    }
+
+    /// The messages that there is room for.
+    pub(super) fn room(&self) -> usize {
+        self.room
+    }
+
+    /// A level more above, with this as its first node.
+    pub(super) fn grow(self: &mut Arc<Self>) {
+        let above = Self::of(Below::Nodes(vec![Arc::clone(self)]), self.room * WIDTH);
+        *self = Arc::new(above);
+    }
+
+    /// The nodes above the message of an index, this one first, and its place in each of them.
+    fn path(self: &Arc<Self>, index: usize) -> impl Iterator<Item = (&Arc<Self>, usize)> {
+        std::iter::successors(Some((self, index)), |(node, index)| match &node.below {
+            Below::Messages(_) => None,
+            Below::Nodes(nodes) => {
+                let each = node.room / WIDTH;
+                Some((nodes.get(index / each)?, index % each))
+            }
+        })
+    }
+
+    /// The messages of the leaf in which an index lies, and its place there.
+    pub(super) fn leaf(self: &Arc<Self>, index: usize) -> (&[Arc<HistoryMessage>], usize) {
+        match self.path(index).last() {
+            Some((node, place)) => match &node.below {
+                Below::Messages(messages) => (messages, place),
+                Below::Nodes(_) => (&[], place),
+            },
+            None => (&[], 0),
+        }
+    }
+
+    /// The same for changing: what is known of the nodes above holds no longer. None where there is no room for an index.
+    pub(super) fn leaf_mut(
+        self: &mut Arc<Self>,
+        index: usize,
+    ) -> Option<(&mut Vec<Arc<HistoryMessage>>, usize)> {
+        let own = Arc::make_mut(self);
+        own.size = OnceLock::new();
+        own.digest = OnceLock::new();
+        match &mut own.below {
+            Below::Messages(messages) => Some((messages, index)),
+            Below::Nodes(nodes) => {
+                let each = own.room / WIDTH;
+                let at = index / each;
+                if at == nodes.len() && at < WIDTH {
+                    nodes.push(Arc::new(Self::empty(each)));
+                }
+                nodes.get_mut(at)?.leaf_mut(index % each)
+            }
+        }
+    }
+
+    /// Takes the nodes of another tree where they hold the very same messages. True when all of this one is shared now.
+    pub(super) fn share(self: &mut Arc<Self>, other: &Arc<Self>) -> bool {
+        if Arc::ptr_eq(self, other) {
+            return true;
+        }
+        // The tree of a longer list is higher, and what both have lies below its first node.
+        if self.room < other.room {
+            let first = other.first();
+            return first.is_some_and(|first| self.share(first));
+        }
+        let higher = self.room > other.room;
+        let alike = match (&mut Arc::make_mut(self).below, &other.below) {
+            (Below::Nodes(own), _) if higher => {
+                if let Some(first) = own.first_mut() {
+                    first.share(other);
+                }
+                false
+            }
+            (Below::Nodes(own), Below::Nodes(theirs)) => {
+                let both = std::iter::zip(own.iter_mut(), theirs);
+                let shared = both.filter_map(|(own, theirs)| own.share(theirs).then_some(()));
+                shared.count() == theirs.len() && own.len() == theirs.len()
+            }
+            (Below::Messages(own), Below::Messages(theirs)) => {
+                let same = |(a, b): (&Arc<_>, &Arc<_>)| Arc::ptr_eq(a, b);
+                own.len() == theirs.len() && std::iter::zip(&*own, theirs).all(same)
+            }
+            _ => false,
+        };
+        if alike {
+            *self = Arc::clone(other);
+        }
+        alike
+    }
+
+    fn first(&self) -> Option<&Arc<Self>> {
+        match &self.below {
+            Below::Messages(_) => None,
+            Below::Nodes(nodes) => nodes.first(),
+        }
+    }
+
+    /// The room of the largest node that begins at an index and is in both trees. Looks at no message.
+    pub(super) fn shared_from(self: &Arc<Self>, other: &Arc<Self>, index: usize) -> Option<usize> {
+        let begins = |(node, place)| (place == 0).then_some(node);
+        let own = self.path(index).filter_map(begins);
+        let is_theirs = |node: &&Arc<Self>| {
+            let mut theirs = other.path(index).filter_map(begins);
+            theirs.any(|other| Arc::ptr_eq(node, other))
+        };
+        own.into_iter().find(is_theirs).map(|node| node.room)
+    }
+
+    /// Bytes of the messages below as JSON.
+    pub(super) fn size(&self) -> u64 {
+        *self.size.get_or_init(|| match &self.below {
+            Below::Messages(messages) => messages.iter().map(|message| message.size()).sum(),
+            Below::Nodes(nodes) => nodes.iter().map(|node| node.size()).sum(),
+        })
+    }
+
+    /// The hash over those of what is below.
+    pub(super) fn digest(
+        &self,
+        of_message: &impl Fn(&HistoryMessage) -> Digest,
+        of_bytes: &impl Fn(&[u8]) -> Digest,
+    ) -> Digest {
+        *self.digest.get_or_init(|| {
+            let mut below = Vec::with_capacity(WIDTH * size_of::<Digest>());
+            match &self.below {
+                Below::Messages(messages) => below.extend(
+                    messages
+                        .iter()
+                        .flat_map(|message| *message.digest.get_or_init(|| of_message(message))),
+                ),
+                Below::Nodes(nodes) => {
+                    below.extend(
+                        nodes
+                            .iter()
+                            .flat_map(|node| node.digest(of_message, of_bytes)),
+                    );
+                }
+            }
+            of_bytes(&below)
+        })
+    }
+}
