@@ -45,20 +45,19 @@ pub(crate) fn prune(
     let tx = conn
         .transaction_with_behavior(TransactionBehavior::Immediate)
         .map_err(sql)?;
-    let Some((cut, removed)) = place(&tx, keep).map_err(sql)? else {
+    let Some(Place {
+        cut,
+        removed,
+        newest,
+    }) = place(&tx, keep).map_err(sql)?
+    else {
         return Ok(0);
     };
     let sources = sources(&tx, cut.seq).map_err(sql)?;
     sealer.seal_cut(&tx, cut)?;
     remove(&tx, cut.seq).map_err(sql)?;
     let mut head = chain::head(&tx).map_err(sql)?;
-    let at = tx
-        .query_row("SELECT max(at) FROM audit", [], |row| {
-            row.get::<_, Option<i64>>(0)
-        })
-        .map_err(sql)?
-        .unwrap_or_default()
-        .unsigned_abs();
+    let at = newest.unsigned_abs();
     let record = AuditRecord {
         detail: Some(format!(
             "{removed} records up to number {}: {sources}",
@@ -73,18 +72,21 @@ pub(crate) fn prune(
     Ok(removed.unsigned_abs())
 }
 
-/// The last record to be removed, and how many there are up to it.
-fn place(conn: &Connection, keep: Retention) -> rusqlite::Result<Option<(Head, i64)>> {
-    let ends = conn
-        .query_row("SELECT min(seq), max(seq), max(at) FROM audit", [], |row| {
-            Ok((
-                row.get::<_, Option<i64>>(0)?,
-                row.get::<_, Option<i64>>(1)?,
-                row.get::<_, Option<i64>>(2)?,
-            ))
-        })
-        .optional()?;
-    let Some((Some(first), Some(last), Some(newest))) = ends else {
+/// What is to be removed.
+struct Place {
+    /// The last of it.
+    cut: Head,
+    /// How many there are up to it.
+    removed: i64,
+    /// When the newest record was made.
+    newest: i64,
+}
+
+/// What is over the retention. Asked with every seal, so it looks at the ends of the audit only: at the tenth of a million
+/// records between them it would take longer than all that is written.
+fn place(conn: &Connection, keep: Retention) -> rusqlite::Result<Option<Place>> {
+    let ends = end(conn, "ASC")?.zip(end(conn, "DESC")?);
+    let Some(((first, oldest), (last, newest))) = ends else {
         return Ok(None);
     };
     let most = i64::try_from(keep.records).unwrap_or(i64::MAX);
@@ -95,8 +97,8 @@ fn place(conn: &Connection, keep: Retention) -> rusqlite::Result<Option<(Head, i
         None
     };
     let days = i64::try_from(keep.days).unwrap_or(i64::MAX);
-    let old = if days > 0 {
-        let before = newest.saturating_sub(days.saturating_mul(DAY_MS));
+    let before = newest.saturating_sub(days.saturating_mul(DAY_MS));
+    let old = if days > 0 && oldest < before {
         // Numbers and times rise together, so what is old is a run at the beginning.
         conn.query_row(
             "SELECT max(seq) FROM (SELECT seq, at FROM audit ORDER BY seq LIMIT ?) WHERE at < ?",
@@ -119,13 +121,23 @@ fn place(conn: &Connection, keep: Retention) -> rusqlite::Result<Option<(Head, i
             row.get::<_, Vec<u8>>(0)
         })
         .optional()?;
-    Ok(hash.map(|hash| {
-        let head = Head {
+    Ok(hash.map(|hash| Place {
+        cut: Head {
             seq: cut,
             hash: as_hash(&hash),
-        };
-        (head, cut - first + 1)
+        },
+        removed: cut - first + 1,
+        newest,
     }))
+}
+
+/// Number and time of the record at one end.
+fn end(conn: &Connection, order: &str) -> rusqlite::Result<Option<(i64, i64)>> {
+    conn.prepare_cached(&format!(
+        "SELECT seq, at FROM audit ORDER BY seq {order} LIMIT 1"
+    ))?
+    .query_row([], |row| Ok((row.get(0)?, row.get(1)?)))
+    .optional()
 }
 
 /// Whose the records up to the cut are, those with the most first: one that pushed the others out is seen.
