@@ -7,10 +7,12 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::net::{RecvFlags, SendFlags, recv, send, sockopt};
 
-use super::{Errno, address, connect, errno_of};
+use super::{Errno, address, connect, errno_of, is_nonblocking};
 
-/// How long the way to the proxy and its answer may take. The program waits so long, even where its socket does not.
+/// How long the way to the proxy and its answer may take.
 const PATIENCE: Duration = Duration::from_secs(20);
+/// The same for a socket that does not block. The program waits, though it does not expect to: nothing else happens in it.
+const SHORT: Duration = Duration::from_secs(3);
 /// The longest answer.
 const MOST: usize = 8 * 1024;
 const END: &[u8] = b"\r\n\r\n";
@@ -36,7 +38,11 @@ impl Door {
     /// Makes of a socket that is not connected a tunnel to `to`. What the proxy says no to is refused, what it cannot
     /// reach is unreachable.
     pub(super) fn lead(&self, socket: &OwnedFd, v6: bool, to: SocketAddr) -> Result<(), Errno> {
-        let until = Instant::now() + PATIENCE;
+        let patience = match is_nonblocking(socket)? {
+            true => SHORT,
+            false => PATIENCE,
+        };
+        let until = Instant::now() + patience;
         match connect(socket, &address::here(v6, self.port)) {
             Err(libc::EINPROGRESS) => {
                 wait(socket, PollFlags::OUT, until)?;

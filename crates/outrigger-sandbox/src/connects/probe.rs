@@ -2,7 +2,7 @@
 
 use std::io;
 use std::os::fd::AsRawFd as _;
-use std::sync::OnceLock;
+use std::sync::{Mutex, PoisonError};
 
 use super::notify::{Caller, Listener, Reply};
 use super::{address, errno_of, install, pair, receive};
@@ -10,18 +10,45 @@ use rustix::net::sockopt;
 
 /// The answer that the try is given; no kernel would give it.
 const ANSWER: libc::c_int = libc::ENOANO;
+/// The try's end when nothing can be said; no number of an error.
+const UNCLEAR: libc::c_int = 255;
 /// How long the try may take, and the end of its listener.
 const MS: i64 = 5_000;
 
-/// Whether a child of this host can be watched; asked once, by trying it. It takes Linux 5.9 or later, and a user who may
-/// look into his own children (Yama's `ptrace_scope` 2 and 3 forbid it). Within a box of our own it is not possible.
+/// Whether a child of this host can be watched; asked by trying it, until there is an answer that stays. It takes Linux 5.9
+/// or later, and a user who may look into his own children (Yama's `ptrace_scope` 2 and 3 forbid it). Within a box of our
+/// own it is not possible. It blocks, for seconds at the worst.
 pub(crate) fn is_possible() -> bool {
-    static POSSIBLE: OnceLock<bool> = OnceLock::new();
-    *POSSIBLE.get_or_init(|| attempt().unwrap_or(false))
+    static KNOWN: Mutex<Option<bool>> = Mutex::new(None);
+    let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+    if known.is_none() {
+        let tried = attempt();
+        *known = conclusion(&tried);
+        if let (None, Err(error)) = (&*known, &tried) {
+            tracing::warn!("whether connections can be decided about is not known yet: {error}");
+        }
+    }
+    known.unwrap_or(false)
+}
+
+/// What a try says of all later ones; nothing where this machine was short of something at the moment.
+fn conclusion(tried: &io::Result<()>) -> Option<bool> {
+    let Err(error) = tried else {
+        return Some(true);
+    };
+    let never = [
+        libc::ENOSYS,
+        libc::EINVAL,
+        libc::EPERM,
+        libc::EACCES,
+        libc::EBUSY,
+    ];
+    let number = error.raw_os_error()?;
+    never.contains(&number).then_some(false)
 }
 
 #[expect(unsafe_code, reason = "fork: the try is made in a child")]
-fn attempt() -> io::Result<bool> {
+fn attempt() -> io::Result<()> {
     let (ours, theirs) = pair()?;
     let to = address::here(false, 9);
     // SAFETY: the child makes async-signal-safe calls only and ends without running anything of ours.
@@ -40,18 +67,29 @@ fn attempt() -> io::Result<bool> {
     unsafe {
         while libc::waitpid(child, &raw mut status, 0) == -1 {
             if io::Error::last_os_error().raw_os_error() != Some(libc::EINTR) {
-                return Ok(false);
+                return Err(io::Error::last_os_error());
             }
         }
     }
-    let told = libc::WIFEXITED(status) && libc::WEXITSTATUS(status) == 0;
-    Ok(match answered {
-        Ok(listener) => told && listener.ends_within(MS),
-        Err(_) => false,
-    })
+    let code = if libc::WIFEXITED(status) {
+        libc::WEXITSTATUS(status)
+    } else {
+        UNCLEAR
+    };
+    let listener = match (answered, code) {
+        (Ok(listener), 0) => listener,
+        (Err(error), 0 | UNCLEAR) => return Err(error),
+        (Ok(_), UNCLEAR) => return Err(io::ErrorKind::Other.into()),
+        (_, errno) => return Err(io::Error::from_raw_os_error(errno)),
+    };
+    // Who is gone has to be seen; its end is over already.
+    match listener.ends_within(MS) {
+        true => Ok(()),
+        false => Err(io::Error::from_raw_os_error(libc::ENOSYS)),
+    }
 }
 
-/// Runs in the child; 0 when it was answered.
+/// Runs in the child; 0 when it was answered, else why there was nobody to answer.
 #[expect(unsafe_code, reason = "see `attempt`")]
 fn child(socket: libc::c_int, to: &[u8]) -> libc::c_int {
     // SAFETY: raw calls on numbers and on a buffer whose length is said.
@@ -60,15 +98,18 @@ fn child(socket: libc::c_int, to: &[u8]) -> libc::c_int {
         libc::prctl(libc::PR_SET_DUMPABLE, 1, 0, 0, 0);
         libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
         let tried = libc::socket(libc::AF_INET, libc::SOCK_STREAM, 0);
-        if tried < 0 || install(socket).is_err() {
-            return 1;
+        if tried < 0 {
+            return UNCLEAR;
+        }
+        if let Err(error) = install(socket) {
+            return error.raw_os_error().unwrap_or(UNCLEAR);
         }
         let Ok(len) = libc::socklen_t::try_from(to.len()) else {
-            return 1;
+            return UNCLEAR;
         };
         let answer = libc::connect(tried, to.as_ptr().cast(), len);
         let answered = io::Error::last_os_error().raw_os_error() == Some(ANSWER);
-        i32::from(!(answer == -1 && answered))
+        if answer == -1 && answered { 0 } else { UNCLEAR }
     }
 }
 
@@ -89,5 +130,30 @@ fn answer(ours: &std::os::fd::OwnedFd) -> io::Result<Listener> {
     });
     let errno = looked.err().unwrap_or(ANSWER);
     listener.answer(&asked, Reply::Made(Err(errno)));
-    Ok(listener)
+    match errno {
+        ANSWER => Ok(listener),
+        errno => Err(io::Error::from_raw_os_error(errno)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_short_for_a_moment_is_asked_again() {
+        let failed = |errno| Err(io::Error::from_raw_os_error(errno));
+        for (tried, want) in [
+            (Ok(()), Some(true)),
+            (failed(libc::EBUSY), Some(false)),
+            (failed(libc::EPERM), Some(false)),
+            (failed(libc::ENOSYS), Some(false)),
+            (failed(libc::EAGAIN), None),
+            (failed(libc::EMFILE), None),
+            (failed(libc::ENOMEM), None),
+            (Err(io::ErrorKind::TimedOut.into()), None),
+        ] {
+            assert_eq!(conclusion(&tried), want, "{tried:?}");
+        }
+    }
 }
