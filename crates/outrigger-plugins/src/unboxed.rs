@@ -34,13 +34,6 @@ pub(crate) fn keep(policy: &mut Policy, folders: [&Path; 2], granted: &[PathBuf]
                 .iter()
                 .any(|it| path.starts_with(it) && it.starts_with(folder) && it != folder);
             if !is_granted && path.exists() && !policy.read_only.contains(&path) {
-                // Where another folder could be put in the place of the one that it lies in, it is not kept.
-                let above = path.parent().filter(|above| *above != folder);
-                if let Some(above) = above.map(Path::to_path_buf)
-                    && !policy.held.contains(&above)
-                {
-                    policy.held.push(above);
-                }
                 policy.read_only.push(path);
             }
         }
@@ -77,9 +70,6 @@ mod tests {
             keep(&mut policy, [root, root], &granted);
             let want: Vec<PathBuf> = want.iter().map(|name| root.join(name)).collect();
             assert_eq!(policy.read_only, want, "{granted:?}");
-            let git = want.iter().any(|path| path.ends_with(".git/config"));
-            let held: Vec<PathBuf> = git.then(|| root.join(".git")).into_iter().collect();
-            assert_eq!(policy.held, held, "{granted:?}");
         }
     }
 }
