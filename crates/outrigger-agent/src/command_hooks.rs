@@ -155,6 +155,10 @@ impl CommandHost for Bridge {
         self.inner()?.questions.call(session, call)
     }
 
+    fn commands(&self, line: &str) -> Option<Vec<String>> {
+        outrigger_tools::commands_of(line)
+    }
+
     fn transcript(&self, session: &str) -> String {
         let history = self.history(session).unwrap_or_default();
         history.iter().flat_map(lines).collect()

@@ -17,6 +17,7 @@ use crate::boot::Folders;
 use crate::inner::Inner;
 use crate::places;
 use crate::project::Place;
+use crate::settled::{Settled, Writers};
 
 /// Folders for files that nobody keeps.
 const TEMPORARY: [&str; 3] = ["/tmp", "/var/tmp", "/dev/shm"];
@@ -114,6 +115,14 @@ pub(crate) fn kept(
     Ok(found)
 }
 
+/// The same for all processes of a project; `None` where nothing is boxed.
+pub(crate) fn covers_of(config: &Loaded, place: &Place, folders: &Folders) -> Option<CoversFn> {
+    let (place, folders) = (place.clone(), folders.clone());
+    let rules = config.config.permission.clone();
+    let boxed = config.settings.sandbox != Sandbox::Off;
+    boxed.then(|| Arc::new(move || kept(&place, &folders, &[&rules])) as CoversFn)
+}
+
 /// A spawner for programs that work for the model without being its commands (MCP servers, language servers, formatters):
 /// they may do what the user may, and do not see what is denied.
 pub(crate) fn spawner(
@@ -121,6 +130,7 @@ pub(crate) fn spawner(
     config: &Loaded,
     place: &Place,
     folders: &Folders,
+    settled: Option<&Arc<Settled>>,
 ) -> Spawner {
     let sandbox = config.settings.sandbox;
     if sandbox == Sandbox::Off {
@@ -128,7 +138,13 @@ pub(crate) fn spawner(
     }
     let (place, folders) = (place.clone(), folders.clone());
     let rules = config.config.permission.clone();
-    let covers = Arc::new(move || kept(&place, &folders, &[&rules]));
+    let settled = settled.cloned();
+    let covers = Arc::new(move || {
+        if let Some(settled) = &settled {
+            settled.runs(Writers::All);
+        }
+        kept(&place, &folders, &[&rules])
+    });
     spawner
         .clone()
         .with_covers(covers, sandbox == Sandbox::Strict)
@@ -297,6 +313,10 @@ impl Inner {
         let sandbox = self.config.settings.sandbox;
         if sandbox == Sandbox::Off {
             return Ok(None);
+        }
+        if let Some(settled) = self.settled.clone() {
+            let noted = tokio::task::spawn_blocking(move || settled.runs(Writers::All));
+            noted.await.map_err(|_| SandboxError::Stopped)?;
         }
         let denied = denies(&rules);
         let found = self.kept_under(rules, true).await?;

@@ -169,7 +169,7 @@ impl Vcs {
             // Whose files of the user's the box lets it read.
             .var("HOME", home)
             .vars(git_box::variables(home))
-            .var("GIT_TERMINAL_PROMPT", "0")
+            .vars(git_box::NO_PROGRAMS)
             .label("git");
         let inner = &self.agent.inner;
         let covers = self.kept.get_or_try_init(|| inner.kept_from_helpers());

@@ -100,8 +100,9 @@ pub use tools::{PluginToolEntry, ToolRunner};
 pub use trust::{
     Changes, FileChange, ProjectLock, Review, ReviewOptions, Reviewed, SIGNATURE_FILE, Signed,
     TRUST_FILE, TrustFn, TrustQuestion, TrustShown, Trusted, TrustedBy, Verification, accept,
-    review, verify,
+    review, trust_no_newcomers, verify,
 };
+pub use unboxed::SETTINGS;
 pub use watch::ProcessUse;
 
 /// A lock that a panic elsewhere does not take away.

@@ -23,6 +23,7 @@ mod bridge;
 mod built_once;
 mod bundled;
 mod cancel;
+mod command_failures;
 mod command_hooks;
 mod commands;
 mod compact;
