@@ -398,7 +398,9 @@ impl Vcs {
             return Err(VcsError::NotClean(message.trim().to_owned()));
         }
         let told = String::from_utf8_lossy(&output.stdout);
-        let told = told.split('\0').filter_map(|line| line.splitn(3, '\t').nth(2));
+        let told = told
+            .split('\0')
+            .filter_map(|line| line.splitn(3, '\t').nth(2));
         let mut files: Vec<PathBuf> = told.map(PathBuf::from).collect();
         let above = self.directory.strip_prefix(&self.worktree);
         let above = above.unwrap_or(Path::new(""));

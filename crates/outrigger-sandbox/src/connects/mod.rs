@@ -172,16 +172,14 @@ fn connect(socket: &OwnedFd, address: &[u8]) -> Result<(), Errno> {
 }
 
 fn direct(socket: OwnedFd, address: Vec<u8>) -> Answer {
-    Answer::Direct(Box::new(move |waits| connect_while(&socket, &address, waits)))
+    Answer::Direct(Box::new(move |waits| {
+        connect_while(&socket, &address, waits)
+    }))
 }
 
 /// Connects as long as the caller waits for it. The socket blocks where the caller's does, and a listener that takes nothing
 /// in blocks it for ever.
-fn connect_while(
-    socket: &OwnedFd,
-    address: &[u8],
-    waits: &dyn Fn() -> bool,
-) -> Result<(), Errno> {
+fn connect_while(socket: &OwnedFd, address: &[u8], waits: &dyn Fn() -> bool) -> Result<(), Errno> {
     let of_the_caller = sockopt::socket_timeout(socket, Timeout::Send).map_err(errno_of)?;
     let set = |time| sockopt::set_socket_timeout(socket, Timeout::Send, time).map_err(errno_of);
     let begun = Instant::now();
