@@ -38,11 +38,7 @@ impl Door {
     /// Makes of a socket that is not connected a tunnel to `to`. What the proxy says no to is refused, what it cannot
     /// reach is unreachable.
     pub(super) fn lead(&self, socket: &OwnedFd, v6: bool, to: SocketAddr) -> Result<(), Errno> {
-        let patience = match is_nonblocking(socket)? {
-            true => SHORT,
-            false => PATIENCE,
-        };
-        let until = Instant::now() + patience;
+        let until = Instant::now() + patience(socket)?;
         match connect(socket, &address::here(v6, self.port)) {
             Err(libc::EINPROGRESS) => {
                 wait(socket, PollFlags::OUT, until)?;
@@ -75,6 +71,13 @@ impl Door {
     }
 }
 
+fn patience(socket: &OwnedFd) -> Result<Duration, Errno> {
+    Ok(match is_nonblocking(socket)? {
+        true => SHORT,
+        false => PATIENCE,
+    })
+}
+
 /// Reads the answer, byte by byte: what comes behind it is the target's.
 fn answer(socket: &OwnedFd, until: Instant) -> Result<Vec<u8>, Errno> {
     let mut said = Vec::new();
@@ -101,5 +104,30 @@ fn wait(socket: &OwnedFd, what: PollFlags, until: Instant) -> Result<(), Errno> 
             Err(rustix::io::Errno::INTR) => {}
             Err(error) => return Err(errno_of(error)),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
+    use std::net::TcpListener;
+
+    #[test]
+    fn an_event_loop_waits_a_short_time_for_a_proxy_that_says_nothing() {
+        let silent = TcpListener::bind("127.0.0.1:0").unwrap();
+        let to = silent.local_addr().unwrap();
+        let door = Door {
+            port: to.port(),
+            login: String::new(),
+        };
+        let socket = |flags| {
+            let (family, kind) = (AddressFamily::INET, SocketType::STREAM);
+            socket_with(family, kind, flags, None).unwrap()
+        };
+        let loops = socket(SocketFlags::CLOEXEC | SocketFlags::NONBLOCK);
+        assert_eq!(patience(&loops), Ok(SHORT));
+        assert_eq!(door.lead(&loops, false, to), Err(libc::ETIMEDOUT));
+        assert_eq!(patience(&socket(SocketFlags::CLOEXEC)), Ok(PATIENCE));
     }
 }

@@ -1,7 +1,7 @@
 //! Whether this kernel and this user can do it, found out by doing it.
 
 use std::io;
-use std::os::fd::AsRawFd as _;
+use std::os::fd::{AsRawFd as _, OwnedFd};
 use std::sync::{Mutex, PoisonError};
 
 use super::notify::{Caller, Listener, Reply};
@@ -47,30 +47,12 @@ fn conclusion(tried: &io::Result<()>) -> Option<bool> {
     never.contains(&number).then_some(false)
 }
 
-#[expect(unsafe_code, reason = "fork: the try is made in a child")]
 fn attempt() -> io::Result<()> {
-    let (ours, theirs) = pair()?;
-    let to = address::here(false, 9);
-    // SAFETY: the child makes async-signal-safe calls only and ends without running anything of ours.
-    let child = unsafe {
-        match libc::fork() {
-            -1 => return Err(io::Error::last_os_error()),
-            0 => libc::_exit(child(theirs.as_raw_fd(), &to)),
-            child => child,
-        }
-    };
-    drop(theirs);
+    let (child, ours) = begin()?;
     let answered = answer(&ours);
-    let mut status = 0;
-    // SAFETY: waiting for our own child. One that still waits for an answer was told that there is none when the
-    // listener was closed.
-    unsafe {
-        while libc::waitpid(child, &raw mut status, 0) == -1 {
-            if io::Error::last_os_error().raw_os_error() != Some(libc::EINTR) {
-                return Err(io::Error::last_os_error());
-            }
-        }
-    }
+    // Who still waits for an answer was told that there is none when the listener was closed.
+    drop(ours);
+    let status = end(child)?;
     let code = if libc::WIFEXITED(status) {
         libc::WEXITSTATUS(status)
     } else {
@@ -89,8 +71,40 @@ fn attempt() -> io::Result<()> {
     }
 }
 
+/// A child that hands over a listener and waits for an answer. It has no copy of the host's end: with that gone nobody could
+/// answer, and nothing of a host that ends meanwhile is to stay.
+#[expect(unsafe_code, reason = "fork: the try is made in a child")]
+fn begin() -> io::Result<(libc::pid_t, OwnedFd)> {
+    let (ours, theirs) = pair()?;
+    let to = address::here(false, 9);
+    // SAFETY: the child makes async-signal-safe calls only and ends without running anything of ours.
+    match unsafe { libc::fork() } {
+        -1 => Err(io::Error::last_os_error()),
+        // SAFETY: see above; the child's own copy is closed, once.
+        0 => unsafe {
+            libc::close(ours.as_raw_fd());
+            libc::_exit(child(theirs.as_raw_fd(), &to))
+        },
+        child => Ok((child, ours)),
+    }
+}
+
+/// Waits for our own child.
+#[expect(unsafe_code, reason = "waiting for one child has no wrapper")]
+fn end(child: libc::pid_t) -> io::Result<libc::c_int> {
+    let mut status = 0;
+    // SAFETY: the status is a local.
+    while unsafe { libc::waitpid(child, &raw mut status, 0) } == -1 {
+        let error = io::Error::last_os_error();
+        if error.raw_os_error() != Some(libc::EINTR) {
+            return Err(error);
+        }
+    }
+    Ok(status)
+}
+
 /// Runs in the child; 0 when it was answered, else why there was nobody to answer.
-#[expect(unsafe_code, reason = "see `attempt`")]
+#[expect(unsafe_code, reason = "see `begin`")]
 fn child(socket: libc::c_int, to: &[u8]) -> libc::c_int {
     // SAFETY: raw calls on numbers and on a buffer whose length is said.
     unsafe {
@@ -114,7 +128,7 @@ fn child(socket: libc::c_int, to: &[u8]) -> libc::c_int {
 }
 
 /// Answers the one `connect`, with all that is needed of who makes it.
-fn answer(ours: &std::os::fd::OwnedFd) -> io::Result<Listener> {
+fn answer(ours: &OwnedFd) -> io::Result<Listener> {
     use rustix::event::{PollFd, PollFlags, Timespec, poll};
     let timeout = Timespec {
         tv_sec: MS / 1000,
@@ -155,5 +169,18 @@ mod tests {
         ] {
             assert_eq!(conclusion(&tried), want, "{tried:?}");
         }
+    }
+
+    #[test]
+    fn a_try_that_nobody_answers_ends() {
+        use rustix::event::{PollFd, PollFlags, poll};
+        if !is_possible() {
+            return;
+        }
+        let (child, ours) = begin().unwrap();
+        // Its listener is on the way, and the host has ended.
+        poll(&mut [PollFd::new(&ours, PollFlags::IN)], None).unwrap();
+        drop(ours);
+        assert_ne!(end(child).unwrap(), 0);
     }
 }
