@@ -23,6 +23,7 @@ use crate::bridge::Bridge;
 use crate::bus::{Bus, Sink};
 use crate::command::BUNDLED;
 use crate::error::AgentError;
+use crate::forbidden::Forbidden;
 use crate::ids::now;
 use crate::inner::{Agent, CommandInfo, Inner};
 use crate::kept_rules::UserRules;
@@ -211,6 +212,7 @@ impl Boot {
         );
         options.xdg_config.clone_from(&self.folders.config);
         options.pure = self.pure;
+        options.hooks = outrigger_plugins::refusing_hooks();
         options
     }
 }
@@ -259,6 +261,7 @@ impl Agent {
         crate::places::make(&boot.folders);
         crate::audit::prepare(&store, &config, &boot.env);
         let spawner = crate::audit::recorded(&store, spawner);
+        let spawner = Forbidden::of(&config, &place).kept_by(spawner);
         let settled = crate::settled::Settled::begin(&boot, &config, &place)?;
         let bridge = Arc::new(Bridge::default());
         let home = (config.settings.sandbox != Sandbox::Off).then_some(&*boot.folders.home);
@@ -451,7 +454,8 @@ fn plugin_options(
         covers: {
             let (place, rules) = (place.clone(), config.config.permission.clone());
             let folders = boot.folders.clone();
-            Arc::new(move || crate::confine::kept(&place, &folders, &[&rules]))
+            let forbidden = Forbidden::of(config, &place);
+            Arc::new(move || crate::confine::kept(&place, &folders, &[&rules], &forbidden))
         },
         spawner: spawner.clone(),
         runtimes: boot.runtimes(),

@@ -14,6 +14,7 @@ use outrigger_sandbox::folders::movable_above;
 use outrigger_sandbox::{Calls, CoversFn, Level, Policy, SandboxError, Spawner};
 
 use crate::boot::Folders;
+use crate::forbidden::Forbidden;
 use crate::inner::Inner;
 use crate::places;
 use crate::project::Place;
@@ -91,7 +92,7 @@ fn ours(folders: &Folders) -> Covers {
     }
 }
 
-/// What is kept from processes: what rules deny of a project, and what is ours.
+/// What is kept from processes: what rules deny of a project, what the policy of the machine forbids, and what is ours.
 ///
 /// # Errors
 /// [`SandboxError::TooMany`].
@@ -99,8 +100,10 @@ pub(crate) fn kept(
     place: &Place,
     folders: &Folders,
     layers: &[&[Rule]],
+    forbidden: &Forbidden,
 ) -> Result<Covers, SandboxError> {
     let mut found = covers(place, layers)?;
+    found.hide.extend(forbidden.covers()?);
     let ours = ours(folders);
     found.hide.extend(ours.hide);
     found.read_only.extend(ours.read_only);
@@ -117,10 +120,11 @@ pub(crate) fn kept(
 
 /// The same for all processes of a project; `None` where nothing is boxed.
 pub(crate) fn covers_of(config: &Loaded, place: &Place, folders: &Folders) -> Option<CoversFn> {
+    let forbidden = Forbidden::of(config, place);
     let (place, folders) = (place.clone(), folders.clone());
     let rules = config.config.permission.clone();
     let boxed = config.settings.sandbox != Sandbox::Off;
-    boxed.then(|| Arc::new(move || kept(&place, &folders, &[&rules])) as CoversFn)
+    boxed.then(|| Arc::new(move || kept(&place, &folders, &[&rules], &forbidden)) as CoversFn)
 }
 
 /// A spawner for programs that work for the model without being its commands (MCP servers, language servers, formatters):
@@ -139,11 +143,12 @@ pub(crate) fn spawner(
     let (place, folders) = (place.clone(), folders.clone());
     let rules = config.config.permission.clone();
     let settled = settled.cloned();
+    let forbidden = Forbidden::of(config, &place);
     let covers = Arc::new(move || {
         if let Some(settled) = &settled {
             settled.runs(Writers::All);
         }
-        kept(&place, &folders, &[&rules])
+        kept(&place, &folders, &[&rules], &forbidden)
     });
     spawner
         .clone()
@@ -312,8 +317,9 @@ impl Inner {
         more: Option<MoreFn>,
     ) -> Result<Kept, ConfineError> {
         let (place, folders) = (self.place.clone(), self.folders.clone());
+        let forbidden = Forbidden::of(&self.config, &place);
         let again: CoversFn = Arc::new(move || {
-            let mut found = kept(&place, &folders, &[&rules])?;
+            let mut found = kept(&place, &folders, &[&rules], &forbidden)?;
             if let Some(more) = more {
                 found.read_only.extend(more(&place)?);
             }
@@ -343,7 +349,7 @@ impl Inner {
             let noted = tokio::task::spawn_blocking(move || settled.runs(Writers::All));
             noted.await.map_err(|_| SandboxError::Stopped)?;
         }
-        let denied = denies(&rules);
+        let denied = denies(&rules) || self.config.settings.forbid.is_about_files();
         let found = self.kept_under(rules, true, more).await?;
         let Some(mut policy) = policy(profile, &self.place, found) else {
             return Ok(None);

@@ -30,6 +30,7 @@ mod effect;
 mod error;
 mod executor;
 mod flags;
+mod forbidden;
 mod fork;
 mod formatter_list;
 mod formatters;

@@ -75,6 +75,7 @@ pub use bun::{BUN_SPEC, BUN_VERSION, bun_path, setup_bun};
 pub use choose::{ConsentFn, setup_runtime};
 pub use commands::{CommandFile, CommandHooks, CommandHost, SessionAbout, known_as};
 pub use cost::{Cost, Costs};
+pub use critical::refusing_hooks;
 pub use digest::hash;
 pub use error::PluginError;
 pub use gauge::ProcessLimits;

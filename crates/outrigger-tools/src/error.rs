@@ -111,6 +111,16 @@ pub enum ToolError {
         /// The roots.
         roots: Vec<String>,
     },
+    /// The policy of the machine forbids a file or a program.
+    #[error(
+        "The policy of this machine forbids {what} (`{pattern}`). Do not try to reach it by other means."
+    )]
+    Forbidden {
+        /// Which.
+        what: String,
+        /// What forbids it.
+        pattern: String,
+    },
     /// A tool that cannot be registered: something that it declares cannot be right (D6).
     #[error("Tool '{tool}' cannot be registered: `{key}`: {reason}")]
     BadDescriptor {
@@ -162,6 +172,7 @@ impl ToolError {
             Self::InvalidOutput { .. } => "tool.invalid_output",
             Self::Elsewhere { .. } => "tool.elsewhere",
             Self::OutsideRoots { .. } => "tool.outside_roots",
+            Self::Forbidden { .. } => "tool.forbidden",
         }
     }
 
@@ -180,6 +191,10 @@ impl ToolError {
             Self::Elsewhere { .. } => {
                 Some("a rule of `[[routes]]` says who does it; see docs/tools.md".to_owned())
             }
+            Self::Forbidden { .. } => Some(
+                "`outrigger doctor` shows the policy, which only the machine's administrator changes"
+                    .to_owned(),
+            ),
             Self::BadDescriptor { .. } | Self::InvalidOutput { .. } => {
                 Some("the plugin that brings the tool has to fix what it declares".to_owned())
             }

@@ -38,6 +38,7 @@ mod fail_closed;
 mod fetching;
 mod figures;
 mod files;
+mod forbidden;
 mod granted;
 mod guard_absent;
 mod hook_effects;
