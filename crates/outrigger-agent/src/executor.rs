@@ -123,7 +123,10 @@ impl Hands for Executor {
     }
 }
 
-/// Settings of git that keep it from starting what the files of a repository name. They win over those of the repository.
+/// Settings of git that keep it from starting the monitor, the hooks, the pager and the `ssh` that the files of a repository
+/// name. They win over those of the repository. Filters, external diffs, text conversions, merge drivers, aliases, editors,
+/// signing and helpers for credentials go by names of their own and are not among them: what those start is in the
+/// command's box, and the brain cannot write to `.git`.
 const GIT: &[(&str, &str)] = &[
     ("core.fsmonitor", "false"),
     ("core.hooksPath", "/dev/null"),

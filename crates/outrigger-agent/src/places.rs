@@ -2,7 +2,7 @@
 //! it would say what we read at the next start.
 
 use std::fs;
-use std::io::Write as _;
+use std::io::{self, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::Path;
 
@@ -31,9 +31,20 @@ pub(crate) fn make(folders: &Folders) {
         .map(|data| data.join("opencode/auth.json"));
     let keys = keys.filter(|keys| keys.parent().is_some_and(Path::is_dir));
     if let Some(keys) = keys {
-        let mut options = fs::OpenOptions::new();
-        let made = options.write(true).create_new(true).mode(0o600).open(keys);
-        let _ = made.map(|mut file| file.write_all(b"{}\n"));
+        list_of_no_keys(&keys, |file| file.write_all(b"{}\n"));
+    }
+}
+
+/// One that cannot be written whole is taken away again: OpenCode could not read it.
+fn list_of_no_keys(path: &Path, write: impl FnOnce(&mut fs::File) -> io::Result<()>) {
+    let mut options = fs::OpenOptions::new();
+    let made = options.write(true).create_new(true).mode(0o600).open(path);
+    let Ok(mut file) = made else {
+        return;
+    };
+    if let Err(error) = write(&mut file) {
+        tracing::warn!("{} is not made: {error}", path.display());
+        let _ = fs::remove_file(path);
     }
 }
 
@@ -76,5 +87,15 @@ mod tests {
             fs::read_to_string(at("data/opencode/auth.json")).unwrap(),
             "keys"
         );
+    }
+
+    #[test]
+    fn a_list_that_cannot_be_written_is_not_left_empty() {
+        let root = tempfile::tempdir().unwrap();
+        let path = root.path().join("auth.json");
+        list_of_no_keys(&path, |_| Err(io::ErrorKind::StorageFull.into()));
+        assert!(!path.exists());
+        list_of_no_keys(&path, |file| file.write_all(b"{}\n"));
+        assert_eq!(fs::read_to_string(&path).unwrap(), "{}\n");
     }
 }

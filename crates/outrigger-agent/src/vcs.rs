@@ -11,8 +11,10 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use outrigger_sandbox::covers::Kept;
 use outrigger_sandbox::{Output, Spawner, Spec, paths};
 use serde::Serialize;
+use tokio::sync::OnceCell;
 
 use self::parse::{change, count, split};
 use crate::git_box;
@@ -109,7 +111,7 @@ impl VcsError {
     }
 }
 
-/// Asks git about one folder.
+/// Asks git about one folder, for one request.
 #[derive(Clone)]
 pub struct Vcs {
     agent: Agent,
@@ -117,6 +119,8 @@ pub struct Vcs {
     directory: PathBuf,
     worktree: PathBuf,
     git: bool,
+    /// What is kept from git: looked for once, with the first process.
+    kept: OnceCell<Option<Kept>>,
 }
 
 impl Agent {
@@ -130,6 +134,7 @@ impl Agent {
             directory: place.directory.clone(),
             worktree: place.worktree.clone(),
             git: place.git,
+            kept: OnceCell::new(),
         }
     }
 }
@@ -166,9 +171,13 @@ impl Vcs {
             .vars(git_box::variables(home))
             .vars(git_box::NO_PROGRAMS)
             .label("git");
-        let covers = self.agent.inner.kept_from_helpers().await;
-        let covers = covers.map_err(|error| VcsError::Box(error.to_string()))?;
-        spec.policy = covers.map(|covers| git_box::policy(&self.agent.inner.place, home, covers));
+        let inner = &self.agent.inner;
+        let covers = self.kept.get_or_try_init(|| inner.kept_from_helpers());
+        let covers = covers
+            .await
+            .map_err(|error| VcsError::Box(error.to_string()))?;
+        let boxed = |covers: &Kept| git_box::policy(&inner.place, home, covers.clone());
+        spec.policy = covers.as_ref().map(boxed);
         outrigger_sandbox::run_with_input(&self.spawner, spec, input, DEADLINE, MOST)
             .await
             .map_err(|e| VcsError::Failed {
@@ -354,10 +363,8 @@ impl Vcs {
         if !self.git {
             return Err(VcsError::NotGit);
         }
-        let above = self.directory.strip_prefix(&self.worktree);
-        let above = above.unwrap_or(Path::new(""));
-        for file in named::files(patch) {
-            let file = paths::resolve(&self.worktree, &above.join(file));
+        for file in self.named(patch).await? {
+            let file = paths::resolve(&self.worktree, &file);
             let file = file.strip_prefix(&self.worktree).unwrap_or(&file);
             let file = file.to_string_lossy();
             for what in ["read", "edit"] {
@@ -377,6 +384,31 @@ impl Vcs {
         }
         let message = String::from_utf8_lossy(&output.stderr);
         Err(VcsError::NotClean(message.trim().to_owned()))
+    }
+
+    /// What a patch may touch, from the root of the repository: what git makes of its names, which is a matter of the
+    /// patch's form and of the folder, and, since git tells of new places alone, the names themselves in both readings.
+    async fn named(&self, patch: &str) -> Result<Vec<PathBuf>, VcsError> {
+        let args = ["apply", "--numstat", "-z", "-"];
+        let output = self
+            .run_in(&self.directory, &args, Some(patch.into()))
+            .await?;
+        if !output.exit.success() {
+            let message = String::from_utf8_lossy(&output.stderr);
+            return Err(VcsError::NotClean(message.trim().to_owned()));
+        }
+        let told = String::from_utf8_lossy(&output.stdout);
+        let told = told
+            .split('\0')
+            .filter_map(|line| line.splitn(3, '\t').nth(2));
+        let mut files: Vec<PathBuf> = told.map(PathBuf::from).collect();
+        let above = self.directory.strip_prefix(&self.worktree);
+        let above = above.unwrap_or(Path::new(""));
+        for file in named::files(patch) {
+            files.push(above.join(&file));
+            files.push(file.into());
+        }
+        Ok(files)
     }
 
     /// Makes the folder a repository, if it is in none.

@@ -43,7 +43,7 @@ pub(crate) struct Fault {
 
 impl Fault {
     /// It is ended, and that is no plugin's fault.
-    fn ours(cause: &str) -> Self {
+    pub(crate) fn ours(cause: &str) -> Self {
         Self {
             cause: cause.to_owned(),
             culprit: None,

@@ -131,31 +131,36 @@ impl Launch {
     }
 }
 
-/// Folders that hold more than a tool chain beside their programs: keys among it.
-const MORE: [&str; 4] = [".cargo", ".config", ".local", "share"];
+/// Tool chains whose programs are of no use without what stands beside them, by a folder that all of it lies in.
+const CHAINS: [&str; 11] = [
+    ".asdf", ".bun", ".deno", ".fnm", ".nvm", ".pyenv", ".rbenv", ".volta", "fnm", "mise", "pnpm",
+];
 
-/// Tool chains of the user's outside of the system's folders (`~/.nvm/versions/node/v24/bin`), with what stands beside their
-/// programs: what a plugin brings is started by name, `npx` or `uvx`, and is of no use without.
+/// Folders of programs of the user's outside of the system's (`~/.nvm/versions/node/v24/bin`): what a plugin brings is started
+/// by name, `npx` or `uvx`. What stands beside them, which may be keys, goes with known tool chains only.
 fn tool_chains(path: &OsStr) -> Vec<PathBuf> {
     let hidden = |folder: &Path| {
         let mut steps = folder.components();
         steps.any(|step| step.as_os_str().as_encoded_bytes().starts_with(b"."))
     };
-    let named = |names: &[&str], folder: &Path| {
-        let name = folder.file_name();
-        name.is_some_and(|name| names.iter().any(|it| name == *it))
+    let is_chain = |folder: &Path| {
+        let mut steps = folder.components();
+        steps.any(|step| CHAINS.iter().any(|name| step.as_os_str() == *name))
     };
-    let whole = |folder: &Path| {
-        let above = folder.parent()?;
-        // `~/bin` and `~/.local/bin` stand beside everything that there is.
-        let apart = hidden(above) && !named(&MORE, above);
-        (named(&["bin", "shims"], folder) && apart).then(|| above.to_path_buf())
+    let readable = |folder: PathBuf| {
+        let programs = ["bin", "shims"];
+        let holds_programs = folder
+            .file_name()
+            .is_some_and(|name| programs.iter().any(|it| name == *it));
+        match folder.parent().filter(|_| holds_programs) {
+            Some(chain) if is_chain(chain) => Some(chain.to_path_buf()),
+            Some(_) => Some(folder),
+            None => is_chain(&folder).then_some(folder),
+        }
     };
     let folders =
         std::env::split_paths(path).filter(|folder| folder.is_absolute() && hidden(folder));
-    folders
-        .map(|folder| whole(&folder).unwrap_or(folder))
-        .collect()
+    folders.filter_map(readable).collect()
 }
 
 #[cfg(test)]
@@ -173,9 +178,23 @@ mod tests {
             ("/home/me/.nvm/node/bin", vec!["/home/me/.nvm/node"]),
             ("/root/.pyenv/shims", vec!["/root/.pyenv"]),
             (
-                "/home/me/.config:/home/me/.ssh/x",
-                vec!["/home/me/.config", "/home/me/.ssh/x"],
+                "/home/me/.local/share/mise/shims",
+                vec!["/home/me/.local/share/mise"],
             ),
+            (
+                "/home/me/.local/share/pnpm",
+                vec!["/home/me/.local/share/pnpm"],
+            ),
+            // Tokens stand beside the programs of these.
+            (
+                "/home/me/.docker/bin:/home/me/.fly/bin:/home/me/.pulumi/bin",
+                vec![
+                    "/home/me/.docker/bin",
+                    "/home/me/.fly/bin",
+                    "/home/me/.pulumi/bin",
+                ],
+            ),
+            ("/home/me/.config:/home/me/.ssh/x", vec![]),
         ] {
             let want: Vec<PathBuf> = want.into_iter().map(PathBuf::from).collect();
             assert_eq!(tool_chains(path.as_ref()), want, "{path}");

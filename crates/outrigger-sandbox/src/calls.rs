@@ -16,6 +16,7 @@ use seccompiler::{
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Calls {
     /// UNIX sockets may be made, so those with a path can be connected to: every service of this user that listens on one.
+    /// Where connections are ruled the host makes them, and the service sees the host as its peer.
     pub unix_sockets: bool,
     /// No process may be made; threads may. What runs can still become another program, which has to be executable for it.
     pub alone: bool,

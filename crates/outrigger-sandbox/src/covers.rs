@@ -5,7 +5,7 @@ use std::fmt;
 use std::fs;
 use std::hash::{BuildHasher as _, RandomState};
 use std::io;
-use std::os::unix::fs::DirEntryExt as _;
+use std::os::unix::fs::{DirEntryExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
@@ -192,9 +192,8 @@ impl<'a> Walk<'a> {
             let mut changing = Vec::new();
             while let Some(listed) = self.listed.get(checked) {
                 checked += 1;
-                let changed = fs::symlink_metadata(&listed.path).and_then(|meta| meta.modified());
-                let changed = match changed {
-                    Ok(changed) => changed,
+                let changed = match fs::symlink_metadata(&listed.path) {
+                    Ok(meta) => status_changed(&meta),
                     // A project that is not there holds nothing.
                     Err(_) if listed.path == self.root => continue,
                     Err(_) => return Err(Stop::Moved),
@@ -331,6 +330,14 @@ impl<'a> Walk<'a> {
     }
 }
 
+/// When a folder or what it lists was last changed. The time of modification would not do: whoever changed something may
+/// set that back.
+fn status_changed(meta: &fs::Metadata) -> SystemTime {
+    let seconds = Duration::from_secs(meta.ctime().unsigned_abs());
+    let parts = Duration::from_nanos(meta.ctime_nsec().unsigned_abs());
+    SystemTime::UNIX_EPOCH + seconds + parts
+}
+
 type Entry = (PathBuf, fs::FileType, u64);
 
 /// What a folder holds. A folder that cannot be read holds nothing; one that is not there, though it was listed, was moved.
@@ -409,6 +416,39 @@ mod tests {
         assert_eq!(shown(&found.read_only), ["made"]);
         // Neither what is hidden as a whole nor what a link leads to was looked into.
         assert_eq!(asked, 13);
+    }
+
+    #[test]
+    fn a_time_that_was_set_back_hides_no_move() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path();
+        for folder in ["one", "two"] {
+            fs::create_dir_all(root.join(folder).join("deep")).unwrap();
+            fs::write(root.join(folder).join("deep/.env"), "").unwrap();
+            fs::write(root.join(folder).join("mark"), "").unwrap();
+        }
+        std::thread::sleep(2 * COARSE);
+        let mut moved = None;
+        let found = find(root, |path, _| {
+            // The first of the two has been listed, the second has not.
+            if let (Some(here), None) = (path.strip_suffix("/mark"), &moved) {
+                let there = if here == "one" { "two" } else { "one" };
+                let to = root.join(here).join("moved");
+                fs::rename(root.join(there).join("deep"), &to).unwrap();
+                for folder in [here, there] {
+                    let folder = fs::File::open(root.join(folder)).unwrap();
+                    folder.set_modified(SystemTime::UNIX_EPOCH).unwrap();
+                }
+                moved = Some(to);
+            }
+            match path.ends_with(".env") {
+                true => Cover::Hidden,
+                false => Cover::None,
+            }
+        })
+        .unwrap();
+        let moved = moved.unwrap().join(".env");
+        assert!(found.hide.contains(&moved), "{found:?}");
     }
 
     #[test]

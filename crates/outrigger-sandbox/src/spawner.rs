@@ -89,7 +89,14 @@ struct Job {
     spec: Spec,
     ledger: Option<Ledger>,
     recorder: Option<StartFn>,
-    reply: oneshot::Sender<Result<Started, SandboxError>>,
+    reply: oneshot::Sender<Result<Started, NotStarted>>,
+}
+
+/// Why a process was not started.
+enum NotStarted {
+    Failed(SandboxError),
+    /// What is to be covered is not where it was found. It may be looked for anew.
+    Moved(Box<Spec>, SandboxError),
 }
 
 /// A process and the host's ends of its streams, not yet bound to a runtime. Dropping it kills the process, so a
@@ -127,8 +134,10 @@ impl Spawner {
         thread::Builder::new()
             .name("spawner".into())
             .spawn(move || {
+                // Asked for once, here: it makes a process and waits for it.
+                connects::is_possible();
                 for Job {
-                    mut spec,
+                    spec,
                     ledger,
                     recorder,
                     reply,
@@ -138,8 +147,18 @@ impl Spawner {
                     if reply.is_closed() {
                         continue;
                     }
-                    let mut started = start(&mut spec);
-                    if let (Ok(started), Some(recorder)) = (&started, recorder) {
+                    let mut started = match start(&spec) {
+                        Ok(Ok(started)) => started,
+                        Ok(Err(error)) => {
+                            drop(reply.send(Err(NotStarted::Moved(Box::new(spec), error))));
+                            continue;
+                        }
+                        Err(error) => {
+                            drop(reply.send(Err(NotStarted::Failed(error))));
+                            continue;
+                        }
+                    };
+                    if let Some(recorder) = recorder {
                         recorder(&ProcessStart {
                             label: spec.label_or_name(),
                             program: spec.program.display().to_string(),
@@ -148,10 +167,10 @@ impl Spawner {
                             open: spec.policy.as_ref().is_some_and(Policy::is_open),
                         });
                     }
-                    if let (Ok(started), Some(ledger)) = (&mut started, ledger) {
+                    if let Some(ledger) = ledger {
                         started.process.enter(ledger, &spec.label_or_name());
                     }
-                    drop(reply.send(started));
+                    drop(reply.send(Ok(started)));
                 }
             })
             .map_err(|source| SandboxError::Thread { source })?;
@@ -282,21 +301,23 @@ impl Spawner {
             };
             spec.policy = Some(boxed.policy(policy, &spec.program).await?);
         }
-        let way = match &self.led {
+        // A box that rules connections itself, a plugin's, reaches no more by being started here.
+        let ruled = |policy: &Policy| policy.connect_tcp.is_some();
+        let led = self.led.as_ref();
+        let way = match led.filter(|_| !spec.policy.as_ref().is_some_and(ruled)) {
             Some(led) => Some(led.lead(&mut spec).await?),
             None => None,
         };
-        let (reply, answer) = oneshot::channel();
-        let (ledger, recorder) = (self.ledger.clone(), self.recorder.clone());
-        self.jobs
-            .send(Job {
-                spec,
-                ledger,
-                recorder,
-                reply,
-            })
-            .map_err(|_| SandboxError::Stopped)?;
-        let started = answer.await.map_err(|_| SandboxError::Stopped)??;
+        let end = Instant::now() + PATIENCE;
+        let started = loop {
+            match self.hand_over(spec).await? {
+                Ok(started) => break started,
+                Err(NotStarted::Moved(again, error)) if Instant::now() < end => {
+                    spec = renewed(*again, error).await?;
+                }
+                Err(NotStarted::Moved(_, error) | NotStarted::Failed(error)) => return Err(error),
+            }
+        };
         let mut child = Child::from_started(started)?;
         if let Some(way) = &way {
             way.belongs_to(child.pid());
@@ -304,9 +325,7 @@ impl Spawner {
         child.way = way;
         Ok(child)
     }
-}
 
-impl Spawner {
     fn allows(&self, spec: &Spec) -> Result<(), SandboxError> {
         let Some(forbids) = &self.forbids else {
             return Ok(());
@@ -317,6 +336,34 @@ impl Spawner {
             None => Ok(()),
         }
     }
+
+    /// One attempt on the spawning thread.
+    async fn hand_over(&self, spec: Spec) -> Result<Result<Started, NotStarted>, SandboxError> {
+        let (reply, answer) = oneshot::channel();
+        let (ledger, recorder) = (self.ledger.clone(), self.recorder.clone());
+        self.jobs
+            .send(Job {
+                spec,
+                ledger,
+                recorder,
+                reply,
+            })
+            .map_err(|_| SandboxError::Stopped)?;
+        answer.await.map_err(|_| SandboxError::Stopped)
+    }
+}
+
+/// Looks for what is to be covered anew, beside the spawning thread: a walk takes its time, and everybody's starts wait for
+/// that thread.
+async fn renewed(mut spec: Spec, error: SandboxError) -> Result<Spec, SandboxError> {
+    let looked = tokio::task::spawn_blocking(move || {
+        let renewed = match &mut spec.policy {
+            Some(policy) => policy.kept.renew()?,
+            None => false,
+        };
+        if renewed { Ok(spec) } else { Err(error) }
+    });
+    looked.await.map_err(|_| SandboxError::Stopped)?
 }
 
 impl Boxed {
@@ -360,28 +407,19 @@ fn restore_child_signal() {
     }
 }
 
-/// Runs on the spawning thread. What is to be covered is looked for again as long as it is moved about.
-fn start(spec: &mut Spec) -> Result<Started, SandboxError> {
+/// Runs on the spawning thread. The inner error is the one of a start before which something was moved that is to be
+/// covered.
+fn start(spec: &Spec) -> Result<Result<Started, SandboxError>, SandboxError> {
     check_cwd(spec)?;
     let program = find(spec)?;
     let failed = |source| SandboxError::Spawn {
         program: program.clone(),
         source,
     };
-    let end = Instant::now() + PATIENCE;
-    loop {
-        let error = match attempts(spec, &program)? {
-            Ok(started) => return Ok(started),
-            Err(error) => error,
-        };
-        let moved = error.raw_os_error() == Some(view::MOVED) && Instant::now() < end;
-        let renewed = match spec.policy.as_mut().filter(|_| moved) {
-            Some(policy) => policy.kept.renew()?,
-            None => false,
-        };
-        if !renewed {
-            return Err(failed(error));
-        }
+    match attempts(spec, &program)? {
+        Ok(started) => Ok(Ok(started)),
+        Err(error) if error.raw_os_error() == Some(view::MOVED) => Ok(Err(failed(error))),
+        Err(error) => Err(failed(error)),
     }
 }
 

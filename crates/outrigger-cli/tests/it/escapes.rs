@@ -535,6 +535,59 @@ export const A = async ({{ directory }}) => ({{ 'chat.message': async () => {{
     );
 }
 
+/// One plugin that takes its time to load does not keep itself, or another, reading what was saved anew.
+#[test]
+fn a_plugin_that_loads_slowly_reads_nothing_meanwhile() {
+    let world = attacked([
+        bash("touch started; while [ ! -e over ]; do sleep 0.1; done"),
+        done(),
+    ]);
+    if !has_views() {
+        return skip("there are no mount namespaces");
+    }
+    let mut settings = String::new();
+    // The slow ones are asked for first and last.
+    for name in ["a-slow", "b-quick", "c-slow"] {
+        let slow = name.ends_with("slow");
+        let plugin = world.plugin(
+            name,
+            &format!(
+                "import fs from 'node:fs'
+export const A = async ({{ directory }}) => {{
+  const at = (name) => directory + '/' + name
+  const again = fs.existsSync(at('{name}-starts.txt'))
+  fs.appendFileSync(at('{name}-starts.txt'), 'start\\n')
+  if (again && {slow}) while (!fs.existsSync(at('over'))) await new Promise((done) => setTimeout(done, 50))
+  if (!again) setInterval(() => fs.appendFileSync(at('{name}-ticks.txt'), fs.readFileSync(at('.env')).length + '\\n'), 50)
+  return {{}}
+}}"
+            ),
+        );
+        let name = plugin.display();
+        settings += &format!("[plugins.\"{name}\"]\nhosts = []\n");
+    }
+    granting(&world, &settings);
+    let running = world.start(world.command(&["run", "do it"]));
+    let limit = std::time::Duration::from_secs(60);
+    assert!(wait_until(limit, || world.path("started").exists()));
+    world.file(".env.new", SECRET);
+    fs::rename(world.path(".env.new"), world.path(".env")).unwrap();
+    let starts = |name: &str| world.lines(&format!("{name}-starts.txt")).len();
+    let names = ["a-slow", "b-quick", "c-slow"];
+    assert!(wait_until(limit, || names
+        .iter()
+        .all(|name| starts(name) == 2)));
+    // A second is what is promised.
+    std::thread::sleep(std::time::Duration::from_secs(5));
+    let ticks = || names.map(|name| world.lines(&format!("{name}-ticks.txt")).len());
+    let before = ticks();
+    std::thread::sleep(std::time::Duration::from_secs(1));
+    assert_eq!(ticks(), before, "they read on");
+    assert!(before.iter().all(|count| *count > 0));
+    world.file("over", "");
+    running.end().ok();
+}
+
 /// The user saves a denied file as editors do, by another one that is renamed: a plugin that runs does not see that, either.
 #[test]
 fn a_denied_file_that_is_saved_anew_stays_denied() {

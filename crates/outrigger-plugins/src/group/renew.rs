@@ -29,6 +29,12 @@ impl Live {
     pub(crate) fn replaced(&self) -> Option<&Path> {
         self.held.hidden.replaced()
     }
+
+    /// Ends it, with the calls that it has.
+    pub(crate) fn end(&self, why: Fault) {
+        self.gone.send_replace(Some(why));
+        self.process.kill();
+    }
 }
 
 impl Group {
@@ -134,9 +140,7 @@ async fn drain(name: &str, mut old: Arc<Live>, longest: Duration, limits: Proces
                 tracing::warn!(
                     "plugin process {name} (its generation before this one): {cause}; it is ended"
                 );
-                let why = Fault::ours(&cause);
-                old.gone.send_replace(Some(why));
-                old.process.kill();
+                old.end(Fault::ours(&cause));
                 return;
             }
         }

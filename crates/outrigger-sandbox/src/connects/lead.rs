@@ -7,10 +7,12 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::net::{RecvFlags, SendFlags, recv, send, sockopt};
 
-use super::{Errno, address, connect, errno_of};
+use super::{Errno, address, connect, errno_of, is_nonblocking};
 
-/// How long the way to the proxy and its answer may take. The program waits so long, even where its socket does not.
+/// How long the way to the proxy and its answer may take.
 const PATIENCE: Duration = Duration::from_secs(20);
+/// The same for a socket that does not block. The program waits, though it does not expect to: nothing else happens in it.
+const SHORT: Duration = Duration::from_secs(3);
 /// The longest answer.
 const MOST: usize = 8 * 1024;
 const END: &[u8] = b"\r\n\r\n";
@@ -36,7 +38,7 @@ impl Door {
     /// Makes of a socket that is not connected a tunnel to `to`. What the proxy says no to is refused, what it cannot
     /// reach is unreachable.
     pub(super) fn lead(&self, socket: &OwnedFd, v6: bool, to: SocketAddr) -> Result<(), Errno> {
-        let until = Instant::now() + PATIENCE;
+        let until = Instant::now() + patience(socket)?;
         match connect(socket, &address::here(v6, self.port)) {
             Err(libc::EINPROGRESS) => {
                 wait(socket, PollFlags::OUT, until)?;
@@ -69,6 +71,13 @@ impl Door {
     }
 }
 
+fn patience(socket: &OwnedFd) -> Result<Duration, Errno> {
+    Ok(match is_nonblocking(socket)? {
+        true => SHORT,
+        false => PATIENCE,
+    })
+}
+
 /// Reads the answer, byte by byte: what comes behind it is the target's.
 fn answer(socket: &OwnedFd, until: Instant) -> Result<Vec<u8>, Errno> {
     let mut said = Vec::new();
@@ -95,5 +104,30 @@ fn wait(socket: &OwnedFd, what: PollFlags, until: Instant) -> Result<(), Errno> 
             Err(rustix::io::Errno::INTR) => {}
             Err(error) => return Err(errno_of(error)),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
+    use std::net::TcpListener;
+
+    #[test]
+    fn an_event_loop_waits_a_short_time_for_a_proxy_that_says_nothing() {
+        let silent = TcpListener::bind("127.0.0.1:0").unwrap();
+        let to = silent.local_addr().unwrap();
+        let door = Door {
+            port: to.port(),
+            login: String::new(),
+        };
+        let socket = |flags| {
+            let (family, kind) = (AddressFamily::INET, SocketType::STREAM);
+            socket_with(family, kind, flags, None).unwrap()
+        };
+        let loops = socket(SocketFlags::CLOEXEC | SocketFlags::NONBLOCK);
+        assert_eq!(patience(&loops), Ok(SHORT));
+        assert_eq!(door.lead(&loops, false, to), Err(libc::ETIMEDOUT));
+        assert_eq!(patience(&socket(SocketFlags::CLOEXEC)), Ok(PATIENCE));
     }
 }

@@ -15,28 +15,29 @@
 mod address;
 mod bind;
 mod lead;
+mod line;
 mod notify;
 mod probe;
 
-use std::fs;
 use std::io;
 use std::os::fd::{AsRawFd as _, OwnedFd};
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
+use std::time::{Duration, Instant};
 
-use rustix::fs::{Mode, OFlags, ResolveFlags, openat2};
-use rustix::net::{AddressFamily, SocketType, sockopt};
+use rustix::fs::OFlags;
+use rustix::net::sockopt::{self, Timeout};
+use rustix::net::{AddressFamily, SocketType};
 
 use address::Target;
 pub use lead::Door;
+use line::Line;
 use notify::{Asked, Call, Caller, Listener, Reply};
 pub(crate) use notify::{install, pair, receive};
 pub(crate) use probe::is_possible;
 
-/// Most connections of one tree of processes that are being led at a time.
-const MOST_LED: usize = 32;
+/// After so long it is seen whether somebody still waits for a connection.
+const STEP: Duration = Duration::from_secs(1);
 /// Enough for what a thread of this does, which is little.
 const STACK: usize = 128 * 1024;
 
@@ -59,25 +60,26 @@ pub(crate) struct Rules {
 /// No thread can be started.
 pub(crate) fn watch(listener: OwnedFd, rules: Rules) -> io::Result<()> {
     let listener = Arc::new(Listener::new(listener));
-    let led = Arc::new(AtomicUsize::new(0));
+    // Where a proxy takes its time, what is on this machine does not wait for it.
+    let (led, direct) = (Arc::<Line>::default(), Arc::<Line>::default());
     let answer_all = move || {
         while let Some(asked) = listener.next() {
-            let work = match rules.answer(&listener, &asked) {
+            let (line, work) = match rules.answer(&listener, &asked) {
                 Answer::Now(reply) => {
                     listener.answer(&asked, reply);
                     continue;
                 }
-                Answer::Led(work) => work,
+                Answer::Led(work) => (&led, work),
+                Answer::Direct(work) => (&direct, work),
             };
-            let (place, told) = (Place::of(&led), Arc::clone(&listener));
-            let started = place.and_then(|place| {
-                let lead = move || {
-                    told.answer(&asked, Reply::Made(work()));
-                    drop(place);
-                };
-                small_thread("connect", lead).ok()
-            });
-            if started.is_none() {
+            let told = Arc::clone(&listener);
+            let turn = move || {
+                let waits = || told.waits(&asked);
+                if waits() {
+                    told.answer(&asked, Reply::Made(work(&waits)));
+                }
+            };
+            if !line.join(Box::new(turn)) {
                 listener.answer(&asked, Reply::Made(Err(libc::EAGAIN)));
             }
         }
@@ -90,31 +92,19 @@ fn small_thread(name: &str, work: impl FnOnce() + Send + 'static) -> io::Result<
     builder.spawn(work).map(drop)
 }
 
-/// One of the places for connections that are being led.
-struct Place(Arc<AtomicUsize>);
-
-impl Place {
-    fn of(count: &Arc<AtomicUsize>) -> Option<Self> {
-        let before = count.fetch_add(1, Ordering::Relaxed);
-        let place = Self(Arc::clone(count));
-        (before < MOST_LED).then_some(place)
-    }
-}
-
-impl Drop for Place {
-    fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::Relaxed);
-    }
-}
-
 /// The number of an error, as `connect` answers it.
 type Errno = libc::c_int;
 
 enum Answer {
     Now(Reply),
-    /// It takes its time.
-    Led(Box<dyn FnOnce() -> Result<(), Errno> + Send>),
+    /// Through the proxy.
+    Led(Work),
+    /// On this machine: what is connected to may be long in taking it.
+    Direct(Work),
 }
+
+/// A connection to be made, told whether its caller still waits for it.
+type Work = Box<dyn FnOnce(&dyn Fn() -> bool) -> Result<(), Errno> + Send>;
 
 impl Rules {
     fn answer(&self, listener: &Listener, asked: &Asked) -> Answer {
@@ -135,25 +125,30 @@ impl Rules {
         let bytes = caller.address(asked)?;
         let socket = caller.socket(asked)?;
         let family = sockopt::socket_domain(&socket).map_err(errno_of)?;
-        let made = |answer| Ok(Answer::Now(Reply::Made(answer)));
         match address::target(family, &bytes)? {
             Target::Inet(to) => {
                 // Others than TCP's are a matter of the filter of calls: where they are there, they are allowed.
                 let granted = to.ip() == address::HERE && ports.contains(&to.port());
                 if granted || !is_stream(&socket)? {
-                    return made(connect(&socket, &bytes));
+                    return Ok(direct(socket, bytes));
                 }
-                match self.door.clone() {
-                    Some(door) => {
-                        let v6 = family == AddressFamily::INET6;
-                        Ok(Answer::Led(Box::new(move || door.lead(&socket, v6, to))))
-                    }
-                    None => Err(libc::EACCES),
-                }
+                let door = self.door.clone().ok_or(libc::EACCES)?;
+                let v6 = family == AddressFamily::INET6;
+                Ok(Answer::Led(Box::new(move |_| door.lead(&socket, v6, to))))
             }
-            Target::Path(path) => made(connect_path(&socket, &caller, &path)),
+            Target::Path(path) => {
+                // The service sees this host, who may be let in where the caller is not.
+                if caller.user != rustix::process::geteuid().as_raw() {
+                    return Err(libc::EPERM);
+                }
+                let view = caller.view(listener, asked)?;
+                Ok(Answer::Direct(Box::new(move |waits| {
+                    let found = view.find(&path)?;
+                    connect_while(&socket, &address::unix(found.as_raw_fd()), waits)
+                })))
+            }
             Target::Abstract if !self.abstract_sockets => Err(libc::EPERM),
-            Target::Abstract | Target::Nothing => made(connect(&socket, &bytes)),
+            Target::Abstract | Target::Nothing => Ok(direct(socket, bytes)),
         }
     }
 }
@@ -176,27 +171,37 @@ fn connect(socket: &OwnedFd, address: &[u8]) -> Result<(), Errno> {
     }
 }
 
-/// Connects to the socket that the caller sees under this path: in its view, from its folder.
-fn connect_path(socket: &OwnedFd, caller: &Caller, path: &Path) -> Result<(), Errno> {
-    let of = |name: &str| PathBuf::from(format!("/proc/{}/{name}", caller.pid));
-    let whole = match path.is_absolute() {
-        true => path.to_owned(),
-        false => fs::read_link(of("cwd"))
-            .map_err(|_| libc::EPERM)?
-            .join(path),
+fn direct(socket: OwnedFd, address: Vec<u8>) -> Answer {
+    Answer::Direct(Box::new(move |waits| {
+        connect_while(&socket, &address, waits)
+    }))
+}
+
+/// Connects as long as the caller waits for it. The socket blocks where the caller's does, and a listener that takes nothing
+/// in blocks it for ever.
+fn connect_while(socket: &OwnedFd, address: &[u8], waits: &dyn Fn() -> bool) -> Result<(), Errno> {
+    let of_the_caller = sockopt::socket_timeout(socket, Timeout::Send).map_err(errno_of)?;
+    let set = |time| sockopt::set_socket_timeout(socket, Timeout::Send, time).map_err(errno_of);
+    let begun = Instant::now();
+    let answer = loop {
+        set(Some(of_the_caller.map_or(STEP, |most| most.min(STEP))))?;
+        let answer = connect(socket, address);
+        let late = matches!(
+            answer,
+            Err(libc::EAGAIN | libc::EINPROGRESS | libc::EALREADY)
+        );
+        let over = of_the_caller.is_some_and(|most| begun.elapsed() >= most);
+        if !late || over || is_nonblocking(socket)? || !waits() {
+            break answer;
+        }
     };
-    let root = rustix::fs::open(of("root"), OFlags::PATH | OFlags::CLOEXEC, Mode::empty());
-    let root = root.map_err(errno_of)?;
-    let flags = OFlags::PATH | OFlags::CLOEXEC;
-    let found = openat2(
-        &root,
-        whole.as_path(),
-        flags,
-        Mode::empty(),
-        ResolveFlags::IN_ROOT,
-    );
-    let found = found.map_err(errno_of)?;
-    connect(socket, &address::unix(found.as_raw_fd()))
+    set(of_the_caller)?;
+    answer
+}
+
+fn is_nonblocking(socket: &OwnedFd) -> Result<bool, Errno> {
+    let flags = rustix::fs::fcntl_getfl(socket).map_err(errno_of)?;
+    Ok(flags.contains(OFlags::NONBLOCK))
 }
 
 fn errno_of(error: rustix::io::Errno) -> Errno {

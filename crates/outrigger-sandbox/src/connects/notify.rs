@@ -1,12 +1,15 @@
 //! Seccomp's user notification: the filter that hands calls over, and the host's end of it.
 
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::{self, IoSliceMut};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsRawFd as _, OwnedFd, RawFd};
 use std::os::unix::fs::FileExt as _;
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
 
 use rustix::event::{PollFd, PollFlags, poll};
+use rustix::fs::{Mode, OFlags, ResolveFlags, open, openat2};
 use rustix::net::{
     AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SocketFlags, SocketType,
     recvmsg, socketpair,
@@ -279,7 +282,7 @@ impl Listener {
     /// Whether who asked still waits. What was opened by its number before this is its own then, and not somebody's who
     /// got the number since.
     #[expect(unsafe_code, reason = "ioctl has no wrapper for this")]
-    fn waits(&self, asked: &Asked) -> bool {
+    pub(super) fn waits(&self, asked: &Asked) -> bool {
         let id = asked.id;
         // SAFETY: the number is a local that the kernel reads.
         let answer = unsafe {
@@ -315,27 +318,64 @@ impl Listener {
     }
 }
 
-/// Who asked, held so that its number cannot become another's.
+/// Who asked. What was opened by its number is its own: it still waited after that. The number may be another's later.
 pub(super) struct Caller {
-    /// Its process.
-    pub(super) pid: i32,
+    pid: i32,
+    /// As whom it opens files.
+    pub(super) user: u32,
     held: OwnedFd,
     memory: File,
+}
+
+/// Where a caller's paths begin.
+pub(super) struct View {
+    root: OwnedFd,
+    folder: PathBuf,
+}
+
+impl View {
+    /// What the caller sees under this path.
+    pub(super) fn find(&self, path: &Path) -> Result<OwnedFd, Errno> {
+        let (flags, mode) = (OFlags::PATH | OFlags::CLOEXEC, Mode::empty());
+        let whole = self.folder.join(path);
+        openat2(&self.root, whole, flags, mode, ResolveFlags::IN_ROOT).map_err(errno_of)
+    }
 }
 
 impl Caller {
     pub(super) fn of(listener: &Listener, asked: &Asked) -> Result<Self, Errno> {
         let thread = Pid::from_raw(asked.thread).ok_or(libc::EPERM)?;
-        let memory = File::open(format!("/proc/{}/mem", asked.thread)).map_err(|_| libc::EPERM)?;
-        let pid = process_of(asked.thread).ok_or(libc::EPERM)?;
+        let memory = File::open(format!("/proc/{}/mem", asked.thread)).map_err(denied)?;
+        let status = fs::read_to_string(format!("/proc/{}/status", asked.thread));
+        let status = status.map_err(denied)?;
+        let pid: i32 = number_of(&status, "Tgid:", 0).ok_or(libc::EPERM)?;
+        // Its own, its effective, its saved one; then that of the file system.
+        let user = number_of(&status, "Uid:", 3).ok_or(libc::EPERM)?;
         let held = match pidfd_open(thread, THREAD) {
             Ok(held) => held,
             // Before Linux 6.9. Its threads have the same files, unless they went out of their way.
             Err(_) => pidfd_open(Pid::from_raw(pid).ok_or(libc::EPERM)?, PidfdFlags::empty())
-                .map_err(|_| libc::EPERM)?,
+                .map_err(errno_of)?,
         };
         match listener.waits(asked) {
-            true => Ok(Self { pid, held, memory }),
+            true => Ok(Self {
+                pid,
+                user,
+                held,
+                memory,
+            }),
+            false => Err(libc::ESRCH),
+        }
+    }
+
+    /// Its root and its folder.
+    pub(super) fn view(&self, listener: &Listener, asked: &Asked) -> Result<View, Errno> {
+        let of = |name: &str| format!("/proc/{}/{name}", self.pid);
+        let flags = OFlags::PATH | OFlags::CLOEXEC;
+        let root = open(of("root"), flags, Mode::empty()).map_err(errno_of)?;
+        let folder = fs::read_link(of("cwd")).map_err(denied)?;
+        match listener.waits(asked) {
+            true => Ok(View { root, folder }),
             false => Err(libc::ESRCH),
         }
     }
@@ -358,9 +398,12 @@ impl Caller {
     }
 }
 
-/// The process of a thread.
-fn process_of(thread: i32) -> Option<i32> {
-    let status = std::fs::read_to_string(format!("/proc/{thread}/status")).ok()?;
-    let line = status.lines().find_map(|line| line.strip_prefix("Tgid:"))?;
-    line.trim().parse().ok()
+/// A number of a line of `/proc/PID/status`.
+fn number_of<T: FromStr>(status: &str, key: &str, at: usize) -> Option<T> {
+    let line = status.lines().find_map(|line| line.strip_prefix(key))?;
+    line.split_whitespace().nth(at)?.parse().ok()
+}
+
+fn denied(error: io::Error) -> Errno {
+    error.raw_os_error().unwrap_or(libc::EPERM)
 }

@@ -1,8 +1,8 @@
 //! Whether this kernel and this user can do it, found out by doing it.
 
 use std::io;
-use std::os::fd::AsRawFd as _;
-use std::sync::OnceLock;
+use std::os::fd::{AsRawFd as _, OwnedFd};
+use std::sync::{Mutex, PoisonError};
 
 use super::notify::{Caller, Listener, Reply};
 use super::{address, errno_of, install, pair, receive};
@@ -10,49 +10,101 @@ use rustix::net::sockopt;
 
 /// The answer that the try is given; no kernel would give it.
 const ANSWER: libc::c_int = libc::ENOANO;
+/// The try's end when nothing can be said; no number of an error.
+const UNCLEAR: libc::c_int = 255;
 /// How long the try may take, and the end of its listener.
 const MS: i64 = 5_000;
 
-/// Whether a child of this host can be watched; asked once, by trying it. It takes Linux 5.9 or later, and a user who may
-/// look into his own children (Yama's `ptrace_scope` 2 and 3 forbid it). Within a box of our own it is not possible.
+/// Whether a child of this host can be watched; asked by trying it, until there is an answer that stays. It takes Linux 5.9
+/// or later, and a user who may look into his own children (Yama's `ptrace_scope` 2 and 3 forbid it). Within a box of our
+/// own it is not possible. It blocks, for seconds at the worst.
 pub(crate) fn is_possible() -> bool {
-    static POSSIBLE: OnceLock<bool> = OnceLock::new();
-    *POSSIBLE.get_or_init(|| attempt().unwrap_or(false))
+    static KNOWN: Mutex<Option<bool>> = Mutex::new(None);
+    let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+    if known.is_none() {
+        let tried = attempt();
+        *known = conclusion(&tried);
+        if let (None, Err(error)) = (&*known, &tried) {
+            tracing::warn!("whether connections can be decided about is not known yet: {error}");
+        }
+    }
+    known.unwrap_or(false)
 }
 
+/// What a try says of all later ones; nothing where this machine was short of something at the moment.
+fn conclusion(tried: &io::Result<()>) -> Option<bool> {
+    let Err(error) = tried else {
+        return Some(true);
+    };
+    let never = [
+        libc::ENOSYS,
+        libc::EINVAL,
+        libc::EPERM,
+        libc::EACCES,
+        libc::EBUSY,
+    ];
+    let number = error.raw_os_error()?;
+    never.contains(&number).then_some(false)
+}
+
+fn attempt() -> io::Result<()> {
+    let (child, ours) = begin()?;
+    let answered = answer(&ours);
+    // Who still waits for an answer was told that there is none when the listener was closed.
+    drop(ours);
+    let status = end(child)?;
+    let code = if libc::WIFEXITED(status) {
+        libc::WEXITSTATUS(status)
+    } else {
+        UNCLEAR
+    };
+    let listener = match (answered, code) {
+        (Ok(listener), 0) => listener,
+        (Err(error), 0 | UNCLEAR) => return Err(error),
+        (Ok(_), UNCLEAR) => return Err(io::ErrorKind::Other.into()),
+        (_, errno) => return Err(io::Error::from_raw_os_error(errno)),
+    };
+    // Who is gone has to be seen; its end is over already.
+    match listener.ends_within(MS) {
+        true => Ok(()),
+        false => Err(io::Error::from_raw_os_error(libc::ENOSYS)),
+    }
+}
+
+/// A child that hands over a listener and waits for an answer. It has no copy of the host's end: with that gone nobody could
+/// answer, and nothing of a host that ends meanwhile is to stay.
 #[expect(unsafe_code, reason = "fork: the try is made in a child")]
-fn attempt() -> io::Result<bool> {
+fn begin() -> io::Result<(libc::pid_t, OwnedFd)> {
     let (ours, theirs) = pair()?;
     let to = address::here(false, 9);
     // SAFETY: the child makes async-signal-safe calls only and ends without running anything of ours.
-    let child = unsafe {
-        match libc::fork() {
-            -1 => return Err(io::Error::last_os_error()),
-            0 => libc::_exit(child(theirs.as_raw_fd(), &to)),
-            child => child,
-        }
-    };
-    drop(theirs);
-    let answered = answer(&ours);
-    let mut status = 0;
-    // SAFETY: waiting for our own child. One that still waits for an answer was told that there is none when the
-    // listener was closed.
-    unsafe {
-        while libc::waitpid(child, &raw mut status, 0) == -1 {
-            if io::Error::last_os_error().raw_os_error() != Some(libc::EINTR) {
-                return Ok(false);
-            }
-        }
+    match unsafe { libc::fork() } {
+        -1 => Err(io::Error::last_os_error()),
+        // SAFETY: see above; the child's own copy is closed, once.
+        0 => unsafe {
+            libc::close(ours.as_raw_fd());
+            libc::_exit(child(theirs.as_raw_fd(), &to))
+        },
+        child => Ok((child, ours)),
     }
-    let told = libc::WIFEXITED(status) && libc::WEXITSTATUS(status) == 0;
-    Ok(match answered {
-        Ok(listener) => told && listener.ends_within(MS),
-        Err(_) => false,
-    })
 }
 
-/// Runs in the child; 0 when it was answered.
-#[expect(unsafe_code, reason = "see `attempt`")]
+/// Waits for our own child.
+#[expect(unsafe_code, reason = "waiting for one child has no wrapper")]
+fn end(child: libc::pid_t) -> io::Result<libc::c_int> {
+    let mut status = 0;
+    // SAFETY: the status is a local.
+    while unsafe { libc::waitpid(child, &raw mut status, 0) } == -1 {
+        let error = io::Error::last_os_error();
+        if error.raw_os_error() != Some(libc::EINTR) {
+            return Err(error);
+        }
+    }
+    Ok(status)
+}
+
+/// Runs in the child; 0 when it was answered, else why there was nobody to answer.
+#[expect(unsafe_code, reason = "see `begin`")]
 fn child(socket: libc::c_int, to: &[u8]) -> libc::c_int {
     // SAFETY: raw calls on numbers and on a buffer whose length is said.
     unsafe {
@@ -60,20 +112,23 @@ fn child(socket: libc::c_int, to: &[u8]) -> libc::c_int {
         libc::prctl(libc::PR_SET_DUMPABLE, 1, 0, 0, 0);
         libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
         let tried = libc::socket(libc::AF_INET, libc::SOCK_STREAM, 0);
-        if tried < 0 || install(socket).is_err() {
-            return 1;
+        if tried < 0 {
+            return UNCLEAR;
+        }
+        if let Err(error) = install(socket) {
+            return error.raw_os_error().unwrap_or(UNCLEAR);
         }
         let Ok(len) = libc::socklen_t::try_from(to.len()) else {
-            return 1;
+            return UNCLEAR;
         };
         let answer = libc::connect(tried, to.as_ptr().cast(), len);
         let answered = io::Error::last_os_error().raw_os_error() == Some(ANSWER);
-        i32::from(!(answer == -1 && answered))
+        if answer == -1 && answered { 0 } else { UNCLEAR }
     }
 }
 
 /// Answers the one `connect`, with all that is needed of who makes it.
-fn answer(ours: &std::os::fd::OwnedFd) -> io::Result<Listener> {
+fn answer(ours: &OwnedFd) -> io::Result<Listener> {
     use rustix::event::{PollFd, PollFlags, Timespec, poll};
     let timeout = Timespec {
         tv_sec: MS / 1000,
@@ -89,5 +144,43 @@ fn answer(ours: &std::os::fd::OwnedFd) -> io::Result<Listener> {
     });
     let errno = looked.err().unwrap_or(ANSWER);
     listener.answer(&asked, Reply::Made(Err(errno)));
-    Ok(listener)
+    match errno {
+        ANSWER => Ok(listener),
+        errno => Err(io::Error::from_raw_os_error(errno)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_short_for_a_moment_is_asked_again() {
+        let failed = |errno| Err(io::Error::from_raw_os_error(errno));
+        for (tried, want) in [
+            (Ok(()), Some(true)),
+            (failed(libc::EBUSY), Some(false)),
+            (failed(libc::EPERM), Some(false)),
+            (failed(libc::ENOSYS), Some(false)),
+            (failed(libc::EAGAIN), None),
+            (failed(libc::EMFILE), None),
+            (failed(libc::ENOMEM), None),
+            (Err(io::ErrorKind::TimedOut.into()), None),
+        ] {
+            assert_eq!(conclusion(&tried), want, "{tried:?}");
+        }
+    }
+
+    #[test]
+    fn a_try_that_nobody_answers_ends() {
+        use rustix::event::{PollFd, PollFlags, poll};
+        if !is_possible() {
+            return;
+        }
+        let (child, ours) = begin().unwrap();
+        // Its listener is on the way, and the host has ended.
+        poll(&mut [PollFd::new(&ours, PollFlags::IN)], None).unwrap();
+        drop(ours);
+        assert_ne!(end(child).unwrap(), 0);
+    }
 }

@@ -11,9 +11,10 @@ use std::time::{Duration, Instant};
 
 use outrigger_sandbox::hosts::{Hosts, Reach};
 use outrigger_sandbox::proxy::{Client, Proxy};
-use outrigger_sandbox::{Calls, Policy, Spec};
+use outrigger_sandbox::{Calls, Led, Policy, Spec, reach, run};
+use tokio::sync::OnceCell;
 
-use super::{helper, output, sh, spawner, text};
+use super::{PLENTY, helper, output, sh, spawner, text};
 
 const REFUSED: &str = "PermissionDenied";
 
@@ -63,6 +64,24 @@ pub(crate) fn make(task: &str) -> io::Result<()> {
         "address-race" => address_race(v4()),
         "number-race" => number_race(v4()),
         "unix" => UnixStream::connect(to).map(drop),
+        "unix-as-0" => UnixStream::connect(to).map(drop),
+        "unix-as-65534" => {
+            become_user(65534);
+            UnixStream::connect(to).map(drop)
+        }
+        "past" => {
+            let (full, free) = to.split_once(' ').unwrap();
+            let full = full.to_owned();
+            let (begins, begun) = std::sync::mpsc::channel();
+            std::thread::spawn(move || {
+                begins.send(()).unwrap();
+                UnixStream::connect(full).map(drop)
+            });
+            begun.recv().unwrap();
+            // The other one is asked for by now, or is answered later: then nothing is shown, and nothing fails.
+            std::thread::sleep(Duration::from_millis(200));
+            TcpStream::connect(free).map(drop)
+        }
         "abstract" => {
             UnixStream::connect_addr(&UnixAddr::from_abstract_name(to).unwrap()).map(drop)
         }
@@ -93,6 +112,15 @@ fn raw(to: SocketAddrV4) -> libc::sockaddr_in {
     address.sin_port = to.port().to_be();
     address.sin_addr.s_addr = u32::from_ne_bytes(to.ip().octets());
     address
+}
+
+#[expect(unsafe_code, reason = "the user of one thread has no wrapper")]
+fn become_user(user: libc::uid_t) {
+    // SAFETY: numbers only.
+    assert_eq!(
+        unsafe { libc::syscall(libc::SYS_setresuid, user, user, user) },
+        0
+    );
 }
 
 #[expect(
@@ -491,6 +519,98 @@ fn the_same_holds_for_a_user_without_rights() {
         let errors = String::from_utf8_lossy(&output.stderr);
         assert!(output.exit.success(), "{test}: {said}{errors}");
         assert!(said.contains("1 passed"), "{test}: {said}");
+    }
+}
+
+/// A handle whose shell commands reach all there is.
+fn led_everywhere() -> Arc<Led> {
+    Arc::new(Led {
+        name: "shell commands".to_owned(),
+        reach: reach(None, Hosts::default()),
+        hint: String::new(),
+        told: Arc::new(|_| {}),
+        strict: false,
+        upstream: None,
+        proxy: OnceCell::new(),
+    })
+}
+
+/// What a plugin brought runs beside the commands, and gets no more than the plugin.
+#[tokio::test]
+async fn a_box_with_rules_of_its_own_is_not_led_elsewhere() {
+    if !possible() {
+        return;
+    }
+    let open = capitals();
+    let spawner = spawner().with_hosts(led_everywhere());
+    let task = format!("reach says 127.0.0.1:{open}");
+    for (policy, want) in [
+        (Policy::system(), "ok"),
+        (Policy::open(), "ok"),
+        (ruled(&[]), REFUSED),
+        (ruled(&[1]), REFUSED),
+    ] {
+        let spec = helper::spec(&task).policy(policy.clone());
+        let said = run(&spawner, spec, PLENTY, 1 << 20).await.unwrap();
+        let said = String::from_utf8_lossy(&said.stdout).into_owned();
+        let said = said.lines().find_map(|line| line.strip_prefix("ANSWER "));
+        assert_eq!(said, Some(want), "{:?}", policy.connect_tcp);
+    }
+}
+
+/// A listener that takes nothing in holds up who connects to it, and nobody else of the tree.
+#[tokio::test]
+async fn a_full_queue_holds_up_one_connection() {
+    if !possible() {
+        return;
+    }
+    let dir = tempfile::tempdir_in("/tmp").unwrap();
+    let full = dir.path().join("full");
+    let _listener = full_queue(&full);
+    let (port, came) = listeners(&["127.0.0.1"]);
+    let mut policy = ruled(&[port]);
+    policy.calls = Some(Calls {
+        unix_sockets: true,
+        ..Calls::default()
+    });
+    policy.read.push(dir.path().to_owned());
+    let task = format!("reach past {} 127.0.0.1:{port}", full.display());
+    let said = answer(helper::spec(&task).policy(policy)).await;
+    assert_eq!(said, "ok");
+    assert_eq!(came[0].load(Ordering::SeqCst), 1);
+}
+
+/// A listener whose queue has no room left.
+#[expect(unsafe_code, reason = "the queue of a listener has no wrapper")]
+fn full_queue(path: &std::path::Path) -> (UnixListener, Vec<UnixStream>) {
+    let listener = UnixListener::bind(path).unwrap();
+    // SAFETY: numbers only.
+    assert_eq!(unsafe { libc::listen(listener.as_raw_fd(), 0) }, 0);
+    let first = UnixStream::connect(path).unwrap();
+    (listener, vec![first])
+}
+
+/// A boxed root that has become another user does not have the host connect for it.
+#[tokio::test]
+async fn another_user_does_not_connect_as_the_host() {
+    if !possible() || !rustix::process::geteuid().is_root() {
+        return;
+    }
+    let dir = tempfile::tempdir_in("/tmp").unwrap();
+    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    std::fs::set_permissions(dir.path(), mode).unwrap();
+    let socket = dir.path().join("root");
+    let _listener = UnixListener::bind(&socket).unwrap();
+    for (user, want) in [(0, "ok"), (65534, REFUSED)] {
+        let mut policy = ruled(&[]);
+        policy.calls = Some(Calls {
+            unix_sockets: true,
+            ..Calls::default()
+        });
+        policy.read.push(dir.path().to_owned());
+        let task = format!("reach unix-as-{user} {}", socket.display());
+        let said = answer(helper::spec(&task).policy(policy)).await;
+        assert_eq!(said, want, "{user}");
     }
 }
 

@@ -191,6 +191,62 @@ async fn what_is_held_stays_and_what_is_closed_takes_nothing_in() {
     }
 }
 
+/// Who moves folders about costs himself time, and not those who start something elsewhere.
+#[tokio::test]
+async fn a_long_second_look_holds_up_nobody_else() {
+    if !spawner().has_views() {
+        return;
+    }
+    let (_dir, root) = project();
+    let found = Covers {
+        hide: vec![root.join("was/.env")],
+        ..Covers::default()
+    };
+    let (begins, begun) = std::sync::mpsc::channel();
+    let (release, released) = std::sync::mpsc::channel();
+    let gate = std::sync::Mutex::new((begins, released));
+    let again: CoversFn = Arc::new(move || {
+        let (begins, released) = &*gate.lock().unwrap();
+        begins.send(()).unwrap();
+        released.recv_timeout(super::PLENTY).unwrap();
+        Ok(Covers::default())
+    });
+    let policy = Policy {
+        kept: Kept::new(found, again),
+        ..Policy::open()
+    };
+    let slow = tokio::spawn(output(sh("echo slow").policy(policy)));
+    tokio::task::spawn_blocking(move || begun.recv().unwrap())
+        .await
+        .unwrap();
+    assert_eq!(output(sh("echo fast")).await.unwrap().stdout, b"fast\n");
+    assert!(!slow.is_finished());
+    release.send(()).unwrap();
+    assert_eq!(slow.await.unwrap().unwrap().stdout, b"slow\n");
+}
+
+/// What a policy holds by itself stays, too, and can be written to.
+#[tokio::test]
+async fn what_a_policy_holds_stays_where_it_is() {
+    if !spawner().has_views() {
+        return;
+    }
+    let (_dir, root) = project();
+    for (script, allowed) in [
+        ("mv deep away", false),
+        ("cp -r deep away && rm -r deep", false),
+        ("echo x > deep/new && mv deep/new deep/newer", true),
+    ] {
+        let policy = Policy {
+            held: vec![root.join("deep")],
+            ..Policy::open()
+        };
+        let output = output(sh(script).cwd(&root).policy(policy)).await.unwrap();
+        assert_eq!(output.exit.success(), allowed, "{script}");
+        assert!(root.join("deep").is_dir(), "{script}");
+    }
+}
+
 /// A process with terminals of its own makes some, and sees nobody else's.
 #[tokio::test]
 async fn terminals_are_its_own() {

@@ -101,6 +101,53 @@ async fn patches_that_do_not_fit_or_lead_out_change_nothing() {
     assert!(!world.project().join("../out").exists());
 }
 
+/// Which file a patch means is git's to say: the form of the patch and the folder decide.
+#[tokio::test]
+async fn a_patch_names_denied_files_in_no_form() {
+    let rules = json!({ "permission": {
+        "read": { "*.env": "deny", "keys.txt": "deny" },
+        "edit": { "project/locked/*": "deny" },
+    } });
+    let one = "@@ -1 +1 @@\n-a\n+b\n";
+    let new = "@@ -0,0 +1 @@\n+b\n";
+    let time = "2010-07-05 19:41:17 +0200";
+    let root = [
+        format!("--- /dev/null\n+++ new.env\n{new}"),
+        format!("--- .env\n+++ .env\n{one}"),
+        format!("--- .env {time}\n+++ .env {time}\n{one}"),
+        format!("--- a/.env {time}\n+++ b/.env {time}\n{one}"),
+        format!("diff --git a/.env b/y\n--- a/.env\n+++ b/y\n{one}"),
+    ];
+    let below = [
+        format!("--- /dev/null\n+++ b/locked/new\n{new}"),
+        format!("--- /dev/null\n+++ b/project/locked/new\n{new}"),
+        format!("diff --git a/project/locked/new b/project/locked/new\nnew file mode 100644\n--- /dev/null\n+++ b/project/locked/new\n{new}"),
+        "diff --git a/keys.txt b/project/x\nsimilarity index 100%\nrename from keys.txt\nrename to project/x\n".to_owned(),
+    ];
+    for (subfolder, patches) in [(false, root.as_slice()), (true, below.as_slice())] {
+        let world = World::with(&rules, |project| {
+            let top = if subfolder {
+                project.parent().unwrap()
+            } else {
+                project
+            };
+            git(top, &["init", "-q", "-b", "main"]);
+            for file in [".env", "keys.txt"] {
+                std::fs::write(top.join(file), "a\n").unwrap();
+            }
+        })
+        .await;
+        for patch in patches {
+            let answer = world.post("/vcs/apply", json!({"patch": patch})).await;
+            assert_eq!(answer.status, 403, "{patch}: {}", answer.text);
+        }
+        let fine = format!("--- /dev/null\n+++ b/fine.txt\n{new}");
+        let applied = world.post("/vcs/apply", json!({"patch": fine})).await;
+        assert_eq!(applied.ok(), json!({"applied": true}));
+        assert!(world.project().join("fine.txt").exists());
+    }
+}
+
 #[tokio::test]
 async fn a_repository_runs_no_programs_of_its_own() {
     let world = World::git().await;
