@@ -282,7 +282,14 @@ impl Agent {
             notice: crate::audit::notice(&store, notice),
             progress,
             ..plugin_options(
-                &boot, &config, &admitted, &place, &project, &spawner, &bridge,
+                &boot,
+                &config,
+                &admitted,
+                &place,
+                &project,
+                &spawner,
+                &bridge,
+                crate::tool_hosts::spawner(&spawner, &config, &store),
             )
         })
         .await;
@@ -320,9 +327,11 @@ impl Agent {
         for (name, why) in &mcp_waiting {
             tracing::warn!("[mcp:{name}] is not started: {why}");
         }
-        let models = Models::new(model_options(&boot, &config));
+        let mut model_options = model_options(&boot, &config);
+        model_options.proxies = crate::brought::providers(&config.config.provider, &boxes);
+        let models = Models::new(model_options);
         let artifacts = boot.folders.data.join("tool-output");
-        let skills = crate::skills::find(&config, &config.config, &boot.folders).await;
+        let skills = crate::skills::find(&config, &config.config, &boot.folders, &boxes).await;
         let runtime = ToolRuntime::new();
         let tools = &config.settings.tools;
         let options = outrigger_tools::builtin::Options {
@@ -352,6 +361,7 @@ impl Agent {
         );
         let env = crate::lsp::environment(&boot);
         let commands_spawner = crate::tool_hosts::spawner(&spawner, &config, &store);
+        let formatters_spawner = crate::tool_hosts::spawner(&boxed, &config, &store);
         let inner = Inner {
             user_rules,
             boxes,
@@ -359,7 +369,7 @@ impl Agent {
             formatters: crate::formatters::Formatters::new(
                 config.config.formatter.as_ref(),
                 &place,
-                &boxed,
+                &formatters_spawner,
                 env,
             ),
             snapshots,
@@ -433,6 +443,7 @@ fn plugin_options(
     project: &outrigger_protocol::session::Project,
     spawner: &Spawner,
     bridge: &Arc<Bridge>,
+    commands: Spawner,
 ) -> outrigger_plugins::LoadOptions {
     let (plugins, skipped) = admitted.to_load(config);
     outrigger_plugins::LoadOptions {
@@ -459,7 +470,7 @@ fn plugin_options(
         cache: boot.folders.cache.clone(),
         user_config: Some(boot.folders.config.join("opencode")),
         install_modules: boot.install_modules && config.settings.js.install != Install::Never,
-        commands: crate::command_hooks::of(boot, config, bridge),
+        commands: crate::command_hooks::of(boot, config, bridge, commands),
         consent: boot.consent.clone(),
         trust: boot.trust.clone(),
         handler: Arc::clone(bridge) as Arc<dyn outrigger_js::HostHandler>,

@@ -69,6 +69,7 @@ mod own_points;
 mod own_provider;
 mod patch;
 mod permission;
+mod plain;
 mod plugin_client;
 mod points;
 mod points_all;

@@ -207,7 +207,7 @@ impl Commands {
                 None => {
                     let input = Some(input);
                     let ended =
-                        run_with_input(&self.spawner, spec, input, timeout, MOST_OUTPUT).await;
+                        run_with_input(&self.with.spawner, spec, input, timeout, MOST_OUTPUT).await;
                     let ms = u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX);
                     match ended {
                         Ok(output) => read(event, &command, &output, ms),

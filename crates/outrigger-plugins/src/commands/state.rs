@@ -5,7 +5,6 @@ use std::path::PathBuf;
 use std::sync::Mutex;
 
 use outrigger_config::claude_hooks::HookEvent;
-use outrigger_sandbox::Spawner;
 use serde_json::Value;
 
 use super::transcript::Transcripts;
@@ -26,7 +25,6 @@ pub(crate) struct Commands {
     /// Index of the first handler among the plugins.
     base: usize,
     pub(super) directory: PathBuf,
-    pub(super) spawner: Spawner,
     /// What a command that is a line is given to: `bash` where there is one, else `sh`.
     pub(super) shell: PathBuf,
     notice: NoticeFn,
@@ -56,7 +54,6 @@ impl Commands {
         handlers: Vec<Handler>,
         base: usize,
         directory: PathBuf,
-        spawner: Spawner,
         notice: NoticeFn,
         breakers: CommandBreakers,
     ) -> Self {
@@ -68,7 +65,6 @@ impl Commands {
             handlers,
             base,
             directory,
-            spawner,
             notice,
             breakers,
             sessions: Mutex::default(),

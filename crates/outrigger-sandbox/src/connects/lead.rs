@@ -5,12 +5,16 @@ use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, poll};
+use rustix::fs::{OFlags, fcntl_getfl};
 use rustix::net::{RecvFlags, SendFlags, recv, send, sockopt};
 
 use super::{Errno, address, connect, errno_of};
 
-/// How long the way to the proxy and its answer may take. The program waits so long, even where its socket does not.
+/// How long the way to the proxy and its answer may take; the thread that asked waits so long.
 const PATIENCE: Duration = Duration::from_secs(20);
+/// The same for a socket that does not wait by itself: its thread has other things to do (the one thread of a JavaScript
+/// runtime), and no way to be told of the end later.
+const SHORT_PATIENCE: Duration = Duration::from_secs(2);
 /// The longest answer.
 const MOST: usize = 8 * 1024;
 const END: &[u8] = b"\r\n\r\n";
@@ -36,7 +40,12 @@ impl Door {
     /// Makes of a socket that is not connected a tunnel to `to`. What the proxy says no to is refused, what it cannot
     /// reach is unreachable.
     pub(super) fn lead(&self, socket: &OwnedFd, v6: bool, to: SocketAddr) -> Result<(), Errno> {
-        let until = Instant::now() + PATIENCE;
+        let flags = fcntl_getfl(socket).map_err(errno_of)?;
+        let patience = match flags.contains(OFlags::NONBLOCK) {
+            true => SHORT_PATIENCE,
+            false => PATIENCE,
+        };
+        let until = Instant::now() + patience;
         match connect(socket, &address::here(v6, self.port)) {
             Err(libc::EINPROGRESS) => {
                 wait(socket, PollFlags::OUT, until)?;
