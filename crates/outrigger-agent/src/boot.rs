@@ -273,6 +273,7 @@ impl Agent {
             crate::confine::spawner(&spawner, &config, &place, &boot.folders, settled.as_ref());
         let boxed = boxed.with_boxes(boxes.clone());
         let mcp = crate::mcp::start(&boot, &config, &place, &boxed);
+        let commands_spawner = crate::tool_hosts::spawner(&spawner, &config, &store);
         let (notice, notices) = crate::notices::channel();
         let progress = crate::audit::progress(&store, Arc::clone(&boot.progress));
         for displaced in crate::admitted::displaced(&admitted) {
@@ -281,15 +282,9 @@ impl Agent {
         let plugins = Plugins::load(outrigger_plugins::LoadOptions {
             notice: crate::audit::notice(&store, notice),
             progress,
+            commands: crate::command_hooks::of(&boot, &config, &bridge, commands_spawner.clone()),
             ..plugin_options(
-                &boot,
-                &config,
-                &admitted,
-                &place,
-                &project,
-                &spawner,
-                &bridge,
-                crate::tool_hosts::spawner(&spawner, &config, &store),
+                &boot, &config, &admitted, &place, &project, &spawner, &bridge,
             )
         })
         .await;
@@ -360,7 +355,6 @@ impl Agent {
             crate::confine::covers_of(&config, &place, &boot.folders),
         );
         let env = crate::lsp::environment(&boot);
-        let commands_spawner = crate::tool_hosts::spawner(&spawner, &config, &store);
         let formatters_spawner = crate::tool_hosts::spawner(&boxed, &config, &store);
         let inner = Inner {
             user_rules,
@@ -443,7 +437,6 @@ fn plugin_options(
     project: &outrigger_protocol::session::Project,
     spawner: &Spawner,
     bridge: &Arc<Bridge>,
-    commands: Spawner,
 ) -> outrigger_plugins::LoadOptions {
     let (plugins, skipped) = admitted.to_load(config);
     outrigger_plugins::LoadOptions {
@@ -470,7 +463,7 @@ fn plugin_options(
         cache: boot.folders.cache.clone(),
         user_config: Some(boot.folders.config.join("opencode")),
         install_modules: boot.install_modules && config.settings.js.install != Install::Never,
-        commands: crate::command_hooks::of(boot, config, bridge, commands),
+        commands: None,
         consent: boot.consent.clone(),
         trust: boot.trust.clone(),
         handler: Arc::clone(bridge) as Arc<dyn outrigger_js::HostHandler>,

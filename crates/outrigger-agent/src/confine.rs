@@ -73,7 +73,17 @@ fn ours(folders: &Folders) -> Covers {
     let mut held = movable_above(&folders.data);
     held.extend(movable_above(&settings));
     held.extend(THEIRS.iter().map(|name| folders.data.join(name)));
-    let read_only = shared.chain([settings]).filter(|path| path.exists());
+    // Plugins and skills as they were fetched, and OpenCode's list of models, which says where keys are sent.
+    let models = folders
+        .cache
+        .parent()
+        .map(|cache| cache.join("opencode/models.json"));
+    let fetched = [folders.cache.clone()].into_iter().chain(models);
+    held.extend(fetched.clone().flat_map(|path| movable_above(&path)));
+    held.sort();
+    held.dedup();
+    let read_only = shared.chain([settings]).chain(fetched);
+    let read_only = read_only.filter(|path| path.exists());
     Covers {
         hide,
         read_only: read_only.collect(),
@@ -359,6 +369,8 @@ mod tests {
             "data/outrigger/modules/x",
             "data/opencode/auth.json",
             "config/outrigger/outrigger.toml",
+            "cache/outrigger/x",
+            "cache/opencode/models.json",
         ] {
             std::fs::create_dir_all(at(file).parent().unwrap()).unwrap();
             std::fs::write(at(file), "").unwrap();
@@ -367,7 +379,7 @@ mod tests {
             home: at("home"),
             config: at("config"),
             data: at("data/outrigger"),
-            cache: at("cache"),
+            cache: at("cache/outrigger"),
         };
         let found = ours(&folders);
         let names = |paths: &[PathBuf]| -> Vec<String> {
@@ -379,7 +391,12 @@ mod tests {
         assert_eq!(names(&found.hide), ["data/opencode/auth.json"]);
         assert_eq!(
             names(&found.read_only),
-            ["data/outrigger/modules", "config/outrigger"]
+            [
+                "data/outrigger/modules",
+                "config/outrigger",
+                "cache/outrigger",
+                "cache/opencode/models.json"
+            ]
         );
         assert_eq!(names(&found.closed), ["data/outrigger"]);
         assert!(found.held.contains(&at("data/outrigger/tool-output")));

@@ -505,6 +505,8 @@ fn a_command_does_not_say_what_is_read_at_the_next_start() {
         "mv $D $D.old; mkdir -p $D; echo '{}' > $D/hooks-allowed.json".to_owned(),
         "mv $HOME/.local/share $HOME/.local/old; mkdir -p $D; echo '{}' > $D/hooks-allowed.json".to_owned(),
         "mv $HOME/.local $HOME/old; mkdir -p $D; echo '{}' > $D/hooks-allowed.json".to_owned(),
+        "echo '{\"evil\":1}' > $HOME/.cache/opencode/models.json; echo x > $HOME/.cache/outrigger/x".to_owned(),
+        "mv $HOME/.cache $HOME/old; mkdir -p $HOME/.cache/opencode; echo '{\"evil\":1}' > $HOME/.cache/opencode/models.json".to_owned(),
         "ls $D/plugin-homes; echo x > $HOME/beside; echo x > $C/beside; echo x >> $D/tool-output/x && echo fine".to_owned(),
     ];
     let places = "D=$HOME/.local/share/outrigger; C=$HOME/.config";
@@ -515,7 +517,14 @@ fn a_command_does_not_say_what_is_read_at_the_next_start() {
         return skip("there are no mount namespaces");
     }
     world.plugin("plain", "export const P = async () => ({})");
+    let models = world.home().join(".cache/opencode/models.json");
+    for fetched in [&models, &world.home().join(".cache/outrigger/y")] {
+        fs::create_dir_all(fetched.parent().unwrap()).unwrap();
+        fs::write(fetched, "{}").unwrap();
+    }
     world.run(&["do it"]).ok();
+    assert_eq!(fs::read_to_string(&models).unwrap(), "{}");
+    assert!(!world.home().join(".cache/outrigger/x").exists());
     assert_eq!(world.mock.last().texts("tool").len(), ways.len());
     assert!(
         world
@@ -630,7 +639,9 @@ export const A = async ({{ directory }}) => {{
     std::thread::sleep(std::time::Duration::from_secs(2));
     world.file("over", "");
     running.end().ok();
-    assert_eq!(world.read("seen.txt"), "env: ");
+    // Each process writes its own list.
+    let seen = world.lines("seen.txt");
+    assert_eq!(seen.last().map(String::as_str), Some("env: "), "{seen:?}");
 }
 
 /// Settings that were not there cannot be covered: what a plugin or a command puts in their place is not read at the next

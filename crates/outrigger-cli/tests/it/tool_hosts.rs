@@ -106,7 +106,8 @@ fn formatters_and_command_hooks_reach_no_other_hosts() {
     }
     let (open, shut) = (server("in-the-open"), server("behind-doors"));
     let asks = |name: &str| {
-        let ask = |port: u16| format!("curl -s -m 9 --noproxy '*' http://127.0.0.1:{port} >> {name}.txt");
+        let ask =
+            |port: u16| format!("curl -s -m 9 --noproxy '*' http://127.0.0.1:{port} >> {name}.txt");
         format!("{}; {}; true", ask(open), ask(shut))
     };
     let edit = json!({ "filePath": "a.text", "content": "text\n" });

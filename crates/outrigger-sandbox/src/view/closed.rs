@@ -50,7 +50,11 @@ pub(super) fn all(
             let found = collect(std::slice::from_ref(held), |_| Cover::Held, Gone::Skipped)?;
             for (_, target) in found {
                 let (name, stage) = (name.to_owned(), stage(&place)?);
-                inside.push(Inside { name, stage, target });
+                inside.push(Inside {
+                    name,
+                    stage,
+                    target,
+                });
             }
         }
         let closed = Closed {
