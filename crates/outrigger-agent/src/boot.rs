@@ -276,6 +276,7 @@ impl Agent {
             crate::confine::spawner(&spawner, &config, &place, &boot.folders, settled.as_ref());
         let boxed = boxed.with_boxes(boxes.clone());
         let mcp = crate::mcp::start(&boot, &config, &place, &boxed);
+        let commands_spawner = crate::tool_hosts::spawner(&spawner, &config, &store);
         let (notice, notices) = crate::notices::channel();
         let progress = crate::audit::progress(&store, Arc::clone(&boot.progress));
         for displaced in crate::admitted::displaced(&admitted) {
@@ -284,6 +285,7 @@ impl Agent {
         let plugins = Plugins::load(outrigger_plugins::LoadOptions {
             notice: crate::audit::notice(&store, notice),
             progress,
+            commands: crate::command_hooks::of(&boot, &config, &bridge, commands_spawner.clone()),
             ..plugin_options(
                 &boot, &config, &admitted, &place, &project, &spawner, &bridge,
             )
@@ -323,9 +325,11 @@ impl Agent {
         for (name, why) in &mcp_waiting {
             tracing::warn!("[mcp:{name}] is not started: {why}");
         }
-        let models = Models::new(model_options(&boot, &config));
+        let mut model_options = model_options(&boot, &config);
+        model_options.proxies = crate::brought::providers(&config.config.provider, &boxes);
+        let models = Models::new(model_options);
         let artifacts = boot.folders.data.join("tool-output");
-        let skills = crate::skills::find(&config, &config.config, &boot.folders).await;
+        let skills = crate::skills::find(&config, &config.config, &boot.folders, &boxes).await;
         let runtime = ToolRuntime::new();
         let tools = &config.settings.tools;
         let options = outrigger_tools::builtin::Options {
@@ -354,7 +358,7 @@ impl Agent {
             crate::confine::covers_of(&config, &place, &boot.folders),
         );
         let env = crate::lsp::environment(&boot);
-        let commands_spawner = crate::tool_hosts::spawner(&spawner, &config, &store);
+        let formatters_spawner = crate::tool_hosts::spawner(&boxed, &config, &store);
         let inner = Inner {
             user_rules,
             boxes,
@@ -362,7 +366,7 @@ impl Agent {
             formatters: crate::formatters::Formatters::new(
                 config.config.formatter.as_ref(),
                 &place,
-                &boxed,
+                &formatters_spawner,
                 env,
             ),
             snapshots,
@@ -463,7 +467,7 @@ fn plugin_options(
         cache: boot.folders.cache.clone(),
         user_config: Some(boot.folders.config.join("opencode")),
         install_modules: boot.install_modules && config.settings.js.install != Install::Never,
-        commands: crate::command_hooks::of(boot, config, bridge),
+        commands: None,
         consent: boot.consent.clone(),
         trust: boot.trust.clone(),
         handler: Arc::clone(bridge) as Arc<dyn outrigger_js::HostHandler>,

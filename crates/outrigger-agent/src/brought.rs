@@ -1,13 +1,17 @@
 //! What plugins bring by their `config` hooks and this program starts: MCP servers, language servers, formatters, and the
-//! shell lines in templates of commands. Such an entry gets the box of its plugin; the user's own entries, left as they
-//! were, keep theirs (issue 5, item 5).
+//! shell lines in templates of commands; and addresses that it asks: of MCP servers, model providers and skills. Such an entry
+//! gets the box of its plugin, and is asked through the plugin's proxy; the user's own entries, left as they were, keep
+//! theirs (issue 5, item 5).
+
+use std::collections::BTreeMap;
 
 use outrigger_plugins::Plugins;
 use outrigger_sandbox::OwnBoxes;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
-/// Keys of the configuration whose entries name programs, and how the processes of each are labelled.
-const STARTED: [(&str, &str); 4] = [
+/// Keys of the configuration whose entries name programs or addresses, and how each is labelled.
+const STARTED: [(&str, &str); 5] = [
+    ("provider", "provider"),
     ("mcp", "mcp"),
     ("lsp", "lsp"),
     ("formatter", "formatter"),
@@ -43,9 +47,12 @@ pub(crate) async fn put_into_boxes(
     for (key, label) in STARTED {
         for name in changed(key, before, after) {
             match plugins.box_of(key, &name).await {
-                Ok(Some(own)) => boxes.set(format!("{label}:{name}"), own),
+                Ok(Some(own)) if !asks(&after[key][&name]) || own.proxy().is_some() => {
+                    boxes.set(format!("{label}:{name}"), own);
+                }
                 Ok(None) => {}
-                Err(why) => {
+                other => {
+                    let why = other.err().unwrap_or_else(|| NOTHING.to_owned());
                     tracing::warn!(
                         "[{label}:{name}] a plugin brought it, and it has no box: {why}; left out"
                     );
@@ -56,6 +63,83 @@ pub(crate) async fn put_into_boxes(
             }
         }
     }
+    put_skills_into_boxes(plugins, before, after, boxes).await;
+}
+
+/// Why a plugin's address is not asked.
+const NOTHING: &str = "the plugin connects to nothing, and the address would be asked for it";
+
+/// How the box for an address of skills is labelled.
+pub(crate) fn skills_label(url: &str) -> String {
+    format!("skills:{url}")
+}
+
+async fn put_skills_into_boxes(
+    plugins: &Plugins,
+    before: &Value,
+    after: &mut Value,
+    boxes: &OwnBoxes,
+) {
+    let known = before.pointer("/skills/urls").and_then(Value::as_array);
+    let known = known.cloned().unwrap_or_default();
+    let Some(urls) = after
+        .pointer_mut("/skills/urls")
+        .and_then(Value::as_array_mut)
+    else {
+        return;
+    };
+    if urls.iter().all(|url| known.contains(url)) {
+        return;
+    }
+    let own = match plugins.box_of("skills", "urls").await {
+        Ok(None) => return,
+        Ok(own) => own.filter(|own| own.proxy().is_some()),
+        Err(why) => {
+            tracing::warn!("[skills] a plugin brought addresses, and they have no box: {why}");
+            None
+        }
+    };
+    urls.retain(|url| {
+        if known.contains(url) {
+            return true;
+        }
+        let url = url.as_str().unwrap_or_default();
+        match &own {
+            Some(own) => boxes.set(skills_label(url), own.clone()),
+            None => tracing::warn!("[skills] {url} is left out: {NOTHING}"),
+        }
+        own.is_some()
+    });
+}
+
+/// The proxies of the model providers whose addresses plugins brought.
+pub(crate) fn providers(all: &Map<String, Value>, boxes: &OwnBoxes) -> BTreeMap<String, String> {
+    let proxy = |id: &String| Some((id.clone(), boxes.of(&format!("provider:{id}"))?.proxy()?));
+    all.keys().filter_map(proxy).collect()
+}
+
+/// The addresses in an entry.
+fn addresses(entry: &Value) -> Vec<&str> {
+    match entry {
+        Value::String(text) => {
+            let is = |scheme: &str| {
+                let start = text.get(..scheme.len());
+                start.is_some_and(|it| it.eq_ignore_ascii_case(scheme))
+            };
+            let found = is("http://") || is("https://");
+            found.then_some(text.as_str()).into_iter().collect()
+        }
+        Value::Array(items) => items.iter().flat_map(addresses).collect(),
+        Value::Object(fields) => fields.values().flat_map(addresses).collect(),
+        _ => Vec::new(),
+    }
+}
+
+/// Whether this program asks an address that stands in the entry.
+fn asks(entry: &Value) -> bool {
+    entry.get("command").is_none()
+        && entry.get("template").is_none()
+        && !addresses(entry).is_empty()
 }
 
 /// The entries that are new or other than before, where they name a program.
@@ -67,7 +151,10 @@ fn changed(key: &str, before: &Value, after: &Value) -> Vec<String> {
         .flatten();
     let known = |name: &str| before.get(key).and_then(|all| all.get(name));
     entries
-        .filter(|(name, entry)| known(name) != Some(*entry) && starts(key, entry))
+        .filter(|(name, entry)| match key {
+            "provider" => addresses(entry) != known(name).map_or(Vec::new(), addresses),
+            _ => known(name) != Some(*entry) && starts(key, entry),
+        })
         .map(|(name, _)| name.clone())
         .collect()
 }
@@ -80,7 +167,7 @@ fn starts(key: &str, entry: &Value) -> bool {
             .is_some_and(|template| template.contains("!`")),
         // What a built-in server or formatter runs is found on the PATH; its variables and options choose it, too.
         "lsp" | "formatter" => entry.get("disabled") != Some(&Value::Bool(true)),
-        _ => entry.get("command").is_some(),
+        _ => entry.get("command").is_some() || entry.get("url").is_some(),
     }
 }
 
@@ -94,6 +181,10 @@ mod tests {
         let before = json!({
             "mcp": { "mine": { "command": ["a"] }, "off": { "command": ["a"], "enabled": false } },
             "formatter": { "prettier": {} },
+            "provider": {
+                "mine": { "options": { "baseURL": "https://a.test/v1" } },
+                "moved": { "options": { "baseURL": "https://b.test/v1" } },
+            },
         });
         let after = json!({
             "mcp": {
@@ -102,10 +193,16 @@ mod tests {
             },
             "formatter": { "prettier": { "environment": { "A": "1" } }, "none": { "disabled": true } },
             "lsp": { "x": { "command": ["c"] } },
+            "provider": {
+                "mine": { "options": { "baseURL": "https://a.test/v1" }, "models": { "new": {} } },
+                "moved": { "options": { "baseURL": "HTTP://127.0.0.1/v1" } },
+                "new": { "api": "https://c.test" }, "known": { "npm": "@ai-sdk/openai" },
+            },
             "command": { "plain": { "template": "say" }, "shell": { "template": "!`id`" } },
         });
         for (key, want) in [
-            ("mcp", vec!["off", "new"]),
+            ("mcp", vec!["off", "new", "far"]),
+            ("provider", vec!["moved", "new"]),
             ("formatter", vec!["prettier"]),
             ("lsp", vec!["x"]),
             ("command", vec!["shell"]),

@@ -12,7 +12,7 @@ use outrigger_config::claude_hooks::{HookFile, HookScope};
 use outrigger_plugins::{CommandFile, CommandHooks, CommandHost, SessionAbout};
 use outrigger_protocol::id::SessionId;
 use outrigger_protocol::message::{MessageInfo, MessageWithParts, PartKind, ToolState};
-use outrigger_sandbox::Policy;
+use outrigger_sandbox::{Policy, Spawner};
 use serde_json::{Value, json};
 
 use crate::allowed::{self, digest, key};
@@ -68,7 +68,12 @@ impl AllowedHooks {
 }
 
 /// The command hooks of a project; `None` where there are none, or nothing from outside is loaded.
-pub(crate) fn of(boot: &Boot, config: &Loaded, bridge: &Arc<Bridge>) -> Option<CommandHooks> {
+pub(crate) fn of(
+    boot: &Boot,
+    config: &Loaded,
+    bridge: &Arc<Bridge>,
+    spawner: Spawner,
+) -> Option<CommandHooks> {
     let (files, problems) = config.claude_hooks();
     for problem in problems {
         tracing::warn!("[hooks] {problem}");
@@ -89,6 +94,7 @@ pub(crate) fn of(boot: &Boot, config: &Loaded, bridge: &Arc<Bridge>) -> Option<C
             Answering::Ask | Answering::Refuse => "default",
         },
         host: Arc::clone(bridge) as Arc<dyn CommandHost>,
+        spawner,
     })
 }
 

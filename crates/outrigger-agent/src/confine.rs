@@ -1,7 +1,6 @@
 //! The box of processes that are started for the model: one set of rules decides for tools and for what they start, so
 //! that a path which `read` is denied cannot be had with `cat` either (issue 5, item 5).
 
-use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Once};
 
@@ -64,26 +63,28 @@ const SHARED: [&str; 2] = ["modules", "bun"];
 /// trusted and allowed, the store with the audit and its keys, credentials. Of the settings, which could loosen the box,
 /// that they are changed.
 fn ours(folders: &Folders) -> Covers {
-    let entries = std::fs::read_dir(&folders.data).into_iter().flatten();
-    let theirs = |name: &OsStr| THEIRS.iter().any(|it| name == *it);
-    let mut hide: Vec<PathBuf> = entries
-        .flatten()
-        .filter(|entry| !theirs(&entry.file_name()))
-        .map(|entry| entry.path())
-        .collect();
     // Credentials of OpenCode, which we use as well.
     let keys = folders
         .data
         .parent()
         .map(|data| data.join("opencode/auth.json"));
-    hide.extend(keys.filter(|path| path.exists()));
-    hide.sort();
+    let hide = keys.filter(|path| path.exists()).into_iter().collect();
     let shared = SHARED.iter().map(|name| folders.data.join(name));
     let settings = folders.config.join("outrigger");
     let mut held = movable_above(&folders.data);
     held.extend(movable_above(&settings));
     held.extend(THEIRS.iter().map(|name| folders.data.join(name)));
-    let read_only = shared.chain([settings]).filter(|path| path.exists());
+    // Plugins and skills as they were fetched, and OpenCode's list of models, which says where keys are sent.
+    let models = folders
+        .cache
+        .parent()
+        .map(|cache| cache.join("opencode/models.json"));
+    let fetched = [folders.cache.clone()].into_iter().chain(models);
+    held.extend(fetched.clone().flat_map(|path| movable_above(&path)));
+    held.sort();
+    held.dedup();
+    let read_only = shared.chain([settings]).chain(fetched);
+    let read_only = read_only.filter(|path| path.exists());
     Covers {
         hide,
         read_only: read_only.collect(),
@@ -266,6 +267,7 @@ fn policy(profile: Profile, place: &Place, kept: Kept) -> Option<Policy> {
         }
     };
     policy.kept = kept;
+    policy.ends_uncovered = true;
     Some(policy)
 }
 
@@ -393,17 +395,13 @@ mod tests {
         let root = tempfile::tempdir().unwrap();
         let at = |name: &str| root.path().join(name);
         for file in [
-            "data/outrigger/outrigger.db",
-            "data/outrigger/outrigger.db-audit-key",
             "data/outrigger/auth.json",
-            "data/outrigger/trust/user/outrigger.lock",
-            "data/outrigger/hooks-allowed.json",
-            "data/outrigger/something-new",
             "data/outrigger/tool-output/1",
-            "data/outrigger/plugin-homes/a/b",
             "data/outrigger/modules/x",
             "data/opencode/auth.json",
             "config/outrigger/outrigger.toml",
+            "cache/outrigger/x",
+            "cache/opencode/models.json",
         ] {
             std::fs::create_dir_all(at(file).parent().unwrap()).unwrap();
             std::fs::write(at(file), "").unwrap();
@@ -412,7 +410,7 @@ mod tests {
             home: at("home"),
             config: at("config"),
             data: at("data/outrigger"),
-            cache: at("cache"),
+            cache: at("cache/outrigger"),
         };
         let found = ours(&folders);
         let names = |paths: &[PathBuf]| -> Vec<String> {
@@ -421,23 +419,18 @@ mod tests {
                 .map(|path| path.strip_prefix(root.path()).unwrap());
             names.map(|path| path.display().to_string()).collect()
         };
-        assert_eq!(
-            names(&found.hide),
-            [
-                "data/opencode/auth.json",
-                "data/outrigger/auth.json",
-                "data/outrigger/hooks-allowed.json",
-                "data/outrigger/outrigger.db",
-                "data/outrigger/outrigger.db-audit-key",
-                "data/outrigger/something-new",
-                "data/outrigger/trust",
-            ]
-        );
+        assert_eq!(names(&found.hide), ["data/opencode/auth.json"]);
         assert_eq!(
             names(&found.read_only),
-            ["data/outrigger/modules", "config/outrigger"]
+            [
+                "data/outrigger/modules",
+                "config/outrigger",
+                "cache/outrigger",
+                "cache/opencode/models.json"
+            ]
         );
         assert_eq!(names(&found.closed), ["data/outrigger"]);
+        assert!(found.held.contains(&at("data/outrigger/tool-output")));
         assert!(found.held.contains(&at("config")) && found.held.contains(&at("data")));
     }
 

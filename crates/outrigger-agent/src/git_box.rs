@@ -42,10 +42,27 @@ fn stores(worktree: &Path) -> Vec<PathBuf> {
     let Some(own) = named.and_then(|it| worktree.join(it.trim()).canonicalize().ok()) else {
         return Vec::new();
     };
+    if !knows(&own, worktree) {
+        return Vec::new();
+    }
     // `../main/.git/worktrees/NAME` belongs to `../main/.git`. A name that is not of that form is no store of git's.
     let is_store = |folder: &Path| folder.join("HEAD").is_file() && folder.join("objects").is_dir();
     let all = own.ancestors().take(3).find(|folder| is_store(folder));
     all.map(Path::to_path_buf).into_iter().collect()
+}
+
+/// Whether the repository says itself that this is its worktree. Whoever can write to the project alone cannot make the user's
+/// other repositories say so.
+fn knows(own: &Path, worktree: &Path) -> bool {
+    let is = |named: &str, place: &Path| {
+        let named = own.join(named.trim()).canonicalize();
+        named.is_ok_and(|named| place.canonicalize().is_ok_and(|place| named == place))
+    };
+    let linked = fs::read_to_string(own.join("gitdir")).unwrap_or_default();
+    let config = fs::read_to_string(own.join("config")).unwrap_or_default();
+    let mut settings = config.lines().filter_map(|line| line.split_once('='));
+    is(&linked, &worktree.join(".git"))
+        || settings.any(|(name, value)| name.trim() == "worktree" && is(value, worktree))
 }
 
 /// What git is not to do in any repository: start programs that fetch what lies elsewhere, and ask.
@@ -77,18 +94,37 @@ mod tests {
             "side",
             "plain/.git",
             "forged",
+            "thief",
+            "super/.git/modules/sub/objects",
+            "super/sub",
             "home",
         ] {
             fs::create_dir_all(at(folder)).unwrap();
         }
         fs::write(at("main/.git/HEAD"), "").unwrap();
         fs::write(at("side/.git"), "gitdir: ../main/.git/worktrees/side\n").unwrap();
-        fs::write(at("forged/.git"), "gitdir: ../home\n").unwrap();
+        let back = at("side/.git").display().to_string();
+        for (file, text) in [
+            ("main/.git/worktrees/side/gitdir", back.as_str()),
+            ("forged/.git", "gitdir: ../home\n"),
+            // The user's, and nothing to do with this folder.
+            ("thief/.git", "gitdir: ../main/.git/worktrees/side\n"),
+            ("super/.git/modules/sub/HEAD", ""),
+            (
+                "super/.git/modules/sub/config",
+                "[core]\n\tworktree = ../../../sub\n",
+            ),
+            ("super/sub/.git", "gitdir: ../.git/modules/sub\n"),
+        ] {
+            fs::write(at(file), text).unwrap();
+        }
         for (worktree, want) in [
             ("side", vec![at("main/.git")]),
             ("main", vec![]),
             ("plain", vec![]),
             ("forged", vec![]),
+            ("thief", vec![]),
+            ("super/sub", vec![at("super/.git/modules/sub")]),
             ("none", vec![]),
         ] {
             assert_eq!(stores(&at(worktree)), want, "{worktree}");

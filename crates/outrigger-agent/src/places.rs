@@ -17,12 +17,13 @@ pub(crate) const POLICY: &str = "/etc/outrigger";
 
 /// Makes them. What cannot be made now cannot be made by a process of this user, either.
 pub(crate) fn make(folders: &Folders) {
-    folder(&folders.config.join("outrigger"));
+    folder(&folders.config.join("outrigger"), 0o700);
     for name in MADE {
-        folder(&folders.data.join(name));
+        folder(&folders.data.join(name), 0o700);
     }
     if folders::is_root() {
-        folder(Path::new(POLICY));
+        // Every user of the machine reads what stands there.
+        folder(Path::new(POLICY), 0o755);
     }
     // OpenCode's list of keys, which is read here, too: an empty one says what none says.
     let keys = folders
@@ -48,10 +49,10 @@ fn list_of_no_keys(path: &Path, write: impl FnOnce(&mut fs::File) -> io::Result<
     }
 }
 
-fn folder(path: &Path) {
+fn folder(path: &Path, mode: u32) {
     let made = fs::DirBuilder::new()
         .recursive(true)
-        .mode(0o700)
+        .mode(mode)
         .create(path);
     if let Err(error) = made {
         tracing::debug!("{} is not made: {error}", path.display());

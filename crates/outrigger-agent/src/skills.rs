@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use outrigger_config::skills::{Skill, discover};
 use outrigger_config::{Loaded, OpenCodeConfig};
+use outrigger_sandbox::OwnBoxes;
 
 use crate::boot::Folders;
 use crate::inner::{CommandInfo, CommandSource};
@@ -19,11 +20,12 @@ pub(crate) async fn find(
     config: &Loaded,
     effective: &OpenCodeConfig,
     folders: &Folders,
+    boxes: &OwnBoxes,
 ) -> Vec<Skill> {
     let mut search = config.skill_search(effective);
     if !effective.skill_urls.is_empty() {
         let cache = cache(folders);
-        let (found, problems) = fetch::all(&effective.skill_urls, &cache, PATIENCE).await;
+        let (found, problems) = fetch::all(&effective.skill_urls, &cache, PATIENCE, boxes).await;
         for problem in problems {
             tracing::warn!("[skills] {problem}");
         }

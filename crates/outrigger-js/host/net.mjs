@@ -3,6 +3,7 @@
 // guard, it makes programs work that know nothing of a proxy.
 
 import { Buffer } from "node:buffer";
+import dns from "node:dns";
 import { syncBuiltinESMExports } from "node:module";
 import net from "node:net";
 import { Duplex } from "node:stream";
@@ -139,10 +140,74 @@ function wrapWebSocket(proxy) {
   });
 }
 
+// `Bun.connect` to an address is led by the system. A name it would look up itself, which nobody in a box can: the proxy does.
+function wrapConnect(proxy) {
+  const { connect } = Bun;
+  Bun.connect = (options) => {
+    const { hostname, port, socket: handlers, tls: secured, ...rest } = options ?? {};
+    const host = String(hostname ?? "").replace(/^\[(.*)\]$/, "$1");
+    if (options?.unix || options?.fd !== undefined || !host || net.isIP(host) || !(Number(port) > 0)) return connect(options);
+    const named = secured && { serverName: host, ...(secured === true ? {} : secured) };
+    return new Promise((resolve, reject) => {
+      let answer = "";
+      const fails = (socket, error) => {
+        handlers.connectError?.(socket, error);
+        reject(error);
+      };
+      const waiting = {
+        open: (socket) => void socket.write(`CONNECT ${host}:${port} HTTP/1.1\r\nhost: ${host}:${port}\r\nproxy-authorization: Basic ${proxy.login}${END}`),
+        data(socket, chunk) {
+          answer += Buffer.from(chunk).toString("latin1");
+          const end = answer.indexOf(END);
+          if (end < 0 && answer.length < HEAD) return;
+          const line = answer.slice(0, answer.indexOf("\r\n"));
+          if (!/^HTTP\/\d\.\d 200 /.test(line)) {
+            socket.reload({ socket: { data() {} } });
+            socket.end();
+            return fails(socket, refused(line, host, port));
+          }
+          const early = Buffer.from(answer.slice(end + END.length), "latin1");
+          let own = socket;
+          if (named) [, own] = socket.upgradeTLS({ data: rest.data, tls: named, socket: handlers });
+          else {
+            socket.data = rest.data;
+            socket.reload({ socket: handlers });
+            handlers.open?.(socket);
+            if (early.length) handlers.data?.(socket, early);
+          }
+          resolve(own);
+        },
+        close: (socket) => fails(socket, refused("", host, port)),
+        error: fails,
+        connectError: fails,
+      };
+      connect({ ...rest, hostname: proxy.host, port: proxy.port, socket: waiting }).catch(reject);
+    });
+  };
+}
+
+// No name is looked up in a box. What is connected to by name is looked up by the proxy, where it is granted.
+function explainLookups() {
+  const explained = (error, name) => {
+    const why = "names are not looked up here: connect by the name itself (fetch, http, net, tls, Bun.connect), if `hosts` grants it, or by an address";
+    if (error?.syscall && /ENOTFOUND|EAI_|ECONNREFUSED|ETIMEOUT/.test(error.code ?? "")) error.message += ` (${name}: ${why})`;
+    return error;
+  };
+  const { lookup } = dns;
+  dns.lookup = (name, ...rest) => {
+    const done = rest.pop();
+    return lookup(name, ...rest, typeof done === "function" ? (error, ...found) => done(error && explained(error, name), ...found) : done);
+  };
+  const promised = dns.promises.lookup;
+  dns.promises.lookup = (name, ...rest) => promised(name, ...rest).catch((error) => Promise.reject(explained(error, name)));
+}
+
 // Bun's `fetch` knows its proxy from the environment; Node's uses the sockets from here, and so do `http` and `https`.
 export function route(address) {
   const proxy = proxyOf(address);
   wrapSockets(proxy);
   if (globalThis.Bun && globalThis.WebSocket) wrapWebSocket(proxy);
+  if (globalThis.Bun) wrapConnect(proxy);
+  explainLookups();
   syncBuiltinESMExports();
 }

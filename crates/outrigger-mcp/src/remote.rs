@@ -16,6 +16,9 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// Of an error page.
 const MOST_QUOTED: usize = 300;
 
+/// The proxy by which a server is reached that a plugin brought; those of the user are reached as this machine reaches anything.
+pub(crate) type Way = Option<String>;
+
 /// A remote server's address and all that goes with each request to it.
 pub(crate) struct Remote {
     pub(crate) server: String,
@@ -37,6 +40,7 @@ impl Remote {
         url: &str,
         headers: &BTreeMap<String, String>,
         bearer: Option<Arc<Bearer>>,
+        way: &Way,
     ) -> Result<Self, McpError> {
         let mut sent = HeaderMap::new();
         for (name, value) in headers {
@@ -49,7 +53,7 @@ impl Remote {
             value.set_sensitive(true);
             sent.insert(name, value);
         }
-        let client = client(url, 0).map_err(|error| McpError::Http {
+        let client = client(url, 0, way).map_err(|error| McpError::Http {
             server: server.to_owned(),
             reason: error.to_string(),
         })?;
@@ -172,7 +176,7 @@ pub(crate) fn reason(error: &reqwest::Error, url: &str) -> String {
 }
 
 /// A client for an address, which follows so many redirects.
-pub(crate) fn client(url: &str, redirects: usize) -> Result<Client, reqwest::Error> {
+pub(crate) fn client(url: &str, redirects: usize, way: &Way) -> Result<Client, reqwest::Error> {
     // Fails only when a provider is installed already, which is as good.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let policy = match redirects {
@@ -188,7 +192,11 @@ pub(crate) fn client(url: &str, redirects: usize) -> Result<Client, reqwest::Err
     let local = ["http://localhost", "http://127.", "http://[::1]"]
         .iter()
         .any(|start| url.starts_with(start));
-    let builder = if local { builder.no_proxy() } else { builder };
+    let builder = match way {
+        Some(proxy) => builder.proxy(reqwest::Proxy::all(proxy)?),
+        None if local => builder.no_proxy(),
+        None => builder,
+    };
     // Loading the system's certificates takes tens of milliseconds.
     let builder = if url.starts_with("http://") && redirects == 0 {
         builder.tls_certs_only([])

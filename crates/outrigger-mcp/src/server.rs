@@ -19,6 +19,7 @@ use crate::content;
 use crate::error::McpError;
 use crate::link::{About, Link, ToolInfo};
 use crate::oauth::{Bearer, Login, TokenStore};
+use crate::remote::Way;
 
 pub use status::{State, Status};
 
@@ -51,6 +52,8 @@ pub(crate) struct Server {
     pub(crate) config: Result<ServerConfig, McpError>,
     around: Surroundings,
     // Of a remote server, unless `oauth` is false.
+    /// By which it is reached, where it is remote.
+    way: Way,
     pub(crate) bearer: Option<Arc<Bearer>>,
     // The login that waits for a person.
     pub(crate) login: Mutex<Option<Arc<Login>>>,
@@ -110,6 +113,7 @@ impl Server {
         };
         let mut config = config;
         let mut bearer = None;
+        let way = around.spawner.proxy_of(&format!("mcp:{name}"));
         if let Ok(ServerConfig {
             transport:
                 Transport::Remote {
@@ -120,7 +124,7 @@ impl Server {
             ..
         }) = &config
         {
-            match Bearer::new(name, url, oauth.clone(), around.tokens.clone()) {
+            match Bearer::new(name, url, oauth.clone(), around.tokens.clone(), way.clone()) {
                 Ok(made) => bearer = Some(Arc::new(made)),
                 Err(error) => config = Err(error),
             }
@@ -131,6 +135,7 @@ impl Server {
             config,
             around,
             bearer,
+            way,
             login: Mutex::default(),
             gate: tokio::sync::Mutex::default(),
             inside: Mutex::default(),

@@ -14,8 +14,10 @@ pub(crate) const USER_AGENT: &str = concat!("outrigger/", env!("CARGO_PKG_VERSIO
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// The clients. One object serves all providers, so connections are shared.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(crate) struct Http {
+    /// The address of the proxy that all go through, its login in it.
+    proxy: Option<String>,
     local: OnceLock<Result<Client, String>>,
     plain: OnceLock<Result<Client, String>>,
     tls: OnceLock<Result<Client, String>>,
@@ -29,7 +31,23 @@ enum Kind {
     Tls,
 }
 
+impl std::fmt::Debug for Http {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Http")
+            .field("proxied", &self.proxy.is_some())
+            .finish_non_exhaustive()
+    }
+}
+
 impl Http {
+    /// Clients that reach what this proxy does.
+    pub(crate) fn through(proxy: &str) -> Self {
+        Self {
+            proxy: Some(proxy.to_owned()),
+            ..Self::default()
+        }
+    }
+
     /// The client for an address, or why there is none.
     pub(crate) fn client(&self, url: &str) -> Result<&Client, String> {
         let kind = kind(url);
@@ -38,7 +56,7 @@ impl Http {
             Kind::Plain => &self.plain,
             Kind::Tls => &self.tls,
         };
-        cell.get_or_init(|| build(kind))
+        cell.get_or_init(|| build(kind, self.proxy.as_deref()))
             .as_ref()
             .map_err(Clone::clone)
     }
@@ -68,10 +86,10 @@ fn kind(url: &str) -> Kind {
 /// # Errors
 /// A system whose certificates cannot be read.
 pub fn http_client(url: &str) -> Result<Client, String> {
-    build(kind(url))
+    build(kind(url), None)
 }
 
-fn build(kind: Kind) -> Result<Client, String> {
+fn build(kind: Kind, proxy: Option<&str>) -> Result<Client, String> {
     // Fails only when a provider is installed already, which is as good.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let builder = Client::builder()
@@ -81,9 +99,13 @@ fn build(kind: Kind) -> Result<Client, String> {
         // A redirect would carry the key to another place; the error names that place instead.
         .redirect(reqwest::redirect::Policy::none());
     let builder = match kind {
-        Kind::Local => builder.tls_certs_only([]).no_proxy(),
-        Kind::Plain => builder.tls_certs_only([]),
+        Kind::Local if proxy.is_none() => builder.tls_certs_only([]).no_proxy(),
+        Kind::Local | Kind::Plain => builder.tls_certs_only([]),
         Kind::Tls => builder,
+    };
+    let builder = match proxy.map(reqwest::Proxy::all) {
+        Some(proxy) => builder.proxy(proxy.map_err(|e| error_text(&e))?),
+        None => builder,
     };
     builder.build().map_err(|e| error_text(&e))
 }
@@ -153,7 +175,7 @@ mod tests {
         assert!(http.tls.get().is_none());
         // The limit for making it is 1 ms; loading the system's roots takes ten times that and more.
         let start = std::time::Instant::now();
-        assert!(build(Kind::Local).is_ok());
+        assert!(build(Kind::Local, None).is_ok());
         assert!(
             start.elapsed() < Duration::from_millis(5),
             "{:?}",

@@ -42,6 +42,8 @@ pub struct ModelsOptions {
     pub credentials: Credentials,
     /// Record every conversation into this cassette. A provider's `options.record` does the same for that provider.
     pub record: Option<PathBuf>,
+    /// The proxies of providers whose addresses a plugin brought, by provider: they are asked by no other way.
+    pub proxies: BTreeMap<String, String>,
 }
 
 // The configuration and the environment hold keys.
@@ -65,6 +67,8 @@ struct Inner {
     options: ModelsOptions,
     catalog: Catalog,
     http: Arc<Http>,
+    /// Those of providers that have a proxy.
+    proxied: BTreeMap<String, Arc<Http>>,
     built: Mutex<BTreeMap<String, Arc<Provider>>>,
     overlays: Mutex<BTreeMap<String, Overlay>>,
     recorder: OnceLock<Option<Arc<Recorder>>>,
@@ -86,9 +90,12 @@ impl Models {
     #[must_use]
     pub fn new(options: ModelsOptions) -> Self {
         let catalog = Catalog::new(options.cache_file.clone());
+        let proxies = options.proxies.iter();
+        let proxied = proxies.map(|(id, proxy)| (id.clone(), Arc::new(Http::through(proxy))));
         Self {
             inner: Arc::new(Inner {
                 catalog,
+                proxied: proxied.collect(),
                 options,
                 http: Arc::new(Http::default()),
                 built: Mutex::default(),
@@ -289,11 +296,12 @@ impl Models {
             });
         }
         let recorder = self.recorder(&provider)?;
+        let http = self.inner.proxied.get(id).unwrap_or(&self.inner.http);
         Ok(Resolved::new(
             info,
             model.variant.clone(),
             provider,
-            Arc::clone(&self.inner.http),
+            Arc::clone(http),
             recorder,
         ))
     }

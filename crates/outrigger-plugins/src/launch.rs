@@ -16,6 +16,7 @@ use outrigger_protocol::rpc::{Facade, Initialize, Initialized, LoadedPlugin, Plu
 use outrigger_sandbox::cgroup::Cgroup;
 use outrigger_sandbox::covers::Kept;
 use outrigger_sandbox::proxy::Pass;
+use outrigger_sandbox::uncovered::Hidden;
 use outrigger_sandbox::{Calls, Level, Limits, Policy, Spawner, env, which};
 use serde_json::Value;
 
@@ -36,7 +37,7 @@ use crate::status::{NoticeFn, Stage};
 use crate::tmux;
 use crate::trust::{self, Content};
 use crate::unboxed;
-use crate::uncovered::Hidden;
+use crate::uncovered;
 
 mod culprit;
 
@@ -321,9 +322,7 @@ impl Launch {
             false => Kept::default(),
         };
         let project = crate::admit::project_of(&self.directory, &self.worktree);
-        // `plugin-homes/PROJECT` in our own data, which changes all the time.
-        let data = self.homes.ancestors().nth(2).unwrap_or(&self.homes);
-        let hidden = Hidden::of(&kept, [&self.directory, &project], data);
+        let hidden = uncovered::hidden(&kept, [&self.directory, &project]);
         let policy = self.settings.sandbox.then(|| {
             let mut folders: Vec<PathBuf> = members
                 .iter()

@@ -425,7 +425,6 @@ fn command_hooks(options: &LoadOptions, base: usize, registry: &Registry) -> Opt
         handlers,
         base,
         options.directory.clone(),
-        options.spawner.clone(),
         Arc::clone(&options.notice),
         CommandBreakers::new(
             options.settings.circuit_breaker,

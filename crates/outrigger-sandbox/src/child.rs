@@ -180,6 +180,11 @@ pub(crate) fn register(fd: OwnedFd, interest: Interest) -> io::Result<AsyncFd<Ow
 pub struct Killer(Weak<Process>);
 
 impl Killer {
+    /// Whether the child has not been dropped.
+    pub(crate) fn is_there(&self) -> bool {
+        self.0.strong_count() > 0
+    }
+
     /// As [`Child::kill_tree`]; nothing when the child has been dropped.
     pub fn kill_tree(&self) {
         if let Some(process) = self.0.upgrade() {

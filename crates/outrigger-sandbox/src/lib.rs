@@ -40,6 +40,7 @@ mod spawner;
 mod spec;
 mod terminal;
 mod tree;
+pub mod uncovered;
 mod view;
 mod which;
 

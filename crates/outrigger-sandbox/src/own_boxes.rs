@@ -23,6 +23,19 @@ pub struct OwnBox {
     pub held: Arc<dyn Any + Send + Sync>,
 }
 
+impl OwnBox {
+    /// The address of its proxy, by which the host asks for it what its process would ask for itself. `None`: it connects to
+    /// nothing.
+    #[must_use]
+    pub fn proxy(&self) -> Option<String> {
+        let mut variables = self.variables.iter();
+        let found = variables.find(|(name, _)| name == "HTTP_PROXY");
+        found
+            .and_then(|(_, address)| address.to_str())
+            .map(str::to_owned)
+    }
+}
+
 impl fmt::Debug for OwnBox {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("OwnBox")

@@ -96,6 +96,9 @@ pub struct Policy {
     /// What a walk has found that is to be covered as well. What of it is not there any more when the process starts is
     /// looked for anew.
     pub kept: Kept,
+    /// It is ended when a file that is hidden from it is saved anew, as another file: a process that is started then does not
+    /// see that one, either.
+    pub ends_uncovered: bool,
     /// It has terminals of its own, and no other: a fresh `/dev/pts`, and a session without a controlling terminal. Where
     /// the system has no views it has none.
     pub own_terminals: bool,

@@ -26,6 +26,7 @@ use crate::process::Process;
 use crate::setup::{self, CHANNEL_FD, RETRY, Setup};
 use crate::spec::{Spec, Stdio};
 use crate::terminal;
+use crate::uncovered::Hidden;
 use crate::view::{self, View};
 use crate::which::{is_executable, which};
 
@@ -208,7 +209,13 @@ impl Spawner {
         self
     }
 
-    /// A handle whose processes reach these hosts and nothing else.
+    /// The proxy of what has a box of its own under this label ([`OwnBoxes`]), where it has one.
+    #[must_use]
+    pub fn proxy_of(&self, label: &str) -> Option<String> {
+        self.boxed.as_ref()?.own.of(label)?.proxy()
+    }
+
+    /// A handle whose processes reach these hosts and nothing else; those with a narrower box ([`OwnBoxes`]) reach its own.
     #[must_use]
     pub fn with_hosts(mut self, led: Arc<Led>) -> Self {
         self.led = Some(led);
@@ -289,10 +296,12 @@ impl Spawner {
     /// policy of the machine does not let run; [`SandboxError::Spawn`] for the rest; [`SandboxError::Policy`] when the rules were refused; [`SandboxError::Watch`] when it cannot be watched.
     pub async fn spawn(&self, mut spec: Spec) -> Result<Child, SandboxError> {
         self.allows(&spec)?;
+        let mut led = self.led.as_ref();
         if let (Some(boxed), None) = (&self.boxed, &spec.policy) {
             let own = boxed.own.of(&spec.label);
             let policy = match own {
                 Some(own) => {
+                    led = None;
                     spec.env.extend(own.variables);
                     spec.door = own.door;
                     own.policy
@@ -303,15 +312,17 @@ impl Spawner {
         }
         // A box that rules connections itself, a plugin's, reaches no more by being started here.
         let ruled = |policy: &Policy| policy.connect_tcp.is_some();
-        let led = self.led.as_ref();
         let way = match led.filter(|_| !spec.policy.as_ref().is_some_and(ruled)) {
             Some(led) => Some(led.lead(&mut spec).await?),
             None => None,
         };
         let end = Instant::now() + PATIENCE;
-        let started = loop {
+        let what = spec.label_or_name();
+        let (started, hidden) = loop {
+            let watched = spec.policy.as_ref().filter(|it| it.ends_uncovered);
+            let hidden = watched.map(|policy| Hidden::of(&policy.kept.covers().hide));
             match self.hand_over(spec).await? {
-                Ok(started) => break started,
+                Ok(started) => break (started, hidden),
                 Err(NotStarted::Moved(again, error)) if Instant::now() < end => {
                     spec = renewed(*again, error).await?;
                 }
@@ -323,6 +334,9 @@ impl Spawner {
             way.belongs_to(child.pid());
         }
         child.way = way;
+        if let Some(hidden) = hidden {
+            hidden.ends(child.killer(), what);
+        }
         Ok(child)
     }
 
@@ -372,6 +386,7 @@ impl Boxed {
         let found = tokio::task::spawn_blocking(move || covers()).await;
         let found = found.map_err(|_| SandboxError::Stopped)??;
         policy.kept = Kept::new(found, Arc::clone(&self.covers));
+        policy.ends_uncovered = true;
         if self.strict && policy.level() < Level::Full {
             return Err(SandboxError::Strict {
                 program: program.to_owned(),

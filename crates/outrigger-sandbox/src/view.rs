@@ -14,7 +14,11 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
+use closed::Closed;
+
 use crate::policy::Policy;
+
+mod closed;
 
 /// Where the empty file and folder stand while the mounts are made. Nothing below is looked up meanwhile, and it exists
 /// everywhere.
@@ -37,6 +41,9 @@ const OPEN_TREE_CLONE: libc::c_int = 1;
 /// `MOVE_MOUNT_F_EMPTY_PATH` and `MOVE_MOUNT_T_EMPTY_PATH` of the same header.
 const MOVE_MOUNT_EMPTY_PATHS: libc::c_uint = 0x44;
 
+/// `MOVE_MOUNT_F_EMPTY_PATH` alone.
+const MOVE_MOUNT_FROM_EMPTY_PATH: libc::c_uint = 4;
+
 /// The error of a start before which something was moved that is to be covered: it has to be looked for anew.
 pub(crate) const MOVED: libc::c_int = libc::ESTALE;
 
@@ -53,7 +60,6 @@ enum Cover {
     Folder,
     ReadOnly,
     Held,
-    Closed,
 }
 
 /// What is covered, by the path at which it was found and as what it was found there.
@@ -68,6 +74,7 @@ struct Target {
 /// Everything the child needs to make its view, prepared before fork.
 #[derive(Debug, Clone)]
 pub(crate) struct View {
+    closed: Vec<Closed>,
     covers: Vec<Target>,
     /// What is below [`STAGE`] itself, when that is gone again.
     late: Vec<Target>,
@@ -119,13 +126,14 @@ impl View {
         covers.extend(collect(&kept.read_only, |_| Cover::ReadOnly, Gone::Moved)?);
         let mut held = collect(&policy.held, |_| Cover::Held, Gone::Skipped)?;
         held.extend(collect(&kept.held, |_| Cover::Held, Gone::Skipped)?);
-        let mut closed = collect(&kept.closed, |_| Cover::Closed, Gone::Skipped)?;
+        let closed = collect(&kept.closed, |_| Cover::Held, Gone::Skipped)?;
         // What is bound to itself first: that would uncover what is hidden below. Outer before inner.
-        for list in [&mut held, &mut closed, &mut covers, &mut hide] {
+        for list in [&mut held, &mut covers, &mut hide] {
             list.sort_by(|(a, _), (b, _)| a.cmp(b));
             list.dedup_by(|(a, _), (b, _)| a == b);
         }
-        // What lies in a hidden folder cannot be reached any more.
+        let closed = closed::all(closed, &kept.held)?;
+        // What lies in a hidden folder cannot be reached any more, nor what a closed one does not show.
         let folders: Vec<PathBuf> = hide
             .iter()
             .filter(|(_, target)| target.cover == Cover::Folder)
@@ -133,18 +141,19 @@ impl View {
             .collect();
         let is_reached = |path: &Path| {
             let mut above = path.ancestors().skip(1);
-            !above.any(|it| {
+            let hidden = above.any(|it| {
                 folders
                     .binary_search_by(|folder| folder.as_path().cmp(it))
                     .is_ok()
-            })
+            });
+            !hidden && closed.iter().all(|(at, closed)| closed.shows(at, path))
         };
-        held.extend(closed);
         held.extend(covers);
         held.extend(hide);
         let mut covers = held;
         covers.retain(|(path, _)| is_reached(path));
         Ok(Some(Self {
+            closed: closed.into_iter().map(|(_, closed)| closed).collect(),
             covers: covers.into_iter().map(|(_, target)| target).collect(),
             late: kernel(policy)?,
             terminals: policy.own_terminals,
@@ -162,14 +171,18 @@ impl View {
         enter(self.maps.as_ref())?;
         // SAFETY: raw calls with pointers to prepared, nul-terminated strings.
         unsafe {
-            check(libc::mkdir(EMPTY_FOLDER.as_ptr(), 0))?;
+            // Empty and not unreadable: git gives up on a file that it cannot open.
+            check(libc::mkdir(EMPTY_FOLDER.as_ptr(), 0o555))?;
             let file = libc::open(
                 EMPTY_FILE.as_ptr(),
                 libc::O_CREAT | libc::O_RDONLY | libc::O_CLOEXEC,
-                0,
+                0o444,
             );
             check(file)?;
             libc::close(file);
+            for closed in &self.closed {
+                closed.apply()?;
+            }
             for target in &self.covers {
                 target.apply()?;
             }
@@ -248,18 +261,17 @@ fn enter(maps: Option<&Maps>) -> io::Result<()> {
             STAGE.as_ptr(),
             c"tmpfs".as_ptr(),
             flags,
-            c"nr_inodes=8,size=4k,mode=700".as_ptr().cast(),
+            c"nr_inodes=64,size=4k,mode=700".as_ptr().cast(),
         ))
     }
 }
 
 impl Target {
-    /// Covers what was found and nothing else: it is held by a descriptor, so it may be moved about meanwhile. Runs in the
-    /// child.
+    /// What was found, and nothing else that has its place now.
     #[expect(unsafe_code, reason = "see `View::apply`")]
-    unsafe fn apply(&self) -> io::Result<()> {
+    unsafe fn open(&self) -> io::Result<libc::c_int> {
         let flags = libc::O_PATH | libc::O_NOFOLLOW | libc::O_CLOEXEC;
-        // SAFETY: raw calls on a prepared string, on locals of the sizes that are passed, and on descriptors that are open.
+        // SAFETY: raw calls on a prepared string and on a local of the size that is passed.
         unsafe {
             let target = libc::open(self.path.as_ptr(), flags);
             check(target).map_err(moved)?;
@@ -268,10 +280,21 @@ impl Target {
             if stat.st_dev != self.device || stat.st_ino != self.inode {
                 return Err(io::Error::from_raw_os_error(MOVED));
             }
+            Ok(target)
+        }
+    }
+
+    /// Covers what was found and nothing else: it is held by a descriptor, so it may be moved about meanwhile. Runs in the
+    /// child.
+    #[expect(unsafe_code, reason = "see `View::apply`")]
+    unsafe fn apply(&self) -> io::Result<()> {
+        // SAFETY: raw calls on descriptors that are open.
+        unsafe {
+            let target = self.open()?;
             let (from, source, below) = match self.cover {
                 Cover::File => (libc::AT_FDCWD, EMPTY_FILE, 0),
                 Cover::Folder => (libc::AT_FDCWD, EMPTY_FOLDER, 0),
-                Cover::ReadOnly | Cover::Held | Cover::Closed => {
+                Cover::ReadOnly | Cover::Held => {
                     (target, c"", libc::AT_EMPTY_PATH | libc::AT_RECURSIVE)
                 }
             };
@@ -282,27 +305,8 @@ impl Target {
                 OPEN_TREE_CLONE | libc::O_CLOEXEC | below,
             );
             let tree = called(tree)?;
-            // Unlike a remount this keeps the flags that a user namespace may not take away.
-            let attribute = MountAttr {
-                set: READ_ONLY,
-                clear: 0,
-                propagation: 0,
-                user_namespace: 0,
-            };
-            let depth = match self.cover {
-                // What is held below was bound before, and is to stay as it is.
-                Cover::Closed => 0,
-                _ => libc::AT_RECURSIVE,
-            };
             if self.cover != Cover::Held {
-                called(libc::syscall(
-                    libc::SYS_mount_setattr,
-                    tree,
-                    c"".as_ptr(),
-                    libc::AT_EMPTY_PATH | depth,
-                    &raw const attribute,
-                    size_of::<MountAttr>(),
-                ))?;
+                read_only(tree, libc::AT_RECURSIVE)?;
             }
             called(libc::syscall(
                 libc::SYS_move_mount,
@@ -317,6 +321,30 @@ impl Target {
             Ok(())
         }
     }
+}
+
+/// Makes a tree of mounts read-only: with `depth` `AT_RECURSIVE` what is mounted below, too. Unlike a remount this keeps the
+/// flags that a user namespace may not take away.
+#[expect(unsafe_code, reason = "see `View::apply`")]
+unsafe fn read_only(tree: libc::c_int, depth: libc::c_int) -> io::Result<()> {
+    let attribute = MountAttr {
+        set: READ_ONLY,
+        clear: 0,
+        propagation: 0,
+        user_namespace: 0,
+    };
+    // SAFETY: a local of the size that is passed, which the kernel copies.
+    called(unsafe {
+        libc::syscall(
+            libc::SYS_mount_setattr,
+            tree,
+            c"".as_ptr(),
+            libc::AT_EMPTY_PATH | depth,
+            &raw const attribute,
+            size_of::<MountAttr>(),
+        )
+    })?;
+    Ok(())
 }
 
 /// The answer of a call that has no wrapper.

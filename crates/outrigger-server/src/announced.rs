@@ -1,8 +1,8 @@
 //! Which ports servers of this user listen on: a file for each in the data folder, `servers/PORT`, that names the process.
 //!
 //! Whoever attaches without being told a password offers the kept one. Anybody on the machine can listen on a port, so it is
-//! offered only where the listening socket belongs to a process that a file here names. The files are for the user alone,
-//! and out of reach for plugins.
+//! offered only where the listening socket is one that a process which lives has written down here as its own. (Nobody looks into
+//! the process for it: it lets nobody, whose user is not root.) The files are for the user alone, and out of reach for plugins.
 
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write as _};
@@ -25,7 +25,7 @@ fn folder(data: &Path) -> PathBuf {
     data.join("servers")
 }
 
-/// Says that this process listens on a port.
+/// Says that this process listens on a port, with the sockets that it does so on.
 ///
 /// # Errors
 /// A data folder that cannot be written to.
@@ -45,6 +45,9 @@ pub fn announce(data: &Path, port: u16) -> io::Result<Announced> {
         .mode(0o600)
         .open(&fresh)?;
     write!(file, "{pid} {}", start_time(pid).unwrap_or_default())?;
+    for socket in listening(port).filter(|inode| is_own(*inode)) {
+        write!(file, " {socket}")?;
+    }
     fs::rename(&fresh, &path)?;
     Ok(Announced(path))
 }
@@ -53,29 +56,35 @@ pub fn announce(data: &Path, port: u16) -> io::Result<Announced> {
 /// lives. False where nobody listens, and where that cannot be found out.
 #[must_use]
 pub fn is_announced(data: &Path, port: u16) -> bool {
-    let Some(pid) = announced_pid(&folder(data).join(port.to_string())) else {
+    let Some(sockets) = announced_sockets(&folder(data).join(port.to_string())) else {
         return false;
     };
-    let listening: Vec<u64> = ["/proc/net/tcp", "/proc/net/tcp6"]
-        .iter()
-        .filter_map(|table| fs::read_to_string(table).ok())
-        .flat_map(|table| listeners(&table, port))
-        .collect();
-    !listening.is_empty() && listening.iter().all(|inode| holds_socket(pid, *inode))
+    let mut all = listening(port).peekable();
+    all.peek().is_some() && all.all(|inode| sockets.contains(&inode))
 }
 
-/// The process that a file names, if it is the one that wrote it and runs as this user.
-fn announced_pid(path: &Path) -> Option<u32> {
+/// The sockets on this machine that listen on a port.
+fn listening(port: u16) -> impl Iterator<Item = u64> {
+    let tables = ["/proc/net/tcp", "/proc/net/tcp6"].into_iter();
+    let tables = tables.filter_map(|table| fs::read_to_string(table).ok());
+    tables.flat_map(move |table| listeners(&table, port))
+}
+
+/// The sockets that a file names, if the process that wrote it lives and runs as this user.
+fn announced_sockets(path: &Path) -> Option<Vec<u64>> {
     let meta = fs::symlink_metadata(path).ok()?;
     if !meta.is_file() || meta.mode() & 0o077 != 0 {
         return None;
     }
     let text = fs::read_to_string(path).ok()?;
-    let (pid, started) = text.split_once(' ')?;
-    let pid: u32 = pid.parse().ok()?;
-    let same = start_time(pid)? == started.trim().parse::<u64>().ok()?;
-    let owner = fs::metadata(format!("/proc/{pid}")).ok()?.uid();
-    (same && owner == meta.uid()).then_some(pid)
+    let mut words = text.split_whitespace();
+    let pid: u32 = words.next()?.parse().ok()?;
+    let same = start_time(pid)? == words.next()?.parse::<u64>().ok()?;
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+    let uids = status.lines().find_map(|line| line.strip_prefix("Uid:"))?;
+    let owner: u32 = uids.split_whitespace().next()?.parse().ok()?;
+    let sockets = words.map(str::parse).collect::<Result<_, _>>().ok()?;
+    (same && owner == meta.uid()).then_some(sockets)
 }
 
 /// The sockets that listen on a port, in a table of the kernel's: those at an address that a loopback address leads to.
@@ -104,9 +113,10 @@ fn is_local(address: &str) -> bool {
     }
 }
 
-fn holds_socket(pid: u32, inode: u64) -> bool {
+/// Whether this process holds the socket.
+fn is_own(inode: u64) -> bool {
     let wanted = PathBuf::from(format!("socket:[{inode}]"));
-    let open = fs::read_dir(format!("/proc/{pid}/fd"));
+    let open = fs::read_dir("/proc/self/fd");
     open.into_iter()
         .flatten()
         .flatten()

@@ -9,12 +9,15 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use futures_util::future::join_all;
+use outrigger_sandbox::OwnBoxes;
 use outrigger_sandbox::paths::Roots;
 use reqwest::redirect::{Attempt, Policy};
 use reqwest::{Client, Url};
 use serde::Deserialize;
 use sha2::{Digest as _, Sha256};
 use tokio::time::{Instant, timeout_at};
+
+use crate::brought::skills_label;
 
 /// Largest index, in bytes.
 const INDEX_BYTES: usize = 1 << 20;
@@ -47,9 +50,10 @@ pub(super) async fn all(
     urls: &[String],
     cache: &Path,
     patience: Duration,
+    boxes: &OwnBoxes,
 ) -> (Vec<PathBuf>, Vec<String>) {
     let end = Instant::now() + patience;
-    let found = join_all(urls.iter().map(|url| one(url, cache, end))).await;
+    let found = join_all(urls.iter().map(|url| one(url, cache, end, boxes))).await;
     let (mut dirs, mut problems) = (Vec::new(), Vec::new());
     for (more, wrong) in found {
         dirs.extend(more);
@@ -68,8 +72,14 @@ struct Place {
     end: Instant,
 }
 
-async fn one(url: &str, cache: &Path, end: Instant) -> (Vec<PathBuf>, Vec<String>) {
-    let place = match Place::new(url, cache, end) {
+async fn one(
+    url: &str,
+    cache: &Path,
+    end: Instant,
+    boxes: &OwnBoxes,
+) -> (Vec<PathBuf>, Vec<String>) {
+    let own = boxes.of(&skills_label(url)).and_then(|own| own.proxy());
+    let place = match Place::new(url, cache, end, own) {
         Ok(place) => place,
         Err(why) => return (Vec::new(), vec![format!("skills of {url}: {why}")]),
     };
@@ -129,7 +139,8 @@ enum Wrong {
 }
 
 impl Place {
-    fn new(url: &str, cache: &Path, end: Instant) -> Result<Self, String> {
+    /// `proxy`: of the plugin that brought the address.
+    fn new(url: &str, cache: &Path, end: Instant, proxy: Option<String>) -> Result<Self, String> {
         let mut base = Url::parse(url).map_err(|error| format!("not an address: {error}"))?;
         base.set_query(None);
         base.set_fragment(None);
@@ -145,13 +156,13 @@ impl Place {
         let client = Client::builder()
             .user_agent(concat!("outrigger/", env!("CARGO_PKG_VERSION")))
             .redirect(Policy::custom(same_origin));
-        let client = match local {
-            true => client.no_proxy(),
-            false => client,
+        let unusable = |error: reqwest::Error| format!("no web client could be made: {error}");
+        let client = match proxy.map(reqwest::Proxy::all) {
+            Some(proxy) => client.proxy(proxy.map_err(unusable)?),
+            None if local => client.no_proxy(),
+            None => client,
         };
-        let client = client
-            .build()
-            .map_err(|error| format!("no web client could be made: {error}"))?;
+        let client = client.build().map_err(unusable)?;
         let dir = cache.join(key(&base, local));
         Ok(Self {
             base,
@@ -417,7 +428,7 @@ mod tests {
     #[test]
     fn only_https_and_this_machine() {
         let cache = Path::new("/cache");
-        let made = |url: &str| Place::new(url, cache, Instant::now());
+        let made = |url: &str| Place::new(url, cache, Instant::now(), None);
         for (url, good) in [
             ("https://example.com/skills", true),
             ("http://127.0.0.1:4000/", true),

@@ -72,6 +72,7 @@ mod own_points;
 mod own_provider;
 mod patch;
 mod permission;
+mod plain;
 mod plugin_client;
 mod points;
 mod points_all;

@@ -18,6 +18,7 @@ import fs from "node:fs"
 import net from "node:net"
 import http from "node:http"
 import dgram from "node:dgram"
+import dns from "node:dns"
 import { spawnSync } from "node:child_process"
 const free = "http://127.0.0.1:FREE", shut = "http://127.0.0.1:SHUT", port = SHUT
 const said = (answer) => answer.text().then((text) => answer.status + " " + text.slice(0, 400))
@@ -121,6 +122,16 @@ const native = (port) => new Promise((resolve, reject) => {
 })
 if (globalThis.Bun) tries.native = () => native(port)
 if (globalThis.Bun) tries.grantedNative = () => native(FREE)
+const named = (port) => new Promise((resolve, reject) => {
+  let text = ""
+  Bun.connect({ hostname: "localhost", port, socket: {
+    open: (socket) => void socket.write("GET /named HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n"),
+    data: (_, chunk) => void (text += chunk), close: () => resolve("closed " + text), error: (_, error) => reject(error),
+  } }).catch(reject)
+})
+if (globalThis.Bun) tries.named = () => named(port)
+if (globalThis.Bun) tries.grantedNamed = () => named(FREE)
+tries.lookup = () => dns.promises.lookup("api.example.com").then(JSON.stringify)
 export const Tries = async ({ directory }) => ({
   "chat.message": async () => {
     const out = {}
@@ -193,7 +204,7 @@ fn ways(runtime: &str) {
     granting(
         &world,
         &format!(
-            "[plugins.\"{}\"]\nhosts = [\"*\", \"127.0.0.1:{free}\"]\n[plugins.\"{}\"]\nhosts = [\"127.0.0.1\"]\n",
+            "[plugins.\"{}\"]\nhosts = [\"*\", \"127.0.0.1:{free}\", \"localhost:{free}\"]\n[plugins.\"{}\"]\nhosts = [\"127.0.0.1\"]\n",
             plugin.display(),
             rich.display()
         ),
@@ -221,7 +232,14 @@ fn ways(runtime: &str) {
     }
     if runtime == "bun" {
         assert_eq!(saw["grantedNative"], "connected", "{saw:#}");
+        // By name, which the proxy looks up, and says why where it does not.
+        let said = saw["grantedNamed"].as_str().unwrap();
+        assert!(said.ends_with("server /named"), "{saw:#}");
+        let said = saw["named"].as_str().unwrap();
+        assert!(said.contains("may not connect to"), "{saw:#}");
     }
+    let said = saw["lookup"].as_str().unwrap();
+    assert!(said.contains("names are not looked up here"), "{saw:#}");
     // What asks the proxy is told why.
     let told = [
         "fetch", "byName", "decimal", "octal", "six", "metadata", "redirect", "http", "agent",

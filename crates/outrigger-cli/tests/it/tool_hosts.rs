@@ -98,6 +98,37 @@ fn commands_reach_the_hosts_that_are_named() {
     world.verify();
 }
 
+/// So do formatters, and commands of hooks.
+#[test]
+fn formatters_and_command_hooks_reach_no_other_hosts() {
+    if !possible() {
+        return;
+    }
+    let (open, shut) = (server("in-the-open"), server("behind-doors"));
+    let asks = |name: &str| {
+        let ask =
+            |port: u16| format!("curl -s -m 9 --noproxy '*' http://127.0.0.1:{port} >> {name}.txt");
+        format!("{}; {}; true", ask(open), ask(shut))
+    };
+    let edit = json!({ "filePath": "a.text", "content": "text\n" });
+    let world = World::new([turn([call("write", edit)]), done()]);
+    world.config(json!({ "formatter": { "mine": {
+        "command": ["sh", "-c", asks("formatter")], "extensions": [".text"],
+    } } }));
+    let hook = json!({ "hooks": { "UserPromptSubmit": [{ "hooks": [
+        { "type": "command", "command": asks("hook"), "timeout": 20 },
+    ] }] } });
+    let folder = world.home().join(".claude");
+    std::fs::create_dir_all(&folder).unwrap();
+    std::fs::write(folder.join("settings.json"), hook.to_string()).unwrap();
+    let hosts = format!("[tools]\nhosts = [\"127.0.0.1:{open}\"]\n");
+    granting(&world, &hosts);
+    world.run(&["do it"]).ok();
+    for name in ["formatter", "hook"] {
+        assert_eq!(world.read(&format!("{name}.txt")), "in-the-open", "{name}");
+    }
+}
+
 /// The control, and what a project may say.
 #[test]
 fn without_a_list_commands_connect_where_they_like() {

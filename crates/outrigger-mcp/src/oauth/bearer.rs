@@ -8,6 +8,7 @@ use super::discover::{Challenge, discover};
 use super::store::{ClientInfo, Entry, TokenStore};
 use super::{OAuthConfig, exchange, failed, now};
 use crate::error::McpError;
+use crate::remote::Way;
 
 /// Seconds before its end in which a token is renewed ahead of time.
 const SLACK: f64 = 30.0;
@@ -22,6 +23,7 @@ pub(crate) struct Bearer {
     address: String,
     // One renewal at a time: a refresh token is often good only once.
     renewal: tokio::sync::Mutex<()>,
+    pub(crate) way: Way,
     // What the last request carried, to take it out of error pages.
     known: Mutex<Option<String>>,
 }
@@ -34,6 +36,7 @@ impl Bearer {
         url: &str,
         config: OAuthConfig,
         store: TokenStore,
+        way: Way,
     ) -> Result<Self, McpError> {
         Ok(Self {
             server: server.to_owned(),
@@ -43,6 +46,7 @@ impl Bearer {
             })?,
             config,
             store,
+            way,
             address: url.to_owned(),
             renewal: tokio::sync::Mutex::default(),
             known: Mutex::default(),
@@ -84,7 +88,7 @@ impl Bearer {
                 Err(error) => tracing::debug!("[mcp:{}] {error}", self.server),
             }
         }
-        let endpoints = discover(&self.url, &challenge).await;
+        let endpoints = discover(&self.url, &challenge, &self.way).await;
         Err(match endpoints {
             Ok(endpoints) if endpoints.register.is_none() && self.client().is_none() => {
                 McpError::NeedsClientRegistration {
@@ -111,7 +115,9 @@ impl Bearer {
         let (Some(refresh), Some(client)) = (tokens.refresh_token, self.client()) else {
             return Err(wrong("the token cannot be renewed".to_owned()));
         };
-        let endpoints = discover(&self.url, challenge).await.map_err(wrong)?;
+        let endpoints = discover(&self.url, challenge, &self.way)
+            .await
+            .map_err(wrong)?;
         let fields = [
             ("grant_type", "refresh_token"),
             ("refresh_token", refresh.as_str()),

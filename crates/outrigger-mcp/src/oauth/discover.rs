@@ -6,7 +6,7 @@ use std::time::Duration;
 use reqwest::{StatusCode, Url};
 use serde_json::Value;
 
-use crate::remote::{client, reason};
+use crate::remote::{Way, client, reason};
 
 const WAIT: Duration = Duration::from_secs(10);
 /// Bytes of a metadata document or an answer.
@@ -52,14 +52,20 @@ pub(crate) struct Endpoints {
     pub(crate) resource: Option<String>,
     /// How a client proves itself at the token endpoint.
     pub(crate) methods: Vec<String>,
+    /// By which these are reached.
+    pub(crate) way: Way,
 }
 
 /// Finds out where to log in at a server.
 ///
 /// # Errors
 /// What is wrong, as a sentence's end.
-pub(crate) async fn discover(url: &Url, challenge: &Challenge) -> Result<Endpoints, String> {
-    let resource = resource_metadata(url, challenge).await?;
+pub(crate) async fn discover(
+    url: &Url,
+    challenge: &Challenge,
+    way: &Way,
+) -> Result<Endpoints, String> {
+    let resource = resource_metadata(url, challenge, way).await?;
     let issuer = match resource
         .as_ref()
         .and_then(|meta| meta["authorization_servers"].get(0)?.as_str())
@@ -67,7 +73,7 @@ pub(crate) async fn discover(url: &Url, challenge: &Challenge) -> Result<Endpoin
         Some(issuer) => acceptable(issuer)?,
         None => root(url),
     };
-    let meta = issuer_metadata(&issuer).await?;
+    let meta = issuer_metadata(&issuer, way).await?;
     let text = |key: &str| meta.as_ref().and_then(|meta| meta[key].as_str());
     let endpoint = |key: &str, path: &str| match text(key) {
         Some(named) => acceptable(named),
@@ -102,10 +108,15 @@ pub(crate) async fn discover(url: &Url, challenge: &Challenge) -> Result<Endpoin
             .as_ref()
             .and_then(|meta| texts(&meta["token_endpoint_auth_methods_supported"]))
             .unwrap_or_default(),
+        way: way.clone(),
     })
 }
 
-async fn resource_metadata(url: &Url, challenge: &Challenge) -> Result<Option<Value>, String> {
+async fn resource_metadata(
+    url: &Url,
+    challenge: &Challenge,
+    way: &Way,
+) -> Result<Option<Value>, String> {
     let mut places = Vec::new();
     if let Some(named) = &challenge.resource_metadata {
         places.push(acceptable(named)?);
@@ -118,7 +129,7 @@ async fn resource_metadata(url: &Url, challenge: &Challenge) -> Result<Option<Va
         places.dedup();
     }
     for place in places {
-        let Some(meta) = json(&place).await? else {
+        let Some(meta) = json(&place, way).await? else {
             continue;
         };
         // Metadata of another server would send the token to somebody else.
@@ -142,7 +153,7 @@ fn within(outer: &str, inner: &str) -> bool {
         .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
-async fn issuer_metadata(issuer: &Url) -> Result<Option<Value>, String> {
+async fn issuer_metadata(issuer: &Url, way: &Way) -> Result<Option<Value>, String> {
     let path = issuer.path().trim_end_matches('/');
     let mut places = vec![
         format!("/.well-known/oauth-authorization-server{path}"),
@@ -153,7 +164,7 @@ async fn issuer_metadata(issuer: &Url) -> Result<Option<Value>, String> {
     }
     for place in places {
         let place = issuer.join(&place).map_err(|error| error.to_string())?;
-        if let Some(meta) = json(&place).await? {
+        if let Some(meta) = json(&place, way).await? {
             return Ok(Some(meta));
         }
     }
@@ -191,9 +202,9 @@ fn texts(value: &Value) -> Option<Vec<String>> {
 }
 
 /// A document; `None` where there is none (any 4xx, as servers answer many things there).
-async fn json(url: &Url) -> Result<Option<Value>, String> {
+async fn json(url: &Url, way: &Way) -> Result<Option<Value>, String> {
     let failed = |error: reqwest::Error| format!("{}: {}", host(url), reason(&error, url.as_str()));
-    let client = client(url.as_str(), REDIRECTS).map_err(failed)?;
+    let client = client(url.as_str(), REDIRECTS, way).map_err(failed)?;
     let request = client
         .get(url.clone())
         .header("accept", "application/json")
@@ -232,13 +243,13 @@ pub(crate) async fn body(mut response: reqwest::Response) -> Result<Vec<u8>, Str
 
 /// Sends a form or a document and reads the JSON that comes back, with the status.
 pub(crate) async fn post(
-    url: &Url,
+    (url, way): (&Url, &Way),
     content_type: &str,
     authorization: Option<String>,
     text: String,
 ) -> Result<(StatusCode, Value), String> {
     let failed = |error: reqwest::Error| format!("{}: {}", host(url), reason(&error, url.as_str()));
-    let client = client(url.as_str(), 0).map_err(failed)?;
+    let client = client(url.as_str(), 0, way).map_err(failed)?;
     let mut request = client
         .post(url.clone())
         .header("accept", "application/json")

@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use super::discover::{Endpoints, host, post};
 use super::store::{ClientInfo, Tokens};
 use super::{OAuthConfig, now};
+use crate::remote::Way;
 
 /// A refusal of the authorization server.
 #[derive(Debug)]
@@ -32,6 +33,7 @@ pub(crate) async fn register(
     endpoint: &Url,
     config: &OAuthConfig,
     redirect: &str,
+    way: &Way,
 ) -> Result<ClientInfo, String> {
     let mut about = json!({
         "redirect_uris": [redirect],
@@ -43,7 +45,8 @@ pub(crate) async fn register(
     if let Some(scope) = &config.scope {
         about["scope"] = scope.as_str().into();
     }
-    let (status, answer) = post(endpoint, "application/json", None, about.to_string()).await?;
+    let (status, answer) =
+        post((endpoint, way), "application/json", None, about.to_string()).await?;
     let id = answer["client_id"].as_str().filter(|id| !id.is_empty());
     let Some(id) = id.filter(|_| status.is_success()) else {
         return Err(format!(
@@ -93,7 +96,13 @@ pub(crate) async fn tokens(
         .map(|(key, value)| format!("{key}={}", escape(value)))
         .collect();
     let kind = "application/x-www-form-urlencoded";
-    let (status, answer) = post(&endpoints.token, kind, authorization, form.join("&")).await?;
+    let (status, answer) = post(
+        (&endpoints.token, &endpoints.way),
+        kind,
+        authorization,
+        form.join("&"),
+    )
+    .await?;
     let token = answer["access_token"].as_str().filter(|t| !t.is_empty());
     let Some(token) = token.filter(|_| status.is_success()) else {
         return Err(Refused {

@@ -30,7 +30,7 @@ pub(crate) struct Login {
 pub(crate) async fn begin(bearer: &Bearer, challenge: Option<&str>) -> Result<Login, McpError> {
     let server = &bearer.server;
     let challenge = challenge.map(Challenge::read).unwrap_or_default();
-    let endpoints = discover(&bearer.url, &challenge)
+    let endpoints = discover(&bearer.url, &challenge, &bearer.way)
         .await
         .map_err(|reason| failed(server, reason))?;
     let redirect = bearer.config.redirect();
@@ -43,7 +43,7 @@ pub(crate) async fn begin(bearer: &Bearer, challenge: Option<&str>) -> Result<Lo
                         server: server.clone(),
                     }
                 })?;
-                let client = exchange::register(endpoint, &bearer.config, &redirect)
+                let client = exchange::register(endpoint, &bearer.config, &redirect, &bearer.way)
                     .await
                     .map_err(|reason| failed(server, reason))?;
                 bearer.keep(|entry| entry.client_info = Some(client.clone()))?;

@@ -133,7 +133,7 @@ impl Server {
     pub(crate) fn remote(&self) -> Result<Remote, McpError> {
         match &self.config.as_ref().map_err(Clone::clone)?.transport {
             Transport::Remote { url, headers, .. } => {
-                Remote::new(&self.name, url, headers, self.bearer.clone())
+                Remote::new(&self.name, url, headers, self.bearer.clone(), &self.way)
             }
             Transport::Local { .. } => Err(McpError::NoOAuth {
                 server: self.name.clone(),

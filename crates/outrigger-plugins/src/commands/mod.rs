@@ -27,7 +27,7 @@ use futures_util::future::BoxFuture;
 use outrigger_config::claude_hooks::{CommandHook, HookEvent, HookFile, HookScope};
 use outrigger_config::{PluginScope, PluginSource, PluginSpec};
 use outrigger_protocol::rpc::Instance;
-use outrigger_sandbox::Policy;
+use outrigger_sandbox::{Policy, Spawner};
 use serde_json::Value;
 
 pub(crate) use breakers::CommandBreakers;
@@ -57,6 +57,8 @@ pub struct CommandHooks {
     pub permission_mode: &'static str,
     /// What the commands' sessions are like, and in which box commands run.
     pub host: Arc<dyn CommandHost>,
+    /// Starts them.
+    pub spawner: Spawner,
 }
 
 /// A file with hooks.

@@ -262,7 +262,7 @@ impl Commands {
                 None
             }
         };
-        let (input, spawner) = (input.to_vec(), self.spawner.clone());
+        let (input, spawner) = (input.to_vec(), self.with.spawner.clone());
         async move {
             let began = Instant::now();
             let answer = match refused {

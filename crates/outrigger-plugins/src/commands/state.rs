@@ -6,7 +6,6 @@ use std::sync::Mutex;
 use std::time::Duration;
 
 use outrigger_config::claude_hooks::HookEvent;
-use outrigger_sandbox::Spawner;
 use serde_json::Value;
 
 use super::beside::Beside;
@@ -31,7 +30,6 @@ pub(crate) struct Commands {
     /// Index of the first handler among the plugins.
     base: usize,
     pub(super) directory: PathBuf,
-    pub(super) spawner: Spawner,
     /// What a command that is a line is given to: `bash` where there is one, else `sh`.
     pub(super) shell: PathBuf,
     pub(super) notice: NoticeFn,
@@ -62,7 +60,6 @@ impl Commands {
         handlers: Vec<Handler>,
         base: usize,
         directory: PathBuf,
-        spawner: Spawner,
         notice: NoticeFn,
         breakers: CommandBreakers,
     ) -> Self {
@@ -74,7 +71,6 @@ impl Commands {
             handlers,
             base,
             directory,
-            spawner,
             notice,
             breakers,
             sessions: Mutex::default(),

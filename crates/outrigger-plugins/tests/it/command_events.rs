@@ -82,6 +82,7 @@ async fn loaded(hooks: Vec<CommandHook>) -> (Project, Plugins) {
             allowed: true,
         }],
         environment: vec![("PATH".into(), std::env::var_os("PATH").unwrap())],
+        spawner: outrigger_sandbox::Spawner::new().unwrap(),
         permission_mode: "default",
         host: Arc::new(Host),
     });

@@ -12,7 +12,7 @@ use outrigger_plugins::{
 use outrigger_protocol::hook::Decision;
 use outrigger_protocol::id::{SessionId, TurnId};
 use outrigger_protocol::turn::HookPayload;
-use outrigger_sandbox::Policy;
+use outrigger_sandbox::{Policy, Spawner};
 use serde_json::json;
 
 use crate::support::*;
@@ -75,6 +75,7 @@ fn project(files: Vec<CommandFile>) -> Project {
         environment: vec![("PATH".into(), std::env::var_os("PATH").unwrap())],
         permission_mode: "default",
         host: Arc::new(Host),
+        spawner: Spawner::new().unwrap(),
     });
     project
 }

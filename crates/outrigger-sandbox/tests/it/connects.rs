@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use outrigger_sandbox::hosts::{Hosts, Reach};
-use outrigger_sandbox::proxy::{Client, Proxy};
+use outrigger_sandbox::proxy::{Client, Proxy, Upstream};
 use outrigger_sandbox::{Calls, Led, Policy, Spec, reach, run};
 use tokio::sync::OnceCell;
 
@@ -100,7 +100,29 @@ pub(crate) fn make(task: &str) -> io::Result<()> {
                 Err(io::Error::other(said))
             }
         }
+        "beside" => beside(to),
         other => Err(io::Error::other(format!("no way {other}"))),
+    }
+}
+
+/// Connects to the second address while a connection to the first one is being led.
+fn beside(both: &str) -> io::Result<()> {
+    let (slow, quick) = both.split_once(' ').unwrap();
+    let slow = slow.to_owned();
+    let begun = Arc::new(AtomicBool::new(false));
+    let begins = Arc::clone(&begun);
+    let waiting = std::thread::spawn(move || {
+        begins.store(true, Ordering::SeqCst);
+        TcpStream::connect(slow)
+    });
+    while !begun.load(Ordering::SeqCst) {
+        std::thread::yield_now();
+    }
+    std::thread::sleep(Duration::from_millis(200));
+    make(&format!("says {quick}"))?;
+    match waiting.is_finished() {
+        true => Err(io::Error::other("it did not wait")),
+        false => Ok(()),
     }
 }
 
@@ -497,6 +519,45 @@ async fn what_knows_of_no_proxy_is_led_to_what_was_granted() {
         [(open, None), (shut, Some("network.private"))],
         "a granted host is told once"
     );
+}
+
+/// A connection whose way out hangs holds up its own thread, so long at most, and no other one.
+#[tokio::test]
+async fn a_connection_that_is_led_keeps_no_other_waiting() {
+    if !possible() {
+        return;
+    }
+    let open = capitals();
+    // Takes connections and never says anything.
+    let silent = TcpListener::bind("127.0.0.1:0").unwrap();
+    let way = format!("http://{}", silent.local_addr().unwrap());
+    let env = [("HTTPS_PROXY".to_owned(), way)].into_iter().collect();
+    let proxy = Proxy::start(Upstream::of(&env)).await.unwrap();
+    let granted = Hosts::parse(["9.9.9.9".to_owned(), format!("127.0.0.1:{open}")]).unwrap();
+    let pass = proxy
+        .admit(Client {
+            name: "one".to_owned(),
+            reach: Reach {
+                asked: None,
+                granted,
+                forbidden: Hosts::default(),
+            },
+            hint: String::new(),
+            told: Arc::new(|_| {}),
+        })
+        .unwrap();
+    for (task, want) in [
+        (format!("beside 9.9.9.9:443 127.0.0.1:{open}"), "ok"),
+        // The socket of this one does not wait, and its program would for nine seconds.
+        ("late 9.9.9.9:443".to_owned(), "TimedOut"),
+    ] {
+        let spec = helper::spec(&format!("reach {task}")).door(pass.door());
+        assert_eq!(
+            answer(spec.policy(ruled(&[pass.port()]))).await,
+            want,
+            "{task}"
+        );
+    }
 }
 
 #[test]

@@ -155,11 +155,11 @@ async fn what_is_held_stays_and_what_is_closed_takes_nothing_in() {
     }
     let dir = tempfile::tempdir().unwrap();
     let root = dir.path().canonicalize().unwrap();
-    for folder in ["config/ours", "data/theirs", "data/secret"] {
+    for folder in ["config/ours", "data/theirs/hidden", "data/secret"] {
         fs::create_dir_all(root.join(folder)).unwrap();
     }
     let found = Covers {
-        hide: vec![root.join("data/secret")],
+        hide: vec![root.join("data/theirs/hidden")],
         read_only: vec![root.join("config/ours")],
         held: vec![root.join("config"), root.join("data/theirs")],
         closed: vec![root.join("data")],
@@ -178,6 +178,8 @@ async fn what_is_held_stays_and_what_is_closed_takes_nothing_in() {
         ("mv data/theirs data/new", false),
         ("echo x > data/theirs/new && rm data/theirs/new", true),
         ("echo x > data/secret/new", false),
+        ("echo x > data/theirs/hidden/new", false),
+        ("test $(ls data) = theirs", true),
         ("echo x > beside && rm beside", true),
     ] {
         let policy = Policy {
@@ -245,6 +247,38 @@ async fn what_a_policy_holds_stays_where_it_is() {
         assert_eq!(output.exit.success(), allowed, "{script}");
         assert!(root.join("deep").is_dir(), "{script}");
     }
+}
+
+/// What the host puts into a closed folder while a process runs is not seen, under an old name or a new one.
+#[tokio::test]
+async fn what_comes_into_a_closed_folder_is_not_seen() {
+    if !spawner().has_views() {
+        return;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let root = dir.path().canonicalize().unwrap();
+    fs::create_dir_all(root.join("data/theirs")).unwrap();
+    fs::write(root.join("data/keys"), "old").unwrap();
+    let found = Covers {
+        held: vec![root.join("data/theirs")],
+        closed: vec![root.join("data")],
+        ..Covers::default()
+    };
+    let policy = Policy {
+        kept: Kept::new(found, Arc::new(|| Ok(Covers::default()))),
+        ..Policy::open()
+    };
+    let script = "touch data/theirs/begun; until [ -e data/theirs/over ]; do sleep 0.02; done; cat data/keys data/more; ls data";
+    let running = tokio::spawn(output(sh(script).cwd(&root).policy(policy)));
+    while !root.join("data/theirs/begun").exists() {
+        tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+    }
+    fs::write(root.join("data/keys.new"), "secret").unwrap();
+    fs::rename(root.join("data/keys.new"), root.join("data/keys")).unwrap();
+    fs::write(root.join("data/more"), "secret").unwrap();
+    fs::write(root.join("data/theirs/over"), "").unwrap();
+    let output = running.await.unwrap().unwrap();
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "theirs\n");
 }
 
 /// A process with terminals of its own makes some, and sees nobody else's.

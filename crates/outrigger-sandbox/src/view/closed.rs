@@ -1,0 +1,125 @@
+//! Folders of which a process sees a few folders in them and nothing else, whatever comes into them while it runs. What is
+//! covered file by file is seen again when the host puts another file in its place.
+
+use std::ffi::{CString, OsString};
+use std::io;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::{Path, PathBuf};
+
+use super::{
+    Cover, Gone, MOVE_MOUNT_EMPTY_PATHS, MOVE_MOUNT_FROM_EMPTY_PATH, OPEN_TREE_CLONE, Target,
+    called, check, collect,
+};
+
+/// A folder, and what is seen in it.
+#[derive(Debug, Clone)]
+pub(super) struct Closed {
+    /// Where what takes its place is made.
+    stage: CString,
+    folder: Target,
+    inside: Vec<Inside>,
+}
+
+#[derive(Debug, Clone)]
+struct Inside {
+    name: OsString,
+    stage: CString,
+    target: Target,
+}
+
+/// All of them, with what is held right below each, by the name that it has there: it may be a link.
+pub(super) fn all(
+    folders: Vec<(PathBuf, Target)>,
+    held: &[PathBuf],
+) -> io::Result<Vec<(PathBuf, Closed)>> {
+    let stage = |name: &[u8]| {
+        let invalid = |_| io::Error::from(io::ErrorKind::InvalidInput);
+        CString::new(name).map_err(invalid)
+    };
+    let mut all = Vec::with_capacity(folders.len());
+    for (number, (path, folder)) in folders.into_iter().enumerate() {
+        let place = format!("/proc/closed-{number}");
+        let mut inside = Vec::new();
+        let is_inside = |held: &&PathBuf| {
+            let above = held.parent().and_then(|above| above.canonicalize().ok());
+            above.as_ref() == Some(&path)
+        };
+        for held in held.iter().filter(is_inside) {
+            let name = held.file_name().unwrap_or_default();
+            let place = [place.as_bytes(), b"/", name.as_bytes()].concat();
+            let found = collect(std::slice::from_ref(held), |_| Cover::Held, Gone::Skipped)?;
+            for (_, target) in found {
+                let (name, stage) = (name.to_owned(), stage(&place)?);
+                inside.push(Inside {
+                    name,
+                    stage,
+                    target,
+                });
+            }
+        }
+        let closed = Closed {
+            stage: stage(place.as_bytes())?,
+            folder,
+            inside,
+        };
+        all.push((path, closed));
+    }
+    Ok(all)
+}
+
+impl Closed {
+    /// Whether a path is still there, when the folder is at `at`.
+    pub(super) fn shows(&self, at: &Path, path: &Path) -> bool {
+        let below = path.strip_prefix(at).ok();
+        let first = below.and_then(|below| below.iter().next());
+        first.is_none_or(|first| self.inside.iter().any(|inside| inside.name == first))
+    }
+
+    /// Runs in the child, before anything else is covered.
+    #[expect(unsafe_code, reason = "see `View::apply`")]
+    pub(super) unsafe fn apply(&self) -> io::Result<()> {
+        // SAFETY: raw calls on prepared strings and on descriptors that are open.
+        unsafe {
+            check(libc::mkdir(self.stage.as_ptr(), 0o555))?;
+            let folder = self.folder.open()?;
+            for inside in &self.inside {
+                check(libc::mkdir(inside.stage.as_ptr(), 0o555))?;
+                let target = inside.target.open()?;
+                let tree = called(libc::syscall(
+                    libc::SYS_open_tree,
+                    target,
+                    c"".as_ptr(),
+                    OPEN_TREE_CLONE | libc::O_CLOEXEC | libc::AT_EMPTY_PATH | libc::AT_RECURSIVE,
+                ))?;
+                called(libc::syscall(
+                    libc::SYS_move_mount,
+                    tree,
+                    c"".as_ptr(),
+                    libc::AT_FDCWD,
+                    inside.stage.as_ptr(),
+                    MOVE_MOUNT_FROM_EMPTY_PATH,
+                ))?;
+                libc::close(tree);
+                libc::close(target);
+            }
+            let tree = called(libc::syscall(
+                libc::SYS_open_tree,
+                libc::AT_FDCWD,
+                self.stage.as_ptr(),
+                OPEN_TREE_CLONE | libc::O_CLOEXEC | libc::AT_RECURSIVE,
+            ))?;
+            super::read_only(tree, 0)?;
+            called(libc::syscall(
+                libc::SYS_move_mount,
+                tree,
+                c"".as_ptr(),
+                folder,
+                c"".as_ptr(),
+                MOVE_MOUNT_EMPTY_PATHS,
+            ))?;
+            libc::close(tree);
+            libc::close(folder);
+            Ok(())
+        }
+    }
+}
