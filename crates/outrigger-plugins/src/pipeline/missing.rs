@@ -51,8 +51,11 @@ impl Drive<'_> {
             End::Gone(fault)
                 if reached
                     && fault.culprit == Some(bound.plugin)
-                    && (is_over(ms, self.deadline(bound))
-                        || fault.counts == Counts::Nothing && nearly(ms, self.deadline(bound))) =>
+                    && match fault.counts {
+                        Counts::Nothing => nearly(ms, self.deadline(bound)),
+                        Counts::HeldUp => is_over(ms, self.deadline(bound)),
+                        Counts::Crash | Counts::Excess => false,
+                    } =>
             {
                 ended = Ended::TimedOut;
                 HandlerOutcome::TimedOut {
@@ -74,7 +77,7 @@ impl Drive<'_> {
                         counts: if mine && self.inner.breakers.on() {
                             Counts::Nothing
                         } else {
-                            Counts::Crash
+                            Counts::HeldUp
                         },
                     };
                     group.give_up(live.generation, fault);
