@@ -59,6 +59,8 @@ pub(crate) enum Counts {
     Nothing,
     /// The limit of restarts.
     Crash,
+    /// The same: a call that was held up has ended the process. The one that hangs may be late itself.
+    HeldUp,
     /// A limit of its own, since it may take half a minute to be seen each time: the third within ten minutes.
     Excess,
 }
@@ -389,7 +391,7 @@ impl Group {
         if let Ok(mut state) = self.state.try_lock() {
             match counts {
                 Counts::Nothing => {}
-                Counts::Crash => state.recent.push_back(Instant::now()),
+                Counts::Crash | Counts::HeldUp => state.recent.push_back(Instant::now()),
                 Counts::Excess => state.excess.push_back(Instant::now()),
             }
         }
@@ -434,7 +436,7 @@ impl Group {
         let limit = self.launch.settings.restarts;
         let (times, most, within) = match fault.counts {
             Counts::Nothing => return Ok(()),
-            Counts::Crash => (&mut state.recent, limit.most, limit.within),
+            Counts::Crash | Counts::HeldUp => (&mut state.recent, limit.most, limit.within),
             Counts::Excess => (&mut state.excess, EXCESS.0, EXCESS.1),
         };
         let now = Instant::now();

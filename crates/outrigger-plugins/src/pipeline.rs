@@ -268,8 +268,8 @@ impl Drive<'_> {
         if let Err(why) = self.admit(first) {
             return self.skip(&[first], &why);
         }
-        // A restart goes on when nobody waits for it any more.
-        let patience = self.deadline(bound).max(RESTART);
+        // A restart goes on when nobody waits for it any more, and at a plugin's own point whoever asks there has a deadline, too.
+        let patience = self.left(self.deadline(bound).max(RESTART));
         let found = tokio::select! {
             biased;
             () = cancelled(self.context.cancel.clone()) => Err("cancelled".to_owned()),

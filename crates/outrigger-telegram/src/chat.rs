@@ -311,6 +311,61 @@ fn result(message: &Value) -> String {
 mod tests {
     use super::*;
 
+    /// An agent whose session cannot be had, for this reason.
+    struct Without(Option<u16>);
+
+    impl Agent for Without {
+        fn call(
+            &self,
+            method: &'static str,
+            _path: String,
+            _body: Option<Value>,
+        ) -> futures_util::future::BoxFuture<'static, Result<Value, Failed>> {
+            let status = self.0;
+            Box::pin(async move {
+                match (method, status) {
+                    ("POST", _) => Ok(json!({ "id": "ses_new" })),
+                    (_, Some(200)) => Ok(json!({ "id": "ses_old" })),
+                    _ => Err(Failed {
+                        status,
+                        why: "not now".to_owned(),
+                    }),
+                }
+            })
+        }
+    }
+
+    /// Whoever cannot be asked may still have the session: a conversation is not left because a server is starting again.
+    #[tokio::test]
+    async fn only_404_begins_a_new_session() {
+        for (status, want) in [
+            (Some(200), Ok("ses_old")),
+            (Some(404), Ok("ses_new")),
+            (Some(401), Err("not now")),
+            (Some(403), Err("not now")),
+            (Some(410), Err("not now")),
+            (Some(500), Err("not now")),
+            (Some(503), Err("not now")),
+            (None, Err("not now")),
+        ] {
+            let folder = tempfile::tempdir().unwrap();
+            let state = Arc::new(State::open(&folder.path().join("state.json")));
+            state.talks_to(1, Some("ses_old".to_owned())).unwrap();
+            let bot = Bot::new("http://127.0.0.1:1", crate::Token("12:secret".into())).unwrap();
+            let api = Arc::new(Without(status));
+            let chat = Chat::new(1, Arc::new(bot), api, Arc::clone(&state), None);
+            let got = chat.session().await;
+            assert_eq!(got.as_deref().map_err(String::as_str), want, "{status:?}");
+            // What is kept is what is talked to, and nothing is forgotten over an error.
+            let kept = state.session(1);
+            assert_eq!(
+                kept.as_deref(),
+                Some(want.unwrap_or("ses_old")),
+                "{status:?}"
+            );
+        }
+    }
+
     #[test]
     fn messages_are_read() {
         for (text, order) in [

@@ -80,3 +80,53 @@ fn a_bundled_plugin_that_is_switched_off_has_no_tools_and_no_provider() {
     assert!(!offered.iter().any(|it| it == "table"), "{offered:?}");
     assert!(offered.iter().any(|it| it == "python"), "{offered:?}");
 }
+
+/// A page on this machine.
+fn page() -> String {
+    use std::io::{Read as _, Write as _};
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}/page", listener.local_addr().unwrap());
+    std::thread::spawn(move || {
+        for mut stream in listener.incoming().flatten() {
+            let _ = stream.read(&mut [0; 4096]);
+            let body = "<html><body><h1>Tides</h1><p>High at <b>noon</b>.</p></body></html>";
+            let _ = write!(
+                stream,
+                "HTTP/1.1 200 OK\r\ncontent-type: text/html\r\ncontent-length: {}\r\nconnection: close\r\n\r\n{body}",
+                body.len()
+            );
+        }
+    });
+    url
+}
+
+/// `builtin-tools`, `skill-source-local`, `core-fs`, `core-command` and `core-web`: a tool of each, in one turn.
+#[test]
+fn the_tools_of_each_bundled_plugin_work_in_a_run() {
+    let todo = json!({"content": "look", "status": "pending", "priority": "low"});
+    let world = World::new([
+        turn([
+            call("todowrite", json!({ "todos": [todo] })),
+            call("skill", json!({"name": "knots"})),
+            call("write", json!({"filePath": "new.txt", "content": "made\n"})),
+            call(
+                "bash",
+                json!({"command": "echo $((40 + 2))", "description": "x"}),
+            ),
+            call("webfetch", json!({"url": page(), "format": "text"})),
+        ]),
+        done(),
+    ]);
+    world.file(
+        ".opencode/skill/knots/SKILL.md",
+        "---\nname: knots\ndescription: How to tie knots.\n---\nOver, under, through.\n",
+    );
+    world.config(json!({"permission": {"webfetch": "allow"}}));
+    world.run(&["go"]).ok();
+    assert_eq!(world.read("new.txt"), "made\n");
+    let told = results(&world);
+    for says in ["look", "Over, under, through.", "42", "High at noon."] {
+        assert!(told.contains(says), "{says}: {told}");
+    }
+    world.verify();
+}

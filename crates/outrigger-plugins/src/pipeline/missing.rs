@@ -46,12 +46,16 @@ impl Drive<'_> {
             End::Answered => HandlerOutcome::Lost {
                 message: "its process gave no answer for it".into(),
             },
-            // Several calls that hang at once are as many timeouts and one restart (A8): whoever was as good as late is.
+            // Several calls that hang at once are as many timeouts and one restart (A8): whoever was as good as late is. One that
+            // was held up by it may have been late first, and ended the process: whoever is late himself is late all the same.
             End::Gone(fault)
                 if reached
                     && fault.culprit == Some(bound.plugin)
-                    && fault.counts == Counts::Nothing
-                    && nearly(ms, self.deadline(bound)) =>
+                    && match fault.counts {
+                        Counts::Nothing => nearly(ms, self.deadline(bound)),
+                        Counts::HeldUp => is_over(ms, self.deadline(bound)),
+                        Counts::Crash | Counts::Excess => false,
+                    } =>
             {
                 ended = Ended::TimedOut;
                 HandlerOutcome::TimedOut {
@@ -73,7 +77,7 @@ impl Drive<'_> {
                         counts: if mine && self.inner.breakers.on() {
                             Counts::Nothing
                         } else {
-                            Counts::Crash
+                            Counts::HeldUp
                         },
                     };
                     group.give_up(live.generation, fault);
@@ -126,7 +130,12 @@ impl Drive<'_> {
     }
 }
 
+// Whether a call of so many milliseconds has missed its deadline.
+fn is_over(ms: f64, deadline: Duration) -> bool {
+    ms >= deadline.as_secs_f64() * 1000.0
+}
+
 // Whether a call of so many milliseconds would have missed its deadline in the time that it takes to see who is late.
 fn nearly(ms: f64, deadline: Duration) -> bool {
-    ms + PING.as_secs_f64() * 1000.0 >= deadline.as_secs_f64() * 1000.0
+    is_over(ms + PING.as_secs_f64() * 1000.0, deadline)
 }
