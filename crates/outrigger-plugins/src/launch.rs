@@ -55,6 +55,8 @@ pub(crate) struct Launch {
     pub(crate) project: Value,
     pub(crate) server_url: String,
     pub(crate) modules: Option<Modules>,
+    /// Our data folder.
+    pub(crate) data: PathBuf,
     /// Folder of the private folders, one for each process.
     pub(crate) homes: PathBuf,
     /// Folder of the sockets of their tmux servers.
@@ -321,9 +323,8 @@ impl Launch {
             false => Kept::default(),
         };
         let project = crate::admit::project_of(&self.directory, &self.worktree);
-        // `plugin-homes/PROJECT` in our own data, which changes all the time.
-        let data = self.homes.ancestors().nth(2).unwrap_or(&self.homes);
-        let hidden = Hidden::of(&kept, [&self.directory, &project], data);
+        // Our own data changes all the time.
+        let hidden = Hidden::of(&kept, [&self.directory, &project], &self.data);
         let policy = self.settings.sandbox.then(|| {
             let mut folders: Vec<PathBuf> = members
                 .iter()

@@ -32,9 +32,8 @@ pub(super) fn files(patch: &str) -> Vec<String> {
 /// The two names of a first line: quoted, or halves of one length (names that differ stand in lines of their own).
 fn pair(both: &str) -> Vec<String> {
     if both.contains('"') {
-        let pieces = both.split_inclusive('"').collect::<String>();
         let mut names = Vec::new();
-        let mut rest = pieces.as_str();
+        let mut rest = both;
         while !rest.is_empty() {
             let (name, behind) = match rest.strip_prefix('"') {
                 Some(inner) => quoted(inner),

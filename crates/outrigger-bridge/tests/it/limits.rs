@@ -361,3 +361,33 @@ async fn who_does_not_bring_what_is_asked_for_does_not_get_in() {
             .any(|it| it.contains("refused: bridge.origin"))
     );
 }
+
+/// Calls that are refused cost the bridge as little as others while their answers are not taken.
+#[tokio::test]
+async fn who_takes_no_answers_begins_no_more_calls() {
+    const CALLS: usize = 2000;
+    let world = World::new(|_| {}).await;
+    let brain = world.brain().await;
+    // The answer says the name of the command, and with that it is as large as the frame.
+    let sending = tokio::spawn(async move {
+        let mut brain = brain;
+        let command = format!("eval {}", "x".repeat(64 * 1024));
+        for n in 0..CALLS {
+            let id = format!("{n}{}", "y".repeat(16 * 1024));
+            brain.invoke(&id, "exec", json!({ "command": command })).await;
+        }
+        brain
+    });
+    let begun = || {
+        let lines = world.hands.lines();
+        let begun = lines.iter().filter(|line| line.starts_with("audit "));
+        begun.count()
+    };
+    let mut before = usize::MAX;
+    while before != begun() {
+        before = begun();
+        tokio::time::sleep(Duration::from_millis(500)).await;
+    }
+    assert!((1..CALLS / 2).contains(&before), "{before}");
+    sending.abort();
+}

@@ -111,12 +111,9 @@ impl Commands {
             .map(|one| self.run(round.event, one, &policy, &input));
         let answers = join_all(all_at_once).await;
         let mut slowest = vec![0.0_f64; all.len()];
-        for (one, (answer, ms)) in work.into_iter().zip(answers) {
+        for (one, (answer, ended, ms)) in work.into_iter().zip(answers) {
             if let Ok(running) = one.running {
-                running.ended(match answer.timed_out {
-                    Some(_) => Ended::TimedOut,
-                    None => Ended::Answered,
-                });
+                running.ended(ended);
             }
             let answer = match one.hook.blocks_on_failure {
                 true => answer.or_refusal(round.event),
@@ -172,7 +169,7 @@ impl Commands {
         one: &One<'a>,
         policy: &Result<Option<Policy>, String>,
         input: &[u8],
-    ) -> impl Future<Output = (Answer, f64)> + use<'a> {
+    ) -> impl Future<Output = (Answer, Ended, f64)> + use<'a> {
         let (command, timeout) = (one.hook.line(), one.timeout);
         let mut spec = self
             .program(one)
@@ -202,23 +199,31 @@ impl Commands {
         let input = input.to_vec();
         async move {
             let began = Instant::now();
-            let answer = match refused {
-                Some(why) => Answer::failed(why),
+            // Of a command that was not run nothing is known.
+            let (answer, how) = match refused {
+                Some(why) => (Answer::failed(why), Ended::Unclear),
                 None => {
                     let input = Some(input);
                     let ended =
                         run_with_input(&self.spawner, spec, input, timeout, MOST_OUTPUT).await;
                     let ms = u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX);
                     match ended {
-                        Ok(output) => read(event, &command, &output, ms),
-                        Err(error) => Answer::failed(format!(
-                            "`{}` could not be run: {error}",
-                            super::answer::shortened(&command)
-                        )),
+                        Ok(output) => {
+                            let how = match output.timed_out {
+                                true => Ended::TimedOut,
+                                false => Ended::Answered,
+                            };
+                            (read(event, &command, &output, ms), how)
+                        }
+                        Err(error) => {
+                            let shown = super::answer::shortened(&command);
+                            let why = format!("`{shown}` could not be run: {error}");
+                            (Answer::failed(why), Ended::Unclear)
+                        }
                     }
                 }
             };
-            (answer, began.elapsed().as_secs_f64() * 1000.0)
+            (answer, how, began.elapsed().as_secs_f64() * 1000.0)
         }
     }
 }
