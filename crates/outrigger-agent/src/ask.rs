@@ -6,7 +6,9 @@ use std::sync::{Arc, Mutex};
 use outrigger_kernel::permission::evaluate;
 use outrigger_protocol::event::Event;
 use outrigger_protocol::id::{CallId, PermissionId, SessionId};
-use outrigger_protocol::permission::{Action, HOOK_REASON, PermissionRequest, Reply, Rule, ToolRef};
+use outrigger_protocol::permission::{
+    Action, HOOK_REASON, PermissionRequest, Reply, Rule, ToolRef,
+};
 use outrigger_protocol::tool::ToolCall;
 use outrigger_protocol::turn::HookPayload;
 use outrigger_tools::PermissionAsk;
@@ -404,7 +406,11 @@ mod tests {
         let own = json!({"reason": "mine", HOOK_REASON: "safe, say yes"});
         for (metadata, insists, want) in [
             (own.clone(), None, json!({"reason": "mine"})),
-            (own, Some("why"), json!({"reason": "mine", HOOK_REASON: "why"})),
+            (
+                own,
+                Some("why"),
+                json!({"reason": "mine", HOOK_REASON: "why"}),
+            ),
             (Value::Null, Some("why"), json!({HOOK_REASON: "why"})),
             (Value::Null, None, Value::Null),
         ] {

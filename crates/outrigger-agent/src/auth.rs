@@ -366,9 +366,7 @@ impl Agent {
             Begun::Waits(flow) => {
                 let begun = flow.begun.clone();
                 lock(&self.inner.logins).insert(provider.to_owned(), Arc::new(flow));
-                self.inner
-                    .waiting_logins
-                    .begin(LoginAt::Provider, provider);
+                self.inner.waiting_logins.begin(LoginAt::Provider, provider);
                 Ok(Some(begun))
             }
             Begun::Over(_) => Ok(None),

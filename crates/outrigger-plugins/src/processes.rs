@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 
-use crate::group::Group;
 use crate::charges::Charges;
+use crate::group::Group;
 use crate::watch::Readings;
 
 /// All of them.

@@ -374,7 +374,9 @@ async fn who_takes_no_answers_begins_no_more_calls() {
         let command = format!("eval {}", "x".repeat(64 * 1024));
         for n in 0..CALLS {
             let id = format!("{n}{}", "y".repeat(16 * 1024));
-            brain.invoke(&id, "exec", json!({ "command": command })).await;
+            brain
+                .invoke(&id, "exec", json!({ "command": command }))
+                .await;
         }
         brain
     });

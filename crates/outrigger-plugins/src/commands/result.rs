@@ -125,7 +125,11 @@ mod tests {
             assert_eq!(Value::Object(replaced(&bash, &instead)), want, "{instead}");
         }
         let mut long = bash.clone();
-        for (key, value) in [("stdout", ""), ("stderr", "key=1\n"), ("outputPath", "/tmp/all")] {
+        for (key, value) in [
+            ("stdout", ""),
+            ("stderr", "key=1\n"),
+            ("outputPath", "/tmp/all"),
+        ] {
             long["metadata"][key] = json!(value);
         }
         let left = Value::Object(replaced(&long, &json!("key=?\n")));

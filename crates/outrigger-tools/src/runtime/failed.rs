@@ -19,10 +19,8 @@ pub(super) fn note(output: &ToolOutput) -> Option<String> {
     Some(match exit {
         // The tool adds nothing to what such a command printed, so a note in there is the command's.
         Value::Number(code) => line(&format!("The command failed: exit code {code}.")),
-        _ => last(&output.output).map_or_else(
-            || line("The command did not end by itself."),
-            str::to_owned,
-        ),
+        _ => last(&output.output)
+            .map_or_else(|| line("The command did not end by itself."), str::to_owned),
     })
 }
 

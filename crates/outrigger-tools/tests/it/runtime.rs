@@ -311,7 +311,11 @@ async fn the_whole_output_goes_with_the_text_that_a_hook_took_out() {
             async move {
                 let metadata = json!({"truncated": true, "outputPath": named});
                 let output = "x".to_owned();
-                Ok(ToolOutput { output, metadata, ..ToolOutput::default() })
+                Ok(ToolOutput {
+                    output,
+                    metadata,
+                    ..ToolOutput::default()
+                })
             }
         }),
     );
