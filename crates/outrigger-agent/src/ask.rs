@@ -93,8 +93,8 @@ pub(crate) struct Asker<'a> {
 }
 
 impl Inner {
-    /// Decides a question; the text is for the call's record. The decision is in the audit before anybody acts on it
-    /// (the intent of the call waits behind it).
+    /// Decides a question; the text is for the call's record. The decision is in the audit, listed or counted, before anybody
+    /// acts on it (the intent of the call waits behind it).
     pub(crate) async fn decide(
         self: &Arc<Self>,
         asker: &Asker<'_>,

@@ -133,6 +133,7 @@ impl CommandHost for Bridge {
             agent: asked.or(agent).unwrap_or_default(),
             begun: !history.is_empty(),
             compacts_by_itself: compacts_by_itself(&history),
+            history: Arc::new(history),
         }
     }
 
@@ -155,16 +156,8 @@ impl CommandHost for Bridge {
         self.inner()?.questions.call(session, call)
     }
 
-    fn transcript(&self, session: &str) -> String {
-        let history = self.history(session).unwrap_or_default();
+    fn transcript(&self, history: &[MessageWithParts]) -> String {
         history.iter().flat_map(lines).collect()
-    }
-}
-
-impl Bridge {
-    fn history(&self, session: &str) -> Option<Vec<MessageWithParts>> {
-        let id = SessionId(session.to_owned());
-        self.inner()?.store.messages(&id).ok()
     }
 }
 

@@ -362,20 +362,18 @@ async fn who_does_not_bring_what_is_asked_for_does_not_get_in() {
     );
 }
 
-/// Calls that are refused cost the bridge as little as others while their answers are not taken.
+/// A brain that takes no answers costs the bridge no more than the answers that may wait.
 #[tokio::test]
 async fn who_takes_no_answers_begins_no_more_calls() {
-    const CALLS: usize = 2000;
+    const CALLS: usize = 1500;
     let world = World::new(|_| {}).await;
-    let brain = world.brain().await;
-    // The answer says the name of the command, and with that it is as large as the frame.
+    let mut brain = world.brain().await;
     let sending = tokio::spawn(async move {
-        let mut brain = brain;
-        let command = format!("eval {}", "x".repeat(64 * 1024));
+        // The answer says the command.
+        let command = "x".repeat(64 * 1024);
         for n in 0..CALLS {
-            let id = format!("{n}{}", "y".repeat(16 * 1024));
             brain
-                .invoke(&id, "exec", json!({ "command": command }))
+                .invoke(&n.to_string(), "exec", json!({ "command": command }))
                 .await;
         }
         brain
@@ -390,6 +388,7 @@ async fn who_takes_no_answers_begins_no_more_calls() {
         before = begun();
         tokio::time::sleep(Duration::from_millis(500)).await;
     }
+    // What the system holds of answers under way comes to that.
     assert!((1..CALLS / 2).contains(&before), "{before}");
     sending.abort();
 }

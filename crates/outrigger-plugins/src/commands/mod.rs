@@ -24,6 +24,7 @@ use std::sync::Arc;
 use futures_util::future::BoxFuture;
 use outrigger_config::claude_hooks::{CommandHook, HookEvent, HookFile, HookScope};
 use outrigger_config::{PluginScope, PluginSource, PluginSpec};
+use outrigger_protocol::message::MessageWithParts;
 use outrigger_protocol::rpc::Instance;
 use outrigger_sandbox::Policy;
 use serde_json::Value;
@@ -98,7 +99,7 @@ pub trait CommandHost: Send + Sync {
         session: Option<&'a str>,
     ) -> BoxFuture<'a, Result<Option<Policy>, String>>;
 
-    /// What a session is like now.
+    /// What a session is like now. Reads all of it, so it blocks.
     fn session(&self, id: &str) -> SessionAbout;
 
     /// Names of the MCP servers, as they stand in front of the names of their tools.
@@ -110,12 +111,12 @@ pub trait CommandHost: Send + Sync {
     /// Tool and arguments of a call of a session.
     fn call(&self, session: &str, call: &str) -> Option<(String, Value)>;
 
-    /// The conversation of a session as JSON lines.
-    fn transcript(&self, session: &str) -> String;
+    /// A conversation as JSON lines.
+    fn transcript(&self, history: &[MessageWithParts]) -> String;
 }
 
 /// What command hooks want to know of a session.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct SessionAbout {
     /// It is a subagent's.
     pub child: bool,
@@ -125,6 +126,8 @@ pub struct SessionAbout {
     pub begun: bool,
     /// Its last compaction was begun by the program, not by the user.
     pub compacts_by_itself: bool,
+    /// Its conversation.
+    pub history: Arc<Vec<MessageWithParts>>,
 }
 
 /// The hooks of one file, ready to be matched.

@@ -1,5 +1,6 @@
 //! Running the commands of an event.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use futures_util::future::join_all;
@@ -59,7 +60,7 @@ impl Commands {
     /// Runs what the plugins have for a point; one result for each. Dropping this ends every process that it started.
     pub(crate) async fn call(&self, calls: Calls<'_>) -> Vec<Called> {
         let mut all = vec![Called::default(); calls.plugins.len()];
-        for round in self.rounds(calls.point, calls.session, calls.item) {
+        for round in self.rounds(calls.point, calls.session, calls.item).await {
             self.run_round(&calls, &round, &mut all).await;
             // What one refuses need not be looked at any more.
             if all.iter().any(|one| one.answer.ends(calls.point)) {
@@ -104,7 +105,7 @@ impl Commands {
         if work.is_empty() {
             return;
         }
-        let input = self.input(round);
+        let input = self.input(round).await;
         let policy = self.with.host.confine(calls.session).await;
         let all_at_once = work
             .iter()
@@ -134,9 +135,12 @@ impl Commands {
     }
 
     /// What the commands of a round read. One that nothing can be written for gets an empty path.
-    fn input(&self, round: &Round) -> Vec<u8> {
-        let text = self.with.host.transcript(&round.session);
-        let path = self.transcripts.write(&round.session, &text);
+    async fn input(&self, round: &Round) -> Vec<u8> {
+        let (host, transcripts) = (Arc::clone(&self.with.host), Arc::clone(&self.transcripts));
+        let (session, history) = (round.session.clone(), Arc::clone(&round.history));
+        let write = move || transcripts.write(&session, &host.transcript(&history));
+        let path = tokio::task::spawn_blocking(write).await;
+        let path = path.map_err(std::io::Error::other).flatten();
         let path = path.unwrap_or_else(|error| {
             tracing::warn!("[hooks] the conversation cannot be written for commands: {error}");
             std::path::PathBuf::new()

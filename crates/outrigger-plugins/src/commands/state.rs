@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 use std::path::PathBuf;
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 
 use outrigger_config::claude_hooks::HookEvent;
 use outrigger_sandbox::Spawner;
@@ -37,7 +37,7 @@ pub(crate) struct Commands {
     asked: Mutex<VecDeque<(Call, String)>>,
     /// What commands said before a call, for the model to read behind its result.
     remarks: Mutex<VecDeque<(Call, String)>>,
-    pub(super) transcripts: Transcripts,
+    pub(super) transcripts: Arc<Transcripts>,
 }
 
 /// A session and a call of it.
@@ -75,7 +75,7 @@ impl Commands {
             allowed: Mutex::default(),
             asked: Mutex::default(),
             remarks: Mutex::default(),
-            transcripts: Transcripts::default(),
+            transcripts: Arc::new(Transcripts::new()),
         }
     }
 
