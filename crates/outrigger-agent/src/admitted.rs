@@ -17,7 +17,9 @@ use crate::project::Place;
 /// Makes the snapshot and lets it hold: what is off by the user's word is taken from the configuration.
 pub(crate) fn decide(store: &Store, config: &mut Loaded) -> Snapshot {
     let admitted = Snapshot::of(config);
-    for problem in &admitted.problems {
+    // What is wrong with the configuration has been told.
+    let known: Vec<String> = config.problems.iter().map(ToString::to_string).collect();
+    for problem in admitted.problems.iter().filter(|it| !known.contains(it)) {
         tracing::warn!("[plugin] {problem}");
     }
     hold(&admitted, config);

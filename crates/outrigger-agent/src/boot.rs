@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use outrigger_config::Loaded;
-use outrigger_config::settings::Install;
+use outrigger_config::settings::{Install, Sandbox};
 use outrigger_js::{JsRuntime, Lookup};
 use outrigger_models::Models;
 use outrigger_plugins::{Installer, PluginError, PluginSettings, Plugins, Progress, Snapshot};
@@ -23,13 +23,14 @@ use crate::bridge::Bridge;
 use crate::bus::{Bus, Sink};
 use crate::command::BUNDLED;
 use crate::error::AgentError;
+use crate::forbidden::Forbidden;
 use crate::ids::now;
 use crate::inner::{Agent, CommandInfo, Inner};
 use crate::kept_rules::UserRules;
 use crate::project::Place;
 use crate::session::Sessions;
 
-/// Where things are kept. OpenCode's own folders are only read.
+/// Where things are kept. OpenCode's own folders are only read, but for an empty list of keys that is put where there is none.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Folders {
     /// The user's home.
@@ -205,6 +206,7 @@ impl Boot {
         );
         options.xdg_config.clone_from(&self.folders.config);
         options.pure = self.pure;
+        options.hooks = outrigger_plugins::refusing_hooks();
         options
     }
 }
@@ -250,12 +252,21 @@ impl Agent {
         crate::places::make(&boot.folders);
         crate::audit::prepare(&store, &config, &boot.env);
         let spawner = crate::audit::recorded(&store, spawner);
+        let spawner = Forbidden::of(&config, &place).kept_by(spawner);
+        let settled = crate::settled::Settled::begin(&boot, &config, &place)?;
         let bridge = Arc::new(Bridge::default());
-        let project = place.project(&spawner, &store, now()).await;
+        let home = (config.settings.sandbox != Sandbox::Off).then_some(&*boot.folders.home);
+        let project = place.project(&spawner, &store, home, now()).await;
         let project = crate::projects::remember(&store, project).await;
         let admitted = crate::admitted::decide(&store, &mut config);
+        if let (Some(settled), false) = (&settled, admitted.to_load(&config).0.is_empty()) {
+            settled.runs(crate::settled::Writers::Plugins);
+        }
         let boxes = OwnBoxes::default();
-        let mcp = crate::mcp::start(&boot, &config, &place, (&spawner, &boxes));
+        let boxed =
+            crate::confine::spawner(&spawner, &config, &place, &boot.folders, settled.as_ref());
+        let boxed = boxed.with_boxes(boxes.clone());
+        let mcp = crate::mcp::start(&boot, &config, &place, &boxed);
         let (notice, notices) = crate::notices::channel();
         let progress = crate::audit::progress(&store, Arc::clone(&boot.progress));
         for displaced in crate::admitted::displaced(&admitted) {
@@ -272,6 +283,9 @@ impl Agent {
         if let Err(error) = crate::strict::check(&boot, &config, &plugins) {
             plugins.dispose(Duration::from_secs(5)).await;
             mcp.shutdown(crate::mcp::GRACE).await;
+            if let Some(settled) = &settled {
+                settled.end();
+            }
             return Err(error);
         }
         // Plugins change the configuration without seeing the keys in it (invariant 10).
@@ -328,11 +342,10 @@ impl Agent {
             &boot.folders.data,
             &spawner,
             config.value.get("snapshot") != Some(&json!(false)),
+            crate::confine::covers_of(&config, &place, &boot.folders),
         );
         let env = crate::lsp::environment(&boot);
-        let boxed = crate::confine::spawner(&spawner, &config, &place, &boot.folders);
         let commands_spawner = crate::tool_hosts::spawner(&spawner, &config, &store);
-        let boxed = boxed.with_boxes(boxes.clone());
         let inner = Inner {
             user_rules,
             boxes,
@@ -344,6 +357,7 @@ impl Agent {
                 env,
             ),
             snapshots,
+            settled,
             shell: options,
             waiting: crate::queue::Waiting::default(),
             agents: all_agents(&config, &artifacts, &skills),
@@ -431,7 +445,8 @@ fn plugin_options(
         covers: {
             let (place, rules) = (place.clone(), config.config.permission.clone());
             let folders = boot.folders.clone();
-            Arc::new(move || crate::confine::kept(&place, &folders, &[&rules]))
+            let forbidden = Forbidden::of(config, &place);
+            Arc::new(move || crate::confine::kept(&place, &folders, &[&rules], &forbidden))
         },
         spawner: spawner.clone(),
         runtimes: boot.runtimes(),

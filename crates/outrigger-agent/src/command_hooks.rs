@@ -156,6 +156,10 @@ impl CommandHost for Bridge {
         self.inner()?.questions.call(session, call)
     }
 
+    fn commands(&self, line: &str) -> Option<Vec<String>> {
+        outrigger_tools::commands_of(line)
+    }
+
     fn transcript(&self, history: &[MessageWithParts]) -> String {
         history.iter().flat_map(lines).collect()
     }

@@ -14,9 +14,11 @@ use outrigger_sandbox::folders::movable_above;
 use outrigger_sandbox::{Calls, CoversFn, Level, Policy, SandboxError, Spawner};
 
 use crate::boot::Folders;
+use crate::forbidden::Forbidden;
 use crate::inner::Inner;
 use crate::places;
 use crate::project::Place;
+use crate::settled::{Settled, Writers};
 
 /// Folders for files that nobody keeps.
 const TEMPORARY: [&str; 3] = ["/tmp", "/var/tmp", "/dev/shm"];
@@ -90,7 +92,7 @@ fn ours(folders: &Folders) -> Covers {
     }
 }
 
-/// What is kept from processes: what rules deny of a project, and what is ours.
+/// What is kept from processes: what rules deny of a project, what the policy of the machine forbids, and what is ours.
 ///
 /// # Errors
 /// [`SandboxError::TooMany`].
@@ -98,8 +100,10 @@ pub(crate) fn kept(
     place: &Place,
     folders: &Folders,
     layers: &[&[Rule]],
+    forbidden: &Forbidden,
 ) -> Result<Covers, SandboxError> {
     let mut found = covers(place, layers)?;
+    found.hide.extend(forbidden.covers()?);
     let ours = ours(folders);
     found.hide.extend(ours.hide);
     found.read_only.extend(ours.read_only);
@@ -114,6 +118,15 @@ pub(crate) fn kept(
     Ok(found)
 }
 
+/// The same for all processes of a project; `None` where nothing is boxed.
+pub(crate) fn covers_of(config: &Loaded, place: &Place, folders: &Folders) -> Option<CoversFn> {
+    let forbidden = Forbidden::of(config, place);
+    let (place, folders) = (place.clone(), folders.clone());
+    let rules = config.config.permission.clone();
+    let boxed = config.settings.sandbox != Sandbox::Off;
+    boxed.then(|| Arc::new(move || kept(&place, &folders, &[&rules], &forbidden)) as CoversFn)
+}
+
 /// A spawner for programs that work for the model without being its commands (MCP servers, language servers, formatters):
 /// they may do what the user may, and do not see what is denied.
 pub(crate) fn spawner(
@@ -121,6 +134,7 @@ pub(crate) fn spawner(
     config: &Loaded,
     place: &Place,
     folders: &Folders,
+    settled: Option<&Arc<Settled>>,
 ) -> Spawner {
     let sandbox = config.settings.sandbox;
     if sandbox == Sandbox::Off {
@@ -128,7 +142,14 @@ pub(crate) fn spawner(
     }
     let (place, folders) = (place.clone(), folders.clone());
     let rules = config.config.permission.clone();
-    let covers = Arc::new(move || kept(&place, &folders, &[&rules]));
+    let settled = settled.cloned();
+    let forbidden = Forbidden::of(config, &place);
+    let covers = Arc::new(move || {
+        if let Some(settled) = &settled {
+            settled.runs(Writers::All);
+        }
+        kept(&place, &folders, &[&rules], &forbidden)
+    });
     spawner
         .clone()
         .with_covers(covers, sandbox == Sandbox::Strict)
@@ -188,6 +209,21 @@ fn walk(place: &Place, layers: &[&[Rule]]) -> Result<Covers, SandboxError> {
     })
 }
 
+/// What else of a project a process does not change.
+type MoreFn = fn(&Place) -> Result<Vec<PathBuf>, SandboxError>;
+
+/// What says which programs git starts: `.git`, file or folder, of the project and of every repository in it. Blocking.
+fn gits(place: &Place) -> Result<Vec<PathBuf>, SandboxError> {
+    let found = covers::find(&place.worktree, |path, _| {
+        let name = path.rsplit('/').next().unwrap_or_default();
+        match name.eq_ignore_ascii_case(".git") {
+            true => Cover::ReadOnly,
+            false => Cover::None,
+        }
+    })?;
+    Ok(found.read_only)
+}
+
 /// Folders outside the project that are denied by name (`"external_directory": {"/home/me/.ssh/*": "deny"}`).
 fn outside(place: &Place, layers: &[&[Rule]]) -> Vec<PathBuf> {
     let rules = layers.iter().flat_map(|layer| layer.iter());
@@ -241,11 +277,12 @@ impl Inner {
     /// # Errors
     /// [`ConfineError`]: the process must not be started then.
     pub(crate) async fn confine(&self, rules: Vec<Rule>) -> Result<Option<Policy>, ConfineError> {
-        self.confine_to(self.config.settings.tools.sandbox, rules)
-            .await
+        let profile = self.config.settings.tools.sandbox;
+        self.confine_to(profile, rules, None).await
     }
 
-    /// The same for a command of a brain elsewhere: it never writes outside of the project.
+    /// The same for a command of a brain elsewhere: it never writes outside of the project, and not into `.git`, by whatever
+    /// option of a program it could (C9, 4).
     ///
     /// # Errors
     /// As for [`Inner::confine`].
@@ -257,7 +294,7 @@ impl Inner {
             Profile::Full => Profile::WorkspaceWrite,
             narrower => narrower,
         };
-        self.confine_to(profile, rules).await
+        self.confine_to(profile, rules, Some(gits)).await
     }
 
     /// What is kept from programs that this one starts for itself, git above all; `None` where nothing is boxed.
@@ -269,14 +306,23 @@ impl Inner {
             return Ok(None);
         }
         let rules = self.config.config.permission.clone();
-        self.kept_under(rules, false).await.map(Some)
+        self.kept_under(rules, false, None).await.map(Some)
     }
 
-    /// What is kept from processes under these rules; with `homes` what plugins have to themselves, too.
-    async fn kept_under(&self, rules: Vec<Rule>, homes: bool) -> Result<Kept, ConfineError> {
+    /// What is kept from processes under these rules; with `homes` what plugins have to themselves, too, and `more` besides.
+    async fn kept_under(
+        &self,
+        rules: Vec<Rule>,
+        homes: bool,
+        more: Option<MoreFn>,
+    ) -> Result<Kept, ConfineError> {
         let (place, folders) = (self.place.clone(), self.folders.clone());
+        let forbidden = Forbidden::of(&self.config, &place);
         let again: CoversFn = Arc::new(move || {
-            let mut found = kept(&place, &folders, &[&rules])?;
+            let mut found = kept(&place, &folders, &[&rules], &forbidden)?;
+            if let Some(more) = more {
+                found.read_only.extend(more(&place)?);
+            }
             let all = folders.data.join("plugin-homes");
             found
                 .hide
@@ -293,13 +339,18 @@ impl Inner {
         &self,
         profile: Profile,
         rules: Vec<Rule>,
+        more: Option<MoreFn>,
     ) -> Result<Option<Policy>, ConfineError> {
         let sandbox = self.config.settings.sandbox;
         if sandbox == Sandbox::Off {
             return Ok(None);
         }
-        let denied = denies(&rules);
-        let found = self.kept_under(rules, true).await?;
+        if let Some(settled) = self.settled.clone() {
+            let noted = tokio::task::spawn_blocking(move || settled.runs(Writers::All));
+            noted.await.map_err(|_| SandboxError::Stopped)?;
+        }
+        let denied = denies(&rules) || self.config.settings.forbid.is_about_files();
+        let found = self.kept_under(rules, true, more).await?;
         let Some(mut policy) = policy(profile, &self.place, found) else {
             return Ok(None);
         };

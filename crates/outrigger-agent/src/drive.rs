@@ -11,7 +11,6 @@ use outrigger_protocol::event::Event;
 use outrigger_protocol::history::History;
 use outrigger_protocol::id::{SessionId, TurnId};
 use outrigger_protocol::log::{LogRecord, TurnStep};
-use outrigger_protocol::message::{PartKind, ToolPart};
 use outrigger_protocol::model::ToolOffer;
 use outrigger_protocol::session::SessionStatus;
 use outrigger_protocol::tool::ToolOutcome;
@@ -317,7 +316,6 @@ impl Driver {
         {
             self.changes.adopt(diffs, &self.inner.place.worktree);
         }
-        let call = self.call_of(&input);
         let effects = turn::step(&mut self.state, at, input.clone());
         let speaking = self.state.as_ref().is_some_and(Turn::is_speaking);
         let step = TurnStep {
@@ -357,7 +355,7 @@ impl Driver {
                 begin: state.begin(),
                 user: &state.user().id,
             };
-            observer.input(&input, call.as_ref());
+            observer.input(&input);
             observer.effects(&effects);
         }
         self.speaking
@@ -366,16 +364,5 @@ impl Driver {
             self.begin(effect);
         }
         Ok(())
-    }
-
-    /// The call that an input is about; asked before the step, which closes it.
-    fn call_of(&self, input: &Input) -> Option<ToolPart> {
-        let Input::ToolDone { effect, .. } = input else {
-            return None;
-        };
-        match &self.state.as_ref()?.part_of_call(*effect)?.kind {
-            PartKind::Tool(call) => Some(call.clone()),
-            _ => None,
-        }
     }
 }

@@ -115,6 +115,18 @@ pub enum AgentError {
         /// Each with its cause.
         failed: Vec<String>,
     },
+    /// Settings of the project changed while something in a box ran.
+    #[error(
+        "settings of this project changed while Outrigger ran here, and not by its tools: {}",
+        files.join(", ")
+    )]
+    SettingsChanged {
+        /// Each with what became of it.
+        files: Vec<String>,
+    },
+    /// What plugins are trusted as cannot be read or written.
+    #[error(transparent)]
+    Trust(#[from] outrigger_plugins::PluginError),
     /// The bundled tools cannot be registered.
     #[error("the bundled tools cannot be used: {0}")]
     Tools(String),
@@ -160,6 +172,8 @@ impl AgentError {
             Self::Lost(_) => "agent.lost",
             Self::Attachment { .. } => "agent.attachment",
             Self::StrictPlugins { .. } => "plugin.strict",
+            Self::SettingsChanged { .. } => "config.changed",
+            Self::Trust(e) => e.code(),
             Self::Folder { .. } => "agent.folder",
             Self::Tools(_) => "agent.tools",
             Self::Replay { .. } => "agent.replay",
@@ -185,6 +199,8 @@ impl AgentError {
                     .into(),
             ),
             Self::StrictPlugins { .. } => Some("`outrigger plugin list` says more; mend or disable them, or leave out --strict-plugins (setting strict_plugins)".into()),
+            Self::SettingsChanged { .. } => Some("a command or a plugin may have written them: look at them and undo what you do not want, then `outrigger config allow`".into()),
+            Self::Trust(e) => e.hint(),
             Self::WaitsForItself(_) => Some("send it with prompt_async, or with noReply".into()),
             Self::NothingToCompact(_) => Some("send a prompt first".into()),
             _ => None,

@@ -48,6 +48,10 @@ fn stores(worktree: &Path) -> Vec<PathBuf> {
     all.map(Path::to_path_buf).into_iter().collect()
 }
 
+/// What git is not to do in any repository: start programs that fetch what lies elsewhere, and ask.
+pub(crate) const NO_PROGRAMS: [(&str, &str); 2] =
+    [("GIT_NO_LAZY_FETCH", "1"), ("GIT_TERMINAL_PROMPT", "0")];
+
 /// Variables that keep git from reading a file of the user's that leads it to others, which it could not open.
 pub(crate) fn variables(home: &Path) -> Option<(&'static str, &'static str)> {
     let leads_on = |name: &str| {

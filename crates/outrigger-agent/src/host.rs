@@ -1,6 +1,6 @@
 //! What a tool call may ask of its session.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -49,6 +49,8 @@ pub(crate) struct CallHost {
     input_hash: Mutex<Option<String>>,
     /// The call is the user's own: nobody is asked whether it may be made.
     users: bool,
+    /// Settings of the project that were not as they began when the change of a file was allowed; `None`: not known.
+    unsettled: Mutex<Option<BTreeSet<PathBuf>>>,
 }
 
 impl CallHost {
@@ -91,6 +93,7 @@ impl CallHost {
             insists: Mutex::default(),
             input_hash: Mutex::default(),
             users: false,
+            unsettled: Mutex::default(),
         }
     }
 
@@ -288,11 +291,27 @@ impl ToolHost for CallHost {
     fn hooks<'a>(
         &'a self,
         point: &'static str,
-        payload: HookPayload,
+        mut payload: HookPayload,
     ) -> BoxFuture<'a, HookVerdict> {
         Box::pin(async move {
             if point == "tool.after_result" {
                 self.after_the_model().await;
+            }
+            if point == "tool.on_error" {
+                if self.was_rejected() && payload.input["code"] == "tool.denied" {
+                    payload.input["code"] = "tool.rejected".into();
+                }
+                // Nobody waits for plugins in a turn that was stopped.
+                if self.cancel.is_cancelled() {
+                    let about = (self.session_id.clone(), self.turn.clone());
+                    let output = payload.output.clone();
+                    self.inner
+                        .tell_point(point, payload.input, output, Some(about));
+                    return HookVerdict {
+                        output: payload.output,
+                        ..HookVerdict::default()
+                    };
+                }
             }
             let fallback = payload.output.clone();
             let result = self
@@ -346,12 +365,17 @@ impl ToolHost for CallHost {
                 rules: &[&self.agent.permission, &own],
                 insists: insists.as_deref(),
             };
-            self.inner.decide(&asker, ask).await.map_err(|refusal| {
+            let edits = ask.permission == "edit";
+            let allowed = self.inner.decide(&asker, ask).await.map_err(|refusal| {
                 if matches!(refusal, Refusal::User(_)) {
                     self.rejected.store(true, Ordering::SeqCst);
                 }
                 refusal.text()
-            })
+            })?;
+            if edits && let Some(settled) = &self.inner.settled {
+                *lock(&self.unsettled) = settled.changed();
+            }
+            Ok(allowed)
         })
     }
 
@@ -386,6 +410,14 @@ impl ToolHost for CallHost {
     }
 
     fn publish(&self, event: Event) {
+        if let (Event::FileEdited { file }, Some(settled)) = (&event, &self.inner.settled) {
+            let file = Path::new(file);
+            let unsettled = lock(&self.unsettled);
+            // What somebody else had put there is not the user's word for having been added to.
+            if unsettled.as_ref().is_some_and(|them| !them.contains(file)) {
+                settled.count(file);
+            }
+        }
         let _ = self.sender.send(Msg::Event(Box::new(event)));
     }
 
@@ -484,6 +516,7 @@ impl ToolHost for CallHost {
         let mut told = lock(&self.inner.told_instructions);
         nearby_instruction_files(file, &self.inner.place.directory)
             .into_iter()
+            .filter(|path| !self.inner.is_forbidden(path))
             .filter(|path| told.insert((self.session_id.clone(), path.clone())))
             .filter_map(|path| {
                 std::fs::read_to_string(&path)

@@ -137,6 +137,7 @@ pub(crate) struct Inner {
     /// How shell commands are run.
     pub(crate) shell: outrigger_tools::builtin::Options,
     pub(crate) snapshots: crate::snapshot::Snapshots,
+    pub(crate) settled: Option<Arc<crate::settled::Settled>>,
     pub(crate) answering: Answering,
     pub(crate) questions: Questions,
     /// Terminals of clients.
@@ -396,6 +397,9 @@ impl Agent {
             crate::lsp::shutdown(&self.inner)
         );
         lock(&self.inner.sdk).take();
+        if let Some(settled) = &self.inner.settled {
+            settled.end();
+        }
         if let Err(error) = self.inner.store.flush(true).await {
             tracing::error!("[store] {error}");
         }

@@ -64,6 +64,9 @@ impl Agent {
             .strip_prefix(&self.inner.place.worktree)
             .unwrap_or(path)
             .to_string_lossy();
+        if self.inner.is_forbidden(path) {
+            return false;
+        }
         let name = self.default_agent().unwrap_or_default();
         match self.inner.agents.get(&name) {
             Some(agent) => evaluate(permission, &relative, &[&agent.permission]) != Action::Deny,

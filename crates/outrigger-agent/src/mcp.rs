@@ -12,7 +12,7 @@ use outrigger_protocol::descriptor::{Capability, Declared};
 use outrigger_protocol::event::{CustomEvent, Event};
 use outrigger_protocol::model::ToolOffer;
 use outrigger_protocol::tool::{ToolOutput, ToolSpec};
-use outrigger_sandbox::{OwnBoxes, Spawner};
+use outrigger_sandbox::Spawner;
 use outrigger_tools::{PermissionAsk, Tool, ToolContext, ToolError};
 use serde_json::{Value, json};
 
@@ -60,14 +60,8 @@ impl Agent {
 }
 
 /// Starts the configured servers in the background, while plugins load.
-pub(crate) fn start(
-    boot: &Boot,
-    config: &Loaded,
-    place: &Place,
-    (spawner, boxes): (&Spawner, &OwnBoxes),
-) -> McpServers {
-    let mut options = options(&boot.env, config, place, spawner, &boot.folders);
-    options.spawner = options.spawner.with_boxes(boxes.clone());
+pub(crate) fn start(boot: &Boot, config: &Loaded, place: &Place, boxed: &Spawner) -> McpServers {
+    let options = options(&boot.env, config, place, boxed, &boot.folders);
     McpServers::start(&with_claude(config, &boot.folders).0, options)
 }
 
@@ -75,14 +69,14 @@ fn options(
     env: &BTreeMap<String, String>,
     config: &Loaded,
     place: &Place,
-    spawner: &Spawner,
+    boxed: &Spawner,
     folders: &Folders,
 ) -> outrigger_mcp::Options {
     let env = env
         .iter()
         .map(|(name, value)| (OsString::from(name), OsString::from(value)));
     outrigger_mcp::Options {
-        spawner: crate::confine::spawner(spawner, config, place, folders),
+        spawner: boxed.clone(),
         directory: place.directory.clone(),
         env: outrigger_sandbox::env::allow_list_of(env, &[]),
         call_timeout: call_timeout(config),
@@ -99,13 +93,14 @@ pub(crate) fn call_timeout(config: &Loaded) -> Option<Duration> {
 /// What servers of a running agent are started with.
 fn surroundings(inner: &Inner) -> outrigger_mcp::Options {
     let config = &inner.config;
-    options(
-        config.env(),
+    let boxed = crate::confine::spawner(
+        &inner.spawner,
         config,
         &inner.place,
-        &inner.spawner,
         &inner.folders,
-    )
+        inner.settled.as_ref(),
+    );
+    options(config.env(), config, &inner.place, &boxed, &inner.folders)
 }
 
 /// What is kept of logins at MCP servers, with the reference's name in our folder.

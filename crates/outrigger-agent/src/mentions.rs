@@ -6,7 +6,7 @@ use outrigger_sandbox::paths::Roots;
 use outrigger_tools::PermissionAsk;
 
 use crate::agents::AgentInfo;
-use crate::ask::Asker;
+use crate::ask::{Asker, Refusal};
 use crate::inner::Agent;
 use crate::prompt::{Attachment, text};
 
@@ -63,7 +63,13 @@ impl Agent {
                 patterns: vec![relative.display().to_string()],
                 ..PermissionAsk::default()
             };
-            let read = match self.inner.decide(&asker, ask).await {
+            let decided = match self.inner.is_forbidden(&path) {
+                true => Err(Refusal::Rule(
+                    "the policy of this machine forbids it".into(),
+                )),
+                false => self.inner.decide(&asker, ask).await,
+            };
+            let read = match decided {
                 Ok(_) => Attachment { path }.parts().map_err(|e| e.to_string()),
                 Err(refusal) => Err(refusal.text()),
             };

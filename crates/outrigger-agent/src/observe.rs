@@ -5,7 +5,6 @@ use std::sync::Arc;
 use outrigger_protocol::event::Event;
 use outrigger_protocol::id::{MessageId, SessionId, TurnId};
 use outrigger_protocol::message::{AssistantMessage, MessageInfo};
-use outrigger_protocol::tool::ToolOutcome;
 use outrigger_protocol::turn::{Begin, Effect, HookPayload, Input, ModelSignal, TurnOutcome};
 use serde_json::{Value, json};
 
@@ -23,11 +22,7 @@ pub(crate) struct Observer<'a> {
 
 impl Observer<'_> {
     /// Tells what an input means, beside what the machine makes of it.
-    pub(crate) fn input(
-        &self,
-        input: &Input,
-        call: Option<&outrigger_protocol::message::ToolPart>,
-    ) {
+    pub(crate) fn input(&self, input: &Input) {
         match input {
             Input::Model {
                 signal: ModelSignal::Finished { reason, usage },
@@ -44,22 +39,6 @@ impl Observer<'_> {
             } => {
                 let about = json!({ "sessionID": self.session_id, "agent": self.begin.agent, "model": self.begin.model, "error": error });
                 self.tell("llm.on_error", about, json!({}));
-            }
-            Input::ToolDone {
-                outcome:
-                    ToolOutcome::Failed {
-                        input,
-                        code,
-                        message,
-                        ..
-                    },
-                ..
-            } => {
-                let (tool, call_id) = call.map(|call| (&call.tool, &call.call_id)).unzip();
-                let about = json!({
-                    "tool": tool, "sessionID": self.session_id, "callID": call_id, "args": input, "code": code, "message": message,
-                });
-                self.tell("tool.on_error", about, json!({}));
             }
             _ => {}
         }

@@ -235,12 +235,13 @@ impl Inner {
         skills: bool,
         extra: &[&str],
     ) -> String {
-        let found = instructions(
+        let mut found = instructions(
             &self.place,
             &self.folders.home,
             &self.folders.config,
             &self.config.config.instructions,
         );
+        found.retain(|it| !self.is_forbidden(&it.path));
         let skills: Vec<(String, String)> = if skills {
             self.skills
                 .iter()

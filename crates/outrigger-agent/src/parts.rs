@@ -68,6 +68,9 @@ impl Agent {
         let place = &self.inner.place;
         let roots = Roots::new([&place.worktree, &place.directory]);
         let read = match roots.contains(&path) {
+            Ok(path) if self.inner.is_forbidden(&path) => {
+                Err("the policy of this machine forbids it".to_owned())
+            }
             Ok(path) => {
                 let relative = path.strip_prefix(&place.worktree).unwrap_or(&path);
                 let name = relative.display().to_string();

@@ -3,8 +3,11 @@
 use std::path::{Path, PathBuf};
 
 use outrigger_protocol::session::Project;
+use outrigger_sandbox::covers::Kept;
 use outrigger_sandbox::{Spawner, Spec};
 use outrigger_store::Store;
+
+use crate::git_box;
 
 /// A folder and the project that it is in.
 #[derive(Clone, Debug, PartialEq)]
@@ -48,9 +51,16 @@ impl Place {
 
     /// The project record. Its identifier is the repository's first commit, so that clones share it, as in the
     /// reference; `global` without git or without a commit.
-    pub async fn project(&self, spawner: &Spawner, store: &Store, now: u64) -> Project {
+    /// Git runs in a box that leaves it this repository, with the user's files in `home`; without `home` in none.
+    pub async fn project(
+        &self,
+        spawner: &Spawner,
+        store: &Store,
+        home: Option<&Path>,
+        now: u64,
+    ) -> Project {
         let id = if self.git {
-            self.known_commit(spawner, store).await
+            self.known_commit(spawner, store, home).await
         } else {
             None
         };
@@ -64,29 +74,39 @@ impl Place {
     }
 
     /// The first commit never changes, so git is asked once for a folder.
-    async fn known_commit(&self, spawner: &Spawner, store: &Store) -> Option<String> {
+    async fn known_commit(
+        &self,
+        spawner: &Spawner,
+        store: &Store,
+        home: Option<&Path>,
+    ) -> Option<String> {
         let key = format!("project:{}", self.worktree.display());
         if let Ok(Some(id)) = store.meta_get(&key) {
             return Some(id);
         }
-        let id = self.first_commit(spawner).await?;
+        let id = self.first_commit(spawner, home).await?;
         if let Err(error) = store.meta_set(&key, Some(&id)).await {
             tracing::warn!("[store] {error}");
         }
         Some(id)
     }
 
-    async fn first_commit(&self, spawner: &Spawner) -> Option<String> {
+    async fn first_commit(&self, spawner: &Spawner, home: Option<&Path>) -> Option<String> {
         let env = outrigger_sandbox::env::allow_list(&[]);
         let path = env
             .iter()
             .find(|(key, _)| key == "PATH")
             .map(|(_, value)| value.clone());
         let git = outrigger_sandbox::which("git", path?)?;
-        let spec = Spec::new(git)
+        let mut spec = Spec::new(git)
             .args(["rev-list", "--max-parents=0", "HEAD"])
             .cwd(&self.worktree)
-            .vars(env);
+            .vars(env)
+            .vars(git_box::NO_PROGRAMS);
+        if let Some(home) = home {
+            spec = spec.var("HOME", home).vars(git_box::variables(home));
+            spec.policy = Some(git_box::policy(self, home, Kept::default()));
+        }
         let output = outrigger_sandbox::run(spawner, spec, std::time::Duration::from_secs(5), 4096)
             .await
             .ok()?;

@@ -222,10 +222,16 @@ impl Agent {
         plugin_waits: bool,
     ) -> Result<TurnOutcome, AgentError> {
         if self.is_compact(name) {
-            let model = prompt.model;
-            return self
-                .compact(session_id, Compact { model, auto: false })
-                .await;
+            // A message of several words on the command line comes in quotes.
+            let said = arguments.trim();
+            let bare = said.strip_prefix('"').and_then(|it| it.strip_suffix('"'));
+            let said = bare.filter(|it| !it.contains('"')).unwrap_or(said);
+            let compact = Compact {
+                model: prompt.model,
+                auto: false,
+                instructions: (!said.is_empty()).then(|| said.to_owned()),
+            };
+            return self.compact(session_id, compact).await;
         }
         let info = match self.inner.commands.get(name) {
             Some(info) => info.clone(),

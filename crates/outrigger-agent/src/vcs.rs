@@ -164,7 +164,7 @@ impl Vcs {
             // Whose files of the user's the box lets it read.
             .var("HOME", home)
             .vars(git_box::variables(home))
-            .var("GIT_TERMINAL_PROMPT", "0")
+            .vars(git_box::NO_PROGRAMS)
             .label("git");
         let covers = self.agent.inner.kept_from_helpers().await;
         let covers = covers.map_err(|error| VcsError::Box(error.to_string()))?;

@@ -538,6 +538,8 @@ pub(crate) enum ConfigCommand {
         #[arg(long)]
         json: bool,
     },
+    /// Let settings of the project count that changed while Outrigger ran
+    Allow,
 }
 
 #[cfg(test)]

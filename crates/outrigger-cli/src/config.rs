@@ -10,8 +10,15 @@ use crate::view::out;
 /// Runs the command. No plugin is started, so this is the configuration before `config` hooks.
 pub(crate) fn config(global: &Global, command: ConfigCommand) -> Result<u8, Failure> {
     let boot = crate::run::boot(global, &Line::new())?;
+    let ConfigCommand::Show { json } = command else {
+        let counted = outrigger_agent::allow_settings(&boot)?;
+        match counted.is_empty() {
+            true => out("the settings of this project are as they were\n"),
+            false => out(&format!("count as they are now: {}\n", counted.join(", "))),
+        }
+        return Ok(0);
+    };
     let loaded = boot.load(&Place::find(&boot.directory))?;
-    let ConfigCommand::Show { json } = command;
     if json {
         let text = serde_json::to_string_pretty(&loaded.redacted()).unwrap_or_default();
         out(&format!("{text}\n"));

@@ -1,6 +1,7 @@
 //! `outrigger plugin`.
 
 use outrigger_agent::{Agent, AgentError, Place};
+use outrigger_config::PolicyFile;
 use outrigger_plugins::matrix::{Feature, Matrix, Use};
 use outrigger_plugins::{BreakerState, PluginStatus, Stage};
 use outrigger_store::Store;
@@ -16,7 +17,9 @@ use crate::view::out;
 pub(crate) async fn plugin(global: &Global, command: PluginCommand) -> Result<u8, Failure> {
     match command {
         PluginCommand::List { json } => {
-            let agent = Agent::boot(listing(global)?).await?;
+            let boot = listing(global)?;
+            let policies = outrigger_agent::policies(&boot)?;
+            let agent = Agent::boot(boot).await?;
             let plugins = agent.plugins();
             agent.shutdown().await;
             let bad = plugins
@@ -27,6 +30,9 @@ pub(crate) async fn plugin(global: &Global, command: PluginCommand) -> Result<u8
                 out(&format!("{text}\n"));
             } else {
                 out(&table(&plugins));
+                for line in policies.iter().flat_map(PolicyFile::forbidden) {
+                    out(&format!("{:<12} {line}\n", "policy"));
+                }
             }
             Ok(if bad && global.strict_plugins {
                 exit::PLUGINS

@@ -138,6 +138,7 @@ fn granted(shown: &ManifestShown) -> String {
     for (word, lines) in [
         ("not given", &shown.withheld),
         ("not held to", &shown.unenforced),
+        ("policy", &shown.forbidden),
     ] {
         for line in lines {
             text.push_str(&format!("             {word}  {line}\n"));

@@ -48,6 +48,9 @@ fn table(snapshot: &Snapshot) -> String {
             it.why
         ));
     }
+    for line in &snapshot.forbidden {
+        text.push_str(&format!("policy   {line}\n"));
+    }
     for problem in &snapshot.problems {
         text.push_str(&format!("note     {problem}\n"));
     }
@@ -66,7 +69,11 @@ pub(crate) fn explain(snapshot: &Snapshot, id: &str) -> Result<String, Failure> 
             Some("`outrigger plugin snapshot` names them".into()),
         ));
     }
-    Ok(of_id.into_iter().map(explained).collect())
+    let mut text: String = of_id.into_iter().map(explained).collect();
+    for line in &snapshot.forbidden {
+        text.push_str(&format!("  policy        {line}\n"));
+    }
+    Ok(text)
 }
 
 fn explained(it: &SnapshotEntry) -> String {

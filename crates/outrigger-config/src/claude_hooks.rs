@@ -21,6 +21,7 @@ const LONGEST: Duration = Duration::from_secs(60 * 60);
 pub enum HookEvent {
     PreToolUse,
     PostToolUse,
+    PostToolUseFailure,
     PermissionRequest,
     UserPromptSubmit,
     SessionStart,
@@ -34,9 +35,10 @@ pub enum HookEvent {
 
 impl HookEvent {
     /// All that are called here.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 12] = [
         Self::PreToolUse,
         Self::PostToolUse,
+        Self::PostToolUseFailure,
         Self::PermissionRequest,
         Self::UserPromptSubmit,
         Self::SessionStart,
@@ -54,6 +56,7 @@ impl HookEvent {
         match self {
             Self::PreToolUse => "PreToolUse",
             Self::PostToolUse => "PostToolUse",
+            Self::PostToolUseFailure => "PostToolUseFailure",
             Self::PermissionRequest => "PermissionRequest",
             Self::UserPromptSubmit => "UserPromptSubmit",
             Self::SessionStart => "SessionStart",
@@ -64,6 +67,18 @@ impl HookEvent {
             Self::SubagentStop => "SubagentStop",
             Self::SessionEnd => "SessionEnd",
         }
+    }
+
+    /// It is about a call of a tool, so `if` can be held against it.
+    #[must_use]
+    pub fn is_of_tool(self) -> bool {
+        matches!(
+            self,
+            Self::PreToolUse
+                | Self::PostToolUse
+                | Self::PostToolUseFailure
+                | Self::PermissionRequest
+        )
     }
 
     fn named(name: &str) -> Option<Self> {
@@ -110,6 +125,10 @@ pub struct CommandHook {
     pub args: Option<Vec<String>>,
     /// How long it may run.
     pub timeout: Duration,
+    /// `if`: a permission rule in Claude Code's form (`Bash(git *)`); it is run for the calls that the rule means.
+    pub condition: Option<String>,
+    /// `"async": true`: it is run beside what goes on, and nothing waits for it.
+    pub runs_async: bool,
     /// `"onFailure": "block"`: one that fails or takes too long refuses what it was asked about.
     pub blocks_on_failure: bool,
 }
@@ -323,15 +342,26 @@ fn read_entry(event: HookEvent, matcher: &str, entry: &Value) -> Result<CommandH
         None => return Err("it has no `type`".to_owned()),
     }
     // They change what is run when, so running it all the same would not be what was written.
-    for key in ["async", "asyncRewake"] {
-        if entry.get(key) == Some(&Value::Bool(true)) {
-            return Err(format!("`{key}` is not supported"));
-        }
+    if entry.get("asyncRewake") == Some(&Value::Bool(true)) {
+        return Err("`asyncRewake` is not supported".to_owned());
     }
     let given = |key: &str| entry.get(key).filter(|value| !value.is_null());
-    if given("if").is_some() {
-        return Err("`if` is not supported".to_owned());
-    }
+    let condition = match (given("if"), text("if")) {
+        (None, _) => None,
+        (Some(_), Some(_)) if !event.is_of_tool() => {
+            return Err(format!(
+                "`if` is for the events of tools, so at {} it is never run",
+                event.name()
+            ));
+        }
+        (Some(_), Some(rule)) => Some(rule.to_owned()),
+        (Some(other), None) => return Err(format!("`if` is {other}, not a permission rule")),
+    };
+    let runs_async = match given("async") {
+        None => false,
+        Some(Value::Bool(runs)) => *runs,
+        Some(other) => return Err(format!("`async` is {other}, not true or false")),
+    };
     match (given("shell"), text("shell")) {
         (None, _) | (_, Some("bash")) => {}
         (Some(other), _) => {
@@ -349,6 +379,11 @@ fn read_entry(event: HookEvent, matcher: &str, entry: &Value) -> Result<CommandH
             ));
         }
     };
+    if runs_async && blocks_on_failure {
+        return Err(
+            "nothing waits for an `async` command, so it cannot block on failure".to_owned(),
+        );
+    }
     let command = text("command").filter(|command| !command.trim().is_empty());
     let command = command.ok_or("it has no `command`")?;
     Ok(CommandHook {
@@ -361,6 +396,8 @@ fn read_entry(event: HookEvent, matcher: &str, entry: &Value) -> Result<CommandH
             (None, HookEvent::SessionEnd) => TIMEOUT_AT_THE_END,
             (None, _) => TIMEOUT,
         },
+        condition,
+        runs_async,
         blocks_on_failure,
     })
 }
@@ -435,13 +472,13 @@ mod tests {
                 ],
             ),
             (
-                json!({"Stop": [{"hooks": [{}, {"type": "command", "command": " "}, {"type": "command", "command": "a", "timeout": -1}, {"type": "command", "command": "a", "async": true}, entry("c")]}]}),
-                vec!["Stop  c 600"],
+                json!({"Stop": [{"hooks": [{}, {"type": "command", "command": " "}, {"type": "command", "command": "a", "timeout": -1}, {"type": "command", "command": "a", "asyncRewake": true}, {"type": "command", "command": "a", "async": true}, entry("c")]}]}),
+                vec!["Stop  a 600 async", "Stop  c 600"],
                 vec![
                     "hooks.Stop[0].hooks[0]: it has no `type`; it is left out",
                     "hooks.Stop[0].hooks[1]: it has no `command`; it is left out",
                     "hooks.Stop[0].hooks[2]: `timeout` is not a number of seconds; it is left out",
-                    "hooks.Stop[0].hooks[3]: `async` is not supported; it is left out",
+                    "hooks.Stop[0].hooks[3]: `asyncRewake` is not supported; it is left out",
                 ],
             ),
             (
@@ -463,6 +500,9 @@ mod tests {
                     {"type": "command", "command": "a", "shell": "powershell"},
                     {"type": "command", "command": "a", "onFailure": 1},
                     {"type": "command", "command": "a", "if": "Bash(git *)"},
+                    {"type": "command", "command": "a", "if": ["Bash"]},
+                    {"type": "command", "command": "a", "async": "yes"},
+                    {"type": "command", "command": "a", "async": true, "onFailure": "block"},
                 ]}]}),
                 vec![],
                 vec![
@@ -470,8 +510,16 @@ mod tests {
                     "hooks.Stop[0].hooks[1]: `args` is not a list of texts; it is left out",
                     "hooks.Stop[0].hooks[2]: the `shell` \"powershell\" is not supported, only \"bash\"; it is left out",
                     "hooks.Stop[0].hooks[3]: `onFailure` is 1, not \"block\" or \"continue\"; it is left out",
-                    "hooks.Stop[0].hooks[4]: `if` is not supported; it is left out",
+                    "hooks.Stop[0].hooks[4]: `if` is for the events of tools, so at Stop it is never run; it is left out",
+                    "hooks.Stop[0].hooks[5]: `if` is [\"Bash\"], not a permission rule; it is left out",
+                    "hooks.Stop[0].hooks[6]: `async` is \"yes\", not true or false; it is left out",
+                    "hooks.Stop[0].hooks[7]: nothing waits for an `async` command, so it cannot block on failure; it is left out",
                 ],
+            ),
+            (
+                json!({"PostToolUseFailure": [{"hooks": [{"type": "command", "command": "a", "if": "Bash(git *)"}]}]}),
+                vec!["PostToolUseFailure  a 600 if Bash(git *)"],
+                vec![],
             ),
             (
                 json!({"PreToolUse": [{"matcher": 1, "hooks": []}, {"matcher": "x"}]}),
@@ -485,11 +533,14 @@ mod tests {
             let (hooks, left_out) = hooks_in(&written);
             let hooks = hooks.iter().map(|hook| {
                 let seconds = hook.timeout.as_secs_f64();
+                let condition = hook.condition.iter().map(|rule| format!(" if {rule}"));
+                let beside = if hook.runs_async { " async" } else { "" };
                 format!(
-                    "{} {} {} {seconds}",
+                    "{} {} {} {seconds}{beside}{}",
                     hook.event.name(),
                     hook.matcher,
-                    hook.line()
+                    hook.line(),
+                    condition.collect::<String>()
                 )
             });
             assert_eq!(hooks.collect::<Vec<_>>(), runs, "{written}");

@@ -130,9 +130,6 @@ impl Loaded {
     /// The folder whose plugins are a project's own: the root of the working tree, outside version control the folder itself.
     #[must_use]
     pub fn project_folder(&self) -> PathBuf {
-        match self.options.worktree.parent() {
-            Some(_) => self.options.worktree.clone(),
-            None => self.options.directory.clone(),
-        }
+        self.options.project_folder().to_owned()
     }
 }

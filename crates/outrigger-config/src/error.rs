@@ -96,6 +96,22 @@ pub enum ConfigError {
         /// What is known in that place.
         known: Vec<String>,
     },
+    /// A policy requires a hook that is none, or that can refuse nothing.
+    #[error(
+        "{file}:{line}:{column}: `{hook}` is no hook that can refuse anything, so requiring it would guard nothing"
+    )]
+    UnknownHook {
+        /// File.
+        file: String,
+        /// Line, from 1.
+        line: u32,
+        /// Column in characters, from 1.
+        column: u32,
+        /// As written.
+        hook: String,
+        /// The names that are nearest, the nearest first.
+        near: Vec<String>,
+    },
     /// A setting of outrigger.toml or of the environment has a value that it cannot have.
     #[error("{file}{}: setting `{key}`: expected {expected}, found {found}", Place(*line, *column))]
     Setting {
@@ -124,6 +140,7 @@ impl ConfigError {
             Self::FileReference { .. } => "config.file_reference",
             Self::UnknownSetting { .. } => "config.unknown_setting",
             Self::UnknownValue { .. } => "config.unknown_value",
+            Self::UnknownHook { .. } => "config.unknown_hook",
             Self::Setting { .. } => "config.setting",
         }
     }
@@ -147,6 +164,9 @@ impl ConfigError {
             Self::FileReference { file, .. } => Some(format!(
                 "create the file or correct the path; a relative path starts at the folder of {file}"
             )),
+            Self::UnknownHook { near, .. } => {
+                Some(format!("nearest names: `{}`", near.join("`, `")))
+            }
             Self::UnknownValue { suggestion, .. } => Some(match suggestion {
                 Some(near) => format!("did you mean `{near}`?"),
                 None => "write one of the known values".to_owned(),

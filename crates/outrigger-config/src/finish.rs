@@ -1,6 +1,7 @@
 //! What the reference does with the merged document before anyone sees it: defaults, modes as agents, `tools` as
 //! permissions, switches of the environment.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value, json};
@@ -36,9 +37,7 @@ impl Loader<'_> {
             .unwrap_or_else(|| username::of_process(&self.options.env));
         self.default("username", name.into());
         let mut settings = settings::load(self.options)?;
-        let policies = crate::policy::policies(self.options)?;
-        self.files.extend(settings.files);
-        self.problems.extend(settings.problems);
+        let policies = std::mem::take(&mut self.policies);
         let (mut plugins, mut tool_files, mut skipped) = self.sorted_out();
         for policy in &policies {
             let told = policy.apply(&mut settings.settings);
@@ -46,6 +45,17 @@ impl Loader<'_> {
             skipped.extend(policy.filter(&mut tool_files));
             skipped.extend(policy.filter(&mut plugins));
         }
+        let guards = settings.settings.plugins.iter();
+        let guards = guards.filter(|(_, it)| !it.fail_closed.is_empty());
+        let mut guards: BTreeSet<String> = guards.map(|(name, _)| name.clone()).collect();
+        let required = policies
+            .iter()
+            .flat_map(|it| it.policy.plugins.require.keys());
+        guards.extend(required.cloned());
+        settings.settings.guards = guards;
+        settings.project();
+        self.files.extend(settings.files);
+        self.problems.extend(settings.problems);
         Ok(Loaded {
             config: OpenCodeConfig::from_value(self.merged.value.clone(), &self.options.home)?,
             value: self.merged.value,

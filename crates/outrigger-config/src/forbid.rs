@@ -1,6 +1,11 @@
-//! What the policy of a machine forbids plugins and shell commands alike (issue 5, item 5).
+//! What the policy of a machine forbids everybody: hosts, files, programs (issue 5, items 4 and 5). No project, user,
+//! manifest or grant loosens it.
+
+use std::path::{Component, Path};
 
 use serde::{Deserialize, Deserializer};
+
+use crate::policy::matches;
 
 /// `[forbid]` of a policy. Several policies add up.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
@@ -9,20 +14,210 @@ pub struct Forbid {
     /// Patterns of hosts and addresses, as in `[plugins.NAME] hosts`.
     #[serde(deserialize_with = "hosts")]
     pub hosts: Vec<String>,
+    /// Files that are neither read nor changed.
+    pub files: Vec<FilePattern>,
+    /// Programs that are not run.
+    pub programs: Vec<ProgramPattern>,
 }
 
 impl Forbid {
     /// Adds what another policy forbids.
     pub(crate) fn add(&mut self, other: &Self) {
         self.hosts.extend(other.hosts.iter().cloned());
+        self.files.extend(other.files.iter().cloned());
+        self.programs.extend(other.programs.iter().cloned());
+    }
+
+    /// Puts the home folder in.
+    pub(crate) fn at_home(&mut self, home: &Path) {
+        let programs = self.programs.iter_mut().filter_map(|it| match it {
+            ProgramPattern::File(pattern) => Some(pattern),
+            ProgramPattern::Name(_) => None,
+        });
+        for pattern in self.files.iter_mut().chain(programs) {
+            if let Some(rest) = pattern.text.strip_prefix("~/") {
+                *pattern = FilePattern::new(format!("{}/{rest}", home.display()));
+            }
+        }
+    }
+
+    /// Whether nothing is forbidden.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.hosts.is_empty() && !self.is_about_files()
+    }
+
+    /// Whether files or programs are forbidden, which only a box keeps from processes.
+    #[must_use]
+    pub fn is_about_files(&self) -> bool {
+        !(self.files.is_empty() && self.programs.is_empty())
+    }
+
+    /// The pattern that forbids a file or folder of a project, or elsewhere. `path` is absolute.
+    #[must_use]
+    pub fn file(&self, project: &Path, path: &Path) -> Option<&str> {
+        let pattern = self.files.iter().find(|it| it.holds(project, path))?;
+        Some(&pattern.text)
+    }
+
+    /// The pattern that forbids a program by the path of its file.
+    #[must_use]
+    pub fn program(&self, path: &Path) -> Option<&str> {
+        let name = path.file_name()?.to_string_lossy();
+        self.programs.iter().find_map(|it| match it {
+            ProgramPattern::Name(pattern) => matches(pattern, &name).then_some(pattern.as_str()),
+            ProgramPattern::File(pattern) => {
+                let holds = pattern.holds(Path::new("/"), path);
+                holds.then_some(pattern.text.as_str())
+            }
+        })
     }
 
     /// What it says, one line each.
     #[must_use]
     pub fn lines(&self) -> Vec<String> {
-        let hosts = (!self.hosts.is_empty()).then(|| self.hosts.join(", "));
-        let hosts = hosts.map(|hosts| format!("hosts forbidden: {hosts}"));
-        hosts.into_iter().collect()
+        let line = |what: &str, list: Vec<&str>| {
+            (!list.is_empty()).then(|| format!("{what} forbidden: {}", list.join(", ")))
+        };
+        let programs = self.programs.iter().map(ProgramPattern::as_str);
+        let lines = [
+            line("hosts", self.hosts.iter().map(String::as_str).collect()),
+            line(
+                "files",
+                self.files.iter().map(FilePattern::as_str).collect(),
+            ),
+            line("programs", programs.collect()),
+        ];
+        lines.into_iter().flatten().collect()
+    }
+}
+
+/// A pattern of paths; `*` stands for any characters of one name. One that begins with `/` or `~/` is about that place,
+/// any other about the project, at whatever depth. A folder stands for all that it holds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FilePattern {
+    text: String,
+    parts: Vec<String>,
+}
+
+impl FilePattern {
+    fn new(text: String) -> Self {
+        let whole = text.trim_end_matches("/*").trim_end_matches('/');
+        let parts = whole.split('/').filter(|it| !it.is_empty() && *it != ".");
+        let parts = parts.map(str::to_owned).collect();
+        Self { text, parts }
+    }
+
+    /// As it was written, with the home folder put in.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.text
+    }
+
+    /// Whether it is about one place, and not about projects.
+    #[must_use]
+    pub fn is_absolute(&self) -> bool {
+        self.text.starts_with('/')
+    }
+
+    /// One pattern for each name of a path, the outermost first.
+    #[must_use]
+    pub fn parts(&self) -> &[String] {
+        &self.parts
+    }
+
+    /// Whether one of its parts fits a name.
+    #[must_use]
+    pub fn part_fits(part: &str, name: &str) -> bool {
+        matches(part, name)
+    }
+
+    fn holds(&self, project: &Path, path: &Path) -> bool {
+        let path = match self.is_absolute() {
+            true => path,
+            false => match path.strip_prefix(project) {
+                Ok(below) => below,
+                Err(_) => return false,
+            },
+        };
+        let names = path.components().filter_map(|it| match it {
+            Component::Normal(name) => Some(name.to_string_lossy()),
+            _ => None,
+        });
+        let names: Vec<_> = names.collect();
+        let mut windows = names.windows(self.parts.len().max(1));
+        let fits = |window: &[std::borrow::Cow<'_, str>]| {
+            let mut pairs = self.parts.iter().zip(window);
+            pairs.all(|(part, name)| matches(part, name))
+        };
+        match self.is_absolute() {
+            true => windows.next().is_some_and(fits),
+            false => windows.any(fits),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for FilePattern {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        let pattern = Self::new(String::deserialize(from)?);
+        let leads_up = pattern.parts.iter().any(|part| part == "..");
+        let everything = pattern
+            .parts
+            .iter()
+            .all(|part| part.trim_matches('*').is_empty());
+        let why = match (everything || pattern.text == "~", leads_up) {
+            (true, _) => "names everything there is",
+            (_, true) => "leads upwards",
+            _ if pattern.parts.iter().any(|part| part.contains("**")) => {
+                "has `**` in it: a name fits at whatever depth of a project, and a folder stands for all in it"
+            }
+            _ => return Ok(pattern),
+        };
+        Err(serde::de::Error::custom(format!(
+            "{:?} {why}: use `.env`, `*.pem`, `secrets/`, `~/.ssh/` or `/srv/*/keys`",
+            pattern.text
+        )))
+    }
+}
+
+/// Which programs: by name, wherever they are found, or by the path of their file. `*` as in [`FilePattern`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ProgramPattern {
+    /// By name.
+    Name(String),
+    /// By path.
+    File(FilePattern),
+}
+
+impl ProgramPattern {
+    /// As it was written, with the home folder put in.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        match self {
+            Self::Name(name) => name,
+            Self::File(pattern) => pattern.as_str(),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for ProgramPattern {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(from)?;
+        let named = !text.trim_matches('*').is_empty() && !text.contains(char::is_whitespace);
+        if named && !text.contains('/') {
+            return Ok(Self::Name(text));
+        }
+        let pattern = FilePattern::new(text);
+        let fixed = pattern.text.starts_with('/') || pattern.text.starts_with("~/");
+        let odd = |part: &String| part == ".." || part.contains("**");
+        let plain = !pattern.parts.is_empty() && !pattern.parts.iter().any(odd);
+        match named && fixed && plain {
+            true => Ok(Self::File(pattern)),
+            false => Err(serde::de::Error::custom(format!(
+                "{:?} is no program: use `curl`, `python*` or `/opt/tools/bin/x`, without arguments",
+                pattern.text
+            ))),
+        }
     }
 }
 
@@ -52,22 +247,36 @@ mod tests {
     use super::*;
 
     fn read(text: &str) -> Result<Forbid, String> {
-        crate::read_toml::<Forbid>(text, "policy.toml").map_err(|error| error.to_string())
+        let read = crate::read_toml::<Forbid>(text, "policy.toml");
+        let read = read.map_err(|error| error.to_string());
+        read.map(|mut it| {
+            it.at_home(Path::new("/home/me"));
+            it
+        })
     }
 
     #[test]
     fn what_is_forbidden_adds_up_and_is_told() {
-        let mut one = read("hosts = [\"*.evil.com\", \"10.0.0.0/8\"]").unwrap();
-        one.add(&read("hosts = [\"[::1]:80\"]").unwrap());
+        let mut one =
+            read("hosts = [\"*.evil.com\", \"10.0.0.0/8\"]\nfiles = [\"*.pem\"]").unwrap();
+        one.add(
+            &read("hosts = [\"[::1]:80\"]\nfiles = [\"~/.ssh/\"]\nprograms = [\"nc\", \"/opt/x\"]")
+                .unwrap(),
+        );
         assert_eq!(
             one.lines(),
-            ["hosts forbidden: *.evil.com, 10.0.0.0/8, [::1]:80"]
+            [
+                "hosts forbidden: *.evil.com, 10.0.0.0/8, [::1]:80",
+                "files forbidden: *.pem, /home/me/.ssh/",
+                "programs forbidden: nc, /opt/x",
+            ]
         );
         assert_eq!(Forbid::default().lines(), Vec::<String>::new());
+        assert!(Forbid::default().is_empty() && !one.is_empty());
     }
 
     #[test]
-    fn what_is_no_host_is_refused_with_its_place() {
+    fn what_does_not_fit_is_refused_with_its_place() {
         for (text, want) in [
             (
                 "hosts = [\"ok\",\n \"http://x\"]",
@@ -75,9 +284,66 @@ mod tests {
             ),
             ("hosts = [\"a b\"]", "\"a b\" is no host"),
             ("hosts = [\"\"]", "\"\" is no host"),
+            ("files = [\"\"]", "\"\" names everything there is"),
+            ("files = [\"*\"]", "\"*\" names everything there is"),
+            ("files = [\"/\"]", "\"/\" names everything there is"),
+            (
+                "files = [\"~/*\", \"/*\"]",
+                "\"/*\" names everything there is",
+            ),
+            ("files = [\"../x\"]", "\"../x\" leads upwards"),
+            ("files = [\"**/x\"]", "\"**/x\" has `**` in it"),
+            ("programs = [\"\"]", "\"\" is no program"),
+            ("programs = [\"*\"]", "\"*\" is no program"),
+            ("programs = [\"/\"]", "\"/\" is no program"),
+            ("programs = [\"rm -rf\"]", "\"rm -rf\" is no program"),
+            ("programs = [\"bin/x\"]", "\"bin/x\" is no program"),
         ] {
             let error = read(text).unwrap_err();
             assert!(error.contains(want), "{text}: {error}");
+        }
+    }
+
+    #[test]
+    fn which_files() {
+        for (pattern, path, forbidden) in [
+            (".env", "/work/.env", true),
+            (".env", "/work/deep/down/.env", true),
+            (".env", "/work/.env/inside", true),
+            (".env", "/work/.env.local", false),
+            (".env", "/elsewhere/.env", false),
+            ("*.pem", "/work/a/b.pem", true),
+            ("*.pem", "/work/a/b.pem.txt", false),
+            ("secrets/*", "/work/a/secrets", true),
+            ("secrets/", "/work/secrets/x/y", true),
+            ("secrets/*.key", "/work/secrets/a.key", true),
+            ("secrets/*.key", "/work/secrets/deep/a.key", false),
+            ("~/.ssh", "/home/me/.ssh/id", true),
+            ("~/.ssh", "/home/you/.ssh/id", false),
+            ("/home/*/.ssh/", "/home/you/.ssh", true),
+            ("/home/*/.ssh/", "/home/you/deep/.ssh", false),
+            ("/work/x", "/work/x", true),
+            ("/work/x", "/work/xy", false),
+            ("/work/x", "/a/work/x", false),
+        ] {
+            let forbid = read(&format!("files = [{pattern:?}]")).unwrap();
+            let found = forbid.file(Path::new("/work"), Path::new(path));
+            assert_eq!(found.is_some(), forbidden, "{pattern} {path}");
+        }
+    }
+
+    #[test]
+    fn which_programs() {
+        let forbid = read("programs = [\"curl\", \"python*\", \"/opt/*/tool\"]").unwrap();
+        for (path, pattern) in [
+            ("/usr/bin/curl", Some("curl")),
+            ("/work/curl", Some("curl")),
+            ("/usr/bin/python3.12", Some("python*")),
+            ("/opt/a/tool", Some("/opt/*/tool")),
+            ("/opt/tool", None),
+            ("/usr/bin/curlie", None),
+        ] {
+            assert_eq!(forbid.program(Path::new(path)), pattern, "{path}");
         }
     }
 }

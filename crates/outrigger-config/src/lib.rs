@@ -44,7 +44,7 @@ pub use discovery::{PLUGIN_PATH, PluginRoots, Switched};
 pub use edit::{check_changes, edited, global_file, project_file};
 pub use edit_toml::{quoted, set_in_toml};
 pub use error::{ConfigError, ConfigProblem};
-pub use forbid::Forbid;
+pub use forbid::{FilePattern, Forbid, ProgramPattern};
 pub use load::{LoadOptions, Loaded, load, load_global};
 pub use merge::merge;
 pub use origin::Origin;

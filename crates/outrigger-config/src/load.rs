@@ -36,6 +36,8 @@ pub struct LoadOptions {
     pub managed: Option<PathBuf>,
     /// The managed policy of the machine ([`crate::policy`]).
     pub policy: PathBuf,
+    /// Names of hooks that can refuse something, in every spelling: a policy requires no others. Empty: nobody knows.
+    pub hooks: Vec<String>,
     /// The user's name when no file sets `username`; asked of the system when `None`.
     pub username: Option<String>,
 }
@@ -64,7 +66,16 @@ impl LoadOptions {
             env,
             pure: false,
             policy: crate::policy::POLICY_FILE.into(),
+            hooks: Vec::new(),
             username: None,
+        }
+    }
+
+    /// The folder of the project: the root of the working tree, outside version control the working folder.
+    pub(crate) fn project_folder(&self) -> &Path {
+        match self.worktree.parent() {
+            Some(_) => &self.worktree,
+            None => &self.directory,
         }
     }
 }
@@ -106,16 +117,7 @@ pub struct Loaded {
 /// A file that cannot be read or parsed, a known key of the wrong type, a `{file:…}` that is not there, an unknown
 /// setting in outrigger.toml: a [`ConfigError`], which names the file and the place.
 pub fn load(options: &LoadOptions) -> Result<Loaded, ConfigError> {
-    let mut loader = Loader {
-        options,
-        merged: Layered::new(),
-        plugins: Vec::new(),
-        tool_files: Vec::new(),
-        lost: Vec::new(),
-        replaced: Vec::new(),
-        files: Vec::new(),
-        problems: Vec::new(),
-    };
+    let mut loader = Loader::new(options)?;
     loader.global()?;
     if let Some(path) = layers::path_variable(options, "OPENCODE_CONFIG") {
         if !path.exists() {
@@ -148,16 +150,7 @@ pub fn load(options: &LoadOptions) -> Result<Loaded, ConfigError> {
 /// # Errors
 /// As [`load`].
 pub fn load_global(options: &LoadOptions) -> Result<Value, ConfigError> {
-    let mut loader = Loader {
-        options,
-        merged: Layered::new(),
-        plugins: Vec::new(),
-        tool_files: Vec::new(),
-        lost: Vec::new(),
-        replaced: Vec::new(),
-        files: Vec::new(),
-        problems: Vec::new(),
-    };
+    let mut loader = Loader::new(options)?;
     let dir = layers::global_dir(options);
     let mut merged = Value::Object(serde_json::Map::new());
     for name in layers::GLOBAL_FILES {
@@ -172,6 +165,8 @@ pub fn load_global(options: &LoadOptions) -> Result<Value, ConfigError> {
 pub(crate) struct Loader<'a> {
     /// What to read.
     pub(crate) options: &'a LoadOptions,
+    /// The managed policies: no file of ours is read past them.
+    pub(crate) policies: Vec<PolicyFile>,
     /// The layers so far, but for their plugins.
     pub(crate) merged: Layered,
     /// Plugins so far, once each.
@@ -188,7 +183,32 @@ pub(crate) struct Loader<'a> {
     pub(crate) problems: Vec<ConfigProblem>,
 }
 
-impl Loader<'_> {
+impl<'a> Loader<'a> {
+    fn new(options: &'a LoadOptions) -> Result<Self, ConfigError> {
+        Ok(Self {
+            options,
+            policies: crate::policy::policies(options)?,
+            merged: Layered::new(),
+            plugins: Vec::new(),
+            tool_files: Vec::new(),
+            lost: Vec::new(),
+            replaced: Vec::new(),
+            files: Vec::new(),
+            problems: Vec::new(),
+        })
+    }
+
+    /// Whether a policy forbids a file, by its path or where its links lead.
+    fn is_forbidden(&self, path: &Path) -> bool {
+        let project = self.options.project_folder();
+        let real = path.canonicalize().ok();
+        let mut paths = std::iter::once(path).chain(real.as_deref());
+        paths.any(|path| {
+            let mut policies = self.policies.iter();
+            policies.any(|it| it.policy.forbid.file(project, path).is_some())
+        })
+    }
+
     /// The global files are one layer: between them lists are replaced, `plugin` and `instructions` too, as in the
     /// reference, where they are read and cached apart from everything else.
     fn global(&mut self) -> Result<(), ConfigError> {
@@ -300,6 +320,7 @@ impl Loader<'_> {
                 home,
                 folder,
                 file,
+                forbidden: &|path| self.is_forbidden(path),
             },
         )?;
         if let Some(wrong) = check::document(&document.value).into_iter().next() {

@@ -122,12 +122,12 @@ pub struct PolicyFile {
 /// `config.read` (one that is named has to be there), `config.syntax`, `config.unknown_setting`.
 pub fn policies(options: &LoadOptions) -> Result<Vec<PolicyFile>, ConfigError> {
     let mut all = Vec::new();
-    if let Some(file) = read(&options.policy)? {
+    if let Some(file) = read(&options.policy, options)? {
         all.push(file);
     }
     if let Some(named) = options.env.get(POLICY_VARIABLE).filter(|it| !it.is_empty()) {
         let path = paths::expand(named, &options.directory, &options.home);
-        all.push(read(&path)?.ok_or_else(|| ConfigError::Read {
+        all.push(read(&path, options)?.ok_or_else(|| ConfigError::Read {
             file: path.display().to_string(),
             reason: format!("no such file ({POLICY_VARIABLE} names it)"),
         })?);
@@ -135,11 +135,13 @@ pub fn policies(options: &LoadOptions) -> Result<Vec<PolicyFile>, ConfigError> {
     Ok(all)
 }
 
-fn read(path: &Path) -> Result<Option<PolicyFile>, ConfigError> {
+fn read(path: &Path, options: &LoadOptions) -> Result<Option<PolicyFile>, ConfigError> {
     let Some(text) = paths::read(path)? else {
         return Ok(None);
     };
-    let policy = crate::read_toml(&text, &path.display().to_string())?;
+    let mut policy: Policy = crate::read_toml(&text, &path.display().to_string())?;
+    policy.forbid.at_home(&options.home);
+    known_hooks(&text, path, &options.hooks)?;
     let loose =
         std::fs::metadata(path).is_ok_and(|meta| meta.uid() != 0 || meta.mode() & 0o022 != 0);
     Ok(Some(PolicyFile {
@@ -147,6 +149,24 @@ fn read(path: &Path) -> Result<Option<PolicyFile>, ConfigError> {
         policy,
         loose,
     }))
+}
+
+/// A hook that is required and that is none, or that can refuse nothing, would guard nothing. Those that plugins declare
+/// (`ID/NAME`) are not known here.
+fn known_hooks(text: &str, path: &Path, known: &[String]) -> Result<(), ConfigError> {
+    for (hook, at) in crate::strict_toml::texts_below(text, &["plugins", "require"]) {
+        if known.is_empty() || hook.contains('/') || known.contains(&hook) {
+            continue;
+        }
+        return Err(ConfigError::UnknownHook {
+            file: path.display().to_string(),
+            line: at.line,
+            column: at.column,
+            near: crate::settings::nearest_few(&hook, known),
+            hook,
+        });
+    }
+    Ok(())
 }
 
 impl PolicyFile {
@@ -166,9 +186,12 @@ impl PolicyFile {
             Sandbox::On => 1,
             Sandbox::Strict => 2,
         };
-        if let Some(least) = policy
-            .sandbox
-            .minimum
+        // What is forbidden is kept from processes by their box.
+        let boxed = (!policy.forbid.is_empty()).then_some(Sandbox::On);
+        if let Some(least) = [policy.sandbox.minimum, boxed]
+            .into_iter()
+            .flatten()
+            .max_by_key(|it| level(*it))
             .filter(|it| level(*it) > level(settings.sandbox))
         {
             settings.sandbox = least;
@@ -321,15 +344,21 @@ impl PolicyFile {
             let keys = policy.signatures.keys.len();
             lines.push(format!("plugins are signed by one of {keys} keys"));
         }
-        lines.extend(policy.forbid.lines());
+        lines.extend(self.forbidden());
+        lines
+    }
+
+    /// What no plugin gets, whatever is granted to it, one line each.
+    #[must_use]
+    pub fn forbidden(&self) -> Vec<String> {
+        let policy = &self.policy;
+        let mut lines = policy.forbid.lines();
         if !policy.grants.forbid.is_empty() {
             lines.push(format!("no plugin is granted: {:?}", policy.grants.forbid));
         }
         if !policy.grants.forbid_env.is_empty() {
-            lines.push(format!(
-                "no plugin is granted the variables {}",
-                list(&policy.grants.forbid_env)
-            ));
+            let names = policy.grants.forbid_env.join(", ");
+            lines.push(format!("no plugin is granted the variables {names}"));
         }
         lines
     }
@@ -400,7 +429,7 @@ impl Names {
 }
 
 /// Whether a text fits a pattern in which `*` stands for any run of characters.
-fn matches(pattern: &str, text: &str) -> bool {
+pub(crate) fn matches(pattern: &str, text: &str) -> bool {
     let mut parts = pattern.split('*');
     let first = parts.next().unwrap_or_default();
     let Some(mut rest) = text.strip_prefix(first) else {

@@ -50,6 +50,35 @@ pub fn read_toml<T: DeserializeOwned>(text: &str, file: &str) -> Result<T, Confi
     })
 }
 
+/// The texts of the lists in a table, with where each stands.
+pub(crate) fn texts_below(text: &str, table: &[&str]) -> Vec<(String, Position)> {
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    let Ok(document) = toml::de::DeTable::parse(text) else {
+        return Vec::new();
+    };
+    let mut here = Some(document.get_ref());
+    for name in table {
+        here = match here.and_then(|it| it.get(*name)).map(|it| it.get_ref()) {
+            Some(toml::de::DeValue::Table(inner)) => Some(inner),
+            _ => None,
+        };
+    }
+    let lists = here.into_iter().flat_map(|it| it.values());
+    let items = lists.filter_map(|it| match it.get_ref() {
+        toml::de::DeValue::Array(items) => Some(items),
+        _ => None,
+    });
+    let texts = items
+        .flat_map(|it| it.iter())
+        .filter_map(|item| match item.get_ref() {
+            toml::de::DeValue::String(value) => {
+                Some((value.to_string(), Position::at(text, item.span().start)))
+            }
+            _ => None,
+        });
+    texts.collect()
+}
+
 /// Where a key stands in a text, by its dotted name: line and column from 1; those of the nearest table around it, or of the
 /// beginning.
 #[must_use]

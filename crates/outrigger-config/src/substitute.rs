@@ -26,6 +26,8 @@ pub(crate) struct Scope<'a> {
     pub(crate) folder: &'a Path,
     /// The declaring file, for messages.
     pub(crate) file: &'a str,
+    /// Whether the policy of the machine forbids a file.
+    pub(crate) forbidden: &'a dyn Fn(&Path) -> bool,
 }
 
 /// Replaces in every string and key of the document.
@@ -85,9 +87,12 @@ fn replace(
     })?;
     expand(&with_env, "{file:", |reference| {
         let path = paths::expand(reference, scope.folder, scope.home);
-        std::fs::read_to_string(&path)
-            .map(|content| content.trim().to_owned())
-            .map_err(|error| {
+        let read = match (scope.forbidden)(&path) {
+            true => Err("the policy of this machine forbids it".to_owned()),
+            false => std::fs::read_to_string(&path).map_err(|error| paths::reason(&error)),
+        };
+        read.map(|content| content.trim().to_owned())
+            .map_err(|reason| {
                 let at = position_of(&document.positions, pointer);
                 ConfigError::FileReference {
                     file: scope.file.into(),
@@ -96,7 +101,7 @@ fn replace(
                     pointer: pointer.into(),
                     reference: format!("{{file:{reference}}}").into(),
                     path: path.display().to_string(),
-                    reason: paths::reason(&error).into(),
+                    reason: reason.into(),
                 }
             })
     })
@@ -145,6 +150,7 @@ mod tests {
                 home,
                 folder,
                 file: "opencode.json",
+                forbidden: &|path| path.ends_with("forbidden"),
             },
         )?;
         Ok(document.value)
@@ -200,5 +206,17 @@ mod tests {
         insta::assert_snapshot!(error, @"opencode.json:2:13: /a/b: {file:key.txt} cannot be read: /nonexistent-folder/key.txt: no such file");
         insta::assert_snapshot!(error.hint().unwrap(), @"create the file or correct the path; a relative path starts at the folder of opencode.json");
         assert_eq!(error.code(), "config.file_reference");
+    }
+
+    #[test]
+    fn a_forbidden_file_is_not_read() {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::write(dir.path().join("forbidden"), "secret").unwrap();
+        let error = run("{\"a\": \"{file:forbidden}\"}", dir.path(), dir.path()).unwrap_err();
+        let text = error.to_string();
+        assert!(
+            text.ends_with("the policy of this machine forbids it"),
+            "{text}"
+        );
     }
 }

@@ -35,7 +35,7 @@ export function keep({ session, base, revision, bytes }, pieces) {
     for (let i = piece[0], end = i + piece[1]; i < end; i++) {
       messages.push(last.messages[i]);
       // To work one out is worth its price only for what comes again.
-      shapes.push(last.shapes[i] ?? likely(last.messages[i]) ?? shapeOf(last.messages[i]));
+      shapes.push(last.shapes[i] ?? likely(last.messages[i]) ?? learn(last.messages[i]));
     }
   }
   sessions.delete(session);
@@ -112,16 +112,18 @@ function shapesOf(messages) {
     const known = likely(message);
     if (known || left === 0) return known;
     left--;
-    const fresh = shapeOf(message);
-    if (fresh && fresh !== general) remember(fresh);
-    return fresh;
+    return learn(message);
   });
 }
 
-function remember(shape) {
-  if (recent.includes(shape)) return;
-  recent.unshift(shape);
-  recent.length = Math.min(recent.length, MOST_RECENT);
+// Works out the shape of a message, for the next ones to be held against.
+function learn(message) {
+  const shape = shapeOf(message);
+  if (shape && shape !== general && !recent.includes(shape)) {
+    recent.unshift(shape);
+    recent.length = Math.min(recent.length, MOST_RECENT);
+  }
+  return shape;
 }
 
 function shapeOf(value) {

@@ -195,6 +195,19 @@ fn granted(
 ) -> ManifestShown {
     let mut shown = admitted(options, resolved, rules);
     shown.hosts = crate::network::hosts(rules, &options.settings);
+    for file in &options.settings.policies {
+        shown.forbidden.extend(file.forbidden());
+        let forbidden = |name: &String| {
+            let pattern = file.policy.forbid.program(Path::new(name))?;
+            Some(format!(
+                "the program {name}, which the policy of this machine forbids (`{pattern}`)"
+            ))
+        };
+        let granted = rules.processes.iter_mut();
+        for program in granted.flat_map(|list| list.extract_if(.., |it| forbidden(it).is_some())) {
+            shown.withheld.extend(forbidden(&program));
+        }
+    }
     let problems = crate::network::problem(rules).into_iter().chain(withheld);
     for problem in problems {
         tracing::warn!("plugin {}: {problem}", resolved.id);
@@ -291,6 +304,7 @@ fn admitted(
             withheld: Vec::new(),
             unenforced: Vec::new(),
             hosts: Vec::new(),
+            forbidden: Vec::new(),
         };
     };
     let shown = manifest::apply(manifest, &options.directory, rules);

@@ -16,6 +16,26 @@ fn refusable(point: &Point) -> bool {
     matches!(point.phase, Phase::Before | Phase::After) && !NO_REFUSAL.contains(&point.name)
 }
 
+/// The names of the hooks whose failure can be refused, in every spelling: a policy requires no others.
+#[must_use]
+pub fn refusing_hooks() -> Vec<String> {
+    let points = hooks::POINTS.iter().filter(|point| refusable(point));
+    let mut names: Vec<String> = points
+        .flat_map(|point| {
+            let aliases = hooks::ALIASES
+                .iter()
+                .filter(|(_, name)| *name == point.name);
+            let short = point.hook.strip_prefix("experimental.");
+            let names = [point.hook, point.name].into_iter().chain(short);
+            names.chain(aliases.map(|(alias, _)| *alias))
+        })
+        .map(str::to_owned)
+        .collect();
+    names.sort();
+    names.dedup();
+    names
+}
+
 /// The points at which a plugin's failure refuses.
 pub(crate) fn points(rules: &PluginRules) -> impl Iterator<Item = &'static Point> {
     let named = rules.fail_closed.iter();
@@ -62,6 +82,24 @@ pub(crate) fn problems<'a>(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn hooks_that_can_be_required_are_those_whose_failure_refuses() {
+        let all = refusing_hooks();
+        for (name, refuses) in [
+            ("tool.execute.before", true),
+            ("tool.before_call", true),
+            ("chat.system.transform", true),
+            ("experimental.chat.system.transform", true),
+            ("event", false),
+            ("config", false),
+            ("tool.execute.befor", false),
+        ] {
+            assert_eq!(all.iter().any(|it| it == name), refuses, "{name}");
+        }
+        let known = |name: &String| hooks::point(name).is_some_and(refusable);
+        assert!(all.iter().all(known));
+    }
 
     #[test]
     fn names_in_either_spelling_and_what_has_no_effect() {

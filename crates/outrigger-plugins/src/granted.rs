@@ -5,24 +5,38 @@
 //! npm package of the name, as the registry has it, and to the file of the path that is named; not to what merely goes by
 //! the same id.
 
+use outrigger_config::package_name;
+
 use crate::settings::{PluginRules, PluginSettings};
 use crate::spec::Source;
 
 impl PluginSettings {
     /// The rules for a plugin, with grants only where its source is the one that they name. The second value says what
-    /// was withheld and how to grant it.
+    /// was withheld and how to grant it, and what of a project's settings does not count.
     pub(crate) fn rules_for(
         &self,
         id: &str,
         spec: &str,
         source: Option<&Source>,
     ) -> (PluginRules, Option<String>) {
-        let by_name = self.rules(id, spec);
         let key = match source {
             Some(Source::Npm { name, request }) if of_registry(request) => Some(name.clone()),
             Some(Source::Path(path)) => path.to_str().map(str::to_owned),
             _ => None,
         };
+        // The path of its file says more than a name that others may have too.
+        let file = key
+            .as_deref()
+            .filter(|_| matches!(source, Some(Source::Path(_))));
+        let package = package_name(spec);
+        let names: Vec<&str> = file
+            .into_iter()
+            .chain([id, package.as_str(), spec])
+            .collect();
+        let by_name = self.rules_of(names.get(usize::from(file.is_some())..).unwrap_or_default());
+        let by_name = by_name.unwrap_or_default();
+        let whole = self.rules_of(&names);
+        let refused = self.refused_of_project(&names);
         let named = key.as_ref().and_then(|key| self.plugins.get(key));
         let (env, ports) = named.map_or_else(Default::default, |named| {
             (named.env.clone(), named.ports.clone())
@@ -50,24 +64,15 @@ impl PluginSettings {
                 "`env`, `ports`, `read`, `write` and `unix_sockets` of [plugins.\"{id}\"] are for the npm package of that name, and this is another plugin{way}"
             )
         });
-        // The path of its file says more than a name that others may have too.
-        let is_file = matches!(source, Some(Source::Path(_)));
-        let required = by_name.required.clone();
-        let mut rules = named.filter(|_| is_file).cloned().unwrap_or(by_name);
-        // What a policy requires of a name holds for whoever has it, whatever else is written about its path.
-        for hook in required {
-            if !rules.fail_closed.contains(&hook) {
-                rules.fail_closed.push(hook.clone());
-            }
-            if !rules.required.contains(&hook) {
-                rules.required.push(hook);
-            }
-        }
+        let told = [withheld, refused].into_iter().flatten();
+        let told = told.reduce(|one, other| format!("{one}; {other}"));
+        // What guards by one of its names guards, whatever else is written about its path.
+        let mut rules = whole.unwrap_or_default();
         (rules.env, rules.ports, rules.unix_sockets) = (env, ports, unix_sockets);
         (rules.read, rules.write) = (read, write);
         rules.hosts = hosts.or(rules.hosts);
         rules.hosts_withheld = hosts_withheld;
-        (rules, withheld)
+        (rules, told)
     }
 }
 

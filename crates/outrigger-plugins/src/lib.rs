@@ -74,6 +74,7 @@ pub use bun::{BUN_SPEC, BUN_VERSION, bun_path, setup_bun};
 pub use choose::{ConsentFn, setup_runtime};
 pub use commands::{CommandFile, CommandHooks, CommandHost, SessionAbout, known_as};
 pub use cost::{Cost, Costs};
+pub use critical::refusing_hooks;
 pub use digest::hash;
 pub use error::PluginError;
 pub use gauge::ProcessLimits;
@@ -99,8 +100,9 @@ pub use tools::{PluginToolEntry, ToolRunner};
 pub use trust::{
     Changes, FileChange, ProjectLock, Review, ReviewOptions, Reviewed, SIGNATURE_FILE, Signed,
     TRUST_FILE, TrustFn, TrustQuestion, TrustShown, Trusted, TrustedBy, Verification, accept,
-    review, verify,
+    review, trust_no_newcomers, verify,
 };
+pub use unboxed::SETTINGS;
 pub use watch::ProcessUse;
 
 /// A lock that a panic elsewhere does not take away.

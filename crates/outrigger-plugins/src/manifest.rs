@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use outrigger_config::policy::Grant;
-use outrigger_config::{ConfigError, PolicyFile};
+use outrigger_config::{ConfigError, Forbid, PolicyFile};
 use outrigger_kernel::hooks;
 use outrigger_protocol::manifest::{MANIFEST_FILE, Manifest, PluginKind, RESERVED_IDS};
 use outrigger_protocol::own::ProviderDecl;
@@ -41,6 +41,9 @@ pub struct ManifestShown {
     pub unenforced: Vec<String>,
     /// Hosts that it was granted; of these it reaches what its manifest asks for.
     pub hosts: Vec<String>,
+    /// What the policy of the machine keeps from it, whatever it was granted.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub forbidden: Vec<String>,
 }
 
 /// What a plugin with a manifest may reach.
@@ -186,11 +189,29 @@ pub(crate) fn too_wide(manifest: &Manifest, policies: &[PolicyFile]) -> Option<(
                 "ports to listen on".to_owned()
             }
             None if asked.unix_sockets && forbids(Grant::UnixSockets) => "UNIX sockets".to_owned(),
-            None => continue,
+            None => match forbidden(manifest, &file.policy.forbid) {
+                Some(what) => what,
+                None => continue,
+            },
         };
         return Some((what, file.path.clone()));
     }
     None
+}
+
+/// The first file or program that a manifest asks for and a policy forbids.
+fn forbidden(manifest: &Manifest, forbid: &Forbid) -> Option<String> {
+    let asked = &manifest.permissions;
+    let mut programs = asked.processes.iter().flatten();
+    if let Some(name) = programs.find(|it| forbid.program(Path::new(it)).is_some()) {
+        return Some(format!("the program {name}"));
+    }
+    let mut files = asked.files.read.iter().chain(&asked.files.write);
+    let file = files.find(|it| {
+        let path = crate::settings::place(it);
+        path.is_some_and(|path| forbid.file(Path::new("/"), &path).is_some())
+    })?;
+    Some(format!("the file {file}"))
 }
 
 /// Cuts the rules of a plugin down to what its manifest asks for, and says what it does not get of it.
@@ -277,6 +298,7 @@ pub(crate) fn apply(manifest: &Manifest, project: &Path, rules: &mut PluginRules
         withheld,
         unenforced: Vec::new(),
         hosts: Vec::new(),
+        forbidden: Vec::new(),
     }
 }
 

@@ -332,10 +332,14 @@ impl Plugins {
     pub async fn end_sessions(&self, deadline: Duration) -> Vec<HookRecord> {
         let pipeline = self.pipeline();
         let told = tokio::time::timeout(deadline, pipeline.end_sessions()).await;
-        told.unwrap_or_else(|_| {
+        let records = told.unwrap_or_else(|_| {
             tracing::warn!("SessionEnd hooks did not end within {deadline:?} and are given up");
             Vec::new()
-        })
+        });
+        if let Some(commands) = &self.0.commands {
+            commands.end_beside().await;
+        }
+        records
     }
 
     /// Lets all plugins dispose of what they hold and ends their processes, by force at the deadline. Nothing is called

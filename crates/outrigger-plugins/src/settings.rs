@@ -1,6 +1,6 @@
 //! What can be set about plugins, with the defaults.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -61,6 +61,10 @@ pub struct PluginSettings {
     pub network_allow: Vec<String>,
     /// Hosts that no plugin may connect to (`forbid.hosts` of the policy).
     pub network_forbid: Vec<String>,
+    /// Names of guards, of which a project changes nothing.
+    pub guards: BTreeSet<String>,
+    /// The rules without the project's, where it has some.
+    pub without_project: BTreeMap<String, Option<PluginRules>>,
     /// Rules for single plugins, by id, by npm package name or by spec.
     pub plugins: BTreeMap<String, PluginRules>,
 }
@@ -163,6 +167,8 @@ impl Default for PluginSettings {
             policies: Vec::new(),
             network_allow: Vec::new(),
             network_forbid: Vec::new(),
+            guards: BTreeSet::new(),
+            without_project: BTreeMap::new(),
             plugins: BTreeMap::new(),
         }
     }
@@ -208,10 +214,45 @@ impl PluginSettings {
     /// The rules for a plugin, by its id, else by its package, else by its spec.
     #[must_use]
     pub fn rules(&self, id: &str, spec: &str) -> PluginRules {
-        let named = [id, package_name(spec).as_str(), spec]
-            .into_iter()
-            .find_map(|name| self.plugins.get(name));
-        named.cloned().unwrap_or_default()
+        let package = package_name(spec);
+        let names = [id, package.as_str(), spec];
+        self.rules_of(&names).unwrap_or_default()
+    }
+
+    /// The rules that stand under the first of several names of a plugin that has some. Whichever of them says that it is a
+    /// guard, it is one, and what a project says about it by another does not count.
+    pub(crate) fn rules_of(&self, names: &[&str]) -> Option<PluginRules> {
+        let is_guard = names.iter().any(|name| self.guards.contains(*name));
+        let of_user = |name: &&str| match self.without_project.get(*name).filter(|_| is_guard) {
+            Some(without) => without.as_ref(),
+            None => self.plugins.get(*name),
+        };
+        let mut rules = names.iter().find_map(of_user)?.clone();
+        for other in names.iter().filter_map(of_user) {
+            for (list, more) in [
+                (&mut rules.fail_closed, &other.fail_closed),
+                (&mut rules.required, &other.required),
+            ] {
+                let new: Vec<String> = more
+                    .iter()
+                    .filter(|it| !list.contains(it))
+                    .cloned()
+                    .collect();
+                list.extend(new);
+            }
+        }
+        Some(rules)
+    }
+
+    /// What is told where a project has settings for a guard under another of its names.
+    pub(crate) fn refused_of_project(&self, names: &[&str]) -> Option<String> {
+        let guard = names.iter().find(|name| self.guards.contains(**name))?;
+        let other = names
+            .iter()
+            .find(|name| self.without_project.contains_key(**name))?;
+        Some(format!(
+            "[plugins.\"{other}\"] of the project is ignored: that plugin is the guard {guard} of the user or of the machine, and a project changes nothing about it"
+        ))
     }
 
     /// The runtime that the settings ask for, else the one that is found.
@@ -260,26 +301,30 @@ fn missing(error: &JsError) -> PluginError {
 impl From<&Settings> for PluginSettings {
     fn from(settings: &Settings) -> Self {
         let ms = Duration::from_millis;
-        let rules = settings.plugins.iter().map(|(id, plugin)| {
-            let rules = PluginRules {
-                disabled: plugin.disabled || plugin.enabled == Some(false),
-                disabled_in_project: plugin.disabled_in_project,
-                isolation: plugin.isolation,
-                priority: plugin.priority,
-                fail_closed: plugin.fail_closed.clone(),
-                required: plugin.required.clone(),
-                completed_messages: plugin.chat_message == ChatMessage::Assistant,
-                hook_deadline: plugin.timeout_ms.map(ms),
-                env: plugin.env.clone(),
-                ports: plugin.ports.clone(),
-                unix_sockets: plugin.unix_sockets,
-                hosts: plugin.hosts.clone(),
-                read: plugin.read.iter().filter_map(|it| place(it)).collect(),
-                write: plugin.write.iter().filter_map(|it| place(it)).collect(),
-                processes: plugin.processes.clone(),
-                ..PluginRules::default()
-            };
-            (id.clone(), rules)
+        let of = |plugin: &outrigger_config::settings::Plugin| PluginRules {
+            disabled: plugin.disabled || plugin.enabled == Some(false),
+            disabled_in_project: plugin.disabled_in_project,
+            isolation: plugin.isolation,
+            priority: plugin.priority,
+            fail_closed: plugin.fail_closed.clone(),
+            required: plugin.required.clone(),
+            completed_messages: plugin.chat_message == ChatMessage::Assistant,
+            hook_deadline: plugin.timeout_ms.map(ms),
+            env: plugin.env.clone(),
+            ports: plugin.ports.clone(),
+            unix_sockets: plugin.unix_sockets,
+            hosts: plugin.hosts.clone(),
+            read: plugin.read.iter().filter_map(|it| place(it)).collect(),
+            write: plugin.write.iter().filter_map(|it| place(it)).collect(),
+            processes: plugin.processes.clone(),
+            ..PluginRules::default()
+        };
+        let named = |(name, plugin): (&String, &outrigger_config::settings::Plugin)| {
+            (name.clone(), of(plugin))
+        };
+        let without = settings.without_project.iter().map(|(name, plugin)| {
+            let said = *plugin != outrigger_config::settings::Plugin::default();
+            (name.clone(), said.then(|| of(plugin)))
         });
         Self {
             js: settings.js.clone(),
@@ -313,7 +358,9 @@ impl From<&Settings> for PluginSettings {
             trust: settings.trust.clone(),
             network_allow: settings.network.allow.clone(),
             network_forbid: settings.forbid.hosts.clone(),
-            plugins: rules.collect(),
+            plugins: settings.plugins.iter().map(named).collect(),
+            guards: settings.guards.clone(),
+            without_project: without.collect(),
             ..Self::default()
         }
     }
@@ -393,6 +440,62 @@ mod tests {
             (Isolation::Own, 9, Some(Duration::from_millis(200)))
         );
         assert_eq!(ours.rules("other", "./guard.ts"), PluginRules::default());
+    }
+
+    #[test]
+    fn a_guard_is_one_by_whichever_name_and_a_project_changes_nothing_about_it() {
+        use outrigger_config::settings::Plugin;
+        let guard = Plugin {
+            fail_closed: vec!["tool.execute.before".into()],
+            timeout_ms: Some(900),
+            ..Plugin::default()
+        };
+        let of_project = Plugin {
+            timeout_ms: Some(1),
+            priority: -9,
+            ..Plugin::default()
+        };
+        let late = Duration::from_millis(1);
+        for (guarded, changed, spec, deadline) in [
+            // Package and id are two names of one plugin.
+            (
+                "@acme/guard",
+                "guard",
+                "@acme/guard@1",
+                Duration::from_millis(900),
+            ),
+            (
+                "@acme/guard@1",
+                "@acme/guard",
+                "@acme/guard@1",
+                Duration::from_millis(900),
+            ),
+            // Another one is nobody's guard.
+            ("@acme/guard", "guard", "other", late),
+        ] {
+            let mut settings = Settings::default();
+            settings.plugins.insert(guarded.into(), guard.clone());
+            settings.plugins.insert(changed.into(), of_project.clone());
+            settings.guards.insert(guarded.into());
+            settings
+                .without_project
+                .insert(changed.into(), Plugin::default());
+            let ours = PluginSettings::from(&settings);
+            let rules = ours.rules("guard", spec);
+            assert_eq!(
+                rules.hook_deadline,
+                Some(deadline),
+                "{guarded} {changed} {spec}"
+            );
+            let kept = deadline != late;
+            assert_eq!(
+                (rules.priority == 0, !rules.fail_closed.is_empty()),
+                (kept, kept)
+            );
+            let package = outrigger_config::package_name(spec);
+            let told = ours.refused_of_project(&["guard", &package, spec]);
+            assert_eq!(told.is_some(), kept, "{told:?}");
+        }
     }
 
     #[test]

@@ -23,6 +23,9 @@ pub struct AutoCompact {
 pub struct CompactRequest {
     /// The session goes on by itself afterwards.
     pub auto: bool,
+    /// What the user says of the summary, such as what it must keep.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub instructions: Option<String>,
 }
 
 /// What a compaction works with, read from the session when it begins.

@@ -218,19 +218,19 @@ impl History {
         messages.get_mut(place)
     }
 
-    /// The list that is told by this one; none when that names messages that there are not. Each may be in it once, so
-    /// it is never much larger than what was told.
+    /// The list that is told by this one; none when that names messages that there are not, or keeps more of them than
+    /// there are: it is never much larger than what was told.
     #[must_use]
     pub fn arranged(&self, order: &[Piece]) -> Option<Self> {
         let mut arranged = Self::default();
-        let mut kept = 0;
+        let mut kept = 0_usize;
         for piece in order {
             match piece {
                 Piece::New { value } => {
                     arranged.push(Arc::new(HistoryMessage::from(value.clone())));
                 }
                 Piece::Kept(from, count) => {
-                    kept += count;
+                    kept = kept.checked_add(*count)?;
                     let end = from.checked_add(*count)?;
                     if end > self.len || kept > self.len {
                         return None;

@@ -184,6 +184,9 @@ pub enum Input {
         /// Model that it is asked for; absent: that of the conversation.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         model: Option<ModelRef>,
+        /// What the user says of the summary.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        instructions: Option<String>,
     },
     /// What a compaction works with is known.
     CompactionPlanned {

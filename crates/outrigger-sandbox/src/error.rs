@@ -89,6 +89,14 @@ pub enum SandboxError {
         /// What was to be started.
         program: PathBuf,
     },
+    /// The policy of the machine forbids the program.
+    #[error("{} is not started: the policy of this machine forbids `{pattern}`", program.display())]
+    Forbidden {
+        /// Its file.
+        program: PathBuf,
+        /// What forbids it.
+        pattern: String,
+    },
     /// The ledger of processes cannot be read or written.
     #[error("cannot use the process ledger {}: {source}", path.display())]
     Ledger {
@@ -115,6 +123,7 @@ impl SandboxError {
             Self::TooMany { .. } => "spawn.too_many",
             Self::Moving { .. } => "spawn.moving",
             Self::Strict { .. } => "spawn.strict",
+            Self::Forbidden { .. } => "spawn.forbidden",
             Self::Ledger { .. } => "ledger.io",
         }
     }
@@ -140,6 +149,9 @@ impl SandboxError {
             ),
             Self::Strict { .. } => Some(
                 "`outrigger doctor` shows what is missing; `sandbox = \"on\"` starts it anyway".to_owned(),
+            ),
+            Self::Forbidden { .. } => Some(
+                "do without it; `outrigger doctor` shows the policy, which only the machine's administrator changes".to_owned(),
             ),
             Self::Ledger { path, .. } => {
                 Some(format!("make {} writable for this user", path.display()))

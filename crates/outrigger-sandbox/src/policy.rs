@@ -91,6 +91,8 @@ pub struct Policy {
     pub hide: Vec<PathBuf>,
     /// Files and folders (with all below) that cannot be changed, wherever they lie.
     pub read_only: Vec<PathBuf>,
+    /// Files and folders that stay where they are, or others could be put in their place; what they hold may be changed.
+    pub held: Vec<PathBuf>,
     /// What a walk has found that is to be covered as well. What of it is not there any more when the process starts is
     /// looked for anew.
     pub kept: Kept,
@@ -136,6 +138,7 @@ impl Policy {
     pub(crate) fn covers(&self) -> bool {
         !(self.hide.is_empty()
             && self.read_only.is_empty()
+            && self.held.is_empty()
             && self.kept.covers().is_empty()
             && !self.own_terminals)
     }

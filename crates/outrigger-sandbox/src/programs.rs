@@ -1,6 +1,9 @@
-//! Which programs a process may run ([`crate::Policy::execute`]).
+//! Which programs a process may run ([`crate::Policy::execute`]), and where programs are.
 
+use std::collections::BTreeSet;
+use std::ffi::OsStr;
 use std::fs;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 /// Where programs lie.
@@ -23,6 +26,44 @@ const LOADERS: [&str; 6] = [
     "/lib/ld-musl-aarch64.so.1",
     "/lib/ld-linux-riscv64-lp64d.so.1",
 ];
+
+/// The files of the programs whose name `fits`, in the folders of `search` (a `PATH` value) and in the usual ones: what links
+/// lead to, and under every other name that a file has there.
+#[must_use]
+pub fn named(search: &OsStr, fits: impl Fn(&str) -> bool) -> Vec<PathBuf> {
+    let folders = std::env::split_paths(search).filter(|folder| folder.is_absolute());
+    let folders = folders.chain(PROGRAMS.iter().map(PathBuf::from));
+    let folders: BTreeSet<PathBuf> = folders.filter_map(|it| fs::canonicalize(it).ok()).collect();
+    let entries = || {
+        let listed = folders
+            .iter()
+            .filter_map(|folder| fs::read_dir(folder).ok());
+        listed.flatten().flatten()
+    };
+    let number = |path: &Path| {
+        let meta = fs::metadata(path).ok().filter(fs::Metadata::is_file)?;
+        Some(((meta.dev(), meta.ino()), meta.nlink()))
+    };
+    let mut found = BTreeSet::new();
+    let mut linked = BTreeSet::new();
+    for entry in entries().filter(|entry| fits(&entry.file_name().to_string_lossy())) {
+        let path = entry.path();
+        let (Some((file, names)), Ok(real)) = (number(&path), fs::canonicalize(&path)) else {
+            continue;
+        };
+        found.insert(real);
+        if names > 1 {
+            linked.insert(file);
+        }
+    }
+    if !linked.is_empty() {
+        let paths = entries().map(|entry| entry.path());
+        let same =
+            paths.filter(|path| number(path).is_some_and(|(file, _)| linked.contains(&file)));
+        found.extend(same.filter_map(|path| fs::canonicalize(path).ok()));
+    }
+    found.into_iter().collect()
+}
 
 /// What may be executed: the list, what its links lead to, and the loaders.
 pub(crate) fn run(execute: Option<&[PathBuf]>) -> Vec<PathBuf> {
@@ -70,6 +111,23 @@ fn split(path: &Path, programs: &[PathBuf], out: &mut Vec<PathBuf>) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_program_is_found_under_all_its_names() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path().canonicalize().unwrap();
+        let bin = root.join("bin");
+        fs::create_dir_all(root.join("bin/folder-x")).unwrap();
+        for name in ["bin/fetch-x", "real-x", "bin/other"] {
+            fs::write(root.join(name), "").unwrap();
+        }
+        fs::hard_link(bin.join("fetch-x"), bin.join("alias")).unwrap();
+        std::os::unix::fs::symlink("../real-x", bin.join("led-x")).unwrap();
+        assert_eq!(
+            named(bin.as_os_str(), |name| name.ends_with("-x")),
+            ["bin/alias", "bin/fetch-x", "real-x"].map(|it| root.join(it))
+        );
+    }
 
     #[test]
     fn folders_of_programs_are_left_out_and_the_rest_stays() {

@@ -41,6 +41,15 @@ pub struct Spawner {
     recorder: Option<StartFn>,
     boxed: Option<Boxed>,
     led: Option<Arc<Led>>,
+    forbids: Option<Arc<dyn Forbids>>,
+}
+
+/// What the policy of the machine forbids, whoever opens a file or starts a program. Answers are the patterns that say so.
+pub trait Forbids: Send + Sync {
+    /// A file or folder by its absolute path; its links may have been followed or not.
+    fn file(&self, path: &Path) -> Option<String>;
+    /// A program, by name or by the path of its file.
+    fn program(&self, program: &Path) -> Option<String>;
 }
 
 #[derive(Clone)]
@@ -109,6 +118,7 @@ impl Spawner {
                 recorder: None,
                 boxed: None,
                 led: None,
+                forbids: None,
             });
         }
         setup::reserve_channel_fd();
@@ -153,6 +163,7 @@ impl Spawner {
             recorder: None,
             boxed: None,
             led: None,
+            forbids: None,
         })
     }
 
@@ -183,6 +194,19 @@ impl Spawner {
     pub fn with_hosts(mut self, led: Arc<Led>) -> Self {
         self.led = Some(led);
         self
+    }
+
+    /// A handle that starts none of the programs that are forbidden.
+    #[must_use]
+    pub fn with_forbidden(mut self, forbids: Arc<dyn Forbids>) -> Self {
+        self.forbids = Some(forbids);
+        self
+    }
+
+    /// What is forbidden to processes of this handle, and to whoever works for the same people.
+    #[must_use]
+    pub fn forbids(&self) -> Option<&dyn Forbids> {
+        self.forbids.as_deref()
     }
 
     /// A handle that tells of every process it starts.
@@ -242,9 +266,10 @@ impl Spawner {
     /// beyond its streams (and 3, if a channel was asked for), and no core dumps.
     ///
     /// # Errors
-    /// [`SandboxError::NotFound`] and [`SandboxError::Cwd`] for what can be named; [`SandboxError::Spawn`] for the
-    /// rest; [`SandboxError::Policy`] when the rules were refused; [`SandboxError::Watch`] when it cannot be watched.
+    /// [`SandboxError::NotFound`] and [`SandboxError::Cwd`] for what can be named; [`SandboxError::Forbidden`] for what the
+    /// policy of the machine does not let run; [`SandboxError::Spawn`] for the rest; [`SandboxError::Policy`] when the rules were refused; [`SandboxError::Watch`] when it cannot be watched.
     pub async fn spawn(&self, mut spec: Spec) -> Result<Child, SandboxError> {
+        self.allows(&spec)?;
         if let (Some(boxed), None) = (&self.boxed, &spec.policy) {
             let own = boxed.own.of(&spec.label);
             let policy = match own {
@@ -278,6 +303,19 @@ impl Spawner {
         }
         child.way = way;
         Ok(child)
+    }
+}
+
+impl Spawner {
+    fn allows(&self, spec: &Spec) -> Result<(), SandboxError> {
+        let Some(forbids) = &self.forbids else {
+            return Ok(());
+        };
+        let program = find(spec)?;
+        match forbids.program(&program) {
+            Some(pattern) => Err(SandboxError::Forbidden { program, pattern }),
+            None => Ok(()),
+        }
     }
 }
 

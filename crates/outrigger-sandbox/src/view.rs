@@ -117,7 +117,8 @@ impl View {
         hide.extend(collect(&kept.hide, hidden, Gone::Moved)?);
         let mut covers = collect(&policy.read_only, |_| Cover::ReadOnly, Gone::Skipped)?;
         covers.extend(collect(&kept.read_only, |_| Cover::ReadOnly, Gone::Moved)?);
-        let mut held = collect(&kept.held, |_| Cover::Held, Gone::Skipped)?;
+        let mut held = collect(&policy.held, |_| Cover::Held, Gone::Skipped)?;
+        held.extend(collect(&kept.held, |_| Cover::Held, Gone::Skipped)?);
         let mut closed = collect(&kept.closed, |_| Cover::Closed, Gone::Skipped)?;
         // What is bound to itself first: that would uncover what is hidden below. Outer before inner.
         for list in [&mut held, &mut closed, &mut covers, &mut hide] {

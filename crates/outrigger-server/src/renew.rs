@@ -61,6 +61,10 @@ async fn other(
     instance: &Instance,
     tried: Option<&Snapshot>,
 ) -> Option<Snapshot> {
+    // Nothing could start with these; what runs is left alone.
+    if instance.agent.has_changed_settings() {
+        return None;
+    }
     let boot = hub.boot(directory.to_owned());
     let made = tokio::task::spawn_blocking(move || outrigger_agent::plugin_snapshot(&boot)).await;
     let now = made.ok()?.ok()?;

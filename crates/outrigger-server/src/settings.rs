@@ -33,7 +33,9 @@ pub(crate) async fn change(
         )));
     }
     let changes = changes(request).await?;
-    write(&outrigger_config::project_file(&directory), &changes)?;
+    let file = outrigger_config::project_file(&directory);
+    let boot = hub.boot(directory.clone());
+    outrigger_agent::write_settings(&boot, &file, || write(&file, &changes))?;
     hub.dispose(&directory).await;
     Ok(Json(changes))
 }

@@ -42,6 +42,7 @@ async fn summarize(
             variant: None,
         }),
         auto,
+        instructions: None,
     };
     agent.session(&id)?;
     agent.compact(&id, compact).await?;

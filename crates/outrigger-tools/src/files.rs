@@ -68,6 +68,7 @@ pub(crate) fn locate(ctx: &ToolContext, path: &str) -> Result<Located, ToolError
     let roots = Roots::new(std::iter::once(&ctx.directory).chain(project));
     match roots.contains(&shown) {
         Ok(real) => {
+            ctx.allowed(&shown, &real)?;
             ctx.held(&real)?;
             Ok(Located {
                 shown,
@@ -76,6 +77,7 @@ pub(crate) fn locate(ctx: &ToolContext, path: &str) -> Result<Located, ToolError
             })
         }
         Err(PathError::Outside { resolved, .. }) => {
+            ctx.allowed(&shown, &resolved)?;
             ctx.held(&resolved)?;
             Ok(Located {
                 shown,

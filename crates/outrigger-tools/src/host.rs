@@ -431,6 +431,22 @@ impl ToolContext {
         })
     }
 
+    /// Whether the policy of the machine leaves a path, as it is named and as its links lead.
+    ///
+    /// # Errors
+    /// [`ToolError::Forbidden`].
+    pub(crate) fn allowed(&self, shown: &Path, real: &Path) -> Result<(), ToolError> {
+        let forbids = self.spawner.forbids();
+        let pattern = forbids.and_then(|it| it.file(shown).or_else(|| it.file(real)));
+        match pattern {
+            Some(pattern) => Err(ToolError::Forbidden {
+                what: shown.display().to_string(),
+                pattern,
+            }),
+            None => Ok(()),
+        }
+    }
+
     /// The same place and session, for a call of its own: nothing asked, nothing reported.
     pub(crate) fn for_call(mut self, call: ToolCall) -> Self {
         self.call = call;

@@ -32,4 +32,5 @@ pub use host::{
     PermissionAsk, SkillEntry, SubagentAnswer, SubagentRequest, ToolContext, ToolHost,
 };
 pub use runtime::{Executed, Listener, Stage, ToolRuntime};
+pub use shell::commands_of;
 pub use tool::{FnTool, Tool};

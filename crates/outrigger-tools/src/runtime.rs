@@ -214,7 +214,7 @@ impl ToolRuntime {
 
     /// Runs a call (D7): look up, validate, capabilities, hooks `tool.before_call`, validate again, normalise, the tool's own
     /// policy, started, permission questions, intent, bind to a provider, run under deadline and cancellation, output schema,
-    /// output limits, hooks `tool.after_result`. The context is that of this call; its `call` is replaced.
+    /// output limits, hooks `tool.after_result`; hooks `tool.on_error` where one of them fails. The context is that of this call; its `call` is replaced.
     pub async fn execute(&self, call: ToolCall, ctx: ToolContext) -> Executed {
         let mut ctx = ctx.for_call(call);
         let (at, begun) = (now(), Instant::now());
@@ -234,9 +234,9 @@ impl ToolRuntime {
         {
             Ok(output) => ToolOutcome::Completed { input, output },
             Err(stop) => ToolOutcome::Failed {
-                input,
                 code: stop.error.code().to_owned(),
-                message: stop.error.to_string(),
+                message: failed::explained(&stop.error, &input, told.began(), &ctx).await,
+                input,
                 metadata: stop.metadata,
             },
         };
@@ -313,6 +313,7 @@ impl ToolRuntime {
         entry.tool.policy(input, ctx)?;
         let routes = self.routes.read();
         let routes = Arc::clone(&routes.unwrap_or_else(PoisonError::into_inner));
+        routes.passed_by(&entry.descriptor, entry.tool.place(input), ctx)?;
         let bound = routes.bind(declared.contract, input, ctx);
         let mut questions = match bound.remote() {
             None => entry.tool.permissions(input, ctx)?,

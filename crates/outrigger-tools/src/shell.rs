@@ -40,6 +40,19 @@ pub(crate) fn commands(source: &str) -> Option<Vec<Simple>> {
     Some(found.into_iter().map(|(_, simple)| simple).collect())
 }
 
+/// The commands of a command line without assignments and redirections, and once more as they were written where that differs.
+/// `None` when it cannot be read with certainty.
+#[must_use]
+pub fn commands_of(line: &str) -> Option<Vec<String>> {
+    let both = commands(line)?.into_iter().flat_map(|simple| {
+        let words: Vec<&str> = simple.words.iter().map(|word| word.raw.as_str()).collect();
+        let bare = words.join(" ");
+        let written = (bare != simple.text).then_some(simple.text);
+        std::iter::once(bare).chain(written)
+    });
+    Some(both.collect())
+}
+
 struct Reader<'a> {
     src: &'a str,
     at: usize,

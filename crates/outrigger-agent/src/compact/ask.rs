@@ -22,6 +22,8 @@ pub struct Compact {
     pub model: Option<ModelRef>,
     /// The session goes on by itself afterwards.
     pub auto: bool,
+    /// What the user says of the summary, such as what it must keep.
+    pub instructions: Option<String>,
 }
 
 /// A request to a turn that runs.
@@ -35,6 +37,7 @@ impl Asked {
         Input::Compact {
             auto: self.compact.auto,
             model: self.compact.model.clone(),
+            instructions: self.compact.instructions.clone(),
         }
     }
 
@@ -137,7 +140,7 @@ impl Agent {
         let (accepted, answer) = oneshot::channel();
         let compact = Compact {
             model: Some(model),
-            auto: compact.auto,
+            ..compact.clone()
         };
         let message = Msg::Compact(Asked { compact, accepted });
         turn.send(message).is_ok() && answer.await == Ok(true)
@@ -172,7 +175,10 @@ impl Agent {
         };
         let begin = self.begin(session, history, prompt, None)?;
         Ok(Begin {
-            compact: Some(CompactRequest { auto: compact.auto }),
+            compact: Some(CompactRequest {
+                auto: compact.auto,
+                instructions: compact.instructions,
+            }),
             wants_title: false,
             ..begin
         })

@@ -3,9 +3,11 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use outrigger_sandbox::Spec;
+use outrigger_sandbox::covers::Kept;
+use outrigger_sandbox::{Policy, Spec};
 
 use super::{SnapshotError, Snapshots};
+use crate::git_box;
 
 /// A project in which git takes longer gets no snapshots: the tools wait for them.
 const DEADLINE: Duration = Duration::from_secs(60);
@@ -20,12 +22,21 @@ pub(super) fn program() -> Option<PathBuf> {
 }
 
 impl Snapshots {
+    /// What git may touch: what it may of the project anyway, and the store. Nothing is covered: what the rules deny is left
+    /// out by its name.
+    fn policy(&self) -> Policy {
+        // None of the user's files: their configuration is left out.
+        let mut policy = git_box::policy(&self.place, Path::new("/nonexistent"), Kept::default());
+        policy.write.push(self.store.clone());
+        policy
+    }
+
     pub(super) async fn git(
         &self,
         args: &[&str],
         input: Option<Vec<u8>>,
     ) -> Result<Vec<u8>, SnapshotError> {
-        self.git_in(&self.worktree, args, input).await
+        self.git_in(&self.place.worktree, args, input).await
     }
 
     /// The answer as one line of text.
@@ -49,20 +60,21 @@ impl Snapshots {
         let Some(program) = &self.git else {
             return Err(SnapshotError::Run("there are no snapshots here".into()));
         };
-        let spec = Spec::new(program)
+        let mut spec = Spec::new(program)
             .arg("--literal-pathspecs")
             .arg("--git-dir")
             .arg(&self.store)
             .arg("--work-tree")
-            .arg(&self.worktree)
+            .arg(&self.place.worktree)
             .args(args)
             .cwd(folder)
             .vars(outrigger_sandbox::env::allow_list(&[]))
             .var("GIT_CONFIG_NOSYSTEM", "1")
             .var("GIT_CONFIG_GLOBAL", "/dev/null")
-            .var("GIT_TERMINAL_PROMPT", "0")
+            .vars(git_box::NO_PROGRAMS)
             .var("LC_ALL", "C")
             .label("git");
+        spec.policy = self.covers.as_ref().map(|_| self.policy());
         let output = outrigger_sandbox::run_with_input(&self.spawner, spec, input, DEADLINE, MOST)
             .await
             .map_err(|e| SnapshotError::Run(e.to_string()))?;

@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::time::SystemTime;
 
-use outrigger_sandbox::Spawner;
+use outrigger_sandbox::{CoversFn, Spawner};
 
 use crate::inner::lock;
 use crate::project::Place;
@@ -58,13 +58,13 @@ struct Known {
 }
 
 /// The store of one project folder.
-#[derive(Debug)]
 pub(crate) struct Snapshots {
     spawner: Spawner,
     /// The git program; none where there are no snapshots (no git project, no git, or switched off).
     git: Option<PathBuf>,
-    worktree: PathBuf,
-    directory: PathBuf,
+    place: Place,
+    /// What the rules keep from processes: its changes are in no tree. `None`: git runs in no box.
+    covers: Option<CoversFn>,
     store: PathBuf,
     /// One at a time within this process; other processes are kept out by a lock file.
     order: tokio::sync::Mutex<()>,
@@ -79,14 +79,15 @@ impl Snapshots {
         data: &Path,
         spawner: &Spawner,
         wanted: bool,
+        covers: Option<CoversFn>,
     ) -> Self {
         let worktree = place.worktree.display().to_string();
         let name = outrigger_kernel::digest::fnv1a(worktree.as_bytes());
         Self {
             spawner: spawner.clone(),
             git: (wanted && place.git).then(git::program).flatten(),
-            worktree: place.worktree.clone(),
-            directory: place.directory.clone(),
+            place: place.clone(),
+            covers,
             store: data
                 .join("snapshot")
                 .join(project)
@@ -103,7 +104,7 @@ impl Snapshots {
 
     /// The absolute path of a file of a tree.
     pub(crate) fn absolute(&self, file: &str) -> PathBuf {
-        self.worktree.join(file)
+        self.place.worktree.join(file)
     }
 
     /// The path of a file within trees.
@@ -112,8 +113,10 @@ impl Snapshots {
     /// [`SnapshotError::Outside`].
     pub(crate) fn relative(&self, file: &str) -> Result<String, SnapshotError> {
         let outside = || SnapshotError::Outside(file.to_owned());
-        let inner = outrigger_sandbox::paths::resolve(&self.worktree, Path::new(file));
-        let relative = inner.strip_prefix(&self.worktree).map_err(|_| outside())?;
+        let inner = outrigger_sandbox::paths::resolve(&self.place.worktree, Path::new(file));
+        let relative = inner
+            .strip_prefix(&self.place.worktree)
+            .map_err(|_| outside())?;
         let text = relative.to_str().ok_or_else(outside)?;
         if text.is_empty() || text.starts_with(".git/") || text.contains('\n') {
             return Err(outside());
@@ -127,7 +130,7 @@ impl Snapshots {
     /// Those of git and of the store's folder.
     pub(crate) async fn track(&self) -> Result<String, SnapshotError> {
         let _order = self.order.lock().await;
-        let _lock = place::prepare(&self.store, &self.worktree).await?;
+        let _lock = place::prepare(&self.store, &self.place.worktree).await?;
         self.tree().await
     }
 
@@ -153,7 +156,7 @@ impl Snapshots {
     async fn refresh(&self) -> Result<bool, SnapshotError> {
         let listed = self
             .git_in(
-                &self.directory,
+                &self.place.directory,
                 &[
                     "ls-files",
                     "-z",
@@ -169,13 +172,15 @@ impl Snapshots {
                 None,
             )
             .await?;
+        let denied = self.denied().await?;
         let mut names = Vec::new();
         for entry in listed.split(|byte| *byte == 0) {
             let (Some(tag), Some(name)) = (entry.first(), entry.get(2..)) else {
                 continue;
             };
             // A repository within the project is a folder here, and is its own business.
-            if name.ends_with(b"/") || (*tag == b'?' && self.is_unfit(name)) {
+            let unfit = *tag == b'?' && self.is_unfit(name);
+            if name.ends_with(b"/") || unfit || is_below(&self.path(name), &denied) {
                 continue;
             }
             names.extend_from_slice(name);
@@ -207,11 +212,25 @@ impl Snapshots {
         Ok(true)
     }
 
+    /// What the rules deny to be read: whoever may ask for a difference would read it there.
+    async fn denied(&self) -> Result<Vec<PathBuf>, SnapshotError> {
+        let Some(covers) = self.covers.clone() else {
+            return Ok(Vec::new());
+        };
+        let found = tokio::task::spawn_blocking(move || covers()).await;
+        let found = found.map_err(|error| SnapshotError::Run(error.to_string()))?;
+        let found = found.map_err(|error| SnapshotError::Run(error.to_string()))?;
+        Ok(found.hide)
+    }
+
+    fn path(&self, name: &[u8]) -> PathBuf {
+        use std::os::unix::ffi::OsStrExt as _;
+        self.place.worktree.join(std::ffi::OsStr::from_bytes(name))
+    }
+
     /// A new file that is too large, or is none.
     fn is_unfit(&self, name: &[u8]) -> bool {
-        use std::os::unix::ffi::OsStrExt as _;
-        let path = self.worktree.join(std::ffi::OsStr::from_bytes(name));
-        std::fs::symlink_metadata(path).map_or(true, |found| {
+        std::fs::symlink_metadata(self.path(name)).map_or(true, |found| {
             let kind = found.file_type();
             !(kind.is_symlink() || kind.is_file() && found.len() <= LARGEST)
         })
@@ -255,7 +274,7 @@ impl Snapshots {
             .collect();
         let there = self.objects(&wanted).await?;
         let _order = self.order.lock().await;
-        let _lock = place::prepare(&self.store, &self.worktree).await?;
+        let _lock = place::prepare(&self.store, &self.place.worktree).await?;
         let (mut kept, mut gone) = (Vec::new(), Vec::new());
         for pair in wanted {
             if there.contains_key(&pair) {
@@ -284,12 +303,12 @@ impl Snapshots {
 
     fn delete(&self, file: &str) -> Result<(), SnapshotError> {
         let path = self.absolute(file);
-        let folder = path.parent().unwrap_or(&self.worktree);
+        let folder = path.parent().unwrap_or(&self.place.worktree);
         // A folder that is gone, or a link that leads out: nothing of ours is there.
         if !folder.exists() {
             return Ok(());
         }
-        outrigger_sandbox::paths::Roots::new([&self.worktree])
+        outrigger_sandbox::paths::Roots::new([&self.place.worktree])
             .contains(folder)
             .map_err(|_| SnapshotError::Outside(file.to_owned()))?;
         match std::fs::remove_file(&path) {
@@ -302,4 +321,8 @@ impl Snapshots {
             _ => Ok(()),
         }
     }
+}
+
+fn is_below(path: &Path, folders: &[PathBuf]) -> bool {
+    folders.iter().any(|folder| path.starts_with(folder))
 }

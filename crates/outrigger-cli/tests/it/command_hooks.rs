@@ -565,9 +565,18 @@ fn a_compaction_is_told() {
         ],
     );
     world.run(&["do it"]).ok();
-    world.run(&["-c", "--command", "compact"]).ok();
+    world
+        .run(&["-c", "--command", "compact", "keep the port numbers"])
+        .ok();
     let input: Value = serde_json::from_str(&world.read("in.json")).unwrap();
     assert_eq!(input["trigger"], "manual");
+    assert_eq!(input["custom_instructions"], "keep the port numbers");
+    // What the user says is for the summary, whether or not there are hooks.
+    let asked = world.mock.last().texts("user").join("\n");
+    assert!(
+        asked.ends_with("The user says of this summary: keep the port numbers"),
+        "{asked}"
+    );
     assert!(!world.path("auto").exists());
 }
 

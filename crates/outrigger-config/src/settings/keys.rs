@@ -430,12 +430,10 @@ pub const KEYS: &[Key<Settings>] = &[
     key!(trust "audit.keep_days", Kind::Whole(7, 36_500), "most days that the audit goes back", |s, v| {
         s.audit.keep_days = v.count();
     }),
-    key!(
-        "claude.hooks",
-        Kind::Bool,
-        "run the command hooks of .claude/settings.json",
-        |s, v| s.claude.hooks = v.bool()
-    ),
+    // The user's own may be guards.
+    key!(trust "claude.hooks", Kind::Bool, "run the command hooks of .claude/settings.json", |s, v| {
+        s.claude.hooks = v.bool();
+    }),
     // Not a question of trust: a person allows what is read there.
     key!(
         "claude.plugins",

@@ -12,14 +12,14 @@ mod suggest;
 mod toml_file;
 
 use crate::forbid::Forbid;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 pub(crate) use read::load;
-pub(crate) use suggest::nearest;
+pub(crate) use suggest::{nearest, nearest_few};
 
 /// All settings, with their defaults where nothing is set.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
@@ -61,6 +61,13 @@ pub struct Settings {
     /// What the policy of the machine forbids everybody. No setting: only a policy says it.
     #[serde(skip)]
     pub forbid: Forbid,
+    /// Plugins that guard something by the word of the user or of the policy, by the names that they have there: what a
+    /// project says about them does not count.
+    #[serde(skip)]
+    pub guards: BTreeSet<String>,
+    /// Plugins that a project has settings for, with those that they have without it.
+    #[serde(skip)]
+    pub without_project: BTreeMap<String, Plugin>,
     /// Who does what tools do, and within what.
     #[serde(flatten)]
     pub hands: hands::Hands,

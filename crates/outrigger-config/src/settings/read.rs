@@ -20,6 +20,8 @@ pub(crate) struct SettingsLoaded {
     pub(crate) files: Vec<PathBuf>,
     /// What is worth telling.
     pub(crate) problems: Vec<ConfigProblem>,
+    /// What a project says about plugins.
+    of_project: Vec<(Found, Origin)>,
 }
 
 /// Reads all layers.
@@ -43,9 +45,6 @@ pub(crate) fn load(options: &LoadOptions) -> Result<SettingsLoaded, ConfigError>
         }
     }
     out.environment(options)?;
-    for (name, _) in out.settings.list() {
-        out.origins.entry(name).or_insert(Origin::Default);
-    }
     Ok(out)
 }
 
@@ -88,11 +87,49 @@ impl SettingsLoaded {
                 self.off_in_project(&found, origin);
                 continue;
             }
-            self.apply(&found, origin);
+            match of_project && plugin_key.is_some() {
+                true => self.of_project.push((found, origin)),
+                false => self.apply(&found, origin),
+            }
         }
         self.hands(&text, path, of_project)?;
         self.files.push(path.into());
         Ok(())
+    }
+
+    /// What a project says about plugins, when it is known which of them are guards. The environment has the last word.
+    pub(crate) fn project(&mut self) {
+        for (found, origin) in std::mem::take(&mut self.of_project) {
+            let Some((name, key)) = &found.plugin else {
+                continue;
+            };
+            // Names add up, and only make a guard stricter.
+            let adds = key == "fail_closed";
+            let last = self.origins.get(&found.name).cloned();
+            let by_env = last.filter(|it| matches!(it, Origin::Env { .. }));
+            if !adds && by_env.is_some() {
+                continue;
+            }
+            if !adds && self.settings.guards.contains(name) {
+                let file = match &origin {
+                    Origin::File { path, .. } => path.display().to_string(),
+                    _ => String::new(),
+                };
+                self.problems.push(ConfigProblem {
+                    file,
+                    pointer: Some(found.name.clone()),
+                    message: format!("ignored: {name} is a guard of the user or of the machine, and a project changes nothing about it; set it in the user's outrigger.toml"),
+                });
+                continue;
+            }
+            let before = self.settings.plugin(name);
+            let without = &mut self.settings.without_project;
+            without.entry(name.clone()).or_insert(before);
+            self.apply(&found, by_env.unwrap_or(origin));
+        }
+        for (name, _) in self.settings.list() {
+            self.origins.entry(name).or_insert(Origin::Default);
+        }
     }
 
     /// A project switches off what it brings itself; what the user has put there stays as the user says.
@@ -229,12 +266,11 @@ impl SettingsLoaded {
                 .iter()
                 .find_map(|key| Some((key, fits(key.name)?)))
             {
-                let known = self
-                    .settings
-                    .plugins
-                    .keys()
-                    .find(|known| upper(known) == id)
-                    .cloned();
+                let of_project = self.of_project.iter();
+                let of_project = of_project.filter_map(|(found, _)| found.plugin.as_ref());
+                let mut names = self.settings.plugins.keys();
+                let names = names.by_ref().chain(of_project.map(|(name, _)| name));
+                let known = names.into_iter().find(|known| upper(known) == id).cloned();
                 let id = known.unwrap_or_else(|| id.to_lowercase().replace('_', "-"));
                 return Named::Plugin(id, key.name, key.kind);
             }
@@ -349,7 +385,9 @@ mod tests {
         }
 
         fn load(&self) -> Result<SettingsLoaded, ConfigError> {
-            load(&self.options)
+            let mut loaded = load(&self.options)?;
+            loaded.project();
+            Ok(loaded)
         }
 
         fn text(&self, text: impl ToString) -> String {
@@ -502,7 +540,7 @@ mod tests {
         plugins."@a/b".disabled_in_project = true  # /work/outrigger.toml:6:12
         plugins.other-one.isolation = "own"  # environment OUTRIGGER_PLUGINS_OTHER_ONE_ISOLATION
         plugins.other-one.chat_message = "assistant"  # environment OUTRIGGER_PLUGINS_OTHER_ONE_CHAT_MESSAGE
-        plugins.other-one.fail_closed = ["chat.params","tool.execute.before"]  # environment OUTRIGGER_PLUGINS_OTHER_ONE_FAIL_CLOSED
+        plugins.other-one.fail_closed = ["tool.execute.before","chat.params"]  # environment OUTRIGGER_PLUGINS_OTHER_ONE_FAIL_CLOSED
         tools.output_lines = 20  # environment OUTRIGGER_TOOLS_OUTPUT_LINES
         agent.max_steps = 3  # /work/sub/.outrigger/outrigger.toml:3:13
         flags.plugin_seq_hooks = false  # environment OUTRIGGER_FLAGS_PLUGIN_SEQ_HOOKS

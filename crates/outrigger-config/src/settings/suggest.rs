@@ -14,6 +14,21 @@ pub(crate) fn nearest<'a>(
         .map(|(_, name)| name)
 }
 
+/// The candidates that are nearest to what was written, the nearest first.
+pub(crate) fn nearest_few(written: &str, candidates: &[String]) -> Vec<String> {
+    const FEW: usize = 3;
+    let written = written.to_lowercase();
+    let mut all: Vec<(usize, &String)> = candidates
+        .iter()
+        .map(|candidate| (distance(&written, candidate), candidate))
+        .collect();
+    all.sort();
+    all.into_iter()
+        .take(FEW)
+        .map(|(_, name)| name.clone())
+        .collect()
+}
+
 /// Edits from one to the other: inserted, removed, replaced, and two neighbours swapped (optimal string alignment).
 fn distance(a: &str, b: &str) -> usize {
     let (a, b): (Vec<char>, Vec<char>) = (a.chars().collect(), b.chars().collect());

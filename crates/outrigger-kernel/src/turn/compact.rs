@@ -8,7 +8,7 @@ use alloc::boxed::Box;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
-use outrigger_protocol::compaction::{CompactionPlan, Replay};
+use outrigger_protocol::compaction::{CompactRequest, CompactionPlan, Replay};
 use outrigger_protocol::event::Event;
 use outrigger_protocol::message::{
     AssistantMessage, MessageTime, ModelRef, NamedError, Part, PartKind, PartTime, TextPart,
@@ -34,12 +34,17 @@ const TOO_LARGE: &str = "The last request was larger than the model takes, so wh
     images and documents were left out. If the user asked about one of them, say that it was too large and propose \
     smaller or fewer files.\n\n";
 
+/// In front of what the user says of the summary.
+const INSTRUCTIONS: &str = "The user says of this summary: ";
+
 /// A compaction under way.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Compaction {
     auto: bool,
     overflow: Option<bool>,
     part: Part,
+    /// What the user says of the summary.
+    instructions: Option<String>,
     plan: Option<Box<CompactionPlan>>,
     /// The chain of `compaction.before_start` has run: it never runs twice.
     hooked: bool,
@@ -89,21 +94,21 @@ impl Turn {
     }
 
     /// The turn is a compaction that was asked for.
-    pub(super) fn start_compaction(&mut self, auto: bool, out: &mut Vec<Effect>) {
+    pub(super) fn start_compaction(&mut self, asked: CompactRequest, out: &mut Vec<Effect>) {
         let at = self.user.time.created;
-        let part = self.compaction_part(at, auto, None, out);
+        let part = self.compaction_part(at, asked.auto, None, out);
         out.push(Effect::PatchSession {
             patch: SessionPatch::default(),
         });
         out.push(self.status(SessionStatus::Busy));
-        self.begin_compaction(auto, None, part, out);
+        self.begin_compaction(asked, None, part, out);
     }
 
     /// A compaction is asked for while the turn runs: its message is stored at once, its step comes behind this one.
     pub(super) fn compaction_asked(
         &mut self,
         at: Millis,
-        auto: bool,
+        request: CompactRequest,
         model: Option<ModelRef>,
         out: &mut Vec<Effect>,
     ) {
@@ -115,9 +120,9 @@ impl Turn {
         if let Some(model) = model {
             self.user.model = model;
         }
-        let part = self.compaction_part(at, auto, None, out);
+        let part = self.compaction_part(at, request.auto, None, out);
         let asked = core::mem::replace(&mut self.user, before);
-        self.asked = Some((asked, part, auto));
+        self.asked = Some((asked, part, request));
     }
 
     /// Begins the compaction that was asked for meanwhile, or the one that a full history needs; false when there is no
@@ -135,10 +140,10 @@ impl Turn {
             return true;
         }
         match self.asked.take() {
-            Some((user, part, auto)) if self.step < self.begin.max_steps => {
+            Some((user, part, request)) if self.step < self.begin.max_steps => {
                 self.user = user;
                 out.push(self.status(SessionStatus::Busy));
-                self.begin_compaction(auto, None, part, out);
+                self.begin_compaction(request, None, part, out);
                 true
             }
             _ => false,
@@ -189,7 +194,11 @@ impl Turn {
         self.user = self.next_user(at);
         let part = self.compaction_part(at, true, overflow, out);
         out.push(self.status(SessionStatus::Busy));
-        self.begin_compaction(true, overflow, part, out);
+        let request = CompactRequest {
+            auto: true,
+            instructions: None,
+        };
+        self.begin_compaction(request, overflow, part, out);
     }
 
     /// A user message for the same agent and model as the last one.
@@ -239,7 +248,7 @@ impl Turn {
 
     fn begin_compaction(
         &mut self,
-        auto: bool,
+        request: CompactRequest,
         overflow: Option<bool>,
         part: Part,
         out: &mut Vec<Effect>,
@@ -248,9 +257,10 @@ impl Turn {
         self.clear_step();
         self.message = None;
         self.compacting = Some(Compaction {
-            auto,
+            auto: request.auto,
             overflow,
             part,
+            instructions: request.instructions,
             plan: None,
             hooked: false,
             context: Vec::new(),
@@ -287,16 +297,23 @@ impl Turn {
         };
         compacting.plan = Some(plan);
         let hooked = compacting.hooked;
+        let instructions = compacting.instructions.clone();
         if self.stopping() {
             return;
         }
         if hooked {
             self.hooks("llm.before_messages", None, out);
         } else {
-            let payload = HookPayload::new(
+            // What the user says stands where hooks say more.
+            let (mut about, mut context) = (
                 json!({ "sessionID": self.begin.session_id }),
-                json!({ "context": [] }),
+                Vec::<String>::new(),
             );
+            if let (Some(text), Some(fields)) = (instructions, about.as_object_mut()) {
+                context.push([INSTRUCTIONS, text.as_str()].concat());
+                fields.insert("instructions".to_string(), json!(text));
+            }
+            let payload = HookPayload::new(about, json!({ "context": context }));
             self.hooks("compaction.before_start", Some(payload), out);
         }
     }

@@ -29,6 +29,7 @@ use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
 use outrigger_protocol::Millis;
+use outrigger_protocol::compaction::CompactRequest;
 use outrigger_protocol::event::Event;
 use outrigger_protocol::hook::Block;
 use outrigger_protocol::id::{CallId, IdMaker, MessageId, PartId};
@@ -114,8 +115,8 @@ pub struct Turn {
     /// A tool call was refused by the user, so the turn stops behind this step, as in the reference.
     refused: bool,
     compacting: Option<compact::Compaction>,
-    /// A compaction that comes behind this step: its message, its part, and whether the session goes on afterwards.
-    asked: Option<(UserMessage, Part, bool)>,
+    /// A compaction that comes behind this step: its message, its part, and how it was asked for.
+    asked: Option<(UserMessage, Part, CompactRequest)>,
     answer: answer::Answer,
     /// Step of the last compaction.
     compacted: Option<u32>,
@@ -437,7 +438,14 @@ impl Turn {
                     self.model(at, effect, signal, out);
                 }
             }
-            Input::Compact { auto, model } => self.compaction_asked(at, auto, model, out),
+            Input::Compact {
+                auto,
+                model,
+                instructions,
+            } => {
+                let asked = CompactRequest { auto, instructions };
+                self.compaction_asked(at, asked, model, out);
+            }
             Input::CompactionPlanned { effect, plan } => self.compaction_planned(effect, plan, out),
             Input::CompactionRefused { effect, error } => self.compaction_refused(effect, error),
             Input::ToolStarted { effect, input } => self.tool_started(at, effect, input, out),

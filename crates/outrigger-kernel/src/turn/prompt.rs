@@ -14,7 +14,7 @@ use super::Turn;
 impl Turn {
     pub(super) fn start(&mut self, at: Millis, out: &mut Vec<Effect>) {
         if let Some(asked) = self.begin.compact.clone() {
-            self.start_compaction(asked.auto, out);
+            self.start_compaction(asked, out);
         } else if self.begin.stored {
             let kinds = self.begin.parts.iter().map(|part| &part.kind);
             let task = kinds.filter_map(subtask).next();

@@ -22,7 +22,10 @@ fn auto(limit: u64, used: u64) -> Begin {
 
 fn asked(auto: bool) -> Begin {
     Begin {
-        compact: Some(CompactRequest { auto }),
+        compact: Some(CompactRequest {
+            auto,
+            instructions: None,
+        }),
         ..begin()
     }
 }
@@ -273,6 +276,7 @@ fn asked_for_while_a_tool_runs() {
     drive.take(Input::Compact {
         auto: true,
         model: None,
+        instructions: None,
     });
     assert!(drive.turn.as_ref().unwrap().has_asked_compaction());
     drive.tool_completed("read", "x");

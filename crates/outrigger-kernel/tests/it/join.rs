@@ -156,6 +156,7 @@ fn with_a_compaction() {
     drive.take(Input::Compact {
         auto: false,
         model: None,
+        instructions: None,
     });
     join(&mut drive, "msg_2");
     drive.finished("stop");

@@ -145,7 +145,10 @@ pub(crate) fn script() -> impl Strategy<Value = Script> {
                 snapshots: seed % 2 == 0,
                 asks_loops: seed % 3 == 0,
                 auto_compact: auto.map(|(limit, used)| AutoCompact { limit, used }),
-                compact: compact.map(|auto| CompactRequest { auto }),
+                compact: compact.map(|auto| CompactRequest {
+                    auto,
+                    instructions: None,
+                }),
                 ..begin()
             };
             let mut begin = begin;

@@ -142,6 +142,7 @@ fn refused(event: HookEvent, name: &str, stderr: &str) -> Answer {
         },
         HookEvent::UserPromptSubmit
         | HookEvent::PostToolUse
+        | HookEvent::PostToolUseFailure
         | HookEvent::Stop
         | HookEvent::SubagentStop => Answer {
             reason: Some(reason),

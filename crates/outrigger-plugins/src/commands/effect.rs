@@ -1,10 +1,12 @@
 //! What commands' answers do at a point.
 
+use outrigger_config::claude_hooks::HookEvent;
 use outrigger_protocol::hook::{Block, Change, HandlerOutcome, Key};
 use outrigger_protocol::turn::HookPayload;
 use serde_json::{Value, json};
 
 use super::answer::{Answer, Permission};
+use super::input::result_of;
 use super::names::to_ours;
 use super::result;
 use super::state::{Commands, call_of};
@@ -27,6 +29,9 @@ pub(crate) fn effect(
 ) -> Effect {
     let refusal = refusal(point, answer);
     let stop = answer.stop.clone();
+    if point == "tool.before_call" {
+        remark(commands, answer, item);
+    }
     if let Some(block) = refusal {
         return Effect {
             outcome: HandlerOutcome::Blocked(block),
@@ -68,7 +73,8 @@ fn changes(commands: &Commands, point: &str, answer: &Answer, item: &HookPayload
         "tool.before_call" => before_call(commands, answer, item),
         "tool.before_permission" => permission(commands, answer, item),
         "tool.after_result" => after_result(commands, answer, item),
-        "run.before_start" => prompt(answer, item),
+        "tool.on_error" => on_error(commands, answer, item),
+        "run.before_start" => prompt(commands, answer, item),
         "agent_end.before_stop" => before_stop(answer, item),
         _ => Vec::new(),
     }
@@ -85,6 +91,48 @@ fn named(name: &str) -> Key {
     Key::Name(name.to_owned())
 }
 
+/// What is said before a call is read behind its result, and behind the error of one that is refused.
+fn remark(commands: &Commands, answer: &Answer, item: &HookPayload) {
+    if let Some(call) = call_of(&item.input) {
+        for text in &answer.context {
+            commands.remark(call.clone(), format!("[PreToolUse hook] {text}"));
+        }
+    }
+}
+
+/// What the model reads behind a result or an error: what was said before the call, what commands say that nobody waited for,
+/// and what is said of the result itself.
+fn said(commands: &Commands, point: &str, answer: &Answer, item: &HookPayload) -> Vec<String> {
+    let event = result_of(point, item).map_or("", HookEvent::name);
+    let reason = answer.reason.iter().filter(|_| answer.refuses);
+    let behind = reason
+        .chain(&answer.context)
+        .map(|text| format!("[{event} hook] {text}"));
+    let before = call_of(&item.input).map(|call| commands.take_remarks(&call));
+    let late = late(commands, item);
+    before
+        .into_iter()
+        .flatten()
+        .chain(late)
+        .chain(behind)
+        .collect()
+}
+
+fn late(commands: &Commands, item: &HookPayload) -> Vec<String> {
+    let session = item.input.get("sessionID").and_then(Value::as_str);
+    session.map_or_else(Vec::new, |session| commands.beside.take(session))
+}
+
+/// A failure stays one; what is said of it is read behind its message.
+fn on_error(commands: &Commands, answer: &Answer, item: &HookPayload) -> Vec<Change> {
+    let before = item.output.get("context").and_then(Value::as_array);
+    let texts = said(commands, "tool.on_error", answer, item).into_iter();
+    let texts = texts.zip(before.map_or(0, Vec::len)..);
+    texts
+        .map(|(text, at)| set(vec![named("context"), Key::Index(at)], json!(text)))
+        .collect()
+}
+
 fn before_call(commands: &Commands, answer: &Answer, item: &HookPayload) -> Vec<Change> {
     if let Some(call) = call_of(&item.input) {
         match answer.permission {
@@ -97,9 +145,6 @@ fn before_call(commands: &Commands, answer: &Answer, item: &HookPayload) -> Vec<
                 );
             }
             _ => {}
-        }
-        for text in &answer.context {
-            commands.remark(call.clone(), format!("[PreToolUse hook] {text}"));
         }
     }
     let tool = item.input.get("tool").and_then(Value::as_str);
@@ -146,12 +191,7 @@ fn after_result(commands: &Commands, answer: &Answer, item: &HookPayload) -> Vec
             changes.push(set(vec![Key::Name(key)], value));
         }
     }
-    let reason = answer.reason.iter().filter(|_| answer.refuses);
-    let behind = reason
-        .chain(&answer.context)
-        .map(|text| format!("[PostToolUse hook] {text}"));
-    let before = call_of(&item.input).map(|call| commands.take_remarks(&call));
-    let said: Vec<String> = before.into_iter().flatten().chain(behind).collect();
+    let said = said(commands, "tool.after_result", answer, item);
     if said.is_empty() {
         return changes;
     }
@@ -171,10 +211,13 @@ fn after_result(commands: &Commands, answer: &Answer, item: &HookPayload) -> Vec
 }
 
 /// Context goes beside what the user has typed, as a text that is the program's.
-fn prompt(answer: &Answer, item: &HookPayload) -> Vec<Change> {
+fn prompt(commands: &Commands, answer: &Answer, item: &HookPayload) -> Vec<Change> {
     let parts = item.output.get("parts").and_then(Value::as_array);
     let count = parts.map_or(0, Vec::len);
-    let texts = answer.context.iter().zip(count..);
+    let texts = late(commands, item)
+        .into_iter()
+        .chain(answer.context.clone());
+    let texts = texts.zip(count..);
     texts
         .map(|(text, at)| {
             let part = json!({"type": "text", "text": text, "synthetic": true});
@@ -202,8 +245,10 @@ fn before_stop(answer: &Answer, item: &HookPayload) -> Vec<Change> {
 impl Commands {
     /// The call of a tool hook is over, or begins: what was allowed for one of its name before does not count.
     pub(crate) fn call_changes(&self, point: &str, item: &HookPayload) {
-        if matches!(point, "tool.before_call" | "tool.after_result")
-            && let Some(call) = call_of(&item.input)
+        if matches!(
+            point,
+            "tool.before_call" | "tool.after_result" | "tool.on_error"
+        ) && let Some(call) = call_of(&item.input)
         {
             self.forget(&call);
         }

@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 
 use super::SessionAbout;
 use super::names::{names, to_theirs};
-use super::result::response;
+use super::result::{failed_command, response};
 use super::state::{Commands, call_of};
 
 /// An event, with what its matchers look at and what its commands read.
@@ -42,13 +42,10 @@ impl Commands {
         let Some(session) = session else {
             return Vec::new();
         };
+        let event = result_of(point, item);
         // Bound for what was said before the call, it may have nothing to run, and the events of tools are many.
-        let is_idle = match point {
-            "tool.before_call" => !self.runs(HookEvent::PreToolUse),
-            "tool.after_result" => !self.runs(HookEvent::PostToolUse),
-            _ => false,
-        };
-        if is_idle {
+        let event = event.or((point == "tool.before_call").then_some(HookEvent::PreToolUse));
+        if event.is_some_and(|event| !self.runs(event)) {
             return Vec::new();
         }
         let (host, id) = (Arc::clone(&self.with.host), session.to_owned());
@@ -60,10 +57,13 @@ impl Commands {
         };
         match point {
             "tool.before_call" => vec![self.tool(HookEvent::PreToolUse, of, item)],
-            "tool.after_result" => vec![self.tool(HookEvent::PostToolUse, of, item)],
+            "tool.after_result" | "tool.on_error" => {
+                let round = event.map(|event| self.tool(event, of, item));
+                round.into_iter().collect()
+            }
             "run.before_start" => self.prompt(of, item),
             "tool.before_permission" => self.question(of, item),
-            "compaction.before_start" => vec![self.compaction(of)],
+            "compaction.before_start" => vec![self.compaction(of, item)],
             "agent_end.before_stop" => vec![self.stop(of, item)],
             "runtime.dispose" => vec![self.round(
                 HookEvent::SessionEnd,
@@ -120,9 +120,22 @@ impl Commands {
             "tool_input": args,
             "tool_use_id": item.input.get("callID"),
         });
-        if !before && let Some(fields) = own.as_object_mut() {
-            let response = response(tool, &args, &item.output);
-            fields.insert("tool_response".to_owned(), response);
+        if let Some(fields) = own.as_object_mut() {
+            match event {
+                HookEvent::PostToolUse => {
+                    let response = response(tool, &args, &item.output);
+                    fields.insert("tool_response".to_owned(), response);
+                }
+                HookEvent::PostToolUseFailure => {
+                    let told = item.input.get("message").cloned();
+                    let error = told
+                        .or_else(|| failed_command(&item.input, &item.output).map(Value::String));
+                    let stopped = item.input.get("code") == Some(&json!("tool.cancelled"));
+                    fields.insert("error".to_owned(), error.unwrap_or_default());
+                    fields.insert("is_interrupt".to_owned(), json!(stopped));
+                }
+                _ => {}
+            }
         }
         self.round(event, names.all, of, own)
     }
@@ -202,15 +215,16 @@ impl Commands {
         ]
     }
 
-    fn compaction(&self, of: &Of<'_>) -> Round {
+    fn compaction(&self, of: &Of<'_>, item: &HookPayload) -> Round {
         self.compacted(of.session);
+        let text = |key: &str| item.input.get(key).and_then(Value::as_str);
         let by_itself = of.about.compacts_by_itself;
         let trigger = if by_itself { "auto" } else { "manual" };
         self.round(
             HookEvent::PreCompact,
             vec![trigger.to_owned()],
             of,
-            json!({"trigger": trigger, "custom_instructions": ""}),
+            json!({"trigger": trigger, "custom_instructions": text("instructions").unwrap_or_default()}),
         )
     }
 
@@ -227,6 +241,22 @@ impl Commands {
             of,
             json!({"stop_hook_active": again, "last_assistant_message": own("lastMessage")}),
         )
+    }
+}
+
+/// Which of the two events a result is. What never began is none: it was refused, and by whom is known. A command that ended
+/// with a code of its own has failed there, although the tool has not.
+pub(super) fn result_of(point: &str, item: &HookPayload) -> Option<HookEvent> {
+    match point {
+        "tool.after_result" if failed_command(&item.input, &item.output).is_some() => {
+            Some(HookEvent::PostToolUseFailure)
+        }
+        "tool.after_result" => Some(HookEvent::PostToolUse),
+        "tool.on_error" => {
+            let began = item.input.get("began") == Some(&Value::Bool(true));
+            began.then_some(HookEvent::PostToolUseFailure)
+        }
+        _ => None,
     }
 }
 

@@ -6,7 +6,9 @@
 //! answer is allowed, is the pipeline's and the kernel's.
 
 mod answer;
+mod beside;
 mod breakers;
+mod condition;
 mod effect;
 mod input;
 mod matcher;
@@ -30,6 +32,7 @@ use outrigger_sandbox::Policy;
 use serde_json::Value;
 
 pub(crate) use breakers::CommandBreakers;
+use condition::Condition;
 pub(crate) use effect::effect;
 use matcher::Matcher;
 pub use names::known_as;
@@ -111,6 +114,9 @@ pub trait CommandHost: Send + Sync {
     /// Tool and arguments of a call of a session.
     fn call(&self, session: &str, call: &str) -> Option<(String, Value)>;
 
+    /// The commands of a command line, without what stands before and behind them; `None` where it cannot be read.
+    fn commands(&self, line: &str) -> Option<Vec<String>>;
+
     /// A conversation as JSON lines.
     fn transcript(&self, history: &[MessageWithParts]) -> String;
 }
@@ -142,6 +148,7 @@ pub(crate) struct Handler {
 struct Matched {
     hook: CommandHook,
     matcher: Matcher,
+    condition: Option<Condition>,
 }
 
 impl Handler {
@@ -159,6 +166,7 @@ impl Handler {
                         )
                     }));
                     hooks.push(Matched {
+                        condition: hook.condition.as_deref().map(Condition::new),
                         hook: hook.clone(),
                         matcher,
                     });
@@ -189,11 +197,11 @@ impl Handler {
         &'a self,
         event: HookEvent,
         names: &'a [String],
-    ) -> impl Iterator<Item = &'a CommandHook> {
+    ) -> impl Iterator<Item = &'a Matched> {
         let means = move |matched: &&Matched| {
             matched.hook.event == event && (names.is_empty() || matched.matcher.means(names))
         };
-        self.hooks.iter().filter(means).map(|matched| &matched.hook)
+        self.hooks.iter().filter(means)
     }
 
     fn has(&self, event: HookEvent) -> bool {
@@ -203,10 +211,11 @@ impl Handler {
     /// The hooks, under OpenCode's names, that its commands are bound to.
     fn points(&self) -> Vec<String> {
         use HookEvent::{
-            Notification, PermissionRequest, PostToolUse, PreCompact, PreToolUse, SessionEnd,
-            SessionStart, Stop, SubagentStart, SubagentStop, UserPromptSubmit,
+            Notification, PermissionRequest, PostToolUse, PostToolUseFailure, PreCompact,
+            PreToolUse, SessionEnd, SessionStart, Stop, SubagentStart, SubagentStop,
+            UserPromptSubmit,
         };
-        let table: [(&str, &[HookEvent]); 7] = [
+        let table: [(&str, &[HookEvent]); 8] = [
             // A session's end is told of those that were seen to begin.
             (
                 "chat.message",
@@ -218,8 +227,13 @@ impl Handler {
                 "permission.ask",
                 &[PermissionRequest, Notification, PreToolUse],
             ),
-            // What is said before a call is read behind its result.
-            ("tool.execute.after", &[PostToolUse, PreToolUse]),
+            // What is said before a call is read behind its result, whichever that is; and a command that ended with a
+            // code of its own has failed, although the tool has not.
+            (
+                "tool.execute.after",
+                &[PostToolUse, PostToolUseFailure, PreToolUse],
+            ),
+            ("tool.on_error", &[PostToolUseFailure, PreToolUse]),
             (
                 "experimental.session.compacting",
                 &[PreCompact, SessionStart],
@@ -227,9 +241,16 @@ impl Handler {
             ("agent_end.before_stop", &[Stop, SubagentStop]),
             ("dispose", &[SessionEnd]),
         ];
-        let bound = table
-            .iter()
-            .filter(|(_, events)| events.iter().any(|event| self.has(*event)));
+        // What a command says that nobody waits for is read at the next of these.
+        let beside = self.hooks.iter().any(|matched| matched.hook.runs_async);
+        let bound = table.iter().filter(|(hook, events)| {
+            events.iter().any(|event| self.has(*event))
+                || (beside
+                    && matches!(
+                        *hook,
+                        "chat.message" | "tool.execute.after" | "tool.on_error"
+                    ))
+        });
         bound.map(|(hook, _)| (*hook).to_owned()).collect()
     }
 }
@@ -313,6 +334,8 @@ mod tests {
                     command: "true".into(),
                     args: None,
                     timeout: Duration::from_secs(1),
+                    condition: None,
+                    runs_async: false,
                     blocks_on_failure: false,
                 })
                 .collect(),
@@ -381,7 +404,12 @@ mod tests {
                     "tool.execute.before",
                     "permission.ask",
                     "tool.execute.after",
+                    "tool.on_error",
                 ],
+            ),
+            (
+                HookEvent::PostToolUseFailure,
+                vec!["tool.execute.after", "tool.on_error"],
             ),
             (HookEvent::PermissionRequest, vec!["permission.ask"]),
             (HookEvent::SubagentStart, vec!["chat.message"]),

@@ -21,6 +21,20 @@ pub(super) fn response(tool: &str, args: &Value, output: &Value) -> Value {
     Value::Object(response)
 }
 
+/// What a command of the shell tool that has failed comes to, as a text; `None` for one that went well, and for other tools.
+pub(super) fn failed_command(input: &Value, output: &Value) -> Option<String> {
+    if input.get("tool")?.as_str() != Some("bash") {
+        return None;
+    }
+    let said = output.get("output").and_then(Value::as_str);
+    let said = said.unwrap_or_default();
+    match output.get("metadata")?.get("exit")? {
+        Value::Number(code) if code.as_f64() == Some(0.0) => None,
+        Value::Number(code) => Some(format!("Exit code {code}\n{said}")),
+        _ => Some(said.to_owned()),
+    }
+}
+
 /// What of a result becomes something else. Whoever takes something out of a result takes it out for good: what the answer
 /// says is found in whichever of the forms it was given, and one of no known form is what the model reads. Copies of the text
 /// for display become it, and what else holds some of it (the two streams, the file with all of it) is named no more.

@@ -10,12 +10,14 @@ use outrigger_protocol::turn::HookPayload;
 use outrigger_sandbox::{Policy, Spec, run_with_input};
 use serde_json::{Value, json};
 
-use super::Handler;
 use super::answer::{Answer, MOST_OUTPUT, read};
 use super::breakers::{Due, Line, Running};
+use super::condition::{self, Condition};
 use super::input::Round;
 use super::state::Commands;
+use super::{Handler, Matched};
 use crate::breakers::Ended;
+use crate::status::Notice;
 
 /// What is called: these plugins, at a point.
 pub(crate) struct Calls<'a> {
@@ -52,8 +54,8 @@ struct One<'a> {
     hook: &'a CommandHook,
     handler: &'a Handler,
     timeout: Duration,
-    /// As its breaker lets it.
-    running: Result<Running<'a>, String>,
+    /// As its breaker lets it; none for one that nobody waits for.
+    running: Option<Result<Running<'a>, String>>,
 }
 
 impl Commands {
@@ -77,7 +79,13 @@ impl Commands {
             let Some(handler) = self.handler(callee.plugin) else {
                 continue;
             };
-            for hook in handler.matching(round.event, &round.names) {
+            for Matched {
+                hook, condition, ..
+            } in handler.matching(round.event, &round.names)
+            {
+                if !self.is_meant(condition.as_ref(), round, handler) {
+                    continue;
+                }
                 let base = handler.root.as_ref().unwrap_or(&handler.project);
                 let line = (base.clone(), hook.line());
                 // The same command does the same thing: once is enough.
@@ -91,14 +99,17 @@ impl Commands {
                     event: round.event,
                     turn: calls.turn,
                 };
+                let limit = callee.limit.unwrap_or(hook.timeout);
                 work.push(One {
                     place,
                     hook,
                     handler,
-                    timeout: callee
-                        .limit
-                        .map_or(hook.timeout, |limit| limit.min(hook.timeout)),
-                    running: self.breakers.ask(due),
+                    timeout: limit.min(hook.timeout),
+                    // What nobody waits for costs no time.
+                    running: match hook.runs_async {
+                        true => None,
+                        false => Some(self.breakers.ask(due)),
+                    },
                 });
             }
         }
@@ -107,13 +118,20 @@ impl Commands {
         }
         let input = self.input(round).await;
         let policy = self.with.host.confine(calls.session).await;
+        let (beside, work): (Vec<_>, Vec<_>) =
+            work.into_iter().partition(|one| one.hook.runs_async);
+        for one in &beside {
+            let id = calls.plugins.get(one.place).map_or("", |callee| callee.id);
+            let run = self.run(round.event, one, &policy, &input);
+            self.run_beside(id, round, run);
+        }
         let all_at_once = work
             .iter()
             .map(|one| self.run(round.event, one, &policy, &input));
         let answers = join_all(all_at_once).await;
         let mut slowest = vec![0.0_f64; all.len()];
         for (one, (answer, ended, ms)) in work.into_iter().zip(answers) {
-            if let Ok(running) = one.running {
+            if let Some(Ok(running)) = one.running {
                 running.ended(ended);
             }
             let answer = match one.hook.blocks_on_failure {
@@ -131,6 +149,50 @@ impl Commands {
         }
         for (called, ms) in all.iter_mut().zip(slowest) {
             called.ms += ms;
+        }
+    }
+
+    fn is_meant(&self, condition: Option<&Condition>, round: &Round, handler: &Handler) -> bool {
+        let environment = &self.with.environment;
+        let home = environment.iter().find(|(name, _)| name == "HOME");
+        condition.is_none_or(|condition| {
+            condition.means(&condition::Call {
+                names: &round.names,
+                input: round.input.get("tool_input").unwrap_or(&Value::Null),
+                cwd: &self.directory,
+                project: &handler.project,
+                home: home.map(|(_, home)| home.as_ref()),
+                commands: &|line| self.with.host.commands(line),
+            })
+        })
+    }
+
+    /// Starts a command that nobody waits for.
+    fn run_beside(
+        &self,
+        plugin: &str,
+        round: &Round,
+        run: impl Future<Output = (Answer, Ended, f64)> + Send + 'static,
+    ) {
+        let (id, session) = (plugin.to_owned(), round.session.clone());
+        let notice = Arc::clone(&self.notice);
+        let tell = move |message: String| {
+            tracing::info!("[plugin:{id}] {message}");
+            notice(Notice::Command {
+                plugin: id,
+                session_id: Some(session),
+                message,
+            });
+        };
+        let run = async { run.await.0 };
+        let name = round.event.name();
+        if !self
+            .beside
+            .start(round.session.clone(), name, run, tell.clone())
+        {
+            tell(format!(
+                "too many async hooks run: one of {name} was left out"
+            ));
         }
     }
 
@@ -167,13 +229,13 @@ impl Commands {
         args.iter().fold(spec, |spec, arg| spec.arg(put_in(arg)))
     }
 
-    fn run<'a>(
-        &'a self,
+    fn run(
+        &self,
         event: HookEvent,
-        one: &One<'a>,
+        one: &One<'_>,
         policy: &Result<Option<Policy>, String>,
         input: &[u8],
-    ) -> impl Future<Output = (Answer, Ended, f64)> + use<'a> {
+    ) -> impl Future<Output = (Answer, Ended, f64)> + use<> {
         let (command, timeout) = (one.hook.line(), one.timeout);
         let mut spec = self
             .program(one)
@@ -185,7 +247,7 @@ impl Commands {
             spec = spec.var("CLAUDE_PLUGIN_ROOT", root);
         }
         let refused = match (&one.running, policy) {
-            (Err(why), _) | (_, Err(why)) => Some(why.clone()),
+            (Some(Err(why)), _) | (_, Err(why)) => Some(why.clone()),
             (_, Ok(Some(policy))) => {
                 let folder = self.transcripts.folder();
                 let policy = policy.clone();
@@ -200,7 +262,7 @@ impl Commands {
                 None
             }
         };
-        let input = input.to_vec();
+        let (input, spawner) = (input.to_vec(), self.spawner.clone());
         async move {
             let began = Instant::now();
             // Of a command that was not run nothing is known.
@@ -208,8 +270,7 @@ impl Commands {
                 Some(why) => (Answer::failed(why), Ended::Unclear),
                 None => {
                     let input = Some(input);
-                    let ended =
-                        run_with_input(&self.spawner, spec, input, timeout, MOST_OUTPUT).await;
+                    let ended = run_with_input(&spawner, spec, input, timeout, MOST_OUTPUT).await;
                     let ms = u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX);
                     match ended {
                         Ok(output) => {

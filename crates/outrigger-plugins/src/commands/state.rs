@@ -3,11 +3,13 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use outrigger_config::claude_hooks::HookEvent;
 use outrigger_sandbox::Spawner;
 use serde_json::Value;
 
+use super::beside::Beside;
 use super::transcript::Transcripts;
 use super::{CommandBreakers, CommandHooks, Handler};
 use crate::breakers::BreakerStatus;
@@ -19,6 +21,9 @@ const MOST_CALLS: usize = 256;
 /// Most sessions that are remembered to have begun.
 const MOST_SESSIONS: usize = 4096;
 
+/// How long commands that nobody waits for may take at the end, as a plugin's `dispose`.
+const BESIDE_AT_THE_END: Duration = Duration::from_secs(2);
+
 /// The command hooks of a project, and what they remember.
 pub(crate) struct Commands {
     pub(super) with: CommandHooks,
@@ -29,7 +34,7 @@ pub(crate) struct Commands {
     pub(super) spawner: Spawner,
     /// What a command that is a line is given to: `bash` where there is one, else `sh`.
     pub(super) shell: PathBuf,
-    notice: NoticeFn,
+    pub(super) notice: NoticeFn,
     pub(super) breakers: CommandBreakers,
     sessions: Mutex<BTreeMap<String, Seen>>,
     allowed: Mutex<VecDeque<Call>>,
@@ -37,6 +42,7 @@ pub(crate) struct Commands {
     asked: Mutex<VecDeque<(Call, String)>>,
     /// What commands said before a call, for the model to read behind its result.
     remarks: Mutex<VecDeque<(Call, String)>>,
+    pub(super) beside: Beside,
     pub(super) transcripts: Arc<Transcripts>,
 }
 
@@ -75,6 +81,7 @@ impl Commands {
             allowed: Mutex::default(),
             asked: Mutex::default(),
             remarks: Mutex::default(),
+            beside: Beside::default(),
             transcripts: Arc::new(Transcripts::new()),
         }
     }
@@ -91,6 +98,11 @@ impl Commands {
 
     pub(super) fn handler(&self, plugin: usize) -> Option<&Handler> {
         self.handlers.get(plugin.checked_sub(self.base)?)
+    }
+
+    /// Waits a moment for the commands that nobody waited for, and ends the others.
+    pub(crate) async fn end_beside(&self) {
+        self.beside.end(BESIDE_AT_THE_END).await;
     }
 
     /// Tells the user something that a command said, or that became of it.

@@ -6,8 +6,8 @@ use serde_json::Value;
 /// What of an answer has no effect here, for the user: a command that says it believes that it has one.
 pub(super) fn unheard(event: HookEvent, name: &str, whole: &Value) -> Vec<String> {
     use HookEvent::{
-        PermissionRequest, PostToolUse, PreToolUse, SessionStart, Stop, SubagentStart,
-        SubagentStop, UserPromptSubmit,
+        PermissionRequest, PostToolUse, PostToolUseFailure, PreToolUse, SessionStart, Stop,
+        SubagentStart, SubagentStop, UserPromptSubmit,
     };
     let top: &[&str] = match event {
         PreToolUse | PostToolUse | UserPromptSubmit | Stop | SubagentStop => {
@@ -35,9 +35,8 @@ pub(super) fn unheard(event: HookEvent, name: &str, whole: &Value) -> Vec<String
             "updatedMCPToolOutput",
         ],
         PermissionRequest => &["decision"],
-        UserPromptSubmit | SessionStart | SubagentStart | Stop | SubagentStop => {
-            &["additionalContext"]
-        }
+        UserPromptSubmit | SessionStart | SubagentStart | Stop | SubagentStop
+        | PostToolUseFailure => &["additionalContext"],
         _ => &[],
     };
     let keys = |value: Option<&Value>| -> Vec<String> {

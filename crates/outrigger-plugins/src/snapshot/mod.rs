@@ -12,7 +12,10 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use outrigger_config::settings::PluginProfile;
-use outrigger_config::{Loaded, PluginScope, PluginSource, PluginSpec, SkipReason, SkippedPlugin};
+use outrigger_config::{
+    ConfigProblem, Loaded, PluginScope, PluginSource, PluginSpec, PolicyFile, SkipReason,
+    SkippedPlugin, package_name,
+};
 use outrigger_kernel::admission::{
     self, BUNDLED, Candidate, Entry, Layer, Machine, Profile, Reason, Rules, Source, Switch,
 };
@@ -23,6 +26,7 @@ use serde::Serialize;
 use crate::error::PluginError;
 use crate::plugins::name_of;
 use crate::resolve::{ResolvedPlugin, resolve_path};
+use crate::settings::PluginSettings;
 use crate::spec::{Source as Spec, file_url};
 use crate::trust::signature;
 use untrusted::untrusted;
@@ -34,7 +38,10 @@ pub struct Snapshot {
     pub profile: Profile,
     /// Every candidate, sorted by id and precedence.
     pub entries: Vec<SnapshotEntry>,
-    /// What could not be looked at.
+    /// What the policy of the machine keeps from every plugin.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub forbidden: Vec<String>,
+    /// What could not be looked at, and what does not count.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub problems: Vec<String>,
 }
@@ -102,6 +109,7 @@ impl Snapshot {
         let mut known: Vec<Known> = listed(config);
         known.extend(found(config, &mut problems));
         known.extend(bundled(config));
+        problems.extend(of_projects(config, &known));
         let mut rules = Rules {
             profile: match config.settings.discovery.profile {
                 PluginProfile::Minimal => Profile::Minimal,
@@ -132,6 +140,11 @@ impl Snapshot {
         Self {
             profile: rules.profile,
             entries: entries.collect(),
+            forbidden: config
+                .policies
+                .iter()
+                .flat_map(PolicyFile::forbidden)
+                .collect(),
             problems,
         }
     }
@@ -210,6 +223,25 @@ impl Snapshot {
         }
         (plugins, skipped)
     }
+}
+
+/// What a project says about plugins and does not count.
+fn of_projects(config: &Loaded, known: &[Known]) -> BTreeSet<String> {
+    let about = |it: &&ConfigProblem| {
+        let key = it.pointer.as_deref();
+        key.is_some_and(|key| key.starts_with("plugins."))
+    };
+    let told = config.problems.iter().filter(about);
+    let settings = PluginSettings::from(&config.settings);
+    let by_another_name = known.iter().filter_map(|it| {
+        let spec = it.plugin.as_ref().map_or("", |it| it.spec.as_str());
+        let path = spec.strip_prefix("file://").unwrap_or_default();
+        let package = package_name(spec);
+        settings.refused_of_project(&[path, &it.candidate.id, &package, spec])
+    });
+    told.map(ToString::to_string)
+        .chain(by_another_name)
+        .collect()
 }
 
 /// What was said about a candidate, by its place and by its id.

@@ -224,10 +224,24 @@ impl Gate {
         project: &Path,
         plugins: &[PluginSpec],
     ) -> Result<bool, PluginError> {
-        let local = plugins
-            .iter()
-            .find(|plugin| plugin.scope == PluginScope::Local);
-        local.map_or(Ok(true), |plugin| Store::of(data, project, plugin).is_new())
+        let mut scopes = plugins.iter().map(|plugin| plugin.scope);
+        match scopes.any(|scope| scope == PluginScope::Local) {
+            true => Store::of_project(data, project).is_new(),
+            false => Ok(true),
+        }
+    }
+}
+
+/// Plugins came to a project while something in a box ran there: from here on none of it is trusted for having been there at
+/// the first use.
+///
+/// # Errors
+/// `plugin.trust_file`.
+pub fn trust_no_newcomers(data: &Path, project: &Path) -> Result<(), PluginError> {
+    let store = Store::of_project(data, project);
+    match store.is_new()? {
+        true => store.begin(),
+        false => Ok(()),
     }
 }
 

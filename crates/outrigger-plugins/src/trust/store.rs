@@ -92,17 +92,33 @@ pub(crate) struct Store {
 impl Store {
     /// The store that a plugin belongs to: its project's, or the user's.
     pub(crate) fn of(data: &Path, project: &Path, plugin: &PluginSpec) -> Self {
-        let (name, of) = match plugin.scope {
-            PluginScope::Global => ("user".to_owned(), "user".to_owned()),
-            PluginScope::Local => (
-                short(project.as_os_str().as_encoded_bytes()),
-                project.display().to_string(),
-            ),
-        };
+        match plugin.scope {
+            PluginScope::Global => Self::named(data, "user", "user".to_owned()),
+            PluginScope::Local => Self::of_project(data, project),
+        }
+    }
+
+    /// That of a project.
+    pub(crate) fn of_project(data: &Path, project: &Path) -> Self {
+        let name = short(project.as_os_str().as_encoded_bytes());
+        Self::named(data, &name, project.display().to_string())
+    }
+
+    fn named(data: &Path, name: &str, of: String) -> Self {
         Self {
             folder: data.join("trust").join(name),
             of,
         }
+    }
+
+    /// Writes down that nothing is trusted yet.
+    pub(crate) fn begin(&self) -> Result<(), PluginError> {
+        let lock = LockFile {
+            version: 1,
+            of: self.of.clone(),
+            plugins: Vec::new(),
+        };
+        write(&self.folder.join(TRUST_FILE), &lock)
     }
 
     /// What a plugin was trusted as.
@@ -111,9 +127,10 @@ impl Store {
         Ok(plugins.into_iter().find(|trusted| trusted.plugin == plugin))
     }
 
-    /// Whether anything of this project was ever trusted.
+    /// Whether nothing of this project was ever trusted, nor anything known to have come to it.
     pub(crate) fn is_new(&self) -> Result<bool, PluginError> {
-        Ok(self.read()?.plugins.is_empty())
+        self.read()?;
+        Ok(!self.folder.join(TRUST_FILE).exists())
     }
 
     fn read(&self) -> Result<LockFile, PluginError> {

@@ -48,6 +48,9 @@ impl CommandHost for Host {
     fn call(&self, _: &str, _: &str) -> Option<(String, serde_json::Value)> {
         None
     }
+    fn commands(&self, _: &str) -> Option<Vec<String>> {
+        None
+    }
     fn transcript(&self, _: &[MessageWithParts]) -> String {
         String::new()
     }
@@ -60,6 +63,8 @@ fn file(scope: HookScope, commands: &[&str]) -> CommandFile {
         command: (*command).to_owned(),
         args: None,
         timeout: Duration::from_secs(20),
+        condition: None,
+        runs_async: false,
         blocks_on_failure: false,
     };
     CommandFile {
@@ -267,7 +272,8 @@ async fn they_are_listed_and_settings_reach_them() {
         [
             "tool.execute.before",
             "permission.ask",
-            "tool.execute.after"
+            "tool.execute.after",
+            "tool.on_error"
         ]
     );
     assert_eq!(json!(list[1].kind), "command");

@@ -9,6 +9,7 @@ mod blame;
 mod breaker;
 mod bun;
 mod bypass;
+mod command_events;
 mod commands;
 mod contracts;
 mod events;

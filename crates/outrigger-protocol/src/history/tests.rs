@@ -80,6 +80,7 @@ fn an_order_that_names_what_there_is_not_is_none() {
         (json!([[2, 2]]), None),
         (json!([[0, 2], [0, 2]]), None),
         (json!([[usize::MAX, 1]]), None),
+        (json!([[0, 1], [0, usize::MAX]]), None),
     ] {
         let pieces: Vec<Piece> = serde_json::from_value(order.clone()).unwrap();
         let arranged = history.arranged(&pieces).map(|history| json!(history));

@@ -13,7 +13,7 @@ pub(super) use grep::Grep;
 
 use crate::error::ToolError;
 use crate::files::{Kind, Located, locate};
-use crate::host::{CancelFlag, PermissionAsk, ToolContext};
+use crate::host::{PermissionAsk, ToolContext};
 
 // Results that are shown, as the reference has it.
 const MOST: usize = 100;
@@ -48,11 +48,11 @@ impl Wanted {
     }
 }
 
-/// Calls `each` for every file below `root` that is not ignored and is wanted; it answers whether to go on. Blocking.
+/// Calls `each` for every file below `root` that is not ignored, wanted and not forbidden; it answers whether to go on. Blocking.
 fn walk(
     root: &Path,
     wanted: &Wanted,
-    cancel: &CancelFlag,
+    ctx: &ToolContext,
     mut each: impl FnMut(Found) -> bool,
 ) -> Result<(), ToolError> {
     // Hidden files count, `.git` does not; .gitignore also holds in a folder that is no repository.
@@ -62,10 +62,13 @@ fn walk(
         .filter_entry(|entry| entry.depth() == 0 || entry.file_name() != ".git")
         .build();
     for entry in walk.filter_map(Result::ok) {
-        if cancel.is_cancelled() {
+        if ctx.cancel.is_cancelled() {
             return Err(ToolError::Cancelled);
         }
         if !entry.file_type().is_some_and(|kind| kind.is_file()) || !wanted.has(entry.path()) {
+            continue;
+        }
+        if ctx.allowed(entry.path(), entry.path()).is_err() {
             continue;
         }
         let time = entry.metadata().ok().and_then(|m| m.modified().ok());

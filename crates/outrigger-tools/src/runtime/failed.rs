@@ -1,7 +1,42 @@
-//! What stays told of a command that failed, whatever a hook makes of its output (issue 5, item 6: failure to success).
+//! What is told of a failure: that of a call, with what hooks add to it (C4), and that of a command, which stays told whatever a
+//! hook makes of its output (issue 5, item 6: failure to success).
 
 use outrigger_protocol::tool::ToolOutput;
-use serde_json::Value;
+use outrigger_protocol::turn::HookPayload;
+use serde_json::{Value, json};
+
+use super::identity;
+use super::result::SLACK_BYTES;
+use crate::error::ToolError;
+use crate::host::ToolContext;
+
+/// The message of a failed call, and behind it what the hooks of `tool.on_error` add: they can say more, and take nothing away.
+pub(super) async fn explained(
+    error: &ToolError,
+    input: &Value,
+    began: bool,
+    ctx: &ToolContext,
+) -> String {
+    let message = error.to_string();
+    let mut about = identity(ctx);
+    if let Value::Object(fields) = &mut about {
+        for (key, value) in [
+            ("args", input.clone()),
+            ("code", json!(error.code())),
+            ("message", json!(message)),
+            ("began", json!(began)),
+        ] {
+            fields.insert(key.to_owned(), value);
+        }
+    }
+    let payload = HookPayload::new(about, json!({ "context": [] }));
+    let verdict = ctx.host.hooks("tool.on_error", payload).await;
+    let context = verdict.output.get("context").and_then(Value::as_array);
+    let texts = context.into_iter().flatten().filter_map(Value::as_str);
+    let added: String = texts.map(|text| format!("\n\n{text}")).collect();
+    let end = outrigger_protocol::text::floor(&added, SLACK_BYTES.min(added.len()));
+    message + added.get(..end).unwrap_or_default()
+}
 
 /// How a bundled tool begins what it says of a command, and how it ends.
 const NOTE: &str = "\n\n<shell_metadata>";

@@ -17,7 +17,7 @@ use crate::tool::Tool;
 
 // What a hook may add to an output that already fills the limits (a reminder, a note), before it is cut again.
 const SLACK_LINES: usize = 200;
-const SLACK_BYTES: usize = 16 * 1024;
+pub(super) const SLACK_BYTES: usize = 16 * 1024;
 
 // Metadata is always an object, and attachments get the identifiers that the reference gives them before hooks see them.
 pub(super) fn finish(mut output: ToolOutput, ctx: &ToolContext) -> ToolOutput {

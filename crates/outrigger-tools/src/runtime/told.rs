@@ -93,6 +93,7 @@ pub(super) struct Told<'a> {
     listeners: Arc<Vec<Listener>>,
     retries: AtomicU32,
     joined: AtomicBool,
+    began: AtomicBool,
 }
 
 impl<'a> Told<'a> {
@@ -102,6 +103,7 @@ impl<'a> Told<'a> {
             listeners,
             retries: AtomicU32::new(0),
             joined: AtomicBool::new(false),
+            began: AtomicBool::new(false),
         }
     }
 
@@ -115,14 +117,22 @@ impl<'a> Told<'a> {
         self.joined.load(Ordering::Relaxed)
     }
 
+    /// The tool was run, for this call or an equal one.
+    pub(super) fn began(&self) -> bool {
+        self.began.load(Ordering::Relaxed)
+    }
+
     pub(super) fn tell(&self, stage: &Stage<'_>) {
         match stage {
             Stage::Again { .. } => {
                 self.retries.fetch_add(1, Ordering::Relaxed);
             }
-            Stage::Joined => self.joined.store(true, Ordering::Relaxed),
-            // The other one was given up, so this one was made after all.
-            Stage::Started { .. } => self.joined.store(false, Ordering::Relaxed),
+            // The other one may be given up, and then this one is made after all.
+            Stage::Joined | Stage::Started { .. } => {
+                let joined = matches!(stage, Stage::Joined);
+                self.joined.store(joined, Ordering::Relaxed);
+                self.began.store(true, Ordering::Relaxed);
+            }
             _ => {}
         }
         tracing::trace!(tool = %self.call.tool, call = %self.call.call_id, stage = stage.name(), "tool call");

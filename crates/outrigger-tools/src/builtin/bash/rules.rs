@@ -39,7 +39,8 @@ pub(super) fn asks(input: &Value, ctx: &ToolContext) -> Result<Vec<PermissionAsk
     match commands(command) {
         Some(found) => {
             for simple in &found {
-                outside(simple, &cwd.shown, ctx, &mut folders);
+                allowed(simple, ctx)?;
+                outside(simple, &cwd.shown, ctx, &mut folders)?;
                 if let Some((pattern, prefix)) = rule(simple) {
                     push(&mut patterns, pattern);
                     push(&mut always, prefix);
@@ -94,8 +95,28 @@ fn rule(simple: &Simple) -> Option<(String, String)> {
     ))
 }
 
+// The box keeps a forbidden program from a command in whatever way it is named; here it is said.
+fn allowed(simple: &Simple, ctx: &ToolContext) -> Result<(), ToolError> {
+    let name = simple.words.first().and_then(|word| word.value.as_deref());
+    let (Some(name), Some(forbids)) = (name, ctx.spawner.forbids()) else {
+        return Ok(());
+    };
+    match forbids.program(Path::new(name)) {
+        Some(pattern) => Err(ToolError::Forbidden {
+            what: format!("the program {name}"),
+            pattern,
+        }),
+        None => Ok(()),
+    }
+}
+
 // Folders outside of the project that a command's arguments or redirections name.
-fn outside(simple: &Simple, cwd: &Path, ctx: &ToolContext, folders: &mut Vec<PathBuf>) {
+fn outside(
+    simple: &Simple,
+    cwd: &Path,
+    ctx: &ToolContext,
+    folders: &mut Vec<PathBuf>,
+) -> Result<(), ToolError> {
     let name = simple.words.first().and_then(|word| word.value.as_deref());
     let arguments = match name {
         Some(name) if FILES.contains(&name) => simple.words.get(1..).unwrap_or_default(),
@@ -106,8 +127,10 @@ fn outside(simple: &Simple, cwd: &Path, ctx: &ToolContext, folders: &mut Vec<Pat
         if path.starts_with('-') || path.starts_with("/dev/") || is_mode(&path) {
             continue;
         }
-        let Ok(at) = locate(ctx, &cwd.join(&path).to_string_lossy()) else {
-            continue;
+        let at = match locate(ctx, &cwd.join(&path).to_string_lossy()) {
+            Ok(at) => at,
+            Err(error @ ToolError::Forbidden { .. }) => return Err(error),
+            Err(_) => continue,
         };
         if at.inside || at.is_lent(ctx) && !simple.writes {
             continue;
@@ -121,6 +144,7 @@ fn outside(simple: &Simple, cwd: &Path, ctx: &ToolContext, folders: &mut Vec<Pat
             folders.push(folder);
         }
     }
+    Ok(())
 }
 
 // A word that is a known path, with `~` at its beginning put in.

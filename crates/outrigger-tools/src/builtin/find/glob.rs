@@ -8,7 +8,7 @@ use super::super::{reading, spec, text};
 use super::{Found, MOST, Wanted, asks, root, shown, walk};
 use crate::error::ToolError;
 use crate::files::Located;
-use crate::host::{CancelFlag, PermissionAsk, ToolContext};
+use crate::host::{PermissionAsk, ToolContext};
 use crate::tool::Tool;
 
 const DESCRIPTION: &str = r"
@@ -60,7 +60,7 @@ fn find(
     root: &Located,
     pattern: &str,
     anchored: bool,
-    cancel: &CancelFlag,
+    ctx: &ToolContext,
 ) -> Result<Vec<Found>, ToolError> {
     if root.real.is_file() {
         return Err(ToolError::failed(format!(
@@ -81,7 +81,7 @@ fn find(
     };
     let wanted = Wanted::new(&root.real, Some(&pattern))?;
     let mut found = Vec::new();
-    walk(&root.real, &wanted, cancel, |file| {
+    walk(&root.real, &wanted, ctx, |file| {
         found.push(file);
         found.len() < MOST_SEEN
     })?;
@@ -92,6 +92,10 @@ fn find(
 impl Tool for Glob {
     fn spec(&self) -> &ToolSpec {
         &self.spec
+    }
+
+    fn place<'a>(&self, input: &'a Value) -> Option<&'a str> {
+        Some(input.get("path").and_then(Value::as_str).unwrap_or("."))
     }
 
     fn permissions(
@@ -118,9 +122,9 @@ impl Tool for Glob {
             let anchored = text(&input, "pattern").starts_with('/');
             let (root, pattern) = target(&input, ctx)?;
             let title = root.relative(ctx);
-            let (place, pattern, cancel) = (root.clone(), pattern.to_owned(), ctx.cancel.clone());
+            let (place, pattern, here) = (root.clone(), pattern.to_owned(), ctx.clone());
             let found =
-                tokio::task::spawn_blocking(move || find(&place, &pattern, anchored, &cancel))
+                tokio::task::spawn_blocking(move || find(&place, &pattern, anchored, &here))
                     .await
                     .map_err(|e| ToolError::failed(e.to_string()))??;
             let truncated = found.len() > MOST;

@@ -11,7 +11,7 @@ use super::super::{reading, spec, text};
 use super::{Found, MOST, Wanted, asks, root, shown, walk};
 use crate::error::ToolError;
 use crate::files::Located;
-use crate::host::{CancelFlag, PermissionAsk, ToolContext};
+use crate::host::{PermissionAsk, ToolContext};
 use crate::tool::Tool;
 
 const DESCRIPTION: &str = r"
@@ -127,7 +127,7 @@ fn find(
     root: &Located,
     pattern: &str,
     include: Option<&str>,
-    cancel: &CancelFlag,
+    ctx: &ToolContext,
 ) -> Result<Search, ToolError> {
     if !root.real.exists() {
         return Err(ToolError::failed(format!(
@@ -137,7 +137,7 @@ fn find(
     }
     let mut search = Search::new(pattern)?;
     let wanted = Wanted::new(&root.real, include.filter(|_| root.real.is_dir()))?;
-    walk(&root.real, &wanted, cancel, |file| {
+    walk(&root.real, &wanted, ctx, |file| {
         search.look_into(file);
         true
     })?;
@@ -177,6 +177,10 @@ impl Tool for Grep {
         &self.spec
     }
 
+    fn place<'a>(&self, input: &'a Value) -> Option<&'a str> {
+        Some(input.get("path").and_then(Value::as_str).unwrap_or("."))
+    }
+
     fn permissions(
         &self,
         input: &Value,
@@ -208,9 +212,9 @@ impl Tool for Grep {
                 .and_then(Value::as_str)
                 .filter(|include| !include.is_empty())
                 .map(str::to_owned);
-            let (place, title, cancel) = (root.clone(), pattern.clone(), ctx.cancel.clone());
+            let (place, title, here) = (root.clone(), pattern.clone(), ctx.clone());
             let search = tokio::task::spawn_blocking(move || {
-                find(&place, &pattern, include.as_deref(), &cancel)
+                find(&place, &pattern, include.as_deref(), &here)
             })
             .await
             .map_err(|e| ToolError::failed(e.to_string()))??;

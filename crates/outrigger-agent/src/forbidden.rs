@@ -1,0 +1,290 @@
+//! Files and programs that the policy of the machine forbids (issue 5, items 4 and 5): one answer for whoever opens a file or
+//! starts a program here, and for the box of every process.
+
+use std::collections::BTreeSet;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use outrigger_config::{FilePattern, Forbid, Loaded, ProgramPattern};
+use outrigger_sandbox::covers::{self, Cover, MOST_COVERS, MOST_ENTRIES};
+use outrigger_sandbox::{Forbids, SandboxError, Spawner, programs_named};
+
+use crate::inner::Inner;
+use crate::project::Place;
+
+/// What is forbidden in a project.
+#[derive(Clone, Debug)]
+pub(crate) struct Forbidden {
+    forbid: Arc<Forbid>,
+    project: PathBuf,
+    /// Where programs are searched.
+    path: OsString,
+}
+
+impl Forbidden {
+    pub(crate) fn of(config: &Loaded, place: &Place) -> Self {
+        Self {
+            forbid: Arc::new(config.settings.forbid.clone()),
+            project: place.worktree.clone(),
+            path: std::env::var_os("PATH").unwrap_or_default(),
+        }
+    }
+
+    /// Whether files or programs are forbidden at all.
+    pub(crate) fn is_empty(&self) -> bool {
+        !self.forbid.is_about_files()
+    }
+
+    /// A spawner that knows of it.
+    pub(crate) fn kept_by(&self, spawner: Spawner) -> Spawner {
+        match self.is_empty() {
+            true => spawner,
+            false => spawner.with_forbidden(Arc::new(self.clone())),
+        }
+    }
+
+    /// What a process is not to see: forbidden files, and the files of forbidden programs. Walks the project where a pattern is
+    /// about it: blocking.
+    ///
+    /// # Errors
+    /// Those of [`covers::find`].
+    pub(crate) fn covers(&self) -> Result<Vec<PathBuf>, SandboxError> {
+        let mut hide = self.programs()?;
+        hide.extend(self.elsewhere()?);
+        if self.forbid.files.iter().any(|it| !it.is_absolute()) {
+            let found = covers::find(&self.project, |path, _| {
+                match self.forbid.file(&self.project, &self.project.join(path)) {
+                    Some(_) => Cover::Hidden,
+                    None => Cover::None,
+                }
+            })?;
+            hide.extend(found.hide);
+        }
+        Ok(hide)
+    }
+
+    /// Forbidden files and folders of places that are named.
+    fn elsewhere(&self) -> Result<Vec<PathBuf>, SandboxError> {
+        let files = self.forbid.files.iter().filter(|it| it.is_absolute());
+        expand_all(files)
+    }
+
+    /// The files of forbidden programs.
+    fn programs(&self) -> Result<Vec<PathBuf>, SandboxError> {
+        let (mut names, mut files) = (Vec::new(), Vec::new());
+        for pattern in &self.forbid.programs {
+            match pattern {
+                ProgramPattern::Name(name) => names.push(name),
+                ProgramPattern::File(file) => files.push(file),
+            }
+        }
+        let mut found = expand_all(files.into_iter())?;
+        if !names.is_empty() {
+            let fits = |name: &str| names.iter().any(|it| FilePattern::part_fits(it, name));
+            found.extend(programs_named(&self.path, fits));
+        }
+        Ok(found)
+    }
+}
+
+impl Inner {
+    /// Whether the policy of the machine forbids a file, by its absolute path or where its links lead.
+    pub(crate) fn is_forbidden(&self, path: &Path) -> bool {
+        let Some(forbids) = self.spawner.forbids() else {
+            return false;
+        };
+        let real = path.canonicalize().ok();
+        let mut paths = std::iter::once(path).chain(real.as_deref());
+        paths.any(|path| forbids.file(path).is_some())
+    }
+}
+
+impl Forbids for Forbidden {
+    fn file(&self, path: &Path) -> Option<String> {
+        if let Some(pattern) = self.forbid.file(&self.project, path) {
+            return Some(pattern.to_owned());
+        }
+        // A place that is named may be a link, and the path where that leads.
+        let named = self.forbid.files.iter().filter(|it| it.is_absolute());
+        let mut named = named.filter(|it| {
+            let places = expand_all(std::iter::once(*it)).unwrap_or_default();
+            let mut real = places.iter().filter_map(|it| it.canonicalize().ok());
+            real.any(|real| path.starts_with(real))
+        });
+        named.next().map(|it| it.as_str().to_owned())
+    }
+
+    fn program(&self, program: &Path) -> Option<String> {
+        let found = match program.components().count() {
+            1 => outrigger_sandbox::which(program, &self.path),
+            _ => Some(program.to_owned()),
+        };
+        let real = found.as_ref().and_then(|it| it.canonicalize().ok());
+        let names = [Some(program.to_owned()), found, real.clone()];
+        let mut patterns = names
+            .iter()
+            .flatten()
+            .filter_map(|it| self.forbid.program(it));
+        if let Some(pattern) = patterns.next() {
+            return Some(pattern.to_owned());
+        }
+        // Another name of a forbidden program's file.
+        let real = real?;
+        let programs = self.programs().unwrap_or_default();
+        let same = programs
+            .iter()
+            .any(|it| it.canonicalize().is_ok_and(|it| it == real));
+        same.then(|| real.display().to_string())
+    }
+}
+
+fn expand_all<'a>(
+    patterns: impl Iterator<Item = &'a FilePattern>,
+) -> Result<Vec<PathBuf>, SandboxError> {
+    let mut found = BTreeSet::new();
+    let mut seen = 0;
+    for pattern in patterns {
+        expand(Path::new("/"), pattern.parts(), &mut seen, &mut found)?;
+    }
+    Ok(found.into_iter().collect())
+}
+
+/// What there is of a pattern below `base`.
+fn expand(
+    base: &Path,
+    parts: &[String],
+    seen: &mut usize,
+    found: &mut BTreeSet<PathBuf>,
+) -> Result<(), SandboxError> {
+    let too_many = |what, most| SandboxError::TooMany {
+        root: base.to_owned(),
+        what,
+        most,
+    };
+    let Some((part, below)) = parts.split_first() else {
+        found.insert(base.to_owned());
+        return match found.len() > MOST_COVERS {
+            true => Err(too_many("paths that the policy forbids", MOST_COVERS)),
+            false => Ok(()),
+        };
+    };
+    if !part.contains('*') {
+        let next = base.join(part);
+        return match next.symlink_metadata().is_ok() {
+            true => expand(&next, below, seen, found),
+            false => Ok(()),
+        };
+    }
+    for entry in std::fs::read_dir(base).into_iter().flatten().flatten() {
+        *seen += 1;
+        if *seen > MOST_ENTRIES {
+            return Err(too_many("files and folders", MOST_ENTRIES));
+        }
+        if FilePattern::part_fits(part, &entry.file_name().to_string_lossy()) {
+            expand(&entry.path(), below, seen, found)?;
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::symlink;
+
+    fn forbidden(root: &Path, policy: &str) -> Forbidden {
+        let policy = policy.replace("ROOT", &root.display().to_string());
+        Forbidden {
+            forbid: Arc::new(outrigger_config::read_toml(&policy, "policy.toml").unwrap()),
+            project: root.join("project"),
+            path: root.join("bin").into(),
+        }
+    }
+
+    #[test]
+    fn what_is_kept_from_processes_is_what_is_refused() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path().canonicalize().unwrap();
+        for folder in [
+            "project/deep",
+            "homes/me/.ssh",
+            "homes/you",
+            "really",
+            "bin",
+            "opt/x",
+        ] {
+            std::fs::create_dir_all(root.join(folder)).unwrap();
+        }
+        for file in [
+            "project/.env",
+            "project/deep/.env",
+            "project/plain",
+            "homes/me/.ssh/id",
+            "really/key",
+            "opt/x/tool",
+        ] {
+            std::fs::write(root.join(file), "").unwrap();
+        }
+        for program in ["bin/fetch-quietly", "bin/other"] {
+            std::fs::write(root.join(program), "#!/bin/sh\n").unwrap();
+            let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+            std::fs::set_permissions(root.join(program), mode).unwrap();
+        }
+        std::fs::hard_link(root.join("bin/fetch-quietly"), root.join("bin/alias")).unwrap();
+        symlink("../really", root.join("homes/keys")).unwrap();
+        let it = forbidden(
+            &root,
+            "files = [\".env\", \"ROOT/homes/*/.ssh/*\", \"ROOT/homes/keys/*\"]\nprograms = [\"fetch-*\", \"ROOT/opt/*/tool\"]",
+        );
+        let mut hidden: Vec<String> = it
+            .covers()
+            .unwrap()
+            .iter()
+            .map(|path| path.strip_prefix(&root).unwrap().display().to_string())
+            .collect();
+        hidden.sort();
+        assert_eq!(
+            hidden,
+            [
+                "bin/alias",
+                "bin/fetch-quietly",
+                "homes/keys",
+                "homes/me/.ssh",
+                "opt/x/tool",
+                "project/.env",
+                "project/deep/.env",
+            ]
+        );
+        for (path, refused) in [
+            ("project/.env", true),
+            ("project/deep/.env", true),
+            ("project/new/.env", true),
+            ("project/plain", false),
+            ("elsewhere/.env", false),
+            ("homes/me/.ssh/id", true),
+            ("homes/you/.ssh/made-later", true),
+            ("homes/keys/key", true),
+            ("really/key", true),
+            ("homes/you/x", false),
+        ] {
+            assert_eq!(it.file(&root.join(path)).is_some(), refused, "{path}");
+        }
+        for (program, refused) in [
+            ("bin/fetch-quietly", true),
+            ("bin/alias", true),
+            ("opt/x/tool", true),
+            ("bin/other", false),
+            ("project/fetch-mine", true),
+        ] {
+            assert_eq!(
+                it.program(&root.join(program)).is_some(),
+                refused,
+                "{program}"
+            );
+        }
+        for (name, refused) in [("fetch-quietly", true), ("alias", true), ("other", false)] {
+            assert_eq!(it.program(Path::new(name)).is_some(), refused, "{name}");
+        }
+    }
+}

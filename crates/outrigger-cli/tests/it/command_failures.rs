@@ -1,0 +1,127 @@
+//! What hooks say of a call that failed, and what a command says that nobody waits for, through the real program.
+
+use serde_json::{Value, json};
+
+use crate::support::*;
+
+fn read(file: &str) -> Value {
+    turn([call("read", json!({ "filePath": file }))])
+}
+
+fn bash(command: &str) -> Value {
+    turn([call(
+        "bash",
+        json!({ "command": command, "description": "x" }),
+    )])
+}
+
+fn hooked(turns: impl IntoIterator<Item = Value>, hooks: Value) -> World {
+    let world = World::new(turns);
+    let folder = world.home().join(".claude");
+    std::fs::create_dir_all(&folder).unwrap();
+    let settings = json!({ "hooks": hooks });
+    std::fs::write(folder.join("settings.json"), settings.to_string()).unwrap();
+    world
+}
+
+fn group(hook: Value) -> Value {
+    let mut entry = json!({"type": "command", "timeout": 20});
+    let fields = hook.as_object().unwrap().clone();
+    entry.as_object_mut().unwrap().extend(fields);
+    json!([{ "hooks": [entry] }])
+}
+
+fn context(text: &str) -> String {
+    let object = json!({"hookSpecificOutput": {"additionalContext": text}});
+    format!("printf '%s' '{object}'")
+}
+
+/// C4: the message stays, and what is said of it, before and behind the call, is read behind it. A call that a rule denies
+/// never began.
+#[test]
+fn a_failure_is_told_and_explained() {
+    let hooks = json!({
+        "PreToolUse": group(json!({"command": context("mind the gap")})),
+        "PostToolUseFailure": group(json!({"command": "cat >> in.json; echo 'try ls' >&2; exit 2"})),
+    });
+    let world = hooked([read("gone.txt"), bash("rm x"), done()], hooks);
+    world.config(json!({"permission": {"bash": {"rm *": "deny"}}}));
+    world.run(&["do it"]).ok();
+    let told = world.mock.last().texts("tool");
+    assert!(told[0].starts_with("File not found"), "{}", told[0]);
+    assert!(
+        told[0].ends_with("\n\n[PreToolUse hook] mind the gap\n\n[PostToolUseFailure hook] try ls"),
+        "{}",
+        told[0]
+    );
+    assert!(told[1].contains("denies bash"), "{}", told[1]);
+    assert!(
+        told[1].ends_with("\n\n[PreToolUse hook] mind the gap"),
+        "{}",
+        told[1]
+    );
+    let given = world.read("in.json");
+    let lines: Vec<Value> = given
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    assert_eq!(lines.len(), 1, "{given}");
+    assert_eq!(lines[0]["tool_name"], "Read");
+    assert_eq!(lines[0]["is_interrupt"], false);
+    let error = lines[0]["error"].as_str().unwrap();
+    assert!(error.starts_with("File not found"), "{error}");
+    world.verify();
+}
+
+/// A plugin in JavaScript may do the same at the point, and can neither empty the message nor turn it into a success.
+#[test]
+fn a_plugin_explains_a_failure_and_cannot_swallow_it() {
+    let world = World::new([read("gone.txt"), done()]);
+    world.plugin(
+        "explain",
+        "export const P = async () => ({ 'tool.on_error': async (input, output) => {
+            output.context.push(`${input.code} ${input.began}: look in src`)
+            output.message = ''
+            input.message = ''
+        } })",
+    );
+    world.run(&["do it"]).ok();
+    let told = world.mock.last().texts("tool");
+    assert!(told[0].starts_with("File not found"), "{}", told[0]);
+    assert!(
+        told[0].ends_with("\n\ntool.failed true: look in src"),
+        "{}",
+        told[0]
+    );
+}
+
+/// It holds nothing up, and what it says is read in the same turn once it has ended.
+#[test]
+fn an_async_command_is_heard_later() {
+    let command = format!(
+        "until [ -e go ]; do sleep 0.05; done; {}; touch said",
+        context("3 tests fail")
+    );
+    let hooks = json!({
+        "PreToolUse": group(json!({"command": command, "async": true, "if": "Bash(touch *)"})),
+    });
+    // The second call waits until it has ended; what it said is read no later than with the third.
+    let wait = bash("until [ -e said ]; do sleep 0.05; done; sleep 0.3");
+    let world = hooked([bash("touch go"), wait, bash("true"), done()], hooks);
+    world.run(&["do it"]).ok();
+    let told = world.mock.last().texts("tool").join("\n");
+    assert!(told.contains("[PreToolUse hook] 3 tests fail"), "{told}");
+    assert_eq!(told.matches("3 tests fail").count(), 1, "{told}");
+}
+
+/// The program ends although one does not, and leaves nothing behind.
+#[test]
+fn an_async_command_ends_with_the_program() {
+    let hooks = json!({
+        "Stop": group(json!({"command": "echo $$ > pid; exec sleep 1000", "async": true})),
+    });
+    let world = hooked([done()], hooks);
+    world.run(&["do it"]).ok();
+    let pid = world.read("pid");
+    assert!(!std::path::Path::new("/proc").join(pid.trim()).exists());
+}

@@ -1,0 +1,92 @@
+//! Commands that nobody waits for (`"async": true`). What they say is read with the next prompt or result of a tool, and
+//! what they decide comes too late to count.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use tokio::task::JoinSet;
+
+use super::answer::Answer;
+use crate::locked as lock;
+
+/// Most of them at the same time: each event of a session may start one, and nothing else holds them up.
+const MOST: usize = 32;
+/// Most texts that wait to be read; the oldest go first.
+const MOST_TEXTS: usize = 256;
+
+/// The commands that run so, and what those that have ended said, by session.
+#[derive(Default)]
+pub(super) struct Beside {
+    running: Mutex<JoinSet<()>>,
+    texts: Arc<Mutex<VecDeque<(String, String)>>>,
+}
+
+impl Beside {
+    /// Starts one; false when too many run already.
+    pub(super) fn start(
+        &self,
+        session: String,
+        event: &'static str,
+        run: impl Future<Output = Answer> + Send + 'static,
+        tell: impl FnOnce(String) + Send + Clone + 'static,
+    ) -> bool {
+        let mut running = lock(&self.running);
+        while running.try_join_next().is_some() {}
+        if running.len() >= MOST {
+            return false;
+        }
+        let texts = Arc::clone(&self.texts);
+        running.spawn(async move {
+            let answer = run.await;
+            for text in &answer.context {
+                let mut texts = lock(&texts);
+                if texts.len() >= MOST_TEXTS {
+                    texts.pop_front();
+                }
+                texts.push_back((session.clone(), format!("[{event} hook] {text}")));
+            }
+            for message in told(&answer) {
+                tell.clone()(message);
+            }
+        });
+        true
+    }
+
+    /// What was said for a session since the last time.
+    pub(super) fn take(&self, session: &str) -> Vec<String> {
+        let mut texts = lock(&self.texts);
+        let (taken, left) = texts.drain(..).partition(|(of, _)| of == session);
+        *texts = left;
+        let taken: VecDeque<(String, String)> = taken;
+        taken.into_iter().map(|(_, text)| text).collect()
+    }
+
+    /// Lets those that run come to their end, and ends them at the deadline.
+    pub(super) async fn end(&self, deadline: Duration) {
+        let mut running = std::mem::take(&mut *lock(&self.running));
+        let all = async { while running.join_next().await.is_some() {} };
+        if tokio::time::timeout(deadline, all).await.is_err() {
+            tracing::warn!("async hooks did not end within {deadline:?} and are given up");
+        }
+    }
+}
+
+/// What of an answer is for the user.
+fn told(answer: &Answer) -> impl Iterator<Item = String> {
+    let decides = answer.permission.is_some()
+        || answer.refuses
+        || answer.stop.is_some()
+        || answer.updated.is_some()
+        || answer.replaced.is_some();
+    let reason = answer.reason.clone().or_else(|| answer.stop.clone());
+    let late = decides.then(|| {
+        format!(
+            "an async hook has decided something, which has no effect: {}",
+            reason.unwrap_or_default()
+        )
+    });
+    let said = answer.messages.iter().chain(&answer.unheard);
+    let said: Vec<String> = said.chain(&answer.failures).cloned().collect();
+    said.into_iter().chain(late)
+}

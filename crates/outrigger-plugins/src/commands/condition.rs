@@ -1,0 +1,244 @@
+//! `if` of a command hook: a permission rule in Claude Code's form, held against a call. It only saves the start of a command,
+//! so what cannot be told counts as meant.
+
+use std::path::{Path, PathBuf};
+
+use ignore::gitignore::GitignoreBuilder;
+use outrigger_kernel::permission::matches;
+use serde_json::Value;
+
+/// What else a rule named `Edit` or `Read` is about.
+const EDITS: [&str; 5] = ["Edit", "Write", "MultiEdit", "apply_patch", "patch"];
+const READS: [&str; 4] = ["Read", "Grep", "Glob", "LS"];
+
+/// A rule: `TOOL` or `TOOL(PATTERN)`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Condition {
+    tool: String,
+    /// What of the tool; absent for all.
+    pattern: Option<String>,
+}
+
+/// What a rule is held against.
+pub(super) struct Call<'a> {
+    /// The tool's names; the first is the one that commands are told.
+    pub(super) names: &'a [String],
+    /// Arguments in Claude Code's keys.
+    pub(super) input: &'a Value,
+    /// Folders that patterns of paths begin at: the working folder, that of the settings file, and the user's.
+    pub(super) cwd: &'a Path,
+    pub(super) project: &'a Path,
+    pub(super) home: Option<&'a Path>,
+    /// The commands of a command line; none where it cannot be read.
+    pub(super) commands: &'a dyn Fn(&str) -> Option<Vec<String>>,
+}
+
+impl Condition {
+    pub(super) fn new(rule: &str) -> Self {
+        let rule = rule.trim();
+        let split = rule.strip_suffix(')').and_then(|rest| rest.split_once('('));
+        let (tool, pattern) = split.map_or((rule, None), |(tool, pattern)| (tool, Some(pattern)));
+        let pattern = pattern.map(str::trim).filter(|it| !matches!(*it, "" | "*"));
+        Self {
+            tool: tool.trim().to_owned(),
+            pattern: pattern.map(str::to_owned),
+        }
+    }
+
+    /// Whether the rule means the call.
+    pub(super) fn means(&self, call: &Call<'_>) -> bool {
+        self.is_tool(call.names) && self.pattern.as_deref().is_none_or(|it| about(it, call))
+    }
+
+    fn is_tool(&self, names: &[String]) -> bool {
+        let of = |family: &[&str]| names.iter().any(|name| family.contains(&name.as_str()));
+        match self.tool.as_str() {
+            "Edit" => of(&EDITS),
+            "Read" => of(&READS),
+            tool => names.iter().any(|name| {
+                let server = name.strip_prefix(tool);
+                matches(tool, name)
+                    || (tool.starts_with("mcp__") && server.is_some_and(|it| it.starts_with("__")))
+            }),
+        }
+    }
+}
+
+/// Whether a pattern means the call's arguments, in the way of its tool.
+fn about(pattern: &str, call: &Call<'_>) -> bool {
+    let text = |key: &str| call.input.get(key).and_then(Value::as_str);
+    let told = call.names.first().map(String::as_str).unwrap_or_default();
+    match told {
+        "Bash" => {
+            let pattern = match pattern.strip_suffix(":*") {
+                Some(head) => format!("{head} *"),
+                None => pattern.to_owned(),
+            };
+            let commands = text("command").and_then(call.commands);
+            commands.is_none_or(|all| all.iter().any(|command| matches(&pattern, command)))
+        }
+        "WebFetch" => match (pattern.strip_prefix("domain:"), text("url").and_then(host)) {
+            (Some(domain), Some(host)) => matches(domain, &host),
+            _ => true,
+        },
+        "Task" => text("subagent_type").is_none_or(|name| matches(pattern, name)),
+        "Skill" => text("name").is_none_or(|name| matches(pattern, name)),
+        told if EDITS.contains(&told) || READS.contains(&told) => {
+            let path = text("file_path").or_else(|| text("path"));
+            path.is_none_or(|path| is_path(pattern, &call.cwd.join(path), call))
+        }
+        _ => true,
+    }
+}
+
+/// A pattern of paths is one line of a `.gitignore` of the folder that it begins at.
+fn is_path(pattern: &str, path: &Path, call: &Call<'_>) -> bool {
+    let (root, line): (PathBuf, String) = if let Some(rest) = pattern.strip_prefix("//") {
+        ("/".into(), format!("/{rest}"))
+    } else if let Some(rest) = pattern.strip_prefix("~/") {
+        let Some(home) = call.home else { return true };
+        (home.to_owned(), format!("/{rest}"))
+    } else if pattern.starts_with('/') {
+        (call.project.to_owned(), pattern.to_owned())
+    } else if let Some(rest) = pattern.strip_prefix("./") {
+        (call.cwd.to_owned(), format!("/{rest}"))
+    } else {
+        (call.cwd.to_owned(), pattern.to_owned())
+    };
+    let mut lines = GitignoreBuilder::new(&root);
+    let Some(matcher) = lines
+        .add_line(None, &line)
+        .ok()
+        .and_then(|lines| lines.build().ok())
+    else {
+        return true;
+    };
+    // It is asked about what is below its root alone.
+    let Ok(below) = path.strip_prefix(&root) else {
+        return false;
+    };
+    matcher.num_ignores() == 0
+        || matcher
+            .matched_path_or_any_parents(below, false)
+            .is_ignore()
+}
+
+/// The host of an address.
+fn host(url: &str) -> Option<String> {
+    let (_, rest) = url.split_once("://")?;
+    let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
+    let place = rest.get(..end)?;
+    let place = place.rsplit_once('@').map_or(place, |(_, place)| place);
+    let name = place.split_once(':').map_or(place, |(name, _)| name);
+    Some(name.to_ascii_lowercase())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn rules_mean_calls() {
+        let names = |tool: &str| super::super::names::names(tool, &["git".to_owned()]).all;
+        // Enough of a shell for the table; the real one is the tools' own.
+        let commands = |line: &str| match line {
+            "unreadable" => None,
+            line => Some(line.split(" && ").map(str::to_owned).collect()),
+        };
+        let bash = |command: &str| ("bash", json!({ "command": command }));
+        let edit = |path: &str| ("edit", json!({ "file_path": path }));
+        for (rule, (tool, input), want) in [
+            ("Bash", bash("ls"), true),
+            ("Bash(*)", bash("ls"), true),
+            ("Bash()", bash("ls"), true),
+            ("Bash(git *)", bash("git push"), true),
+            ("Bash(git *)", bash("git"), true),
+            ("Bash(git *)", bash("gitk"), false),
+            ("Bash(git:*)", bash("git push"), true),
+            ("Bash(git:*)", bash("gitk"), false),
+            ("Bash(git*)", bash("gitk"), true),
+            ("Bash(git push)", bash("git push -f"), false),
+            ("Bash(git *)", bash("ls && git push"), true),
+            ("Bash(git *)", bash("ls && cat x"), false),
+            ("Bash(git *)", bash("unreadable"), true),
+            ("Edit(git *)", bash("git push"), false),
+            ("Edit(*.ts)", edit("/p/src/a.ts"), true),
+            ("Edit(*.ts)", edit("/p/src/a.rs"), false),
+            (
+                "Edit(*.ts)",
+                ("write", json!({"file_path": "/p/a.ts"})),
+                true,
+            ),
+            ("Write(*.ts)", edit("/p/a.ts"), false),
+            ("Edit(src/**/*.ts)", edit("/p/src/a.ts"), true),
+            ("Edit(src/*.ts)", edit("/p/src/b/a.ts"), false),
+            ("Edit(src/**)", edit("/p/src/b/a.ts"), true),
+            ("Edit(./src/**)", edit("/p/src/b/a.ts"), true),
+            ("Edit(/src/**)", edit("/p/src/a.ts"), false),
+            ("Edit(/sub/**)", edit("/top/sub/a.ts"), true),
+            ("Edit(//etc/**)", edit("/etc/passwd"), true),
+            ("Edit(~/notes/**)", edit("/home/u/notes/a"), true),
+            ("Edit(*.ts)", edit("/elsewhere/a.ts"), false),
+            // Its paths are in its text.
+            (
+                "Edit(*.ts)",
+                ("apply_patch", json!({"patchText": "x"})),
+                true,
+            ),
+            (
+                "Read(*.env)",
+                ("read", json!({"file_path": "/p/.env"})),
+                true,
+            ),
+            ("Read(*.env)", ("read", json!({"file_path": "/p/a"})), false),
+            (
+                "Read(src/**)",
+                ("grep", json!({"pattern": "x", "path": "src/a"})),
+                true,
+            ),
+            ("Read(src/**)", ("grep", json!({"pattern": "x"})), true),
+            (
+                "WebFetch(domain:a.com)",
+                ("webfetch", json!({"url": "https://u:p@A.com:8/x"})),
+                true,
+            ),
+            (
+                "WebFetch(domain:a.com)",
+                ("webfetch", json!({"url": "https://b.com/a.com"})),
+                false,
+            ),
+            (
+                "Agent(explore)",
+                ("task", json!({"subagent_type": "explore"})),
+                true,
+            ),
+            (
+                "Task(explore)",
+                ("task", json!({"subagent_type": "general"})),
+                false,
+            ),
+            (
+                "Skill(deploy *)",
+                ("skill", json!({"name": "deploy"})),
+                true,
+            ),
+            ("mcp__git", ("git_log", json!({})), true),
+            ("mcp__git__*", ("git_log", json!({})), true),
+            ("mcp__git__log", ("git_log", json!({})), true),
+            ("mcp__gi", ("git_log", json!({})), false),
+            ("mine(x)", ("mine", json!({})), true),
+            ("", bash("ls"), false),
+        ] {
+            let call = Call {
+                names: &names(tool),
+                input: &input,
+                cwd: "/p".as_ref(),
+                project: "/top".as_ref(),
+                home: Some("/home/u".as_ref()),
+                commands: &commands,
+            };
+            assert_eq!(Condition::new(rule).means(&call), want, "{rule} {input}");
+        }
+    }
+}

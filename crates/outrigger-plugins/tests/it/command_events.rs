@@ -1,0 +1,355 @@
+//! What each event of command hooks is given, and what its answers mean (issue 5, item 12), in one table: the fields on standard
+//! input, exit codes 0, 2 and another, and the decisions of an object.
+
+use std::fmt::Write;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::future::BoxFuture;
+use outrigger_config::claude_hooks::{CommandHook, HookEvent, HookFile, HookScope};
+use outrigger_plugins::{
+    CommandFile, CommandHooks, CommandHost, Notice, PipelineContext, PipelineResult, Plugins,
+    SessionAbout,
+};
+use outrigger_protocol::id::SessionId;
+use outrigger_protocol::turn::HookPayload;
+use outrigger_sandbox::Policy;
+use serde_json::{Value, json};
+
+use crate::support::*;
+
+/// The agent's side: no box, sessions of which one is a subagent's, and a shell that can be read up to `&&`.
+struct Host;
+
+impl CommandHost for Host {
+    fn confine<'a>(&'a self, _: Option<&'a str>) -> BoxFuture<'a, Result<Option<Policy>, String>> {
+        Box::pin(async { Ok(None) })
+    }
+    fn session(&self, id: &str) -> SessionAbout {
+        SessionAbout {
+            child: id == "ses_child",
+            agent: if id == "ses_child" {
+                "explore"
+            } else {
+                "build"
+            }
+            .to_owned(),
+            ..SessionAbout::default()
+        }
+    }
+    fn mcp_servers(&self) -> Vec<String> {
+        Vec::new()
+    }
+    fn rule_asks(&self, _: &str) -> bool {
+        false
+    }
+    fn call(&self, _: &str, _: &str) -> Option<(String, Value)> {
+        Some(("bash".to_owned(), json!({"command": "ls"})))
+    }
+    fn commands(&self, line: &str) -> Option<Vec<String>> {
+        Some(line.split(" && ").map(str::to_owned).collect())
+    }
+    fn transcript(&self, _: &str) -> String {
+        String::new()
+    }
+}
+
+fn hook(event: HookEvent, command: &str) -> CommandHook {
+    CommandHook {
+        event,
+        matcher: String::new(),
+        command: command.to_owned(),
+        args: None,
+        timeout: Duration::from_secs(20),
+        condition: None,
+        runs_async: false,
+        blocks_on_failure: false,
+    }
+}
+
+async fn loaded(hooks: Vec<CommandHook>) -> (Project, Plugins) {
+    let mut project = Project::new();
+    project.commands = Some(CommandHooks {
+        files: vec![CommandFile {
+            hooks: HookFile {
+                file: "/somewhere/.claude/settings.json".into(),
+                scope: HookScope::User,
+                folder: "/somewhere".into(),
+                written: json!({}),
+                hooks,
+                left_out: Vec::new(),
+            },
+            allowed: true,
+        }],
+        environment: vec![("PATH".into(), std::env::var_os("PATH").unwrap())],
+        permission_mode: "default",
+        host: Arc::new(Host),
+    });
+    let plugins = project.load(Vec::new()).await;
+    (project, plugins)
+}
+
+async fn at(plugins: &Plugins, point: &str, input: &Value, output: &Value) -> PipelineResult {
+    let session = input["sessionID"].as_str().unwrap();
+    let context = PipelineContext {
+        session: Some(SessionId(session.into())),
+        ..PipelineContext::default()
+    };
+    let item = HookPayload::new(input.clone(), output.clone());
+    plugins.pipeline().run(point, vec![item], context).await
+}
+
+/// Where each event is called from, as the agent calls it: point, input, output.
+fn place(event: HookEvent) -> (&'static str, Value, Value) {
+    let call = json!({"tool": "bash", "sessionID": "ses_1", "callID": "c1"});
+    let with = |more: Value| {
+        let mut input = call.clone();
+        let fields = more.as_object().unwrap().clone();
+        input.as_object_mut().unwrap().extend(fields);
+        input
+    };
+    let args = json!({"command": "ls"});
+    let prompt = |session: &str| {
+        let input = json!({"sessionID": session, "agent": "explore"});
+        (
+            "run.before_start",
+            input,
+            json!({"message": {}, "parts": [{"type": "text", "text": "do it"}]}),
+        )
+    };
+    let question = (
+        "tool.before_permission",
+        json!({"id": "q1", "sessionID": "ses_1", "permission": "bash", "patterns": ["ls"], "tool": {"callID": "c1"}}),
+        json!({"status": "ask"}),
+    );
+    let stop = |session: &str| {
+        let input = json!({"sessionID": session, "active": false, "lastMessage": "done"});
+        ("agent_end.before_stop", input, json!({}))
+    };
+    match event {
+        HookEvent::PreToolUse => ("tool.before_call", call, json!({"args": args})),
+        HookEvent::PostToolUse => (
+            "tool.after_result",
+            with(json!({"args": args})),
+            json!({"title": "ls", "output": "a\n", "metadata": {"exit": 0}}),
+        ),
+        HookEvent::PostToolUseFailure => (
+            "tool.on_error",
+            with(
+                json!({"args": args, "code": "tool.failed", "message": "no such file", "began": true}),
+            ),
+            json!({"context": []}),
+        ),
+        HookEvent::PermissionRequest | HookEvent::Notification => question,
+        HookEvent::UserPromptSubmit | HookEvent::SessionStart => prompt("ses_1"),
+        HookEvent::SubagentStart => prompt("ses_child"),
+        HookEvent::PreCompact => (
+            "compaction.before_start",
+            json!({"sessionID": "ses_1", "instructions": "keep the names"}),
+            json!({"context": []}),
+        ),
+        HookEvent::Stop => stop("ses_1"),
+        HookEvent::SubagentStop => stop("ses_child"),
+        HookEvent::SessionEnd => ("runtime.dispose", json!({"sessionID": "ses_1"}), json!({})),
+    }
+}
+
+/// What came of it, in a line: refusal, what changed, the end of the turn, and what the user was told.
+fn line(result: &PipelineResult, before: &Value, project: &Project) -> String {
+    let mut said = Vec::new();
+    if let Some(block) = &result.block {
+        said.push(format!("blocked {}: {}", block.code, block.message));
+    } else if result.outputs.first() != Some(before) {
+        said.push(format!("now {}", result.outputs[0]));
+    }
+    if let Some(why) = &result.stop {
+        said.push(format!("turn ends: {why}"));
+    }
+    for notice in project.told.lock().unwrap().drain(..) {
+        if let Notice::Command { message, .. } = notice {
+            said.push(format!("told: {message}"));
+        }
+    }
+    if said.is_empty() {
+        said.push("nothing".to_owned());
+    }
+    said.join("; ")
+}
+
+#[tokio::test]
+async fn every_event_by_table() {
+    let object = |value: Value| format!("printf '%s' '{value}'");
+    let mut seen = String::new();
+    for event in HookEvent::ALL {
+        let specific = |mut fields: Value| {
+            fields["hookEventName"] = json!(event.name());
+            object(json!({ "hookSpecificOutput": fields }))
+        };
+        writeln!(seen, "{}", event.name()).unwrap();
+        let mut answers = vec![
+            ("exit 0, text", "echo hi".to_owned()),
+            ("exit 2", "echo why >&2; exit 2".to_owned()),
+            ("exit 1", "echo why >&2; exit 1".to_owned()),
+            ("block", object(json!({"decision": "block", "reason": "r"}))),
+            ("context", specific(json!({"additionalContext": "c"}))),
+            (
+                "continue",
+                object(json!({"continue": false, "stopReason": "s", "systemMessage": "m"})),
+            ),
+        ];
+        match event {
+            HookEvent::PreToolUse => {
+                let says = |decision: &str| {
+                    specific(
+                        json!({"permissionDecision": decision, "permissionDecisionReason": "r"}),
+                    )
+                };
+                answers.push(("allow", says("allow")));
+                answers.push(("deny", says("deny")));
+                answers.push((
+                    "input",
+                    specific(json!({"updatedInput": {"command": "pwd"}})),
+                ));
+            }
+            HookEvent::PostToolUse | HookEvent::PostToolUseFailure => {
+                answers.push(("output", specific(json!({"updatedToolOutput": "b"}))));
+            }
+            HookEvent::PermissionRequest => {
+                let says = |behavior: &str| specific(json!({"decision": {"behavior": behavior}}));
+                answers.push(("allow", says("allow")));
+                answers.push(("deny", says("deny")));
+            }
+            _ => {}
+        }
+        let (point, input, output) = place(event);
+        for (number, (name, command)) in answers.iter().enumerate() {
+            let run = "cat > in.json; . ./answer.sh";
+            let (project, plugins) = loaded(vec![hook(event, run)]).await;
+            std::fs::write(project.path("project/answer.sh"), command).unwrap();
+            let result = at(&plugins, point, &input, &output).await;
+            if number == 0 {
+                let given = std::fs::read_to_string(project.path("project/in.json")).unwrap();
+                let mut given: Value = serde_json::from_str(&given).unwrap();
+                let folder = project.path("project").canonicalize().unwrap();
+                assert_eq!(given["cwd"], json!(folder));
+                let path = given["transcript_path"].as_str().unwrap();
+                assert!(path.ends_with(".jsonl"), "{path}");
+                for key in ["cwd", "transcript_path"] {
+                    given.as_object_mut().unwrap().shift_remove(key);
+                }
+                writeln!(seen, "  < {given}").unwrap();
+            }
+            writeln!(seen, "  {name}: {}", line(&result, &output, &project)).unwrap();
+        }
+    }
+    insta::assert_snapshot!(seen);
+}
+
+/// What a command said before a call is read behind the error, when the call fails or is refused; a call that never began
+/// is no failed one.
+#[tokio::test]
+async fn context_before_a_call_is_read_behind_its_failure() {
+    let context = r#"printf '%s' '{"hookSpecificOutput": {"additionalContext": "mind the gap"}}'"#;
+    let (project, plugins) = loaded(vec![
+        hook(HookEvent::PreToolUse, context),
+        hook(
+            HookEvent::PostToolUseFailure,
+            "touch failed; echo worse >&2; exit 2",
+        ),
+    ])
+    .await;
+    for (began, want) in [
+        (
+            true,
+            json!([
+                "[PreToolUse hook] mind the gap",
+                "[PostToolUseFailure hook] worse"
+            ]),
+        ),
+        (false, json!(["[PreToolUse hook] mind the gap"])),
+    ] {
+        let _ = std::fs::remove_file(project.path("project/failed"));
+        let (point, input, output) = place(HookEvent::PreToolUse);
+        at(&plugins, point, &input, &output).await;
+        let (point, mut input, output) = place(HookEvent::PostToolUseFailure);
+        input["began"] = json!(began);
+        let result = at(&plugins, point, &input, &output).await;
+        assert_eq!(result.outputs[0]["context"], want);
+        assert_eq!(project.path("project/failed").exists(), began);
+    }
+}
+
+/// A command that ends with a code of its own has failed, although the tool has not.
+#[tokio::test]
+async fn a_command_that_fails_is_a_failure() {
+    let (project, plugins) = loaded(vec![
+        hook(HookEvent::PostToolUse, "touch went-well"),
+        hook(HookEvent::PostToolUseFailure, "cat > in.json"),
+    ])
+    .await;
+    let (point, input, mut output) = place(HookEvent::PostToolUse);
+    output["metadata"]["exit"] = json!(3);
+    at(&plugins, point, &input, &output).await;
+    assert!(!project.path("project/went-well").exists());
+    let given = std::fs::read_to_string(project.path("project/in.json")).unwrap();
+    let given: Value = serde_json::from_str(&given).unwrap();
+    assert_eq!(given["error"], "Exit code 3\na\n");
+    assert_eq!(given["tool_response"], Value::Null);
+}
+
+/// `if` keeps a command from being started for calls that its rule does not mean.
+#[tokio::test]
+async fn a_condition_chooses_the_calls() {
+    let mut hook = hook(HookEvent::PreToolUse, "exit 2");
+    hook.condition = Some("Bash(git push *)".to_owned());
+    let (_project, plugins) = loaded(vec![hook]).await;
+    let (point, input, _) = place(HookEvent::PreToolUse);
+    for (command, refused) in [
+        ("git push -f", true),
+        ("ls && git push", true),
+        ("git log", false),
+    ] {
+        let output = json!({"args": {"command": command}});
+        let result = at(&plugins, point, &input, &output).await;
+        assert_eq!(result.block.is_some(), refused, "{command}");
+    }
+}
+
+/// Nothing waits for an async command; what it says is read later, once, in its session, and what it decides counts nothing.
+#[tokio::test]
+async fn an_async_command_holds_nothing_up() {
+    let command = "until [ -e go ]; do sleep 0.02; done; \
+        printf '%s' '{\"continue\": false, \"stopReason\": \"enough\", \"hookSpecificOutput\": {\"additionalContext\": \"3 tests fail\"}}'";
+    let mut hook = hook(HookEvent::PostToolUse, command);
+    hook.runs_async = true;
+    let (project, plugins) = loaded(vec![hook]).await;
+    let (point, input, output) = place(HookEvent::PostToolUse);
+    // It answers although the command cannot end yet.
+    let result = at(&plugins, point, &input, &output).await;
+    assert_eq!(result.outputs[0], output);
+    assert_eq!(result.stop, None);
+    std::fs::write(project.path("project/go"), "").unwrap();
+    wait_for("the async command", || {
+        let told = project.told.lock().unwrap();
+        told.iter()
+            .any(|notice| matches!(notice, Notice::Command { .. }))
+    })
+    .await;
+    let (prompt, asked, parts) = place(HookEvent::UserPromptSubmit);
+    let mut other = asked.clone();
+    other["sessionID"] = json!("ses_2");
+    let result = at(&plugins, prompt, &other, &parts).await;
+    assert_eq!(result.outputs[0], parts);
+    let result = at(&plugins, prompt, &asked, &parts).await;
+    assert_eq!(
+        result.outputs[0]["parts"][1]["text"],
+        "[PostToolUse hook] 3 tests fail"
+    );
+    let result = at(&plugins, prompt, &asked, &parts).await;
+    assert_eq!(result.outputs[0], parts);
+    let told = line(&result, &parts, &project);
+    assert_eq!(
+        told,
+        "told: an async hook has decided something, which has no effect: enough"
+    );
+}
