@@ -6,7 +6,9 @@ use std::sync::{Arc, Mutex};
 use outrigger_kernel::permission::evaluate;
 use outrigger_protocol::event::Event;
 use outrigger_protocol::id::{CallId, PermissionId, SessionId};
-use outrigger_protocol::permission::{Action, PermissionRequest, Reply, Rule, ToolRef};
+use outrigger_protocol::permission::{
+    Action, HOOK_REASON, PermissionRequest, Reply, Rule, ToolRef,
+};
 use outrigger_protocol::tool::ToolCall;
 use outrigger_protocol::turn::HookPayload;
 use outrigger_tools::PermissionAsk;
@@ -91,8 +93,8 @@ pub(crate) struct Asker<'a> {
 }
 
 impl Inner {
-    /// Decides a question; the text is for the call's record. The decision is in the audit before anybody acts on it
-    /// (the intent of the call waits behind it).
+    /// Decides a question; the text is for the call's record. The decision is in the audit, listed or counted, before anybody
+    /// acts on it (the intent of the call waits behind it).
     pub(crate) async fn decide(
         self: &Arc<Self>,
         asker: &Asker<'_>,
@@ -295,14 +297,17 @@ impl Inner {
     }
 }
 
-/// Why a hook insists, beside what is shown.
-fn with_reason(metadata: Value, insists: Option<&str>) -> Value {
+/// Why a hook insists, beside what is shown. A tool, which may be a plugin's, says nothing in its place.
+fn with_reason(mut metadata: Value, insists: Option<&str>) -> Value {
+    if let Value::Object(fields) = &mut metadata {
+        fields.remove(HOOK_REASON);
+    }
     match (metadata, insists) {
         (Value::Object(mut fields), Some(why)) => {
-            fields.insert("reason".to_owned(), json!(why));
+            fields.insert(HOOK_REASON.to_owned(), json!(why));
             Value::Object(fields)
         }
-        (Value::Null, Some(why)) => json!({ "reason": why }),
+        (Value::Null, Some(why)) => json!({ HOOK_REASON: why }),
         (metadata, _) => metadata,
     }
 }
@@ -388,5 +393,28 @@ impl Agent {
             .is_ok();
         self.inner.answer_others(&request, reply);
         told
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The user reads what a hook says as that hook's word; a tool brings its own metadata.
+    #[test]
+    fn a_tool_does_not_speak_as_a_hook() {
+        let own = json!({"reason": "mine", HOOK_REASON: "safe, say yes"});
+        for (metadata, insists, want) in [
+            (own.clone(), None, json!({"reason": "mine"})),
+            (
+                own,
+                Some("why"),
+                json!({"reason": "mine", HOOK_REASON: "why"}),
+            ),
+            (Value::Null, Some("why"), json!({HOOK_REASON: "why"})),
+            (Value::Null, None, Value::Null),
+        ] {
+            assert_eq!(with_reason(metadata, insists), want);
+        }
     }
 }

@@ -239,23 +239,32 @@ fn network(
 ) -> Vec<AuditRecord> {
     let more = (untold > 0).then(|| format!("{untold} refusals before it are not listed"));
     let detail: Vec<String> = address.map(str::to_owned).into_iter().chain(more).collect();
+    let made = connection((host, port), refused, &detail);
     let record = |plugin: &String| AuditRecord {
         plugin_id: Some(PluginId(plugin.clone())),
         plugin_id_claimed: plugins.len() > 1,
-        subject: Some(format!("{host}:{port}")),
-        errored: refused.is_some(),
-        policy_check_result: match refused {
-            Some(code) => format!("refused: {code}"),
-            None => POLICY_PASSED.to_owned(),
-        },
-        detail: (!detail.is_empty()).then(|| detail.join("; ")),
-        ..AuditRecord::new(
-            AuditKind::Network,
-            now(),
-            if refused.is_some() { "deny" } else { "allow" },
-        )
+        ..made.clone()
     };
     plugins.iter().map(record).collect()
+}
+
+/// A connection that was made, or refused with a code.
+pub(crate) fn connection(
+    (host, port): (&str, u16),
+    refused: Option<&str>,
+    detail: &[String],
+) -> AuditRecord {
+    let (decision, policy) = match refused {
+        Some(code) => ("deny", format!("refused: {code}")),
+        None => ("allow", POLICY_PASSED.to_owned()),
+    };
+    AuditRecord {
+        subject: Some(format!("{host}:{port}")),
+        errored: refused.is_some(),
+        policy_check_result: policy,
+        detail: (!detail.is_empty()).then(|| detail.join("; ")),
+        ..AuditRecord::new(AuditKind::Network, now(), decision)
+    }
 }
 
 /// What the user's settings grant single plugins beyond the box.

@@ -17,6 +17,7 @@ use serde_json::{Value, json};
 
 use crate::boot::Boot;
 use crate::error::AgentError;
+use crate::idle::LoginAt;
 use crate::inner::{Agent, Inner, lock};
 use crate::project::Place;
 
@@ -365,7 +366,7 @@ impl Agent {
             Begun::Waits(flow) => {
                 let begun = flow.begun.clone();
                 lock(&self.inner.logins).insert(provider.to_owned(), Arc::new(flow));
-                self.inner.login_begins();
+                self.inner.waiting_logins.begin(LoginAt::Provider, provider);
                 Ok(Some(begun))
             }
             Begun::Over(_) => Ok(None),
@@ -448,7 +449,7 @@ impl Agent {
         self.set_credential(text("provider").unwrap_or(provider), &credential)
             .await?;
         lock(&self.inner.logins).remove(provider);
-        self.inner.login_ended();
+        self.inner.waiting_logins.end(LoginAt::Provider, provider);
         Ok(())
     }
 }

@@ -70,9 +70,6 @@ impl Folders {
     }
 }
 
-/// A change of the loaded configuration.
-pub type Adjust = Box<dyn FnOnce(&mut Loaded) + Send>;
-
 /// What an agent is started with.
 pub struct Boot {
     /// Project folder.
@@ -95,8 +92,6 @@ pub struct Boot {
     pub consent: Option<outrigger_plugins::ConsentFn>,
     /// Asks whether a plugin that is new in its project or has changed is to be trusted; `None`: nobody is there.
     pub trust: Option<outrigger_plugins::TrustFn>,
-    /// Changes the loaded configuration before anything is made from it (the demo puts its provider in).
-    pub adjust: Option<Adjust>,
     /// What several agents of one process have in common; without it the agent opens its own.
     pub shared: Option<Shared>,
     /// Is told every event in order, before any listener is.
@@ -146,7 +141,6 @@ impl Boot {
             progress: Arc::new(|_| {}),
             consent: None,
             trust: None,
-            adjust: None,
             shared: None,
             sink: None,
         }
@@ -247,9 +241,6 @@ impl Agent {
     pub async fn boot(mut boot: Boot) -> Result<Self, AgentError> {
         let place = Place::find(&boot.directory);
         let mut config = boot.load(&place)?;
-        if let Some(adjust) = boot.adjust.take() {
-            adjust(&mut config);
-        }
         for problem in &config.problems {
             tracing::warn!("[config] {problem}");
         }
@@ -399,7 +390,7 @@ impl Agent {
             closing: AtomicBool::new(false),
             retired: AtomicBool::new(false),
             at_work: AtomicUsize::new(0),
-            login_begun: Mutex::default(),
+            waiting_logins: crate::idle::WaitingLogins::default(),
             hurry: AtomicBool::new(false),
             with_plugins: Mutex::default(),
             background: crate::background::Background::default(),

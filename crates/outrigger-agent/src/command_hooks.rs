@@ -139,6 +139,7 @@ impl CommandHost for Bridge {
             agent: asked.or(agent).unwrap_or_default(),
             begun: !history.is_empty(),
             compacts_by_itself: compacts_by_itself(&history),
+            history: Arc::new(history),
         }
     }
 
@@ -165,16 +166,8 @@ impl CommandHost for Bridge {
         outrigger_tools::commands_of(line)
     }
 
-    fn transcript(&self, session: &str) -> String {
-        let history = self.history(session).unwrap_or_default();
+    fn transcript(&self, history: &[MessageWithParts]) -> String {
         history.iter().flat_map(lines).collect()
-    }
-}
-
-impl Bridge {
-    fn history(&self, session: &str) -> Option<Vec<MessageWithParts>> {
-        let id = SessionId(session.to_owned());
-        self.inner()?.store.messages(&id).ok()
     }
 }
 

@@ -1,7 +1,8 @@
 //! Whether an agent can be put aside for another one: nobody is at work in it, and nobody begins to be from then on.
 
-use std::sync::Arc;
+use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use outrigger_protocol::id::SessionId;
@@ -46,33 +47,50 @@ impl Agent {
             && inner.waiting.is_empty()
             && inner.ptys.is_empty()
             && inner.background.is_quiet()
-            && lock(&inner.login_begun).is_none_or(|begun| begun.elapsed() > LOGIN);
+            && inner.waiting_logins.is_empty();
         if idle {
             inner.retired.store(true, Ordering::SeqCst);
         }
         idle
     }
 
-    /// Plugins that are out of the run until somebody resumes them.
+    /// Plugins that are out of the run until somebody resumes them: first those that need others.
     #[must_use]
     pub fn suspended_plugins(&self) -> Vec<String> {
-        let all = self.plugins().into_iter();
-        let suspended = all.filter(|plugin| plugin.stage == outrigger_plugins::Stage::Suspended);
-        suspended.map(|plugin| plugin.id).collect()
+        self.inner.plugins.suspended()
+    }
+}
+
+/// Logins that wait for their user, each with its beginning.
+#[derive(Default)]
+pub(crate) struct WaitingLogins(Mutex<BTreeMap<(LoginAt, String), Instant>>);
+
+/// Where somebody logs in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum LoginAt {
+    Provider,
+    McpServer,
+}
+
+impl WaitingLogins {
+    /// One waits from now on.
+    pub(crate) fn begin(&self, at: LoginAt, name: &str) {
+        lock(&self.0).insert((at, name.to_owned()), Instant::now());
+    }
+
+    /// It does not wait any more; others may.
+    pub(crate) fn end(&self, at: LoginAt, name: &str) {
+        lock(&self.0).remove(&(at, name.to_owned()));
+    }
+
+    fn is_empty(&self) -> bool {
+        let mut waiting = lock(&self.0);
+        waiting.retain(|_, begun| begun.elapsed() <= LOGIN);
+        waiting.is_empty()
     }
 }
 
 impl Inner {
-    /// A login waits for its user from now on.
-    pub(crate) fn login_begins(&self) {
-        *lock(&self.login_begun) = Some(Instant::now());
-    }
-
-    /// No login waits any more.
-    pub(crate) fn login_ended(&self) {
-        *lock(&self.login_begun) = None;
-    }
-
     /// Puts a session on the list of running ones.
     ///
     /// # Errors
@@ -90,5 +108,22 @@ impl Inner {
         }
         running.insert(id.clone(), cancel);
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_end_of_one_login_leaves_the_others_waiting() {
+        let waiting = WaitingLogins::default();
+        waiting.begin(LoginAt::Provider, "a");
+        waiting.begin(LoginAt::McpServer, "a");
+        waiting.end(LoginAt::Provider, "a");
+        waiting.end(LoginAt::Provider, "b");
+        assert!(!waiting.is_empty());
+        waiting.end(LoginAt::McpServer, "a");
+        assert!(waiting.is_empty());
     }
 }

@@ -158,8 +158,8 @@ pub(crate) struct Inner {
     /// Another agent takes its place. Set under the lock of `running`, as `at_work` is counted.
     pub(crate) retired: AtomicBool,
     pub(crate) at_work: AtomicUsize,
-    /// When the last login began that is not over.
-    pub(crate) login_begun: Mutex<Option<std::time::Instant>>,
+    /// Logins that are not over.
+    pub(crate) waiting_logins: crate::idle::WaitingLogins,
     /// A turn was cancelled: whoever did that does not want to wait for titles.
     pub(crate) hurry: AtomicBool,
     /// How many calls of plugins are open for a session.

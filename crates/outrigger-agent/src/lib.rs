@@ -90,7 +90,7 @@ pub use admitted::{plugin_snapshot, runs_bundled};
 pub use agents::AgentInfo;
 pub use ask::Answering;
 pub use auth::LoginError;
-pub use boot::{Adjust, Boot, Folders, Shared, policies, setup_plugins};
+pub use boot::{Boot, Folders, Shared, policies, setup_plugins};
 pub use bus::{Bus, Sink};
 pub use command_hooks::AllowedHooks;
 pub use compact::ask::Compact;

@@ -210,8 +210,9 @@ fn registered(inner: &Inner, tool: McpTool) {
         ..tool.clone()
     };
     let lax = unshaped.lax();
+    let is_checked = tool.output.is_some();
     let mut ways = vec![(tool, "")];
-    if ways.iter().any(|(tool, _)| tool.output.is_some()) {
+    if is_checked {
         ways.push((unshaped, "its answers are not checked"));
     }
     ways.push((lax, "its arguments are not checked"));

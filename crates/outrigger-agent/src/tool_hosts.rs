@@ -6,13 +6,14 @@ use std::sync::Arc;
 
 use outrigger_config::Loaded;
 use outrigger_config::settings::Sandbox;
-use outrigger_protocol::audit::{AuditKind, AuditRecord, POLICY_PASSED};
+use outrigger_protocol::audit::AuditRecord;
 use outrigger_sandbox::hosts::Hosts;
 use outrigger_sandbox::proxy::{Connection, Upstream};
 use outrigger_sandbox::{Led, Spawner};
 use outrigger_store::Store;
 use tokio::sync::OnceCell;
 
+use crate::audit::connection;
 use crate::ids::now;
 
 /// How a host is granted to commands.
@@ -57,22 +58,6 @@ fn record(it: &Connection) -> AuditRecord {
         .chain(address)
         .chain(more)
         .collect();
-    AuditRecord {
-        subject: Some(format!("{}:{}", it.host, it.port)),
-        errored: it.refused.is_some(),
-        policy_check_result: match it.refused {
-            Some(why) => format!("refused: {}", why.code()),
-            None => POLICY_PASSED.to_owned(),
-        },
-        detail: Some(detail.join("; ")),
-        ..AuditRecord::new(
-            AuditKind::Network,
-            now(),
-            if it.refused.is_some() {
-                "deny"
-            } else {
-                "allow"
-            },
-        )
-    }
+    let refused = it.refused.as_ref().map(|why| why.code());
+    connection((&it.host, it.port), refused, &detail)
 }

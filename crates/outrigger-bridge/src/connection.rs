@@ -26,7 +26,7 @@ use crate::{Params, Refusal, frame};
 const SENDING: Duration = Duration::from_secs(10);
 /// Pause between signs of life that are asked for.
 const PINGS: Duration = Duration::from_secs(30);
-/// Frames that a connection may have read and not answered.
+/// Frames that a connection may have read and not answered, beside the calls that run.
 const WAITING: usize = 256;
 
 type Running = Arc<Mutex<HashMap<String, watch::Sender<bool>>>>;
@@ -34,7 +34,7 @@ type Running = Arc<Mutex<HashMap<String, watch::Sender<bool>>>>;
 /// Serves a connection to its end. What its calls started ends with it.
 pub(crate) async fn serve(shared: Arc<Shared>, socket: WebSocket, number: u64) {
     let (mut sink, mut stream) = socket.split();
-    let (answers, waiting) = mpsc::channel::<BridgeFrame>(WAITING);
+    let (answers, waiting) = mpsc::channel(WAITING + shared.options.concurrent);
     let running = Running::default();
     // Ended at the end, which drops what runs and writes down that it was stopped.
     let mut calls = JoinSet::new();
@@ -57,7 +57,12 @@ pub(crate) async fn serve(shared: Arc<Shared>, socket: WebSocket, number: u64) {
                     Some(Err(error)) => return too_large(error),
                     Some(Ok(Message::Text(text))) => match frame::read(&text) {
                         Ok(BrainFrame::Invoke(invoke)) => {
-                            begin(&shared, invoke, number, &running, &answers, &mut calls)
+                            // Every call has room for its answer: whoever takes none begins none.
+                            let Ok(room) = answers.clone().reserve_owned().await else {
+                                return None;
+                            };
+                            begin(&shared, invoke, number, &running, room, &mut calls);
+                            None
                         }
                         Ok(BrainFrame::Cancel(cancel)) => {
                             if let Some(switch) = lock(&running).get(&cancel.id) {
@@ -200,15 +205,15 @@ impl Drop for Taken {
     }
 }
 
-/// Takes a call up; the answer where it is refused at once.
+/// Takes a call up. Its answer has room.
 fn begin(
     shared: &Arc<Shared>,
     invoke: Invoke,
     number: u64,
     running: &Running,
-    answers: &mpsc::Sender<BridgeFrame>,
+    room: mpsc::OwnedPermit<BridgeFrame>,
     calls: &mut JoinSet<()>,
-) -> Option<BridgeFrame> {
+) {
     let id = invoke.id.clone();
     let (switch, cancel) = CancelFlag::new();
     {
@@ -216,7 +221,8 @@ fn begin(
         if open.contains_key(&id) {
             drop(open);
             let refusal = Refusal::new("bridge.id", "a call of this id runs");
-            return Some(refused(shared, number, (Some(id), refusal)));
+            room.send(refused(shared, number, (Some(id), refusal)));
+            return;
         }
         open.insert(id, switch);
     }
@@ -227,7 +233,6 @@ fn begin(
         seen: 0,
         over: false,
     };
-    let mut refused = None;
     for layer in &shared.layers {
         taken.seen += 1;
         if let Err(refusal) = layer.before(&mut taken.call) {
@@ -236,20 +241,15 @@ fn begin(
                 code = refusal.code,
                 "a call was refused"
             );
-            refused = Some(refusal);
-            break;
+            room.send(taken.end(Err(refusal)));
+            return;
         }
     }
-    let (shared, answers) = (Arc::clone(shared), answers.clone());
-    let work = async move {
-        let outcome = match refused {
-            Some(refusal) => Err(refusal),
-            None => execute(&shared, &mut taken.call, cancel).await,
-        };
-        let _ = answers.send(taken.end(outcome)).await;
-    };
-    calls.spawn(work);
-    None
+    let shared = Arc::clone(shared);
+    calls.spawn(async move {
+        let outcome = execute(&shared, &mut taken.call, cancel).await;
+        room.send(taken.end(outcome));
+    });
 }
 
 async fn execute(shared: &Shared, call: &mut Call, cancel: CancelFlag) -> Outcome {

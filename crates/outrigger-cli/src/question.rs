@@ -6,7 +6,7 @@ use std::io::{BufRead as _, IsTerminal as _};
 use outrigger_agent::Agent;
 use outrigger_plugins::TrustQuestion;
 use outrigger_protocol::id::PermissionId;
-use outrigger_protocol::permission::{PermissionRequest, Reply};
+use outrigger_protocol::permission::{HOOK_REASON, PermissionRequest, Reply};
 use serde_json::Value;
 use tokio::sync::mpsc;
 
@@ -278,7 +278,7 @@ fn text(request: &PermissionRequest, paint: Paint) -> String {
     };
     let mut what = format!("{} ({})", request.permission, request.patterns.join(", "));
     // A hook wants the user to be asked.
-    if let Some(why) = request.metadata.get("reason").and_then(Value::as_str) {
+    if let Some(why) = request.metadata.get(HOOK_REASON).and_then(Value::as_str) {
         what.push_str(&format!(": {why}"));
     }
     format!(

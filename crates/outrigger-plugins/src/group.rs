@@ -583,7 +583,7 @@ impl Group {
         }
         self.flush(&mut slot, &live);
         if let Some(processes) = self.launch.processes.upgrade() {
-            processes.ledger.begin(self.key, &live);
+            processes.charges.begin(self.key, &live);
         }
         slot.live = Some(Arc::clone(&live));
         slot.alone = alone;

@@ -1,6 +1,7 @@
 //! Changing the state of a plugin that runs: suspend, resume, reload (C7).
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use outrigger_protocol::manifest::{Manifest, SubpluginDecl};
 
@@ -11,6 +12,9 @@ use crate::hosted::{self, Host};
 use crate::plugins::{LoadOptions, Plugins, late_launch};
 use crate::spec::Source;
 use crate::status::{LifeState, Notice, Stage};
+
+/// How long a process may take to dispose of what it holds, when all its plugins are elsewhere.
+const DISPOSE: Duration = Duration::from_secs(5);
 
 impl Plugins {
     /// Takes a plugin out of the run graph and keeps its process with all that it holds. Calls in flight end; none begins. A
@@ -28,6 +32,12 @@ impl Plugins {
     /// `plugin.life_cycle` when it is not suspended, `plugin.depends_on` when what it needs is not active.
     pub async fn resume(&self, id: &str) -> Result<(), PluginError> {
         self.set(id, false).await
+    }
+
+    /// The plugins that are suspended, in an order in which they can be: those first that need others.
+    #[must_use]
+    pub fn suspended(&self) -> Vec<String> {
+        self.0.registry.suspended()
     }
 
     async fn set(&self, id: &str, suspend: bool) -> Result<(), PluginError> {
@@ -170,8 +180,14 @@ impl Plugins {
         let launch = late_launch(options, &self.0).await;
         let launch = launch.inspect_err(|error| registry.fail(index, error))?;
         let group = Group::new(self.0.processes.key(), id.to_owned(), launch, vec![index]);
+        let before = self.group_of(index);
         registry.assign(index, group.key);
         self.0.processes.add(&group);
+        // Another plugin may live there still.
+        if let Some(before) = before.filter(|before| !registry.lives_in(before.key)) {
+            before.close(DISPOSE).await;
+            self.0.processes.remove(before.key);
+        }
         let started = group.live().await;
         match (started, registry.stage_now(index)) {
             (Ok(live), Some(Stage::Active)) => Ok(live.generation),

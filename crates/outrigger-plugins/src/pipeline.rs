@@ -550,10 +550,7 @@ impl Drive<'_> {
 const MESSAGE: usize = 4096;
 
 fn brief(message: &str) -> String {
-    let mut end = MESSAGE.min(message.len());
-    while !message.is_char_boundary(end) {
-        end -= 1;
-    }
+    let end = outrigger_protocol::text::floor(message, MESSAGE);
     message.get(..end).unwrap_or(message).to_owned()
 }
 

@@ -372,7 +372,7 @@ impl Plugins {
                     .map(|live| live.process.pid());
                 status.generation = generation;
                 status.events_missed = group.missed();
-                status.own_cpu_ms = millis(self.0.processes.ledger.of(index));
+                status.own_cpu_ms = millis(self.0.processes.charges.of(index));
                 status.entered = entered(live.as_deref(), &status.id);
                 status.usage = status
                     .pid

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 
+use crate::charges::Charges;
 use crate::group::Group;
-use crate::ledger::Ledger;
 use crate::watch::Readings;
 
 /// All of them.
@@ -17,7 +17,7 @@ pub(crate) struct Processes {
     /// What they use.
     pub(crate) readings: Readings,
     /// Whose that was.
-    pub(crate) ledger: Ledger,
+    pub(crate) charges: Charges,
 }
 
 impl Processes {
@@ -42,5 +42,15 @@ impl Processes {
             .write()
             .unwrap_or_else(PoisonError::into_inner)
             .insert(group.key, Arc::clone(group));
+    }
+
+    /// It is over, and nothing goes there any more.
+    pub(crate) fn remove(&self, key: u64) {
+        self.groups
+            .write()
+            .unwrap_or_else(PoisonError::into_inner)
+            .remove(&key);
+        self.readings.forget(key);
+        self.charges.forget(key);
     }
 }

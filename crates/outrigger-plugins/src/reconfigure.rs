@@ -153,14 +153,21 @@ async fn again(
         })
         .await;
     match (answer, ended) {
-        (Some(answer), _) => {
-            let told = compared(first, &answer);
-            let mut items = answer.items.into_iter();
-            Ok((told, items.next().unwrap_or_default()))
-        }
+        (Some(answer), _) => Ok(taken(first, answer)),
         (None, Err(error)) => Err(error),
         (None, Ok(())) => Ok((None, first.changes.clone())),
     }
+}
+
+/// What is worth telling of an answer, and what the hook does from now on. Of one that failed that is what it did: the
+/// configuration has it.
+fn taken(first: &Configured, answer: HookResult) -> (Option<String>, Vec<Change>) {
+    let told = compared(first, &answer);
+    let changes = match answer.error {
+        Some(_) => first.changes.clone(),
+        None => answer.items.into_iter().next().unwrap_or_default(),
+    };
+    (told, changes)
 }
 
 fn compared(first: &Configured, answer: &HookResult) -> Option<String> {
@@ -253,7 +260,12 @@ mod tests {
             ),
         ];
         for (answer, expected) in rows {
-            let told = compared(&first, &answer);
+            let given = match answer.error {
+                Some(_) => first.changes.clone(),
+                None => answer.items[0].clone(),
+            };
+            let (told, changes) = taken(&first, answer);
+            assert_eq!(changes, given);
             assert_eq!(told.is_some(), expected.is_some(), "{told:?}");
             if let (Some(told), Some(expected)) = (told, expected) {
                 assert!(told.contains(expected), "{told}");

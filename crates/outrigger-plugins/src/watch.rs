@@ -47,6 +47,11 @@ impl Readings {
             processes: usage.processes,
         })
     }
+
+    pub(crate) fn forget(&self, key: u64) {
+        let mut readings = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        readings.remove(&key);
+    }
 }
 
 /// Watches until the plugins are gone.
@@ -116,7 +121,7 @@ fn look(
         let (group, live) = (Arc::clone(group), Arc::clone(&live));
         tokio::spawn(async move { end_if_stuck(&group, &live, stuck).await });
     }
-    processes.ledger.charge(group, &live, usage.cpu, None);
+    processes.charges.charge(group, &live, usage.cpu, None);
     let working = live.process.is_working();
     let verdict = {
         let readings = &processes.readings;

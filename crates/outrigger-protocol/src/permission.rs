@@ -28,6 +28,10 @@ pub struct Rule {
     pub action: Action,
 }
 
+/// Key of [`PermissionRequest::metadata`] under which stands why a hook wants the user to be asked. Nobody else's word
+/// stands there.
+pub const HOOK_REASON: &str = "hookReason";
+
 /// A question whether something may be done.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PermissionRequest {

@@ -173,8 +173,9 @@ impl Hub {
         let suspended = lock(&self.inner.suspended).remove(&origin.directory);
         for plugin in suspended.unwrap_or_default() {
             // One that is gone has nothing to be suspended.
-            if let Err(error) = agent.suspend_plugin(&plugin).await {
-                tracing::debug!("[plugin] {error}");
+            let is_there = agent.plugins().iter().any(|it| it.id == plugin);
+            if is_there && let Err(error) = agent.suspend_plugin(&plugin).await {
+                tracing::warn!("[plugin] {plugin} was suspended and runs now: {error}");
             }
         }
         let _ = origin.project.set(agent.project().id.clone());

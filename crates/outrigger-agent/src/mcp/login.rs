@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 
 use super::McpStatus;
 use crate::error::AgentError;
+use crate::idle::LoginAt;
 use crate::inner::Agent;
 
 impl Agent {
@@ -31,7 +32,7 @@ impl Agent {
     /// [`AgentError::Mcp`].
     pub async fn mcp_start_auth(&self, name: &str) -> Result<AuthStart, AgentError> {
         let start = self.inner.mcp.start_auth(name).await?;
-        self.inner.login_begins();
+        self.inner.waiting_logins.begin(LoginAt::McpServer, name);
         Ok(start)
     }
 
@@ -41,7 +42,7 @@ impl Agent {
     /// [`AgentError::Mcp`].
     pub async fn mcp_finish_auth(&self, name: &str, code: &str) -> Result<McpStatus, AgentError> {
         let status = self.inner.mcp.finish_auth(name, code).await?;
-        self.inner.login_ended();
+        self.inner.waiting_logins.end(LoginAt::McpServer, name);
         Ok(status)
     }
 

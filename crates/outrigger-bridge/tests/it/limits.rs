@@ -361,3 +361,34 @@ async fn who_does_not_bring_what_is_asked_for_does_not_get_in() {
             .any(|it| it.contains("refused: bridge.origin"))
     );
 }
+
+/// A brain that takes no answers costs the bridge no more than the answers that may wait.
+#[tokio::test]
+async fn who_takes_no_answers_begins_no_more_calls() {
+    const CALLS: usize = 1500;
+    let world = World::new(|_| {}).await;
+    let mut brain = world.brain().await;
+    let sending = tokio::spawn(async move {
+        // The answer says the command.
+        let command = "x".repeat(64 * 1024);
+        for n in 0..CALLS {
+            brain
+                .invoke(&n.to_string(), "exec", json!({ "command": command }))
+                .await;
+        }
+        brain
+    });
+    let begun = || {
+        let lines = world.hands.lines();
+        let begun = lines.iter().filter(|line| line.starts_with("audit "));
+        begun.count()
+    };
+    let mut before = usize::MAX;
+    while before != begun() {
+        before = begun();
+        tokio::time::sleep(Duration::from_millis(500)).await;
+    }
+    // What the system holds of answers under way comes to that.
+    assert!((1..CALLS / 2).contains(&before), "{before}");
+    sending.abort();
+}

@@ -1,6 +1,9 @@
 //! Which events a point stands for, and what their commands are given.
 
+use std::sync::Arc;
+
 use outrigger_config::claude_hooks::HookEvent;
+use outrigger_protocol::message::MessageWithParts;
 use outrigger_protocol::turn::HookPayload;
 use serde_json::{Map, Value, json};
 
@@ -15,6 +18,8 @@ pub(super) struct Round {
     /// Names that a matcher may mean; empty where there is nothing to match.
     pub(super) names: Vec<String>,
     pub(super) session: String,
+    /// Its conversation.
+    pub(super) history: Arc<Vec<MessageWithParts>>,
     /// All but `transcript_path`, whose file is written when something is run.
     pub(super) input: Map<String, Value>,
 }
@@ -27,7 +32,7 @@ struct Of<'a> {
 
 impl Commands {
     /// The events of a point, one after the other.
-    pub(super) fn rounds(
+    pub(super) async fn rounds(
         &self,
         point: &str,
         session: Option<&str>,
@@ -38,11 +43,14 @@ impl Commands {
             return Vec::new();
         };
         let event = result_of(point, item);
-        // Bound for what was said before the call, it may have nothing to run.
+        // Bound for what was said before the call, it may have nothing to run, and the events of tools are many.
+        let event = event.or((point == "tool.before_call").then_some(HookEvent::PreToolUse));
         if event.is_some_and(|event| !self.runs(event)) {
             return Vec::new();
         }
-        let about = self.with.host.session(session);
+        let (host, id) = (Arc::clone(&self.with.host), session.to_owned());
+        let about = tokio::task::spawn_blocking(move || host.session(&id)).await;
+        let about = about.unwrap_or_default();
         let of = &Of {
             session,
             about: &about,
@@ -92,6 +100,7 @@ impl Commands {
             event,
             names,
             session: of.session.to_owned(),
+            history: Arc::clone(&of.about.history),
             input,
         }
     }

@@ -26,6 +26,7 @@ use std::sync::Arc;
 use futures_util::future::BoxFuture;
 use outrigger_config::claude_hooks::{CommandHook, HookEvent, HookFile, HookScope};
 use outrigger_config::{PluginScope, PluginSource, PluginSpec};
+use outrigger_protocol::message::MessageWithParts;
 use outrigger_protocol::rpc::Instance;
 use outrigger_sandbox::{Policy, Spawner};
 use serde_json::Value;
@@ -103,7 +104,7 @@ pub trait CommandHost: Send + Sync {
         session: Option<&'a str>,
     ) -> BoxFuture<'a, Result<Option<Policy>, String>>;
 
-    /// What a session is like now.
+    /// What a session is like now. Reads all of it, so it blocks.
     fn session(&self, id: &str) -> SessionAbout;
 
     /// Names of the MCP servers, as they stand in front of the names of their tools.
@@ -118,12 +119,12 @@ pub trait CommandHost: Send + Sync {
     /// The commands of a command line, without what stands before and behind them; `None` where it cannot be read.
     fn commands(&self, line: &str) -> Option<Vec<String>>;
 
-    /// The conversation of a session as JSON lines.
-    fn transcript(&self, session: &str) -> String;
+    /// A conversation as JSON lines.
+    fn transcript(&self, history: &[MessageWithParts]) -> String;
 }
 
 /// What command hooks want to know of a session.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct SessionAbout {
     /// It is a subagent's.
     pub child: bool,
@@ -133,6 +134,8 @@ pub struct SessionAbout {
     pub begun: bool,
     /// Its last compaction was begun by the program, not by the user.
     pub compacts_by_itself: bool,
+    /// Its conversation.
+    pub history: Arc<Vec<MessageWithParts>>,
 }
 
 /// The hooks of one file, ready to be matched.

@@ -37,7 +37,7 @@ pub(super) fn failed_command(input: &Value, output: &Value) -> Option<String> {
 
 /// What of a result becomes something else. Whoever takes something out of a result takes it out for good: what the answer
 /// says is found in whichever of the forms it was given, and one of no known form is what the model reads. Copies of the text
-/// for display go with it.
+/// for display become it, and what else holds some of it (the two streams, the file with all of it) is named no more.
 pub(super) fn replaced(output: &Value, instead: &Value) -> Map<String, Value> {
     let mut fields = Map::new();
     if output.get("content").is_some_and(Value::is_array) {
@@ -62,6 +62,7 @@ pub(super) fn replaced(output: &Value, instead: &Value) -> Map<String, Value> {
                     *copy = json!(text);
                 }
             }
+            metadata.retain(|key, _| !["stdout", "stderr", "outputPath"].contains(&key.as_str()));
             fields.insert("metadata".to_owned(), Value::Object(metadata));
         }
         return fields;
@@ -137,6 +138,16 @@ mod tests {
         ] {
             assert_eq!(Value::Object(replaced(&bash, &instead)), want, "{instead}");
         }
+        let mut long = bash.clone();
+        for (key, value) in [
+            ("stdout", ""),
+            ("stderr", "key=1\n"),
+            ("outputPath", "/tmp/all"),
+        ] {
+            long["metadata"][key] = json!(value);
+        }
+        let left = Value::Object(replaced(&long, &json!("key=?\n")));
+        assert_eq!(left, redacted("key=?\n"));
         let mcp =
             json!({"content": [{"type": "text", "text": "key"}], "structuredContent": {"key": 1}});
         let text = |text: &str| json!([{"type": "text", "text": text}]);

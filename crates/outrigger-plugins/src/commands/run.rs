@@ -62,7 +62,7 @@ impl Commands {
     /// Runs what the plugins have for a point; one result for each. Dropping this ends every process that it started.
     pub(crate) async fn call(&self, calls: Calls<'_>) -> Vec<Called> {
         let mut all = vec![Called::default(); calls.plugins.len()];
-        for round in self.rounds(calls.point, calls.session, calls.item) {
+        for round in self.rounds(calls.point, calls.session, calls.item).await {
             self.run_round(&calls, &round, &mut all).await;
             // What one refuses need not be looked at any more.
             if all.iter().any(|one| one.answer.ends(calls.point)) {
@@ -116,7 +116,7 @@ impl Commands {
         if work.is_empty() {
             return;
         }
-        let input = self.input(round);
+        let input = self.input(round).await;
         let policy = self.with.host.confine(calls.session).await;
         let (beside, work): (Vec<_>, Vec<_>) =
             work.into_iter().partition(|one| one.hook.runs_async);
@@ -130,12 +130,9 @@ impl Commands {
             .map(|one| self.run(round.event, one, &policy, &input));
         let answers = join_all(all_at_once).await;
         let mut slowest = vec![0.0_f64; all.len()];
-        for (one, (answer, ms)) in work.into_iter().zip(answers) {
+        for (one, (answer, ended, ms)) in work.into_iter().zip(answers) {
             if let Some(Ok(running)) = one.running {
-                running.ended(match answer.timed_out {
-                    Some(_) => Ended::TimedOut,
-                    None => Ended::Answered,
-                });
+                running.ended(ended);
             }
             let answer = match one.hook.blocks_on_failure {
                 true => answer.or_refusal(round.event),
@@ -175,7 +172,7 @@ impl Commands {
         &self,
         plugin: &str,
         round: &Round,
-        run: impl Future<Output = (Answer, f64)> + Send + 'static,
+        run: impl Future<Output = (Answer, Ended, f64)> + Send + 'static,
     ) {
         let (id, session) = (plugin.to_owned(), round.session.clone());
         let notice = Arc::clone(&self.notice);
@@ -200,9 +197,12 @@ impl Commands {
     }
 
     /// What the commands of a round read. One that nothing can be written for gets an empty path.
-    fn input(&self, round: &Round) -> Vec<u8> {
-        let text = self.with.host.transcript(&round.session);
-        let path = self.transcripts.write(&round.session, &text);
+    async fn input(&self, round: &Round) -> Vec<u8> {
+        let (host, transcripts) = (Arc::clone(&self.with.host), Arc::clone(&self.transcripts));
+        let (session, history) = (round.session.clone(), Arc::clone(&round.history));
+        let write = move || transcripts.write(&session, &host.transcript(&history));
+        let path = tokio::task::spawn_blocking(write).await;
+        let path = path.map_err(std::io::Error::other).flatten();
         let path = path.unwrap_or_else(|error| {
             tracing::warn!("[hooks] the conversation cannot be written for commands: {error}");
             std::path::PathBuf::new()
@@ -235,7 +235,7 @@ impl Commands {
         one: &One<'_>,
         policy: &Result<Option<Policy>, String>,
         input: &[u8],
-    ) -> impl Future<Output = (Answer, f64)> + use<> {
+    ) -> impl Future<Output = (Answer, Ended, f64)> + use<> {
         let (command, timeout) = (one.hook.line(), one.timeout);
         let mut spec = self
             .program(one)
@@ -265,22 +265,30 @@ impl Commands {
         let (input, spawner) = (input.to_vec(), self.with.spawner.clone());
         async move {
             let began = Instant::now();
-            let answer = match refused {
-                Some(why) => Answer::failed(why),
+            // Of a command that was not run nothing is known.
+            let (answer, how) = match refused {
+                Some(why) => (Answer::failed(why), Ended::Unclear),
                 None => {
                     let input = Some(input);
                     let ended = run_with_input(&spawner, spec, input, timeout, MOST_OUTPUT).await;
                     let ms = u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX);
                     match ended {
-                        Ok(output) => read(event, &command, &output, ms),
-                        Err(error) => Answer::failed(format!(
-                            "`{}` could not be run: {error}",
-                            super::answer::shortened(&command)
-                        )),
+                        Ok(output) => {
+                            let how = match output.timed_out {
+                                true => Ended::TimedOut,
+                                false => Ended::Answered,
+                            };
+                            (read(event, &command, &output, ms), how)
+                        }
+                        Err(error) => {
+                            let shown = super::answer::shortened(&command);
+                            let why = format!("`{shown}` could not be run: {error}");
+                            (Answer::failed(why), Ended::Unclear)
+                        }
                     }
                 }
             };
-            (answer, began.elapsed().as_secs_f64() * 1000.0)
+            (answer, how, began.elapsed().as_secs_f64() * 1000.0)
         }
     }
 }

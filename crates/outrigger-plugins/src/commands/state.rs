@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 use std::path::PathBuf;
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use outrigger_config::claude_hooks::HookEvent;
@@ -41,7 +41,7 @@ pub(crate) struct Commands {
     /// What commands said before a call, for the model to read behind its result.
     remarks: Mutex<VecDeque<(Call, String)>>,
     pub(super) beside: Beside,
-    pub(super) transcripts: Transcripts,
+    pub(super) transcripts: Arc<Transcripts>,
 }
 
 /// A session and a call of it.
@@ -78,7 +78,7 @@ impl Commands {
             asked: Mutex::default(),
             remarks: Mutex::default(),
             beside: Beside::default(),
-            transcripts: Transcripts::default(),
+            transcripts: Arc::new(Transcripts::new()),
         }
     }
 

@@ -112,7 +112,7 @@ impl Group {
             });
             self.flush(&mut slot, &live);
             if let Some(processes) = self.launch.processes.upgrade() {
-                processes.ledger.begin(self.key, &live);
+                processes.charges.begin(self.key, &live);
             }
             slot.fault = None;
             (slot.live.replace(live), slot.generation)

@@ -35,21 +35,21 @@ impl Drive<'_> {
         results: &[HookResult],
         took: Duration,
     ) {
-        let ledger = &self.inner.processes.ledger;
+        let charges = &self.inner.processes.charges;
         if took > LONG {
             let longest = results.iter().max_by(|a, b| a.ms.total_cmp(&b.ms));
             // With no other call open, what was used since the last look is of the one that took most of the time.
             let longest = longest
                 .filter(|it| !live.process.is_working() && it.ms > took.as_secs_f64() * 800.0)
                 .and_then(|it| self.bound.get(*handlers.get(it.handler)?));
-            ledger.look(group, live, longest.map(|bound| bound.plugin));
+            charges.look(group, live, longest.map(|bound| bound.plugin));
         }
         for handler in handlers {
             let Some(bound) = self.bound.get(*handler) else {
                 continue;
             };
             if let Some(place) = self.sent.get_mut(*handler) {
-                place.cpu_ms = ledger.take(bound.plugin);
+                place.cpu_ms = charges.take(bound.plugin);
             }
         }
     }

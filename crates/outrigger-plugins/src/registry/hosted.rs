@@ -92,7 +92,10 @@ impl Registry {
         if let (Some(group), Ok(runtime)) =
             (processes.get(group), tokio::runtime::Handle::try_current())
         {
-            runtime.spawn(async move { group.close(DISPOSE).await });
+            runtime.spawn(async move {
+                group.close(DISPOSE).await;
+                processes.remove(group.key);
+            });
         }
     }
 }

@@ -113,6 +113,12 @@ impl Registry {
         });
     }
 
+    /// Whether a plugin has this process.
+    pub(crate) fn lives_in(&self, group: u64) -> bool {
+        let inner = self.read();
+        inner.plugins.iter().any(|it| it.group == Some(group))
+    }
+
     /// The plugins that are called and say that they need this one.
     pub(crate) fn dependents(&self, index: usize) -> Vec<String> {
         let inner = self.read();
@@ -122,6 +128,27 @@ impl Registry {
         let plugins = inner.plugins.iter();
         let needs = plugins.filter(|plugin| plugin.stage == Stage::Active && plugin.needs(&id));
         needs.map(|plugin| plugin.id.clone()).collect()
+    }
+
+    /// The plugins that were suspended, those before others that they need; without what they host, which is suspended with
+    /// them.
+    pub(crate) fn suspended(&self) -> Vec<String> {
+        let inner = self.read();
+        let is_suspended = |plugin: &&Plugin| plugin.stage == Stage::Suspended;
+        let hosted = |plugin: &&Plugin| {
+            let host = plugin.host.and_then(|host| inner.plugins.get(host));
+            host.is_some_and(|host| is_suspended(&host))
+        };
+        let mut left: Vec<&Plugin> = inner.plugins.iter().filter(is_suspended).collect();
+        left.retain(|plugin| !hosted(plugin));
+        let mut ordered = Vec::with_capacity(left.len());
+        while !left.is_empty() {
+            let free = |plugin: &&Plugin| !left.iter().any(|other| other.needs(&plugin.id));
+            // Of those that need each other none is first.
+            let next = left.iter().position(free).unwrap_or(0);
+            ordered.push(left.remove(next).id.clone());
+        }
+        ordered
     }
 
     /// The first of the plugins that it needs and that are not called, with how it stands.

@@ -1,6 +1,7 @@
 //! Command hooks as handlers: exit codes, timeouts, output, side by side, once.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
@@ -11,18 +12,29 @@ use outrigger_plugins::{
 };
 use outrigger_protocol::hook::Decision;
 use outrigger_protocol::id::{SessionId, TurnId};
+use outrigger_protocol::message::MessageWithParts;
 use outrigger_protocol::turn::HookPayload;
 use outrigger_sandbox::{Policy, Spawner};
 use serde_json::json;
 
 use crate::support::*;
 
-/// The agent's side: no box, and a session that is nothing special.
-struct Host;
+/// The agent's side: no box, or none that can be made, and a session that is nothing special.
+#[derive(Default)]
+struct Host {
+    boxless: Arc<AtomicBool>,
+}
 
 impl CommandHost for Host {
     fn confine<'a>(&'a self, _: Option<&'a str>) -> BoxFuture<'a, Result<Option<Policy>, String>> {
-        Box::pin(async { Ok(None) })
+        let fails = self.boxless.load(Ordering::SeqCst);
+        Box::pin(async move {
+            if fails {
+                Err("no box".to_owned())
+            } else {
+                Ok(None)
+            }
+        })
     }
     fn session(&self, _: &str) -> SessionAbout {
         SessionAbout::default()
@@ -39,7 +51,7 @@ impl CommandHost for Host {
     fn commands(&self, _: &str) -> Option<Vec<String>> {
         None
     }
-    fn transcript(&self, _: &str) -> String {
+    fn transcript(&self, _: &[MessageWithParts]) -> String {
         String::new()
     }
 }
@@ -74,7 +86,7 @@ fn project(files: Vec<CommandFile>) -> Project {
         files,
         environment: vec![("PATH".into(), std::env::var_os("PATH").unwrap())],
         permission_mode: "default",
-        host: Arc::new(Host),
+        host: Arc::new(Host::default()),
         spawner: Spawner::new().unwrap(),
     });
     project
@@ -369,4 +381,22 @@ async fn arguments_go_to_the_program_itself() {
         stdin.contains("\"hook_event_name\":\"PreToolUse\""),
         "{stdin}"
     );
+}
+
+/// A command that was not run has not answered: what its breaker counts stays.
+#[tokio::test]
+async fn a_call_without_a_box_says_nothing_of_its_command() {
+    let mut hooks = file(HookScope::User, &["sleep 1000"]);
+    hooks.hooks.hooks[0].timeout = Duration::from_millis(100);
+    let mut project = project(vec![hooks]);
+    let host = Host::default();
+    let boxless = Arc::clone(&host.boxless);
+    project.commands.as_mut().unwrap().host = Arc::new(host);
+    let plugins = project.load(Vec::new()).await;
+    for fails in [false, false, true, false] {
+        boxless.store(fails, Ordering::SeqCst);
+        before_call(&plugins).await;
+    }
+    let state = plugins.list()[0].breakers[0].state;
+    assert_eq!(state.to_string(), "open");
 }

@@ -177,6 +177,25 @@ async fn a_generation_that_is_not_admitted_does_not_take_over() {
     assert_eq!(heard(&plugins).await, "a1 b1 | a ok, b ok");
 }
 
+/// In the order of the configuration the one that is needed would be first, and is refused then.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_suspended_can_be_again_in_the_order_that_is_told() {
+    let project = project();
+    let b = folder(&project, "b", "", &[]);
+    let a = folder(&project, "a", "", &[]);
+    manifest(&project.path("plugins/a"), "a", "depends_on = [\"b\"]\n");
+    let plugins = project.load(vec![b, a]).await;
+    plugins.suspend("a").await.unwrap();
+    plugins.suspend("b").await.unwrap();
+    let order = plugins.suspended();
+    assert_eq!(order, ["a", "b"]);
+    plugins.resume("b").await.unwrap();
+    plugins.resume("a").await.unwrap();
+    for id in order {
+        plugins.suspend(&id).await.unwrap();
+    }
+}
+
 const INNER: &str = r#"
 export default { id: "x", server: async () => ({ tool: {
   one: { description: "1", args: {}, execute: async () => "1" },

@@ -29,6 +29,8 @@ struct Source {
     plugin: Option<PluginId>,
     /// Of permission questions, which name no plugin.
     session: Option<SessionId>,
+    /// Of process starts, which name neither: for what the program starts them.
+    purpose: Option<String>,
     decision: String,
     policy: String,
 }
@@ -36,7 +38,10 @@ struct Source {
 impl Source {
     fn of(record: &AuditRecord) -> Self {
         let asks = record.kind == AuditKind::Permission;
+        let started = record.subject.as_deref();
+        let started = started.filter(|_| record.kind == AuditKind::Process);
         Self {
+            purpose: started.map(purpose),
             kind: record.kind,
             plugin: record.plugin_id.clone(),
             session: record.session_id.clone().filter(|_| asks),
@@ -52,13 +57,26 @@ impl Source {
             session_id: self.session,
             subject: Some(format!("{count} records")),
             detail: Some(format!(
-                "more came within {} s than are listed: decision {}, policy {}",
+                "more came within {} s than are listed{}: decision {}, policy {}",
                 PERIOD.as_secs(),
+                self.purpose
+                    .map(|purpose| format!(" of {purpose}"))
+                    .unwrap_or_default(),
                 self.decision,
                 self.policy
             )),
             ..AuditRecord::new(self.kind, at, NOT_LISTED)
         }
+    }
+}
+
+/// The first word of a label (`git (/usr/bin/git)`, `mcp:notes (node)`): the rest of it is whoever's who names servers and
+/// tools. Processes of plugins are told apart, since these are as many as there are.
+fn purpose(label: &str) -> String {
+    let label = label.split_once(" (").map_or(label, |(label, _)| label);
+    match label.split_once([':', ' ']) {
+        Some((first, _)) if first != "plugin" => first.to_owned(),
+        _ => label.to_owned(),
     }
 }
 
@@ -156,6 +174,7 @@ impl Bound {
             kind: AuditKind::Client,
             plugin: None,
             session: None,
+            purpose: None,
             decision: "any".to_owned(),
             policy: "any".to_owned(),
         };
@@ -266,5 +285,31 @@ mod tests {
         };
         assert_eq!(bound.records(1, vec![asks("ses_1"); 100]).len(), 30);
         assert_eq!(bound.records(1, vec![asks("ses_2")]).len(), 1);
+    }
+
+    /// One that starts many processes keeps the others' from nobody.
+    #[test]
+    fn starts_are_bounded_for_each_purpose() {
+        let bound = Bound::default();
+        for (subject, many, want) in [
+            ("git (/usr/bin/git)", 1000, 600),
+            ("git (/opt/git)", 1, 0),
+            ("bash (/bin/bash)", 1, 1),
+            ("mcp:a (node)", 600, 600),
+            ("mcp:b (node)", 1, 0),
+            ("plugin:a (bun)", 600, 600),
+            ("plugin:b (bun)", 1, 1),
+        ] {
+            let start = AuditRecord {
+                subject: Some(subject.into()),
+                ..AuditRecord::new(AuditKind::Process, 1, "start")
+            };
+            let listed = bound.records(1, vec![start; many]);
+            assert_eq!(listed.len(), want, "{subject}");
+        }
+        let mut counts: Vec<_> = bound.rest(1).into_iter().map(|it| it.detail).collect();
+        counts.sort();
+        let said = counts.first().cloned().flatten().unwrap_or_default();
+        assert!(said.contains(" of git: "), "{said}");
     }
 }

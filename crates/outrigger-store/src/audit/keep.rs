@@ -140,11 +140,12 @@ fn end(conn: &Connection, order: &str) -> rusqlite::Result<Option<(i64, i64)>> {
     .optional()
 }
 
-/// Whose the records up to the cut are, those with the most first: one that pushed the others out is seen.
+/// Whose the records up to the cut are, those with the most first: one that pushed the others out is seen. A body that
+/// somebody has made unreadable is nobody's, and is removed like the others.
 fn sources(conn: &Connection, cut: i64) -> rusqlite::Result<String> {
     let mut statement = conn.prepare(
-        "SELECT kind, json_extract(body, '$.pluginId') AS plugin, count(*) FROM audit WHERE seq <= ?
-            GROUP BY kind, plugin ORDER BY 3 DESC, 1, 2",
+        "SELECT kind, CASE WHEN json_valid(body) THEN json_extract(body, '$.pluginId') END AS plugin, count(*)
+            FROM audit WHERE seq <= ? GROUP BY kind, plugin ORDER BY 3 DESC, 1, 2",
     )?;
     let all = statement
         .query_map([cut], |row| {

@@ -59,6 +59,31 @@ fn removing_old_records_keeps_the_rest_verifiable() {
     assert!(verify(&path).faults.contains(&AuditFault::Seal(first)));
 }
 
+/// A body that is no JSON any more must not keep the audit growing.
+#[test]
+fn a_body_that_cannot_be_read_keeps_nothing_from_being_removed() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("store.db");
+    runtime().block_on(async {
+        let (store, _) = Store::open(&path).unwrap();
+        for n in 1..=30 {
+            store.audit(1, vec![record(n)]).await.unwrap();
+        }
+        store.flush(true).await.unwrap();
+        let conn = rusqlite::Connection::open(&path).unwrap();
+        conn.execute_batch("DROP TRIGGER audit_update; UPDATE audit SET body = 'x' WHERE seq = 3")
+            .unwrap();
+        drop(conn);
+        let (records, days) = (10, 0);
+        store.keep_audit(Retention { records, days }).unwrap();
+        store.audit(1, vec![record(31)]).await.unwrap();
+        store.flush(true).await.unwrap();
+        let report = store.verify_audit(None).unwrap();
+        assert!(report.removed >= 20, "{report:?}");
+        assert!(report.is_valid(), "{report:?}");
+    });
+}
+
 #[test]
 fn records_that_are_too_old_are_removed() {
     const DAY: u64 = 24 * 60 * 60 * 1000;

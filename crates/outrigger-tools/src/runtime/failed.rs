@@ -38,8 +38,11 @@ pub(super) async fn explained(
     message + added.get(..end).unwrap_or_default()
 }
 
-/// How a bundled tool begins what it says of a command.
+/// How a bundled tool begins what it says of a command, and how it ends.
 const NOTE: &str = "\n\n<shell_metadata>";
+const END: &str = "</shell_metadata>";
+/// The longest that is taken over.
+const MOST: usize = 1024;
 
 /// The line about a failed command; `None` for one that went well, and for what is no command.
 pub(super) fn note(output: &ToolOutput) -> Option<String> {
@@ -47,18 +50,19 @@ pub(super) fn note(output: &ToolOutput) -> Option<String> {
     if exit.as_f64() == Some(0.0) {
         return None;
     }
-    let said = output
-        .output
-        .rfind(NOTE)
-        .and_then(|at| output.output.get(at..));
-    let code = match exit {
-        Value::Number(code) => format!("The command failed: exit code {code}."),
-        _ => "The command did not end by itself.".to_owned(),
-    };
-    Some(said.map_or_else(
-        || format!("{NOTE}\n{code}\n</shell_metadata>"),
-        str::to_owned,
-    ))
+    let line = |said: &str| format!("{NOTE}\n{said}\n{END}");
+    Some(match exit {
+        // The tool adds nothing to what such a command printed, so a note in there is the command's.
+        Value::Number(code) => line(&format!("The command failed: exit code {code}.")),
+        _ => last(&output.output)
+            .map_or_else(|| line("The command did not end by itself."), str::to_owned),
+    })
+}
+
+/// What the tool said behind the output of a command that was stopped: the last thing in it.
+fn last(output: &str) -> Option<&str> {
+    let note = output.get(output.rfind(NOTE)?..)?;
+    (note.len() <= MOST && note.ends_with(END)).then_some(note)
 }
 
 /// Puts the line behind what hooks have rewritten, where they have taken it away.
@@ -102,6 +106,19 @@ mod tests {
                 "fine\n\n<shell_metadata>\ntoo late\n</shell_metadata>",
             ),
             (timeout, Value::Null, timeout, timeout),
+            // What a command prints is not what the tool says of it.
+            (
+                "x\n\n<shell_metadata>\nkey=1\n</shell_metadata>",
+                json!(3),
+                "fine",
+                "fine\n\n<shell_metadata>\nThe command failed: exit code 3.\n</shell_metadata>",
+            ),
+            (
+                "x\n\n<shell_metadata>\nkey=1\n",
+                Value::Null,
+                "fine",
+                "fine\n\n<shell_metadata>\nThe command did not end by itself.\n</shell_metadata>",
+            ),
         ] {
             let noted = note(&made(before, &exit));
             let kept = keep(noted, before, made(after, &exit));

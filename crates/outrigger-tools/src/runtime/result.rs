@@ -1,5 +1,6 @@
 //! What becomes of a tool's answer: form, limits, hooks behind it.
 
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -118,8 +119,25 @@ pub(super) async fn after(
         return Ok(read.map_or(output, |read| limited(finish(read, ctx), ctx)));
     }
     let (note, said) = (failed::note(&output), output.output.clone());
+    let whole = whole(&output, &ctx.artifacts);
     let left = failed::keep(note, &said, taken(verdict.output, output));
+    // A hook that puts another text in the place of one, and does not name the file with all of that any more, has taken it
+    // out for good.
+    if let Some(whole) = whole
+        && left.output != said
+        && left.metadata.get("outputPath").is_none()
+        && let Err(error) = std::fs::remove_file(&whole)
+    {
+        tracing::warn!("[tools] {} could not be removed: {error}", whole.display());
+    }
     Ok(capped(left, ctx))
+}
+
+/// The file of ours that has all of an output. A tool may name any other.
+fn whole(output: &ToolOutput, artifacts: &Path) -> Option<PathBuf> {
+    let path = output.metadata.get("outputPath")?.as_str()?;
+    let path = PathBuf::from(path);
+    (path.parent() == Some(artifacts)).then_some(path)
 }
 
 // Reads what hooks left, tolerantly: a key of the wrong kind keeps its value from before, a text that became a number is that

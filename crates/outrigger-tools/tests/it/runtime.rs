@@ -297,6 +297,50 @@ async fn neither_a_tool_nor_a_hook_gets_around_the_limits() {
     assert_eq!(output.metadata["truncated"], true);
 }
 
+/// Who replaces a text and forgets where all of it is has taken it out; a note behind it has not, and a tool's own word for a
+/// file of somebody's costs nobody that file.
+#[tokio::test]
+async fn the_whole_output_goes_with_the_text_that_a_hook_took_out() {
+    let room = Room::new();
+    let own = room.file("own.txt", b"mine");
+    let named = own.clone();
+    add(
+        &room,
+        FnTool::new(spec("demo"), move |_, _| {
+            let named = named.clone();
+            async move {
+                let metadata = json!({"truncated": true, "outputPath": named});
+                let output = "x".to_owned();
+                Ok(ToolOutput {
+                    output,
+                    metadata,
+                    ..ToolOutput::default()
+                })
+            }
+        }),
+    );
+    let long = json!({"command": "seq 100000"});
+    let path = |output: &ToolOutput| output.metadata["outputPath"].as_str().unwrap().to_owned();
+    room.host.hook("tool.after_result", |mut left| {
+        left["output"] = json!(format!("{} and more", left["output"].as_str().unwrap()));
+        Ok(left)
+    });
+    let noted = room.output("bash", long.clone()).await;
+    assert!(std::path::Path::new(&path(&noted)).exists());
+    let (told, seen) = std::sync::mpsc::channel();
+    let told = std::sync::Mutex::new(told);
+    room.host.hook("tool.after_result", move |left| {
+        let path = left["metadata"]["outputPath"].as_str().unwrap().to_owned();
+        told.lock().unwrap().send(path).unwrap();
+        Ok(json!({"output": "?", "metadata": {"exit": 0, "truncated": true}}))
+    });
+    let replaced = room.output("bash", long).await;
+    assert_eq!(replaced.output, "?");
+    assert!(!std::path::Path::new(&seen.recv().unwrap()).exists());
+    room.output("demo", json!({"n": 1})).await;
+    assert!(std::path::Path::new(&own).exists());
+}
+
 #[tokio::test]
 async fn what_hooks_leave_is_read_tolerantly() {
     let room = Room::new();

@@ -22,9 +22,9 @@ struct Entries {
 
 /// The charges. They outlive the processes.
 #[derive(Default)]
-pub(crate) struct Ledger(Mutex<Entries>);
+pub(crate) struct Charges(Mutex<Entries>);
 
-impl Ledger {
+impl Charges {
     fn entries(&self) -> MutexGuard<'_, Entries> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -57,6 +57,11 @@ impl Ledger {
         Some(due.as_secs_f64() * 1000.0)
     }
 
+    /// The process is over; what was charged stays.
+    pub(crate) fn forget(&self, key: u64) {
+        self.entries().seen.remove(&key);
+    }
+
     /// What was charged to a plugin since the start.
     pub(crate) fn of(&self, plugin: usize) -> Duration {
         self.entries().all.get(&plugin).copied().unwrap_or_default()
@@ -85,10 +90,10 @@ mod tests {
 
     #[test]
     fn what_was_used_between_two_looks_is_charged_once_to_whom_it_was() {
-        let ledger = Ledger::default();
+        let charges = Charges::default();
         let ms = Duration::from_millis;
         {
-            let mut entries = ledger.entries();
+            let mut entries = charges.entries();
             for (process, cpu, whose) in [
                 // The first look is where it begins.
                 ((1, 1), ms(100), Some(7)),
@@ -106,9 +111,9 @@ mod tests {
                 entries.charge(process, cpu, whose);
             }
         }
-        assert_eq!((ledger.of(7), ledger.of(8)), (ms(1050), ms(20)));
-        assert_eq!(ledger.take(7), Some(1050.0));
-        assert_eq!(ledger.take(7), None);
-        assert_eq!(ledger.of(7), ms(1050));
+        assert_eq!((charges.of(7), charges.of(8)), (ms(1050), ms(20)));
+        assert_eq!(charges.take(7), Some(1050.0));
+        assert_eq!(charges.take(7), None);
+        assert_eq!(charges.of(7), ms(1050));
     }
 }

@@ -19,13 +19,7 @@ use crate::reconfigure::Configured;
 use crate::unboxed;
 
 impl Plugins {
-    /// The plugin whose `config` hook had the last word on an entry (`mcp`, `notes`), by name.
-    #[must_use]
-    pub fn who_configured(&self, key: &str, name: &str) -> Option<String> {
-        let index = self.last_to_configure(key, name)?;
-        self.0.registry.with(index, |plugin| plugin.id.clone())
-    }
-
+    /// The plugin whose `config` hook had the last word on an entry (`mcp`, `notes`).
     fn last_to_configure(&self, key: &str, name: &str) -> Option<usize> {
         let touches = |configured: &Configured| {
             let mut changes = configured.changes.iter();
