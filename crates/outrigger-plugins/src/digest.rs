@@ -1,6 +1,7 @@
 //! The hashes that the audit keeps instead of contents (C13).
 
 use outrigger_protocol::history::History;
+use outrigger_protocol::text::hex;
 use outrigger_protocol::turn::HookPayload;
 use ring::digest::{Context, Digest, SHA256, digest};
 use serde::Serialize;
@@ -53,14 +54,6 @@ fn bytes(digest: &Digest) -> [u8; 32] {
 #[must_use]
 pub(crate) fn hash_after(before: &str, answer: &str) -> String {
     hex(digest(&SHA256, format!("{before}{answer}").as_bytes()).as_ref())
-}
-
-fn hex(bytes: &[u8]) -> String {
-    use std::fmt::Write as _;
-    bytes.iter().fold(String::new(), |mut text, byte| {
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
 }
 
 /// A serialiser writes a few bytes at a time, and each update has a price: so much is gathered first.
