@@ -209,6 +209,21 @@ fn walk(place: &Place, layers: &[&[Rule]]) -> Result<Covers, SandboxError> {
     })
 }
 
+/// What else of a project a process does not change.
+type MoreFn = fn(&Place) -> Result<Vec<PathBuf>, SandboxError>;
+
+/// What says which programs git starts: `.git`, file or folder, of the project and of every repository in it. Blocking.
+fn gits(place: &Place) -> Result<Vec<PathBuf>, SandboxError> {
+    let found = covers::find(&place.worktree, |path, _| {
+        let name = path.rsplit('/').next().unwrap_or_default();
+        match name.eq_ignore_ascii_case(".git") {
+            true => Cover::ReadOnly,
+            false => Cover::None,
+        }
+    })?;
+    Ok(found.read_only)
+}
+
 /// Folders outside the project that are denied by name (`"external_directory": {"/home/me/.ssh/*": "deny"}`).
 fn outside(place: &Place, layers: &[&[Rule]]) -> Vec<PathBuf> {
     let rules = layers.iter().flat_map(|layer| layer.iter());
@@ -262,11 +277,12 @@ impl Inner {
     /// # Errors
     /// [`ConfineError`]: the process must not be started then.
     pub(crate) async fn confine(&self, rules: Vec<Rule>) -> Result<Option<Policy>, ConfineError> {
-        self.confine_to(self.config.settings.tools.sandbox, rules)
-            .await
+        let profile = self.config.settings.tools.sandbox;
+        self.confine_to(profile, rules, None).await
     }
 
-    /// The same for a command of a brain elsewhere: it never writes outside of the project.
+    /// The same for a command of a brain elsewhere: it never writes outside of the project, and not into `.git`, by whatever
+    /// option of a program it could (C9, 4).
     ///
     /// # Errors
     /// As for [`Inner::confine`].
@@ -278,7 +294,7 @@ impl Inner {
             Profile::Full => Profile::WorkspaceWrite,
             narrower => narrower,
         };
-        self.confine_to(profile, rules).await
+        self.confine_to(profile, rules, Some(gits)).await
     }
 
     /// What is kept from programs that this one starts for itself, git above all; `None` where nothing is boxed.
@@ -290,15 +306,23 @@ impl Inner {
             return Ok(None);
         }
         let rules = self.config.config.permission.clone();
-        self.kept_under(rules, false).await.map(Some)
+        self.kept_under(rules, false, None).await.map(Some)
     }
 
-    /// What is kept from processes under these rules; with `homes` what plugins have to themselves, too.
-    async fn kept_under(&self, rules: Vec<Rule>, homes: bool) -> Result<Kept, ConfineError> {
+    /// What is kept from processes under these rules; with `homes` what plugins have to themselves, too, and `more` besides.
+    async fn kept_under(
+        &self,
+        rules: Vec<Rule>,
+        homes: bool,
+        more: Option<MoreFn>,
+    ) -> Result<Kept, ConfineError> {
         let (place, folders) = (self.place.clone(), self.folders.clone());
         let forbidden = Forbidden::of(&self.config, &place);
         let again: CoversFn = Arc::new(move || {
             let mut found = kept(&place, &folders, &[&rules], &forbidden)?;
+            if let Some(more) = more {
+                found.read_only.extend(more(&place)?);
+            }
             let all = folders.data.join("plugin-homes");
             found
                 .hide
@@ -315,6 +339,7 @@ impl Inner {
         &self,
         profile: Profile,
         rules: Vec<Rule>,
+        more: Option<MoreFn>,
     ) -> Result<Option<Policy>, ConfineError> {
         let sandbox = self.config.settings.sandbox;
         if sandbox == Sandbox::Off {
@@ -325,7 +350,7 @@ impl Inner {
             noted.await.map_err(|_| SandboxError::Stopped)?;
         }
         let denied = denies(&rules) || self.config.settings.forbid.is_about_files();
-        let found = self.kept_under(rules, true).await?;
+        let found = self.kept_under(rules, true, more).await?;
         let Some(mut policy) = policy(profile, &self.place, found) else {
             return Ok(None);
         };

@@ -14,7 +14,9 @@ pub(crate) fn read(text: &str) -> Result<BrainFrame, (Option<String>, Refusal)> 
     let Value::Object(mut fields) = value else {
         return Err(refuse(None, "the frame is no object".to_owned()));
     };
-    let id = fields.get("id").and_then(Value::as_str).map(str::to_owned);
+    // What is refused is written down, so nobody chooses how long it is.
+    let id = fields.get("id").and_then(Value::as_str);
+    let id = id.filter(|id| is_id(id)).map(str::to_owned);
     let kind = match fields.remove("type") {
         Some(Value::String(kind)) => kind,
         _ => return Err(refuse(id, "the frame has no `type`".to_owned())),
@@ -30,10 +32,19 @@ pub(crate) fn read(text: &str) -> Result<BrainFrame, (Option<String>, Refusal)> 
         BrainFrame::Invoke(invoke) => &invoke.id,
         BrainFrame::Cancel(cancel) => &cancel.id,
     };
-    if named.is_empty() || named.len() > 128 || named.chars().any(char::is_control) {
-        return Err(refuse(None, "an id has 1 to 128 characters".to_owned()));
+    let session = match &frame {
+        BrainFrame::Invoke(invoke) => invoke.session_id.as_deref(),
+        BrainFrame::Cancel(_) => None,
+    };
+    if !is_id(named) || session.is_some_and(|session| !is_id(session)) {
+        let why = "an id, of a call and of a session, has 1 to 128 characters";
+        return Err(refuse(None, why.to_owned()));
     }
     Ok(frame)
+}
+
+fn is_id(text: &str) -> bool {
+    !text.is_empty() && text.len() <= 128 && !text.chars().any(char::is_control)
 }
 
 /// A value in which no object has a key twice: what reads it elsewhere might see the other one.
@@ -98,6 +109,10 @@ mod tests {
     #[test]
     fn frames_are_read_strictly() {
         let long = format!(r#"{{"type":"cancel","id":"{}"}}"#, "x".repeat(129));
+        let session = "x".repeat(129);
+        let session = format!(
+            r#"{{"type":"invoke","id":"1","tool":"read","params":{{}},"sessionId":"{session}"}}"#
+        );
         for (text, want) in [
             (
                 r#"{"type":"invoke","id":"1","tool":"read","params":{}}"#,
@@ -140,6 +155,7 @@ mod tests {
                 Some(None),
             ),
             (&long, Some(None)),
+            (&session, Some(None)),
         ] {
             let got = read(text).err().map(|(id, refusal)| {
                 assert_eq!(refusal.code, "bridge.frame");

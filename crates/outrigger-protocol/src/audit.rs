@@ -204,6 +204,7 @@ impl AuditRecord {
                 | "tool.invalid_rewrite"
                 | "tool.not_granted"
                 | "tool.outside_roots"
+                | "tool.elsewhere"
         );
         Self {
             trace_id: tool.turn.as_ref().map(|t| t.0.clone()).unwrap_or_default(),

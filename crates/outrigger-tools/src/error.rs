@@ -89,6 +89,18 @@ pub enum ToolError {
         /// What is wrong.
         reason: String,
     },
+    /// It would do here, without a contract, what routing rules have done elsewhere (C11).
+    #[error(
+        "The {tool} tool works on this machine, and `{contract}` is done by {provider}: what it found here would not be what is there. Use the tools of that contract, or a command where commands run there."
+    )]
+    Elsewhere {
+        /// Tool.
+        tool: String,
+        /// What is done elsewhere.
+        contract: &'static str,
+        /// By whom.
+        provider: String,
+    },
     /// A path that the tool's roots do not hold.
     #[error("The {tool} tool is held to {}, and {path} is outside of it", roots.join(", "))]
     OutsideRoots {
@@ -158,6 +170,7 @@ impl ToolError {
             Self::NotGranted { .. } => "tool.not_granted",
             Self::Malformed { .. } => "tool.malformed",
             Self::InvalidOutput { .. } => "tool.invalid_output",
+            Self::Elsewhere { .. } => "tool.elsewhere",
             Self::OutsideRoots { .. } => "tool.outside_roots",
             Self::Forbidden { .. } => "tool.forbidden",
         }
@@ -179,6 +192,9 @@ impl ToolError {
                 "`outrigger doctor` shows the policy, which only the machine's administrator changes"
                     .to_owned(),
             ),
+            Self::Elsewhere { .. } => {
+                Some("a rule of `[[routes]]` says who does it; see docs/tools.md".to_owned())
+            }
             Self::BadDescriptor { .. } | Self::InvalidOutput { .. } => {
                 Some("the plugin that brings the tool has to fix what it declares".to_owned())
             }

@@ -130,6 +130,74 @@ impl Routes {
     }
 }
 
+impl Routes {
+    /// A tool without a contract does what it does here. Where that is, by what it needs, what a contract is about, and a rule has
+    /// the contract done elsewhere, it would go past the provider: a search would find other files than those that are read.
+    /// `place` is the one file or folder that it looks at, if there is one.
+    ///
+    /// # Errors
+    /// [`ToolError::Elsewhere`].
+    pub(crate) fn passed_by(
+        &self,
+        tool: &ToolDescriptor,
+        place: Option<&str>,
+        ctx: &ToolContext,
+    ) -> Result<(), ToolError> {
+        let declared = &tool.declared;
+        if declared.contract.is_some() || self.rules.is_empty() {
+            return Ok(());
+        }
+        let place = place.map(|place| resolve(&ctx.directory, Path::new(place)));
+        let does = |contract: &Contract| {
+            let mut needs = contract.needs().iter();
+            needs.all(|need| declared.capabilities.contains(need))
+        };
+        for contract in Contract::ALL.into_iter().filter(does) {
+            if let Some(provider) = self.elsewhere(contract, place.as_deref(), ctx) {
+                return Err(ToolError::Elsewhere {
+                    tool: tool.spec.name.clone(),
+                    contract: contract.name(),
+                    provider: provider.to_owned(),
+                });
+            }
+        }
+        Ok(())
+    }
+
+    /// Who else than this machine does some of a contract at or below a place, or anywhere.
+    fn elsewhere(
+        &self,
+        contract: Contract,
+        place: Option<&Path>,
+        ctx: &ToolContext,
+    ) -> Option<&str> {
+        for rule in &self.rules {
+            let agent = rule.agent.as_ref();
+            if rule.contract.is_some_and(|it| it != contract)
+                || agent.is_some_and(|agent| *agent != ctx.call.agent)
+            {
+                continue;
+            }
+            let root = rule.path.as_ref().map(|path| resolve(&ctx.directory, path));
+            let (all, some) = match (&root, place) {
+                (None, _) => (true, true),
+                (Some(_), None) => (false, true),
+                (Some(root), Some(place)) => {
+                    let all = place.starts_with(root);
+                    (all, all || root.starts_with(place))
+                }
+            };
+            if some && rule.provider != LOCAL {
+                return Some(&rule.provider);
+            }
+            if all {
+                return None;
+            }
+        }
+        None
+    }
+}
+
 fn fits(rule: &Route, contract: Contract, input: &Value, ctx: &ToolContext) -> bool {
     let agent = rule.agent.as_ref();
     rule.contract.is_none_or(|it| it == contract)

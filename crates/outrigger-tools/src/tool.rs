@@ -68,6 +68,12 @@ pub trait Tool: Send + Sync {
         None
     }
 
+    /// The one file or folder that a call of a tool without a contract looks at, from the session's folder; `None`: it may be any.
+    fn place<'a>(&self, input: &'a Value) -> Option<&'a str> {
+        let _ = input;
+        None
+    }
+
     /// Its own decision about a call, ahead of the permission rules (D6): what it never does, whoever allows it.
     ///
     /// # Errors

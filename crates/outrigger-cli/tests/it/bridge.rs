@@ -54,10 +54,10 @@ impl Brain {
         );
         brain
     }
-    async fn send(&mut self, frame: Value) {
+    pub(crate) async fn send(&mut self, frame: Value) {
         self.0.send(Message::text(frame.to_string())).await.unwrap();
     }
-    async fn next(&mut self) -> Value {
+    pub(crate) async fn next(&mut self) -> Value {
         loop {
             let next = tokio::time::timeout(Duration::from_secs(60), self.0.next());
             match next.await.unwrap() {

@@ -20,6 +20,7 @@ mod bad_plugins;
 mod bisect;
 mod boxed;
 mod bridge;
+mod bridge_guards;
 mod built_once;
 mod bundled;
 mod cancel;

@@ -280,8 +280,8 @@ async fn one_bad_dependency_fails_only_its_plugin_with_the_installers_last_lines
 async fn a_package_is_denied_by_its_name_and_by_its_id() {
     for (deny, listed_as) in [
         ("other", "acme active"),
-        ("acme", "acme failed plugin.forbidden"),
-        ("ac*", "acme failed plugin.forbidden"),
+        ("acme", "denied-plugin skipped plugin.forbidden"),
+        ("ac*", "denied-plugin skipped plugin.forbidden"),
     ] {
         let mut project = Project::new();
         let source = project.root.path().join("src-denied-plugin-1.0.0");

@@ -10,6 +10,9 @@ use super::redact::Redactor;
 use crate::chain::{GENESIS, Hash, Head};
 use crate::error::StoreError;
 
+/// Bytes of a text of a record: somebody else may have chosen it.
+const MOST_TEXT: usize = 8 * 1024;
+
 /// A record as it will stand in the audit, without its place.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Entry {
@@ -40,6 +43,7 @@ impl Entry {
             .flatten()
         {
             redactor.clean(text);
+            text.truncate(outrigger_protocol::text::floor(text, MOST_TEXT));
         }
         redactor.clean(&mut record.decision);
         redactor.clean(&mut record.policy_check_result);

@@ -153,6 +153,10 @@ impl Tool for Language {
         &self.spec
     }
 
+    fn place<'a>(&self, input: &'a Value) -> Option<&'a str> {
+        input.get("filePath").and_then(Value::as_str)
+    }
+
     fn permissions(
         &self,
         input: &Value,

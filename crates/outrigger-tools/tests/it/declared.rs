@@ -426,7 +426,7 @@ impl Provider for Recorded {
     }
 }
 
-fn bind(room: &Room, rules: Vec<Route>) {
+pub(crate) fn bind(room: &Room, rules: Vec<Route>) {
     let provider = |name| -> Arc<dyn Provider> { Arc::new(Recorded(Mutex::default(), name)) };
     let providers = ["a", "b"].map(|name| (name.to_owned(), provider(name)));
     room.runtime
@@ -509,8 +509,12 @@ async fn bhv_capability_provider_routing() {
             json!({"filePath": "deep/er/y", "oldString": "", "newString": "z"}),
             "b: edit",
         ),
-        // Without a contract there is nothing to bind.
-        ("glob", json!({"pattern": "src/*"}), ""),
+        // Without a contract there is nothing to bind, and nothing goes past who reads there.
+        (
+            "glob",
+            json!({"pattern": "src/*"}),
+            "The glob tool works on this machine, and `read` is done by a",
+        ),
     ] {
         let got = match room.execute(tool, input.clone()).await.outcome {
             ToolOutcome::Completed { .. } => String::new(),

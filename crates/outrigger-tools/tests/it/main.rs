@@ -12,6 +12,7 @@ mod files;
 mod find;
 mod optional;
 mod patch;
+mod routes;
 mod runtime;
 mod session;
 mod shell;

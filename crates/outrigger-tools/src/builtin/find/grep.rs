@@ -177,6 +177,10 @@ impl Tool for Grep {
         &self.spec
     }
 
+    fn place<'a>(&self, input: &'a Value) -> Option<&'a str> {
+        Some(input.get("path").and_then(Value::as_str).unwrap_or("."))
+    }
+
     fn permissions(
         &self,
         input: &Value,

@@ -1,0 +1,89 @@
+//! What no contract is bound for does not go past who a contract is bound to (C11).
+
+use outrigger_protocol::descriptor::Contract::{self, Edit, Exec, Read, Write};
+use outrigger_tools::routes::Route;
+use serde_json::{Value, json};
+
+use crate::declared::bind;
+use crate::support::*;
+
+/// Contract, agent, path, provider.
+type Rule = (
+    Option<Contract>,
+    Option<&'static str>,
+    Option<&'static str>,
+    &'static str,
+);
+
+/// Rules, a call, and the contract for which it is refused.
+type Row<'a> = (&'a [Rule], (&'a str, Value), Option<&'a str>);
+
+const ALL: Rule = (None, None, None, "a");
+const READS: Rule = (Some(Read), None, None, "a");
+const EDITS: Rule = (Some(Edit), None, None, "a");
+const WRITES: Rule = (Some(Write), None, None, "a");
+const RUNS: Rule = (Some(Exec), None, None, "a");
+const OTHERS: Rule = (None, Some("other"), None, "a");
+const SRC: Rule = (None, None, Some("src"), "a");
+const DOCS_HERE: Rule = (None, None, Some("docs"), "local");
+const READS_HERE: Rule = (Some(Read), None, None, "local");
+
+#[tokio::test]
+async fn nothing_goes_past_a_provider() {
+    let room = Room::new();
+    room.file("src/a.txt", "needle\n");
+    room.file("docs/b.txt", "needle\n");
+    let patch = json!({"patchText": "*** Begin Patch\n*** Delete File: docs/b.txt\n*** End Patch"});
+    let glob = |path: &str| ("glob", json!({"pattern": "*.txt", "path": path}));
+    let grep = ("grep", json!({"pattern": "needle"}));
+    let table = ("table", json!({"path": "docs/b.csv", "action": "read"}));
+    let python = ("python", json!({"script": "print(1)"}));
+    let patch = ("apply_patch", patch);
+    let rows: [Row<'_>; 21] = [
+        (&[ALL], glob("."), Some("read")),
+        (&[ALL], grep.clone(), Some("read")),
+        (&[ALL], table.clone(), Some("read")),
+        (&[ALL], patch.clone(), Some("read")),
+        (&[ALL], python.clone(), Some("exec")),
+        (&[RUNS], glob("."), None),
+        (&[RUNS], python.clone(), Some("exec")),
+        (&[READS], grep.clone(), Some("read")),
+        (&[READS], python, None),
+        (&[WRITES], grep.clone(), None),
+        (&[WRITES], patch.clone(), Some("write")),
+        (&[EDITS], patch.clone(), Some("edit")),
+        (&[OTHERS], grep.clone(), None),
+        (&[SRC], glob("src"), Some("read")),
+        (&[SRC], glob("docs"), None),
+        // What is above the folder looks into it.
+        (&[SRC], grep.clone(), Some("read")),
+        (&[SRC], patch, Some("read")),
+        (&[DOCS_HERE, ALL], glob("docs"), None),
+        (&[DOCS_HERE, ALL], glob("."), Some("read")),
+        (&[READS_HERE, ALL], grep, None),
+        (&[READS_HERE, WRITES], table, Some("write")),
+    ];
+    for (rules, (tool, input), refused) in rows {
+        let rules = rules.iter().map(|(contract, agent, path, provider)| Route {
+            contract: *contract,
+            agent: agent.map(str::to_owned),
+            path: path.map(Into::into),
+            provider: (*provider).to_owned(),
+        });
+        let rules: Vec<Route> = rules.collect();
+        let shown = format!("{tool} {input} {rules:?}");
+        bind(&room, rules);
+        let executed = room.execute(tool, input).await;
+        let said = format!("{:?}", executed.outcome);
+        let got = said.contains("tool.elsewhere");
+        assert_eq!(got, refused.is_some(), "{shown}: {said}");
+        if let Some(contract) = refused {
+            assert!(
+                said.contains(&format!("`{contract}` is done by a")),
+                "{shown}: {said}"
+            );
+        }
+    }
+    // Nothing of it was done.
+    assert_eq!(room.text("docs/b.txt"), "needle\n");
+}
