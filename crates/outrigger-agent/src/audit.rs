@@ -147,8 +147,12 @@ pub(crate) fn notice(store: &Store, then: NoticeFn) -> NoticeFn {
     let store = store.clone();
     Arc::new(move |notice: Notice| {
         store.audit_lazily(now(), noticed(&notice));
-        // That all is as it should be is nothing to tell clients.
-        if !matches!(notice, Notice::Network { refused: None, .. }) {
+        // That all is as it should be is nothing to tell clients, nor each request that the plugin was answered.
+        let quiet = matches!(
+            notice,
+            Notice::Network { refused: None, .. } | Notice::Refused { .. }
+        );
+        if !quiet {
             then(notice);
         }
     })
@@ -206,6 +210,21 @@ fn noticed(notice: &Notice) -> Vec<AuditRecord> {
             refused.as_deref(),
             *untold,
         ),
+        Notice::Refused {
+            plugins,
+            request,
+            rule,
+        } => {
+            let record = |plugin: &String| AuditRecord {
+                plugin_id: Some(PluginId(plugin.clone())),
+                plugin_id_claimed: plugins.len() > 1,
+                subject: Some(request.clone()),
+                errored: true,
+                policy_check_result: format!("refused: {rule}"),
+                ..AuditRecord::new(AuditKind::Client, now(), "deny")
+            };
+            plugins.iter().map(record).collect()
+        }
         // Its steps have records of their own.
         notice if notice.is_of_itself() => Vec::new(),
         Notice::State {

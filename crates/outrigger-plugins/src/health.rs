@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use crate::group::{Counts, Fault, Group};
+use crate::group::{Counts, Fault, Group, Live};
 use crate::locked as lock;
 use crate::processes::Processes;
 
@@ -81,6 +81,37 @@ pub(crate) fn check(processes: &Arc<Processes>, rhythm: Rhythm) {
                 }
                 let silent = Arc::clone(&silent);
                 tokio::spawn(async move { ask(&group, rhythm.deadline, &silent).await });
+            }
+        }
+    });
+}
+
+/// The same for a generation that calls have left, but for what they hold of it: one that does not answer is ended. None comes
+/// after it.
+pub(crate) fn check_old(name: String, old: &Arc<Live>, rhythm: Rhythm) {
+    let old = Arc::downgrade(old);
+    tokio::spawn(async move {
+        let mut silent = 0;
+        loop {
+            tokio::time::sleep(rhythm.every).await;
+            let Some(live) = old.upgrade().filter(|live| live.process.is_alive()) else {
+                return;
+            };
+            if live.process.is_working() {
+                continue;
+            }
+            let answers = live.process.responds(rhythm.deadline).await;
+            silent = match answers || live.process.is_working() {
+                true => 0,
+                false => silent + 1,
+            };
+            if silent == MOST {
+                let cause = format!("it did not answer {MOST} health checks in a row");
+                tracing::warn!(
+                    "plugin process {name} (its generation before this one): {cause}; it is ended"
+                );
+                live.end(&cause);
+                return;
             }
         }
     });

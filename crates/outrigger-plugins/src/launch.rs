@@ -185,7 +185,10 @@ impl Launch {
             serial,
             (names, access),
             self.desk(members),
-            move |id| registry.stage_of(id, Stage::Starting),
+            (
+                move |id: &str| registry.stage_of(id, Stage::Starting),
+                Arc::clone(&self.notice),
+            ),
         );
         let looked = self.trusted(members).await?;
         let (process, pass, hidden) = self

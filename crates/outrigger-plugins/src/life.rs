@@ -105,8 +105,9 @@ impl Plugins {
         };
         match (group, stage) {
             (Some(group), Some(Stage::Active | Stage::Suspended)) => {
+                let members = group.members().await;
                 let generation = self.exchange(options, (id, index), &group).await?;
-                for member in group.members().await {
+                for member in members {
                     self.renew_hosted(options, member).await;
                 }
                 Ok(generation)
@@ -122,7 +123,8 @@ impl Plugins {
         }
     }
 
-    /// The next generation of a process, with all its plugins as they are now.
+    /// The next generation of a process, with all its plugins as they are now. One that asks for a process of its own now gets
+    /// it.
     async fn exchange(
         &self,
         options: &LoadOptions,
@@ -149,25 +151,66 @@ impl Plugins {
                     format!("{name} shares its process and cannot be loaded again: {error}"),
                 ),
             })?;
-            if members.len() > 1 && looked.rules.alone() {
-                let why = format!(
-                    "{name} asks for a process of its own now and shares one; it gets that when its folder is loaded anew"
-                );
-                return Err(life(id, why));
-            }
             fresh.push((*member, looked));
         }
-        let before: Vec<(usize, Option<Fresh>)> = fresh
+        let mut leaving: Vec<usize> = fresh
+            .iter()
+            .filter(|(_, looked)| looked.rules.alone())
+            .map(|(member, _)| *member)
+            .collect();
+        // The last one has it for itself.
+        if leaving.len() == members.len() {
+            leaving.pop();
+        }
+        let mut before: Vec<(usize, Option<Fresh>)> = fresh
             .into_iter()
             .map(|(member, fresh)| (member, registry.exchange(member, fresh)))
             .collect();
-        let renewed = group.renew().await;
+        let mut moved = Vec::new();
+        let mut renewed = Ok(0);
+        for member in leaving {
+            match self.move_out(group, member).await {
+                Ok(generation) => {
+                    before.retain(|(it, _)| *it != member);
+                    moved.push((member, generation));
+                }
+                Err(error) => {
+                    renewed = Err(error);
+                    break;
+                }
+            }
+        }
+        let gone: Vec<usize> = moved.iter().map(|(member, _)| *member).collect();
+        group.left_by(&gone).await;
+        if renewed.is_ok() || !gone.is_empty() {
+            let rest = group.renew().await;
+            renewed = renewed.and(rest);
+        }
         if renewed.is_err() {
             for (member, before) in before {
                 before.map(|before| registry.exchange(member, before));
             }
         }
-        renewed
+        match (moved.iter().find(|(member, _)| *member == index), renewed) {
+            (None, renewed) => renewed,
+            (Some((_, generation)), Ok(_)) => Ok(*generation),
+            (Some((_, generation)), Err(error)) => {
+                tracing::warn!(
+                    "plugin {id}: it has a process of its own now; those that it shared one with run on as they were: {error}"
+                );
+                Ok(*generation)
+            }
+        }
+    }
+
+    /// Gives a plugin of a shared process one of its own, beside that. Calls go there when it answers.
+    async fn move_out(&self, group: &Group, member: usize) -> Result<u64, PluginError> {
+        let apart = group.beside(self.0.processes.key(), member);
+        let ready = || {
+            self.0.processes.add(&apart);
+            self.0.registry.assign(member, apart.key);
+        };
+        apart.renew_when(ready).await
     }
 
     /// Starts a plugin that has no process, in one of its own.

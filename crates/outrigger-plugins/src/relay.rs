@@ -14,6 +14,7 @@ use tokio::sync::watch;
 
 use crate::manifest::Access;
 use crate::own::Desk;
+use crate::status::{Notice, NoticeFn};
 
 /// Numbers of calls are each process's own; with the process's serial number in front they are the host's.
 const CALL_BITS: u32 = 40;
@@ -36,16 +37,18 @@ pub(crate) struct Relay {
     stages: Mutex<BTreeMap<String, String>>,
     ticks: watch::Sender<u64>,
     starting: Box<dyn Fn(&str) + Send + Sync>,
+    /// Told of what is refused here.
+    notice: NoticeFn,
 }
 
 impl Relay {
-    /// `starting` is told when a plugin's functions are about to be called.
+    /// `starting` is told when a plugin's functions are about to be called, `notice` of what is refused.
     pub(crate) fn new(
         inner: Arc<dyn HostHandler>,
         serial: u64,
         (members, access): (Vec<String>, Option<Access>),
         desk: Option<Desk>,
-        starting: impl Fn(&str) + Send + Sync + 'static,
+        (starting, notice): (impl Fn(&str) + Send + Sync + 'static, NoticeFn),
     ) -> Arc<Self> {
         Arc::new(Self {
             inner,
@@ -56,6 +59,7 @@ impl Relay {
             stages: Mutex::default(),
             ticks: watch::Sender::new(0),
             starting: Box::new(starting),
+            notice,
         })
     }
 
@@ -76,6 +80,14 @@ impl Relay {
             [one] => Some(one.clone()),
             all => claimed.filter(|name| all.contains(name)),
         }
+    }
+
+    fn refused(&self, rule: &str, request: String) {
+        (self.notice)(Notice::Refused {
+            plugins: self.members.clone(),
+            request,
+            rule: rule.to_owned(),
+        });
     }
 
     /// How far a plugin's loading is: `importing`, `starting`, `ready`, `failed`.
@@ -117,6 +129,8 @@ impl HostHandler for Relay {
             .as_ref()
             .is_some_and(|access| !access.has_route(&request.method, &request.path));
         if refused {
+            let path = request.path.split('?').next().unwrap_or_default();
+            self.refused("permissions.client", format!("{} {path}", request.method));
             let answer = not_asked_for(&request);
             return Box::pin(async move { answer });
         }
@@ -134,7 +148,10 @@ impl HostHandler for Relay {
         if self.members.contains(&get.plugin) && !hosted {
             return self.inner.credential(get);
         }
-        Box::pin(async move { Err(format!("{} is not in this process", get.plugin)) })
+        let AuthGet { plugin, provider } = get;
+        let request = format!("the credential of {provider} for {plugin}");
+        self.refused("credential.member", request);
+        Box::pin(async move { Err(format!("{plugin} is not in this process")) })
     }
 
     fn metadata(&self, mut metadata: ToolMetadata) {
@@ -145,6 +162,7 @@ impl HostHandler for Relay {
     fn call_point(&self, call: PointCall) -> BoxFuture<'_, Result<PointCalled, Refused>> {
         Box::pin(async move {
             let Some(desk) = &self.desk else {
+                self.refused("own.undeclared", format!("the point {}", call.point));
                 return Err(no_manifest(&call.point));
             };
             let (answer, records) = desk.call(call).await;
@@ -156,6 +174,7 @@ impl HostHandler for Relay {
     fn emit(&self, emit: EventEmit) -> BoxFuture<'_, Result<(), Refused>> {
         Box::pin(async move {
             let Some(desk) = &self.desk else {
+                self.refused("own.undeclared", format!("the event {}", emit.event));
                 return Err(no_manifest(&emit.event));
             };
             if let Err((refused, record)) = desk.emit(&emit) {
@@ -191,6 +210,95 @@ impl HostHandler for Relay {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Says whose requests come through.
+    #[derive(Default)]
+    struct Listens(Mutex<Vec<Option<String>>>);
+
+    impl HostHandler for Listens {
+        fn sdk(&self, request: SdkRequest) -> BoxFuture<'_, SdkAnswer> {
+            self.0.lock().unwrap().push(request.plugin.clone());
+            Box::pin(async move { not_asked_for(&request) })
+        }
+        fn ask(&self, _: ToolAsk) -> BoxFuture<'_, Result<(), String>> {
+            Box::pin(async { Ok(()) })
+        }
+        fn metadata(&self, _: ToolMetadata) {}
+        fn credential(&self, _: AuthGet) -> BoxFuture<'_, Result<Value, String>> {
+            Box::pin(async { Ok(json!("a key")) })
+        }
+        fn stage(&self, _: Stage) {}
+        fn log(&self, _: &str, _: Log) {}
+    }
+
+    /// In one process a plugin asks as another that lives there at most, and gets no other's credential.
+    #[tokio::test]
+    async fn a_request_is_that_of_a_member_and_refusals_are_told() {
+        let told: Arc<Mutex<Vec<Notice>>> = Arc::default();
+        let relay = |members: &[&str], access: Option<Access>| {
+            let listens = Arc::new(Listens::default());
+            let told = Arc::clone(&told);
+            let members = members.iter().map(|it| (*it).to_owned()).collect();
+            let notice: NoticeFn = Arc::new(move |it| told.lock().unwrap().push(it));
+            let inner = Arc::clone(&listens) as Arc<dyn HostHandler>;
+            let relay = Relay::new(inner, 1, (members, access), None, (|_: &str| {}, notice));
+            (relay, listens)
+        };
+        let get = |path: &str, plugin: Option<&str>| SdkRequest {
+            method: "GET".to_owned(),
+            path: path.to_owned(),
+            plugin: plugin.map(str::to_owned),
+            headers: Vec::new(),
+            body: None,
+        };
+        for (members, claims, counts) in [
+            (&["a", "b"][..], Some("b"), Some("b")),
+            (&["a", "b"], Some("c"), None),
+            (&["a", "b"], None, None),
+            (&["a"], Some("c"), Some("a")),
+        ] {
+            let (relay, listens) = relay(members, None);
+            relay.sdk(get("/session", claims)).await;
+            let heard = listens.0.lock().unwrap().pop().unwrap();
+            assert_eq!(heard.as_deref(), counts, "{members:?} {claims:?}");
+        }
+        assert!(told.lock().unwrap().is_empty());
+        let one = |plugin: &str| AuthGet {
+            plugin: plugin.to_owned(),
+            provider: "acme".to_owned(),
+        };
+        let (shared, _) = relay(&["a", "b"], None);
+        assert!(shared.credential(one("a")).await.is_ok());
+        assert!(shared.credential(one("c")).await.is_err());
+        let access = Access {
+            client: Some(vec!["GET /session".to_owned()]),
+            ..Access::default()
+        };
+        let (alone, listens) = relay(&["a"], Some(access));
+        alone.sdk(get("/session", None)).await;
+        alone.sdk(get("/config?x=secret", None)).await;
+        assert_eq!(listens.0.lock().unwrap().len(), 1);
+        let told: Vec<String> = told
+            .lock()
+            .unwrap()
+            .iter()
+            .map(|it| match it {
+                Notice::Refused {
+                    plugins,
+                    request,
+                    rule,
+                } => format!("{}: {request}: {rule}", plugins.join(" ")),
+                other => format!("{other:?}"),
+            })
+            .collect();
+        assert_eq!(
+            told,
+            [
+                "a b: the credential of acme for c: credential.member",
+                "a: GET /config: permissions.client",
+            ]
+        );
+    }
 
     #[test]
     fn calls_of_different_processes_have_different_numbers() {

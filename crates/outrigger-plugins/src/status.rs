@@ -272,6 +272,15 @@ pub enum Notice {
         #[serde(skip_serializing_if = "is_zero")]
         untold: u64,
     },
+    /// Its process asked for what its manifest does not ask for, or as somebody who does not live in it.
+    Refused {
+        /// Plugins that live in the process.
+        plugins: Vec<String>,
+        /// The request: a route, a point, an event, a credential.
+        request: String,
+        /// What refuses it: `permissions.client`, `own.undeclared`, `credential.member`.
+        rule: String,
+    },
     /// It is not called any more.
     Off {
         /// Plugin.

@@ -86,12 +86,12 @@ async fn renew(found: Found) {
         group.name,
         path.display()
     );
-    let fault = Fault::ours("a file that a rule denies was saved anew");
+    const WHY: &str = "a file that a rule denies was saved anew";
     let mut next = pin!(group.renew());
     let made = match timeout_at(end, &mut next).await {
         Ok(made) => made,
         Err(_) => {
-            group.give_up(generation, fault.clone());
+            group.give_up(generation, Fault::ours(WHY));
             next.await
         }
     };
@@ -99,10 +99,10 @@ async fn renew(found: Found) {
         Ok(_) => sleep_until(end).await,
         Err(error) => {
             tracing::warn!("plugin process {}: it is ended: {error}", group.name);
-            group.give_up(generation, fault.clone());
+            group.give_up(generation, Fault::ours(WHY));
         }
     }
     if let Some(live) = live.upgrade() {
-        live.end(fault);
+        live.end(WHY);
     }
 }

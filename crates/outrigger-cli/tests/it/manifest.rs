@@ -77,6 +77,17 @@ fn a_manifest_asks_and_the_user_grants() {
         json!(["v-ACME_MODE", "none", "v-ACME_API_KEY", "none", "none"])
     );
     assert_eq!(saw["routes"], json!([200, 403, 403, 403]));
+    // What its manifest does not ask for is refused, and written down as its own.
+    let refused = world.cli(&["audit", "export", "--plugin", "acme", "--kind", "client"]);
+    for route in ["GET /config", "POST /session"] {
+        let mut lines = refused.stdout.lines();
+        assert!(
+            lines.any(|line| line.contains(&format!("{route}\""))
+                && line.contains("refused: permissions.client")),
+            "{route}: {}",
+            refused.stdout
+        );
+    }
     assert_eq!(saw["connects"], "yes");
     let shown = world.cli(&["plugin", "show", "acme"]).ok();
     for told in [

@@ -39,6 +39,44 @@ fn a_server_sees_what_should_run_now() {
     assert!(!world.mock.last().tools().contains(&"bash".to_owned()));
 }
 
+/// The environment of a server does not change, but what is in the folders that its `PATH` names does.
+#[test]
+fn a_server_sees_a_program_that_comes_and_goes() {
+    let world = World::new([done(), done(), done()]);
+    world.packages();
+    granting(&world, "[discovery]\nrenew_seconds = 1\n");
+    let user = world.home().join(".config/outrigger/plugins");
+    put(
+        &user.join("needs"),
+        "needs",
+        "[requirements]\nexternal_bins = [\"late-program\"]\n",
+    );
+    let bin = world.root().join("bin");
+    fs::create_dir_all(&bin).unwrap();
+    let mut command = world.command(&["serve", "--no-auth", "--port", &free_port()]);
+    let path = std::env::var("PATH").unwrap_or_default();
+    command.env("PATH", format!("{}:{path}", bin.display()));
+    let server = world.serve_with(command);
+    let session = server.post("/session", &json!({})).json(200);
+    let path = format!("/session/{}/message", session["id"].as_str().unwrap());
+    let body = json!({ "parts": [{ "type": "text", "text": "hi" }] });
+    let heard = || {
+        server.post(&path, &body).json(200);
+        world.mock.last().texts("user").pop().unwrap()
+    };
+    assert_eq!(heard(), "hi");
+    let mut events = server.events("/global/event");
+    let program = bin.join("late-program");
+    fs::write(&program, "#!/bin/sh\n").unwrap();
+    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    fs::set_permissions(&program, mode).unwrap();
+    events.until("outrigger.plugin.snapshot");
+    assert_eq!(heard(), "hi needs");
+    fs::remove_file(&program).unwrap();
+    events.until("outrigger.plugin.snapshot");
+    assert_eq!(heard(), "hi");
+}
+
 #[test]
 fn a_turn_is_not_disturbed_by_what_should_run_next() {
     let world = World::new([

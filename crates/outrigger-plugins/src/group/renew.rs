@@ -9,10 +9,12 @@ use outrigger_protocol::rpc::LoadedPlugin;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
+use super::start::alone;
 use super::{Fault, Group, Live};
 use crate::blame::PING;
 use crate::error::PluginError;
 use crate::gauge::{Gauge, ProcessLimits, Verdict};
+use crate::health::{Rhythm, check_old};
 use crate::launch::{Failed, Order};
 use crate::reconfigure::configure_next;
 use crate::status::Stage;
@@ -30,9 +32,9 @@ impl Live {
         self.held.hidden.replaced()
     }
 
-    /// Ends it, with the calls that it has.
-    pub(crate) fn end(&self, why: Fault) {
-        self.gone.send_replace(Some(why));
+    /// Ends a process that no new call goes to, with what is still held of it.
+    pub(crate) fn end(&self, cause: &str) {
+        self.gone.send_replace(Some(Fault::ours(cause)));
         self.process.kill();
     }
 }
@@ -43,6 +45,17 @@ impl Group {
     /// # Errors
     /// Why the new one is of no use. Nothing has changed then.
     pub(crate) async fn renew(self: &Arc<Self>) -> Result<u64, PluginError> {
+        self.renew_when(|| {}).await
+    }
+
+    /// The same; `ready` is called when the new process answers, right before calls find its handlers.
+    ///
+    /// # Errors
+    /// As for [`Group::renew`]; `ready` has not been called then.
+    pub(crate) async fn renew_when(
+        self: &Arc<Self>,
+        ready: impl FnOnce(),
+    ) -> Result<u64, PluginError> {
         let state = self.state.lock().await;
         let members = state.members.clone();
         let registry = &self.launch.registry;
@@ -50,7 +63,7 @@ impl Group {
             .iter()
             .map(|index| registry.stage_now(*index))
             .collect();
-        let made = self.next(&members).await;
+        let made = self.next(&members, ready).await;
         if made.is_err() {
             for (index, stage) in members.iter().zip(stages) {
                 registry.stage(*index, stage.unwrap_or(Stage::Active));
@@ -59,7 +72,17 @@ impl Group {
         made
     }
 
-    async fn next(self: &Arc<Self>, members: &[usize]) -> Result<u64, PluginError> {
+    /// Plugins that have gone to a process of their own: the next one is started without them.
+    pub(crate) async fn left_by(&self, gone: &[usize]) {
+        let mut state = self.state.lock().await;
+        state.members.retain(|member| !gone.contains(member));
+    }
+
+    async fn next(
+        self: &Arc<Self>,
+        members: &[usize],
+        ready: impl FnOnce(),
+    ) -> Result<u64, PluginError> {
         let registry = &self.launch.registry;
         let failed = |message: String| PluginError::Process {
             process: self.name.clone(),
@@ -89,6 +112,7 @@ impl Group {
         if !loaded.process.responds(PING).await {
             return Err(failed("its new generation does not answer".to_owned()));
         }
+        ready();
         // From here on nothing waits: who finds the new handlers finds the new process.
         for (index, answer) in members.iter().zip(loaded.plugins) {
             registry.adopt(*index, answer);
@@ -111,6 +135,7 @@ impl Group {
                 gone: watch::Sender::new(None),
             });
             self.flush(&mut slot, &live);
+            slot.alone = alone(members);
             if let Some(processes) = self.launch.processes.upgrade() {
                 processes.charges.begin(self.key, &live);
             }
@@ -121,6 +146,10 @@ impl Group {
             let settings = &self.launch.settings;
             let (longest, limits) = (settings.deadlines.tool, settings.limits);
             let name = self.name.clone();
+            if let (Some(every), true) = (settings.health, settings.self_heal) {
+                let deadline = settings.deadlines.normal;
+                check_old(name.clone(), &old, Rhythm { every, deadline });
+            }
             tokio::spawn(async move { drain(&name, old, longest, limits).await });
         }
         Ok(generation)
@@ -140,7 +169,7 @@ async fn drain(name: &str, mut old: Arc<Live>, longest: Duration, limits: Proces
                 tracing::warn!(
                     "plugin process {name} (its generation before this one): {cause}; it is ended"
                 );
-                old.end(Fault::ours(&cause));
+                old.end(&cause);
                 return;
             }
         }

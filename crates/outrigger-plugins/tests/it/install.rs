@@ -275,6 +275,49 @@ async fn one_bad_dependency_fails_only_its_plugin_with_the_installers_last_lines
     );
 }
 
+/// Of a package the id is known when it is installed, and denies it as its name does.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_package_is_denied_by_its_name_and_by_its_id() {
+    for (deny, listed_as) in [
+        ("other", "acme active"),
+        ("acme", "denied-plugin skipped plugin.forbidden"),
+        ("ac*", "denied-plugin skipped plugin.forbidden"),
+    ] {
+        let mut project = Project::new();
+        let source = project.root.path().join("src-denied-plugin-1.0.0");
+        fs::create_dir_all(&source).unwrap();
+        fs::write(
+            source.join("outrigger.plugin.toml"),
+            "id = \"acme\"\nversion = \"1.0.0\"\nkind = \"hook\"\nentry = \"index.js\"\n",
+        )
+        .unwrap();
+        let Some(tarball) = pack(project.root.path(), "denied-plugin", "1.0.0", "").await else {
+            return;
+        };
+        let policy = format!("[plugins]\ndeny = [{deny:?}]\n");
+        project.settings.policies = vec![outrigger_config::PolicyFile {
+            path: "/etc/outrigger/policy.toml".into(),
+            policy: outrigger_config::read_toml(&policy, "policy.toml").unwrap(),
+            loose: false,
+        }];
+        let spec = format!("denied-plugin@file:{}", tarball.display());
+        let spec = project.spec(&spec);
+        // By its name it is not even on the list that is loaded.
+        let by_name = outrigger_config::PolicyFile {
+            policy: outrigger_config::read_toml(
+                "[plugins]\ndeny = [\"denied-plugin\"]\n",
+                "policy.toml",
+            )
+            .unwrap(),
+            ..project.settings.policies[0].clone()
+        };
+        assert!(by_name.forbids(&spec));
+        assert!(!project.settings.policies[0].forbids(&spec));
+        let plugins = project.load(vec![spec]).await;
+        assert_eq!(listed(&plugins), listed_as, "{deny}");
+    }
+}
+
 #[test]
 fn the_errors_say_what_to_do() {
     let error = PluginError::NoInstaller {

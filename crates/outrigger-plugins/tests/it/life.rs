@@ -3,10 +3,11 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use outrigger_config::PluginSpec;
 use outrigger_config::settings::TrustChanges;
-use outrigger_plugins::{Notice, PluginError, Plugins, Stage};
+use outrigger_plugins::{Begun, Notice, PluginError, Plugins, Stage};
 use outrigger_protocol::manifest::MANIFEST_FILE;
 use serde_json::json;
 
@@ -373,4 +374,166 @@ async fn states_are_told() {
     plugins.reload("bad").await.unwrap();
     assert_eq!(states("a"), "register activate suspend resume");
     assert_eq!(states("bad"), "register fail activate reload");
+}
+
+/// A plugin that waits in its hook while there is a file `wait`.
+fn waiting(name: &str) -> String {
+    format!(
+        r#"import fs from "node:fs"
+        export default async ({{ directory }}) => ({{
+          "experimental.chat.system.transform": async (input, output) => {{
+            output.system.push("{name}")
+            fs.writeFileSync(directory + "/begun", "")
+            while (fs.existsSync(directory + "/wait")) await new Promise((done) => setTimeout(done, 20))
+          }},
+        }})"#
+    )
+}
+
+/// One that asks for a process of its own now is moved there, beside those that it shared one with; the call that runs ends where
+/// it began.
+#[tokio::test(flavor = "multi_thread")]
+async fn one_that_needs_a_process_of_its_own_now_is_moved() {
+    let mut project = project();
+    project.settings.deadlines.normal = Duration::from_secs(30);
+    let dir = project.path("plugins/a");
+    fs::create_dir_all(&dir).unwrap();
+    let package = r#"{"name":"a","type":"module","main":"main.mjs"}"#;
+    fs::write(dir.join("package.json"), package).unwrap();
+    fs::write(dir.join("main.mjs"), appender("a")).unwrap();
+    let specs = vec![
+        project.spec(&format!("file://{}", dir.display())),
+        project.plugin("b", &waiting("b")),
+        project.plugin("c", &appender("c")),
+    ];
+    let plugins = project.load(specs).await;
+    let pid = |plugins: &Plugins, id: &str| status(plugins, id).pid.unwrap();
+    let shared = pid(&plugins, "b");
+    assert_eq!((pid(&plugins, "a"), pid(&plugins, "c")), (shared, shared));
+    let wait = project.path("project/wait");
+    fs::write(&wait, "").unwrap();
+    let running = plugins.clone();
+    let running = tokio::spawn(async move { heard(&running).await });
+    wait_for("the hook", || project.path("project/begun").exists()).await;
+    manifest(&dir, "a", "");
+    fs::write(dir.join("main.mjs"), appender("A")).unwrap();
+    assert_eq!(plugins.reload("a").await.unwrap(), 2);
+    let (own, rest) = (pid(&plugins, "a"), pid(&plugins, "b"));
+    assert!(own != shared && rest != shared && own != rest);
+    assert_eq!(pid(&plugins, "c"), rest);
+    assert!(runs(shared), "a call is still in it");
+    fs::remove_file(&wait).unwrap();
+    assert_eq!(running.await.unwrap(), "a1 b c1 | a ok, b ok, c ok");
+    wait_for("the end of the old one", || !runs(shared)).await;
+    assert_eq!(heard(&plugins).await, "A1 b c1 | a ok, b ok, c ok");
+    // What comes later is each for itself.
+    plugins.reload("a").await.unwrap();
+    assert_eq!(pid(&plugins, "b"), rest);
+}
+
+/// Nobody calls the old generation any more, but a login holds it: it is asked whether it answers, and watched, all the same.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_old_generation_is_asked_and_watched() {
+    let spins = "for (;;) {}";
+    let grows = "globalThis.kept ??= []; globalThis.kept.push(Buffer.alloc(64 << 20, 1))";
+    for (what, code) in [("a spin", spins), ("memory", grows)] {
+        let mut project = project();
+        project.settings.health = (what == "a spin").then(|| Duration::from_millis(200));
+        project.settings.limits.memory = 600 << 20;
+        let source = |name: &str, code: &str| {
+            format!(
+                r#"import fs from "node:fs"
+                export default async ({{ directory }}) => {{
+                  setInterval(() => {{ if (fs.existsSync(directory + "/now")) {{ {code} }} }}, 50)
+                  return {{
+                    auth: {{ provider: "acme", methods: [{{ type: "oauth", label: "x", authorize: async () => ({{
+                      url: "https://acme.test", instructions: "", method: "auto", callback: () => new Promise(() => {{}}),
+                    }}) }}] }},
+                    "experimental.chat.system.transform": async (input, output) => {{ output.system.push("{name}") }},
+                  }}
+                }}"#
+            )
+        };
+        let plugins = project
+            .load(vec![project.plugin("a", &source("old", code))])
+            .await;
+        let old = status(&plugins, "a").pid.unwrap();
+        let hooks = plugins.auth_hooks();
+        let Ok(Begun::Waits(flow)) = hooks[0].authorize(0, None).await else {
+            panic!("{what}: no login");
+        };
+        project.plugin("a", &source("new", ""));
+        plugins.reload("a").await.unwrap();
+        assert!(runs(old), "{what}: the login holds it");
+        fs::write(project.path("project/now"), "").unwrap();
+        wait_for(what, || !runs(old)).await;
+        assert!(flow.finish(None).await.is_err(), "{what}");
+        assert_eq!(heard(&plugins).await, "new | a ok", "{what}");
+    }
+}
+
+/// Which hosts it reaches, and what it is not given, is by the manifest of now.
+#[tokio::test(flavor = "multi_thread")]
+async fn hosts_and_what_is_withheld_are_those_of_the_manifest_of_now() {
+    let mut project = project();
+    let server = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = server.local_addr().unwrap().port();
+    std::thread::spawn(move || {
+        for mut stream in server.incoming().flatten() {
+            let _ = std::io::Read::read(&mut stream, &mut [0; 1024]);
+            let answer = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\nconnection: close\r\n\r\nhi";
+            let _ = std::io::Write::write_all(&mut stream, answer);
+        }
+    });
+    let host = format!("127.0.0.1:{port}");
+    let asks = |secrets: &str, hosts: &str, tools: &str| {
+        format!(
+            "[provides]\ntools = [{tools}]\n[permissions]\nsecrets = [{secrets}]\n[permissions.network]\nhosts = [{hosts}]\n"
+        )
+    };
+    let both = asks("\"ONE_KEY\"", &format!("{host:?}"), "\"one\", \"two\"");
+    let spec = folder(&project, "acme", &both, &[]);
+    let dir = project.path("plugins/acme");
+    let source = format!(
+        r#"export default async () => ({{
+          "experimental.chat.system.transform": async (input, output) => {{
+            const said = await fetch("http://{host}").then((it) => it.text(), String)
+            output.system.push(said === "hi" ? "reached" : "refused")
+          }},
+          tool: {{
+            one: {{ description: "1", args: {{}}, execute: async () => "1" }},
+            two: {{ description: "2", args: {{}}, execute: async () => "2" }},
+          }},
+        }})"#
+    );
+    fs::write(dir.join("main.mjs"), source).unwrap();
+    let rules = outrigger_plugins::PluginRules {
+        hosts: Some(vec![host.clone()]),
+        ..Default::default()
+    };
+    project.rules(&dir.display().to_string(), rules);
+    let plugins = project.load(vec![spec]).await;
+    let withheld = |plugins: &Plugins| {
+        status(plugins, "acme")
+            .manifest
+            .unwrap()
+            .withheld
+            .join("; ")
+    };
+    assert!(
+        withheld(&plugins).contains("ONE_KEY"),
+        "{}",
+        withheld(&plugins)
+    );
+    assert_eq!(status(&plugins, "acme").tools, ["one", "two"]);
+    assert_eq!(heard(&plugins).await, "reached | acme ok");
+    manifest(&dir, "acme", &asks("\"TWO_KEY\"", "", "\"one\""));
+    plugins.reload("acme").await.unwrap();
+    let now = withheld(&plugins);
+    assert!(now.contains("TWO_KEY") && !now.contains("ONE_KEY"), "{now}");
+    assert_eq!(status(&plugins, "acme").tools, ["one"]);
+    assert_eq!(heard(&plugins).await, "refused | acme ok");
+    manifest(&dir, "acme", &both);
+    plugins.reload("acme").await.unwrap();
+    assert_eq!(heard(&plugins).await, "reached | acme ok");
 }

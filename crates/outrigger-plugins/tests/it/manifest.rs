@@ -43,10 +43,31 @@ fn policy(grants: PolicyGrants) -> Vec<PolicyFile> {
     }]
 }
 
+fn forbidding(project: &mut Project, forbid: &str) {
+    let policy = outrigger_config::read_toml(&format!("[forbid]\n{forbid}\n"), "policy.toml");
+    project.settings.policies = vec![PolicyFile {
+        path: "/etc/outrigger/policy.toml".into(),
+        policy: policy.unwrap(),
+        loose: false,
+    }];
+}
+
 /// Name, what stands in the manifest behind its head, what else is done, what becomes of the plugin.
 type Row = (&'static str, &'static str, fn(&mut Project), &'static str);
 
 const ROWS: &[Row] = &[
+    (
+        "a program that the policy forbids",
+        "entry = \"main.mjs\"\n[permissions]\nprocesses = [\"git\", \"nc\"]",
+        |project| forbidding(project, "programs = [\"n*\"]"),
+        "acme failed plugin.too_wide",
+    ),
+    (
+        "a file that the policy forbids",
+        "entry = \"main.mjs\"\n[permissions.files]\nread = [\"/srv/keys/one\"]",
+        |project| forbidding(project, "files = [\"/srv/keys/\"]"),
+        "acme failed plugin.too_wide",
+    ),
     (
         "an entry outside of the package",
         "entry = \"../evil.mjs\"",
@@ -355,6 +376,36 @@ async fn a_plugin_gets_what_it_asks_for_and_the_user_grants() {
     }
     let reached = json!([told["read"], told["write"], told["other"], told["rewrite"]]);
     assert_eq!(reached, json!(["yes", "yes", "EACCES", "EACCES"]));
+}
+
+/// What a manifest says of side effects is not taken on its word: what it asks for says it as well, and what it does not ask for
+/// it does not get.
+#[tokio::test]
+async fn one_that_denies_its_side_effects_has_none() {
+    let denies = "[provides]\ntools = [\"named\"]\nhas_side_effects = false\n";
+    for (asks, effects) in [
+        ("", false),
+        ("[permissions.files]\nwrite = [\"out\"]\n", true),
+        ("[permissions]\nprocesses = [\"git\"]\n", true),
+        ("[permissions.network]\nlisten = [4711]\n", true),
+    ] {
+        let text = format!("{HEAD}entry = \"main.mjs\"\n{denies}{asks}");
+        let manifest: Manifest = outrigger_config::read_toml(&text, MANIFEST_FILE).unwrap();
+        assert_eq!(manifest.has_side_effects(), effects, "{asks}");
+    }
+    let project = Project::new();
+    fs::create_dir(project.path("project/writable")).unwrap();
+    let spec = folder(&project, REACHES, &format!("{HEAD}{denies}"));
+    let plugins = project.load(vec![spec]).await;
+    assert_eq!(status(&plugins, "acme").tools, ["named"]);
+    if outrigger_sandbox::Spawner::new().unwrap().landlock_abi() == 0 {
+        return skip("there is no Landlock");
+    }
+    let result = system(&plugins).await;
+    let told: serde_json::Value =
+        serde_json::from_str(result.outputs[0]["system"][0].as_str().unwrap()).unwrap();
+    assert_eq!(told["write"], "EACCES");
+    assert!(!project.path("project/writable/b.txt").exists());
 }
 
 /// Says what it reaches outside of the project, and which programs it can run.
