@@ -56,8 +56,6 @@ pub(crate) struct Launch {
     pub(crate) project: Value,
     pub(crate) server_url: String,
     pub(crate) modules: Option<Modules>,
-    /// Our data folder.
-    pub(crate) data: PathBuf,
     /// Folder of the private folders, one for each process.
     pub(crate) homes: PathBuf,
     /// Folder of the sockets of their tmux servers.

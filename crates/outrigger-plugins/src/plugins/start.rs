@@ -84,7 +84,6 @@ async fn launch(
         project: options.project.clone(),
         server_url: options.server_url.clone(),
         modules: modules::modules(options, registry, installer).await,
-        data: options.data.clone(),
         homes: options
             .data
             .join("plugin-homes")

@@ -49,7 +49,7 @@ impl CommandHost for Host {
     fn commands(&self, line: &str) -> Option<Vec<String>> {
         Some(line.split(" && ").map(str::to_owned).collect())
     }
-    fn transcript(&self, _: &str) -> String {
+    fn transcript(&self, _: &[outrigger_protocol::message::MessageWithParts]) -> String {
         String::new()
     }
 }
