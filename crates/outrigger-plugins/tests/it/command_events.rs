@@ -12,6 +12,7 @@ use outrigger_plugins::{
     SessionAbout,
 };
 use outrigger_protocol::id::SessionId;
+use outrigger_protocol::message::MessageWithParts;
 use outrigger_protocol::turn::HookPayload;
 use outrigger_sandbox::Policy;
 use serde_json::{Value, json};
@@ -49,7 +50,7 @@ impl CommandHost for Host {
     fn commands(&self, line: &str) -> Option<Vec<String>> {
         Some(line.split(" && ").map(str::to_owned).collect())
     }
-    fn transcript(&self, _: &[outrigger_protocol::message::MessageWithParts]) -> String {
+    fn transcript(&self, _: &[MessageWithParts]) -> String {
         String::new()
     }
 }
