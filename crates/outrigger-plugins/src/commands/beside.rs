@@ -68,6 +68,7 @@ impl Beside {
         let all = async { while running.join_next().await.is_some() {} };
         if tokio::time::timeout(deadline, all).await.is_err() {
             tracing::warn!("async hooks did not end within {deadline:?} and are given up");
+            running.shutdown().await;
         }
     }
 }

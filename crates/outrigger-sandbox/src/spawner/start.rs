@@ -1,0 +1,255 @@
+//! One start, on the spawning thread: the child is made ready, forked, and waited for until it is the program.
+
+use std::ffi::OsStr;
+use std::io;
+use std::os::fd::{AsRawFd as _, OwnedFd};
+use std::os::unix::net::UnixStream;
+use std::os::unix::process::CommandExt as _;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use seccompiler::BpfProgram;
+
+use super::Started;
+use crate::calls;
+use crate::connects;
+use crate::error::SandboxError;
+use crate::policy::{Level, Policy};
+use crate::process::Process;
+use crate::setup::{self, CHANNEL_FD, RETRY, Setup};
+use crate::spec::{Spec, Stdio};
+use crate::terminal;
+use crate::view::{self, View};
+use crate::which::{is_executable, which};
+
+/// How often a start is tried again when another thread took file descriptor 3 meanwhile.
+const ATTEMPTS: usize = 8;
+
+/// Runs on the spawning thread. The inner error is the one of a start before which something was moved that is to be
+/// covered.
+pub(super) fn start(spec: &Spec) -> Result<Result<Started, SandboxError>, SandboxError> {
+    check_cwd(spec)?;
+    let program = find(spec)?;
+    let failed = |source| SandboxError::Spawn {
+        program: program.clone(),
+        source,
+    };
+    match attempts(spec, &program)? {
+        Ok(started) => Ok(Ok(started)),
+        Err(error) if error.raw_os_error() == Some(view::MOVED) => Ok(Err(failed(error))),
+        Err(error) => Err(failed(error)),
+    }
+}
+
+/// The outer error is final.
+fn attempts(spec: &Spec, program: &Path) -> Result<io::Result<Started>, SandboxError> {
+    for _ in 1..ATTEMPTS {
+        match try_start(spec, program)? {
+            Err(error) if error.raw_os_error() == Some(RETRY) => setup::reserve_channel_fd(),
+            other => return Ok(other),
+        }
+    }
+    try_start(spec, program)
+}
+
+/// The outer error is final, the inner one is that of fork, setup or exec.
+fn try_start(spec: &Spec, program: &Path) -> Result<io::Result<Started>, SandboxError> {
+    let ruleset = match &spec.policy {
+        Some(policy) => policy
+            .ruleset(program)
+            .map_err(|source| SandboxError::Policy {
+                program: program.to_owned(),
+                source: Box::new(source),
+            })?,
+        None => None,
+    };
+    let level = spec.policy.as_ref().map(Policy::level);
+    Ok(fork(spec, program, ruleset.as_ref(), level))
+}
+
+/// The parts of a policy that are not Landlock's, as far as the kernel has them.
+fn beyond_files(spec: &Spec) -> io::Result<(Option<View>, Option<BpfProgram>)> {
+    let Some(policy) = &spec.policy else {
+        return Ok((None, None));
+    };
+    let view = match view::is_possible() {
+        true => View::of(policy, &spec.cwd)?,
+        false => None,
+    };
+    let filter = match policy.calls {
+        Some(calls) if calls::is_possible() => {
+            Some(calls::filter(calls, policy.connect_tcp.is_some())?)
+        }
+        _ => None,
+    };
+    Ok((view, filter))
+}
+
+/// What it may connect to and where it may listen, where that is ruled and the kernel can leave it to us.
+fn connect_rules(spec: &Spec) -> Option<connects::Rules> {
+    let policy = spec.policy.as_ref()?;
+    (policy.rules_tcp() && connects::is_possible()).then(|| connects::Rules {
+        connect: policy.connect_tcp.clone(),
+        bind: policy.bind_tcp.clone(),
+        door: spec.door.clone(),
+        abstract_sockets: policy.reach_out,
+    })
+}
+
+fn fork(
+    spec: &Spec,
+    program: &Path,
+    ruleset: Option<&OwnedFd>,
+    level: Option<Level>,
+) -> io::Result<Started> {
+    let (host_end, child_end) = match spec.channel {
+        true => {
+            setup::reserve_channel_fd();
+            UnixStream::pair().map(|(host, child)| (Some(host), Some(child)))?
+        }
+        false => (None, None),
+    };
+    let (terminal, process_end) = match spec.terminal {
+        Some(size) => {
+            let (host, process) = terminal::pair(size)?;
+            (Some(host), Some(process))
+        }
+        None => (None, None),
+    };
+    let tag = setup::fresh_tag();
+    let (view, filter) = beyond_files(spec)?;
+    let (watched, connects) = match connect_rules(spec) {
+        Some(rules) => {
+            let (ours, childs) = connects::pair()?;
+            (Some((ours, rules)), Some(childs))
+        }
+        None => (None, None),
+    };
+    let setup = Setup {
+        host: std::process::id().cast_signed(),
+        data: spec.limits.data,
+        nofile: spec.limits.nofile,
+        files: crate::files::of_children(),
+        tag,
+        channel: child_end
+            .as_ref()
+            .map(|end| (end.as_raw_fd(), setup::file_id(CHANNEL_FD))),
+        terminal: terminal.is_some(),
+        own_terminals: terminal.is_none() && has_own_terminals(spec),
+        no_new_privs: spec.no_new_privs,
+        confined: spec.policy.is_some(),
+        ruleset: ruleset.map(|ruleset| ruleset.as_raw_fd()),
+        view,
+        filter,
+        connects: connects.as_ref().map(|end| end.as_raw_fd()),
+    };
+    let mut child = command(spec, program, setup, process_end)?.spawn()?;
+    drop(child_end);
+    let process = Process::adopt(child.id(), tag)?;
+    if let Some((ours, rules)) = watched {
+        // Its first connection waits until this is there.
+        connects::watch(connects::receive(&ours)?, rules)?;
+    }
+    Ok(Started {
+        process,
+        stdin: child.stdin.take().map(OwnedFd::from),
+        stdout: child.stdout.take().map(OwnedFd::from),
+        stderr: child.stderr.take().map(OwnedFd::from),
+        channel: host_end,
+        terminal,
+        level,
+    })
+}
+
+#[expect(
+    clippy::disallowed_methods,
+    reason = "invariant 4: this is the one place"
+)]
+#[expect(
+    unsafe_code,
+    reason = "pre_exec: parent-death signal, limits and Landlock are set by the child itself"
+)]
+fn command(
+    spec: &Spec,
+    program: &Path,
+    setup: Setup,
+    terminal: Option<OwnedFd>,
+) -> io::Result<Command> {
+    let mut command = Command::new(program);
+    command
+        .args(&spec.args)
+        .env_clear()
+        .envs(spec.env.iter().map(|(name, value)| (name, value)))
+        .current_dir(&spec.cwd);
+    match terminal {
+        // A leader of a process group could not begin a session; the session's first group is its own.
+        Some(end) => command
+            .stdin(end.try_clone()?)
+            .stdout(end.try_clone()?)
+            .stderr(end),
+        None => command
+            .stdin(stdio(spec.stdin))
+            .stdout(stdio(spec.stdout))
+            .stderr(stdio(spec.stderr)),
+    };
+    if !setup.terminal && !setup.own_terminals {
+        command.process_group(0);
+    }
+    if program != spec.program {
+        // A program found on PATH is told the name it was called by, as a shell would.
+        command.arg0(&spec.program);
+    }
+    // SAFETY: `Setup::apply` makes async-signal-safe calls only, on what was prepared; the descriptors behind it are
+    // kept open by the caller until `spawn` has returned.
+    unsafe {
+        command.pre_exec(move || setup.apply());
+    }
+    Ok(command)
+}
+
+/// Whether it begins a session of its own, for terminals of its own.
+fn has_own_terminals(spec: &Spec) -> bool {
+    spec.policy
+        .as_ref()
+        .is_some_and(|policy| policy.own_terminals)
+}
+
+fn stdio(stdio: Stdio) -> std::process::Stdio {
+    match stdio {
+        Stdio::Null => std::process::Stdio::null(),
+        Stdio::Pipe => std::process::Stdio::piped(),
+    }
+}
+
+fn check_cwd(spec: &Spec) -> Result<(), SandboxError> {
+    let cwd = |source| SandboxError::Cwd {
+        program: spec.program.clone(),
+        cwd: spec.cwd.clone(),
+        source,
+    };
+    let meta = std::fs::metadata(&spec.cwd).map_err(cwd)?;
+    if meta.is_dir() {
+        Ok(())
+    } else {
+        Err(cwd(io::ErrorKind::NotADirectory.into()))
+    }
+}
+
+/// The program's absolute path, so that "not found" is told apart from every other failure of exec.
+pub(super) fn find(spec: &Spec) -> Result<PathBuf, SandboxError> {
+    let not_found = |search: &OsStr| SandboxError::NotFound {
+        program: spec.program.clone(),
+        search: search.to_owned(),
+    };
+    if spec.program.as_os_str().as_encoded_bytes().contains(&b'/') {
+        let file = spec.cwd.join(&spec.program);
+        // A file that is there but not executable is exec's to refuse (EACCES), with a better message.
+        return if is_executable(&file) || file.is_file() {
+            Ok(file)
+        } else {
+            Err(not_found(spec.cwd.as_os_str()))
+        };
+    }
+    let path = spec.var_value("PATH").unwrap_or_default();
+    which(&spec.program, path).ok_or_else(|| not_found(path))
+}
