@@ -258,7 +258,7 @@ impl Agent {
         let home = (config.settings.sandbox != Sandbox::Off).then_some(&*boot.folders.home);
         let project = place.project(&spawner, &store, home, now()).await;
         let project = crate::projects::remember(&store, project).await;
-        let admitted = crate::admitted::decide(&store, &mut config);
+        let admitted = crate::admitted::decide(&store, &mut config, &boot.folders);
         if let (Some(settled), false) = (&settled, admitted.to_load(&config).0.is_empty()) {
             settled.runs(crate::settled::Writers::Plugins);
         }
