@@ -23,6 +23,7 @@ use sha2::{Digest as _, Sha256};
 use crate::boot::Boot;
 use crate::error::AgentError;
 use crate::inner::{Agent, lock};
+use crate::lock_file;
 use crate::project::Place;
 
 /// Folders of settings within a folder of the project.
@@ -185,12 +186,7 @@ impl Notes {
     /// Keeps others from reading and writing notes meanwhile.
     fn hold(&self) -> io::Result<File> {
         fs::create_dir_all(&self.folder)?;
-        let options = File::options()
-            .create(true)
-            .truncate(false)
-            .write(true)
-            .clone();
-        let held = options.open(self.folder.join("lock"))?;
+        let held = lock_file::open(&self.folder.join("lock"))?;
         held.lock()?;
         Ok(held)
     }

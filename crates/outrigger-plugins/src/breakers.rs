@@ -82,6 +82,23 @@ pub(crate) enum Ended {
     Unclear,
 }
 
+impl Ended {
+    /// Tells a breaker of it.
+    pub(crate) fn turn(
+        self,
+        breaker: &mut Breaker,
+        gate: Gate,
+        now: Millis,
+        rules: &Rules,
+    ) -> Option<Turned> {
+        match self {
+            Self::TimedOut => breaker.timed_out(gate, now, rules),
+            Self::Answered => breaker.answered(gate),
+            Self::Unclear => breaker.unclear(gate),
+        }
+    }
+}
+
 /// A hook of a plugin: the plugin's index and the point.
 type Place = (usize, &'static str);
 
@@ -183,23 +200,14 @@ impl Breakers {
         let now = self.now();
         let mut state = self.state();
         let place = (plugin.0, point.name);
-        let turned = match ended {
-            Ended::TimedOut => {
-                if let Some(turn) = turn {
-                    state.strikes.add(turn, &plugin.0, point.hook);
-                }
-                let breaker = state.hooks.entry(place).or_default();
-                breaker.timed_out(gate, now, &self.rules)
+        if ended == Ended::TimedOut {
+            if let Some(turn) = turn {
+                state.strikes.add(turn, &plugin.0, point.hook);
             }
-            Ended::Answered => state
-                .hooks
-                .get_mut(&place)
-                .and_then(|breaker| breaker.answered(gate)),
-            Ended::Unclear => state
-                .hooks
-                .get_mut(&place)
-                .and_then(|breaker| breaker.unclear(gate)),
-        };
+            state.hooks.entry(place).or_default();
+        }
+        let breaker = state.hooks.get_mut(&place);
+        let turned = breaker.and_then(|it| ended.turn(it, gate, now, &self.rules));
         drop(state);
         match turned {
             Some(Turned::Open { until }) => {

@@ -129,24 +129,15 @@ impl CommandBreakers {
         }
         let now = self.now();
         let mut state = self.state();
-        let turned = match ended {
-            Ended::TimedOut => {
-                if let Some(turn) = due.turn {
-                    state.strikes.add(turn, &due.line, due.event);
-                }
-                let place = state.hooks.entry(due.place());
-                let (_, breaker) = place.or_insert_with(|| (due.plugin.0, Breaker::default()));
-                breaker.timed_out(gate, now, &self.rules)
+        if ended == Ended::TimedOut {
+            if let Some(turn) = due.turn {
+                state.strikes.add(turn, &due.line, due.event);
             }
-            Ended::Answered => state
-                .hooks
-                .get_mut(&due.place())
-                .and_then(|(_, breaker)| breaker.answered(gate)),
-            Ended::Unclear => state
-                .hooks
-                .get_mut(&due.place())
-                .and_then(|(_, breaker)| breaker.unclear(gate)),
-        };
+            let place = state.hooks.entry(due.place());
+            place.or_insert_with(|| (due.plugin.0, Breaker::default()));
+        }
+        let breaker = state.hooks.get_mut(&due.place());
+        let turned = breaker.and_then(|(_, it)| ended.turn(it, gate, now, &self.rules));
         drop(state);
         match turned {
             Some(Turned::Open { until }) => {
