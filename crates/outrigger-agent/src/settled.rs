@@ -483,6 +483,31 @@ mod tests {
         }
     }
 
+    /// The first start of a box notes the settings, which reads the configuration; no later one does.
+    #[test]
+    fn they_are_read_once_however_much_runs() {
+        let dir = tempfile::tempdir().unwrap();
+        let project = dir.path().join("project");
+        fs::create_dir(&project).unwrap();
+        fs::write(project.join("opencode.json"), "{}").unwrap();
+        let home = dir.path().display().to_string();
+        let boot = Boot::new(project, [("HOME".to_owned(), home)].into());
+        let place = Place::find(&boot.directory);
+        let config = boot.load(&place).unwrap();
+        let settled = Settled::begin(&boot, &config, &place).unwrap().unwrap();
+        settled.runs(Writers::Plugins);
+        settled.runs(Writers::All);
+        let notes = settled.notes.all().unwrap();
+        assert_eq!(notes.len(), 1, "{notes:?}");
+        // Whatever looks at the notes makes their folder, and whatever reads the configuration fails.
+        fs::remove_dir_all(&settled.notes.folder).unwrap();
+        fs::write(boot.directory.join("opencode.json"), "{").unwrap();
+        for _ in 0..3 {
+            settled.runs(Writers::All);
+        }
+        assert!(!settled.notes.folder.exists());
+    }
+
     #[test]
     fn what_differs_from_a_note() {
         let state = |files: &[(&str, &str)], plugins: &[&str]| State {
