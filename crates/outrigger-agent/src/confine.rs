@@ -78,7 +78,7 @@ fn ours(folders: &Folders) -> Covers {
     let models = folders
         .cache
         .parent()
-        .map(|cache| cache.join("opencode/models.json"));
+        .map(|cache| cache.join(places::MODELS));
     let fetched = [folders.cache.clone()].into_iter().chain(models);
     held.extend(fetched.clone().flat_map(|path| movable_above(&path)));
     held.sort();

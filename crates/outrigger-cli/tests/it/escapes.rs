@@ -578,7 +578,9 @@ fn a_command_does_not_say_what_is_read_at_the_next_start() {
     ];
     let places = "D=$HOME/.local/share/outrigger; C=$HOME/.config";
     let turns = ways.iter().map(|way| bash(&format!("{places}; {way}")));
-    let world = World::new(turns.chain([done()]));
+    let turns: Vec<Value> = turns.chain([done()]).collect();
+    what_is_not_there_is_not_made(turns.clone());
+    let world = World::new(turns);
     world.config(json!({ "permission": { "external_directory": "allow" } }));
     if !has_views() {
         return skip("there are no mount namespaces");
@@ -620,6 +622,25 @@ fn a_command_does_not_say_what_is_read_at_the_next_start() {
         assert!(!data.join(name).exists(), "{name}");
     }
     world.verify();
+}
+
+/// The same for what is read if it is there, where it is not.
+fn what_is_not_there_is_not_made(turns: Vec<Value>) {
+    let last = turns.len() - 1;
+    let make = "for f in .cache/opencode/models.json .local/share/opencode/auth.json .cache/outrigger/x; do mkdir -p $HOME/${f%/*}; echo '{\"evil\":1}' > $HOME/$f; mv $HOME/${f%/*} $HOME/${f%/*}.old; done";
+    let mut turns = turns;
+    turns.insert(last, bash(make));
+    let world = World::new(turns);
+    world.config(json!({ "permission": { "external_directory": "allow" } }));
+    if !has_views() {
+        return;
+    }
+    world.run(&["do it"]).ok();
+    let at = |name: &str| world.home().join(name);
+    let text = |name: &str| fs::read_to_string(at(name)).unwrap();
+    assert_eq!(text(".cache/opencode/models.json"), "");
+    assert_eq!(text(".local/share/opencode/auth.json"), "{}\n");
+    assert!(at(".cache/outrigger").is_dir() && !at(".cache/outrigger/x").exists());
 }
 
 /// Where a rule denies something, a service that listens on a UNIX socket reads it for nobody, and the kernel's settings
