@@ -39,7 +39,7 @@ cargo xtask NAME [options]
                              one turn with one tool call, ours and the reference: time, CPU, memory
   bench serve [--runs N] [--bin PATH] [--check] [--json FILE]
                              a running server, ours and the reference: time until ready, memory, first and second turn
-  bench hooks [--only hook|transform|curve|recovery] [--check] [--json FILE]
+  bench hooks [--only hook|transform|curve|host|recovery] [--check] [--json FILE]
                              a hook call beside a bare socket; a large history handed to a plugin in each way there is;
                              the first call behind a hang (`bench recovery` for that alone)
   bench runtime              a tool call through the whole runtime beside a bare function call, a check of the guard, and

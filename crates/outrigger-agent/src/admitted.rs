@@ -9,14 +9,14 @@ use outrigger_protocol::audit::{AuditKind, AuditRecord};
 use outrigger_protocol::id::PluginId;
 use outrigger_store::Store;
 
-use crate::boot::Boot;
+use crate::boot::{Boot, Folders};
 use crate::error::AgentError;
 use crate::ids::now;
 use crate::project::Place;
 
 /// Makes the snapshot and lets it hold: what is off by the user's word is taken from the configuration.
-pub(crate) fn decide(store: &Store, config: &mut Loaded) -> Snapshot {
-    let admitted = Snapshot::of(config);
+pub(crate) fn decide(store: &Store, config: &mut Loaded, folders: &Folders) -> Snapshot {
+    let admitted = Snapshot::of(config, &folders.data);
     // What is wrong with the configuration has been told.
     let known: Vec<String> = config.problems.iter().map(ToString::to_string).collect();
     for problem in admitted.problems.iter().filter(|it| !known.contains(it)) {
@@ -90,7 +90,7 @@ pub(crate) fn displaced(admitted: &Snapshot) -> impl Iterator<Item = Progress> +
 
 /// Asks the snapshot again about a plugin that is to be loaded anew, with the configuration and the machine as they are now.
 pub(crate) fn again(boot: &Boot, place: &Place) -> AdmitFn {
-    let options = boot.config_options(place);
+    let (options, data) = (boot.config_options(place), boot.folders.data.clone());
     Arc::new(move |plugin| {
         let refused = |why: String| PluginError::Life {
             id: plugin.spec.clone(),
@@ -98,7 +98,7 @@ pub(crate) fn again(boot: &Boot, place: &Place) -> AdmitFn {
         };
         let config = outrigger_config::load(&options);
         let config = config.map_err(|error| refused(format!("the configuration: {error}")))?;
-        match Snapshot::of(&config).verdict(plugin) {
+        match Snapshot::of(&config, &data).verdict(plugin) {
             Some(verdict) => verdict,
             None => Err(refused(
                 "the configuration does not name it any more".to_owned(),
@@ -109,8 +109,8 @@ pub(crate) fn again(boot: &Boot, place: &Place) -> AdmitFn {
 
 /// Whether a bundled plugin should run with this configuration.
 #[must_use]
-pub fn runs_bundled(config: &Loaded, id: &str) -> bool {
-    Snapshot::of(config).has_bundled(id)
+pub fn runs_bundled(config: &Loaded, folders: &Folders, id: &str) -> bool {
+    Snapshot::of(config, &folders.data).has_bundled(id)
 }
 
 /// Which plugins would run in a folder. Nothing is started, and nothing is written.
@@ -118,5 +118,6 @@ pub fn runs_bundled(config: &Loaded, id: &str) -> bool {
 /// # Errors
 /// A configuration that cannot be read.
 pub fn plugin_snapshot(boot: &Boot) -> Result<Snapshot, AgentError> {
-    Ok(Snapshot::of(&boot.load(&Place::find(&boot.directory))?))
+    let config = boot.load(&Place::find(&boot.directory))?;
+    Ok(Snapshot::of(&config, &boot.folders.data))
 }

@@ -178,14 +178,19 @@ impl Boot {
     /// # Errors
     /// Those of the configuration.
     pub fn load_global(&self) -> Result<serde_json::Value, AgentError> {
+        let options = self.options(&self.directory, &self.directory);
+        Ok(outrigger_config::load_global(&options)?)
+    }
+
+    fn options(&self, directory: &Path, worktree: &Path) -> outrigger_config::LoadOptions {
         let mut options = outrigger_config::LoadOptions::new(
-            self.directory.clone(),
-            self.directory.clone(),
+            directory.to_owned(),
+            worktree.to_owned(),
             self.folders.home.clone(),
             self.env.clone(),
         );
         options.xdg_config.clone_from(&self.folders.config);
-        Ok(outrigger_config::load_global(&options)?)
+        options
     }
 
     /// Reads the configuration only.
@@ -198,13 +203,7 @@ impl Boot {
 
     /// From what the configuration of a folder is read.
     pub(crate) fn config_options(&self, place: &Place) -> outrigger_config::LoadOptions {
-        let mut options = outrigger_config::LoadOptions::new(
-            place.directory.clone(),
-            place.worktree.clone(),
-            self.folders.home.clone(),
-            self.env.clone(),
-        );
-        options.xdg_config.clone_from(&self.folders.config);
+        let mut options = self.options(&place.directory, &place.worktree);
         options.pure = self.pure;
         options.hooks = outrigger_plugins::refusing_hooks();
         options
@@ -258,7 +257,7 @@ impl Agent {
         let home = (config.settings.sandbox != Sandbox::Off).then_some(&*boot.folders.home);
         let project = place.project(&spawner, &store, home, now()).await;
         let project = crate::projects::remember(&store, project).await;
-        let admitted = crate::admitted::decide(&store, &mut config);
+        let admitted = crate::admitted::decide(&store, &mut config, &boot.folders);
         if let (Some(settled), false) = (&settled, admitted.to_load(&config).0.is_empty()) {
             settled.runs(crate::settled::Writers::Plugins);
         }

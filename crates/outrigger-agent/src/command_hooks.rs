@@ -166,8 +166,8 @@ impl CommandHost for Bridge {
         outrigger_tools::commands_of(line)
     }
 
-    fn transcript(&self, history: &[MessageWithParts]) -> String {
-        history.iter().flat_map(lines).collect()
+    fn transcript(&self, message: &MessageWithParts) -> String {
+        lines(message).concat()
     }
 }
 

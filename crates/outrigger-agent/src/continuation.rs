@@ -10,14 +10,13 @@ use outrigger_protocol::id::SessionId;
 use outrigger_protocol::message::{
     MessageInfo, MessageTime, Part, PartKind, TextPart, UserMessage,
 };
-use outrigger_protocol::session::PromptInput;
 use outrigger_protocol::turn::{Begin, HookPayload};
 use serde_json::{Value, json};
 
 use crate::error::AgentError;
 use crate::ids::{self, now};
 use crate::inner::{Agent, Inner};
-use crate::join::stored;
+use crate::join::{prompt_of, stored};
 
 /// Our name of the point.
 pub(crate) const POINT: &str = "agent_end.before_stop";
@@ -111,14 +110,7 @@ impl Agent {
                 ..TextPart::default()
             }),
         };
-        let prompt = PromptInput {
-            message_id: Some(user.id.clone()),
-            agent: Some(user.agent.clone()),
-            model: Some(user.model.clone()),
-            system: user.system.clone(),
-            tools: user.tools.clone(),
-            ..PromptInput::default()
-        };
+        let prompt = prompt_of(&user);
         let told = vec![
             Event::MessageUpdated {
                 session_id: id.clone(),

@@ -67,10 +67,8 @@ pub(crate) fn declared(value: Option<Value>, boxed: bool) -> Result<Declared, St
 
 /// Holds the tools that are there to what the user's settings say.
 pub(crate) fn narrow(inner: &Inner) {
-    for (tool, limits) in &inner.config.settings.hands.tool_limits {
-        if let Err(error) = inner.runtime.narrow(tool, &constraints(limits)) {
-            tracing::warn!("[tool_limits.{tool}] {error}");
-        }
+    for tool in inner.config.settings.hands.tool_limits.keys() {
+        narrow_one(inner, tool);
     }
 }
 

@@ -372,8 +372,10 @@ impl ToolHost for CallHost {
                 }
                 refusal.text()
             })?;
-            if edits && let Some(settled) = &self.inner.settled {
-                *lock(&self.unsettled) = settled.changed();
+            if edits && let Some(settled) = self.inner.settled.clone() {
+                // It reads the configuration, and another program may have the notes.
+                let changed = tokio::task::spawn_blocking(move || settled.changed()).await;
+                *lock(&self.unsettled) = changed.ok().flatten();
             }
             Ok(allowed)
         })

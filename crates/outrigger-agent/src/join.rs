@@ -160,7 +160,8 @@ fn readable(message: &MessageWithParts, wanted: &MessageId) -> Option<PromptInpu
     (user.id == *wanted && said).then(|| prompt_of(user))
 }
 
-fn prompt_of(user: &UserMessage) -> PromptInput {
+/// What a message of the user's was prompted with, without its parts.
+pub(crate) fn prompt_of(user: &UserMessage) -> PromptInput {
     PromptInput {
         message_id: Some(user.id.clone()),
         agent: Some(user.agent.clone()),

@@ -45,6 +45,7 @@ mod kept_rules;
 mod late;
 mod life;
 mod listing;
+mod lock_file;
 mod lsp;
 mod mcp;
 mod mentions;

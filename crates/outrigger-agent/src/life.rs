@@ -37,6 +37,21 @@ impl Agent {
         tools(&self.inner);
         Ok(generation)
     }
+
+    /// Whether a plugin's process could not be started, which another try may mend.
+    #[must_use]
+    pub fn has_unstarted_plugins(&self) -> bool {
+        !self.inner.plugins.unstarted().is_empty()
+    }
+
+    /// Tries again to start the processes that could not be started. What becomes of it is told as that of a reload.
+    pub async fn start_unstarted_plugins(&self) {
+        for id in self.inner.plugins.unstarted() {
+            if let Err(error) = self.reload_plugin(&id).await {
+                tracing::debug!("[plugin] {error}");
+            }
+        }
+    }
 }
 
 /// Brings the tools of the runtime to what plugins bring now. A bundled tool that one of them had replaced comes back.

@@ -11,7 +11,7 @@ use crate::inner::Agent;
 use crate::prompt::text;
 
 /// Names behind an `@` that stands neither in a word nor in a code span, each once.
-fn names(text: &str) -> Vec<&str> {
+pub(crate) fn names(text: &str) -> Vec<&str> {
     let mut found: Vec<&str> = Vec::new();
     for (at, _) in text.match_indices('@') {
         let before = text.get(..at).and_then(|before| before.chars().next_back());
@@ -95,6 +95,7 @@ mod tests {
             ("mail me@x.y or `@code`", &[]),
             ("(@a) @a @", &["a)", "a"]),
             ("@first", &["first"]),
+            ("@a, @b and @.env", &["a", "b", ".env"]),
         ] {
             assert_eq!(names(text), want, "{text}");
         }

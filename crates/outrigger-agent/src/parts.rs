@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use outrigger_kernel::permission::evaluate;
 use outrigger_protocol::Object;
-use outrigger_protocol::message::{PartKind, TextPart};
+use outrigger_protocol::message::PartKind;
 use outrigger_protocol::permission::Action;
 use outrigger_protocol::session::PartInput;
 use outrigger_sandbox::paths::Roots;
@@ -12,6 +12,8 @@ use serde_json::{Value, json};
 
 use crate::agents::AgentInfo;
 use crate::inner::Agent;
+use crate::mentions::names;
+use crate::prompt::text_part;
 
 impl Agent {
     /// The parts of a prompt with what stands behind them: the text of files of the project, and the word to call an agent
@@ -55,7 +57,7 @@ impl Agent {
                 let call = format!(
                     " Use the above message and context to generate a prompt and call the task tool with subagent: {name}{hint}"
                 );
-                vec![part, synthetic(call)]
+                vec![part, text_part(call, true)]
             }
             _ => vec![part],
         }
@@ -78,18 +80,20 @@ impl Agent {
             Err(error) => Err(error.to_string()),
         };
         read.unwrap_or_else(|reason| {
-            vec![synthetic(format!(
-                "Read tool failed to read {} with the following error: {reason}",
-                path.display()
-            ))]
+            vec![text_part(
+                format!(
+                    "Read tool failed to read {} with the following error: {reason}",
+                    path.display()
+                ),
+                true,
+            )]
         })
     }
 
     /// The agents that a command's template mentions as `@name`.
     pub(crate) fn mentioned_agents(&self, text: &str, agent: &AgentInfo) -> Vec<PartInput> {
-        let mut names = mentions(text);
+        let mut names = names(text);
         names.sort_unstable();
-        names.dedup();
         let known = names
             .into_iter()
             .filter(|name| self.inner.agents.contains_key(*name));
@@ -104,17 +108,6 @@ impl Agent {
                 self.resolve(mention, agent)
             })
             .collect()
-    }
-}
-
-fn synthetic(text: String) -> PartInput {
-    PartInput {
-        id: None,
-        kind: PartKind::Text(TextPart {
-            text,
-            synthetic: Some(true),
-            ..TextPart::default()
-        }),
     }
 }
 
@@ -136,42 +129,9 @@ fn local(url: &str) -> Option<PathBuf> {
     Some(PathBuf::from(String::from_utf8(bytes).ok()?))
 }
 
-/// Names behind an `@` that does not stand within a word or a quotation; dots and commas end a name, as at the end of a
-/// sentence, unless it goes on behind a dot.
-fn mentions(text: &str) -> Vec<&str> {
-    let mut found = Vec::new();
-    for (at, _) in text.match_indices('@') {
-        let before = text.get(..at).and_then(|head| head.chars().next_back());
-        if before.is_some_and(|c| c.is_alphanumeric() || c == '_' || c == '`') {
-            continue;
-        }
-        let rest = text.get(at + 1..).unwrap_or_default();
-        let end = rest
-            .find(|c: char| c.is_whitespace() || c == '`' || c == ',')
-            .unwrap_or(rest.len());
-        let name = rest.get(..end).unwrap_or_default().trim_end_matches('.');
-        if !name.is_empty() {
-            found.push(name);
-        }
-    }
-    found
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn what_is_mentioned() {
-        for (text, want) in [
-            ("look at @src/a.rs.", vec!["src/a.rs"]),
-            ("@a, @b and @.env", vec!["a", "b", ".env"]),
-            ("me@example.org `@code` @", vec![]),
-            ("(@x) ask @general", vec!["x)", "general"]),
-        ] {
-            assert_eq!(mentions(text), want, "{text}");
-        }
-    }
 
     #[test]
     fn addresses_of_files() {

@@ -169,7 +169,8 @@ fn file_part(path: &Path, mime: &str, url: &str) -> PartInput {
     }
 }
 
-fn text_part(text: String, synthetic: bool) -> PartInput {
+/// A text of a prompt; a synthetic one was not written by the user.
+pub(crate) fn text_part(text: String, synthetic: bool) -> PartInput {
     PartInput {
         id: None,
         kind: PartKind::Text(TextPart {

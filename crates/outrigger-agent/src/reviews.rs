@@ -14,7 +14,7 @@ use crate::project::Place;
 pub fn review_options(boot: &Boot) -> Result<outrigger_plugins::ReviewOptions, AgentError> {
     let place = Place::find(&boot.directory);
     let config = boot.load(&place)?;
-    let (mut plugins, skipped) = Snapshot::of(&config).to_load(&config);
+    let (mut plugins, skipped) = Snapshot::of(&config, &boot.folders.data).to_load(&config);
     // What takes nobody's place until it is trusted can be looked at.
     plugins.extend(skipped_for(skipped, "Untrusted"));
     Ok(outrigger_plugins::ReviewOptions {
@@ -34,7 +34,7 @@ pub fn review_options(boot: &Boot) -> Result<outrigger_plugins::ReviewOptions, A
 pub fn verify_options(boot: &Boot) -> Result<outrigger_plugins::ReviewOptions, AgentError> {
     let mut options = review_options(boot)?;
     let config = boot.load(&Place::find(&boot.directory))?;
-    let (_, skipped) = Snapshot::of(&config).to_load(&config);
+    let (_, skipped) = Snapshot::of(&config, &boot.folders.data).to_load(&config);
     options.plugins.extend(skipped_for(skipped, "Signature"));
     Ok(options)
 }

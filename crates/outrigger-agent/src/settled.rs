@@ -23,6 +23,7 @@ use sha2::{Digest as _, Sha256};
 use crate::boot::Boot;
 use crate::error::AgentError;
 use crate::inner::{Agent, lock};
+use crate::lock_file;
 use crate::project::Place;
 
 /// Folders of settings within a folder of the project.
@@ -185,12 +186,7 @@ impl Notes {
     /// Keeps others from reading and writing notes meanwhile.
     fn hold(&self) -> io::Result<File> {
         fs::create_dir_all(&self.folder)?;
-        let options = File::options()
-            .create(true)
-            .truncate(false)
-            .write(true)
-            .clone();
-        let held = options.open(self.folder.join("lock"))?;
+        let held = lock_file::open(&self.folder.join("lock"))?;
         held.lock()?;
         Ok(held)
     }
@@ -485,6 +481,31 @@ mod tests {
         ] {
             assert_eq!(speaks_for(Path::new(file)), Path::new(folder), "{file}");
         }
+    }
+
+    /// The first start of a box notes the settings, which reads the configuration; no later one does.
+    #[test]
+    fn they_are_read_once_however_much_runs() {
+        let dir = tempfile::tempdir().unwrap();
+        let project = dir.path().join("project");
+        fs::create_dir(&project).unwrap();
+        fs::write(project.join("opencode.json"), "{}").unwrap();
+        let home = dir.path().display().to_string();
+        let boot = Boot::new(project, [("HOME".to_owned(), home)].into());
+        let place = Place::find(&boot.directory);
+        let config = boot.load(&place).unwrap();
+        let settled = Settled::begin(&boot, &config, &place).unwrap().unwrap();
+        settled.runs(Writers::Plugins);
+        settled.runs(Writers::All);
+        let notes = settled.notes.all().unwrap();
+        assert_eq!(notes.len(), 1, "{notes:?}");
+        // Whatever looks at the notes makes their folder, and whatever reads the configuration fails.
+        fs::remove_dir_all(&settled.notes.folder).unwrap();
+        fs::write(boot.directory.join("opencode.json"), "{").unwrap();
+        for _ in 0..3 {
+            settled.runs(Writers::All);
+        }
+        assert!(!settled.notes.folder.exists());
     }
 
     #[test]

@@ -15,6 +15,7 @@ use crate::compact::ask::Compact;
 use crate::drive::{Driver, is_raised};
 use crate::error::AgentError;
 use crate::inner::{Agent, Inner, lock};
+use crate::lock_file;
 use crate::queue::InQueue;
 
 /// How long a plugin's prompt waits for a turn that itself waits for a plugin: it may be the very call that sent the prompt,
@@ -445,12 +446,7 @@ pub(crate) fn own(data: &std::path::Path, id: &SessionId) -> Result<Owner, Agent
         reason: error.to_string(),
     };
     std::fs::create_dir_all(&dir).map_err(fail)?;
-    let file = File::options()
-        .create(true)
-        .truncate(false)
-        .write(true)
-        .open(&path)
-        .map_err(fail)?;
+    let file = lock_file::open(&path).map_err(fail)?;
     match file.try_lock() {
         Ok(()) => Ok(Owner { _file: file }),
         Err(TryLockError::WouldBlock) => Err(AgentError::Busy(id.to_string())),

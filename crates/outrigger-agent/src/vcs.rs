@@ -12,13 +12,14 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use outrigger_sandbox::covers::Kept;
-use outrigger_sandbox::{Output, Spawner, Spec, paths};
+use outrigger_sandbox::{Output, Spec, paths};
 use serde::Serialize;
 use tokio::sync::OnceCell;
 
 use self::parse::{change, count, split};
 use crate::git_box;
 use crate::inner::Agent;
+use crate::project::Place;
 
 const DEADLINE: Duration = Duration::from_secs(30);
 /// Most bytes of one answer of git. Behind it a patch is left out; a list that is longer is cut.
@@ -115,10 +116,6 @@ impl VcsError {
 #[derive(Clone)]
 pub struct Vcs {
     agent: Agent,
-    spawner: Spawner,
-    directory: PathBuf,
-    worktree: PathBuf,
-    git: bool,
     /// What is kept from git: looked for once, with the first process.
     kept: OnceCell<Option<Kept>>,
 }
@@ -127,19 +124,18 @@ impl Agent {
     /// Version control of the agent's folder.
     #[must_use]
     pub fn vcs(&self) -> Vcs {
-        let place = &self.inner.place;
         Vcs {
             agent: self.clone(),
-            spawner: self.inner.spawner.clone(),
-            directory: place.directory.clone(),
-            worktree: place.worktree.clone(),
-            git: place.git,
             kept: OnceCell::new(),
         }
     }
 }
 
 impl Vcs {
+    fn place(&self) -> &Place {
+        &self.agent.inner.place
+    }
+
     async fn run_in(
         &self,
         cwd: &Path,
@@ -178,7 +174,7 @@ impl Vcs {
             .map_err(|error| VcsError::Box(error.to_string()))?;
         let boxed = |covers: &Kept| git_box::policy(&inner.place, home, covers.clone());
         spec.policy = covers.as_ref().map(boxed);
-        outrigger_sandbox::run_with_input(&self.spawner, spec, input, DEADLINE, MOST)
+        outrigger_sandbox::run_with_input(&inner.spawner, spec, input, DEADLINE, MOST)
             .await
             .map_err(|e| VcsError::Failed {
                 what: (*args.first().unwrap_or(&"")).to_owned(),
@@ -187,7 +183,7 @@ impl Vcs {
     }
 
     async fn run(&self, args: &[&str]) -> Result<Output, VcsError> {
-        self.run_in(&self.directory, args, None).await
+        self.run_in(&self.place().directory, args, None).await
     }
 
     /// The output of a command that has to succeed.
@@ -211,7 +207,7 @@ impl Vcs {
 
     /// The branch that is checked out; `None` outside git and on no branch.
     pub async fn branch(&self) -> Option<String> {
-        self.git.then_some(())?;
+        self.place().git.then_some(())?;
         self.word(&["symbolic-ref", "--quiet", "--short", "HEAD"])
             .await
     }
@@ -219,7 +215,7 @@ impl Vcs {
     /// The default branch: its name, and what to compare with. As the reference: that of the remote, else the one that
     /// git would make, else `main` or `master`.
     pub async fn default_branch(&self) -> Option<(String, String)> {
-        self.git.then_some(())?;
+        self.place().git.then_some(())?;
         let remotes = self.word(&["remote"]).await.unwrap_or_default();
         let remotes: Vec<&str> = remotes.lines().collect();
         let remote = match remotes.as_slice() {
@@ -266,7 +262,7 @@ impl Vcs {
     /// # Errors
     /// When git fails.
     pub async fn status(&self) -> Result<Vec<FileChange>, VcsError> {
-        if !self.git {
+        if !self.place().git {
             return Ok(Vec::new());
         }
         let base = if self.has_head().await {
@@ -282,7 +278,7 @@ impl Vcs {
     /// # Errors
     /// When git fails.
     pub async fn diff(&self, against: Against, context: u32) -> Result<Vec<FileChange>, VcsError> {
-        if !self.git {
+        if !self.place().git {
             return Ok(Vec::new());
         }
         let base = match against {
@@ -330,7 +326,7 @@ impl Vcs {
     /// # Errors
     /// When git fails, or the patch is too large to be told whole: half a patch is worse than none.
     pub async fn raw(&self) -> Result<String, VcsError> {
-        if !self.git {
+        if !self.place().git {
             return Ok(String::new());
         }
         let mut pieces = Vec::new();
@@ -360,12 +356,12 @@ impl Vcs {
     /// # Errors
     /// [`VcsError::NotGit`], [`VcsError::NotClean`], [`VcsError::Denied`]; then nothing was changed.
     pub async fn apply(&self, patch: &str) -> Result<(), VcsError> {
-        if !self.git {
+        if !self.place().git {
             return Err(VcsError::NotGit);
         }
         for file in self.named(patch).await? {
-            let file = paths::resolve(&self.worktree, &file);
-            let file = file.strip_prefix(&self.worktree).unwrap_or(&file);
+            let file = paths::resolve(&self.place().worktree, &file);
+            let file = file.strip_prefix(&self.place().worktree).unwrap_or(&file);
             let file = file.to_string_lossy();
             for what in ["read", "edit"] {
                 if !self.may(what, &file) {
@@ -377,7 +373,7 @@ impl Vcs {
             }
         }
         let output = self
-            .run_in(&self.directory, &["apply", "-"], Some(patch.into()))
+            .run_in(&self.place().directory, &["apply", "-"], Some(patch.into()))
             .await?;
         if output.exit.success() {
             return Ok(());
@@ -391,7 +387,7 @@ impl Vcs {
     async fn named(&self, patch: &str) -> Result<Vec<PathBuf>, VcsError> {
         let args = ["apply", "--numstat", "-z", "-"];
         let output = self
-            .run_in(&self.directory, &args, Some(patch.into()))
+            .run_in(&self.place().directory, &args, Some(patch.into()))
             .await?;
         if !output.exit.success() {
             let message = String::from_utf8_lossy(&output.stderr);
@@ -402,7 +398,7 @@ impl Vcs {
             .split('\0')
             .filter_map(|line| line.splitn(3, '\t').nth(2));
         let mut files: Vec<PathBuf> = told.map(PathBuf::from).collect();
-        let above = self.directory.strip_prefix(&self.worktree);
+        let above = self.place().directory.strip_prefix(&self.place().worktree);
         let above = above.unwrap_or(Path::new(""));
         for file in named::files(patch) {
             files.push(above.join(&file));
@@ -416,7 +412,7 @@ impl Vcs {
     /// # Errors
     /// When git fails.
     pub async fn init(&self) -> Result<(), VcsError> {
-        if self.git {
+        if self.place().git {
             return Ok(());
         }
         self.text(&["init", "--quiet"]).await.map(drop)
@@ -424,7 +420,7 @@ impl Vcs {
 
     /// Whether the rules leave a file, which git has named from the root of the repository.
     fn may(&self, what: &str, file: &str) -> bool {
-        self.agent.may(what, &self.worktree.join(file))
+        self.agent.may(what, &self.place().worktree.join(file))
     }
 
     /// Names and two-letter codes of what is not as in the last commit.
@@ -529,13 +525,19 @@ impl Vcs {
             file,
         ];
         // The exit code is that of a difference, which there is.
-        let output = self.run_in(&self.worktree, &args, None).await.ok()?;
+        let output = self
+            .run_in(&self.place().worktree, &args, None)
+            .await
+            .ok()?;
         (!output.truncated).then(|| String::from_utf8_lossy(&output.stdout).into_owned())
     }
 
     async fn count_untracked(&self, file: &str) -> Option<(u64, u64)> {
         let args = ["diff", "--no-index", "--numstat", "--", "/dev/null", file];
-        let output = self.run_in(&self.worktree, &args, None).await.ok()?;
+        let output = self
+            .run_in(&self.place().worktree, &args, None)
+            .await
+            .ok()?;
         count(&String::from_utf8_lossy(&output.stdout)).map(|(_, counts)| counts)
     }
 }

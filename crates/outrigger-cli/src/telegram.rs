@@ -38,7 +38,7 @@ pub(crate) fn start(
     let config = boot
         .load(&outrigger_agent::Place::find(&boot.directory))
         .ok()?;
-    if !outrigger_agent::runs_bundled(&config, "telegram") {
+    if !outrigger_agent::runs_bundled(&config, &boot.folders, "telegram") {
         return None;
     }
     let token = TOKENS

@@ -117,16 +117,6 @@ impl Loaded {
         ids.chain(&self.settings.discovery.allow).cloned().collect()
     }
 
-    /// Our data folder.
-    #[must_use]
-    pub fn data_folder(&self) -> PathBuf {
-        let named = self.options.env.get("XDG_DATA_HOME");
-        let named = named.filter(|path| path.starts_with('/'));
-        let base = named.map(PathBuf::from);
-        base.unwrap_or_else(|| self.options.home.join(".local/share"))
-            .join("outrigger")
-    }
-
     /// The folder whose plugins are a project's own: the root of the working tree, outside version control the folder itself.
     #[must_use]
     pub fn project_folder(&self) -> PathBuf {

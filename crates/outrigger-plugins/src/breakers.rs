@@ -1,7 +1,7 @@
 //! Which hooks are left out because they keep timing out: a breaker for each hook of each plugin (A8), and for one turn
 //! the plugins that timed out at two points of it (A13).
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
@@ -13,10 +13,9 @@ use serde::Serialize;
 
 use crate::status::{Notice, NoticeFn};
 
-/// Points of one turn at which a plugin may time out before it sits out the rest.
-const POINTS: usize = 2;
-/// Turns that are kept in mind; the oldest is forgotten first.
-const TURNS: usize = 256;
+mod strikes;
+
+pub(crate) use strikes::Strikes;
 
 /// The breaker of one hook, where it is not simply closed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -30,6 +29,24 @@ pub struct BreakerStatus {
     /// Milliseconds until the next call is let through, while it is open.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub opens_in_ms: Option<u64>,
+}
+
+impl BreakerStatus {
+    /// None for one that is at rest.
+    pub(crate) fn of(hook: &str, view: View, now: Millis) -> Option<Self> {
+        let (state, timeouts, until) = match view {
+            View::Closed { timeouts: 0 } => return None,
+            View::Closed { timeouts } => (BreakerState::Closed, timeouts, None),
+            View::Open { until } => (BreakerState::Open, 0, Some(until.saturating_sub(now))),
+            View::HalfOpen => (BreakerState::HalfOpen, 0, None),
+        };
+        Some(Self {
+            hook: hook.to_owned(),
+            state,
+            timeouts,
+            opens_in_ms: until,
+        })
+    }
 }
 
 /// States of a breaker (A8).
@@ -65,16 +82,31 @@ pub(crate) enum Ended {
     Unclear,
 }
 
+impl Ended {
+    /// Tells a breaker of it.
+    pub(crate) fn turn(
+        self,
+        breaker: &mut Breaker,
+        gate: Gate,
+        now: Millis,
+        rules: &Rules,
+    ) -> Option<Turned> {
+        match self {
+            Self::TimedOut => breaker.timed_out(gate, now, rules),
+            Self::Answered => breaker.answered(gate),
+            Self::Unclear => breaker.unclear(gate),
+        }
+    }
+}
+
 /// A hook of a plugin: the plugin's index and the point.
 type Place = (usize, &'static str);
-
-/// What a plugin did in a turn: the points at which it timed out.
-type Strikes = BTreeMap<usize, Vec<&'static str>>;
 
 #[derive(Default)]
 struct State {
     hooks: BTreeMap<Place, Breaker>,
-    turns: VecDeque<(TurnId, Strikes)>,
+    /// By plugin the hooks at which it timed out.
+    strikes: Strikes<usize, &'static str>,
 }
 
 /// Breakers of all hooks.
@@ -125,9 +157,7 @@ impl Breakers {
         }
         let now = self.now();
         let mut state = self.state();
-        if let Some(points) = turn.and_then(|turn| state.strikes(turn, plugin.0))
-            && points.len() >= POINTS
-        {
+        if let Some(points) = turn.and_then(|turn| state.strikes.out(turn, &plugin.0)) {
             return Err(format!(
                 "it timed out at {} in this turn and sits out the rest of it",
                 points.join(" and ")
@@ -170,23 +200,14 @@ impl Breakers {
         let now = self.now();
         let mut state = self.state();
         let place = (plugin.0, point.name);
-        let turned = match ended {
-            Ended::TimedOut => {
-                if let Some(turn) = turn {
-                    state.strike(turn, plugin.0, point.hook);
-                }
-                let breaker = state.hooks.entry(place).or_default();
-                breaker.timed_out(gate, now, &self.rules)
+        if ended == Ended::TimedOut {
+            if let Some(turn) = turn {
+                state.strikes.add(turn, &plugin.0, point.hook);
             }
-            Ended::Answered => state
-                .hooks
-                .get_mut(&place)
-                .and_then(|breaker| breaker.answered(gate)),
-            Ended::Unclear => state
-                .hooks
-                .get_mut(&place)
-                .and_then(|breaker| breaker.unclear(gate)),
-        };
+            state.hooks.entry(place).or_default();
+        }
+        let breaker = state.hooks.get_mut(&place);
+        let turned = breaker.and_then(|it| ended.turn(it, gate, now, &self.rules));
         drop(state);
         match turned {
             Some(Turned::Open { until }) => {
@@ -233,44 +254,11 @@ impl Breakers {
         let state = self.state();
         let hooks = state.hooks.range((plugin, "")..(plugin + 1, ""));
         let status = |(place, breaker): (&Place, &Breaker)| {
-            let (state, timeouts, until) = match breaker.view(now, &self.rules) {
-                View::Closed { timeouts: 0 } => return None,
-                View::Closed { timeouts } => (BreakerState::Closed, timeouts, None),
-                View::Open { until } => (BreakerState::Open, 0, Some(until.saturating_sub(now))),
-                View::HalfOpen => (BreakerState::HalfOpen, 0, None),
-            };
             let point = outrigger_kernel::hooks::point(place.1);
-            Some(BreakerStatus {
-                hook: point.map_or(place.1, |point| point.hook).to_owned(),
-                state,
-                timeouts,
-                opens_in_ms: until,
-            })
+            let hook = point.map_or(place.1, |point| point.hook);
+            BreakerStatus::of(hook, breaker.view(now, &self.rules), now)
         };
         hooks.filter_map(status).collect()
-    }
-}
-
-impl State {
-    fn strikes(&self, turn: &TurnId, plugin: usize) -> Option<&Vec<&'static str>> {
-        let (_, strikes) = self.turns.iter().find(|(id, _)| id == turn)?;
-        strikes.get(&plugin)
-    }
-
-    fn strike(&mut self, turn: &TurnId, plugin: usize, hook: &'static str) {
-        if !self.turns.iter().any(|(id, _)| id == turn) {
-            if self.turns.len() >= TURNS {
-                self.turns.pop_front();
-            }
-            self.turns.push_back((turn.clone(), Strikes::new()));
-        }
-        let Some((_, strikes)) = self.turns.iter_mut().find(|(id, _)| id == turn) else {
-            return;
-        };
-        let points = strikes.entry(plugin).or_default();
-        if !points.contains(&hook) {
-            points.push(hook);
-        }
     }
 }
 

@@ -6,19 +6,17 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use outrigger_js::default_policy;
 use outrigger_protocol::hook::{Change, Key};
+use outrigger_sandbox::OwnBox;
 use outrigger_sandbox::proxy::Pass;
-use outrigger_sandbox::{Calls, OwnBox};
 use serde_json::Value;
 
 use crate::auth::{AuthHook, ProviderHook};
 use crate::group::Group;
 use crate::home;
-use crate::launch::{Launch, programs};
+use crate::launch::{Launch, search};
 use crate::plugins::{Inner, Plugins};
 use crate::reconfigure::Configured;
-use crate::unboxed;
 
 impl Plugins {
     /// The plugin whose `config` hook had the last word on an entry (`mcp`, `notes`).
@@ -119,15 +117,9 @@ fn touches(change: &Change, key: &str, name: &str) -> bool {
 impl Launch {
     /// What the plugin's own process gets, without what was granted to that process alone: variables, ports.
     async fn box_of_helpers(&self, index: usize) -> Result<OwnBox, String> {
-        let about = self.registry.with(index, |plugin| {
-            let folder = plugin
-                .resolved
-                .as_ref()
-                .map(|resolved| resolved.dir.clone());
-            (plugin.id.clone(), plugin.rules.clone(), folder)
-        });
-        let (id, rules, folder) = about.ok_or_else(|| "it is not there".to_owned())?;
-        let access = rules.access.clone();
+        let id = self.registry.with(index, |plugin| plugin.id.clone());
+        let id = id.ok_or_else(|| "it is not there".to_owned())?;
+        let access = self.access(&[index]);
         let pass = self
             .network
             .pass(&self.registry, &[index], access.as_ref())
@@ -139,27 +131,8 @@ impl Launch {
             .map_err(|error| format!("its folder {} cannot be made: {error}", private.display()))?;
         let proxy = pass.iter().flat_map(Pass::variables);
         variables.extend(proxy.map(|(name, value)| (name.into(), value.into())));
-        let modules = self.modules.as_ref().map(|modules| modules.root.clone());
-        let folders: Vec<PathBuf> = folder.into_iter().chain(modules).collect();
-        let mut policy = default_policy(&self.runtime.path, &self.directory, &folders, &private);
-        match &access {
-            Some(access) => access.box_in(&mut policy, &self.directory),
-            // Outside version control the reference's worktree is `/`, which is nobody's project.
-            None if self.worktree.parent().is_some() => policy.write.push(self.worktree.clone()),
-            None => {}
-        }
-        policy.read.extend(rules.read);
-        policy.read.extend(tool_chains(&Self::search()));
-        unboxed::keep(&mut policy, [&self.directory, &self.worktree], &rules.write);
-        policy.write.extend(rules.write);
-        let listed = rules.processes.as_deref();
-        policy.execute = listed.map(|names| programs(names, &Self::search()));
-        policy.connect_tcp = Some(pass.iter().map(Pass::port).collect());
-        policy.calls = Some(Calls {
-            unix_sockets: rules.unix_sockets,
-            alone: listed.is_some_and(<[String]>::is_empty),
-            udp: false,
-        });
+        let mut policy = self.plugin_box(&[index], &private, pass.as_ref(), Vec::new());
+        policy.read.extend(tool_chains(&search()));
         Ok(OwnBox {
             policy,
             variables,

@@ -3,6 +3,9 @@
 
 use std::path::PathBuf;
 
+/// Code of [`PluginError::Process`].
+pub(crate) const PROCESS: &str = "plugin.process";
+
 /// Why a plugin is not there, or why one of its calls failed.
 #[derive(Debug, thiserror::Error)]
 pub enum PluginError {
@@ -464,7 +467,7 @@ impl PluginError {
             Self::Cache { .. } => "plugin.cache",
             Self::Bun { .. } => "plugin.bun",
             Self::NoRuntime { .. } => "plugin.no_runtime",
-            Self::Process { .. } => "plugin.process",
+            Self::Process { .. } => PROCESS,
             Self::Load { stage, .. } => match stage.as_str() {
                 "import" => "plugin.import",
                 "export" => "plugin.export",

@@ -10,14 +10,13 @@ use std::time::Duration;
 use outrigger_config::settings::Environment;
 use outrigger_js::{
     ExchangeRoot, HostHandler, JsError, JsProcess, JsRuntime, StartOptions, Transfer,
-    default_policy,
 };
 use outrigger_protocol::rpc::{Facade, Initialize, Initialized, LoadedPlugin, PluginEntry};
 use outrigger_sandbox::cgroup::Cgroup;
 use outrigger_sandbox::covers::Kept;
 use outrigger_sandbox::proxy::Pass;
 use outrigger_sandbox::uncovered::Hidden;
-use outrigger_sandbox::{Calls, Level, Limits, Policy, Spawner, env, which};
+use outrigger_sandbox::{Level, Limits, Policy, Spawner, env};
 use serde_json::Value;
 
 use crate::error::PluginError;
@@ -31,15 +30,17 @@ use crate::processes::Processes;
 use crate::registry::Registry;
 use crate::relay::Relay;
 use crate::resolve::ResolvedPlugin;
-use crate::settings::{PluginRules, PluginSettings};
+use crate::settings::PluginSettings;
 use crate::setup::Modules;
 use crate::status::{NoticeFn, Stage};
 use crate::tmux;
 use crate::trust::{self, Content};
-use crate::unboxed;
 use crate::uncovered;
 
 mod culprit;
+mod plugin_box;
+
+pub(crate) use plugin_box::search;
 
 /// How long a runtime may take to say hello; it does so before any plugin's code runs.
 const HELLO: Duration = Duration::from_secs(10);
@@ -99,15 +100,6 @@ fn held(process: &JsProcess, memory: u64) -> Option<Cgroup> {
             None
         }
     }
-}
-
-/// The files of programs. One that is not there is left out.
-pub(crate) fn programs(names: &[String], path: &OsString) -> Vec<PathBuf> {
-    let found = names.iter().filter_map(|name| match name.contains('/') {
-        true => Some(PathBuf::from(name)),
-        false => which(Path::new(name), path),
-    });
-    found.collect()
 }
 
 /// Why loading did not end.
@@ -327,51 +319,17 @@ impl Launch {
         let project = crate::admit::project_of(&self.directory, &self.worktree);
         let hidden = uncovered::hidden(&kept, [&self.directory, &project]);
         let policy = self.settings.sandbox.then(|| {
-            let mut folders: Vec<PathBuf> = members
-                .iter()
-                .filter_map(|i| {
-                    self.registry
-                        .with(*i, |p| p.resolved.as_ref().map(|r| r.dir.clone()))?
-                })
-                .collect();
-            folders.extend(self.modules.as_ref().map(|modules| modules.root.clone()));
             if !(packages.is_empty() && write.is_empty()) {
                 tracing::info!("[plugin:{name}] named by the environment: packages {packages:?}, files {write:?}");
             }
-            folders.extend(packages);
-            let mut policy = default_policy(&self.runtime.path, &self.directory, &folders, &private_dir);
-            if let Some(access) = &access {
-                access.box_in(&mut policy, &self.directory);
-            }
+            let mut policy = self.plugin_box(members, &private_dir, pass.as_ref(), packages);
             policy.write.extend(write);
             policy.read.extend(read);
             // What lies in the private folder is the plugin's by that; a rule of its own would follow a link there.
             policy.write.extend(tmux.filter(|folder| !folder.starts_with(&private_dir)));
             policy.bind_tcp.get_or_insert_default().extend(ports);
-            let rules = self.rules(members);
-            policy.read.extend(rules.iter().flat_map(|rules| rules.read.clone()));
-            policy.write.extend(rules.iter().flat_map(|rules| rules.write.clone()));
-            let processes = rules.iter().find_map(|rules| rules.processes.clone());
-            policy.execute = processes.as_deref().map(|names| programs(names, &Self::search()));
-            policy.connect_tcp = Some(pass.iter().map(Pass::port).collect());
             policy.kept = kept;
-            let granted: Vec<PathBuf> = rules.iter().flat_map(|rules| rules.write.clone()).collect();
-            unboxed::keep(&mut policy, [&self.directory, &self.worktree], &granted);
-            let unix_sockets = members.iter().all(|i| {
-                self.registry.with(*i, |plugin| plugin.rules.unix_sockets) == Some(true)
-            });
-            policy.calls = Some(Calls {
-                unix_sockets,
-                alone: processes.is_some_and(|names| names.is_empty()),
-                // Names are looked up by the proxy.
-                udp: false,
-            });
-            // Outside version control the reference's worktree is `/`, which is nobody's project.
-            if access.is_none() && self.worktree.parent().is_some() {
-                policy.write(&self.worktree)
-            } else {
-                policy
-            }
+            policy
         });
         let short = |policy: &Policy| policy.level() < Level::Full;
         if self.settings.strict && policy.as_ref().is_some_and(short) {
@@ -415,16 +373,6 @@ impl Launch {
         Ok((process, pass, hidden))
     }
 
-    fn rules(&self, members: &[usize]) -> Vec<PluginRules> {
-        let rules = |index: &usize| self.registry.with(*index, |plugin| plugin.rules.clone());
-        members.iter().filter_map(rules).collect()
-    }
-
-    /// Where programs are searched.
-    pub(crate) fn search() -> OsString {
-        std::env::var_os("PATH").unwrap_or_default()
-    }
-
     /// What the user grants the plugins of this process: variables and ports.
     fn granted(&self, members: &[usize]) -> (Vec<String>, Vec<u16>) {
         let rules = members.iter();
@@ -463,15 +411,6 @@ impl Launch {
         Err(format!(
             "what the permission rules deny cannot be kept from it: {why}"
         ))
-    }
-
-    /// What the plugin of this process may reach, where it has a manifest: it is alone then.
-    fn access(&self, members: &[usize]) -> Option<Access> {
-        let [one] = members else {
-            return None;
-        };
-        self.registry
-            .with(*one, |plugin| plugin.rules.access.clone())?
     }
 
     /// What a hosted plugin gets instead of the plugin input.

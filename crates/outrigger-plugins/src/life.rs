@@ -6,7 +6,7 @@ use std::time::Duration;
 use outrigger_protocol::manifest::{Manifest, SubpluginDecl};
 
 use crate::admit::{Fresh, again};
-use crate::error::PluginError;
+use crate::error::{PROCESS, PluginError};
 use crate::group::Group;
 use crate::hosted::{self, Host};
 use crate::plugins::{LoadOptions, Plugins, late_launch};
@@ -38,6 +38,16 @@ impl Plugins {
     #[must_use]
     pub fn suspended(&self) -> Vec<String> {
         self.0.registry.suspended()
+    }
+
+    /// The plugins whose process could not be started, which another try may mend.
+    #[must_use]
+    pub fn unstarted(&self) -> Vec<String> {
+        let failed = self.list().into_iter().filter(|it| {
+            let cause = it.cause.as_ref().map(|cause| cause.code.as_str());
+            it.stage == Stage::Failed && it.host.is_none() && cause == Some(PROCESS)
+        });
+        failed.map(|it| it.id).collect()
     }
 
     async fn set(&self, id: &str, suspend: bool) -> Result<(), PluginError> {

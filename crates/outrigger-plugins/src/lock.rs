@@ -5,10 +5,11 @@
 //! no start needs the network. It holds no download URLs: where a package comes from is the user's npm configuration.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
-use std::io::{ErrorKind, Write as _};
+use std::io::{self, ErrorKind, Write as _};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use crate::error::PluginError;
@@ -51,11 +52,8 @@ impl LockFile {
     /// `plugin.cache` when it cannot be read or is no JSON of ours.
     pub fn read(cache: &Path) -> Result<Self, PluginError> {
         let path = cache.join(LOCK_FILE);
-        match fs::read(&path) {
-            Ok(bytes) => serde_json::from_slice(&bytes).map_err(|error| broken(&path, error)),
-            Err(error) if error.kind() == ErrorKind::NotFound => Ok(Self::default()),
-            Err(error) => Err(broken(&path, error)),
-        }
+        let read = read_json(&path).map_err(|error| broken(&path, error))?;
+        Ok(read.unwrap_or_default())
     }
 
     /// What a request was answered with.
@@ -129,6 +127,15 @@ pub(crate) async fn hold(cache: &Path, name: &str) -> Result<Held, PluginError> 
 // A scope's slash must not make a folder.
 fn file_name(name: &str) -> PathBuf {
     PathBuf::from(name.replace('/', "+"))
+}
+
+/// A file of JSON; `None` where there is none.
+pub(crate) fn read_json<T: DeserializeOwned>(path: &Path) -> io::Result<Option<T>> {
+    match fs::read(path) {
+        Ok(bytes) => Ok(Some(serde_json::from_slice(&bytes)?)),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error),
+    }
 }
 
 fn broken(path: &Path, error: impl std::fmt::Display) -> PluginError {

@@ -1,24 +1,63 @@
 //! A changed machine is seen without a restart (D8): a program that was installed, a plugin that came or went, another word of
 //! the user or of the policy. The snapshot of each folder's plugins is made anew from time to time; where it says something
-//! else than what runs, the folder's agent is replaced as soon as no turn is in it.
+//! else than what runs, the folder's agent is replaced as soon as no turn is in it. A plugin whose process could not be started (a
+//! full disk, no process left) is tried again in ever longer pauses.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use outrigger_agent::{Snapshot, SnapshotEntry};
+use outrigger_agent::{Agent, Snapshot, SnapshotEntry};
 use serde_json::json;
+use tokio::task::JoinHandle;
 
 use crate::hub::{Hub, Instance};
 
 /// Between two looks at whose time has come.
 const TICK: Duration = Duration::from_secs(1);
+/// Between two tries to start what could not be started.
+const LONGEST: Duration = Duration::from_secs(600);
 
 /// What is known of a folder.
 struct Looked {
     at: Instant,
     /// What its agent was last replaced for: what cannot be brought about is not tried again.
     tried: Option<Snapshot>,
+    starts: Starts,
+}
+
+/// Tries to start the processes of plugins that could not be started.
+struct Starts {
+    /// When the next one is due.
+    next: Instant,
+    pause: Duration,
+    under_way: Option<JoinHandle<()>>,
+}
+
+impl Starts {
+    fn new() -> Self {
+        Self {
+            next: Instant::now(),
+            pause: Duration::ZERO,
+            under_way: None,
+        }
+    }
+
+    /// Looks whether one is due; never more often than `every`.
+    fn go(&mut self, agent: &Agent, every: Duration) {
+        if self.under_way.as_ref().is_some_and(|it| !it.is_finished()) {
+            return;
+        }
+        if !agent.has_unstarted_plugins() {
+            *self = Self::new();
+        } else if self.next <= Instant::now() {
+            self.pause = (self.pause * 2).clamp(every, LONGEST.max(every));
+            self.next = Instant::now() + self.pause;
+            let agent = agent.clone();
+            let start = async move { agent.start_unstarted_plugins().await };
+            self.under_way = Some(tokio::spawn(start));
+        }
+    }
 }
 
 /// Looks until the server ends.
@@ -37,6 +76,7 @@ pub(crate) async fn renew(hub: Hub) {
             let looked = known.entry(directory.clone()).or_insert_with(|| Looked {
                 at: Instant::now(),
                 tried: None,
+                starts: Starts::new(),
             });
             if every.is_zero() || looked.at.elapsed() < every {
                 continue;
@@ -48,6 +88,8 @@ pub(crate) async fn renew(hub: Hub) {
                     .await
             {
                 looked.tried = Some(now);
+            } else {
+                looked.starts.go(&instance.agent, every);
             }
         }
     }

@@ -160,7 +160,11 @@ impl Loop {
         match sealed {
             Ok(0) => {}
             Ok(removed) => tracing::info!(removed, "old records of the audit were removed"),
-            Err(error) => tracing::warn!(%error, "the audit was not sealed"),
+            Err(error) => {
+                tracing::warn!(%error, "the audit was not sealed");
+                // What it took over from the file may not be in the store.
+                self.sealer = Sealer::new(path);
+            }
         }
         self.unsealed = 0;
     }

@@ -1,11 +1,12 @@
 //! Resources of MCP servers that go with a prompt: file parts whose `source` is a resource.
 
-use outrigger_protocol::message::{PartKind, TextPart};
+use outrigger_protocol::message::PartKind;
 use outrigger_protocol::session::{PartInput, PromptInput};
 use serde_json::{Value, json};
 
 use super::contents::{Piece, pieces};
 use crate::inner::Agent;
+use crate::prompt::text_part;
 
 impl Agent {
     /// Puts what the resources of a prompt say in their place. One that cannot be read is said so (the reference's rule).
@@ -26,6 +27,7 @@ impl Agent {
     }
 
     async fn attached(&self, server: &str, uri: &str, name: &str) -> Vec<PartInput> {
+        let told = |text| text_part(text, true);
         let mut parts = vec![told(format!("Reading MCP resource: {name} ({uri})"))];
         let answer = match self.inner.mcp.read_resource(server, uri).await {
             Ok(answer) => answer,
@@ -67,15 +69,4 @@ fn resource(part: &PartInput) -> Option<(String, String, String)> {
     let uri = text("uri")?;
     let name = file.get("filename").and_then(Value::as_str).unwrap_or(&uri);
     Some((text("clientName")?, uri.clone(), name.to_owned()))
-}
-
-fn told(text: String) -> PartInput {
-    PartInput {
-        id: None,
-        kind: PartKind::Text(TextPart {
-            text,
-            synthetic: Some(true),
-            ..TextPart::default()
-        }),
-    }
 }

@@ -41,12 +41,7 @@ async fn hold(store: &Path) -> Result<File, SnapshotError> {
         path: path.display().to_string(),
         reason,
     };
-    let file = File::options()
-        .create(true)
-        .truncate(false)
-        .write(true)
-        .open(&path)
-        .map_err(|e| fail(e.to_string()))?;
+    let file = crate::lock_file::open(&path).map_err(|e| fail(e.to_string()))?;
     let end = Instant::now() + PATIENCE;
     loop {
         match file.try_lock() {

@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use crate::compact::{filled, said};
 use crate::support::*;
 
 fn bash(command: &str) -> Value {
@@ -578,6 +579,50 @@ fn a_compaction_is_told() {
         "{asked}"
     );
     assert!(!world.path("auto").exists());
+}
+
+/// One that only is due is put off, and nothing of it is left for the model to read; one that the user asked for fails with
+/// what the hook says.
+#[test]
+fn a_compaction_may_be_refused() {
+    let code = "echo 'not before the release' >&2; exit 2";
+    let object = says(json!({"decision": "block", "reason": "not before the release"}));
+    for hook in [code, &object] {
+        let world = with_hooks(
+            [
+                filled(text("one"), 97_000),
+                filled(text("two"), 97_000),
+                text("three"),
+            ],
+            &[("PreCompact", "", hook)],
+        );
+        // Due behind the step, and before the next one.
+        assert_eq!(world.run(&["first"]).ok().stdout, "one\n", "{hook}");
+        assert_eq!(world.run(&["-c", "second"]).ok().stdout, "two\n", "{hook}");
+        let asked = world.run(&["-c", "--command", "compact"]);
+        assert_ne!(asked.code, 0);
+        assert!(
+            asked.stderr.contains("not before the release"),
+            "{}",
+            asked.stderr
+        );
+        world.config(json!({ "compaction": { "auto": false } }));
+        assert_eq!(world.run(&["-c", "third"]).ok().stdout, "three\n", "{hook}");
+        let requests = world.mock.requests();
+        assert_eq!(requests.len(), 3, "no summary was asked for");
+        assert_eq!(
+            said(&requests[2].body),
+            [
+                "user: first",
+                "assistant: one",
+                "user: second",
+                "assistant: two",
+                "user: third"
+            ],
+            "{hook}"
+        );
+        world.verify();
+    }
 }
 
 /// The point is everybody's: a plugin in JavaScript may use it too.

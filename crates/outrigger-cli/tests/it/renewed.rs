@@ -77,6 +77,43 @@ fn a_server_sees_a_program_that_comes_and_goes() {
     assert_eq!(heard(), "hi");
 }
 
+/// What keeps a process from being started may go, a full disk for one.
+#[test]
+fn a_process_that_could_not_be_started_is_tried_again() {
+    let world = World::new([done(), done(), done()]);
+    world.packages();
+    granting(&world, "[discovery]\nrenew_seconds = 1\n");
+    let user = world.home().join(".config/outrigger/plugins");
+    put(&user.join("late"), "late", "");
+    world.run(&["hi"]).ok();
+    assert_eq!(world.mock.last().texts("user").pop().unwrap(), "hi late");
+    // A file stands where its own folder was.
+    let homes = world.home().join(".local/share/outrigger/plugin-homes");
+    let project = fs::read_dir(&homes).unwrap().next().unwrap().unwrap();
+    let own = project.path().join("late");
+    fs::remove_dir_all(&own).unwrap();
+    fs::write(&own, "").unwrap();
+    let server = world.serve(&["--no-auth"]);
+    let session = server.post("/session", &json!({})).json(200);
+    let path = format!("/session/{}/message", session["id"].as_str().unwrap());
+    let body = json!({ "parts": [{ "type": "text", "text": "hi" }] });
+    let heard = || {
+        server.post(&path, &body).json(200);
+        world.mock.last().texts("user").pop().unwrap()
+    };
+    assert_eq!(heard(), "hi");
+    let mut events = server.events("/global/event");
+    fs::remove_file(&own).unwrap();
+    loop {
+        let event = events.until("outrigger.plugin.state");
+        let told = &event["payload"]["properties"];
+        if told["action"] == "reload" && told["state"] == "active" {
+            break;
+        }
+    }
+    assert_eq!(heard(), "hi late");
+}
+
 #[test]
 fn a_turn_is_not_disturbed_by_what_should_run_next() {
     let world = World::new([

@@ -1,13 +1,15 @@
-//! The layers of the settings, and the environment.
+//! The layers of the settings: files, and what the [environment] says on top of them.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use super::{Settings, narrow};
 use super::hands::{self, Hands};
 use super::keys::{self, KEYS, Kind, Leaf, PLUGIN_KEYS};
 use super::toml_file::{self, Found};
-use super::{Settings, narrow, suggest};
 use crate::{ConfigError, ConfigProblem, LoadOptions, Origin, paths};
+
+mod environment;
 
 /// The settings and where they came from.
 #[derive(Debug, Default)]
@@ -185,54 +187,6 @@ impl SettingsLoaded {
         Ok(())
     }
 
-    fn environment(&mut self, options: &LoadOptions) -> Result<(), ConfigError> {
-        for (variable, text) in options
-            .env
-            .iter()
-            .filter(|(name, text)| name.starts_with("OUTRIGGER_") && !text.is_empty())
-        {
-            let (name, plugin, kind) = match self.named(variable) {
-                Named::Key(name, kind) => (name.to_owned(), None, kind),
-                Named::Plugin(id, key, kind) => (
-                    keys::dotted(&keys::dotted("plugins", &id), key),
-                    Some((id, key.to_owned())),
-                    kind,
-                ),
-                Named::Unknown(near) => {
-                    self.problems.push(unknown(variable, near));
-                    continue;
-                }
-                Named::NotOurs => continue,
-            };
-            let leaf = kind.parse(text).ok_or_else(|| ConfigError::Setting {
-                file: variable.clone(),
-                line: 0,
-                column: 0,
-                key: name.clone(),
-                expected: kind.expected(),
-                found: format!("{:?}", text.chars().take(30).collect::<String>()),
-            })?;
-            let leaf = match kind {
-                Kind::Program => program(leaf, &options.directory, &options.home),
-                Kind::Folders => folders(leaf, &options.directory, &options.home),
-                _ => leaf,
-            };
-            let found = Found {
-                name,
-                plugin,
-                leaf,
-                at: crate::origin::Position::default(),
-            };
-            self.apply(
-                &found,
-                Origin::Env {
-                    name: variable.clone(),
-                },
-            );
-        }
-        Ok(())
-    }
-
     fn apply(&mut self, found: &Found, origin: Origin) {
         match &found.plugin {
             None => {
@@ -251,92 +205,6 @@ impl SettingsLoaded {
         }
         self.origins.insert(found.name.clone(), origin);
     }
-
-    /// What a variable names.
-    fn named(&self, variable: &str) -> Named {
-        // The short names are those that the search for a runtime is documented with.
-        let variable = match variable {
-            "OUTRIGGER_BUN" => "OUTRIGGER_JS_BUN",
-            "OUTRIGGER_NODE" => "OUTRIGGER_JS_NODE",
-            other => other,
-        };
-        if let Some(key) = KEYS.iter().find(|key| of_key(key.name) == variable) {
-            return Named::Key(key.name, key.kind);
-        }
-        if let Some(rest) = variable.strip_prefix("OUTRIGGER_PLUGINS_") {
-            let fits = |key: &str| {
-                rest.strip_suffix(&key.to_uppercase())
-                    .and_then(|id| id.strip_suffix('_'))
-            };
-            if let Some((key, id)) = PLUGIN_KEYS
-                .iter()
-                .find_map(|key| Some((key, fits(key.name)?)))
-            {
-                let of_project = self.of_project.iter();
-                let of_project = of_project.filter_map(|(found, _)| found.plugin.as_ref());
-                let mut names = self.settings.plugins.keys();
-                let names = names.by_ref().chain(of_project.map(|(name, _)| name));
-                let known = names.into_iter().find(|known| upper(known) == id).cloned();
-                let id = known.unwrap_or_else(|| id.to_lowercase().replace('_', "-"));
-                return Named::Plugin(id, key.name, key.kind);
-            }
-            return Named::Unknown(None);
-        }
-        let sections = KEYS
-            .iter()
-            .filter_map(|key| key.name.split_once('.'))
-            .map(|(section, _)| section);
-        let ours = sections
-            .into_iter()
-            .any(|section| variable.starts_with(&format!("OUTRIGGER_{}_", upper(section))));
-        if !ours {
-            return Named::NotOurs;
-        }
-        let names: Vec<String> = KEYS
-            .iter()
-            .map(|key| of_key(key.name).to_lowercase())
-            .collect();
-        let near = suggest::nearest(variable, names.iter().map(String::as_str));
-        Named::Unknown(near.map(str::to_uppercase))
-    }
-}
-
-enum Named {
-    Key(&'static str, Kind),
-    Plugin(String, &'static str, Kind),
-    /// It begins like a section but names nothing, perhaps this.
-    Unknown(Option<String>),
-    /// Another part of the program may read it.
-    NotOurs,
-}
-
-fn unknown(variable: &str, near: Option<String>) -> ConfigProblem {
-    let message = match near {
-        Some(near) => format!("no setting has this variable; did you mean {near}?"),
-        None => "no setting has this variable".into(),
-    };
-    ConfigProblem {
-        file: variable.into(),
-        pointer: None,
-        message,
-    }
-}
-
-/// The variable of a setting: `js.runtime` is `OUTRIGGER_JS_RUNTIME`.
-fn of_key(name: &str) -> String {
-    format!("OUTRIGGER_{}", upper(name))
-}
-
-fn upper(name: &str) -> String {
-    name.chars()
-        .map(|c| {
-            if c.is_ascii_alphanumeric() {
-                c.to_ascii_uppercase()
-            } else {
-                '_'
-            }
-        })
-        .collect()
 }
 
 /// A program with a slash in it is a path; one without is looked for on PATH by whoever starts it.
@@ -365,6 +233,7 @@ fn folders(leaf: Leaf, folder: &Path, home: &Path) -> Leaf {
 
 #[cfg(test)]
 mod tests {
+    use super::environment::of_key;
     use super::*;
     use crate::settings::{ChatMessage, Isolation, JsRuntime, Sandbox};
 

@@ -18,14 +18,24 @@ use serde_json::{Value, json};
 
 use crate::Way;
 
-const PLUGIN: &str = r#"export default async () => ({
-  "chat.params": async () => {},
+const PLUGIN: &str = r#"let works = 0;
+// 12 MB: what ten thousand messages of 1 KB take, and more than caches hold.
+const memory = new Float64Array(1_500_000);
+let at = 0;
+const walk = () => {
+  for (let i = 0; i < 2_000; i++) memory[at = (at + 8) % memory.length] += 1;
+};
+export default async () => ({
+  "chat.params": async (input) => {
+    if (input.works !== undefined) works = input.works;
+  },
   "chat.headers": async (input, output) => {
     const { user, system } = process.cpuUsage();
     output.headers.cpu = String(user + system);
   },
   "experimental.chat.messages.transform": async (input, output) => {
     if (output.messages.length === 0) throw new Error("no messages");
+    for (const until = performance.now() + works; performance.now() < until;) walk();
   },
   "experimental.chat.system.transform": (input) => {
     if (input.fault === "spins") for (;;) {}
@@ -153,6 +163,13 @@ impl Room {
 
     pub(crate) async fn empty(&self) {
         self.run("chat.params", HookPayload::new(json!({}), json!({})))
+            .await;
+    }
+
+    /// From now on `messages.transform` takes this much longer, and walks through memory meanwhile.
+    pub(crate) async fn works(&self, time: Duration) {
+        let input = json!({"works": time.as_secs_f64() * 1e3});
+        self.run("chat.params", HookPayload::new(input, json!({})))
             .await;
     }
 

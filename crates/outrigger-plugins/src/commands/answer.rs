@@ -67,6 +67,7 @@ impl Answer {
             event,
             HookEvent::PreToolUse
                 | HookEvent::UserPromptSubmit
+                | HookEvent::PreCompact
                 | HookEvent::Stop
                 | HookEvent::SubagentStop
         );
@@ -141,6 +142,7 @@ fn refused(event: HookEvent, name: &str, stderr: &str) -> Answer {
             ..Answer::default()
         },
         HookEvent::UserPromptSubmit
+        | HookEvent::PreCompact
         | HookEvent::PostToolUse
         | HookEvent::PostToolUseFailure
         | HookEvent::Stop
@@ -237,6 +239,7 @@ fn told(event: HookEvent, name: &str, whole: &Value) -> Answer {
             answer.messages.extend(why);
         }
         HookEvent::UserPromptSubmit
+        | HookEvent::PreCompact
         | HookEvent::PostToolUse
         | HookEvent::Stop
         | HookEvent::SubagentStop => {

@@ -2,23 +2,18 @@
 //! bound to (A8), and sits out the rest of a turn in which it timed out at two events (A13). What one command does never
 //! costs another: they share a file, and nothing else.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use outrigger_config::claude_hooks::HookEvent;
-use outrigger_kernel::breaker::{Breaker, Gate, Rules, Turned, View};
+use outrigger_kernel::breaker::{Breaker, Gate, Rules, Turned};
 use outrigger_protocol::Millis;
 use outrigger_protocol::id::TurnId;
 
-use crate::breakers::{BreakerState, BreakerStatus, Ended};
+use crate::breakers::{BreakerState, BreakerStatus, Ended, Strikes};
 use crate::status::{Notice, NoticeFn};
-
-/// Events of one turn at which a command may time out before it sits out the rest.
-const EVENTS: usize = 2;
-/// Turns that are kept in mind; the oldest is forgotten first.
-const TURNS: usize = 256;
 
 /// What is run: the same line under the same `CLAUDE_PROJECT_DIR`, or of the same plugin, is the same command, in whichever file it stands.
 pub(super) type Line = (PathBuf, String);
@@ -52,7 +47,8 @@ fn named(event: HookEvent, line: &Line) -> String {
 struct State {
     /// With the plugin in whose list it is shown.
     hooks: BTreeMap<(Line, HookEvent), (usize, Breaker)>,
-    turns: VecDeque<(TurnId, BTreeMap<Line, Vec<HookEvent>>)>,
+    /// By command the events at which it timed out.
+    strikes: Strikes<Line, HookEvent>,
 }
 
 /// Breakers of all commands.
@@ -99,9 +95,7 @@ impl CommandBreakers {
         }
         let now = self.now();
         let mut state = self.state();
-        if let Some(events) = due.turn.and_then(|turn| state.strikes(turn, &due.line))
-            && events.len() >= EVENTS
-        {
+        if let Some(events) = due.turn.and_then(|turn| state.strikes.out(turn, &due.line)) {
             let events: Vec<_> = events.iter().map(|event| event.name()).collect();
             return Err(format!(
                 "{} is left out: it timed out at {} in this turn and sits out the rest of it",
@@ -135,24 +129,15 @@ impl CommandBreakers {
         }
         let now = self.now();
         let mut state = self.state();
-        let turned = match ended {
-            Ended::TimedOut => {
-                if let Some(turn) = due.turn {
-                    state.strike(turn, &due.line, due.event);
-                }
-                let place = state.hooks.entry(due.place());
-                let (_, breaker) = place.or_insert_with(|| (due.plugin.0, Breaker::default()));
-                breaker.timed_out(gate, now, &self.rules)
+        if ended == Ended::TimedOut {
+            if let Some(turn) = due.turn {
+                state.strikes.add(turn, &due.line, due.event);
             }
-            Ended::Answered => state
-                .hooks
-                .get_mut(&due.place())
-                .and_then(|(_, breaker)| breaker.answered(gate)),
-            Ended::Unclear => state
-                .hooks
-                .get_mut(&due.place())
-                .and_then(|(_, breaker)| breaker.unclear(gate)),
-        };
+            let place = state.hooks.entry(due.place());
+            place.or_insert_with(|| (due.plugin.0, Breaker::default()));
+        }
+        let breaker = state.hooks.get_mut(&due.place());
+        let turned = breaker.and_then(|(_, it)| ended.turn(it, gate, now, &self.rules));
         drop(state);
         match turned {
             Some(Turned::Open { until }) => {
@@ -190,43 +175,9 @@ impl CommandBreakers {
         let state = self.state();
         let own = state.hooks.iter().filter(|(_, (of, _))| *of == plugin);
         own.filter_map(|((line, event), (_, breaker))| {
-            let (state, timeouts, until) = match breaker.view(now, &self.rules) {
-                View::Closed { timeouts: 0 } => return None,
-                View::Closed { timeouts } => (BreakerState::Closed, timeouts, None),
-                View::Open { until } => (BreakerState::Open, 0, Some(until.saturating_sub(now))),
-                View::HalfOpen => (BreakerState::HalfOpen, 0, None),
-            };
-            Some(BreakerStatus {
-                hook: named(*event, line),
-                state,
-                timeouts,
-                opens_in_ms: until,
-            })
+            BreakerStatus::of(&named(*event, line), breaker.view(now, &self.rules), now)
         })
         .collect()
-    }
-}
-
-impl State {
-    fn strikes(&self, turn: &TurnId, line: &Line) -> Option<&Vec<HookEvent>> {
-        let (_, strikes) = self.turns.iter().find(|(id, _)| id == turn)?;
-        strikes.get(line)
-    }
-
-    fn strike(&mut self, turn: &TurnId, line: &Line, event: HookEvent) {
-        if !self.turns.iter().any(|(id, _)| id == turn) {
-            if self.turns.len() >= TURNS {
-                self.turns.pop_front();
-            }
-            self.turns.push_back((turn.clone(), BTreeMap::new()));
-        }
-        let Some((_, strikes)) = self.turns.iter_mut().find(|(id, _)| id == turn) else {
-            return;
-        };
-        let events = strikes.entry(line.clone()).or_default();
-        if !events.contains(&event) {
-            events.push(event);
-        }
     }
 }
 

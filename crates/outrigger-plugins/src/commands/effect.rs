@@ -53,7 +53,10 @@ pub(crate) fn effect(
 }
 
 fn refusal(point: &str, answer: &Answer) -> Option<Block> {
-    if !matches!(point, "tool.before_call" | "run.before_start") {
+    if !matches!(
+        point,
+        "tool.before_call" | "run.before_start" | "compaction.before_start"
+    ) {
         return None;
     }
     let (code, message) = match (&answer.stop, answer.refuses) {

@@ -119,8 +119,8 @@ pub trait CommandHost: Send + Sync {
     /// The commands of a command line, without what stands before and behind them; `None` where it cannot be read.
     fn commands(&self, line: &str) -> Option<Vec<String>>;
 
-    /// A conversation as JSON lines.
-    fn transcript(&self, history: &[MessageWithParts]) -> String;
+    /// A message of a conversation as JSON lines.
+    fn transcript(&self, message: &MessageWithParts) -> String;
 }
 
 /// What command hooks want to know of a session.

@@ -200,7 +200,7 @@ impl Commands {
     async fn input(&self, round: &Round) -> Vec<u8> {
         let (host, transcripts) = (Arc::clone(&self.with.host), Arc::clone(&self.transcripts));
         let (session, history) = (round.session.clone(), Arc::clone(&round.history));
-        let write = move || transcripts.write(&session, &host.transcript(&history));
+        let write = move || transcripts.write(&session, &history, |one| host.transcript(one));
         let path = tokio::task::spawn_blocking(write).await;
         let path = path.map_err(std::io::Error::other).flatten();
         let path = path.unwrap_or_else(|error| {

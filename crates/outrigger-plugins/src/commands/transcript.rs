@@ -1,14 +1,18 @@
-//! `transcript_path`: the conversation of a session as a file of JSON lines, for commands that read it. It is written when a
-//! command is about to be started and the conversation has changed, into a folder that only this user can read, and is gone
-//! with the program; what one that was killed has left, the next one that has command hooks removes.
+//! `transcript_path`: the conversation of a session as a file of JSON lines, for commands that read it. When a command is about
+//! to be started, what is new in the conversation is appended; one that was changed is put in its place. It lies in a folder
+//! that only this user can read, and is gone with the program; what one that was killed has left, the next one that has
+//! command hooks removes.
 
 use std::collections::BTreeMap;
 use std::fs::{self, DirBuilder, File};
-use std::hash::{DefaultHasher, Hash as _, Hasher as _};
-use std::io;
+use std::hash::{DefaultHasher, Hasher as _};
+use std::io::{self, Read as _, Seek as _, SeekFrom, Write};
+use std::ops::Range;
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
+
+use outrigger_protocol::message::MessageWithParts;
 
 use crate::digest::hash;
 
@@ -24,8 +28,15 @@ pub(crate) struct Transcripts(Mutex<Written>);
 #[derive(Default)]
 struct Written {
     folder: Option<Folder>,
-    /// Digest of what stands in the file of a session.
-    sessions: BTreeMap<String, u64>,
+    sessions: BTreeMap<String, Vec<Told>>,
+}
+
+/// A message that stands in the file of its session.
+#[derive(Clone, Copy)]
+struct Told {
+    digest: u64,
+    /// Where its lines end, in bytes.
+    end: u64,
 }
 
 /// A folder of this process, and the lock on it that says so: it ends with the process, however that ends.
@@ -41,14 +52,18 @@ impl Transcripts {
         Self::default()
     }
 
-    /// The file of a session, with this in it.
+    /// The file of a session, with its conversation in it; `lines` are those of one message, and are asked for what the
+    /// file has not.
     ///
     /// # Errors
     /// It cannot be written.
-    pub(super) fn write(&self, session: &str, text: &str) -> io::Result<PathBuf> {
-        let mut digest = DefaultHasher::new();
-        text.hash(&mut digest);
-        let digest = digest.finish();
+    pub(super) fn write(
+        &self,
+        session: &str,
+        history: &[MessageWithParts],
+        lines: impl Fn(&MessageWithParts) -> String,
+    ) -> io::Result<PathBuf> {
+        let digests: Vec<u64> = history.iter().map(digest).collect();
         let mut written = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let folder = match &written.folder {
             Some(folder) => folder.path.clone(),
@@ -59,15 +74,26 @@ impl Transcripts {
                 .clone(),
         };
         // An identifier may come from a client, and no two have the same name.
-        let name = hash(session);
-        let file = folder.join(format!("{name}.jsonl"));
-        if written.sessions.get(session) != Some(&digest) {
-            // A command that reads the older one reads it to its end.
-            let fresh = folder.join(format!("{name}.new"));
-            fs::write(&fresh, text)?;
-            fs::rename(&fresh, &file)?;
-            written.sessions.insert(session.to_owned(), digest);
+        let file = folder.join(format!("{}.jsonl", hash(session)));
+        // Of a file that is gone, or could not be written, nothing is known.
+        let before = written.sessions.remove(session);
+        let before = before.filter(|_| file.exists());
+        let mut told = before.clone().unwrap_or_default();
+        let known = std::iter::zip(&told, &digests);
+        let same = known.take_while(|(it, digest)| it.digest == **digest);
+        told.truncate(same.count());
+        let kept = end(&told);
+        let mut new = String::new();
+        for (message, digest) in std::iter::zip(history, digests).skip(told.len()) {
+            new.push_str(&lines(message));
+            let end = kept + new.len() as u64;
+            told.push(Told { digest, end });
         }
+        match before {
+            Some(before) => extend(&file, kept..end(&before), &new)?,
+            None => replace(&file, 0, &new)?,
+        }
+        written.sessions.insert(session.to_owned(), told);
         Ok(file)
     }
 
@@ -85,6 +111,52 @@ impl Drop for Transcripts {
             let _ = fs::remove_dir_all(folder.path);
         }
     }
+}
+
+fn end(told: &[Told]) -> u64 {
+    told.last().map_or(0, |it| it.end)
+}
+
+/// Puts `new` where `old` is, up to the end of the file.
+fn extend(path: &Path, old: Range<u64>, new: &str) -> io::Result<()> {
+    let mut file = File::options().read(true).append(true).open(path)?;
+    file.seek(SeekFrom::Start(old.start))?;
+    let mut there = Vec::new();
+    file.read_to_end(&mut there)?;
+    let is_whole = there.len() as u64 == old.end - old.start;
+    match new.as_bytes().strip_prefix(&*there).filter(|_| is_whole) {
+        Some(more) => file.write_all(more),
+        None => replace(path, old.start, new),
+    }
+}
+
+/// Keeps so many bytes of a file and puts `new` behind them, in another one: a command that reads the older one reads it to
+/// its end.
+fn replace(path: &Path, kept: u64, new: &str) -> io::Result<()> {
+    let fresh = path.with_extension("new");
+    let mut file = File::create(&fresh)?;
+    if kept > 0 {
+        io::copy(&mut File::open(path)?.take(kept), &mut file)?;
+    }
+    file.write_all(new.as_bytes())?;
+    fs::rename(&fresh, path)
+}
+
+fn digest(message: &MessageWithParts) -> u64 {
+    struct Hashed(DefaultHasher);
+    impl Write for Hashed {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0.write(bytes);
+            Ok(bytes.len())
+        }
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+    let mut hashed = Hashed(DefaultHasher::new());
+    // A message always has a JSON form, and hashing cannot fail.
+    let _ = serde_json::to_writer(&mut hashed, message);
+    hashed.0.finish()
 }
 
 /// A new folder of ours under the one for temporary files. Our data folder would not do: no command gets at that.
@@ -139,26 +211,91 @@ mod tests {
     use super::*;
     use std::os::unix::fs::PermissionsExt as _;
 
+    fn message(id: &str) -> MessageWithParts {
+        serde_json::from_value(serde_json::json!({"info": {
+            "id": id, "sessionID": "ses_1", "role": "user", "agent": "build", "time": {"created": 1},
+            "model": {"providerID": "p", "modelID": "m"},
+        }, "parts": []}))
+        .unwrap()
+    }
+
+    fn id_of(message: &MessageWithParts) -> String {
+        format!("{}\n", message.info.id())
+    }
+
     #[test]
     fn a_file_for_each_session_and_gone_with_the_program() {
         let transcripts = Transcripts::default();
-        let one = transcripts.write("ses_1", "a\n").unwrap();
-        assert_eq!(fs::read_to_string(&one).unwrap(), "a\n");
-        assert_eq!(transcripts.write("ses_1", "a\nb\n").unwrap(), one);
-        assert_eq!(fs::read_to_string(&one).unwrap(), "a\nb\n");
+        let write = |session, text| transcripts.write(session, &[message(text)], id_of);
+        let one = write("ses_1", "a").unwrap();
         let folder = one.parent().unwrap().to_owned();
         let mode = fs::metadata(&folder).unwrap().permissions().mode();
         assert_eq!(mode & 0o777, 0o700);
-        let other = transcripts.write("../../x", "c").unwrap();
+        let other = write("../../x", "c").unwrap();
         assert_eq!(other.parent(), Some(folder.as_path()));
         // Names that differ in a sign only.
-        let a = transcripts.write("a-b", "a").unwrap();
-        let b = transcripts.write("a_b", "b").unwrap();
-        transcripts.write("a-b", "a").unwrap();
+        let (a, b) = (write("a-b", "a").unwrap(), write("a_b", "b").unwrap());
+        write("a-b", "a").unwrap();
         let read = [a, b].map(|file| fs::read_to_string(file).unwrap());
-        assert_eq!(read, ["a", "b"]);
+        assert_eq!(read, ["a\n", "b\n"]);
         drop(transcripts);
         assert!(!folder.exists());
+    }
+
+    #[test]
+    fn what_is_new_is_appended_and_what_was_changed_is_put_in_its_place() {
+        let transcripts = Transcripts::default();
+        let mut before = None;
+        // What is in the conversation (one that goes on has a line more), whether its file stays, what is rendered.
+        for (history, stays, rendered) in [
+            (vec!["a"], false, 1),
+            (vec!["a"], true, 0),
+            (vec!["a", "b"], true, 1),
+            (vec!["a", "b+", "c"], true, 2),
+            (vec!["a", "b+", "c"], true, 0),
+            // Undone.
+            (vec!["a", "b"], false, 1),
+            (vec!["a", "b", "d"], true, 1),
+            (vec!["a"], false, 0),
+            // Compacted.
+            (vec!["s", "d"], false, 2),
+            (vec![], false, 0),
+        ] {
+            let count = std::cell::Cell::new(0);
+            let lines = |it: &MessageWithParts| {
+                count.set(count.get() + 1);
+                it.info.id().as_str().replace('+', "\n+") + "\n"
+            };
+            let messages: Vec<_> = history.iter().map(|id| message(id)).collect();
+            let file = transcripts.write("ses_1", &messages, lines).unwrap();
+            assert_eq!(count.get(), rendered, "{history:?}");
+            let want: String = messages.iter().map(lines).collect();
+            assert_eq!(fs::read_to_string(&file).unwrap(), want, "{history:?}");
+            // Held open, so that its number is nobody else's.
+            let held = File::open(&file).unwrap();
+            let meta = held.metadata().unwrap();
+            let changed = |it: &fs::Metadata| (it.mtime(), it.mtime_nsec());
+            let was: Option<(File, fs::Metadata)> = before.replace((held, meta.clone()));
+            let same =
+                was.map(|(_, was)| (was.ino() == meta.ino(), changed(&was) == changed(&meta)));
+            assert_eq!(same.is_some_and(|(file, _)| file), stays, "{history:?}");
+            if stays && rendered == 0 {
+                assert_eq!(same, Some((true, true)), "{history:?} was written again");
+            }
+        }
+    }
+
+    #[test]
+    fn one_that_is_gone_is_written_anew() {
+        let transcripts = Transcripts::default();
+        let write = |ids: &[&str]| {
+            let messages: Vec<_> = ids.iter().map(|id| message(id)).collect();
+            transcripts.write("ses_1", &messages, id_of).unwrap()
+        };
+        let file = write(&["a"]);
+        fs::remove_file(&file).unwrap();
+        write(&["a", "b"]);
+        assert_eq!(fs::read_to_string(&file).unwrap(), "a\nb\n");
     }
 
     #[test]

@@ -6,11 +6,11 @@ use serde_json::Value;
 /// What of an answer has no effect here, for the user: a command that says it believes that it has one.
 pub(super) fn unheard(event: HookEvent, name: &str, whole: &Value) -> Vec<String> {
     use HookEvent::{
-        PermissionRequest, PostToolUse, PostToolUseFailure, PreToolUse, SessionStart, Stop,
-        SubagentStart, SubagentStop, UserPromptSubmit,
+        PermissionRequest, PostToolUse, PostToolUseFailure, PreCompact, PreToolUse, SessionStart,
+        Stop, SubagentStart, SubagentStop, UserPromptSubmit,
     };
     let top: &[&str] = match event {
-        PreToolUse | PostToolUse | UserPromptSubmit | Stop | SubagentStop => {
+        PreToolUse | PostToolUse | UserPromptSubmit | PreCompact | Stop | SubagentStop => {
             &["decision", "reason"]
         }
         _ => &[],

@@ -102,9 +102,9 @@ struct Known {
 }
 
 impl Snapshot {
-    /// Looks at everything that the configuration names and that the roots hold.
+    /// Looks at everything that the configuration names and that the roots hold; what is trusted stands in our data folder.
     #[must_use]
-    pub fn of(config: &Loaded) -> Self {
+    pub fn of(config: &Loaded, data: &Path) -> Self {
         let mut problems = Vec::new();
         let mut known: Vec<Known> = listed(config);
         known.extend(found(config, &mut problems));
@@ -124,7 +124,7 @@ impl Snapshot {
         for it in &mut known {
             switches(config, it, &mut rules);
         }
-        untrusted(config, &mut known);
+        untrusted(config, data, &mut known);
         let machine = machine(config, &known);
         let decided = admission::decide(
             known.iter().map(|it| it.candidate.clone()).collect(),

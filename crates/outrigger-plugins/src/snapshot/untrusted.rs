@@ -1,6 +1,8 @@
 //! What would not be trusted takes nobody's place (issue 5): a project's plugin that goes before another one is looked at
 //! before anything is loaded. Seldom, so its files are read here and now.
 
+use std::path::Path;
+
 use outrigger_config::settings::{TrustChanges, TrustProjects};
 use outrigger_config::{Loaded, PluginSpec};
 
@@ -10,7 +12,7 @@ use crate::spec::Source as Spec;
 use crate::trust::{Before, Content, Gate, Store};
 
 /// Marks the candidates of the project that have the id of one that is none, and are not trusted as they are.
-pub(super) fn untrusted(config: &Loaded, known: &mut [Known]) {
+pub(super) fn untrusted(config: &Loaded, data: &Path, known: &mut [Known]) {
     let ours: Vec<String> = known
         .iter()
         .filter(|it| !it.candidate.of_project && it.candidate.has_own_id)
@@ -25,20 +27,25 @@ pub(super) fn untrusted(config: &Loaded, known: &mut [Known]) {
         let candidate = &mut it.candidate;
         let takes = candidate.of_project && candidate.has_own_id && ours.contains(&candidate.id);
         if let (true, Some(plugin), None) = (takes, &it.plugin, &candidate.unsupported) {
-            candidate.untrusted = why(config, plugin, &candidate.id, &local);
+            candidate.untrusted = why((config, data), plugin, &candidate.id, &local);
         }
     }
 }
 
 /// Why a plugin would not be started without somebody being asked; what the gate decides later, without writing anything.
-fn why(config: &Loaded, plugin: &PluginSpec, id: &str, local: &[PluginSpec]) -> Option<String> {
+fn why(
+    (config, data): (&Loaded, &Path),
+    plugin: &PluginSpec,
+    id: &str,
+    local: &[PluginSpec],
+) -> Option<String> {
     let Ok(Spec::Path(path)) = Spec::parse(&plugin.spec, &plugin.declared_in) else {
         return None;
     };
     let resolved = resolve_path(&plugin.spec, id, &path).ok()?;
     let rules = &config.settings.trust;
-    let (data, project) = (config.data_folder(), config.project_folder());
-    let store = Store::of(&data, &project, plugin);
+    let project = config.project_folder();
+    let store = Store::of(data, &project, plugin);
     match store.find(&plugin.key()) {
         Err(error) => Some(error.to_string()),
         Ok(Some(_)) if rules.changes == TrustChanges::Allow => None,
@@ -49,7 +56,7 @@ fn why(config: &Loaded, plugin: &PluginSpec, id: &str, local: &[PluginSpec]) -> 
         }
         Ok(None) => match rules.projects {
             TrustProjects::Trust if rules.changes == TrustChanges::Allow => None,
-            TrustProjects::Trust => (!Gate::is_fresh(&data, &project, local).unwrap_or(false))
+            TrustProjects::Trust => (!Gate::is_fresh(data, &project, local).unwrap_or(false))
                 .then(|| "it has come to this project since its plugins were trusted".to_owned()),
             TrustProjects::Ask => Some("plugins of projects are asked for".to_owned()),
             TrustProjects::Deny => {

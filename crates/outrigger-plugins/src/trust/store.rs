@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::io::{ErrorKind, Read as _, Write as _};
+use std::io::{Read as _, Write as _};
 use std::path::{Path, PathBuf};
 
 use outrigger_config::{PluginScope, PluginSpec};
@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
 use crate::error::PluginError;
-use crate::lock::hold;
+use crate::lock::{hold, read_json};
 use crate::trust::content::{Before, Content, open};
 use outrigger_protocol::text::hex;
 
@@ -135,11 +135,8 @@ impl Store {
 
     fn read(&self) -> Result<LockFile, PluginError> {
         let path = self.folder.join(TRUST_FILE);
-        match fs::read(&path) {
-            Ok(bytes) => serde_json::from_slice(&bytes).map_err(|error| broken(&path, error)),
-            Err(error) if error.kind() == ErrorKind::NotFound => Ok(LockFile::default()),
-            Err(error) => Err(broken(&path, error)),
-        }
+        let read = read_json(&path).map_err(|error| broken(&path, error))?;
+        Ok(read.unwrap_or_default())
     }
 
     /// The files of a plugin when it was last looked at; nothing when that is not known any more.
@@ -248,13 +245,7 @@ impl ProjectLock {
     /// `plugin.trust_file` when it cannot be read: what a project meant to pin is not started unpinned.
     pub fn read(project: &Path) -> Result<Option<Self>, PluginError> {
         let path = project.join(TRUST_FILE);
-        match fs::read(&path) {
-            Ok(bytes) => serde_json::from_slice(&bytes)
-                .map(Some)
-                .map_err(|error| broken(&path, error)),
-            Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
-            Err(error) => Err(broken(&path, error)),
-        }
+        read_json(&path).map_err(|error| broken(&path, error))
     }
 
     /// Writes it to a project.

@@ -50,7 +50,7 @@ impl CommandHost for Host {
     fn commands(&self, line: &str) -> Option<Vec<String>> {
         Some(line.split(" && ").map(str::to_owned).collect())
     }
-    fn transcript(&self, _: &[MessageWithParts]) -> String {
+    fn transcript(&self, _: &MessageWithParts) -> String {
         String::new()
     }
 }

@@ -51,7 +51,7 @@ impl CommandHost for Host {
     fn commands(&self, _: &str) -> Option<Vec<String>> {
         None
     }
-    fn transcript(&self, _: &[MessageWithParts]) -> String {
+    fn transcript(&self, _: &MessageWithParts) -> String {
         String::new()
     }
 }

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use outrigger_sandbox::hosts::{Hosts, Reach};
-use outrigger_sandbox::proxy::{Client, Proxy, Upstream};
+use outrigger_sandbox::proxy::{Client, Connection, Pass, Proxy, Upstream};
 use outrigger_sandbox::{Calls, Led, Policy, Spec, reach, run};
 use tokio::sync::OnceCell;
 
@@ -479,6 +479,25 @@ fn capitals() -> u16 {
     port
 }
 
+/// A way by the proxy to these hosts and to no other one.
+fn granted(
+    proxy: &Proxy,
+    hosts: &[String],
+    told: impl Fn(&Connection) + Send + Sync + 'static,
+) -> Pass {
+    let client = Client {
+        name: "one".to_owned(),
+        reach: Reach {
+            asked: None,
+            granted: Hosts::parse(hosts).unwrap(),
+            forbidden: Hosts::default(),
+        },
+        hint: String::new(),
+        told: Arc::new(told),
+    };
+    proxy.admit(client).unwrap()
+}
+
 #[tokio::test]
 async fn what_knows_of_no_proxy_is_led_to_what_was_granted() {
     if !possible() {
@@ -488,22 +507,10 @@ async fn what_knows_of_no_proxy_is_led_to_what_was_granted() {
     let proxy = Proxy::start(None).await.unwrap();
     let told = Arc::new(std::sync::Mutex::new(Vec::new()));
     let tells = Arc::clone(&told);
-    let granted = Hosts::parse([format!("127.0.0.1:{open}")]).unwrap();
-    let pass = proxy
-        .admit(Client {
-            name: "one".to_owned(),
-            reach: Reach {
-                asked: None,
-                granted,
-                forbidden: Hosts::default(),
-            },
-            hint: String::new(),
-            told: Arc::new(move |it| {
-                let said = (it.port, it.refused.map(|why| why.code()));
-                tells.lock().unwrap().push(said);
-            }),
-        })
-        .unwrap();
+    let pass = granted(&proxy, &[format!("127.0.0.1:{open}")], move |it| {
+        let said = (it.port, it.refused.map(|why| why.code()));
+        tells.lock().unwrap().push(said);
+    });
     for (to, want) in [
         (format!("127.0.0.1:{open}"), "ok"),
         (format!("[::ffff:127.0.0.1]:{open}"), "ok"),
@@ -533,19 +540,8 @@ async fn a_connection_that_is_led_keeps_no_other_waiting() {
     let way = format!("http://{}", silent.local_addr().unwrap());
     let env = [("HTTPS_PROXY".to_owned(), way)].into_iter().collect();
     let proxy = Proxy::start(Upstream::of(&env)).await.unwrap();
-    let granted = Hosts::parse(["9.9.9.9".to_owned(), format!("127.0.0.1:{open}")]).unwrap();
-    let pass = proxy
-        .admit(Client {
-            name: "one".to_owned(),
-            reach: Reach {
-                asked: None,
-                granted,
-                forbidden: Hosts::default(),
-            },
-            hint: String::new(),
-            told: Arc::new(|_| {}),
-        })
-        .unwrap();
+    let hosts = ["9.9.9.9".to_owned(), format!("127.0.0.1:{open}")];
+    let pass = granted(&proxy, &hosts, |_| {});
     for (task, want) in [
         (format!("beside 9.9.9.9:443 127.0.0.1:{open}"), "ok"),
         // The socket of this one does not wait, and its program would for nine seconds.

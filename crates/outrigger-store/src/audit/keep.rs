@@ -13,6 +13,8 @@ use crate::error::StoreError;
 const AT_ONCE: i64 = 5_000;
 /// Sources of removed records that are named.
 const NAMED: usize = 8;
+/// What a record decides that tells of a removal.
+pub(crate) const REMOVED: &str = "removed";
 const DAY_MS: i64 = 24 * 60 * 60 * 1000;
 
 /// How much of the audit is kept. What is over either is removed, the oldest first, some while later.
@@ -63,7 +65,7 @@ pub(crate) fn prune(
             "{removed} records up to number {}: {sources}",
             cut.seq
         )),
-        ..AuditRecord::new(AuditKind::Retention, at, "removed")
+        ..AuditRecord::new(AuditKind::Retention, at, REMOVED)
     };
     let entry = Entry::new(at, record, &Redactor::default(), super::run())?;
     chain::append(&tx, &mut head, &entry).map_err(sql)?;

@@ -6,14 +6,19 @@ use std::io::{ErrorKind, Read as _, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
+use outrigger_protocol::audit::{AuditKind, AuditRecord};
 use ring::rand::{SecureRandom as _, SystemRandom};
 use ring::signature::{ED25519, Ed25519KeyPair, KeyPair as _, UnparsedPublicKey};
 use rusqlite::{Connection, Result, params};
 
 use super::chain;
-use crate::chain::{Hash, Head};
+use super::redact::Redactor;
+use crate::chain::{GENESIS, Hash, Head};
 use crate::error::StoreError;
 use crate::open::beside;
+
+/// What a record decides that tells of a file that was gone.
+pub(crate) const SEAL_LOST: &str = "seal lost";
 
 /// What a seal says.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -36,10 +41,21 @@ pub(crate) struct Seal {
     pub(crate) signature: Vec<u8>,
 }
 
+/// Where a seal stands. It is signed for its place: one out of the store is none for the file beside it, or whoever cuts off
+/// the end would find the file's new content among the seals.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum SealPlace {
+    Store,
+    Beside,
+}
+
 impl Seal {
     // Every field has a fixed length but the hashes, which are preceded by theirs.
-    fn signed_bytes(&self) -> Vec<u8> {
-        let mut bytes = b"outrigger-audit-seal-1".to_vec();
+    fn signed_bytes(&self, place: SealPlace) -> Vec<u8> {
+        let mut bytes = match place {
+            SealPlace::Store => b"outrigger-audit-seal-1".to_vec(),
+            SealPlace::Beside => b"outrigger-audit-last-1".to_vec(),
+        };
         bytes.extend(self.seq.to_be_bytes());
         bytes.push(u8::from(self.cut));
         bytes.extend(self.log_seq.to_be_bytes());
@@ -51,12 +67,31 @@ impl Seal {
         bytes
     }
 
-    /// It was made with the key whose public half is `key`.
-    pub(crate) fn is_signed_by(&self, key: &[u8]) -> bool {
+    /// It was made for this place, with the key whose public half is `key`.
+    pub(crate) fn is_signed_by(&self, key: &[u8], place: SealPlace) -> bool {
         self.key == key
             && UnparsedPublicKey::new(&ED25519, key)
-                .verify(&self.signed_bytes(), &self.signature)
+                .verify(&self.signed_bytes(place), &self.signature)
                 .is_ok()
+    }
+
+    fn sign(&mut self, key: &Ed25519KeyPair, place: SealPlace) {
+        self.key = public(key);
+        self.signature = key.sign(&self.signed_bytes(place)).as_ref().to_vec();
+    }
+
+    /// Of an audit in which nothing is.
+    fn of_nothing() -> Self {
+        Self {
+            seq: 0,
+            cut: false,
+            hash: GENESIS.to_vec(),
+            log_seq: 0,
+            log_hash: GENESIS.to_vec(),
+            at: 0,
+            key: Vec::new(),
+            signature: Vec::new(),
+        }
     }
 
     /// One line for the file beside the store.
@@ -137,6 +172,7 @@ pub(crate) fn public(key: &Ed25519KeyPair) -> Vec<u8> {
     key.public_key().as_ref().to_vec()
 }
 
+/// Makes the key, and the file with the last seal: from then on there is one, and one that is gone was removed.
 fn make_key(store: &Path) -> std::result::Result<Ed25519KeyPair, StoreError> {
     let path = key_path(store);
     let mut seed = [0_u8; 32];
@@ -167,7 +203,28 @@ fn make_key(store: &Path) -> std::result::Result<Ed25519KeyPair, StoreError> {
         });
     let _ = std::fs::remove_file(&temporary);
     written.map_err(io)?;
-    read_key(store)?.ok_or_else(|| io(std::io::Error::other("it is gone again")))
+    let key = read_key(store)?.ok_or_else(|| io(std::io::Error::other("it is gone again")))?;
+    write_beside(store, &key, Seal::of_nothing())?;
+    Ok(key)
+}
+
+fn write_beside(
+    store: &Path,
+    key: &Ed25519KeyPair,
+    mut seal: Seal,
+) -> std::result::Result<(), StoreError> {
+    seal.sign(key, SealPlace::Beside);
+    let path = seal_path(store);
+    let temporary = beside(store, &format!("-audit-seal-{}", std::process::id()));
+    let written = OpenOptions::new()
+        .write(true)
+        .create(true)
+        .truncate(true)
+        .mode(0o600)
+        .open(&temporary)
+        .and_then(|mut file| file.write_all(seal.line().as_bytes()))
+        .and_then(|()| std::fs::rename(&temporary, &path));
+    written.map_err(|e| StoreError::io(&path, "write the audit's seal", e))
 }
 
 /// Makes seals. Lives in the writer's thread.
@@ -187,19 +244,47 @@ impl Sealer {
         }
     }
 
-    fn key(&mut self) -> std::result::Result<&Ed25519KeyPair, StoreError> {
-        let key = match self.key.take() {
-            Some(key) => key,
-            None => match read_key(&self.store)? {
-                Some(key) => key,
-                None => make_key(&self.store)?,
-            },
+    /// Before the first seal of this process, what the file beside the store knows is taken into the store: the end that it
+    /// vouches for may have been cut off since, and the file is written over.
+    fn open(&mut self, conn: &Connection) -> std::result::Result<(), StoreError> {
+        if self.key.is_some() {
+            return Ok(());
+        }
+        // Who else seals waits for this transaction, so a key and its file are made by one.
+        let Some(key) = read_key(&self.store)? else {
+            self.key = Some(make_key(&self.store)?);
+            return Ok(());
         };
-        Ok(self.key.insert(key))
+        let sql = |e| StoreError::sqlite(&self.store, "seal the audit", e);
+        match seal_file(&self.store)
+            .filter(|seal| seal.is_signed_by(&public(&key), SealPlace::Beside))
+        {
+            Some(mut seal) if seal.seq > 0 => {
+                seal.sign(&key, SealPlace::Store);
+                write(conn, &seal).map_err(sql)?;
+            }
+            Some(_) => {}
+            None => self.tell_lost(conn)?,
+        }
+        self.key = Some(key);
+        Ok(())
+    }
+
+    fn tell_lost(&self, conn: &Connection) -> std::result::Result<(), StoreError> {
+        let sql = |e| StoreError::sqlite(&self.store, "seal the audit", e);
+        let at = newest(conn).map_err(sql)?.unsigned_abs();
+        let record = AuditRecord {
+            detail: Some("the file with the last seal was gone, or not made with the key".into()),
+            ..AuditRecord::new(AuditKind::Retention, at, SEAL_LOST)
+        };
+        let entry = chain::Entry::new(at, record, &Redactor::default(), super::run())?;
+        let mut head = chain::head(conn).map_err(sql)?;
+        chain::append(conn, &mut head, &entry).map_err(sql)
     }
 
     /// Seals the ends of the audit and the log as they stand in this transaction.
     pub(crate) fn seal(&mut self, conn: &Connection) -> std::result::Result<(), StoreError> {
+        self.open(conn)?;
         let path = self.store.clone();
         let sql = |e| StoreError::sqlite(&path, "seal the audit", e);
         let end = chain::head(conn).map_err(sql)?;
@@ -226,49 +311,42 @@ impl Sealer {
         place: Head,
         cut: bool,
     ) -> std::result::Result<Seal, StoreError> {
+        self.open(conn)?;
         let path = self.store.clone();
         let sql = |e| StoreError::sqlite(&path, "seal the audit", e);
         let log = crate::chain::head(conn).map_err(sql)?;
-        let at = conn
-            .query_row(
-                "SELECT coalesce(max(at), 0) FROM (SELECT at FROM audit ORDER BY seq DESC LIMIT 1)",
-                [],
-                |row| row.get(0),
-            )
-            .map_err(sql)?;
-        let key = self.key()?;
         let mut seal = Seal {
             seq: place.seq,
             cut,
             hash: place.hash.to_vec(),
             log_seq: log.seq,
             log_hash: log.hash.to_vec(),
-            at,
-            key: public(key),
-            signature: Vec::new(),
+            at: newest(conn).map_err(sql)?,
+            ..Seal::of_nothing()
         };
-        seal.signature = key.sign(&seal.signed_bytes()).as_ref().to_vec();
+        if let Some(key) = &self.key {
+            seal.sign(key, SealPlace::Store);
+        }
         Ok(seal)
     }
 
     /// Puts the last seal into the file beside the store. Called when what it seals is on disk: a file that says more than
     /// the database would be a false alarm.
     pub(crate) fn put_beside(&mut self) -> std::result::Result<(), StoreError> {
-        let Some(seal) = self.last.take() else {
-            return Ok(());
-        };
-        let path = seal_path(&self.store);
-        let temporary = beside(&self.store, &format!("-audit-seal-{}", std::process::id()));
-        let written = OpenOptions::new()
-            .write(true)
-            .create(true)
-            .truncate(true)
-            .mode(0o600)
-            .open(&temporary)
-            .and_then(|mut file| file.write_all(seal.line().as_bytes()))
-            .and_then(|()| std::fs::rename(&temporary, &path));
-        written.map_err(|e| StoreError::io(&path, "write the audit's seal", e))
+        match (self.last.take(), &self.key) {
+            (Some(seal), Some(key)) => write_beside(&self.store, key, seal),
+            _ => Ok(()),
+        }
     }
+}
+
+/// Time of the newest record.
+fn newest(conn: &Connection) -> Result<i64> {
+    conn.query_row(
+        "SELECT coalesce(max(at), 0) FROM (SELECT at FROM audit ORDER BY seq DESC LIMIT 1)",
+        [],
+        |row| row.get(0),
+    )
 }
 
 fn write(conn: &Connection, seal: &Seal) -> Result<()> {

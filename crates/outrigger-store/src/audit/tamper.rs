@@ -35,6 +35,8 @@ struct Case {
 fn case(rows: i64, sealed: i64) -> Case {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("store.db");
+    let beside = super::seal::seal_path(&path);
+    let mut last = Vec::new();
     runtime().block_on(async {
         let (store, _) = Store::open(&path).unwrap();
         for n in 1..=rows {
@@ -44,6 +46,7 @@ fn case(rows: i64, sealed: i64) -> Case {
                 .unwrap();
             if n == sealed {
                 store.flush(true).await.unwrap();
+                last = std::fs::read(&beside).unwrap();
             }
         }
     });
@@ -52,7 +55,7 @@ fn case(rows: i64, sealed: i64) -> Case {
         let conn = open(&path);
         conn.execute("DELETE FROM audit_seals WHERE seq > ?", [sealed])
             .unwrap();
-        std::fs::remove_file(super::seal::seal_path(&path)).unwrap();
+        std::fs::write(beside, last).unwrap();
         drop(conn);
     }
     Case {
@@ -271,6 +274,7 @@ proptest! {
             AuditFault::Moved { seq: at, was } => *at == seq || *was == seq,
             AuditFault::Rewritten(at) => *at >= seq,
             AuditFault::Seal(_) | AuditFault::Log(_) => false,
+            AuditFault::SealLost | AuditFault::SealWasLost(_) => false,
         });
         let right = match edit {
             // Behind the last seal it is what a store killed before its next seal looks like: nobody vouches for it.
@@ -289,7 +293,7 @@ fn what_no_seal_covers_is_counted_and_not_vouched_for() {
     let case = case(9, 6);
     let report = verify(&case.path);
     assert!(report.is_valid(), "{report:?}");
-    assert_eq!((report.rows, report.seals, report.unsealed), (9, 1, 3));
+    assert_eq!((report.rows, report.seals, report.unsealed), (9, 2, 3));
     // Within it an edit is still seen, a cut is not: that is what the seals are for.
     let conn = open(&case.path);
     apply(&conn, Edit::Cut(6), 9);
@@ -327,6 +331,94 @@ fn seals_of_another_key_and_changed_seals_are_found() {
     std::fs::write(super::seal::key_path(&case.path), "no key").unwrap();
     let error = store.verify_audit(None).unwrap_err();
     assert_eq!(error.code(), "store.decode");
+}
+
+/// What another run of the program writes.
+fn go_on(path: &Path, from: i64, rows: i64) {
+    runtime().block_on(async {
+        let (store, _) = Store::open(path).unwrap();
+        for n in from..from + rows {
+            store
+                .audit(n.unsigned_abs(), vec![record(n)])
+                .await
+                .unwrap();
+        }
+        store.flush(true).await.unwrap();
+    });
+}
+
+/// The end, or all of it, is removed together with its seals; what vouches for it then is the file beside the store, and that
+/// it was there. Who has no key makes none anew, and what the program writes afterwards covers nothing up.
+#[test]
+fn an_end_that_is_cut_off_stays_cut_off_whatever_is_written_behind() {
+    use AuditFault::*;
+    const ROWS: i64 = 12;
+    /// What becomes of the file beside the store.
+    #[derive(Clone, Copy, Debug)]
+    enum File {
+        Stays,
+        Removed,
+        Unreadable,
+        /// What the store has of an older seal, in the form of the file.
+        Older,
+    }
+    for (cut, file, want, after) in [
+        (12, File::Removed, vec![SealLost], vec![SealWasLost(33)]),
+        (12, File::Unreadable, vec![SealLost], vec![SealWasLost(33)]),
+        (9, File::Removed, vec![SealLost], vec![SealWasLost(30)]),
+        (0, File::Removed, vec![SealLost], vec![SealWasLost(21)]),
+        (9, File::Older, vec![Seal(6)], vec![SealWasLost(30)]),
+        (9, File::Stays, vec![CutOff(10, 12)], vec![Rewritten(12)]),
+        (0, File::Stays, vec![CutOff(1, 12)], vec![Rewritten(12)]),
+    ] {
+        let case = case(6, 6);
+        go_on(&case.path, 7, ROWS - 6);
+        assert_eq!(verify(&case.path).faults, []);
+        let conn = open(&case.path);
+        apply(&conn, Edit::CutSealed(cut), ROWS);
+        let beside = super::seal::seal_path(&case.path);
+        match file {
+            File::Stays => {}
+            File::Removed => std::fs::remove_file(&beside).unwrap(),
+            File::Unreadable => std::fs::write(&beside, "12 0").unwrap(),
+            File::Older => {
+                let line: String = conn
+                    .query_row(
+                        "SELECT concat_ws(' ', seq, cut, hex(hash), log_seq, hex(log_hash), at, hex(key), hex(signature))
+                            FROM audit_seals WHERE seq = 6",
+                        [],
+                        |row| row.get(0),
+                    )
+                    .unwrap();
+                std::fs::write(&beside, line).unwrap();
+            }
+        }
+        drop(conn);
+        let what = format!("{cut} {file:?}");
+        assert_eq!(verify(&case.path).faults, want, "{what}");
+        go_on(&case.path, 13, 20);
+        assert_eq!(verify(&case.path).faults, after, "{what}, gone on");
+        go_on(&case.path, 33, 2);
+        assert_eq!(verify(&case.path).faults, after, "{what}, and again");
+    }
+}
+
+/// With key, seals and records gone, this machine has nothing left to tell; who kept the public key sees it.
+#[test]
+fn a_store_that_was_emptied_is_none_of_the_key_that_somebody_kept() {
+    let case = case(4, 4);
+    let (store, _) = Store::open(&case.path).unwrap();
+    let kept = store.audit_key().unwrap().unwrap();
+    drop(store);
+    let conn = open(&case.path);
+    apply(&conn, Edit::CutSealed(0), 4);
+    drop(conn);
+    std::fs::remove_file(super::seal::key_path(&case.path)).unwrap();
+    std::fs::remove_file(super::seal::seal_path(&case.path)).unwrap();
+    assert_eq!(verify(&case.path).faults, []);
+    let (store, _) = Store::open(&case.path).unwrap();
+    let faults = store.verify_audit(Some(&kept)).unwrap().faults;
+    assert_eq!(faults, [AuditFault::SealLost]);
 }
 
 #[test]

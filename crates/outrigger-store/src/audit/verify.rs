@@ -8,7 +8,8 @@ use rusqlite::{Connection, OptionalExtension, Result};
 
 use super::bound::NOT_LISTED;
 use super::chain::Entry;
-use super::seal::{Seal, as_hash, seal_file, seals};
+use super::keep::REMOVED;
+use super::seal::{SEAL_LOST, Seal, SealPlace, as_hash, seal_file, seals};
 use crate::chain::{GENESIS, Hash, Head};
 
 /// Most faults that are told.
@@ -43,6 +44,10 @@ pub enum AuditFault {
     Seal(i64),
     /// The log's record of this number is not the one that was sealed with the audit, or gone.
     Log(i64),
+    /// The file with the last seal is gone, or says nothing that can be read: nothing vouches for the end.
+    SealLost,
+    /// This record says that the file was gone when a program began to write.
+    SealWasLost(i64),
 }
 
 impl std::fmt::Display for AuditFault {
@@ -70,6 +75,13 @@ impl std::fmt::Display for AuditFault {
             Self::Log(seq) => write!(
                 f,
                 "record {seq} of the session log is not the one that was sealed with the audit"
+            ),
+            Self::SealLost => f.write_str(
+                "the file with the last seal (`-audit-seal` beside the store) is gone or cannot be read: the end may have been cut off",
+            ),
+            Self::SealWasLost(seq) => write!(
+                f,
+                "the file with the last seal was gone when record {seq} was written: what was there before it may have been cut off"
             ),
         }
     }
@@ -122,17 +134,24 @@ pub(crate) fn verify(conn: &Connection, path: &Path, key: Option<&[u8]>) -> Resu
     // The file first: what it seals was committed before, so it is in what is read from here on. A reader reads as of one
     // moment, which begins with its first statement.
     let beside = seal_file(path);
-    let mut all = seals(conn)?;
-    all.extend(beside);
-    let good: Vec<Seal> = all
+    // Where there is a key there is a file: both are made at once.
+    if key.is_some() && beside.is_none() {
+        faults.insert(AuditFault::SealLost);
+    }
+    let inside = seals(conn)?
         .into_iter()
-        .filter(|seal| {
-            let good = key.is_some_and(|key| seal.is_signed_by(key));
+        .map(|seal| (seal, SealPlace::Store));
+    let beside = beside.map(|seal| (seal, SealPlace::Beside));
+    let good: Vec<Seal> = inside
+        .chain(beside)
+        .filter(|(seal, place)| {
+            let good = key.is_some_and(|key| seal.is_signed_by(key, *place));
             if !good {
                 faults.insert(AuditFault::Seal(seal.seq));
             }
             good
         })
+        .map(|(seal, _)| seal)
         .collect();
     let start = good
         .iter()
@@ -153,6 +172,7 @@ pub(crate) fn verify(conn: &Connection, path: &Path, key: Option<&[u8]>) -> Resu
     check_links(&links, start, &mut faults);
     let sealed = check_seals(&links, &good, start, last, &mut faults);
     check_log(conn, &good, &mut faults)?;
+    faults.extend(lost(conn)?.into_iter().map(AuditFault::SealWasLost));
     let head = links.last().map_or(start, |link| Head {
         seq: link.seq,
         hash: link.hash,
@@ -170,11 +190,20 @@ pub(crate) fn verify(conn: &Connection, path: &Path, key: Option<&[u8]>) -> Resu
     })
 }
 
+/// Records that tell of a file that was gone.
+fn lost(conn: &Connection) -> Result<Vec<i64>> {
+    conn.prepare(
+        "SELECT seq FROM audit WHERE kind = ? AND json_valid(body) AND json_extract(body, '$.decision') = ?",
+    )?
+    .query_map([AuditKind::Retention.name(), SEAL_LOST], |row| row.get(0))?
+    .collect()
+}
+
 fn last_removal(conn: &Connection) -> Result<Option<String>> {
     conn.query_row(
         "SELECT json_extract(body, '$.detail') FROM audit WHERE kind = ? AND json_valid(body)
-            ORDER BY seq DESC LIMIT 1",
-        [AuditKind::Retention.name()],
+            AND json_extract(body, '$.decision') = ? ORDER BY seq DESC LIMIT 1",
+        [AuditKind::Retention.name(), REMOVED],
         |row| row.get(0),
     )
     .optional()

@@ -1,0 +1,303 @@
+//! What stands under `hooks` of such a file: events, in each groups with a matcher, in each the commands.
+
+use std::time::Duration;
+
+use serde_json::Value;
+
+use super::{CommandHook, HookEvent, TIMEOUT};
+
+/// How long a command at the end of a session may run, which keeps the program from ending,
+/// when its entry does not say.
+const TIMEOUT_AT_THE_END: Duration = Duration::from_secs(60);
+/// The longest that an entry may ask for.
+const LONGEST: Duration = Duration::from_secs(60 * 60);
+
+/// What can be run, and what is left out.
+pub(super) fn read(written: &Value) -> (Vec<CommandHook>, Vec<String>) {
+    let (mut hooks, mut left_out) = (Vec::new(), Vec::new());
+    for (name, groups) in written.as_object().into_iter().flatten() {
+        let Some(event) = HookEvent::named(name) else {
+            left_out.push(format!(
+                "hooks.{name}: this event is not called here; its hooks are left out"
+            ));
+            continue;
+        };
+        let Some(groups) = groups.as_array() else {
+            left_out.push(format!("hooks.{name} is not a list; it is left out"));
+            continue;
+        };
+        for (number, group) in groups.iter().enumerate() {
+            let at = format!("hooks.{name}[{number}]");
+            read_group(event, group, &at, &mut hooks, &mut left_out);
+        }
+    }
+    (hooks, left_out)
+}
+
+fn read_group(
+    event: HookEvent,
+    group: &Value,
+    at: &str,
+    hooks: &mut Vec<CommandHook>,
+    left_out: &mut Vec<String>,
+) {
+    let matcher = match group.get("matcher") {
+        None | Some(Value::Null) => "",
+        Some(Value::String(text)) if text == "*" => "",
+        Some(Value::String(text)) => text,
+        Some(_) => {
+            left_out.push(format!("{at}.matcher is not a text; it is left out"));
+            return;
+        }
+    };
+    let Some(entries) = group.get("hooks").and_then(Value::as_array) else {
+        left_out.push(format!("{at} has no list `hooks`; it is left out"));
+        return;
+    };
+    for (number, entry) in entries.iter().enumerate() {
+        let at = format!("{at}.hooks[{number}]");
+        match read_entry(event, matcher, entry) {
+            Ok(hook) => {
+                hooks.push(hook);
+                for key in unknown(entry) {
+                    left_out.push(format!("{at}: `{key}` is not known here and does nothing"));
+                }
+            }
+            Err(why) => left_out.push(format!("{at}: {why}; it is left out")),
+        }
+    }
+}
+
+/// Keys that say nothing about what is run when, beside those that are read.
+const KNOWN: [&str; 14] = [
+    "type",
+    "command",
+    "args",
+    "timeout",
+    "shell",
+    "onFailure",
+    "async",
+    "asyncRewake",
+    "rewakeMessage",
+    "rewakeSummary",
+    "if",
+    "once",
+    "statusMessage",
+    "description",
+];
+
+fn unknown(entry: &Value) -> impl Iterator<Item = &str> {
+    let keys = entry.as_object().into_iter().flat_map(|keys| keys.keys());
+    keys.map(String::as_str).filter(|key| !KNOWN.contains(key))
+}
+
+fn read_entry(event: HookEvent, matcher: &str, entry: &Value) -> Result<CommandHook, String> {
+    let text = |key: &str| entry.get(key).and_then(Value::as_str);
+    match text("type") {
+        Some("command") => {}
+        Some(other) => {
+            return Err(format!(
+                "hooks of the type {other:?} are not supported, only \"command\""
+            ));
+        }
+        None => return Err("it has no `type`".to_owned()),
+    }
+    // They change what is run when, so running it all the same would not be what was written.
+    if entry.get("asyncRewake") == Some(&Value::Bool(true)) {
+        return Err("`asyncRewake` is not supported".to_owned());
+    }
+    let given = |key: &str| entry.get(key).filter(|value| !value.is_null());
+    let condition = match (given("if"), text("if")) {
+        (None, _) => None,
+        (Some(_), Some(_)) if !event.is_of_tool() => {
+            return Err(format!(
+                "`if` is for the events of tools, so at {} it is never run",
+                event.name()
+            ));
+        }
+        (Some(_), Some(rule)) => Some(rule.to_owned()),
+        (Some(other), None) => return Err(format!("`if` is {other}, not a permission rule")),
+    };
+    let runs_async = match given("async") {
+        None => false,
+        Some(Value::Bool(runs)) => *runs,
+        Some(other) => return Err(format!("`async` is {other}, not true or false")),
+    };
+    match (given("shell"), text("shell")) {
+        (None, _) | (_, Some("bash")) => {}
+        (Some(other), _) => {
+            return Err(format!(
+                "the `shell` {other} is not supported, only \"bash\""
+            ));
+        }
+    }
+    let blocks_on_failure = match (given("onFailure"), text("onFailure")) {
+        (None, _) | (_, Some("continue")) => false,
+        (_, Some("block")) => true,
+        (Some(other), _) => {
+            return Err(format!(
+                "`onFailure` is {other}, not \"block\" or \"continue\""
+            ));
+        }
+    };
+    if runs_async && blocks_on_failure {
+        return Err(
+            "nothing waits for an `async` command, so it cannot block on failure".to_owned(),
+        );
+    }
+    let command = text("command").filter(|command| !command.trim().is_empty());
+    let command = command.ok_or("it has no `command`")?;
+    Ok(CommandHook {
+        event,
+        matcher: matcher.to_owned(),
+        command: command.to_owned(),
+        args: given("args").map(arguments).transpose()?,
+        timeout: match (given("timeout"), event) {
+            (Some(value), _) => timeout(value)?,
+            (None, HookEvent::SessionEnd) => TIMEOUT_AT_THE_END,
+            (None, _) => TIMEOUT,
+        },
+        condition,
+        runs_async,
+        blocks_on_failure,
+    })
+}
+
+fn arguments(value: &Value) -> Result<Vec<String>, String> {
+    let texts = value.as_array().map(|list| {
+        let texts = list.iter().map(|arg| arg.as_str().map(str::to_owned));
+        texts.collect::<Option<Vec<_>>>()
+    });
+    texts
+        .flatten()
+        .ok_or_else(|| "`args` is not a list of texts".to_owned())
+}
+
+fn timeout(value: &Value) -> Result<Duration, String> {
+    let seconds = value.as_f64().filter(|seconds| *seconds > 0.0);
+    let seconds = seconds.ok_or("`timeout` is not a number of seconds")?;
+    Ok(Duration::from_secs_f64(seconds.min(LONGEST.as_secs_f64())))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn what_is_run_and_what_is_left_out() {
+        let entry = |command: &str| json!({"type": "command", "command": command});
+        let group = |entry: Value| json!({"Stop": [{"hooks": [entry]}]});
+        for (written, runs, out) in [
+            (
+                json!({"PreToolUse": [{"matcher": "Bash|Edit", "hooks": [entry("a"), entry("b")]}]}),
+                vec!["PreToolUse Bash|Edit a 600", "PreToolUse Bash|Edit b 600"],
+                vec![],
+            ),
+            (
+                json!({"Stop": [{"matcher": "*", "hooks": [entry("a")]}, {"hooks": [entry("b")]}]}),
+                vec!["Stop  a 600", "Stop  b 600"],
+                vec![],
+            ),
+            (
+                group(json!({"type": "command", "command": "a", "timeout": 0.5})),
+                vec!["Stop  a 0.5"],
+                vec![],
+            ),
+            (
+                group(json!({"type": "command", "command": "a", "timeout": 1e9})),
+                vec!["Stop  a 3600"],
+                vec![],
+            ),
+            (
+                json!({"TeammateIdle": [{"hooks": [entry("a")]}], "Stop": {}}),
+                vec![],
+                vec![
+                    "hooks.TeammateIdle: this event is not called here; its hooks are left out",
+                    "hooks.Stop is not a list; it is left out",
+                ],
+            ),
+            (
+                group(json!({"type": "prompt", "prompt": "x"})),
+                vec![],
+                vec![
+                    "hooks.Stop[0].hooks[0]: hooks of the type \"prompt\" are not supported, only \"command\"; it is left out",
+                ],
+            ),
+            (
+                json!({"Stop": [{"hooks": [{}, {"type": "command", "command": " "}, {"type": "command", "command": "a", "timeout": -1}, {"type": "command", "command": "a", "asyncRewake": true}, {"type": "command", "command": "a", "async": true}, entry("c")]}]}),
+                vec!["Stop  a 600 async", "Stop  c 600"],
+                vec![
+                    "hooks.Stop[0].hooks[0]: it has no `type`; it is left out",
+                    "hooks.Stop[0].hooks[1]: it has no `command`; it is left out",
+                    "hooks.Stop[0].hooks[2]: `timeout` is not a number of seconds; it is left out",
+                    "hooks.Stop[0].hooks[3]: `asyncRewake` is not supported; it is left out",
+                ],
+            ),
+            (
+                group(
+                    json!({"type": "command", "command": "sh", "args": ["a.sh", "", "x y"], "shell": "bash", "onFailure": "continue"}),
+                ),
+                vec!["Stop  sh a.sh \"\" \"x y\" 600"],
+                vec![],
+            ),
+            (
+                group(json!({"type": "command", "command": "a", "retries": 3})),
+                vec!["Stop  a 600"],
+                vec!["hooks.Stop[0].hooks[0]: `retries` is not known here and does nothing"],
+            ),
+            (
+                json!({"Stop": [{"hooks": [
+                    {"type": "command", "command": "a", "args": "b"},
+                    {"type": "command", "command": "a", "args": [1]},
+                    {"type": "command", "command": "a", "shell": "powershell"},
+                    {"type": "command", "command": "a", "onFailure": 1},
+                    {"type": "command", "command": "a", "if": "Bash(git *)"},
+                    {"type": "command", "command": "a", "if": ["Bash"]},
+                    {"type": "command", "command": "a", "async": "yes"},
+                    {"type": "command", "command": "a", "async": true, "onFailure": "block"},
+                ]}]}),
+                vec![],
+                vec![
+                    "hooks.Stop[0].hooks[0]: `args` is not a list of texts; it is left out",
+                    "hooks.Stop[0].hooks[1]: `args` is not a list of texts; it is left out",
+                    "hooks.Stop[0].hooks[2]: the `shell` \"powershell\" is not supported, only \"bash\"; it is left out",
+                    "hooks.Stop[0].hooks[3]: `onFailure` is 1, not \"block\" or \"continue\"; it is left out",
+                    "hooks.Stop[0].hooks[4]: `if` is for the events of tools, so at Stop it is never run; it is left out",
+                    "hooks.Stop[0].hooks[5]: `if` is [\"Bash\"], not a permission rule; it is left out",
+                    "hooks.Stop[0].hooks[6]: `async` is \"yes\", not true or false; it is left out",
+                    "hooks.Stop[0].hooks[7]: nothing waits for an `async` command, so it cannot block on failure; it is left out",
+                ],
+            ),
+            (
+                json!({"PostToolUseFailure": [{"hooks": [{"type": "command", "command": "a", "if": "Bash(git *)"}]}]}),
+                vec!["PostToolUseFailure  a 600 if Bash(git *)"],
+                vec![],
+            ),
+            (
+                json!({"PreToolUse": [{"matcher": 1, "hooks": []}, {"matcher": "x"}]}),
+                vec![],
+                vec![
+                    "hooks.PreToolUse[0].matcher is not a text; it is left out",
+                    "hooks.PreToolUse[1] has no list `hooks`; it is left out",
+                ],
+            ),
+        ] {
+            let (hooks, left_out) = read(&written);
+            let hooks = hooks.iter().map(|hook| {
+                let seconds = hook.timeout.as_secs_f64();
+                let condition = hook.condition.iter().map(|rule| format!(" if {rule}"));
+                let beside = if hook.runs_async { " async" } else { "" };
+                format!(
+                    "{} {} {} {seconds}{beside}{}",
+                    hook.event.name(),
+                    hook.matcher,
+                    hook.line(),
+                    condition.collect::<String>()
+                )
+            });
+            assert_eq!(hooks.collect::<Vec<_>>(), runs, "{written}");
+            assert_eq!(left_out, out, "{written}");
+        }
+    }
+}

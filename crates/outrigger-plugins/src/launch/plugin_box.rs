@@ -1,0 +1,81 @@
+//! The box of a plugin: what its process and the programs that it brings may reach alike (issue 5, item 5).
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+use outrigger_js::default_policy;
+use outrigger_sandbox::proxy::Pass;
+use outrigger_sandbox::{Calls, Policy, which};
+
+use super::Launch;
+use crate::manifest::Access;
+use crate::settings::PluginRules;
+use crate::unboxed;
+
+impl Launch {
+    /// What the plugins may reach by their manifest, the user's rules and where their code lies, `packages` beside it.
+    /// What only one kind of process gets (ports, files that the environment names, covers) its caller adds.
+    pub(crate) fn plugin_box(
+        &self,
+        members: &[usize],
+        private: &Path,
+        pass: Option<&Pass>,
+        packages: Vec<PathBuf>,
+    ) -> Policy {
+        let folder = |index: &usize| {
+            let resolved =
+                |it: &crate::registry::Plugin| it.resolved.as_ref().map(|it| it.dir.clone());
+            self.registry.with(*index, resolved).flatten()
+        };
+        let mut folders: Vec<PathBuf> = members.iter().filter_map(folder).collect();
+        folders.extend(self.modules.as_ref().map(|modules| modules.root.clone()));
+        folders.extend(packages);
+        let mut policy = default_policy(&self.runtime.path, &self.directory, &folders, private);
+        match self.access(members) {
+            Some(access) => access.box_in(&mut policy, &self.directory),
+            // Outside version control the reference's worktree is `/`, which is nobody's project.
+            None if self.worktree.parent().is_some() => policy.write.push(self.worktree.clone()),
+            None => {}
+        }
+        let rules = |index: &usize| self.registry.with(*index, |plugin| plugin.rules.clone());
+        let rules: Vec<PluginRules> = members.iter().filter_map(rules).collect();
+        let read = rules.iter().flat_map(|rules| &rules.read);
+        policy.read.extend(read.cloned());
+        let write: Vec<PathBuf> = rules.iter().flat_map(|it| it.write.clone()).collect();
+        unboxed::keep(&mut policy, [&self.directory, &self.worktree], &write);
+        policy.write.extend(write);
+        let listed = rules.iter().find_map(|rules| rules.processes.as_deref());
+        policy.execute = listed.map(|names| programs(names, &search()));
+        policy.connect_tcp = Some(pass.into_iter().map(Pass::port).collect());
+        policy.calls = Some(Calls {
+            unix_sockets: rules.iter().all(|rules| rules.unix_sockets),
+            alone: listed.is_some_and(<[String]>::is_empty),
+            // Names are looked up by the proxy.
+            udp: false,
+        });
+        policy
+    }
+
+    /// What the plugin of this process may reach, where it has a manifest: it is alone then.
+    pub(crate) fn access(&self, members: &[usize]) -> Option<Access> {
+        let [one] = members else {
+            return None;
+        };
+        self.registry
+            .with(*one, |plugin| plugin.rules.access.clone())?
+    }
+}
+
+/// Where programs are searched.
+pub(crate) fn search() -> OsString {
+    std::env::var_os("PATH").unwrap_or_default()
+}
+
+/// The files of programs. One that is not there is left out.
+fn programs(names: &[String], path: &OsString) -> Vec<PathBuf> {
+    let found = names.iter().filter_map(|name| match name.contains('/') {
+        true => Some(PathBuf::from(name)),
+        false => which(Path::new(name), path),
+    });
+    found.collect()
+}
