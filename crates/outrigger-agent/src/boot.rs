@@ -486,7 +486,7 @@ pub(crate) fn model_options(boot: &Boot, config: &Loaded) -> outrigger_models::M
             .folders
             .cache
             .parent()
-            .map(|cache| cache.join("opencode/models.json")),
+            .map(|cache| cache.join(crate::places::MODELS)),
         model: config.config.model.clone(),
         small_model: config.config.small_model.clone(),
         disabled: config.config.disabled_providers.clone(),

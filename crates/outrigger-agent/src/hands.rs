@@ -88,6 +88,7 @@ pub(crate) fn bind(inner: &Arc<Inner>, env: &BTreeMap<String, String>) {
     });
     let rules = hands.routes.iter().map(|rule| Route {
         contract: rule.contract,
+        tool: rule.tool.clone(),
         agent: rule.agent.clone(),
         path: rule.path.as_ref().map(PathBuf::from),
         provider: rule.provider.clone(),

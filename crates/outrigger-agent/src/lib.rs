@@ -112,7 +112,6 @@ pub use outrigger_js::{SdkAnswer, SdkBody};
 pub use outrigger_plugins::{PluginError, Snapshot, SnapshotEntry};
 pub use project::Place;
 pub use projects::ProjectPatch;
-pub use prompt::Attachment;
 pub use replay::{Replayed, replay};
 pub use reviews::{review_options, verify_options};
 pub use session::{NewSession, delete_session};

@@ -30,6 +30,10 @@ pub(crate) fn register(inner: &Arc<Inner>, bridge: &Arc<Bridge>) {
             .iter()
             .find(|it| Some(&it.id) == id.as_ref().map(|id| &id.0));
         let grant = plugin.and_then(crate::hands::grant_of_plugin);
+        let undeclared = entry
+            .declares
+            .as_ref()
+            .is_none_or(|declares| declares.get("capabilities").is_none());
         let declared = match crate::hands::declared(entry.declares, boxed) {
             Ok(declared) => declared,
             Err(error) => {
@@ -59,6 +63,7 @@ pub(crate) fn register(inner: &Arc<Inner>, bridge: &Arc<Bridge>) {
         let tool = FnTool::new(entry.spec, run)
             .checked_by(schema)
             .declaring(declared)
+            .undeclared(undeclared)
             .owned(grant);
         let spec = outrigger_tools::Tool::spec(&tool).clone();
         if let Err(error) = inner.runtime.register(Arc::new(tool)) {

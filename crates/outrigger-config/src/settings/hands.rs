@@ -55,6 +55,9 @@ pub struct RouteRule {
     /// `read`, `write`, `edit` or `exec`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub contract: Option<Contract>,
+    /// Name of a tool, or with a `*` behind it the beginning of names.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tool: Option<String>,
     /// Name of an agent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent: Option<String>,
@@ -171,6 +174,7 @@ mod tests {
             path = "src"
             provider = "box"
             [[routes]]
+            tool = "weather_*"
             provider = "local"
             [capabilities]
             plan = ["fs.read"]
@@ -180,6 +184,7 @@ mod tests {
         let read = Hands::read(text, "f").unwrap();
         assert_eq!(read.routes.len(), 2);
         assert_eq!(read.routes[0].contract, Some(Contract::Exec));
+        assert_eq!(read.routes[1].tool.as_deref(), Some("weather_*"));
         assert_eq!(read.capabilities["plan"], [Capability::FsRead]);
         assert_eq!(
             read.connectors["box"].token_env.as_deref(),
