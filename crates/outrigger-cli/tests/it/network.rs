@@ -263,7 +263,10 @@ fn ways(runtime: &str) {
         assert!(said.contains("may not connect to"), "{saw:#}");
     }
     let workers = match runtime {
-        "bun" => &[("grantedThread", "thread"), ("grantedWebWorker", "webWorker")][..],
+        "bun" => &[
+            ("grantedThread", "thread"),
+            ("grantedWebWorker", "webWorker"),
+        ][..],
         _ => &[("grantedThread", "thread")],
     };
     for (granted, refused) in workers {
