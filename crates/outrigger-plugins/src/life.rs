@@ -190,6 +190,15 @@ impl Plugins {
                 }
             }
         }
+        let mut put_back = || {
+            for (member, before) in before.drain(..) {
+                before.map(|before| registry.exchange(member, before));
+            }
+        };
+        // Who stays gets nothing of what was granted to one that could not move out.
+        if renewed.is_err() {
+            put_back();
+        }
         let gone: Vec<usize> = moved.iter().map(|(member, _)| *member).collect();
         group.left_by(&gone).await;
         if renewed.is_ok() || !gone.is_empty() {
@@ -197,9 +206,7 @@ impl Plugins {
             renewed = renewed.and(rest);
         }
         if renewed.is_err() {
-            for (member, before) in before {
-                before.map(|before| registry.exchange(member, before));
-            }
+            put_back();
         }
         match (moved.iter().find(|(member, _)| *member == index), renewed) {
             (None, renewed) => renewed,
