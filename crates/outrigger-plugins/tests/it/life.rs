@@ -457,7 +457,8 @@ async fn one_that_cannot_move_out_stays_as_it_was() {
     plugins.reload("a").await.unwrap();
     let pid = |id: &str| status(&plugins, id).pid.unwrap();
     assert!(pid("a") != pid("b") && pid("b") == pid("c"));
-    assert_eq!(heard(&plugins).await, "A1 b1 c1 | a ok, b ok, c ok");
+    // What is on the disk now is not what it was trusted as, so the process of the two is the one that it was.
+    assert_eq!(heard(&plugins).await, "A1 b2 c2 | a ok, b ok, c ok");
 }
 
 /// Nobody calls the old generation any more, but a login holds it: it is asked whether it answers, and watched, all the same.
