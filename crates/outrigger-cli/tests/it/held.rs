@@ -47,7 +47,7 @@ fn folders_above_what_is_kept_stay_where_they_are() {
         &format!(
             "const root = at + '/../..'
   go('folder', () => fs.renameSync(at, at + '-2'))
-  go('above', () => fs.renameSync(at + '/..', root + '/sub-2'))
+  go('above', () => fs.renameSync(root + '/sub', root + '/sub-2'))
   go('settings', () => fs.writeFileSync(at + '/opencode.json', '{{ }}'))
   go('modules', () => fs.renameSync(root + '/.git/modules', root + '/.git/modules-2'))
   go('name', () => fs.renameSync(root + '/.git/modules/third_party/a/b', root + '/.git/modules/third_party/a/b-2'))
