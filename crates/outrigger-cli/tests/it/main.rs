@@ -42,6 +42,7 @@ mod files;
 mod forbidden;
 mod granted;
 mod guard_absent;
+mod held;
 mod hook_effects;
 mod hooks;
 mod hooks_bad;
