@@ -118,3 +118,50 @@ fn below(
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::symlink;
+
+    fn leads(root: &Path, pattern: &str) -> Leads {
+        let files = format!("files = [\"{}/{pattern}\"]", root.display());
+        let forbid: Forbid = crate::read_toml(&files, "policy.toml").unwrap();
+        forbid.leads()
+    }
+
+    #[test]
+    fn what_a_forbidden_link_leads_to_is_forbidden() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path().canonicalize().unwrap();
+        std::fs::create_dir_all(root.join("real/deep")).unwrap();
+        symlink("real", root.join("keys")).unwrap();
+        for (pattern, path, forbidden) in [
+            ("keys/*", "real/a", true),
+            ("k*/", "real/deep/a", true),
+            ("keys/*", "really/a", false),
+            ("gone/*", "real/a", false),
+        ] {
+            let found = leads(&root, pattern);
+            assert_eq!(
+                found.file(&root.join(path)).is_some(),
+                forbidden,
+                "{pattern} {path}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_pattern_that_fits_too_much_forbids_everything() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path().canonicalize().unwrap();
+        for n in 0..=MOST_FOUND {
+            std::fs::write(root.join(format!("f{n}")), "").unwrap();
+        }
+        let found = leads(&root, "f*");
+        let pattern = format!("{}/f*", root.display());
+        assert_eq!(found.file(&root.join("other")), Some(pattern.as_str()));
+        std::fs::remove_file(root.join("f0")).unwrap();
+        assert_eq!(leads(&root, "f*").file(&root.join("other")), None);
+    }
+}
