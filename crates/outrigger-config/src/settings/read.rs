@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use super::{Settings, narrow};
 use super::hands::{self, Hands};
 use super::keys::{self, KEYS, Kind, Leaf, PLUGIN_KEYS};
 use super::toml_file::{self, Found};
+use super::{Settings, narrow};
 use crate::{ConfigError, ConfigProblem, LoadOptions, Origin, paths};
 
 mod environment;
