@@ -21,6 +21,7 @@ mod command;
 mod command_hooks;
 mod compact;
 mod confine;
+mod connector;
 mod continuation;
 mod draft;
 mod drive;

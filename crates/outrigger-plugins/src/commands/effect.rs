@@ -164,6 +164,9 @@ fn before_call(commands: &Commands, answer: &Answer, item: &HookPayload) -> Vec<
 fn permission(commands: &Commands, answer: &Answer, item: &HookPayload) -> Vec<Change> {
     let status = |status: &str| vec![set(vec![named("status")], json!(status))];
     if answer.permission == Some(Permission::Deny) {
+        if let (Some(call), Some(why)) = (call_of(&item.input), &answer.reason) {
+            commands.remark(call, format!("[PermissionRequest hook] {why}"));
+        }
         return status("deny");
     }
     if item.output.get("status") != Some(&json!("ask")) {
