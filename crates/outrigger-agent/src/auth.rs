@@ -155,10 +155,13 @@ impl Inner {
                         .into_iter()
                         .map(|hook| async move {
                             let auth = self.credential_for(&hook.plugin, &hook.provider);
-                            match hook.models(self.provider_value(&hook.provider), auth).await {
+                            let before = self.provider_value(&hook.provider);
+                            match hook.models(before.clone(), auth).await {
                                 Ok(Some(models)) => {
+                                    let route = self.models_route(&hook, &before, &models).await;
                                     self.models.overlay(&hook.provider, |overlay| {
-                                        overlay.models = Some(models)
+                                        overlay.models = Some(models);
+                                        overlay.models_route = route;
                                     })
                                 }
                                 Ok(None) => {}
@@ -207,15 +210,19 @@ impl Inner {
             return;
         }
         match hook.load(self.provider_value(&provider)).await {
-            Ok(loaded) => self.models.overlay(&provider, |overlay| {
-                overlay.options = loaded.options;
-                // Whoever speaks a protocol of its own goes on to.
-                if overlay.own.is_none() {
-                    overlay.fetch = loaded
-                        .fetch
-                        .map(|fetch| Arc::new(Fetch(fetch)) as Arc<dyn ProviderFetch>);
-                }
-            }),
+            Ok(loaded) => {
+                let route = self.auth_route(&hook, &loaded).await;
+                self.models.overlay(&provider, |overlay| {
+                    overlay.options = loaded.options;
+                    overlay.options_route = route;
+                    // Whoever speaks a protocol of its own goes on to.
+                    if overlay.own.is_none() {
+                        overlay.fetch = loaded
+                            .fetch
+                            .map(|fetch| Arc::new(Fetch(fetch)) as Arc<dyn ProviderFetch>);
+                    }
+                });
+            }
             Err(error) => tracing::warn!("[provider {provider}] {error}"),
         }
     }

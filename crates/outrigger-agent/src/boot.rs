@@ -319,7 +319,9 @@ impl Agent {
         model_options.proxies = crate::brought::providers(&config.config.provider, &boxes);
         let models = Models::new(model_options);
         let artifacts = boot.folders.data.join("tool-output");
-        let skills = crate::skills::find(&config, &config.config, &boot.folders, &boxes).await;
+        let brought = plugins.skill_folders();
+        let skills =
+            crate::skills::find(&config, &config.config, &boot.folders, &boxes, brought).await;
         let runtime = ToolRuntime::new();
         let tools = &config.settings.tools;
         let options = outrigger_tools::builtin::Options {
@@ -484,7 +486,7 @@ pub(crate) fn model_options(boot: &Boot, config: &Loaded) -> outrigger_models::M
             .folders
             .cache
             .parent()
-            .map(|cache| cache.join("opencode/models.json")),
+            .map(|cache| cache.join(crate::places::MODELS)),
         model: config.config.model.clone(),
         small_model: config.config.small_model.clone(),
         disabled: config.config.disabled_providers.clone(),

@@ -1,13 +1,17 @@
 //! What plugins bring by their `config` hooks and this program starts: MCP servers, language servers, formatters, and the
-//! shell lines in templates of commands; and addresses that it asks: of MCP servers, model providers and skills. Such an entry
+//! shell lines in templates of commands; and addresses that it asks: of MCP servers, model providers and skills, those of
+//! providers by their `auth` and `provider` hooks, too. Such an entry
 //! gets the box of its plugin, and is asked through the plugin's proxy; the user's own entries, left as they were, keep
 //! theirs (issue 5, item 5).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use outrigger_plugins::Plugins;
-use outrigger_sandbox::OwnBoxes;
+use outrigger_models::Route;
+use outrigger_plugins::{AuthHook, LoadedAuth, Plugins, ProviderHook};
+use outrigger_sandbox::{OwnBox, OwnBoxes};
 use serde_json::{Map, Value};
+
+use crate::inner::Inner;
 
 /// Keys of the configuration whose entries name programs or addresses, and how each is labelled.
 const STARTED: [(&str, &str); 5] = [
@@ -116,6 +120,66 @@ async fn put_skills_into_boxes(
 pub(crate) fn providers(all: &Map<String, Value>, boxes: &OwnBoxes) -> BTreeMap<String, String> {
     let proxy = |id: &String| Some((id.clone(), boxes.of(&format!("provider:{id}"))?.proxy()?));
     all.keys().filter_map(proxy).collect()
+}
+
+impl Inner {
+    /// How the address is asked that an `auth.loader` named, where our process asks it.
+    pub(crate) async fn auth_route(&self, hook: &AuthHook, loaded: &LoadedAuth) -> Option<Route> {
+        let url = loaded.options.as_ref()?.get("baseURL")?.as_str()?;
+        match &loaded.fetch {
+            Some(_) => None,
+            None => self.route("auth", &hook.provider, hook.box_to_ask(&[url]).await),
+        }
+    }
+
+    /// How the addresses of models are asked that a `provider` hook listed; those that were known `before` are nobody's.
+    pub(crate) async fn models_route(
+        &self,
+        hook: &ProviderHook,
+        before: &Value,
+        models: &Map<String, Value>,
+    ) -> Option<Route> {
+        fn urls<'a>(models: impl Iterator<Item = &'a Value>) -> BTreeSet<&'a str> {
+            models
+                .filter_map(|model| model.pointer("/api/url")?.as_str())
+                .filter(|url| !url.trim().is_empty())
+                .collect()
+        }
+        let known = before.get("models").and_then(Value::as_object);
+        let known = urls(known.into_iter().flat_map(Map::values));
+        let mut named = urls(models.values());
+        named.retain(|url| !known.contains(url));
+        if named.is_empty() {
+            return None;
+        }
+        let named: Vec<&str> = named.into_iter().collect();
+        self.route("models", &hook.provider, hook.box_to_ask(&named).await)
+    }
+
+    fn route(
+        &self,
+        what: &str,
+        provider: &str,
+        own: Result<Option<OwnBox>, String>,
+    ) -> Option<Route> {
+        let proxy = match own {
+            Ok(None) => return None,
+            Ok(Some(own)) => {
+                let proxy = own.proxy().ok_or_else(|| NOTHING.to_owned());
+                // The proxy knows the plugin for as long as the box is kept.
+                self.boxes.set(format!("{what}:{provider}"), own);
+                proxy
+            }
+            Err(why) => Err(why),
+        };
+        Some(match proxy {
+            Ok(proxy) => Route::Proxy(proxy),
+            Err(why) => {
+                tracing::warn!("[provider {provider}] its address is not asked: {why}");
+                Route::Refused(format!("its address is not asked: {why}"))
+            }
+        })
+    }
 }
 
 /// The addresses in an entry.

@@ -166,6 +166,10 @@ impl CommandHost for Bridge {
         outrigger_tools::commands_of(line)
     }
 
+    fn patched(&self, patch: &str) -> Option<Vec<(String, bool)>> {
+        outrigger_tools::patched(patch)
+    }
+
     fn transcript(&self, message: &MessageWithParts) -> String {
         lines(message).concat()
     }

@@ -68,7 +68,7 @@ fn ours(folders: &Folders) -> Covers {
         .data
         .parent()
         .map(|data| data.join("opencode/auth.json"));
-    let hide = keys.filter(|path| path.exists()).into_iter().collect();
+    let hide: Vec<PathBuf> = keys.filter(|path| path.exists()).into_iter().collect();
     let shared = SHARED.iter().map(|name| folders.data.join(name));
     let settings = folders.config.join("outrigger");
     let mut held = movable_above(&folders.data);
@@ -78,9 +78,10 @@ fn ours(folders: &Folders) -> Covers {
     let models = folders
         .cache
         .parent()
-        .map(|cache| cache.join("opencode/models.json"));
+        .map(|cache| cache.join(places::MODELS));
     let fetched = [folders.cache.clone()].into_iter().chain(models);
-    held.extend(fetched.clone().flat_map(|path| movable_above(&path)));
+    let above = fetched.clone().chain(hide.iter().cloned());
+    held.extend(above.flat_map(|path| movable_above(&path)));
     held.sort();
     held.dedup();
     let read_only = shared.chain([settings]).chain(fetched);

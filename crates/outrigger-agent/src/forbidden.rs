@@ -10,6 +10,8 @@ use outrigger_config::{FilePattern, Forbid, Loaded, ProgramPattern};
 use outrigger_sandbox::covers::{self, Cover, MOST_COVERS, MOST_ENTRIES};
 use outrigger_sandbox::{Forbids, SandboxError, Spawner, programs_named};
 
+use crate::boot::Boot;
+use crate::error::AgentError;
 use crate::inner::Inner;
 use crate::project::Place;
 
@@ -29,6 +31,23 @@ impl Forbidden {
             project: place.worktree.clone(),
             path: std::env::var_os("PATH").unwrap_or_default(),
         }
+    }
+
+    /// What the policies of the machine forbid in the folder of `boot`, whatever else is configured there.
+    ///
+    /// # Errors
+    /// Those of the policies.
+    pub(crate) fn by_policy(boot: &Boot) -> Result<Self, AgentError> {
+        let place = Place::find(&boot.directory);
+        let mut forbid = Forbid::default();
+        for file in outrigger_config::policy::policies(&boot.config_options(&place))? {
+            forbid.add(&file.policy.forbid);
+        }
+        Ok(Self {
+            forbid: Arc::new(forbid),
+            project: place.worktree,
+            path: std::env::var_os("PATH").unwrap_or_default(),
+        })
     }
 
     /// Whether files or programs are forbidden at all.
@@ -91,13 +110,18 @@ impl Forbidden {
 impl Inner {
     /// Whether the policy of the machine forbids a file, by its absolute path or where its links lead.
     pub(crate) fn is_forbidden(&self, path: &Path) -> bool {
-        let Some(forbids) = self.spawner.forbids() else {
-            return false;
-        };
-        let real = path.canonicalize().ok();
-        let mut paths = std::iter::once(path).chain(real.as_deref());
-        paths.any(|path| forbids.file(path).is_some())
+        is_forbidden(self.spawner.forbids(), path)
     }
+}
+
+/// Whether a file is forbidden, by its absolute path or where its links lead.
+pub(crate) fn is_forbidden(forbids: Option<&dyn Forbids>, path: &Path) -> bool {
+    let Some(forbids) = forbids else {
+        return false;
+    };
+    let real = path.canonicalize().ok();
+    let mut paths = std::iter::once(path).chain(real.as_deref());
+    paths.any(|path| forbids.file(path).is_some())
 }
 
 impl Forbids for Forbidden {

@@ -5,15 +5,13 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
-use futures_util::future::BoxFuture;
-use outrigger_bridge::Remote;
-use outrigger_config::settings::hands::{Connector, ToolLimits};
+use outrigger_config::settings::hands::ToolLimits;
 use outrigger_plugins::PluginStatus;
 use outrigger_protocol::descriptor::{Capability, Constraints, Declared, SandboxProfile};
 use outrigger_protocol::id::{CallId, SessionId};
-use outrigger_protocol::tool::{ToolCall, ToolOutput};
-use outrigger_tools::routes::{Invocation, LOCAL, Provider, Route, Routes};
-use outrigger_tools::{Grant, Stage, ToolContext, ToolError};
+use outrigger_protocol::tool::ToolCall;
+use outrigger_tools::routes::{LOCAL, Route, Routes};
+use outrigger_tools::{Grant, Stage};
 use serde_json::{Value, json};
 
 use crate::inner::{Inner, lock};
@@ -85,19 +83,12 @@ pub(crate) fn narrow_one(inner: &Inner, tool: &str) {
 pub(crate) fn bind(inner: &Arc<Inner>, env: &BTreeMap<String, String>) {
     let hands = &inner.config.settings.hands;
     let providers = hands.connectors.iter().map(|(name, connector)| {
-        let provider: Arc<dyn Provider> = match remote(name, connector, env) {
-            Ok(remote) => Arc::new(remote),
-            Err(why) => {
-                tracing::warn!("[connectors.{name}] {why}");
-                Arc::new(Broken(format!(
-                    "The connector `{name}` cannot be used: {why}"
-                )))
-            }
-        };
+        let provider = crate::connector::provider(inner, name, connector, env);
         (name.clone(), provider)
     });
     let rules = hands.routes.iter().map(|rule| Route {
         contract: rule.contract,
+        tool: rule.tool.clone(),
         agent: rule.agent.clone(),
         path: rule.path.as_ref().map(PathBuf::from),
         provider: rule.provider.clone(),
@@ -114,38 +105,6 @@ pub(crate) fn bind(inner: &Arc<Inner>, env: &BTreeMap<String, String>) {
             told(&inner, &bound, call, stage);
         }
     }));
-}
-
-fn remote(
-    name: &str,
-    connector: &Connector,
-    env: &BTreeMap<String, String>,
-) -> Result<Remote, String> {
-    let token = match (&connector.token_env, &connector.token_file) {
-        (Some(variable), _) => env
-            .get(variable)
-            .cloned()
-            .ok_or_else(|| format!("the variable {variable} is not set"))?,
-        (None, Some(file)) => std::fs::read_to_string(file)
-            .map_err(|error| format!("the token cannot be read from {file}: {error}"))?,
-        (None, None) => return Err("it has neither token_env nor token_file".to_owned()),
-    };
-    let token = token.trim().to_owned();
-    Remote::new(name, &connector.url, token, connector.allow_plain)
-        .map_err(|error| format!("{error}; {}", error.hint()))
-}
-
-/// A connector that cannot be used: what is bound to it fails, and is not done here instead.
-struct Broken(String);
-
-impl Provider for Broken {
-    fn invoke<'a>(
-        &'a self,
-        _call: Invocation<'a>,
-        _ctx: &'a ToolContext,
-    ) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
-        Box::pin(async { Err(ToolError::failed(self.0.clone())) })
-    }
 }
 
 /// Calls that are bound to somebody else than this machine, until they end.

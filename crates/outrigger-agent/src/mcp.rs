@@ -355,6 +355,10 @@ impl Tool for McpTool {
         }
     }
 
+    fn is_undeclared(&self) -> bool {
+        self.tool.is_local()
+    }
+
     fn permissions(
         &self,
         _input: &Value,

@@ -8,7 +8,7 @@ use outrigger_tools::PermissionAsk;
 use crate::agents::AgentInfo;
 use crate::ask::{Asker, Refusal};
 use crate::inner::Agent;
-use crate::prompt::{Attachment, text};
+use crate::prompt::text;
 
 /// Names behind an `@` that stands neither in a word nor in a code span, each once.
 pub(crate) fn names(text: &str) -> Vec<&str> {
@@ -70,7 +70,7 @@ impl Agent {
                 false => self.inner.decide(&asker, ask).await,
             };
             let read = match decided {
-                Ok(_) => Attachment { path }.parts().map_err(|e| e.to_string()),
+                Ok(_) => self.attachment(path).map_err(|e| e.to_string()),
                 Err(refusal) => Err(refusal.text()),
             };
             parts.extend(

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use crate::agents::AgentInfo;
 use crate::inner::Agent;
 use crate::mentions::names;
-use crate::prompt::{Attachment, text_part};
+use crate::prompt::text_part;
 
 impl Agent {
     /// The parts of a prompt with what stands behind them: the text of files of the project, and the word to call an agent
@@ -69,14 +69,11 @@ impl Agent {
         let place = &self.inner.place;
         let roots = Roots::new([&place.worktree, &place.directory]);
         let read = match roots.contains(&path) {
-            Ok(path) if self.inner.is_forbidden(&path) => {
-                Err("the policy of this machine forbids it".to_owned())
-            }
             Ok(path) => {
                 let relative = path.strip_prefix(&place.worktree).unwrap_or(&path);
                 let name = relative.display().to_string();
                 match evaluate("read", &name, &[&agent.permission]) {
-                    Action::Allow => Attachment { path }.parts().map_err(|e| e.to_string()),
+                    Action::Allow => self.attachment(path).map_err(|e| e.to_string()),
                     _ => Err("the rules for `read` do not allow it without asking".to_owned()),
                 }
             }

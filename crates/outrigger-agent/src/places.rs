@@ -15,6 +15,9 @@ const MADE: [&str; 4] = ["tool-output", "plugin-homes", "plugin-files", "tmux"];
 /// Of the machine's policy. Made where this user is root, whose processes could make it.
 pub(crate) const POLICY: &str = "/etc/outrigger";
 
+/// OpenCode's list of models, which says where keys are sent, in the folder of all caches.
+pub(crate) const MODELS: &str = "opencode/models.json";
+
 /// Makes them. What cannot be made now cannot be made by a process of this user, either.
 pub(crate) fn make(folders: &Folders) {
     folder(&folders.config.join("outrigger"), 0o700);
@@ -25,19 +28,26 @@ pub(crate) fn make(folders: &Folders) {
         // Every user of the machine reads what stands there.
         folder(Path::new(POLICY), 0o755);
     }
-    // OpenCode's list of keys, which is read here, too: an empty one says what none says.
-    let keys = folders
-        .data
-        .parent()
-        .map(|data| data.join("opencode/auth.json"));
-    let keys = keys.filter(|keys| keys.parent().is_some_and(Path::is_dir));
-    if let Some(keys) = keys {
-        list_of_no_keys(&keys, |file| file.write_all(b"{}\n"));
+    folder(&folders.cache, 0o700);
+    // OpenCode's list of keys and its list of models, which are read here, too: empty ones say what none say. It takes no
+    // models from a file that is no JSON, and makes its own.
+    let of_opencode = [
+        (folders.data.parent(), "opencode/auth.json", "{}\n"),
+        (folders.cache.parent(), MODELS, ""),
+    ];
+    for (base, name, text) in of_opencode {
+        let Some(path) = base.map(|base| base.join(name)) else {
+            continue;
+        };
+        if let Some(parent) = path.parent() {
+            folder(parent, 0o755);
+        }
+        empty_list(&path, |file| file.write_all(text.as_bytes()));
     }
 }
 
 /// One that cannot be written whole is taken away again: OpenCode could not read it.
-fn list_of_no_keys(path: &Path, write: impl FnOnce(&mut fs::File) -> io::Result<()>) {
+fn empty_list(path: &Path, write: impl FnOnce(&mut fs::File) -> io::Result<()>) {
     let mut options = fs::OpenOptions::new();
     let made = options.write(true).create_new(true).mode(0o600).open(path);
     let Ok(mut file) = made else {
@@ -71,32 +81,28 @@ mod tests {
             home: at("home"),
             config: at("config"),
             data: at("data/outrigger"),
-            cache: at("cache"),
+            cache: at("cache/outrigger"),
         };
         make(&folders);
         assert!(at("config/outrigger").is_dir() && at("data/outrigger/tmux").is_dir());
-        assert!(!at("data/opencode").exists());
-        fs::create_dir(at("data/opencode")).unwrap();
+        assert!(at("cache/outrigger").is_dir());
+        let lists = ["data/opencode/auth.json", "cache/opencode/models.json"].map(at);
+        let texts = || lists.each_ref().map(|it| fs::read_to_string(it).unwrap());
+        assert_eq!(texts(), ["{}\n", ""]);
+        for list in &lists {
+            fs::write(list, "theirs").unwrap();
+        }
         make(&folders);
-        assert_eq!(
-            fs::read_to_string(at("data/opencode/auth.json")).unwrap(),
-            "{}\n"
-        );
-        fs::write(at("data/opencode/auth.json"), "keys").unwrap();
-        make(&folders);
-        assert_eq!(
-            fs::read_to_string(at("data/opencode/auth.json")).unwrap(),
-            "keys"
-        );
+        assert_eq!(texts(), ["theirs", "theirs"]);
     }
 
     #[test]
     fn a_list_that_cannot_be_written_is_not_left_empty() {
         let root = tempfile::tempdir().unwrap();
         let path = root.path().join("auth.json");
-        list_of_no_keys(&path, |_| Err(io::ErrorKind::StorageFull.into()));
+        empty_list(&path, |_| Err(io::ErrorKind::StorageFull.into()));
         assert!(!path.exists());
-        list_of_no_keys(&path, |file| file.write_all(b"{}\n"));
+        empty_list(&path, |file| file.write_all(b"{}\n"));
         assert_eq!(fs::read_to_string(&path).unwrap(), "{}\n");
     }
 }

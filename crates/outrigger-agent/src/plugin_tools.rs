@@ -1,11 +1,11 @@
 //! Tools that plugins bring.
 
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
-use outrigger_plugins::PluginError;
+use outrigger_plugins::{PluginError, ToolRunner};
 use outrigger_protocol::audit::{AuditKind, AuditRecord};
 use outrigger_protocol::message::MessageWithParts;
-use outrigger_protocol::tool::ToolSpec;
+use outrigger_protocol::tool::{ToolOutput, ToolSpec};
 use outrigger_tools::{FnTool, ToolContext, ToolError};
 use serde_json::{Value, json};
 
@@ -21,11 +21,19 @@ pub(crate) fn register(inner: &Arc<Inner>, bridge: &Arc<Bridge>) {
     let plugins = inner.plugins.list();
     let boxed = inner.config.settings.sandbox != outrigger_config::settings::Sandbox::Off;
     for entry in inner.plugins.tools() {
+        // What executes for others is no tool for the model.
+        if crate::connector::is_executor(inner, &entry) {
+            continue;
+        }
         let id = crate::audit::owner(Some(&entry.spec));
         let plugin = plugins
             .iter()
             .find(|it| Some(&it.id) == id.as_ref().map(|id| &id.0));
         let grant = plugin.and_then(crate::hands::grant_of_plugin);
+        let undeclared = entry
+            .declares
+            .as_ref()
+            .is_none_or(|declares| declares.get("capabilities").is_none());
         let declared = match crate::hands::declared(entry.declares, boxed) {
             Ok(declared) => declared,
             Err(error) => {
@@ -40,35 +48,14 @@ pub(crate) fn register(inner: &Arc<Inner>, bridge: &Arc<Bridge>) {
         let run = move |input: Value, ctx: ToolContext| {
             let (owner, bridge, runner) = (owner.clone(), Arc::clone(&bridge), runner.clone());
             async move {
-                let history = owner
-                    .upgrade()
-                    .and_then(|inner| inner.store.messages(&ctx.call.session_id).ok());
-                let history = newest(history.unwrap_or_default(), MOST_HISTORY);
-                let context = json!({
-                    "sessionID": ctx.call.session_id, "messageID": ctx.call.message_id, "callID": ctx.call.call_id,
-                    "agent": ctx.call.agent, "directory": ctx.directory, "worktree": ctx.worktree,
-                    "extra": ctx.host.extra(), "messages": history,
-                });
-                let context = context.as_object().cloned().unwrap_or_default();
-                let host = owner.upgrade();
-                let _open = host
-                    .as_deref()
-                    .map(|inner| inner.enter_plugins(&ctx.call.session_id));
-                let mut entered = None;
-                let on_call = |number| entered = Some(bridge.enter(number, ctx.clone()));
-                let answer = runner
-                    .run(input, context, Some(ctx.cancel.receiver()), on_call)
-                    .await;
-                drop(entered);
-                match answer {
-                    Ok(output) => Ok(output),
-                    Err(_) if ctx.cancel.is_cancelled() => Err(ToolError::Cancelled),
+                match call(&owner, &bridge, &runner, input, &ctx).await {
                     // The model reads what the plugin said, as in the reference, without our words around it.
-                    Err(PluginError::Tool { message, .. }) if again => {
+                    Err(PluginError::Tool { message, .. })
+                        if again && !ctx.cancel.is_cancelled() =>
+                    {
                         Err(ToolError::Unavailable(message))
                     }
-                    Err(PluginError::Tool { message, .. }) => Err(ToolError::failed(message)),
-                    Err(error) => Err(ToolError::failed(error.to_string())),
+                    answer => answer.map_err(|error| error_of(error, &ctx)),
                 }
             }
         };
@@ -76,11 +63,52 @@ pub(crate) fn register(inner: &Arc<Inner>, bridge: &Arc<Bridge>) {
         let tool = FnTool::new(entry.spec, run)
             .checked_by(schema)
             .declaring(declared)
+            .undeclared(undeclared)
             .owned(grant);
         let spec = outrigger_tools::Tool::spec(&tool).clone();
         if let Err(error) = inner.runtime.register(Arc::new(tool)) {
             left_out(inner, &spec, &error.to_string());
         }
+    }
+}
+
+/// Calls a plugin's tool, with what a tool of the reference knows of its call.
+pub(crate) async fn call(
+    owner: &Weak<Inner>,
+    bridge: &Arc<Bridge>,
+    runner: &ToolRunner,
+    input: Value,
+    ctx: &ToolContext,
+) -> Result<ToolOutput, PluginError> {
+    let host = owner.upgrade();
+    let history = host
+        .as_ref()
+        .and_then(|inner| inner.store.messages(&ctx.call.session_id).ok());
+    let history = newest(history.unwrap_or_default(), MOST_HISTORY);
+    let context = json!({
+        "sessionID": ctx.call.session_id, "messageID": ctx.call.message_id, "callID": ctx.call.call_id,
+        "agent": ctx.call.agent, "directory": ctx.directory, "worktree": ctx.worktree,
+        "extra": ctx.host.extra(), "messages": history,
+    });
+    let context = context.as_object().cloned().unwrap_or_default();
+    let _open = host
+        .as_deref()
+        .map(|inner| inner.enter_plugins(&ctx.call.session_id));
+    let mut entered = None;
+    let on_call = |number| entered = Some(bridge.enter(number, ctx.clone()));
+    let answer = runner
+        .run(input, context, Some(ctx.cancel.receiver()), on_call)
+        .await;
+    drop(entered);
+    answer
+}
+
+/// What the model reads of a call that failed.
+pub(crate) fn error_of(error: PluginError, ctx: &ToolContext) -> ToolError {
+    match error {
+        _ if ctx.cancel.is_cancelled() => ToolError::Cancelled,
+        PluginError::Tool { message, .. } => ToolError::failed(message),
+        error => ToolError::failed(error.to_string()),
     }
 }
 

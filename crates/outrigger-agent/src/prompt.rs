@@ -11,12 +11,15 @@ use outrigger_protocol::message::{
 use outrigger_protocol::model::Cost;
 use outrigger_protocol::session::{PartInput, PromptInput, Session};
 use outrigger_protocol::turn::{Begin, CommandCall, TurnOutcome};
+use outrigger_sandbox::Forbids;
 use serde_json::{Value, json};
 
 use crate::agents::AgentInfo;
+use crate::boot::Boot;
 use crate::command;
 use crate::compact::ask::Compact;
 use crate::error::AgentError;
+use crate::forbidden::{Forbidden, is_forbidden};
 use crate::ids;
 use crate::inner::{Agent, CommandInfo};
 use crate::session::is_placeholder;
@@ -30,21 +33,28 @@ const MOST_NAMES: usize = 1000;
 
 /// A file to go with a prompt.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Attachment {
+pub(crate) struct Attachment {
     /// Where it is.
-    pub path: PathBuf,
+    pub(crate) path: PathBuf,
 }
 
 impl Attachment {
     /// The parts that the file becomes: its text as if the model had read it, or the file itself for images and PDF.
     ///
     /// # Errors
-    /// [`AgentError::Attachment`] when it cannot be read, is too large or is of no kind that a model can read.
-    pub fn parts(&self) -> Result<Vec<PartInput>, AgentError> {
+    /// [`AgentError::Attachment`] when the policy of the machine forbids it, and when it cannot be read, is too large or is of
+    /// no kind that a model can read.
+    pub(crate) fn parts(
+        &self,
+        forbids: Option<&dyn Forbids>,
+    ) -> Result<Vec<PartInput>, AgentError> {
         let fail = |reason: String| AgentError::Attachment {
             path: self.path.display().to_string(),
             reason,
         };
+        if is_forbidden(forbids, &self.path) {
+            return Err(fail("the policy of this machine forbids it".into()));
+        }
         let path = self.path.canonicalize().map_err(|e| fail(e.to_string()))?;
         let kind = path
             .metadata()
@@ -91,6 +101,27 @@ impl Attachment {
             .map(|(i, line)| format!("{}: {line}", i + 1))
             .collect();
         Ok(read_parts(&path, mime, &numbered.join("\n")))
+    }
+}
+
+impl Agent {
+    /// The parts of a file of the user's, for a prompt.
+    ///
+    /// # Errors
+    /// [`AgentError::Attachment`].
+    pub fn attachment(&self, path: PathBuf) -> Result<Vec<PartInput>, AgentError> {
+        Attachment { path }.parts(self.inner.spawner.forbids())
+    }
+}
+
+impl Boot {
+    /// The same where no agent runs here: only the policy of the machine is read.
+    ///
+    /// # Errors
+    /// [`AgentError::Attachment`], and those of the policy.
+    pub fn attachment(&self, path: PathBuf) -> Result<Vec<PartInput>, AgentError> {
+        let forbidden = Forbidden::by_policy(self)?;
+        Attachment { path }.parts(Some(&forbidden))
     }
 }
 

@@ -15,14 +15,16 @@ mod fetch;
 /// or taken as it was fetched before.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Finds the skills of the configuration in force. An address that cannot be fetched, or not whole, is a warning.
+/// Finds the skills of the configuration in force, and those in `brought`, folders of plugins. An address that cannot be fetched, or not whole, is a warning.
 pub(crate) async fn find(
     config: &Loaded,
     effective: &OpenCodeConfig,
     folders: &Folders,
     boxes: &OwnBoxes,
+    brought: Vec<std::path::PathBuf>,
 ) -> Vec<Skill> {
     let mut search = config.skill_search(effective);
+    search.plugins = brought;
     if !effective.skill_urls.is_empty() {
         let cache = cache(folders);
         let (found, problems) = fetch::all(&effective.skill_urls, &cache, PATIENCE, boxes).await;

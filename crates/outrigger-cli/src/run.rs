@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use outrigger_agent::{Agent, AgentError, Answering, Attachment, Boot, NewSession};
+use outrigger_agent::{Agent, AgentError, Answering, Boot, NewSession};
 use outrigger_plugins::Stage;
 use outrigger_protocol::id::SessionId;
 use outrigger_protocol::message::{ModelRef, PartKind, TextPart};
@@ -134,12 +134,7 @@ pub(crate) async fn with_agent(
     let mut parts = Vec::new();
     for path in &args.files {
         // `--dir` is where the work is done, and what paths are relative to.
-        parts.extend(
-            Attachment {
-                path: agent.place().directory.join(path),
-            }
-            .parts()?,
-        );
+        parts.extend(agent.attachment(agent.place().directory.join(path))?);
     }
     let chosen = chosen_agent(agent, args.agent.as_deref());
     check(agent, args, chosen.as_deref(), model.as_ref()).await?;

@@ -1,6 +1,6 @@
 //! `outrigger run --attach`: one prompt on a server.
 
-use outrigger_agent::Attachment;
+use outrigger_agent::Boot;
 use outrigger_protocol::message::ModelRef;
 use outrigger_protocol::session::Session;
 use serde_json::{Value, json};
@@ -11,6 +11,7 @@ use crate::progress::Line;
 use crate::question;
 use crate::remote::{Answers, Attached, Remote, listen};
 use crate::report::Failure;
+use crate::run::environment;
 use crate::view::View;
 
 /// Runs the prompt. `--dir` names a folder of the server; without it that is the server's own.
@@ -66,12 +67,11 @@ pub(crate) async fn run(
 /// The message and the files of this machine that go with it.
 fn parts(args: &RunArgs, message: &str) -> Result<Vec<Value>, Failure> {
     let here = std::env::current_dir().unwrap_or_default();
+    let boot = Boot::new(here.clone(), environment());
     let mut parts = Vec::new();
     for path in &args.files {
-        let attachment = Attachment {
-            path: here.join(path),
-        };
-        parts.extend(attachment.parts()?.into_iter().map(|part| json!(part)));
+        let attached = boot.attachment(here.join(path))?;
+        parts.extend(attached.into_iter().map(|part| json!(part)));
     }
     if !message.trim().is_empty() {
         parts.push(json!({ "type": "text", "text": message }));

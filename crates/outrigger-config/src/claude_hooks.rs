@@ -191,10 +191,12 @@ pub(crate) fn files(
         places.push((file, folder, HookScope::Plugin));
     }
     let mut all = Vec::new();
+    let mut off = Vec::new();
     for (file, folder, scope) in places {
         match written(&file) {
-            Ok(None) => {}
-            Ok(Some(written)) => {
+            Ok(Written::Off) => off.push(scope),
+            Ok(Written::Nothing) => {}
+            Ok(Written::Hooks(written)) => {
                 let (hooks, left_out) = entries::read(&written);
                 for message in &left_out {
                     problems.push(problem(&file, message.clone()));
@@ -214,6 +216,15 @@ pub(crate) fn files(
             )),
         }
     }
+    // The user's file switches off all; those of a project only the project's, and what everybody shares not what is only here.
+    let is_off = |scope: HookScope| match scope {
+        _ if off.contains(&HookScope::User) => true,
+        HookScope::Project => off.contains(&HookScope::Project) || off.contains(&HookScope::Local),
+        HookScope::Local => off.contains(&HookScope::Local),
+        HookScope::Plugin => off.contains(&HookScope::Plugin),
+        HookScope::User => false,
+    };
+    all.retain(|one| !is_off(one.scope));
     all
 }
 
@@ -233,18 +244,26 @@ fn of_plugin(named: &Path) -> (PathBuf, PathBuf) {
     (named.to_owned(), folder.to_owned())
 }
 
-fn written(file: &Path) -> Result<Option<Value>, String> {
+/// What a file says.
+enum Written {
+    Nothing,
+    Hooks(Value),
+    /// `disableAllHooks`.
+    Off,
+}
+
+fn written(file: &Path) -> Result<Written, String> {
     let Some(text) = paths::read(file).map_err(|error| error.to_string())? else {
-        return Ok(None);
+        return Ok(Written::Nothing);
     };
     let mut whole: Value =
         serde_json::from_str(&text).map_err(|error| format!("not valid JSON: {error}"))?;
     if whole.get("disableAllHooks") == Some(&Value::Bool(true)) {
-        return Ok(None);
+        return Ok(Written::Off);
     }
     match whole.get_mut("hooks").map(Value::take) {
-        None | Some(Value::Null) => Ok(None),
-        Some(hooks @ Value::Object(_)) => Ok(Some(hooks)),
+        None | Some(Value::Null) => Ok(Written::Nothing),
+        Some(hooks @ Value::Object(_)) => Ok(Written::Hooks(hooks)),
         Some(_) => Err("`hooks` is not an object of events".to_owned()),
     }
 }
@@ -315,5 +334,46 @@ mod tests {
         let problems = &problems[1..];
         assert!(problems[0].file.ends_with("p/sub/.claude/settings.json"));
         assert!(problems[0].message.contains("none of its hooks is run"));
+    }
+
+    /// `disableAllHooks`, by the file that says it.
+    #[test]
+    fn a_file_switches_off_what_is_its_to_switch_off() {
+        let all = ["user", "project", "local", "plugin"];
+        for (off, left) in [
+            (None, &all[..]),
+            (Some("home/.claude/settings.json"), &[]),
+            (
+                Some("p/.claude/settings.json"),
+                &["user", "local", "plugin"],
+            ),
+            (Some("p/.claude/settings.local.json"), &["user", "plugin"]),
+            (Some("one/hooks/hooks.json"), &["user", "project", "local"]),
+        ] {
+            let dir = tempfile::tempdir().unwrap();
+            for path in [
+                "home/.claude/settings.json",
+                "p/.claude/settings.json",
+                "p/.claude/settings.local.json",
+                "one/hooks/hooks.json",
+            ] {
+                let text = json!({
+                    "disableAllHooks": off == Some(path),
+                    "hooks": {"Stop": [{"hooks": [{"type": "command", "command": "a"}]}]},
+                });
+                let path = dir.path().join(path);
+                std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+                std::fs::write(path, text.to_string()).unwrap();
+            }
+            let options = LoadOptions {
+                directory: dir.path().join("p"),
+                worktree: dir.path().join("p"),
+                home: dir.path().join("home"),
+                ..LoadOptions::default()
+            };
+            let files = files(&options, &[dir.path().join("one")], &mut Vec::new());
+            let found: Vec<_> = files.iter().map(|file| file.scope.name()).collect();
+            assert_eq!(found, left, "{off:?}");
+        }
     }
 }

@@ -22,7 +22,7 @@ pub struct Forbid {
 
 impl Forbid {
     /// Adds what another policy forbids.
-    pub(crate) fn add(&mut self, other: &Self) {
+    pub fn add(&mut self, other: &Self) {
         self.hosts.extend(other.hosts.iter().cloned());
         self.files.extend(other.files.iter().cloned());
         self.programs.extend(other.programs.iter().cloned());

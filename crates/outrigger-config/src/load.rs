@@ -533,6 +533,7 @@ impl Loaded {
         }
         let expand = |path: &String| paths::expand(path, &options.directory, &options.home);
         SkillSearch {
+            plugins: Vec::new(),
             external,
             config_dirs: self.config_dirs.clone(),
             paths: config.skill_paths.iter().map(expand).collect(),

@@ -68,6 +68,8 @@ pub(crate) fn servers(
 /// Where to look. [`crate::Loaded::skill_search`] fills it in.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SkillSearch {
+    /// Folders of plugins (D9): `**/SKILL.md` in each. Looked through first, so that they take the place of none of the user's.
+    pub plugins: Vec<PathBuf>,
     /// `.claude` and `.agents` folders, of the home folder first, then of the project from the working directory up:
     /// `skills/**/SKILL.md` in each.
     pub external: Vec<PathBuf>,
@@ -89,7 +91,8 @@ pub fn discover(search: &SkillSearch) -> (Vec<Skill>, Vec<ConfigProblem>) {
             .iter()
             .flat_map(|dir| [dir.join("skill"), dir.join("skills")]),
     );
-    for root in roots.chain(search.paths.iter().cloned()) {
+    let brought = search.plugins.iter().cloned();
+    for root in brought.chain(roots).chain(search.paths.iter().cloned()) {
         for file in paths::files_below(&root, true, &skill_file) {
             if !files.contains(&file) {
                 files.push(file);
@@ -176,6 +179,7 @@ mod tests {
         std::fs::write(dir.path().join("extra/x/SKILL.md"), "---\nname: [\n---\n").unwrap();
         let at = |path: &str| vec![dir.path().join(path)];
         let search = SkillSearch {
+            plugins: Vec::new(),
             external: [
                 at("home/.claude"),
                 at("project/.claude"),

@@ -92,7 +92,7 @@ function opensSockets({ entry, fromPath }) {
   if (!fromPath || !Bun) return true;
   try {
     const text = readFileSync(fileURLToPath(entry), "utf8");
-    return [...text.matchAll(IMPORT)].some(([, name]) => !QUIET.test(name)) || text.includes("WebSocket");
+    return [...text.matchAll(IMPORT)].some(([, name]) => !QUIET.test(name)) || /WebSocket|Worker/.test(text);
   } catch {
     return true;
   }

@@ -4,7 +4,7 @@
 
 import { Buffer } from "node:buffer";
 import dns from "node:dns";
-import { syncBuiltinESMExports } from "node:module";
+import { createRequire, syncBuiltinESMExports } from "node:module";
 import net from "node:net";
 import { Duplex } from "node:stream";
 import tls from "node:tls";
@@ -186,6 +186,22 @@ function wrapConnect(proxy) {
   };
 }
 
+// A Worker has globals and modules of its own, and begins with the script that leads its connections. Node's `eval: true` runs ahead
+// of it.
+function wrapWorkers() {
+  const script = new URL("./worker.mjs", import.meta.url).href;
+  const begun = (options) =>
+    globalThis.Bun
+      ? { ...options, preload: [script, ...[options?.preload ?? []].flat()] }
+      : { ...options, execArgv: ["--import", script, ...(options?.execArgv ?? process.execArgv)] };
+  const led = (target) =>
+    new Proxy(target, { construct: (made, [name, options], self) => Reflect.construct(made, [name, begun(options)], self) });
+  if (globalThis.Bun) globalThis.Worker = led(globalThis.Worker);
+  // Not imported: Bun would hand out what is exported then.
+  const threads = createRequire(import.meta.url)("node:worker_threads");
+  threads.Worker = led(threads.Worker);
+}
+
 // No name is looked up in a box. What is connected to by name is looked up by the proxy, where it is granted.
 function explainLookups() {
   const explained = (error, name) => {
@@ -208,6 +224,7 @@ export function route(address) {
   wrapSockets(proxy);
   if (globalThis.Bun && globalThis.WebSocket) wrapWebSocket(proxy);
   if (globalThis.Bun) wrapConnect(proxy);
+  wrapWorkers();
   explainLookups();
   syncBuiltinESMExports();
 }

@@ -21,6 +21,7 @@ const FILES: &[(&str, &str)] = &[
     ("sdk.mjs", include_str!("../host/sdk.mjs")),
     ("value.mjs", include_str!("../host/value.mjs")),
     ("wire.mjs", include_str!("../host/wire.mjs")),
+    ("worker.mjs", include_str!("../host/worker.mjs")),
     ("zod.mjs", include_str!("../host/zod.mjs")),
 ];
 

@@ -324,6 +324,16 @@ impl ServerTool {
         }
     }
 
+    /// Whether its server is a program on this machine, or nobody knows any more.
+    #[must_use]
+    pub fn is_local(&self) -> bool {
+        let remote = |server: Arc<Server>| match &server.config {
+            Ok(config) => matches!(config.transport, Transport::Remote { .. }),
+            Err(_) => false,
+        };
+        !self.owner.upgrade().is_some_and(remote)
+    }
+
     /// Longest wait for an answer since the call or its last report of progress, and for a new start before it.
     #[must_use]
     pub fn waits(&self) -> (Duration, Duration) {

@@ -48,17 +48,42 @@ pub trait ProviderFetch: Send + Sync {
     fn plugin(&self) -> &str;
 }
 
+/// How an address is asked that a plugin named.
+#[derive(Clone, PartialEq, Eq)]
+pub enum Route {
+    /// By this proxy, its login in the address.
+    Proxy(String),
+    /// Not at all, for this reason.
+    Refused(String),
+}
+
 /// What a plugin adds to a provider.
 #[derive(Clone, Default)]
 pub struct Overlay {
     /// What its `auth.loader` answered, `fetch` apart; the configuration's options win over these, as in the reference.
     pub options: Option<Object>,
+    /// How the `baseURL` in `options` is asked.
+    pub options_route: Option<Route>,
     /// The `fetch` of that answer.
     pub fetch: Option<Arc<dyn ProviderFetch>>,
     /// The models that its `provider` hook answered, instead of the catalog's.
     pub models: Option<serde_json::Map<String, Value>>,
+    /// How the addresses in `models` are asked.
+    pub models_route: Option<Route>,
     /// It is a provider of the plugin's own, and `fetch` speaks its protocol (B8).
     pub own: Option<OwnProvider>,
+}
+
+impl Overlay {
+    /// How the provider is asked, where the address is a plugin's. `configured` are the options of the configuration.
+    pub(crate) fn route(&self, configured: &Object) -> Option<&Route> {
+        let named = |options: &Object| options.get("baseURL").is_some_and(Value::is_string);
+        match &self.options {
+            _ if self.fetch.is_some() || named(configured) => None,
+            Some(options) if named(options) => self.options_route.as_ref(),
+            _ => self.models_route.as_ref(),
+        }
+    }
 }
 
 /// A provider that a plugin brings, with a protocol of its own.

@@ -296,12 +296,16 @@ impl Models {
             });
         }
         let recorder = self.recorder(&provider)?;
-        let http = self.inner.proxied.get(id).unwrap_or(&self.inner.http);
+        let own = provider.proxied.as_ref();
+        let http = Arc::clone(
+            own.or_else(|| self.inner.proxied.get(id))
+                .unwrap_or(&self.inner.http),
+        );
         Ok(Resolved::new(
             info,
             model.variant.clone(),
             provider,
-            Arc::clone(http),
+            http,
             recorder,
         ))
     }

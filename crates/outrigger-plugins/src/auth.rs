@@ -34,8 +34,8 @@ pub type FetchStream = BoxStream<'static, Result<bytes::Bytes, String>>;
 /// The `auth` object of a plugin. It stays good when the plugin's process is started again.
 #[derive(Clone)]
 pub struct AuthHook {
-    inner: Arc<Inner>,
-    index: usize,
+    pub(crate) inner: Arc<Inner>,
+    pub(crate) index: usize,
     /// Whose.
     pub plugin: String,
     /// The provider that it is for.
@@ -49,8 +49,8 @@ pub struct AuthHook {
 /// The `provider` object of a plugin.
 #[derive(Clone)]
 pub struct ProviderHook {
-    inner: Arc<Inner>,
-    index: usize,
+    pub(crate) inner: Arc<Inner>,
+    pub(crate) index: usize,
     /// Whose.
     pub plugin: String,
     /// The provider that it is for.

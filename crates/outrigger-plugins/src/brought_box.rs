@@ -1,6 +1,6 @@
 //! The box of programs that a plugin brings by its `config` hook: MCP servers, language servers, formatters, and what the
-//! templates of its commands run. They are started by the host and may do what the plugin's own process may (issue 5,
-//! item 5).
+//! templates of its commands run; and of addresses that its `config`, `auth` and `provider` objects name. They are started
+//! and asked by the host, and may do what the plugin's own process may (issue 5, item 5).
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -11,9 +11,11 @@ use outrigger_sandbox::OwnBox;
 use outrigger_sandbox::proxy::Pass;
 use serde_json::Value;
 
+use crate::auth::{AuthHook, ProviderHook};
+use crate::group::Group;
 use crate::home;
 use crate::launch::{Launch, search};
-use crate::plugins::Plugins;
+use crate::plugins::{Inner, Plugins};
 use crate::reconfigure::Configured;
 
 impl Plugins {
@@ -47,12 +49,54 @@ impl Plugins {
         let Some(index) = index else {
             return Err("no plugin is known that brought it".to_owned());
         };
-        let group = self.0.registry.with(index, |plugin| plugin.group).flatten();
-        let group = group.and_then(|key| self.0.processes.get(key));
-        let Some(group) = group else {
-            return Err("the plugin that brought it does not run".to_owned());
-        };
+        let group = self.0.group_of(index)?;
         group.launch.box_of_helpers(index).await.map(Some)
+    }
+}
+
+impl Inner {
+    fn group_of(&self, index: usize) -> Result<Arc<Group>, String> {
+        let group = self.registry.with(index, |plugin| plugin.group).flatten();
+        let group = group.and_then(|key| self.processes.get(key));
+        group.ok_or_else(|| "the plugin that brought it does not run".to_owned())
+    }
+
+    /// The box by whose proxy these addresses of a plugin's are asked; `None` where plugins are in no box.
+    async fn box_to_ask(&self, index: usize, addresses: &[&str]) -> Result<Option<OwnBox>, String> {
+        if !self.settings.sandbox {
+            return Ok(None);
+        }
+        let launch = &self.group_of(index)?.launch;
+        let rules = self.registry.with(index, |plugin| plugin.rules.clone());
+        let access = rules.and_then(|rules| rules.access);
+        let client = launch
+            .network
+            .client(&self.registry, &[index], access.as_ref())?
+            .ok_or_else(|| "the plugin that names its address connects to nothing".to_owned())?;
+        match addresses.iter().find_map(|it| client.refuses(it)) {
+            Some(why) => Err(why),
+            None => launch.box_of_helpers(index).await.map(Some),
+        }
+    }
+}
+
+impl AuthHook {
+    /// The box by whose proxy the addresses that the loader named are asked; `None` where plugins are in no box.
+    ///
+    /// # Errors
+    /// Why they are not asked: what the plugin was granted does not cover one of them.
+    pub async fn box_to_ask(&self, addresses: &[&str]) -> Result<Option<OwnBox>, String> {
+        self.inner.box_to_ask(self.index, addresses).await
+    }
+}
+
+impl ProviderHook {
+    /// The same for the addresses of the models that it listed.
+    ///
+    /// # Errors
+    /// As above.
+    pub async fn box_to_ask(&self, addresses: &[&str]) -> Result<Option<OwnBox>, String> {
+        self.inner.box_to_ask(self.index, addresses).await
     }
 }
 

@@ -55,6 +55,7 @@ mod resolve;
 pub mod semver;
 mod settings;
 mod setup;
+mod skills;
 mod snapshot;
 mod spec;
 mod status;

@@ -287,7 +287,11 @@ pub(crate) fn apply(manifest: &Manifest, project: &Path, rules: &mut PluginRules
         hosts: asked.network.hosts.clone(),
         client: asked.client.clone(),
         hooks: policy.allowed_hooks.clone(),
-        tools: manifest.provides.tools.clone(),
+        // What executes for a connector is a tool of that name.
+        tools: manifest.provides.tools.as_ref().map(|tools| {
+            let connectors = &manifest.provides.connectors;
+            tools.iter().chain(connectors).cloned().collect()
+        }),
         providers: manifest.provides.providers.clone(),
         hooks_only: manifest.kind == PluginKind::Hook,
         hosted: false,

@@ -51,6 +51,28 @@ impl Network {
         members: &[usize],
         access: Option<&Access>,
     ) -> Result<Option<Pass>, String> {
+        let Some(client) = self.client(registry, members, access)? else {
+            return Ok(None);
+        };
+        let proxy = self
+            .proxy
+            .get_or_try_init(|| Proxy::start(upstream()))
+            .await
+            .map_err(|error| format!("no proxy for its network: {error}"))?;
+        let pass = proxy.admit(client);
+        pass.map(Some).map_err(|error| error.to_string())
+    }
+
+    /// What the proxy is told of these plugins; `None` where they may connect to nothing.
+    ///
+    /// # Errors
+    /// Hosts of a manifest that cannot be read.
+    pub(crate) fn client(
+        &self,
+        registry: &Registry,
+        members: &[usize],
+        access: Option<&Access>,
+    ) -> Result<Option<Client>, String> {
         let of = |index: &usize| {
             registry.with(*index, |plugin| {
                 (plugin.id.clone(), plugin.spec.clone(), plugin.rules.clone())
@@ -70,7 +92,7 @@ impl Network {
             .map_or_else(Hosts::public, granted)
             .and(&self.everybody);
         let names: Vec<String> = plugins.iter().map(|(id, ..)| id.clone()).collect();
-        let client = Client {
+        Ok(Some(Client {
             name: match names.as_slice() {
                 [one] => format!("plugin {one}"),
                 all => format!("plugins {}", all.join(", ")),
@@ -82,14 +104,7 @@ impl Network {
             },
             hint: hint(&plugins),
             told: self.teller(names),
-        };
-        let proxy = self
-            .proxy
-            .get_or_try_init(|| Proxy::start(upstream()))
-            .await
-            .map_err(|error| format!("no proxy for its network: {error}"))?;
-        let pass = proxy.admit(client);
-        pass.map(Some).map_err(|error| error.to_string())
+        }))
     }
 
     fn teller(&self, plugins: Vec<String>) -> outrigger_sandbox::proxy::ConnectFn {

@@ -99,13 +99,13 @@ pub struct Provides {
     /// Names of its tools; it can register no others.
     #[serde(alias = "provides_tools", skip_serializing_if = "Option::is_none")]
     pub tools: Option<Vec<String>>,
-    /// Names of its connectors.
+    /// Names of the connectors that it executes (C6): a tool of each name.
     #[serde(alias = "provides_connectors", skip_serializing_if = "Vec::is_empty")]
     pub connectors: Vec<String>,
     /// Names of its providers of models.
     #[serde(alias = "provides_providers", skip_serializing_if = "Vec::is_empty")]
     pub providers: Vec<String>,
-    /// Names of its skill sources.
+    /// Folders of its package with skills.
     #[serde(
         alias = "provides_skill_sources",
         skip_serializing_if = "Vec::is_empty"

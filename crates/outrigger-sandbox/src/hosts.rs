@@ -357,6 +357,18 @@ pub fn authority(text: &str, default: Option<u16>) -> Option<(String, u16)> {
     (port > 0).then_some((host, port))
 }
 
+/// The host and port of an `http://` or `https://` address; `None` where it could be read in two ways.
+#[must_use]
+pub fn of_url(url: &str) -> Option<(String, u16)> {
+    let (scheme, rest) = url.trim().split_once("://")?;
+    let port = match scheme.to_ascii_lowercase().as_str() {
+        "http" => 80,
+        "https" => 443,
+        _ => return None,
+    };
+    authority(rest.split(['/', '?', '#']).next()?, Some(port))
+}
+
 /// A name of letters, digits, `-`, `_` and dots, in lower case and without the last dot.
 fn name(text: &str) -> Option<String> {
     let text = text.strip_suffix('.').unwrap_or(text);

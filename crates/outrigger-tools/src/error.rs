@@ -188,9 +188,9 @@ impl ToolError {
                     .to_owned(),
             ),
             Self::NotGranted { how, .. } => Some(how.clone()),
-            Self::Elsewhere { .. } => {
-                Some("a rule of `[[routes]]` says who does it; see docs/tools.md".to_owned())
-            }
+            Self::Elsewhere { tool, .. } => Some(format!(
+                "`[[routes]]` in your outrigger.toml says who does it; a first rule with tool = \"{tool}\" and provider = \"local\" lets this tool work here"
+            )),
             Self::Forbidden { .. } => Some(
                 "`outrigger doctor` shows the policy, which only the machine's administrator changes"
                     .to_owned(),

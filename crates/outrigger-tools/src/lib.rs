@@ -31,6 +31,7 @@ pub use host::{
     AgentEntry, CancelFlag, Formatted, Grant, HookVerdict, Limits, NearbyInstruction,
     PermissionAsk, SkillEntry, SubagentAnswer, SubagentRequest, ToolContext, ToolHost,
 };
+pub use patch::patched;
 pub use runtime::{Executed, Listener, Stage, ToolRuntime};
 pub use shell::commands_of;
 pub use tool::{FnTool, Tool};

@@ -67,6 +67,23 @@ pub(crate) struct Place {
     pub(crate) at_end: bool,
 }
 
+/// The files that a patch changes, as it names them, and whether each is made; `None` where it cannot be read.
+#[must_use]
+pub fn patched(text: &str) -> Option<Vec<(String, bool)>> {
+    let mut files = Vec::new();
+    for section in parse(text).ok()? {
+        match section {
+            Section::Add { path, .. } => files.push((path, true)),
+            Section::Delete { path } => files.push((path, false)),
+            Section::Update { path, to, .. } => {
+                files.push((path, false));
+                files.extend(to.map(|to| (to, true)));
+            }
+        }
+    }
+    Some(files)
+}
+
 /// Reads a patch. Lines that belong to nothing are passed over, as in the reference.
 pub(crate) fn parse(text: &str) -> Result<Vec<Section>, PatchError> {
     let lines: Vec<&str> = without_heredoc(text.trim()).split('\n').collect();

@@ -49,6 +49,8 @@ pub trait Provider: Send + Sync {
 pub struct Route {
     /// For this contract.
     pub contract: Option<Contract>,
+    /// For the tool of this name, or with a `*` behind it for those whose names begin so.
+    pub tool: Option<String>,
     /// For this agent.
     pub agent: Option<String>,
     /// For paths at or below this one (the working folder of commands), absolute or from the session's folder.
@@ -133,13 +135,14 @@ impl Routes {
 impl Routes {
     /// A tool without a contract does what it does here. Where that is, by what it needs, what a contract is about, and a rule has
     /// the contract done elsewhere, it would go past the provider: a search would find other files than those that are read.
-    /// `place` is the one file or folder that it looks at, if there is one.
+    /// One that does not say what it needs may do all of it. `place` is the one file or folder that it looks at, if there is one.
     ///
     /// # Errors
     /// [`ToolError::Elsewhere`].
     pub(crate) fn passed_by(
         &self,
         tool: &ToolDescriptor,
+        undeclared: bool,
         place: Option<&str>,
         ctx: &ToolContext,
     ) -> Result<(), ToolError> {
@@ -150,7 +153,7 @@ impl Routes {
         let place = place.map(|place| resolve(&ctx.directory, Path::new(place)));
         let does = |contract: &Contract| {
             let mut needs = contract.needs().iter();
-            needs.all(|need| declared.capabilities.contains(need))
+            undeclared || needs.all(|need| declared.capabilities.contains(need))
         };
         for contract in Contract::ALL.into_iter().filter(does) {
             if let Some(provider) = self.elsewhere(contract, place.as_deref(), ctx) {
@@ -172,10 +175,7 @@ impl Routes {
         ctx: &ToolContext,
     ) -> Option<&str> {
         for rule in &self.rules {
-            let agent = rule.agent.as_ref();
-            if rule.contract.is_some_and(|it| it != contract)
-                || agent.is_some_and(|agent| *agent != ctx.call.agent)
-            {
+            if !is_for(rule, contract, ctx) {
                 continue;
             }
             let root = rule.path.as_ref().map(|path| resolve(&ctx.directory, path));
@@ -198,10 +198,23 @@ impl Routes {
     }
 }
 
-fn fits(rule: &Route, contract: Contract, input: &Value, ctx: &ToolContext) -> bool {
-    let agent = rule.agent.as_ref();
+fn names(pattern: &str, tool: &str) -> bool {
+    match pattern.strip_suffix('*') {
+        Some(start) => tool.starts_with(start),
+        None => pattern == tool,
+    }
+}
+
+/// Whether a rule is for this contract, tool and agent.
+fn is_for(rule: &Route, contract: Contract, ctx: &ToolContext) -> bool {
+    let (tool, agent) = (rule.tool.as_ref(), rule.agent.as_ref());
     rule.contract.is_none_or(|it| it == contract)
+        && tool.is_none_or(|tool| names(tool, &ctx.call.tool))
         && agent.is_none_or(|agent| *agent == ctx.call.agent)
+}
+
+fn fits(rule: &Route, contract: Contract, input: &Value, ctx: &ToolContext) -> bool {
+    is_for(rule, contract, ctx)
         && rule.path.as_ref().is_none_or(|root| {
             let root = resolve(&ctx.directory, root);
             place(contract, input, &ctx.directory).starts_with(root)

@@ -313,7 +313,8 @@ impl ToolRuntime {
         entry.tool.policy(input, ctx)?;
         let routes = self.routes.read();
         let routes = Arc::clone(&routes.unwrap_or_else(PoisonError::into_inner));
-        routes.passed_by(&entry.descriptor, entry.tool.place(input), ctx)?;
+        let (tool, undeclared) = (&entry.descriptor, entry.tool.is_undeclared());
+        routes.passed_by(tool, undeclared, entry.tool.place(input), ctx)?;
         let bound = routes.bind(declared.contract, input, ctx);
         let mut questions = match bound.remote() {
             None => entry.tool.permissions(input, ctx)?,

@@ -74,6 +74,11 @@ pub trait Tool: Send + Sync {
         None
     }
 
+    /// Nobody says what it needs: whatever its process may do on this machine, it may.
+    fn is_undeclared(&self) -> bool {
+        false
+    }
+
     /// Its own decision about a call, ahead of the permission rules (D6): what it never does, whoever allows it.
     ///
     /// # Errors
@@ -116,6 +121,7 @@ pub struct FnTool {
     checked_by: Option<Value>,
     declared: Declared,
     grant: Option<Grant>,
+    undeclared: bool,
     policy: Option<Arc<Policy>>,
     run: Arc<Run>,
 }
@@ -134,6 +140,7 @@ impl FnTool {
             checked_by: None,
             declared: Declared::default(),
             grant: None,
+            undeclared: false,
             policy: None,
             run: Arc::new(move |input, ctx| Box::pin(run(input, ctx))),
         }
@@ -157,6 +164,13 @@ impl FnTool {
     #[must_use]
     pub fn declaring(mut self, declared: Declared) -> Self {
         self.declared = declared;
+        self
+    }
+
+    /// With nobody's word on what it needs ([`Tool::is_undeclared`]).
+    #[must_use]
+    pub fn undeclared(mut self, undeclared: bool) -> Self {
+        self.undeclared = undeclared;
         self
     }
 
@@ -204,6 +218,9 @@ impl Tool for FnTool {
     }
     fn grant(&self) -> Option<&Grant> {
         self.grant.as_ref()
+    }
+    fn is_undeclared(&self) -> bool {
+        self.undeclared
     }
     fn policy(&self, input: &Value, _ctx: &ToolContext) -> Result<(), ToolError> {
         match &self.policy {

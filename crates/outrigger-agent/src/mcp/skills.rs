@@ -441,6 +441,10 @@ impl Tool for SkillTool {
         super::declared()
     }
 
+    fn is_undeclared(&self) -> bool {
+        self.mcp.is_undeclared()
+    }
+
     fn permissions(
         &self,
         input: &Value,

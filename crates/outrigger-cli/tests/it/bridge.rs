@@ -16,7 +16,14 @@ pub(crate) const TOKEN: &str = "a token of the test, long enough";
 
 /// A bridge of this world, with these options, and its address.
 pub(crate) fn bridge(world: &World, options: &[&str]) -> (Running, String) {
-    let mut command = world.command(&[&["bridge", "--no-origin"], options].concat());
+    bridge_of(
+        world,
+        world.command(&[&["bridge", "--no-origin"], options].concat()),
+    )
+}
+
+/// The bridge that this command starts, and its address.
+pub(crate) fn bridge_of(world: &World, mut command: std::process::Command) -> (Running, String) {
     command.env("OUTRIGGER_BRIDGE_TOKEN", TOKEN);
     let running = world.start(command);
     let listens = || running.stdout().contains("listening on ws://");

@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use crate::compact::{filled, said};
 use crate::support::*;
 
 fn bash(command: &str) -> Value {
@@ -193,6 +194,138 @@ fn a_question_may_be_answered_by_a_command() {
         let input: Value = serde_json::from_str(&world.read("in.json")).unwrap();
         assert_eq!(input["tool_name"], "Read");
         assert_eq!(input["tool_input"]["file_path"], json!(world.path(file)));
+    }
+}
+
+/// A question that is answered with another call stays one; who denies says why to the model, too, and may end the turn.
+#[test]
+fn a_question_is_answered_about_the_call_that_was_asked() {
+    let read = || turn([call("read", json!({ "filePath": "x.env" }))]);
+    for (decision, told, requests) in [
+        (
+            json!({"behavior": "allow", "updatedInput": {"file_path": "hello.txt"}}),
+            "",
+            2,
+        ),
+        (
+            json!({"behavior": "deny", "message": "keys stay here"}),
+            "[PermissionRequest hook] keys stay here",
+            2,
+        ),
+        (
+            json!({"behavior": "deny", "message": "keys stay here", "interrupt": true}),
+            "",
+            1,
+        ),
+    ] {
+        let hook = specific("PermissionRequest", json!({ "decision": decision }));
+        let world = with_hooks([read(), done()], &[("PermissionRequest", "Read", &hook)]);
+        world.file("x.env", "SECRET=42");
+        world.file("hello.txt", "hello");
+        world.run(&["do it"]);
+        let seen = world.mock.requests();
+        assert_eq!(seen.len(), requests, "{decision}");
+        let results = seen.last().unwrap().texts("tool").join(" ");
+        assert!(results.contains(told), "{decision}: {results}");
+        assert!(!results.contains("SECRET"), "{decision}: {results}");
+    }
+}
+
+/// What an object says counts whatever the code is.
+#[test]
+fn a_denial_counts_whatever_the_code_is() {
+    let deny = json!({"hookSpecificOutput": {"hookEventName": "PreToolUse", "permissionDecision": "deny", "permissionDecisionReason": "because of JSON"}});
+    for code in [0, 1, 2, 3] {
+        let hook = format!("{}; echo told >&2; exit {code}", says(deny.clone()));
+        let world = with_hooks(
+            [bash("echo ran > ran.txt"), done()],
+            &[("PreToolUse", "Bash", &hook)],
+        );
+        world.run(&["do it"]).ok();
+        assert!(!world.path("ran.txt").exists(), "{code}");
+        let told = world.mock.last().texts("tool").join(" ");
+        assert!(told.contains("because of JSON"), "{code}: {told}");
+    }
+}
+
+/// Tools that Claude Code has not are held by the guards of those that do the same there.
+#[test]
+fn guards_of_files_and_commands_hold_our_other_tools() {
+    let guard = "grep -q secret && { echo 'not there' >&2; exit 2; }; exit 0";
+    let patch = |path: &str| {
+        let text = format!(
+            "*** Begin Patch\n*** Add File: ok.txt\n+x\n*** Add File: {path}\n+x\n*** End Patch\n"
+        );
+        call("apply_patch", json!({ "patchText": text }))
+    };
+    let paths = "python3 -c 'import json,sys; print(json.load(sys.stdin)[\"tool_input\"].get(\"file_path\"))' >> paths.txt";
+    for (matcher, made, file) in [
+        ("Edit|Write", patch("secret/new.txt"), "secret/new.txt"),
+        ("apply_patch", patch("secret/new.txt"), "secret/new.txt"),
+        (
+            "Write",
+            call(
+                "table",
+                json!({ "rows": [["secret"]], "to": "secret/t.csv" }),
+            ),
+            "secret/t.csv",
+        ),
+        (
+            "Bash",
+            call("python", json!({ "script": "open('secret.txt', 'w')" })),
+            "secret.txt",
+        ),
+    ] {
+        let world = with_hooks([turn([made]), done()], &[("PreToolUse", matcher, guard)]);
+        world.file("secret/.keep", "");
+        world.config(json!({
+            "permission": {"python": "allow", "table": "allow", "bash": "allow"},
+            "provider": {"mock": {"models": {"m1": {"id": "gpt-5"}}}},
+        }));
+        world.run(&["do it"]).ok();
+        assert!(!world.path(file).exists(), "{matcher} {file}");
+        let told = world.mock.last().texts("tool").join(" ");
+        assert!(told.contains("not there"), "{matcher} {file}: {told}");
+    }
+    let world = with_hooks(
+        [turn([patch("b.txt")]), done()],
+        &[("PreToolUse", "Write", paths)],
+    );
+    world.config(json!({"provider": {"mock": {"models": {"m1": {"id": "gpt-5"}}}}}));
+    world.run(&["do it"]).ok();
+    let file = |name: &str| world.path(name).display().to_string();
+    assert_eq!(
+        world.read("paths.txt"),
+        format!("{}\n{}\n", file("ok.txt"), file("b.txt"))
+    );
+    assert!(world.path("b.txt").exists());
+}
+
+/// An entry that is there twice is run once, as strictly as either of them says.
+#[test]
+fn of_two_entries_the_stricter_counts() {
+    let hook = |more: Value| {
+        let mut hook = json!({"type": "command", "command": "cat > /dev/null; exit 1"});
+        hook.as_object_mut()
+            .unwrap()
+            .extend(more.as_object().unwrap().clone());
+        json!({"matcher": "Bash", "hooks": [hook]})
+    };
+    for (first, second, ran) in [
+        (json!({}), json!({}), true),
+        (json!({}), json!({"onFailure": "block"}), false),
+        (json!({"async": true}), json!({"onFailure": "block"}), false),
+    ] {
+        let world = with_hooks([bash("echo ran > ran.txt"), done()], &[]);
+        let settings =
+            json!({"hooks": {"PreToolUse": [hook(first.clone()), hook(second.clone())]}});
+        std::fs::write(
+            world.home().join(".claude/settings.json"),
+            settings.to_string(),
+        )
+        .unwrap();
+        world.run(&["do it"]).ok();
+        assert_eq!(world.path("ran.txt").exists(), ran, "{first} {second}");
     }
 }
 
@@ -578,6 +711,50 @@ fn a_compaction_is_told() {
         "{asked}"
     );
     assert!(!world.path("auto").exists());
+}
+
+/// One that only is due is put off, and nothing of it is left for the model to read; one that the user asked for fails with
+/// what the hook says.
+#[test]
+fn a_compaction_may_be_refused() {
+    let code = "echo 'not before the release' >&2; exit 2";
+    let object = says(json!({"decision": "block", "reason": "not before the release"}));
+    for hook in [code, &object] {
+        let world = with_hooks(
+            [
+                filled(text("one"), 97_000),
+                filled(text("two"), 97_000),
+                text("three"),
+            ],
+            &[("PreCompact", "", hook)],
+        );
+        // Due behind the step, and before the next one.
+        assert_eq!(world.run(&["first"]).ok().stdout, "one\n", "{hook}");
+        assert_eq!(world.run(&["-c", "second"]).ok().stdout, "two\n", "{hook}");
+        let asked = world.run(&["-c", "--command", "compact"]);
+        assert_ne!(asked.code, 0);
+        assert!(
+            asked.stderr.contains("not before the release"),
+            "{}",
+            asked.stderr
+        );
+        world.config(json!({ "compaction": { "auto": false } }));
+        assert_eq!(world.run(&["-c", "third"]).ok().stdout, "three\n", "{hook}");
+        let requests = world.mock.requests();
+        assert_eq!(requests.len(), 3, "no summary was asked for");
+        assert_eq!(
+            said(&requests[2].body),
+            [
+                "user: first",
+                "assistant: one",
+                "user: second",
+                "assistant: two",
+                "user: third"
+            ],
+            "{hook}"
+        );
+        world.verify();
+    }
 }
 
 /// The point is everybody's: a plugin in JavaScript may use it too.

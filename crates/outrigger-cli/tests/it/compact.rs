@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use crate::support::*;
 
 /// A turn whose request filled this many tokens.
-fn filled(mut turn: Value, tokens: u64) -> Value {
+pub(crate) fn filled(mut turn: Value, tokens: u64) -> Value {
     turn["usage"] = json!([tokens, 10]);
     turn
 }

@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use crate::granted::granting;
 use crate::support::*;
 
 const PLUGIN: &str = "export const P = async () => ({
@@ -284,7 +285,7 @@ fn who_holds_a_shared_process_is_seen_while_it_does() {
         "good",
         "export const G = async () => ({ 'chat.headers': async () => {} })",
     );
-    world.settings("[deadlines]\nnormal_ms = 30000\n");
+    granting(&world, "[deadlines]\nnormal_ms = 30000\n");
     let server = world.serve(&["--no-auth"]);
     let session = server.post("/session", &json!({})).json(200);
     let id = session["id"].as_str().unwrap();

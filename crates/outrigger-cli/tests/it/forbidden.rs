@@ -3,9 +3,11 @@
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
+use std::process::Command;
 
 use serde_json::{Value, json};
 
+use crate::bridge::{Brain, bridge_of};
 use crate::granted::granting;
 use crate::support::*;
 
@@ -47,13 +49,17 @@ fn forbidding(turns: impl IntoIterator<Item = Value>) -> World {
 }
 
 fn with(world: &World, args: &[&str]) -> Done {
+    world.start(command(world, args)).end()
+}
+
+fn command(world: &World, args: &[&str]) -> Command {
     let mut command = world.command(args);
     let path = std::env::var("PATH").unwrap_or_default();
     let bin = world.root().join("bin");
     command
         .env("OUTRIGGER_POLICY", world.root().join("policy.toml"))
         .env("PATH", format!("{}:{path}", bin.display()));
-    world.start(command).end()
+    command
 }
 
 /// `read .env` and `f=.env; cat "$f"` come to the same, and so does every other way.
@@ -198,6 +204,96 @@ fn nor_does_anything_else_whatever_is_granted() {
         "{}",
         refused.stderr
     );
+}
+
+/// Files of the command line, here and for a server elsewhere, and those of a client of the HTTP API.
+#[test]
+fn nor_does_a_file_that_goes_with_a_prompt() {
+    let world = forbidding([done(), done(), done()]);
+    std::os::unix::fs::symlink(".env", world.path("led")).unwrap();
+    let server = world.serve_with(command(
+        &world,
+        &["serve", "--no-auth", "--port", &free_port()],
+    ));
+    let key = world.home().join("keys/id");
+    for file in [".env", "deep/.env", "led", key.to_str().unwrap()] {
+        for way in [&["run"][..], &["run", "--attach", &server.url()]] {
+            let refused = with(&world, &[way, &["look", "-f", file]].concat());
+            assert_eq!(refused.code, 1, "{way:?} {file}: {}", refused.stderr);
+            assert!(
+                refused
+                    .stderr
+                    .contains("the policy of this machine forbids it"),
+                "{way:?} {file}: {}",
+                refused.stderr
+            );
+        }
+    }
+    with(&world, &["run", "look", "-f", "plain.txt"]).ok();
+    with(
+        &world,
+        &["run", "--attach", &server.url(), "look", "-f", "plain.txt"],
+    )
+    .ok();
+    let session = server.post("/session", &json!({})).json(200)["id"].clone();
+    let parts: Vec<Value> = [".env", "led", "plain.txt"]
+        .iter()
+        .map(|file| {
+            let url = format!("file://{}", world.path(file).display());
+            json!({ "type": "file", "mime": "text/plain", "filename": file, "url": url })
+        })
+        .collect();
+    let path = format!("/session/{}/message", session.as_str().unwrap());
+    server.post(&path, &json!({ "parts": parts })).json(200);
+    let requests = world.mock.all_requests();
+    let sent: Vec<String> = requests.iter().map(|it| it.body.to_string()).collect();
+    assert!(sent.iter().all(|it| !it.contains(SECRET)), "{sent:?}");
+    assert!(sent.iter().any(|it| it.contains("1: plain")), "{sent:?}");
+    let told = sent.last().unwrap();
+    assert_eq!(
+        told.matches("the policy of this machine forbids it")
+            .count(),
+        2,
+        "{told}"
+    );
+}
+
+/// A brain elsewhere that may run every command.
+#[tokio::test(flavor = "multi_thread")]
+async fn nor_does_a_brain_elsewhere() {
+    let world = forbidding([]);
+    std::os::unix::fs::symlink(".env", world.path("led")).unwrap();
+    let options = ["bridge", "--no-origin", "--shell"];
+    let (running, url) = bridge_of(&world, command(&world, &options));
+    let mut brain = Brain::new(&url).await;
+    for (tool, params) in [
+        ("read", json!({ "filePath": ".env" })),
+        ("read", json!({ "filePath": "led" })),
+        ("write", json!({ "filePath": ".env", "content": "mine" })),
+        (
+            "edit",
+            json!({ "filePath": "deep/.env", "oldString": "not", "newString": "now" }),
+        ),
+        ("exec", json!({ "command": "cat .env" })),
+        ("exec", json!({ "command": "cat led deep/.e*" })),
+        ("exec", json!({ "command": "fetch-it" })),
+        ("exec", json!({ "command": "innocent" })),
+        ("exec", json!({ "command": "cp led copy" })),
+    ] {
+        let (code, said) = brain.ask(tool, params.clone()).await;
+        assert!(
+            !said.contains(SECRET) && !said.contains(RAN),
+            "{tool} {params}: {said}"
+        );
+        assert_ne!((tool == "exec", code.as_str()), (false, "ok"), "{params}");
+    }
+    let (code, said) = brain.ask("read", json!({ "filePath": "plain.txt" })).await;
+    assert!(code == "ok" && said.contains("plain"), "{code} {said}");
+    assert_eq!(world.read(".env"), SECRET);
+    assert_eq!(world.read("deep/.env"), SECRET);
+    assert!(!world.read("copy").contains(SECRET));
+    running.signal(rustix::process::Signal::TERM);
+    running.end();
 }
 
 #[test]

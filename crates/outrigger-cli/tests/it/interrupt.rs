@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use rustix::process::Signal;
 
+use crate::granted::granting;
 use crate::support::*;
 
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -21,7 +22,7 @@ export const Stuck = async ({ directory }) => {
 fn a_plugin_that_is_being_loaded_is_left_at_once() {
     for (signal, code) in [(Signal::INT, 130), (Signal::TERM, 143)] {
         let world = World::new([done()]);
-        world.settings("[deadlines]\nload_ms = 60000\n");
+        granting(&world, "[deadlines]\nload_ms = 60000\n");
         world.plugin("stuck", STUCK);
         let running = world.start(world.command(&["run", "hi"]));
         let pid = || world.read("pid.txt").parse::<u32>().ok();

@@ -30,6 +30,7 @@ mod commands;
 mod compact;
 mod compact_asked;
 mod config_hook;
+mod connectors;
 mod contracts;
 mod crash;
 mod demo;

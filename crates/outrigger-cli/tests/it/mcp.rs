@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use crate::support::*;
 
-const RICH: &str = concat!(
+pub(crate) const RICH: &str = concat!(
     env!("CARGO_MANIFEST_DIR"),
     "/../outrigger-mcp/tests/it/rich.mjs"
 );

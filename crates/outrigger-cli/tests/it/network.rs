@@ -131,6 +131,30 @@ const named = (port) => new Promise((resolve, reject) => {
 })
 if (globalThis.Bun) tries.named = () => named(port)
 if (globalThis.Bun) tries.grantedNamed = () => named(FREE)
+// In Workers, which have modules of their own, the same ways are there.
+const inWorker = (make) => new Promise((resolve, reject) => {
+  const source = `import http from "node:http"
+import { parentPort } from "node:worker_threads"
+const say = (text) => (parentPort ?? globalThis).postMessage(text)
+http.get("http://localhost:PORT/worker", (answer) => { let text = ""; answer.on("data", (part) => (text += part)).on("end", () => say(answer.statusCode + " " + text)) }).on("error", (error) => say("error " + error.message))`
+  make(source, resolve, reject)
+})
+const thread = (to) => inWorker((source, resolve, reject) => {
+  const file = process.env.HOME + "/worker-" + to + ".mjs"
+  fs.writeFileSync(file, source.replace("PORT", to))
+  new ThreadWorker(file).on("message", resolve).on("error", reject)
+})
+const web = (to) => inWorker((source, resolve, reject) => {
+  const file = process.env.HOME + "/web-" + to + ".mjs"
+  fs.writeFileSync(file, source.replace("PORT", to))
+  const worker = new Worker(file)
+  worker.onmessage = ({ data }) => resolve(data)
+  worker.onerror = (error) => reject(new Error(error.message))
+})
+tries.thread = () => thread(port)
+tries.grantedThread = () => thread(FREE)
+if (globalThis.Bun) tries.webWorker = () => web(port)
+if (globalThis.Bun) tries.grantedWebWorker = () => web(FREE)
 tries.lookup = () => dns.promises.lookup("api.example.com").then(JSON.stringify)
 export const Tries = async ({ directory }) => ({
   "chat.message": async () => {
@@ -237,6 +261,18 @@ fn ways(runtime: &str) {
         assert!(said.ends_with("server /named"), "{saw:#}");
         let said = saw["named"].as_str().unwrap();
         assert!(said.contains("may not connect to"), "{saw:#}");
+    }
+    let workers = match runtime {
+        "bun" => &[
+            ("grantedThread", "thread"),
+            ("grantedWebWorker", "webWorker"),
+        ][..],
+        _ => &[("grantedThread", "thread")],
+    };
+    for (granted, refused) in workers {
+        assert_eq!(saw[granted], "200 server /worker", "{saw:#}");
+        let said = saw[refused].as_str().unwrap();
+        assert!(said.contains("may not connect to"), "{refused}: {saw:#}");
     }
     let said = saw["lookup"].as_str().unwrap();
     assert!(said.contains("names are not looked up here"), "{saw:#}");

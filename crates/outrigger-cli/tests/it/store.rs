@@ -238,10 +238,19 @@ fn the_second_run_is_like_the_first() {
         0,
         "nor in the user's configuration"
     );
-    assert!(
-        !world.home().join(".local/share/opencode").exists(),
-        "nor in OpenCode's data"
-    );
+    // The same with its lists of keys and models.
+    let lists = [("opencode/auth.json", "{}\n"), ("opencode/models.json", "")];
+    let walked =
+        [".local/share/opencode", ".cache/opencode"].map(|it| walk(&world.home().join(it)));
+    for ((list, text), walked) in lists.iter().zip(walked) {
+        let files: Vec<_> = walked.iter().filter(|path| path.is_file()).collect();
+        assert!(files.len() == 1 && files[0].ends_with(list), "{files:?}");
+        assert_eq!(
+            std::fs::read_to_string(files[0]).unwrap(),
+            *text,
+            "nor in OpenCode's data"
+        );
+    }
 }
 
 fn walk(dir: &std::path::Path) -> Vec<std::path::PathBuf> {

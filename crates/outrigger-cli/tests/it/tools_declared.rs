@@ -3,6 +3,7 @@
 use serde_json::json;
 
 use crate::granted::granting;
+use crate::mcp::RICH;
 use crate::support::*;
 
 #[test]
@@ -264,4 +265,36 @@ fn a_connector_that_cannot_be_used_fails_its_calls() {
         "{}",
         told.stderr
     );
+}
+
+/// Where a rule has everything done elsewhere, a tool that may do anything here is not run, unless a rule names it.
+#[test]
+fn what_does_not_say_what_it_needs_is_not_done_here() {
+    let calls = || {
+        let names = ["silent", "says", "notes_say"];
+        turn(names.map(|name| call(name, json!({ "text": "hi" }))))
+    };
+    let world = World::new([calls(), done(), calls(), done()]);
+    world.config(json!({ "mcp": { "notes": { "type": "local", "command": ["node", RICH] } } }));
+    world.plugin(
+        "silent",
+        "export const P = async () => ({ tool: {
+          silent: { description: 'd', args: {}, execute: async () => 'silent ran' },
+          says: { description: 'd', args: {}, outrigger: { capabilities: ['net.connect'] }, execute: async () => 'says ran' },
+        } })",
+    );
+    let everything = "[connectors.box]\nurl = \"ws://127.0.0.1:1\"\ntoken_env = \"HOME\"\n[[routes]]\nprovider = \"box\"\n";
+    let but = "[[routes]]\ntool = \"silent\"\nprovider = \"local\"\n[[routes]]\ntool = \"notes_*\"\nprovider = \"local\"\n";
+    for (rules, refused) in [
+        (everything.to_owned(), true),
+        (format!("{but}{everything}"), false),
+    ] {
+        granting(&world, &rules);
+        world.run(&["go"]).ok();
+        let told = world.mock.last().texts("tool");
+        let is = |at: usize| told[at].contains("works on this machine, and `read` is done by box");
+        assert_eq!([is(0), is(1), is(2)], [refused, false, refused], "{told:?}");
+        assert!(told[1].contains("says ran"), "{told:?}");
+        assert_eq!(told[0].contains("silent ran"), !refused, "{told:?}");
+    }
 }

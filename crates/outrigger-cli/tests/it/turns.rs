@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
 
+use crate::granted::granting;
 use crate::support::*;
 
 #[path = "../../../../tests/misbehaving/mod.rs"]
@@ -43,14 +44,14 @@ fn world(fault: &str, place: &str) -> World {
     let url = format!("file://{}", bad.display());
     world.config(json!({ "plugin": [[url, { "fault": fault, "where": place }]] }));
     world.plugin("good", GOOD);
-    world.settings(settings(fault));
-    // Its own: a project does not limit tools.
+    // The user's own: a project does not limit tools, and gives nobody more time.
     let limit = if works(fault) { 10_000 } else { 1500 };
-    let limit = format!("[tool_limits.act]\ntimeout_ms = {limit}\n");
-    let user = world.home().join(".config/outrigger");
-    std::fs::create_dir_all(&user).unwrap();
-    std::fs::write(user.join("outrigger.toml"), limit).unwrap();
+    granting(&world, &(tool_limit(limit) + settings(fault)));
     world
+}
+
+fn tool_limit(milliseconds: u64) -> String {
+    format!("[tool_limits.act]\ntimeout_ms = {milliseconds}\n")
 }
 
 fn settings(fault: &str) -> &'static str {
@@ -480,7 +481,8 @@ fn a_process_of_another_version_of_the_protocol() {
 fn ctrl_c_while_the_plugin_takes_signals_for_itself() {
     for place in HOOKS.iter().copied().chain(["tool", "load"]) {
         let world = world("signals", place);
-        world.settings("[deadlines]\nnormal_ms = 60000\nload_ms = 60000\n");
+        let patient = "[deadlines]\nnormal_ms = 60000\nload_ms = 60000\n";
+        granting(&world, &(tool_limit(1500) + patient));
         let running = world.start(world.command(&["run", "hi"]));
         let pid = || world.read("pid.txt").trim().parse::<u32>().ok();
         assert!(

@@ -31,8 +31,12 @@ pub struct Hands {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Connector {
-    /// `ws://HOST:PORT`, where an `outrigger bridge` listens.
+    /// `ws://HOST:PORT`, where an `outrigger bridge` listens; empty where a plugin executes.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
     pub url: String,
+    /// A plugin that executes, by its id: its tool of the connector's name is called.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub plugin: Option<String>,
     /// Variable that holds the token.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub token_env: Option<String>,
@@ -51,6 +55,9 @@ pub struct RouteRule {
     /// `read`, `write`, `edit` or `exec`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub contract: Option<Contract>,
+    /// Name of a tool, or with a `*` behind it the beginning of names.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tool: Option<String>,
     /// Name of an agent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent: Option<String>,
@@ -101,6 +108,17 @@ impl Hands {
             let at = error.span().map_or(0, |span| span.start);
             problem(text, file, at, error.message())
         })?;
+        let mut connectors = read.connectors.iter();
+        if let Some((name, _)) = connectors.find(|(_, it)| it.url.is_empty() == it.plugin.is_none())
+        {
+            let at = text
+                .find(&format!("[connectors.{name}]"))
+                .unwrap_or_default();
+            let message = format!(
+                "[connectors.{name}] takes either the url of a bridge or the plugin that executes"
+            );
+            return Err(problem(text, file, at, &message));
+        }
         let unknown = read
             .routes
             .iter()
@@ -156,6 +174,7 @@ mod tests {
             path = "src"
             provider = "box"
             [[routes]]
+            tool = "weather_*"
             provider = "local"
             [capabilities]
             plan = ["fs.read"]
@@ -165,6 +184,7 @@ mod tests {
         let read = Hands::read(text, "f").unwrap();
         assert_eq!(read.routes.len(), 2);
         assert_eq!(read.routes[0].contract, Some(Contract::Exec));
+        assert_eq!(read.routes[1].tool.as_deref(), Some("weather_*"));
         assert_eq!(read.capabilities["plan"], [Capability::FsRead]);
         assert_eq!(
             read.connectors["box"].token_env.as_deref(),

@@ -7,6 +7,7 @@
 
 pub mod hands;
 pub mod keys;
+mod narrow;
 mod read;
 mod suggest;
 mod toml_file;

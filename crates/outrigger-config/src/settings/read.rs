@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use super::Settings;
 use super::hands::{self, Hands};
 use super::keys::{self, KEYS, Kind, Leaf, PLUGIN_KEYS};
 use super::toml_file::{self, Found};
+use super::{Settings, narrow};
 use crate::{ConfigError, ConfigProblem, LoadOptions, Origin, paths};
 
 mod environment;
@@ -72,11 +72,17 @@ impl SettingsLoaded {
             let plugin_key =
                 for_plugin.and_then(|(_, name)| PLUGIN_KEYS.iter().find(|key| key.name == name));
             let trust = key.is_some_and(|key| key.trust) || plugin_key.is_some_and(|key| key.trust);
-            if of_project && trust {
+            let widens = key.is_some_and(|key| narrow::widens(&self.settings, key, &found.leaf));
+            let refused = match (trust, widens) {
+                (true, _) => Some("cannot loosen its own box"),
+                (_, true) => Some("only makes deadlines and limits narrower"),
+                _ => None,
+            };
+            if let Some(refused) = refused.filter(|_| of_project) {
                 self.problems.push(ConfigProblem {
                     file: path.display().to_string(),
                     pointer: Some(found.name.clone()),
-                    message: "ignored: a project cannot loosen its own box; set it in the user's outrigger.toml or the environment".into(),
+                    message: format!("ignored: a project {refused}; set it in the user's outrigger.toml or the environment"),
                 });
                 continue;
             }
@@ -360,7 +366,7 @@ mod tests {
                 ),
                 (
                     "work/sub/.outrigger/outrigger.toml",
-                    "sandbox = \"off\"\n[agent]\nmax_steps = 3",
+                    "sandbox = \"off\"\n[agent]\nmax_steps = 3\n[deadlines]\nslow_ms = 29999\nload_ms = 10001",
                 ),
             ],
             &[
@@ -410,10 +416,12 @@ mod tests {
         plugins.other-one.isolation = "own"  # environment OUTRIGGER_PLUGINS_OTHER_ONE_ISOLATION
         plugins.other-one.chat_message = "assistant"  # environment OUTRIGGER_PLUGINS_OTHER_ONE_CHAT_MESSAGE
         plugins.other-one.fail_closed = ["tool.execute.before","chat.params"]  # environment OUTRIGGER_PLUGINS_OTHER_ONE_FAIL_CLOSED
+        deadlines.slow_ms = 29999  # /work/sub/.outrigger/outrigger.toml:5:11
         tools.output_lines = 20  # environment OUTRIGGER_TOOLS_OUTPUT_LINES
         agent.max_steps = 3  # /work/sub/.outrigger/outrigger.toml:3:13
         flags.plugin_seq_hooks = false  # environment OUTRIGGER_FLAGS_PLUGIN_SEQ_HOOKS
         /work/outrigger.toml: js.node: ignored: a project cannot loosen its own box; set it in the user's outrigger.toml or the environment
+        /work/sub/.outrigger/outrigger.toml: deadlines.load_ms: ignored: a project only makes deadlines and limits narrower; set it in the user's outrigger.toml or the environment
         /work/sub/.outrigger/outrigger.toml: sandbox: ignored: a project cannot loosen its own box; set it in the user's outrigger.toml or the environment
         OUTRIGGER_JS_RUNTME: no setting has this variable; did you mean OUTRIGGER_JS_RUNTIME?
         "#);

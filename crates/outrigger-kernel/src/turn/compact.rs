@@ -50,6 +50,17 @@ pub struct Compaction {
     hooked: bool,
     context: Vec<String>,
     prompt: Option<String>,
+    /// Where the turn stood, should a hook refuse it.
+    before: Box<Before>,
+}
+
+/// Where a turn stood when a compaction began.
+#[derive(Clone, Debug, PartialEq)]
+struct Before {
+    user: UserMessage,
+    message: Option<AssistantMessage>,
+    /// A request was to come next: the first one, or the one with what the tools said.
+    goes_on: bool,
 }
 
 impl Compaction {
@@ -101,7 +112,8 @@ impl Turn {
             patch: SessionPatch::default(),
         });
         out.push(self.status(SessionStatus::Busy));
-        self.begin_compaction(asked, None, part, out);
+        let before = self.user.clone();
+        self.begin_compaction(asked, None, part, before, out);
     }
 
     /// A compaction is asked for while the turn runs: its message is stored at once, its step comes behind this one.
@@ -141,9 +153,9 @@ impl Turn {
         }
         match self.asked.take() {
             Some((user, part, request)) if self.step < self.begin.max_steps => {
-                self.user = user;
+                let before = core::mem::replace(&mut self.user, user);
                 out.push(self.status(SessionStatus::Busy));
-                self.begin_compaction(request, None, part, out);
+                self.begin_compaction(request, None, part, before, out);
                 true
             }
             _ => false,
@@ -191,14 +203,15 @@ impl Turn {
     }
 
     fn compact_by_itself(&mut self, at: Millis, overflow: Option<bool>, out: &mut Vec<Effect>) {
-        self.user = self.next_user(at);
+        let user = self.next_user(at);
+        let before = core::mem::replace(&mut self.user, user);
         let part = self.compaction_part(at, true, overflow, out);
         out.push(self.status(SessionStatus::Busy));
         let request = CompactRequest {
             auto: true,
             instructions: None,
         };
-        self.begin_compaction(request, overflow, part, out);
+        self.begin_compaction(request, overflow, part, before, out);
     }
 
     /// A user message for the same agent and model as the last one.
@@ -251,11 +264,16 @@ impl Turn {
         request: CompactRequest,
         overflow: Option<bool>,
         part: Part,
+        before: UserMessage,
         out: &mut Vec<Effect>,
     ) {
+        let before = Before {
+            user: before,
+            goes_on: self.message.is_none() || self.calls_in_step > 0,
+            message: self.message.take(),
+        };
         self.step += 1;
         self.clear_step();
-        self.message = None;
         self.compacting = Some(Compaction {
             auto: request.auto,
             overflow,
@@ -265,6 +283,7 @@ impl Turn {
             hooked: false,
             context: Vec::new(),
             prompt: None,
+            before: Box::new(before),
         });
         self.prepare_compaction(out);
     }
@@ -324,6 +343,41 @@ impl Turn {
             if !self.stopping() {
                 self.failed = Some(error);
             }
+        }
+    }
+
+    /// A hook refuses it: the history stays as it is, without the message that stands for it. One that only was due is put off,
+    /// and the turn goes on; one that was asked for, or without which no request fits, fails with what the hook says.
+    pub(super) fn compaction_blocked(
+        &mut self,
+        at: Millis,
+        error: NamedError,
+        out: &mut Vec<Effect>,
+    ) {
+        let Some(compacting) = self.compacting.take() else {
+            return;
+        };
+        let before = *compacting.before;
+        let gone = core::mem::replace(&mut self.user, before.user);
+        out.push(Effect::Publish {
+            event: Event::MessageRemoved {
+                session_id: self.begin.session_id.clone(),
+                message_id: gone.id,
+            },
+        });
+        self.step -= 1;
+        self.message = before.message;
+        if !compacting.auto || compacting.overflow == Some(true) {
+            self.failed = Some(error);
+            return;
+        }
+        // Not asked again at the next step.
+        self.compacted = Some(self.step);
+        out.push(self.status(SessionStatus::Busy));
+        match before.goes_on {
+            _ if self.refused => self.end(at, out),
+            true => self.next_step(at, out),
+            false => self.stop(at, out),
         }
     }
 

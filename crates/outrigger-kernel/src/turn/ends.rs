@@ -64,7 +64,14 @@ impl Turn {
         out.push(self.status(SessionStatus::Busy));
         if self.calls_in_step > 0 {
             self.next_step(at, out);
-        } else if self.begin.asks_before_stop {
+        } else {
+            self.stop(at, out);
+        }
+    }
+
+    /// Nothing is left to be done, unless a handler knows of something.
+    pub(super) fn stop(&mut self, at: Millis, out: &mut Vec<Effect>) {
+        if self.begin.asks_before_stop {
             self.hooks("agent_end.before_stop", None, out);
         } else {
             self.end(at, out);

@@ -501,8 +501,14 @@ impl Turn {
                 let point = *point;
                 self.open.remove(&effect);
                 if let Some(block) = block {
-                    // Final: nothing repeats a refused request (C2).
-                    self.failed = Some(blocked(point, block));
+                    let error = blocked(point, block);
+                    match point {
+                        "compaction.before_start" if !self.stopping() => {
+                            self.compaction_blocked(at, error, out);
+                        }
+                        // Final: nothing repeats a refused request (C2).
+                        _ => self.failed = Some(error),
+                    }
                 } else if !self.stopping() || point == "run.before_start" {
                     // What the user typed is kept, even when the turn is cancelled before it begins.
                     self.after_hooks(at, point, output, out);

@@ -408,6 +408,105 @@ fn hooks_say_what_is_in_the_prompt_and_whether_it_goes_on() {
     "#);
 }
 
+/// One that was only due is put off, and the turn goes on from where it stood; one that was asked for, or without which no
+/// request fits, fails. Of either no message is left.
+#[test]
+fn what_a_hook_refuses_leaves_the_history_as_it_is() {
+    let refused = |drive: &mut Drive| {
+        drive.planned(plan());
+        drive.seen();
+        drive.block("not now");
+    };
+    let mut drive = Drive::asked(auto(100, 0));
+    drive.started();
+    drive.call("c", "read", "{}");
+    drive.tool_started("read");
+    drive.tool_completed("read", "x");
+    drive.finished_with("tool-calls", 98);
+    refused(&mut drive);
+    assert_snapshot!(drive.seen(), @r#"
+    < #10 blocks
+    message.removed
+    busy
+    assistant
+    session used=98+2 cost=0.000102 diff
+    #11 tools of step 2
+    "#);
+    drive.prepare();
+    drive.started();
+    drive.text(0, "Found.");
+    drive.seen();
+    // Full as it is, nobody is asked again at once.
+    drive.finished_with("stop", 98);
+    assert_snapshot!(drive.seen(), @r#"
+    < #16 finished
+    user summary
+    part step-finish stop
+    assistant finish=stop
+    assistant finish=stop completed
+    busy
+    idle
+    session.idle
+    session used=98+2 cost=0.000102 diff
+    finish: done
+    "#);
+    assert!(drive.is_done());
+
+    let mut drive = Drive::new(auto(100, 100));
+    drive.hook();
+    refused(&mut drive);
+    assert_snapshot!(drive.seen(), @r#"
+    < #3 blocks
+    message.removed
+    busy
+    assistant
+    session
+    #4 tools of step 1
+    "#);
+    assert!(!drive.is_done());
+
+    let mut drive = Drive::asked(auto(100, 0));
+    drive.started();
+    drive.text(0, "Done.");
+    drive.finished_with("stop", 98);
+    refused(&mut drive);
+    assert_snapshot!(drive.seen(), @r#"
+    < #10 blocks
+    message.removed
+    busy
+    idle
+    session.idle
+    session used=98+2 cost=0.000102 diff
+    finish: done
+    "#);
+    assert!(drive.is_done());
+
+    let mut drive = Drive::new(asked(false));
+    refused(&mut drive);
+    assert_snapshot!(drive.seen(), @r#"
+    < #2 blocks
+    message.removed
+    session.error HookBlockedError: not now
+    idle
+    session.idle
+    finish: failed HookBlockedError: not now
+    "#);
+    assert!(drive.is_done());
+
+    let mut drive = Drive::asked(auto(100, 0));
+    overflowed(&mut drive);
+    refused(&mut drive);
+    assert_snapshot!(drive.seen(), @r#"
+    < #9 blocks
+    message.removed
+    session.error HookBlockedError: not now
+    idle
+    session.idle
+    finish: failed HookBlockedError: not now
+    "#);
+    assert!(drive.is_done());
+}
+
 /// Every way in which there is no summary: the turn fails, and the message says why.
 #[test]
 fn without_a_summary_the_turn_fails() {

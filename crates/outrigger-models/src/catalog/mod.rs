@@ -103,9 +103,11 @@ impl Catalog {
             let Some(path) = &self.cache_file else {
                 return Table::new();
             };
-            let Ok(text) = std::fs::read(path) else {
+            // An empty one is what we make where there is none.
+            let text = std::fs::read(path).unwrap_or_default();
+            if text.is_empty() {
                 return Table::new();
-            };
+            }
             serde_json::from_slice(&text).unwrap_or_else(|error| {
                 tracing::warn!(path = %path.display(), %error, "the cached model catalog cannot be read; using the built-in table");
                 Table::new()

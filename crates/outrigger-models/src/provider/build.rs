@@ -2,7 +2,7 @@
 //! a configured value wins over the catalog's, a model that is not configured is the catalog's.
 
 use std::collections::BTreeMap;
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 use outrigger_protocol::Object;
 use outrigger_protocol::auth::Credential;
@@ -10,8 +10,9 @@ use serde_json::Value;
 
 use super::{Key, Provider, adapter, deadlines, model};
 use crate::catalog::{Catalog, CatalogProvider};
+use crate::client::Http;
 use crate::error::ModelError;
-use crate::fetch::Overlay;
+use crate::fetch::{Overlay, Route};
 use crate::presets::{Preset, preset};
 use crate::secret::{Secret, Secrets, is_secret_name};
 
@@ -79,6 +80,11 @@ pub(crate) fn build(id: &str, sources: &Sources<'_>) -> Result<Option<Provider>,
             .ok_or_else(|| bad("`options` is not an object"))?,
     };
     let overlay = &sources.overlay;
+    let proxied = match overlay.route(&configured) {
+        Some(Route::Refused(why)) => return Err(bad(why)),
+        Some(Route::Proxy(proxy)) => Some(Arc::new(Http::through(proxy))),
+        None => None,
+    };
     let options = merged(overlay.options.clone().unwrap_or_default(), configured);
     let env = match own {
         Some(own) => own.env.clone(),
@@ -116,6 +122,7 @@ pub(crate) fn build(id: &str, sources: &Sources<'_>) -> Result<Option<Provider>,
         source,
         own: own.map(|own| !own.env.is_empty()),
         fetch: overlay.fetch.clone(),
+        proxied,
         is_login: matches!(sources.credential, Some(Credential::Oauth { .. })),
         env,
         deadlines: deadlines(&options),

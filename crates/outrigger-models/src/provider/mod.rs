@@ -14,6 +14,7 @@ use serde_json::Value;
 pub(crate) use build::{Sources, build, merged, needs_catalog, string_pairs};
 
 use crate::cassette::{Player, Recorder};
+use crate::client::Http;
 use crate::error::ModelError;
 use crate::fetch::ProviderFetch;
 use crate::openai::Dialect;
@@ -72,6 +73,8 @@ pub(crate) struct Provider {
     pub(crate) own: Option<bool>,
     /// A plugin that sends its requests.
     pub(crate) fetch: Option<Arc<dyn ProviderFetch>>,
+    /// The clients for an address that a plugin named: they reach what the plugin does.
+    pub(crate) proxied: Option<Arc<Http>>,
     /// The recording, for `npm: cassette`, and how far it has been played.
     pub(crate) player: OnceLock<Result<Arc<Player>, ModelError>>,
     /// Where its conversations are recorded, for `options.record`.

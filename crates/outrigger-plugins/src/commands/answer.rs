@@ -58,7 +58,9 @@ impl Answer {
     /// Nothing else of the point need be run.
     pub(crate) fn ends(&self, point: &str) -> bool {
         let answered = matches!(self.permission, Some(Permission::Allow | Permission::Deny));
-        self.stop.is_some() || (point == "tool.before_permission" && answered)
+        self.stop.is_some()
+            || (point == "tool.before_permission" && answered)
+            || (point == "tool.before_call" && self.refuses)
     }
 
     /// A failure of a command that was written down to refuse where it fails.
@@ -67,6 +69,7 @@ impl Answer {
             event,
             HookEvent::PreToolUse
                 | HookEvent::UserPromptSubmit
+                | HookEvent::PreCompact
                 | HookEvent::Stop
                 | HookEvent::SubagentStop
         );
@@ -116,16 +119,38 @@ pub(crate) fn read(event: HookEvent, command: &str, output: &Output, ms: u64) ->
     }
     let stderr = text(&output.stderr);
     let stderr = stderr.trim();
-    match output.exit.code {
-        Some(0) => said(event, &name, output),
-        Some(REFUSES) => refused(event, &name, stderr),
-        Some(code) => Answer::failed(format!("`{name}` ended with code {code}: {}", cut(stderr))),
-        None => Answer::failed(format!(
+    let object = match output.exit.code {
+        Some(0) | None => None,
+        Some(_) => object(output),
+    };
+    match (output.exit.code, object) {
+        (Some(0), _) => said(event, &name, output),
+        // What it says beside the code counts, too; its own reason before what it told the user.
+        (Some(REFUSES), Some(object)) => {
+            let mut answer = told(event, &name, &object);
+            if !answer.refuses {
+                answer.merge(refused(event, &name, stderr));
+            }
+            answer
+        }
+        (Some(REFUSES), None) => refused(event, &name, stderr),
+        (Some(_), Some(object)) => told(event, &name, &object),
+        (Some(code), None) => {
+            Answer::failed(format!("`{name}` ended with code {code}: {}", cut(stderr)))
+        }
+        (None, _) => Answer::failed(format!(
             "`{name}` was ended by signal {}: {}",
             output.exit.signal.unwrap_or_default(),
             cut(stderr)
         )),
     }
+}
+
+/// The object that was written, if that is what was written.
+fn object(output: &Output) -> Option<Value> {
+    let whole = output.stdout_total == output.stdout.len() as u64;
+    let value: Option<Value> = serde_json::from_slice(&output.stdout).ok();
+    value.filter(|value| whole && value.is_object())
 }
 
 fn refused(event: HookEvent, name: &str, stderr: &str) -> Answer {
@@ -141,6 +166,7 @@ fn refused(event: HookEvent, name: &str, stderr: &str) -> Answer {
             ..Answer::default()
         },
         HookEvent::UserPromptSubmit
+        | HookEvent::PreCompact
         | HookEvent::PostToolUse
         | HookEvent::PostToolUseFailure
         | HookEvent::Stop
@@ -160,7 +186,7 @@ fn said(event: HookEvent, name: &str, output: &Output) -> Answer {
     let stdout = text(&output.stdout);
     let stdout = stdout.trim();
     let cut_short = output.stdout_total > output.stdout.len() as u64;
-    if stdout.starts_with('{') {
+    if stdout.starts_with('{') && (cut_short || stdout.ends_with('}')) {
         if cut_short {
             return Answer::failed(format!(
                 "`{name}` wrote {} bytes, and {MOST_OUTPUT} is the limit: its answer is not read",
@@ -227,17 +253,40 @@ fn told(event: HookEvent, name: &str, whole: &Value) -> Answer {
         }
         HookEvent::PermissionRequest => {
             let decision = specific.get("decision").unwrap_or(&empty);
+            let changes = decision
+                .get("updatedInput")
+                .is_some_and(|input| !input.is_null());
             answer.permission = match decision.get("behavior").and_then(Value::as_str) {
+                // What it allows is another call.
+                Some("allow") if changes => {
+                    answer.failures.push(format!(
+                        "`{name}` allows the call with another input, which {} cannot change here: the question stays",
+                        event.name()
+                    ));
+                    None
+                }
                 Some("allow") => Some(Permission::Allow),
                 Some("deny") => Some(Permission::Deny),
                 _ => None,
             };
-            // The model is told that it was denied; why, only the user.
-            let why = text(decision, "message").filter(|_| answer.permission.is_some());
-            answer.messages.extend(why);
+            let why = text(decision, "message");
+            if answer.permission == Some(Permission::Deny) {
+                if decision.get("interrupt") == Some(&Value::Bool(true)) {
+                    let end = why.clone();
+                    answer.stop =
+                        Some(end.unwrap_or_else(|| "a hook has ended the turn".to_owned()));
+                }
+                answer.reason.clone_from(&why);
+                answer.refuses = true;
+            }
+            answer
+                .messages
+                .extend(why.filter(|_| answer.permission.is_some()));
         }
         HookEvent::UserPromptSubmit
+        | HookEvent::PreCompact
         | HookEvent::PostToolUse
+        | HookEvent::PostToolUseFailure
         | HookEvent::Stop
         | HookEvent::SubagentStop => {
             answer.refuses = decision == Some("block");
@@ -348,6 +397,56 @@ mod tests {
             (PostToolUse, 2, "", "lint", true, Some("lint"), "", ""),
             (UserPromptSubmit, 0, " more \n", "", false, None, "more", ""),
             (UserPromptSubmit, 0, "[1]", "", false, None, "[1]", ""),
+            (
+                UserPromptSubmit,
+                0,
+                "{main} 3 files",
+                "",
+                false,
+                None,
+                "{main} 3 files",
+                "",
+            ),
+            (
+                UserPromptSubmit,
+                1,
+                r#"{"decision": "block", "reason": "r"}"#,
+                "x",
+                true,
+                Some("r"),
+                "",
+                "",
+            ),
+            (
+                UserPromptSubmit,
+                2,
+                r#"{"decision": "block", "reason": "r"}"#,
+                "x",
+                true,
+                Some("r"),
+                "",
+                "",
+            ),
+            (
+                UserPromptSubmit,
+                2,
+                r#"{"systemMessage": "m"}"#,
+                "x",
+                true,
+                Some("x"),
+                "",
+                "",
+            ),
+            (
+                UserPromptSubmit,
+                1,
+                r#"{"decision""#,
+                "x",
+                false,
+                None,
+                "",
+                "`c` ended with code 1: x",
+            ),
             (SessionStart, 0, "more", "", false, None, "more", ""),
             (
                 SessionStart,

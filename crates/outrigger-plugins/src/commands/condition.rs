@@ -8,7 +8,14 @@ use outrigger_kernel::permission::matches;
 use serde_json::Value;
 
 /// What else a rule named `Edit` or `Read` is about.
-const EDITS: [&str; 5] = ["Edit", "Write", "MultiEdit", "apply_patch", "patch"];
+const EDITS: [&str; 6] = [
+    "Edit",
+    "Write",
+    "MultiEdit",
+    "apply_patch",
+    "patch",
+    "table",
+];
 const READS: [&str; 4] = ["Read", "Grep", "Glob", "LS"];
 
 /// A rule: `TOOL` or `TOOL(PATTERN)`.

@@ -53,7 +53,10 @@ pub(crate) fn effect(
 }
 
 fn refusal(point: &str, answer: &Answer) -> Option<Block> {
-    if !matches!(point, "tool.before_call" | "run.before_start") {
+    if !matches!(
+        point,
+        "tool.before_call" | "run.before_start" | "compaction.before_start"
+    ) {
         return None;
     }
     let (code, message) = match (&answer.stop, answer.refuses) {
@@ -161,6 +164,9 @@ fn before_call(commands: &Commands, answer: &Answer, item: &HookPayload) -> Vec<
 fn permission(commands: &Commands, answer: &Answer, item: &HookPayload) -> Vec<Change> {
     let status = |status: &str| vec![set(vec![named("status")], json!(status))];
     if answer.permission == Some(Permission::Deny) {
+        if let (Some(call), Some(why)) = (call_of(&item.input), &answer.reason) {
+            commands.remark(call, format!("[PermissionRequest hook] {why}"));
+        }
         return status("deny");
     }
     if item.output.get("status") != Some(&json!("ask")) {

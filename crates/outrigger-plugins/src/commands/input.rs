@@ -56,10 +56,9 @@ impl Commands {
             about: &about,
         };
         match point {
-            "tool.before_call" => vec![self.tool(HookEvent::PreToolUse, of, item)],
+            "tool.before_call" => self.tool(HookEvent::PreToolUse, of, item),
             "tool.after_result" | "tool.on_error" => {
-                let round = event.map(|event| self.tool(event, of, item));
-                round.into_iter().collect()
+                event.map_or_else(Vec::new, |event| self.tool(event, of, item))
             }
             "run.before_start" => self.prompt(of, item),
             "tool.before_permission" => self.question(of, item),
@@ -105,7 +104,8 @@ impl Commands {
         }
     }
 
-    fn tool(&self, event: HookEvent, of: &Of<'_>, item: &HookPayload) -> Round {
+    /// A call; of a patch one for each of its files, by the names and keys of the tools that guards of files know.
+    fn tool(&self, event: HookEvent, of: &Of<'_>, item: &HookPayload) -> Vec<Round> {
         let tool = item.input.get("tool").and_then(Value::as_str);
         let tool = tool.unwrap_or_default();
         let names = names(tool, &self.with.host.mcp_servers());
@@ -115,29 +115,24 @@ impl Commands {
             false => item.input.get("args"),
         };
         let args = to_theirs(tool, args.unwrap_or(&Value::Null), &self.directory);
-        let mut own = json!({
-            "tool_name": names.told,
-            "tool_input": args,
-            "tool_use_id": item.input.get("callID"),
-        });
-        if let Some(fields) = own.as_object_mut() {
-            match event {
-                HookEvent::PostToolUse => {
-                    let response = response(tool, &args, &item.output);
-                    fields.insert("tool_response".to_owned(), response);
-                }
-                HookEvent::PostToolUseFailure => {
-                    let told = item.input.get("message").cloned();
-                    let error = told
-                        .or_else(|| failed_command(&item.input, &item.output).map(Value::String));
-                    let stopped = item.input.get("code") == Some(&json!("tool.cancelled"));
-                    fields.insert("error".to_owned(), error.unwrap_or_default());
-                    fields.insert("is_interrupt".to_owned(), json!(stopped));
-                }
-                _ => {}
+        let files = patch_of(tool, &args).and_then(|patch| self.with.host.patched(patch));
+        let Some(files) = files.filter(|files| !files.is_empty()) else {
+            let own = call(event, tool, &names.told, &args, item);
+            return vec![self.round(event, names.all, of, own)];
+        };
+        let round = |(path, is_new): (String, bool)| {
+            let mut args = args.clone();
+            let path = self.directory.join(path).to_string_lossy().into_owned();
+            if let Some(fields) = args.as_object_mut() {
+                fields.insert("file_path".to_owned(), Value::String(path));
             }
-        }
-        self.round(event, names.all, of, own)
+            let told = if is_new { "Write" } else { "Edit" };
+            let own = call(event, tool, told, &args, item);
+            let mut all = vec![told.to_owned()];
+            all.extend(names.all.iter().filter(|name| *name != told).cloned());
+            self.round(event, all, of, own)
+        };
+        files.into_iter().map(round).collect()
     }
 
     /// A prompt of the user's; what a subagent is told is none, and its first one is its beginning.
@@ -224,7 +219,7 @@ impl Commands {
             HookEvent::PreCompact,
             vec![trigger.to_owned()],
             of,
-            json!({"trigger": trigger, "custom_instructions": text("instructions").unwrap_or_default()}),
+            json!({"trigger": trigger, "custom_instructions": text("instructions")}),
         )
     }
 
@@ -242,6 +237,41 @@ impl Commands {
             json!({"stop_hook_active": again, "last_assistant_message": own("lastMessage")}),
         )
     }
+}
+
+/// The patch that a call would apply.
+fn patch_of<'a>(tool: &str, args: &'a Value) -> Option<&'a str> {
+    let is_patch = matches!(tool, "apply_patch" | "patch");
+    let text = args.get("patchText").and_then(Value::as_str);
+    text.filter(|_| is_patch)
+}
+
+/// What is told of a call, and of what came of it.
+fn call(event: HookEvent, tool: &str, told: &str, args: &Value, item: &HookPayload) -> Value {
+    let mut own = json!({
+        "tool_name": told,
+        "tool_input": args,
+        "tool_use_id": item.input.get("callID"),
+    });
+    let Some(fields) = own.as_object_mut() else {
+        return own;
+    };
+    match event {
+        HookEvent::PostToolUse => {
+            let response = response(tool, args, &item.output);
+            fields.insert("tool_response".to_owned(), response);
+        }
+        HookEvent::PostToolUseFailure => {
+            let told = item.input.get("message").cloned();
+            let error =
+                told.or_else(|| failed_command(&item.input, &item.output).map(Value::String));
+            let stopped = item.input.get("code") == Some(&json!("tool.cancelled"));
+            fields.insert("error".to_owned(), error.unwrap_or_default());
+            fields.insert("is_interrupt".to_owned(), json!(stopped));
+        }
+        _ => {}
+    }
+    own
 }
 
 /// Which of the two events a result is. What never began is none: it was refused, and by whom is known. A command that ended

@@ -119,6 +119,10 @@ pub trait CommandHost: Send + Sync {
     /// The commands of a command line, without what stands before and behind them; `None` where it cannot be read.
     fn commands(&self, line: &str) -> Option<Vec<String>>;
 
+    /// The files that a patch in the form of `apply_patch` changes, as it names them, and whether each is made; `None` where it
+    /// cannot be read.
+    fn patched(&self, patch: &str) -> Option<Vec<(String, bool)>>;
+
     /// A message of a conversation as JSON lines.
     fn transcript(&self, message: &MessageWithParts) -> String;
 }
@@ -235,7 +239,10 @@ impl Handler {
                 "tool.execute.after",
                 &[PostToolUse, PostToolUseFailure, PreToolUse],
             ),
-            ("tool.on_error", &[PostToolUseFailure, PreToolUse]),
+            (
+                "tool.on_error",
+                &[PostToolUseFailure, PreToolUse, PermissionRequest],
+            ),
             (
                 "experimental.session.compacting",
                 &[PreCompact, SessionStart],

@@ -26,6 +26,9 @@ const TOOLS: &[(&str, &str)] = &[
 const MORE: &[(&str, &[&str])] = &[
     ("apply_patch", &["Edit", "Write", "MultiEdit"]),
     ("patch", &["Edit", "Write", "MultiEdit"]),
+    // With `to` it writes a file.
+    ("table", &["Write"]),
+    ("python", &["Bash"]),
     // Its newer name there.
     ("task", &["Agent"]),
 ];
@@ -94,6 +97,23 @@ pub(crate) fn to_theirs(tool: &str, args: &Value, cwd: &Path) -> Value {
             .or((tool == "grep" && key == "include").then_some("glob"))
     });
     let mut renamed = renamed;
+    if let Value::Object(fields) = &mut renamed {
+        match tool {
+            // Guards look at the command, and at the file.
+            "python" => {
+                let script = fields.get("script").and_then(Value::as_str);
+                let command = format!("python3 -c {}", quoted(script.unwrap_or_default()));
+                fields.insert("command".to_owned(), Value::String(command));
+            }
+            "table" => {
+                let to = fields.get("to").and_then(Value::as_str);
+                if let Some(path) = to.map(|to| cwd.join(to).to_string_lossy().into_owned()) {
+                    fields.insert("file_path".to_owned(), Value::String(path));
+                }
+            }
+            _ => {}
+        }
+    }
     if is_bundled(tool)
         && let Some(path @ Value::String(_)) = renamed.get_mut("file_path")
         && let Some(absolute) = path.as_str().map(|path| cwd.join(path))
@@ -101,6 +121,11 @@ pub(crate) fn to_theirs(tool: &str, args: &Value, cwd: &Path) -> Value {
         *path = Value::String(absolute.to_string_lossy().into_owned());
     }
     renamed
+}
+
+/// As a word of a shell's.
+fn quoted(text: &str) -> String {
+    format!("'{}'", text.replace('\'', r"'\''"))
 }
 
 /// Arguments that a command has written, as the tool knows them.

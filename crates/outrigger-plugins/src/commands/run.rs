@@ -52,6 +52,9 @@ struct One<'a> {
     /// Among the plugins that are called.
     place: usize,
     hook: &'a CommandHook,
+    /// Where it runs, and what.
+    line: Line,
+    blocks_on_failure: bool,
     handler: &'a Handler,
     timeout: Duration,
     /// As its breaker lets it; none for one that nobody waits for.
@@ -74,7 +77,6 @@ impl Commands {
 
     async fn run_round(&self, calls: &Calls<'_>, round: &Round, all: &mut [Called]) {
         let mut work: Vec<One<'_>> = Vec::new();
-        let mut lines: Vec<Line> = Vec::new();
         for (place, callee) in calls.plugins.iter().enumerate() {
             let Some(handler) = self.handler(callee.plugin) else {
                 continue;
@@ -88,14 +90,16 @@ impl Commands {
                 }
                 let base = handler.root.as_ref().unwrap_or(&handler.project);
                 let line = (base.clone(), hook.line());
-                // The same command does the same thing: once is enough.
-                if lines.contains(&line) {
+                // The same command does the same thing: once is enough. What else is written of it is the stricter of both.
+                let same =
+                    |one: &&mut One<'_>| one.line == line && one.hook.runs_async == hook.runs_async;
+                if let Some(one) = work.iter_mut().find(same) {
+                    one.blocks_on_failure |= hook.blocks_on_failure;
                     continue;
                 }
-                lines.push(line.clone());
                 let due = Due {
                     plugin: (callee.plugin, callee.id),
-                    line,
+                    line: line.clone(),
                     event: round.event,
                     turn: calls.turn,
                 };
@@ -103,6 +107,8 @@ impl Commands {
                 work.push(One {
                     place,
                     hook,
+                    line,
+                    blocks_on_failure: hook.blocks_on_failure,
                     handler,
                     timeout: limit.min(hook.timeout),
                     // What nobody waits for costs no time.
@@ -134,7 +140,7 @@ impl Commands {
             if let Some(Ok(running)) = one.running {
                 running.ended(ended);
             }
-            let answer = match one.hook.blocks_on_failure {
+            let answer = match one.blocks_on_failure {
                 true => answer.or_refusal(round.event),
                 false => answer,
             };

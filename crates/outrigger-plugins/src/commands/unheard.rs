@@ -6,13 +6,12 @@ use serde_json::Value;
 /// What of an answer has no effect here, for the user: a command that says it believes that it has one.
 pub(super) fn unheard(event: HookEvent, name: &str, whole: &Value) -> Vec<String> {
     use HookEvent::{
-        PermissionRequest, PostToolUse, PostToolUseFailure, PreToolUse, SessionStart, Stop,
-        SubagentStart, SubagentStop, UserPromptSubmit,
+        PermissionRequest, PostToolUse, PostToolUseFailure, PreCompact, PreToolUse, SessionStart,
+        Stop, SubagentStart, SubagentStop, UserPromptSubmit,
     };
     let top: &[&str] = match event {
-        PreToolUse | PostToolUse | UserPromptSubmit | Stop | SubagentStop => {
-            &["decision", "reason"]
-        }
+        PreToolUse | PostToolUse | PostToolUseFailure | UserPromptSubmit | PreCompact | Stop
+        | SubagentStop => &["decision", "reason"],
         _ => &[],
     };
     let common = [
@@ -60,7 +59,7 @@ pub(super) fn unheard(event: HookEvent, name: &str, whole: &Value) -> Vec<String
     all.extend(keys(hook).iter().filter(unknown).map(unheard));
     let decision = hook.and_then(|hook| hook.get("decision"));
     if event == PermissionRequest {
-        let known = |key: &&String| !matches!(key.as_str(), "behavior" | "message");
+        let known = |key: &&String| !matches!(key.as_str(), "behavior" | "message" | "interrupt");
         all.extend(keys(decision).iter().filter(known).map(unheard));
     }
     all

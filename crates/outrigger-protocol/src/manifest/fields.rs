@@ -188,7 +188,7 @@ pub const FIELDS: &[ManifestField] = &[
         field(
             "provides.connectors",
             FieldKind::Texts,
-            "Names of its connectors.",
+            "Names of the connectors that it executes: `[connectors.NAME] plugin = \"ID\"` in the user's outrigger.toml has the tool of that name called for contracts.",
         ),
         &["provides_connectors"],
     ),
@@ -204,7 +204,7 @@ pub const FIELDS: &[ManifestField] = &[
         field(
             "provides.skill_sources",
             FieldKind::Texts,
-            "Names of its skill sources.",
+            "Folders of its package with skills (`**/SKILL.md`).",
         ),
         &["provides_skill_sources"],
     ),

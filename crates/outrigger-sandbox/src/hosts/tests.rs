@@ -236,6 +236,22 @@ fn authorities_that_could_mean_two_things_are_refused() {
     }
 }
 
+#[test]
+fn hosts_of_addresses() {
+    for (url, want) in [
+        ("https://Api.Example.com/v1", Some("api.example.com:443")),
+        ("HTTP://127.0.0.1:8080?x", Some("127.0.0.1:8080")),
+        ("http://[::1]", Some("::1:80")),
+        ("ftp://example.com", None),
+        ("http://user@example.com/", None),
+        ("http://good.com\\@evil.com/", None),
+        ("example.com", None),
+    ] {
+        let got = of_url(url).map(|(host, port)| format!("{host}:{port}"));
+        assert_eq!(got.as_deref(), want, "{url}");
+    }
+}
+
 proptest! {
     /// Whatever way an IPv4 address is put into an IPv6 one, it is as public as itself.
     #[test]

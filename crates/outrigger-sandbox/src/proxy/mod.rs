@@ -75,6 +75,21 @@ pub struct Client {
     pub told: ConnectFn,
 }
 
+impl Client {
+    /// Why it may not ask this address (`https://host:port/…`), with what would grant it, as far as that can be said without
+    /// looking the name up.
+    #[must_use]
+    pub fn refuses(&self, url: &str) -> Option<String> {
+        let (host, port) = crate::hosts::of_url(url)?;
+        let refused = self.reach.before(&host, port).err()?;
+        let (message, grant) = refuse::words(self, &host, port, refused);
+        Some(match grant {
+            Some(grant) => format!("{message}; {grant}"),
+            None => message,
+        })
+    }
+}
+
 /// What the proxy knows of a client.
 struct Known {
     client: Client,

@@ -7,6 +7,30 @@ use super::Client;
 
 /// What is answered to a refused request.
 pub(super) fn refusal(client: &Client, host: &str, port: u16, refused: Refusal) -> Vec<u8> {
+    let (message, grant) = words(client, host, port, refused);
+    let status = match refused {
+        Refusal::NoHost => 400,
+        Refusal::Unknown => 502,
+        Refusal::TooMany => 429,
+        _ => 403,
+    };
+    answer(
+        status,
+        refused.code(),
+        &client.name,
+        host,
+        &message,
+        grant.as_deref(),
+    )
+}
+
+/// Why a connection is not made, and what would grant it.
+pub(super) fn words(
+    client: &Client,
+    host: &str,
+    port: u16,
+    refused: Refusal,
+) -> (String, Option<String>) {
     let place = match host.contains(':') {
         _ if refused == Refusal::NoHost => format!("{host:?}"),
         true => format!("[{host}]:{port}"),
@@ -45,20 +69,7 @@ pub(super) fn refusal(client: &Client, host: &str, port: u16, refused: Refusal) 
         }
         Refusal::Forbidden | Refusal::NoHost | Refusal::Unknown | Refusal::TooMany => None,
     };
-    let status = match refused {
-        Refusal::NoHost => 400,
-        Refusal::Unknown => 502,
-        Refusal::TooMany => 429,
-        _ => 403,
-    };
-    answer(
-        status,
-        refused.code(),
-        &client.name,
-        host,
-        &message,
-        grant.as_deref(),
-    )
+    (message, grant)
 }
 
 /// What is answered to somebody without a token.

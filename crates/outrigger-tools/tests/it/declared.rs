@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 
 use crate::support::Room;
 
-fn spec(name: &str) -> ToolSpec {
+pub(crate) fn spec(name: &str) -> ToolSpec {
     ToolSpec {
         name: name.into(),
         description: String::new(),
@@ -25,7 +25,7 @@ fn spec(name: &str) -> ToolSpec {
     }
 }
 
-fn text(text: &str) -> ToolOutput {
+pub(crate) fn text(text: &str) -> ToolOutput {
     ToolOutput {
         title: "t".into(),
         output: text.into(),
@@ -480,6 +480,7 @@ async fn bhv_capability_provider_routing() {
         agent: agent.map(str::to_owned),
         path: path.map(Into::into),
         provider: provider.into(),
+        ..Route::default()
     };
     bind(
         &room,

@@ -1,10 +1,14 @@
 //! What no contract is bound for does not go past who a contract is bound to (C11).
 
+use std::sync::Arc;
+
 use outrigger_protocol::descriptor::Contract::{self, Edit, Exec, Read, Write};
+use outrigger_protocol::descriptor::{Capability, Declared};
+use outrigger_tools::FnTool;
 use outrigger_tools::routes::Route;
 use serde_json::{Value, json};
 
-use crate::declared::bind;
+use crate::declared::{bind, spec, text};
 use crate::support::*;
 
 /// Contract, agent, path, provider.
@@ -69,6 +73,7 @@ async fn nothing_goes_past_a_provider() {
             agent: agent.map(str::to_owned),
             path: path.map(Into::into),
             provider: (*provider).to_owned(),
+            ..Route::default()
         });
         let rules: Vec<Route> = rules.collect();
         let shown = format!("{tool} {input} {rules:?}");
@@ -86,4 +91,69 @@ async fn nothing_goes_past_a_provider() {
     }
     // Nothing of it was done.
     assert_eq!(room.text("docs/b.txt"), "needle\n");
+}
+
+/// A tool of a plugin or of a server, about which nobody says what it needs, may do all that a contract is about.
+#[tokio::test]
+async fn what_does_not_say_what_it_needs_goes_past_nobody() {
+    let room = Room::new();
+    for (name, undeclared, capabilities) in [
+        ("silent", true, vec![]),
+        ("far", false, vec![Capability::Mcp]),
+        ("nothing", false, vec![]),
+        ("reads", false, vec![Capability::FsRead]),
+    ] {
+        let declared = Declared {
+            capabilities,
+            ..Declared::default()
+        };
+        let tool = FnTool::new(spec(name), |_, _| async { Ok(text("ran")) });
+        let tool = tool.declaring(declared).undeclared(undeclared);
+        room.runtime.register(Arc::new(tool)).unwrap();
+    }
+    let rule = |contract, tool: Option<&str>, path: Option<&str>, provider: &str| Route {
+        contract,
+        tool: tool.map(str::to_owned),
+        path: path.map(Into::into),
+        provider: provider.to_owned(),
+        ..Route::default()
+    };
+    let all = || rule(None, None, None, "a");
+    for (rules, refused) in [
+        (vec![], &[][..]),
+        (vec![rule(None, None, None, "local")], &[]),
+        (vec![all()], &["silent", "reads"]),
+        (vec![rule(Some(Exec), None, None, "a")], &["silent"]),
+        (
+            vec![rule(None, None, Some("src"), "a")],
+            &["silent", "reads"],
+        ),
+        (
+            vec![rule(None, Some("silent"), None, "local"), all()],
+            &["reads"],
+        ),
+        (vec![rule(None, Some("*"), None, "local"), all()], &[]),
+        (
+            vec![rule(None, Some("silen"), None, "local"), all()],
+            &["silent", "reads"],
+        ),
+        (vec![rule(None, Some("silent"), None, "a")], &["silent"]),
+        // For one contract of those that it may be about.
+        (
+            vec![rule(Some(Read), Some("silent"), None, "local"), all()],
+            &["silent", "reads"],
+        ),
+    ] {
+        let shown = format!("{rules:?}");
+        bind(&room, rules);
+        for name in ["silent", "far", "nothing", "reads"] {
+            let said = format!("{:?}", room.execute(name, json!({})).await.outcome);
+            let is = if refused.contains(&name) {
+                "tool.elsewhere"
+            } else {
+                "ran"
+            };
+            assert!(said.contains(is), "{name} {shown}: {said}");
+        }
+    }
 }

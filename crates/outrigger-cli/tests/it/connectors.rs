@@ -1,0 +1,123 @@
+//! Plugins that bring what is neither a hook nor a tool: executors (C6) and skills (D9).
+
+use serde_json::json;
+
+use crate::granted::granting;
+use crate::support::*;
+
+/// Fulfils contracts, and says what it was asked.
+const BOX: &str = r#"
+export default async () => ({ tool: { box: {
+  description: "executes elsewhere", args: {},
+  async execute({ contract, input }, context) {
+    if (contract === "write") throw new Error("the box is full")
+    return `${contract} in the box: ${input.command} (${context.agent})`
+  },
+} } })
+"#;
+
+fn manifest(world: &World, provides: &str) {
+    let text = format!(
+        "id = \"acme\"\nversion = \"1.0.0\"\nkind = \"connector\"\nentry = \"main.js\"\n[provides]\n{provides}\n"
+    );
+    world.file("tools/acme/outrigger.plugin.toml", &text);
+    world.config(json!({ "plugin": ["./tools/acme"] }));
+}
+
+fn write() -> serde_json::Value {
+    call("write", json!({ "filePath": "a.txt", "content": "x" }))
+}
+
+#[test]
+fn a_plugin_may_execute_what_the_user_routes_to_it() {
+    let run = || {
+        turn([
+            call(
+                "bash",
+                json!({ "command": "echo here", "description": "d" }),
+            ),
+            write(),
+        ])
+    };
+    let world = World::new([run(), done(), run(), done(), run(), done()]);
+    world.file("tools/acme/main.js", BOX);
+    granting(
+        &world,
+        "[connectors.box]\nplugin = \"acme\"\n[[routes]]\nprovider = \"box\"\n",
+    );
+    let run = || {
+        let mut run = world.command(&["run", "hi"]);
+        run.env("OUTRIGGER_TRUST_CHANGES", "allow");
+        world.start(run).end().ok();
+        assert!(
+            !world.path("a.txt").exists(),
+            "nothing is done here instead"
+        );
+        world.mock.last().texts("tool")
+    };
+    manifest(&world, "connectors = [\"box\"]\ntools = []");
+    assert_eq!(
+        run(),
+        ["exec in the box: echo here (build)", "the box is full"]
+    );
+    assert!(!world.mock.last().tools().contains(&"box".to_owned()));
+    world.verify();
+
+    manifest(&world, "connectors = [\"other\"]");
+    let told = run();
+    assert!(told[0].contains("`box` cannot be used"), "{told:?}");
+    assert!(told[0].contains("provides.connectors"), "{told:?}");
+
+    world.config(json!({ "plugin": [] }));
+    let told = run();
+    assert!(told[0].contains("there is no plugin acme"), "{told:?}");
+}
+
+#[test]
+fn a_connector_is_a_bridge_or_a_plugin() {
+    let world = World::new([]);
+    for text in ["", "url = \"ws://127.0.0.1:1\"\nplugin = \"acme\""] {
+        granting(&world, &format!("[connectors.box]\n{text}\n"));
+        let told = world.cli(&["tool", "list"]).exited(2).stderr;
+        assert!(
+            told.contains("either the url of a bridge or the plugin"),
+            "{told}"
+        );
+    }
+}
+
+#[test]
+fn skills_of_a_plugin_are_those_in_its_package() {
+    let world = World::new([done()]);
+    let skill =
+        |name: &str, text: &str| format!("---\nname: {name}\ndescription: {text}\n---\nDo it.\n");
+    world.file(
+        "tools/acme/main.js",
+        "export default async () => ({ 'chat.message': async () => {} })",
+    );
+    world.file("tools/acme/skills/foo/SKILL.md", &skill("foo", "of acme"));
+    world.file("tools/acme/skills/bar/SKILL.md", &skill("bar", "of acme"));
+    world.file("elsewhere/evil/SKILL.md", &skill("evil", "of nobody"));
+    // The user's own counts.
+    world.file(".opencode/skill/bar/SKILL.md", &skill("bar", "of the user"));
+    std::os::unix::fs::symlink(world.path("elsewhere"), world.path("tools/acme/linked")).unwrap();
+    manifest(
+        &world,
+        "skill_sources = [\"skills\", \"../../elsewhere\", \"linked\", \"none\"]",
+    );
+    let told = world.run(&["hi"]).ok().stderr;
+    for out in ["../../elsewhere", "linked", "none"] {
+        let line = format!("in {out} are left out");
+        assert!(told.contains(&line), "{out}: {told}");
+    }
+    let system = world.mock.last().texts("system").join("\n");
+    for (text, there) in [
+        ("of acme", true),
+        ("of the user", true),
+        ("of nobody", false),
+    ] {
+        assert_eq!(system.contains(text), there, "{text}: {system}");
+    }
+    // `bar` is the user's.
+    assert_eq!(system.matches("of acme").count(), 1, "{system}");
+}

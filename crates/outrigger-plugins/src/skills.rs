@@ -1,0 +1,36 @@
+//! Folders with skills that plugins bring (D9).
+
+use std::path::PathBuf;
+
+use crate::plugins::Plugins;
+use crate::status::Stage;
+
+impl Plugins {
+    /// What manifests name under `provides.skill_sources`, of plugins that run: folders of their packages. What is none, or lies
+    /// elsewhere, is told and left out.
+    #[must_use]
+    pub fn skill_folders(&self) -> Vec<PathBuf> {
+        let mut folders = Vec::new();
+        for status in self.list() {
+            let declared = status.manifest.as_ref().filter(|shown| shown.declared);
+            let (Some(shown), Some(source)) = (declared, &status.source) else {
+                continue;
+            };
+            if status.stage != Stage::Active {
+                continue;
+            }
+            for name in &shown.manifest.provides.skill_sources {
+                let place = source.dir.join(name).canonicalize().ok();
+                let root = source.dir.canonicalize().unwrap_or_default();
+                match place.filter(|place| place.is_dir() && place.starts_with(&root)) {
+                    Some(place) => folders.push(place),
+                    None => tracing::warn!(
+                        "[plugin] {}: the skills of `provides.skill_sources` in {name} are left out: that is no folder of its package",
+                        status.id
+                    ),
+                }
+            }
+        }
+        folders
+    }
+}
