@@ -51,7 +51,7 @@ pub(crate) async fn put_into_boxes(
     for (key, label) in STARTED {
         for name in changed(key, before, after) {
             match plugins.box_of(key, &name).await {
-                Ok(Some(own)) if !asks(&after[key][&name]) || own.proxy().is_some() => {
+                Ok(Some(own)) if !asks(key, &after[key][&name]) || own.proxy().is_some() => {
                     boxes.set(format!("{label}:{name}"), own);
                 }
                 Ok(None) => {}
@@ -71,7 +71,8 @@ pub(crate) async fn put_into_boxes(
 }
 
 /// Why a plugin's address is not asked.
-const NOTHING: &str = "the plugin connects to nothing, and the address would be asked for it";
+const NOTHING: &str = "the plugin may connect to nothing, and the address would be asked for it; grant the plugin its host \
+    (`hosts` under `[plugins.\"ID\"]` in outrigger.toml), or put the entry into your own opencode.json";
 
 /// How the box for an address of skills is labelled.
 pub(crate) fn skills_label(url: &str) -> String {
@@ -186,12 +187,14 @@ impl Inner {
 fn addresses(entry: &Value) -> Vec<&str> {
     match entry {
         Value::String(text) => {
+            // As it is read where it is asked.
+            let text = text.trim();
             let is = |scheme: &str| {
                 let start = text.get(..scheme.len());
                 start.is_some_and(|it| it.eq_ignore_ascii_case(scheme))
             };
             let found = is("http://") || is("https://");
-            found.then_some(text.as_str()).into_iter().collect()
+            found.then_some(text).into_iter().collect()
         }
         Value::Array(items) => items.iter().flat_map(addresses).collect(),
         Value::Object(fields) => fields.values().flat_map(addresses).collect(),
@@ -199,11 +202,13 @@ fn addresses(entry: &Value) -> Vec<&str> {
     }
 }
 
-/// Whether this program asks an address that stands in the entry.
-fn asks(entry: &Value) -> bool {
-    entry.get("command").is_none()
-        && entry.get("template").is_none()
-        && !addresses(entry).is_empty()
+/// Whether this program asks an address that stands in the entry, whatever else does.
+fn asks(key: &str, entry: &Value) -> bool {
+    match key {
+        "provider" => !addresses(entry).is_empty(),
+        "mcp" => entry.get("url").is_some(),
+        _ => false,
+    }
 }
 
 /// The entries that are new or other than before, where they name a program.
@@ -259,7 +264,7 @@ mod tests {
             "lsp": { "x": { "command": ["c"] } },
             "provider": {
                 "mine": { "options": { "baseURL": "https://a.test/v1" }, "models": { "new": {} } },
-                "moved": { "options": { "baseURL": "HTTP://127.0.0.1/v1" } },
+                "moved": { "options": { "baseURL": " HTTP://127.0.0.1/v1" } },
                 "new": { "api": "https://c.test" }, "known": { "npm": "@ai-sdk/openai" },
             },
             "command": { "plain": { "template": "say" }, "shell": { "template": "!`id`" } },
@@ -272,6 +277,42 @@ mod tests {
             ("command", vec!["shell"]),
         ] {
             assert_eq!(changed(key, &before, &after), want, "{key}");
+        }
+    }
+
+    /// Keys that mean nothing there change nothing about it.
+    #[test]
+    fn which_entries_name_addresses_that_are_asked() {
+        for (key, entry, asked) in [
+            (
+                "provider",
+                json!({ "options": { "baseURL": "\thttp://a.test" } }),
+                true,
+            ),
+            (
+                "provider",
+                json!({ "command": ["x"], "api": "http://a.test" }),
+                true,
+            ),
+            ("provider", json!({ "options": { "timeout": 5 } }), false),
+            (
+                "mcp",
+                json!({ "type": "remote", "url": "http://a.test", "command": ["x"] }),
+                true,
+            ),
+            (
+                "mcp",
+                json!({ "type": "remote", "url": "http://a.test", "template": "x" }),
+                true,
+            ),
+            ("mcp", json!({ "command": ["x", "http://a.test"] }), false),
+            (
+                "lsp",
+                json!({ "command": ["x"], "initialization": { "url": "http://a.test" } }),
+                false,
+            ),
+        ] {
+            assert_eq!(asks(key, &entry), asked, "{key} {entry}");
         }
     }
 }

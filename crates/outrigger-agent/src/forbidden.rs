@@ -1,18 +1,19 @@
 //! Files and programs that the policy of the machine forbids (issue 5, items 4 and 5): one answer for whoever opens a file or
 //! starts a program here, and for the box of every process.
 
-use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
 
+use outrigger_config::forbid::{Leads, TooMany, expand};
 use outrigger_config::{FilePattern, Forbid, Loaded, ProgramPattern};
-use outrigger_sandbox::covers::{self, Cover, MOST_COVERS, MOST_ENTRIES};
+use outrigger_sandbox::covers::{self, Cover};
 use outrigger_sandbox::{Forbids, SandboxError, Spawner, programs_named};
 
 use crate::boot::Boot;
 use crate::error::AgentError;
-use crate::inner::Inner;
+use crate::inner::{Inner, lock};
 use crate::project::Place;
 
 /// What is forbidden in a project.
@@ -22,7 +23,12 @@ pub(crate) struct Forbidden {
     project: PathBuf,
     /// Where programs are searched.
     path: OsString,
+    /// Where forbidden places led when it was last looked.
+    leads: Arc<Mutex<Option<(Instant, Arc<Leads>)>>>,
 }
+
+/// How long what was seen of forbidden places counts: a search asks about every file that it finds.
+const FRESH: Duration = Duration::from_millis(250);
 
 impl Forbidden {
     pub(crate) fn of(config: &Loaded, place: &Place) -> Self {
@@ -30,6 +36,7 @@ impl Forbidden {
             forbid: Arc::new(config.settings.forbid.clone()),
             project: place.worktree.clone(),
             path: std::env::var_os("PATH").unwrap_or_default(),
+            leads: Arc::default(),
         }
     }
 
@@ -47,7 +54,20 @@ impl Forbidden {
             forbid: Arc::new(forbid),
             project: place.worktree,
             path: std::env::var_os("PATH").unwrap_or_default(),
+            leads: Arc::default(),
         })
+    }
+
+    fn leads(&self) -> Arc<Leads> {
+        let mut seen = lock(&self.leads);
+        match &*seen {
+            Some((at, leads)) if at.elapsed() < FRESH => Arc::clone(leads),
+            _ => {
+                let leads = Arc::new(self.forbid.leads());
+                *seen = Some((Instant::now(), Arc::clone(&leads)));
+                leads
+            }
+        }
     }
 
     /// Whether files or programs are forbidden at all.
@@ -130,13 +150,7 @@ impl Forbids for Forbidden {
             return Some(pattern.to_owned());
         }
         // A place that is named may be a link, and the path where that leads.
-        let named = self.forbid.files.iter().filter(|it| it.is_absolute());
-        let mut named = named.filter(|it| {
-            let places = expand_all(std::iter::once(*it)).unwrap_or_default();
-            let mut real = places.iter().filter_map(|it| it.canonicalize().ok());
-            real.any(|real| path.starts_with(real))
-        });
-        named.next().map(|it| it.as_str().to_owned())
+        self.leads().file(path).map(str::to_owned)
     }
 
     fn program(&self, program: &Path) -> Option<String> {
@@ -155,7 +169,10 @@ impl Forbids for Forbidden {
         }
         // Another name of a forbidden program's file.
         let real = real?;
-        let programs = self.programs().unwrap_or_default();
+        // Too many to be told apart: none is run, as the box starts none then.
+        let Ok(programs) = self.programs() else {
+            return Some(program.display().to_string());
+        };
         let same = programs
             .iter()
             .any(|it| it.canonicalize().is_ok_and(|it| it == real));
@@ -163,53 +180,15 @@ impl Forbids for Forbidden {
     }
 }
 
+/// What there is of patterns that name places.
 fn expand_all<'a>(
     patterns: impl Iterator<Item = &'a FilePattern>,
 ) -> Result<Vec<PathBuf>, SandboxError> {
-    let mut found = BTreeSet::new();
-    let mut seen = 0;
-    for pattern in patterns {
-        expand(Path::new("/"), pattern.parts(), &mut seen, &mut found)?;
-    }
-    Ok(found.into_iter().collect())
-}
-
-/// What there is of a pattern below `base`.
-fn expand(
-    base: &Path,
-    parts: &[String],
-    seen: &mut usize,
-    found: &mut BTreeSet<PathBuf>,
-) -> Result<(), SandboxError> {
-    let too_many = |what, most| SandboxError::TooMany {
-        root: base.to_owned(),
+    expand(patterns).map_err(|TooMany { root, what, most }| SandboxError::TooMany {
+        root,
         what,
         most,
-    };
-    let Some((part, below)) = parts.split_first() else {
-        found.insert(base.to_owned());
-        return match found.len() > MOST_COVERS {
-            true => Err(too_many("paths that the policy forbids", MOST_COVERS)),
-            false => Ok(()),
-        };
-    };
-    if !part.contains('*') {
-        let next = base.join(part);
-        return match next.symlink_metadata().is_ok() {
-            true => expand(&next, below, seen, found),
-            false => Ok(()),
-        };
-    }
-    for entry in std::fs::read_dir(base).into_iter().flatten().flatten() {
-        *seen += 1;
-        if *seen > MOST_ENTRIES {
-            return Err(too_many("files and folders", MOST_ENTRIES));
-        }
-        if FilePattern::part_fits(part, &entry.file_name().to_string_lossy()) {
-            expand(&entry.path(), below, seen, found)?;
-        }
-    }
-    Ok(())
+    })
 }
 
 #[cfg(test)]
@@ -223,6 +202,7 @@ mod tests {
             forbid: Arc::new(outrigger_config::read_toml(&policy, "policy.toml").unwrap()),
             project: root.join("project"),
             path: root.join("bin").into(),
+            leads: Arc::default(),
         }
     }
 

@@ -6,7 +6,7 @@
 //! by our own tools: no agent starts with them before the user has let them count (`outrigger config allow`). What is changed
 //! while nothing runs is nobody's but the user's, and not asked about.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -15,11 +15,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use outrigger_config::settings::{Sandbox, TrustChanges};
-use outrigger_config::{LoadOptions, Loaded, PluginScope, PluginSource};
-use outrigger_protocol::text::hex;
+use outrigger_config::{LoadOptions, Loaded};
 use outrigger_sandbox::SandboxError;
-use serde::{Deserialize, Serialize};
-use sha2::{Digest as _, Sha256};
 
 use crate::boot::Boot;
 use crate::error::AgentError;
@@ -27,117 +24,15 @@ use crate::inner::{Agent, lock};
 use crate::lock_file;
 use crate::project::Place;
 
-/// Folders of settings within a folder of the project.
-const FOLDERS: [&str; 3] = [".opencode", ".outrigger", ".claude"];
+mod note;
+
+pub(crate) use note::hash;
+use note::{Found, Note, State, reads};
 
 /// How long another agent may hold the notes: it reads and writes a few small files meanwhile.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 static COUNT: AtomicU64 = AtomicU64::new(0);
-
-/// The settings of a project at one time.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-struct State {
-    /// Digests of the files that are read.
-    settings: BTreeMap<PathBuf, String>,
-    /// Plugins and tools that lie in the project. What is in them is looked at where plugins are trusted.
-    plugins: BTreeSet<String>,
-}
-
-/// What there was before something ran.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
-struct Note {
-    directory: PathBuf,
-    state: State,
-}
-
-/// What is not as it was noted.
-#[derive(Debug, Default, PartialEq, Eq)]
-struct Found {
-    /// Files, with what became of them.
-    settings: BTreeMap<PathBuf, &'static str>,
-    /// There are plugins that were not there.
-    plugins: bool,
-}
-
-impl Found {
-    fn is_empty(&self) -> bool {
-        self.settings.is_empty() && !self.plugins
-    }
-}
-
-fn digest(path: &Path) -> String {
-    fs::read(path).map_or_else(|error| error.kind().to_string(), |bytes| hash(&bytes))
-}
-
-/// The digest of what a settings file says, as it is noted.
-pub(crate) fn hash(bytes: &[u8]) -> String {
-    hex(&Sha256::digest(bytes))
-}
-
-/// The folder of a project that a settings file speaks for: those who work in it, or below it, read the file.
-fn speaks_for(file: &Path) -> &Path {
-    let is_settings = |dir: &&Path| {
-        let name = dir.file_name();
-        name.is_some_and(|name| FOLDERS.iter().any(|it| name == *it))
-    };
-    let within = file.ancestors().find(is_settings);
-    within.unwrap_or(file).parent().unwrap_or(file)
-}
-
-impl State {
-    fn of(config: &Loaded, place: &Place) -> Self {
-        let own = config.files.iter();
-        let own = own.filter(|file| file.starts_with(&place.worktree));
-        let skipped = config.skipped.iter().map(|skipped| &skipped.plugin);
-        let plugins = config.plugins.iter().chain(&config.tool_files);
-        let lies_here = plugins.chain(skipped).filter(|plugin| {
-            plugin.scope == PluginScope::Local && plugin.source != PluginSource::Config
-        });
-        let roots = config.plugin_roots().workspace.into_iter();
-        let manifests = roots.flat_map(|root| fs::read_dir(root).into_iter().flatten().flatten());
-        let manifests = manifests.map(|entry| entry.path().display().to_string());
-        Self {
-            settings: own.map(|file| (file.clone(), digest(file))).collect(),
-            plugins: lies_here
-                .map(outrigger_config::PluginSpec::key)
-                .chain(manifests)
-                .collect(),
-        }
-    }
-}
-
-impl Note {
-    /// What another one, who works in `directory`, finds otherwise. What only one of the two reads is not compared.
-    fn against(&self, now: &State, directory: &Path) -> Found {
-        let was = &self.state;
-        let mut found = Found::default();
-        for (file, digest) in &now.settings {
-            match was.settings.get(file) {
-                Some(known) if known != digest => {
-                    found.settings.insert(file.clone(), "changed");
-                }
-                None if reads(&self.directory, file) => {
-                    found.settings.insert(file.clone(), "new");
-                }
-                _ => {}
-            }
-        }
-        for file in was.settings.keys() {
-            if reads(directory, file) && !now.settings.contains_key(file) {
-                found.settings.insert(file.clone(), "removed");
-            }
-        }
-        found.plugins =
-            self.directory.starts_with(directory) && !now.plugins.is_subset(&was.plugins);
-        found
-    }
-}
-
-/// Whether who works in `directory` reads this file.
-fn reads(directory: &Path, file: &Path) -> bool {
-    directory.starts_with(speaks_for(file))
-}
 
 /// All notes, in our data folder, which nothing in a box can write to. Where a project begins and ends is not asked: a `.git`
 /// that is made or moved away changes that.
@@ -465,18 +360,6 @@ pub fn count_settings(boot: &Boot, file: &Path, change: &Rewritten) {
 mod tests {
     use super::*;
 
-    #[test]
-    fn who_reads_a_file() {
-        for (file, folder) in [
-            ("/p/opencode.json", "/p"),
-            ("/p/.opencode/opencode.json", "/p"),
-            ("/p/a/.opencode/agent/x/y.md", "/p/a"),
-            ("/p/.outrigger/outrigger.toml", "/p"),
-        ] {
-            assert_eq!(speaks_for(Path::new(file)), Path::new(folder), "{file}");
-        }
-    }
-
     /// A project with one settings file, and the agent's side of it.
     async fn project() -> (tempfile::TempDir, Boot, Arc<Settled>) {
         let dir = tempfile::tempdir().unwrap();
@@ -565,62 +448,5 @@ mod tests {
         let error = settled.will_run().await.unwrap_err();
         assert_eq!(error.code(), "spawn.note");
         assert!(error.to_string().contains("another Outrigger"), "{error}");
-    }
-
-    #[test]
-    fn what_differs_from_a_note() {
-        let state = |files: &[(&str, &str)], plugins: &[&str]| State {
-            settings: files
-                .iter()
-                .map(|(file, text)| (PathBuf::from(file), (*text).to_owned()))
-                .collect(),
-            plugins: plugins.iter().map(|name| (*name).to_owned()).collect(),
-        };
-        let note = |directory: &str, state: State| Note {
-            directory: directory.into(),
-            state,
-        };
-        let both = [("/p/opencode.json", "1"), ("/p/a/opencode.json", "2")];
-        for (was, directory, now, want, plugins) in [
-            ("/p/a", "/p/a", state(&both, &["x"]), vec![], false),
-            ("/p/a", "/p", state(&both[..1], &["x"]), vec![], false),
-            (
-                "/p/a",
-                "/p/a",
-                state(&both[..1], &[]),
-                vec!["/p/a/opencode.json removed"],
-                false,
-            ),
-            ("/p/a", "/p/a", state(&both, &["x", "y"]), vec![], true),
-            (
-                "/p/a",
-                "/p",
-                state(
-                    &[("/p/opencode.json", "3"), ("/p/.opencode/agent/a.md", "4")],
-                    &[],
-                ),
-                vec!["/p/.opencode/agent/a.md new", "/p/opencode.json changed"],
-                false,
-            ),
-            // Another folder's own file is not known of.
-            (
-                "/p/a",
-                "/p/b",
-                state(&[both[0], ("/p/b/opencode.json", "5")], &["z"]),
-                vec![],
-                false,
-            ),
-        ] {
-            let found = note(was, state(&both, &["x"])).against(&now, Path::new(directory));
-            let told = found.settings.iter();
-            let told: Vec<String> = told
-                .map(|(file, what)| format!("{} {what}", file.display()))
-                .collect();
-            assert_eq!(
-                (told, found.plugins),
-                (want.iter().map(|it| (*it).to_owned()).collect(), plugins),
-                "{directory}"
-            );
-        }
     }
 }

@@ -7,6 +7,10 @@ use serde::{Deserialize, Deserializer};
 
 use crate::policy::matches;
 
+mod places;
+
+pub use places::{Leads, TooMany, expand};
+
 /// `[forbid]` of a policy. Several policies add up.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]

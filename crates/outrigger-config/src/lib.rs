@@ -20,7 +20,7 @@ mod edit_toml;
 mod entries;
 mod error;
 mod finish;
-mod forbid;
+pub mod forbid;
 mod jsonc;
 mod layers;
 mod load;

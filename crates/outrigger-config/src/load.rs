@@ -198,15 +198,16 @@ impl<'a> Loader<'a> {
         })
     }
 
-    /// Whether a policy forbids a file, by its path or where its links lead.
+    /// Whether a policy forbids a file, by its path, where its links lead, or since a forbidden place leads there.
     fn is_forbidden(&self, path: &Path) -> bool {
         let project = self.options.project_folder();
         let real = path.canonicalize().ok();
-        let mut paths = std::iter::once(path).chain(real.as_deref());
-        paths.any(|path| {
-            let mut policies = self.policies.iter();
-            policies.any(|it| it.policy.forbid.file(project, path).is_some())
-        })
+        let forbids = |forbid: &crate::Forbid| {
+            let leads = forbid.leads();
+            let mut paths = std::iter::once(path).chain(real.as_deref());
+            paths.any(|path| forbid.file(project, path).is_some() || leads.file(path).is_some())
+        };
+        self.policies.iter().any(|it| forbids(&it.policy.forbid))
     }
 
     /// The global files are one layer: between them lists are replaced, `plugin` and `instructions` too, as in the

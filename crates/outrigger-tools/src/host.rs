@@ -447,7 +447,9 @@ impl ToolContext {
     /// [`ToolError::Forbidden`].
     pub(crate) fn allowed(&self, shown: &Path, real: &Path) -> Result<(), ToolError> {
         let forbids = self.spawner.forbids();
-        let pattern = forbids.and_then(|it| it.file(shown).or_else(|| it.file(real)));
+        let of_real =
+            |it: &dyn outrigger_sandbox::Forbids| (shown != real).then(|| it.file(real))?;
+        let pattern = forbids.and_then(|it| it.file(shown).or_else(|| of_real(it)));
         match pattern {
             Some(pattern) => Err(ToolError::Forbidden {
                 what: shown.display().to_string(),

@@ -205,7 +205,7 @@ fn a_question_is_answered_about_the_call_that_was_asked() {
         (
             json!({"behavior": "allow", "updatedInput": {"file_path": "hello.txt"}}),
             "",
-            2,
+            1,
         ),
         (
             json!({"behavior": "deny", "message": "keys stay here"}),
@@ -266,7 +266,7 @@ fn guards_of_files_and_commands_hold_our_other_tools() {
             "Write",
             call(
                 "table",
-                json!({ "rows": [["secret"]], "to": "secret/t.csv" }),
+                json!({ "rows": [{"a": "secret"}], "to": "secret/t.csv" }),
             ),
             "secret/t.csv",
         ),

@@ -77,7 +77,7 @@ fn a_server_sees_a_program_that_comes_and_goes() {
     assert_eq!(heard(), "hi");
 }
 
-/// What keeps a process from being started may go, a full disk for one.
+/// What keeps a process from being started may go, a full disk for one. What a plugin does wrong itself, it would do again.
 #[test]
 fn a_process_that_could_not_be_started_is_tried_again() {
     let world = World::new([done(), done(), done()]);
@@ -85,6 +85,11 @@ fn a_process_that_could_not_be_started_is_tried_again() {
     granting(&world, "[discovery]\nrenew_seconds = 1\n");
     let user = world.home().join(".config/outrigger/plugins");
     put(&user.join("late"), "late", "");
+    world.plugin(
+        "bad",
+        "import fs from 'node:fs'
+        export const Bad = async ({ directory }) => { fs.appendFileSync(directory + '/tried', 'x'); throw new Error('no') }",
+    );
     world.run(&["hi"]).ok();
     assert_eq!(world.mock.last().texts("user").pop().unwrap(), "hi late");
     // A file stands where its own folder was.
@@ -93,6 +98,7 @@ fn a_process_that_could_not_be_started_is_tried_again() {
     let own = project.path().join("late");
     fs::remove_dir_all(&own).unwrap();
     fs::write(&own, "").unwrap();
+    fs::remove_file(world.path("tried")).unwrap();
     let server = world.serve(&["--no-auth"]);
     let session = server.post("/session", &json!({})).json(200);
     let path = format!("/session/{}/message", session["id"].as_str().unwrap());
@@ -112,6 +118,7 @@ fn a_process_that_could_not_be_started_is_tried_again() {
         }
     }
     assert_eq!(heard(), "hi late");
+    assert_eq!(world.read("tried"), "x");
 }
 
 #[test]

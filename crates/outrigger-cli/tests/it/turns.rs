@@ -14,17 +14,16 @@ use serde_json::json;
 use crate::granted::granting;
 use crate::support::*;
 
-const BAD: &str = include_str!("../../../outrigger-plugins/tests/it/misbehaving.mjs");
+#[path = "../../../../tests/misbehaving/mod.rs"]
+mod misbehaving;
+
+use misbehaving::{HOOKS, SOURCE, liar, short, works};
+
 const GOOD: &str = "
 export const Good = async () => ({
   'chat.message': async (_, o) => { o.parts[0].text += ' (good)' },
   'tool.execute.after': async (_, o) => { o.output += ' (good, too)' },
 })";
-const HOOKS: [&str; 3] = [
-    "experimental.chat.system.transform",
-    "chat.params",
-    "tool.execute.before",
-];
 /// Within which a process has to be gone.
 const PATIENCE: Duration = Duration::from_secs(20);
 /// The deadlines of these worlds, and a restart (A7), five times, for each of the calls of a turn.
@@ -41,7 +40,7 @@ fn world(fault: &str, place: &str) -> World {
     let world = World::with(Mock::new([turn(tools), done()]).by_results());
     world.packages();
     let bad = world.root().join("bad.mjs");
-    std::fs::write(&bad, BAD).unwrap();
+    std::fs::write(&bad, SOURCE).unwrap();
     let url = format!("file://{}", bad.display());
     world.config(json!({ "plugin": [[url, { "fault": fault, "where": place }]] }));
     world.plugin("good", GOOD);
@@ -55,12 +54,6 @@ fn tool_limit(milliseconds: u64) -> String {
     format!("[tool_limits.act]\ntimeout_ms = {milliseconds}\n")
 }
 
-/// Does work that takes its time, and does not hang.
-fn works(fault: &str) -> bool {
-    matches!(fault, "stdout" | "stderr" | "huge" | "large" | "requests")
-        || fault.starts_with("allocates")
-}
-
 fn settings(fault: &str) -> &'static str {
     if fault.starts_with("allocates") {
         "[deadlines]\nnormal_ms = 10000\n[limits]\nplugin_memory_mb = 700\n"
@@ -69,27 +62,6 @@ fn settings(fault: &str) -> &'static str {
     } else {
         "[deadlines]\nnormal_ms = 700\nload_ms = 2500\n"
     }
-}
-
-/// A runtime that tells a wrong version of the protocol the next time that it is started for `bad` once there is a file `lie`.
-fn liar(world: &World) -> std::path::PathBuf {
-    use std::os::unix::fs::PermissionsExt as _;
-    let hello = r#"{"jsonrpc":"2.0","method":"hello","params":{"protocol":"9.0","features":[],"runtime":"bun","version":"1.3.0"}}"#;
-    let source = format!(
-        "import {{ writeSync }} from 'node:fs'\nconst body = Buffer.from('{hello}')\nconst head = Buffer.alloc(4)\nhead.writeUInt32BE(body.length)\nwriteSync(3, Buffer.concat([head, body]))\nsetInterval(() => {{}}, 1000)\n"
-    );
-    let script = world.root().join("liar.mjs");
-    std::fs::write(&script, source).unwrap();
-    let text = format!(
-        "#!/bin/sh\ncase \"$*\" in */bad/*) if mv '{mark}' '{mark}.told' 2>/dev/null; then exec '{bun}' '{script}'; fi;; esac\nexec '{bun}' \"$@\"\n",
-        mark = world.path("lie").display(),
-        bun = bun().unwrap().display(),
-        script = script.display(),
-    );
-    let runtime = world.root().join("bun");
-    std::fs::write(&runtime, text).unwrap();
-    std::fs::set_permissions(&runtime, std::fs::Permissions::from_mode(0o755)).unwrap();
-    runtime
 }
 
 /// Whether a process runs whose environment names this world.
@@ -185,7 +157,10 @@ fn line(fault: &str, place: &str) -> String {
     if fault == "wrong_version" {
         // The box lets a process execute its runtime, and not what that stands for.
         command.env("OUTRIGGER_SANDBOX", "off");
-        command.env("OUTRIGGER_BUN", liar(&world));
+        command.env(
+            "OUTRIGGER_BUN",
+            liar(&world.root(), &world.path("lie"), &bun().unwrap()),
+        );
     }
     let began = Instant::now();
     let run = world.start(command).end();
@@ -265,9 +240,7 @@ fn table(faults: &[&str]) -> String {
         let (fault, more) = fault.split_once(' ').unwrap_or((fault, ""));
         let hook = HOOKS[number % HOOKS.len()];
         for place in std::iter::once(hook).chain(more.split_whitespace()) {
-            let name = place.rsplit('.').next().unwrap();
-            let name = if place == HOOKS[0] { "system" } else { name };
-            let _ = writeln!(out, "{fault} at {name}: {}", line(fault, place));
+            let _ = writeln!(out, "{fault} at {}: {}", short(place), line(fault, place));
         }
     }
     out

@@ -186,7 +186,9 @@ fn said(event: HookEvent, name: &str, output: &Output) -> Answer {
     let stdout = text(&output.stdout);
     let stdout = stdout.trim();
     let cut_short = output.stdout_total > output.stdout.len() as u64;
-    if stdout.starts_with('{') && (cut_short || stdout.ends_with('}')) {
+    // Where a text is read, one that only begins like an object is a text.
+    let takes_text = matches!(event, HookEvent::UserPromptSubmit | HookEvent::SessionStart);
+    if stdout.starts_with('{') && (!takes_text || cut_short || stdout.ends_with('}')) {
         if cut_short {
             return Answer::failed(format!(
                 "`{name}` wrote {} bytes, and {MOST_OUTPUT} is the limit: its answer is not read",
@@ -202,8 +204,7 @@ fn said(event: HookEvent, name: &str, output: &Output) -> Answer {
         };
     }
     let mut answer = Answer::default();
-    if matches!(event, HookEvent::UserPromptSubmit | HookEvent::SessionStart) && !stdout.is_empty()
-    {
+    if takes_text && !stdout.is_empty() {
         answer.context.push(cut(stdout));
         if cut_short || stdout.len() > MOST_CONTEXT {
             answer.failures.push(format!(
@@ -581,9 +582,22 @@ mod tests {
                 json!({"hookSpecificOutput": {"decision": {"behavior": "deny", "message": "no", "interrupt": true}}}),
                 with(&|a| {
                     a.permission = Some(Permission::Deny);
+                    a.refuses = true;
+                    a.reason = Some("no".into());
+                    a.stop = Some("no".into());
                     a.messages = vec!["no".into()];
+                }),
+            ),
+            (
+                PermissionRequest,
+                json!({"hookSpecificOutput": {"decision": {"behavior": "allow", "updatedInput": {}}}}),
+                with(&|a| {
+                    a.failures = vec![
+                        "`c` allows the call with another input, which PermissionRequest cannot change here: the question stays"
+                            .into(),
+                    ];
                     a.unheard = vec![
-                        "`c` answers with `interrupt`, which has no effect at PermissionRequest"
+                        "`c` answers with `updatedInput`, which has no effect at PermissionRequest"
                             .into(),
                     ];
                 }),

@@ -5,7 +5,9 @@ use std::path::{Path, PathBuf};
 
 use ignore::gitignore::GitignoreBuilder;
 use outrigger_kernel::permission::matches;
+use outrigger_sandbox::paths::resolve;
 use serde_json::Value;
+use url::Url;
 
 /// What else a rule named `Edit` or `Read` is about.
 const EDITS: [&str; 6] = [
@@ -92,7 +94,12 @@ fn about(pattern: &str, call: &Call<'_>) -> bool {
         "Skill" => text("name").is_none_or(|name| matches(pattern, name)),
         told if EDITS.contains(&told) || READS.contains(&told) => {
             let path = text("file_path").or_else(|| text("path"));
-            path.is_none_or(|path| is_path(pattern, &call.cwd.join(path), call))
+            // By its text and as its links lead: either is what the rule is about.
+            path.is_none_or(|path| {
+                let text = resolve(call.cwd, Path::new(path));
+                let real = real(&call.cwd.join(path));
+                is_path(pattern, &text, call) || real.is_some_and(|it| is_path(pattern, &it, call))
+            })
         }
         _ => true,
     }
@@ -120,8 +127,10 @@ fn is_path(pattern: &str, path: &Path, call: &Call<'_>) -> bool {
     else {
         return true;
     };
-    // It is asked about what is below its root alone.
-    let Ok(below) = path.strip_prefix(&root) else {
+    // It is asked about what is below its root alone, which may be named by a link.
+    let real = root.canonicalize().ok();
+    let mut roots = std::iter::once(&root).chain(&real);
+    let Some(below) = roots.find_map(|root| path.strip_prefix(root).ok()) else {
         return false;
     };
     matcher.num_ignores() == 0
@@ -130,14 +139,18 @@ fn is_path(pattern: &str, path: &Path, call: &Call<'_>) -> bool {
             .is_ignore()
 }
 
-/// The host of an address.
+/// Where a path leads; of a file that is not there, by its folder.
+fn real(path: &Path) -> Option<PathBuf> {
+    path.canonicalize().ok().or_else(|| {
+        let folder = path.parent()?.canonicalize().ok()?;
+        Some(folder.join(path.file_name()?))
+    })
+}
+
+/// The host of an address, as it is read where it is asked; none where it cannot be read.
 fn host(url: &str) -> Option<String> {
-    let (_, rest) = url.split_once("://")?;
-    let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
-    let place = rest.get(..end)?;
-    let place = place.rsplit_once('@').map_or(place, |(_, place)| place);
-    let name = place.split_once(':').map_or(place, |(name, _)| name);
-    Some(name.to_ascii_lowercase())
+    let url = Url::parse(url).ok()?;
+    Some(url.host_str()?.trim_end_matches('.').to_ascii_lowercase())
 }
 
 #[cfg(test)]
@@ -215,6 +228,29 @@ mod tests {
                 ("webfetch", json!({"url": "https://b.com/a.com"})),
                 false,
             ),
+            // As what asks them reads them.
+            (
+                "WebFetch(domain:a.com)",
+                ("webfetch", json!({"url": "http:///a.com/x"})),
+                true,
+            ),
+            (
+                "WebFetch(domain:a.com)",
+                ("webfetch", json!({"url": "http://a.com\\@b.com/"})),
+                true,
+            ),
+            (
+                "WebFetch(domain:a.com)",
+                ("webfetch", json!({"url": "https://a%2ecom./"})),
+                true,
+            ),
+            (
+                "WebFetch(domain:a.com)",
+                ("webfetch", json!({"url": "no address"})),
+                true,
+            ),
+            ("Edit(src/**)", edit("docs/../src/a.ts"), true),
+            ("Edit(src/**)", edit("src/../docs/a.ts"), false),
             (
                 "Agent(explore)",
                 ("task", json!({"subagent_type": "explore"})),
@@ -246,6 +282,32 @@ mod tests {
                 commands: &commands,
             };
             assert_eq!(Condition::new(rule).means(&call), want, "{rule} {input}");
+        }
+    }
+
+    #[test]
+    fn a_rule_means_what_links_lead_to() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path().canonicalize().unwrap();
+        for folder in ["src", "docs"] {
+            std::fs::create_dir(root.join(folder)).unwrap();
+        }
+        std::os::unix::fs::symlink("../src", root.join("docs/way")).unwrap();
+        let rule = Condition::new("Edit(src/**)");
+        for (path, meant) in [
+            ("docs/way/new.ts", true),
+            ("src/new.ts", true),
+            ("docs/new.ts", false),
+        ] {
+            let call = Call {
+                names: &["Write".to_owned()],
+                input: &json!({ "file_path": path }),
+                cwd: &root,
+                project: &root,
+                home: None,
+                commands: &|_| None,
+            };
+            assert_eq!(rule.means(&call), meant, "{path}");
         }
     }
 }

@@ -420,7 +420,10 @@ mod tests {
                 HookEvent::PostToolUseFailure,
                 vec!["tool.execute.after", "tool.on_error"],
             ),
-            (HookEvent::PermissionRequest, vec!["permission.ask"]),
+            (
+                HookEvent::PermissionRequest,
+                vec!["permission.ask", "tool.on_error"],
+            ),
             (HookEvent::SubagentStart, vec!["chat.message"]),
             (HookEvent::PostToolUse, vec!["tool.execute.after"]),
             (HookEvent::UserPromptSubmit, vec!["chat.message"]),

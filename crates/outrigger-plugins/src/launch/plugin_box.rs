@@ -9,6 +9,7 @@ use outrigger_sandbox::{Calls, Policy, SandboxError, which};
 
 use super::Launch;
 use crate::manifest::Access;
+use crate::registry::Plugin;
 use crate::settings::PluginRules;
 use crate::unboxed;
 
@@ -26,8 +27,7 @@ impl Launch {
         packages: Vec<PathBuf>,
     ) -> Result<Policy, SandboxError> {
         let folder = |index: &usize| {
-            let resolved =
-                |it: &crate::registry::Plugin| it.resolved.as_ref().map(|it| it.dir.clone());
+            let resolved = |it: &Plugin| it.resolved.as_ref().map(|it| it.dir.clone());
             self.registry.with(*index, resolved).flatten()
         };
         let mut folders: Vec<PathBuf> = members.iter().filter_map(folder).collect();

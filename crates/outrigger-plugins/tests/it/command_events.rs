@@ -50,6 +50,10 @@ impl CommandHost for Host {
     fn commands(&self, line: &str) -> Option<Vec<String>> {
         Some(line.split(" && ").map(str::to_owned).collect())
     }
+    fn patched(&self, _: &str) -> Option<Vec<(String, bool)>> {
+        None
+    }
+
     fn transcript(&self, _: &MessageWithParts) -> String {
         String::new()
     }

@@ -51,6 +51,10 @@ impl CommandHost for Host {
     fn commands(&self, _: &str) -> Option<Vec<String>> {
         None
     }
+    fn patched(&self, _: &str) -> Option<Vec<(String, bool)>> {
+        None
+    }
+
     fn transcript(&self, _: &MessageWithParts) -> String {
         String::new()
     }

@@ -5,6 +5,8 @@
 //! holds for each: the next call of the other plugin is answered within five times 2 s, plugins are disposed of within five
 //! times 2 s, and no process is left. Whether turns finish: `turns.rs` of outrigger-cli.
 
+#[path = "../../../../tests/misbehaving/mod.rs"]
+mod common;
 mod lies;
 mod log;
 mod row;

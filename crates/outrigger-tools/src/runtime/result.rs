@@ -1,6 +1,6 @@
 //! What becomes of a tool's answer: form, limits, hooks behind it.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use super::{blocked, failed, identity, now};
 use crate::error::Stop;
 use crate::host::ToolContext;
-use crate::output::limit;
+use crate::output::{is_of, limit};
 use crate::tool::Tool;
 
 // What a hook may add to an output that already fills the limits (a reminder, a note), before it is cut again.
@@ -119,7 +119,7 @@ pub(super) async fn after(
         return Ok(read.map_or(output, |read| limited(finish(read, ctx), ctx)));
     }
     let (note, said) = (failed::note(&output), output.output.clone());
-    let whole = whole(&output, &ctx.artifacts);
+    let whole = whole(&output, ctx);
     let left = failed::keep(note, &said, taken(verdict.output, output));
     // A hook that puts another text in the place of one, and does not name the file with all of that any more, has taken it
     // out for good.
@@ -133,11 +133,12 @@ pub(super) async fn after(
     Ok(capped(left, ctx))
 }
 
-/// The file of ours that has all of an output. A tool may name any other.
-fn whole(output: &ToolOutput, artifacts: &Path) -> Option<PathBuf> {
+/// The file that was made for this call and has all of its output. A tool may name any other.
+fn whole(output: &ToolOutput, ctx: &ToolContext) -> Option<PathBuf> {
     let path = output.metadata.get("outputPath")?.as_str()?;
     let path = PathBuf::from(path);
-    (path.parent() == Some(artifacts)).then_some(path)
+    let ours = path.parent() == Some(ctx.artifacts.as_path());
+    (ours && is_of(&path, ctx.call.call_id.as_str())).then_some(path)
 }
 
 // Reads what hooks left, tolerantly: a key of the wrong kind keeps its value from before, a text that became a number is that

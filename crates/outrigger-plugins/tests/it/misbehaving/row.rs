@@ -11,14 +11,10 @@ use outrigger_protocol::Object;
 use outrigger_protocol::hook::HookRecord;
 use serde_json::{Value, json};
 
+use super::common::{HOOKS, SOURCE, liar, short, works};
 use super::log::Captured;
 use crate::support::*;
 
-pub(super) const HOOKS: [&str; 3] = [
-    "experimental.chat.system.transform",
-    "chat.params",
-    "tool.execute.before",
-];
 /// A hook's deadline here.
 const DEADLINE: Duration = Duration::from_millis(700);
 /// A tool's, and that of a step of loading.
@@ -50,12 +46,6 @@ const GOOD: &str = r#"export default async () => ({
     "tool.execute.before": (_, output) => { output.args.good = true },
     "chat.headers": (input) => new Promise((done) => setTimeout(done, input.wait ?? 0)) })"#;
 
-/// Does work that takes its time, and does not hang.
-fn works(fault: &str) -> bool {
-    matches!(fault, "stdout" | "stderr" | "huge" | "large" | "requests")
-        || fault.starts_with("allocates")
-}
-
 fn project(fault: &str, place: &str) -> (Project, Vec<PluginSpec>) {
     let mut project = Project::new();
     let (hook, longer) = if works(fault) {
@@ -69,7 +59,7 @@ fn project(fault: &str, place: &str) -> (Project, Vec<PluginSpec>) {
     if fault.starts_with("allocates") {
         project.settings.limits.memory = 700 << 20;
     }
-    let mut bad = project.plugin("bad", include_str!("../misbehaving.mjs"));
+    let mut bad = project.plugin("bad", SOURCE);
     bad.options = Some(json!({ "fault": fault, "where": place }));
     if fault == "wrong_version" {
         lie(&mut project, place);
@@ -80,24 +70,9 @@ fn project(fault: &str, place: &str) -> (Project, Vec<PluginSpec>) {
 
 /// A runtime that tells a wrong version of the protocol the next time that it is started for `bad` once there is a file `lie`.
 fn lie(project: &mut Project, place: &str) {
-    use std::os::unix::fs::PermissionsExt as _;
-    let liar = project.path("liar.mjs");
-    let hello = r#"{"jsonrpc":"2.0","method":"hello","params":{"protocol":"9.0","features":[],"runtime":"bun","version":"1.3.0"}}"#;
-    let source = format!(
-        "import {{ writeSync }} from 'node:fs'\nconst body = Buffer.from('{hello}')\nconst head = Buffer.alloc(4)\nhead.writeUInt32BE(body.length)\nwriteSync(3, Buffer.concat([head, body]))\nsetInterval(() => {{}}, 1000)\n"
-    );
-    std::fs::write(&liar, source).unwrap();
     let mark = project.path("project/lie");
-    let runtime = project.path("bun");
     let real = project.runtimes.bun.clone().unwrap();
-    let script = format!(
-        "#!/bin/sh\ncase \"$*\" in */bad/*) if mv '{mark}' '{mark}.told' 2>/dev/null; then exec '{real}' '{liar}'; fi;; esac\nexec '{real}' \"$@\"\n",
-        mark = mark.display(),
-        real = real.display(),
-        liar = liar.display(),
-    );
-    std::fs::write(&runtime, script).unwrap();
-    std::fs::set_permissions(&runtime, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let runtime = liar(project.root.path(), &mark, &real);
     project.runtimes.bun = Some(runtime);
     // The box lets a process execute its runtime, and not what that stands for.
     project.settings.sandbox = false;
@@ -476,8 +451,7 @@ pub(super) fn table(faults: &[&str]) -> String {
             let captured = Captured::default();
             let row = captured.run(observed(fault, place, &captured));
             eprintln!("{fault} at {place}: {:?}", began.elapsed());
-            let name = place.rsplit('.').next().unwrap();
-            let name = if place == HOOKS[0] { "system" } else { name };
+            let name = short(place);
             let told = shown(&row);
             match rows.iter_mut().find(|(_, same)| *same == told) {
                 Some((places, _)) => places.push(name),

@@ -1,0 +1,120 @@
+//! What there is on the disk of the places that patterns name, and where that leads.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use super::{FilePattern, Forbid};
+
+/// Most paths that patterns may fit.
+const MOST_FOUND: usize = 2_000;
+/// Most entries of folders that are looked at.
+const MOST_SEEN: usize = 300_000;
+
+/// Patterns that fit more than is looked at.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TooMany {
+    /// Where the looking ended.
+    pub root: PathBuf,
+    /// What there is too much of.
+    pub what: &'static str,
+    /// The bound.
+    pub most: usize,
+}
+
+/// Where the places that are named lead: a file is forbidden by its path there, too.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Leads {
+    /// Pattern and real path.
+    places: Vec<(String, PathBuf)>,
+    /// A pattern that fits too much to be told: it forbids everything, as the box starts nothing then.
+    unclear: Option<String>,
+}
+
+impl Leads {
+    /// The pattern that forbids an absolute path since it leads there.
+    #[must_use]
+    pub fn file(&self, path: &Path) -> Option<&str> {
+        let place = self
+            .places
+            .iter()
+            .find(|(_, place)| path.starts_with(place));
+        place
+            .map(|(pattern, _)| pattern.as_str())
+            .or(self.unclear.as_deref())
+    }
+}
+
+impl Forbid {
+    /// Where the places that are named lead as of now. Reads the disk.
+    #[must_use]
+    pub fn leads(&self) -> Leads {
+        let mut leads = Leads {
+            places: Vec::new(),
+            unclear: None,
+        };
+        for pattern in self.files.iter().filter(|it| it.is_absolute()) {
+            match expand([pattern]) {
+                Ok(found) => {
+                    let real = found.iter().filter_map(|it| it.canonicalize().ok());
+                    leads
+                        .places
+                        .extend(real.map(|real| (pattern.text.clone(), real)));
+                }
+                Err(_) => leads.unclear = Some(pattern.text.clone()),
+            }
+        }
+        leads
+    }
+}
+
+/// What there is of patterns that name places.
+///
+/// # Errors
+/// [`TooMany`].
+pub fn expand<'a>(
+    patterns: impl IntoIterator<Item = &'a FilePattern>,
+) -> Result<Vec<PathBuf>, TooMany> {
+    let mut found = BTreeSet::new();
+    let mut seen = 0;
+    for pattern in patterns {
+        below(Path::new("/"), pattern.parts(), &mut seen, &mut found)?;
+    }
+    Ok(found.into_iter().collect())
+}
+
+fn below(
+    base: &Path,
+    parts: &[String],
+    seen: &mut usize,
+    found: &mut BTreeSet<PathBuf>,
+) -> Result<(), TooMany> {
+    let too_many = |what, most| TooMany {
+        root: base.to_owned(),
+        what,
+        most,
+    };
+    let Some((part, rest)) = parts.split_first() else {
+        found.insert(base.to_owned());
+        return match found.len() > MOST_FOUND {
+            true => Err(too_many("paths that the policy forbids", MOST_FOUND)),
+            false => Ok(()),
+        };
+    };
+    if !part.contains('*') {
+        let next = base.join(part);
+        return match next.symlink_metadata().is_ok() {
+            true => below(&next, rest, seen, found),
+            false => Ok(()),
+        };
+    }
+    for entry in std::fs::read_dir(base).into_iter().flatten().flatten() {
+        *seen += 1;
+        if *seen > MOST_SEEN {
+            return Err(too_many("files and folders", MOST_SEEN));
+        }
+        if FilePattern::part_fits(part, &entry.file_name().to_string_lossy()) {
+            below(&entry.path(), rest, seen, found)?;
+        }
+    }
+    Ok(())
+}
