@@ -45,7 +45,7 @@ impl Found {
     }
 }
 
-pub(super) fn digest(path: &Path) -> String {
+fn digest(path: &Path) -> String {
     fs::read(path).map_or_else(|error| error.kind().to_string(), |bytes| hash(&bytes))
 }
 

@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 
+use crate::brought::asked;
 use crate::compact::{filled, said};
-use crate::escapes::asked;
 use crate::support::*;
 
 fn bash(command: &str) -> Value {

@@ -21,6 +21,7 @@ mod bisect;
 mod boxed;
 mod bridge;
 mod bridge_guards;
+mod brought;
 mod built_once;
 mod bundled;
 mod cancel;
