@@ -8,9 +8,9 @@ use outrigger_models::StreamItem;
 use outrigger_protocol::id::{SessionId, TurnId};
 use outrigger_protocol::message::{ModelRef, NamedError};
 use outrigger_protocol::model::{ModelRequest, StreamEvent};
-use outrigger_protocol::turn::{EffectId, HookPayload, Input, ModelSignal};
+use outrigger_protocol::turn::{EffectId, Input, ModelSignal};
 use outrigger_tools::CancelFlag;
-use serde_json::{Value, json};
+use serde_json::Value;
 use tokio::sync::mpsc;
 
 use crate::drive::Msg;
@@ -67,7 +67,14 @@ impl ModelTask {
         request: ModelRequest,
         texts: &mut Texts,
     ) -> Result<ModelSignal, NamedError> {
-        self.may_be_sent().await?;
+        self.inner
+            .may_be_sent(
+                self.about.clone(),
+                &self.session_id,
+                Some(&self.turn),
+                Some(self.cancel.clone()),
+            )
+            .await?;
         let resolved = self
             .inner
             .models
@@ -102,33 +109,6 @@ impl ModelTask {
                 }
                 Some(Ok(StreamItem::Event(event))) => self.on_event(event, texts),
             }
-        }
-    }
-
-    /// Asks whoever may refuse a request (C2); a refusal is final.
-    async fn may_be_sent(&self) -> Result<(), NamedError> {
-        const POINT: &str = "llm.before_request";
-        if !self.inner.plugins.pipeline().has(POINT) {
-            return Ok(());
-        }
-        let payload = HookPayload::new(self.about.clone(), json!({}));
-        let cancel = Some(self.cancel.clone());
-        let result = self
-            .inner
-            .run_hooks(
-                POINT,
-                vec![payload],
-                Some(&self.session_id),
-                Some(&self.turn),
-                cancel,
-            )
-            .await;
-        match result.block {
-            None => Ok(()),
-            Some(block) => Err(NamedError {
-                name: "HookBlockedError".into(),
-                data: json!({ "message": block.message, "code": block.code, "point": POINT }),
-            }),
         }
     }
 

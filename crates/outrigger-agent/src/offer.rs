@@ -10,7 +10,7 @@ use outrigger_protocol::Object;
 use outrigger_protocol::hook::HookRecord;
 use outrigger_protocol::id::{SessionId, TurnId};
 use outrigger_protocol::log::LogRecord;
-use outrigger_protocol::message::ModelRef;
+use outrigger_protocol::message::{ModelRef, NamedError};
 use outrigger_protocol::model::{ModelInfo, ModelParams, ToolOffer};
 use outrigger_protocol::tool::ToolSpec;
 use outrigger_protocol::turn::{HookPayload, KnownTool};
@@ -55,6 +55,34 @@ impl Inner {
             }
         }
         result
+    }
+
+    /// Asks whoever may refuse a request to a model (C2), whatever it is for; a refusal is final.
+    ///
+    /// # Errors
+    /// `HookBlockedError`, with what was said.
+    pub(crate) async fn may_be_sent(
+        &self,
+        about: Value,
+        session: &SessionId,
+        turn: Option<&TurnId>,
+        cancel: Option<CancelFlag>,
+    ) -> Result<(), NamedError> {
+        const POINT: &str = "llm.before_request";
+        if !self.plugins.pipeline().has(POINT) {
+            return Ok(());
+        }
+        let payload = HookPayload::new(about, json!({}));
+        let result = self
+            .run_hooks(POINT, vec![payload], Some(session), turn, cancel)
+            .await;
+        match result.block {
+            None => Ok(()),
+            Some(block) => Err(NamedError {
+                name: "HookBlockedError".into(),
+                data: json!({ "message": block.message, "code": block.code, "point": POINT }),
+            }),
+        }
     }
 
     fn write_down(&self, records: &mut [HookRecord], turn: Option<&TurnId>) {

@@ -77,7 +77,11 @@ impl Inner {
                 about.clone(),
                 json!(offer::parameters(&agent, &resolved, session_id, true)),
             ),
-            ("llm.before_headers", about, json!({ "headers": {} })),
+            (
+                "llm.before_headers",
+                about.clone(),
+                json!({ "headers": {} }),
+            ),
         ] {
             let payload = vec![HookPayload::new(input, output)];
             let result = self
@@ -113,6 +117,10 @@ impl Inner {
                 _ => None,
             }));
         let request = draft.into_request();
+        if let Err(error) = self.may_be_sent(about, session_id, None, None).await {
+            tracing::warn!("[title] refused: {}", error.message());
+            return Ok(None);
+        }
         let mut stream = resolved.stream(&request, &self.stream_options(session_id));
         let mut text = String::new();
         while let Some(item) = stream.next().await {

@@ -2,11 +2,13 @@
 //! refuse; none may be left out, and the guards come behind the points, so that no plugin has a word after them (C9).
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use outrigger_protocol::audit::{AuditKind, AuditRecord};
 use outrigger_protocol::descriptor::Contract;
 use outrigger_protocol::id::SessionId;
 use outrigger_protocol::invoke::{EditParams, ExecParams, Invoke, ReadParams, WriteParams};
+use outrigger_protocol::settings::SETTINGS;
 use outrigger_protocol::tool::ToolOutput;
 use outrigger_sandbox::paths::{Roots, resolve};
 use serde::de::DeserializeOwned;
@@ -91,6 +93,8 @@ pub struct Call {
     /// Its parameters, once they are read.
     pub params: Option<Params>,
     permit: Option<OwnedSemaphorePermit>,
+    /// When it came.
+    began: Instant,
 }
 
 impl Call {
@@ -100,6 +104,7 @@ impl Call {
             connection,
             params: None,
             permit: None,
+            began: Instant::now(),
         }
     }
 
@@ -172,7 +177,13 @@ impl Layer for Audited {
             Ok(_) => "completed",
             Err(refusal) => &refusal.code,
         };
-        let refused = decision.starts_with("bridge.");
+        // By a rule; what ran and did not end well has passed.
+        let ended = ["timeout", "cancelled", "gone", "failed"];
+        let refused = match decision.strip_prefix("bridge.") {
+            Some(code) => !ended.contains(&code),
+            None => matches!(decision, "tool.denied" | "tool.forbidden"),
+        };
+        let duration_ms = call.began.elapsed().as_secs_f64() * 1e3;
         self.0.audit(AuditRecord {
             session_id: call.invoke.session_id.clone().map(SessionId),
             subject: Some(format!("{} {}", call.invoke.tool, call.invoke.id)),
@@ -182,6 +193,7 @@ impl Layer for Audited {
                 false => "passed".to_owned(),
             },
             detail: outcome.as_ref().err().map(|it| it.message.clone()),
+            duration_ms,
             ..AuditRecord::new(AuditKind::Bridge, 0, decision)
         });
     }
@@ -254,8 +266,8 @@ impl Layer for Told {
     }
 }
 
-/// The strict path guard (C9, 4): everything is in the bridge's folder, links followed; and what tells git which programs to
-/// start is written by nobody, since a command on the list may be git.
+/// The strict path guard (C9, 4): everything is in the bridge's folder, links followed; and what says which programs are
+/// started in it is written by nobody, since a command on the list may be git, and the user works there, too.
 struct PathGuard {
     roots: Roots,
     root: std::path::PathBuf,
@@ -273,27 +285,34 @@ impl Layer for PathGuard {
             .contains(&path)
             .map_err(|error| Refusal::new("bridge.path", error.to_string()))?;
         let writes = matches!(params, Params::Write(_) | Params::Edit(_));
-        if writes && (self.is_gits(&path) || self.is_gits(&real)) {
-            return Err(Refusal::new(
+        match self.reader(&path).or_else(|| self.reader(&real)) {
+            Some(reader) if writes => Err(Refusal::new(
                 "bridge.path",
                 format!(
-                    "{} is git's: what is in `.git` says which programs git starts, and is not written over the bridge",
+                    "{} is not written over the bridge: it is what {reader} which programs to start",
                     params.path()
                 ),
-            ));
+            )),
+            _ => Ok(()),
         }
-        Ok(())
     }
 }
 
 impl PathGuard {
-    /// A file or folder `.git`, or something in it, below the bridge's folder. File systems that do not tell cases apart
-    /// are why case does not count.
-    fn is_gits(&self, path: &std::path::Path) -> bool {
+    /// Who is told by a file below the bridge's folder which programs to start: git by `.git`, this program and others by their
+    /// settings and plugins. File systems that do not tell cases apart are why case does not count.
+    fn reader(&self, path: &std::path::Path) -> Option<&'static str> {
         let below = path.strip_prefix(&self.root).unwrap_or(path);
-        below
-            .components()
-            .any(|part| part.as_os_str().eq_ignore_ascii_case(".git"))
+        below.components().find_map(|part| {
+            let is = |name: &str| part.as_os_str().eq_ignore_ascii_case(name);
+            if is(".git") {
+                Some("tells git")
+            } else if is(".claude") || SETTINGS.iter().any(|name| is(name)) {
+                Some("tells Outrigger and others")
+            } else {
+                None
+            }
+        })
     }
 }
 

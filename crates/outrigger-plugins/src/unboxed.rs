@@ -5,19 +5,11 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use outrigger_protocol::settings::SETTINGS;
 use outrigger_sandbox::covers::{MOST_COVERS, MOST_ENTRIES};
 use outrigger_sandbox::{Policy, SandboxError};
 
-/// Files and folders of a project that say which programs are started, ours and those of others that this program reads.
-const SETTINGS: [&str; 6] = [
-    "opencode.json",
-    "opencode.jsonc",
-    "outrigger.toml",
-    ".mcp.json",
-    ".opencode",
-    ".outrigger",
-];
-/// The same of other programs that a person starts in the project.
+/// What says the same to other programs that a person starts in the project.
 const OF_OTHERS: [&str; 4] = [
     ".claude/settings.json",
     ".claude/settings.local.json",

@@ -29,6 +29,7 @@ pub mod permission;
 pub mod question;
 pub mod rpc;
 pub mod session;
+pub mod settings;
 pub mod tally;
 pub mod text;
 pub mod tool;

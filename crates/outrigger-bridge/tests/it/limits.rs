@@ -45,6 +45,27 @@ async fn what_is_refused_is_named_and_costs_nothing_else() {
             json!({"filePath": "../x", "oldString": "", "newString": ""}),
             "bridge.path",
         ),
+        // Who works there is told by these which programs to start.
+        (
+            "write",
+            json!({"filePath": ".opencode/opencode.json", "content": ""}),
+            "bridge.path",
+        ),
+        (
+            "write",
+            json!({"filePath": "sub/OpenCode.JSONC", "content": ""}),
+            "bridge.path",
+        ),
+        (
+            "edit",
+            json!({"filePath": ".claude/settings.json", "oldString": "", "newString": "x"}),
+            "bridge.path",
+        ),
+        (
+            "write",
+            json!({"filePath": ".mcp.json", "content": ""}),
+            "bridge.path",
+        ),
         ("exec", json!({"command": "echo x"}), "ok"),
         ("bash", json!({"command": "echo x"}), "ok"),
         (
@@ -245,7 +266,7 @@ async fn what_hangs_fails_or_panics_costs_its_own_call() {
         .filter(|line| line.contains("\"callID\":\"6\""));
     let points: Vec<_> = told.filter_map(|line| line.split(' ').next()).collect();
     assert_eq!(points, ["bridge.before_invoke", "bridge.on_error"]);
-    let timeout = "audit exec 6 bridge.timeout refused: bridge.timeout";
+    let timeout = "audit exec 6 bridge.timeout passed";
     assert!(lines.iter().any(|line| line == timeout), "{lines:#?}");
     brain
         .invoke("7", "exec", json!({"command": "slow", "timeout": 10}))

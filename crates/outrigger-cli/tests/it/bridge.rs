@@ -255,9 +255,9 @@ async fn what_is_refused_and_what_ends_with_it() {
         ("bridge.path", "refused: bridge.path"),
         ("bridge.command", "refused: bridge.command"),
         ("bridge.busy", "refused: bridge.busy"),
-        ("bridge.timeout", "refused: bridge.timeout"),
-        ("bridge.gone", "refused: bridge.gone"),
-        ("tool.denied", "passed"),
+        ("bridge.timeout", "passed"),
+        ("bridge.gone", "passed"),
+        ("tool.denied", "refused: tool.denied"),
     ] {
         let there = of
             .iter()
