@@ -100,7 +100,10 @@ fn a_key_that_means_nothing_does_not_hide_an_address() {
                 "const base = 'http://127.0.0.1:{port}'; export const A = async () => ({{ config: async (c) => {{ c.{what} = {entry} }} }})"
             ),
         );
-        granting(&world, &format!("[plugins.\"{}\"]\nhosts = []\n", plugin.display()));
+        granting(
+            &world,
+            &format!("[plugins.\"{}\"]\nhosts = []\n", plugin.display()),
+        );
         let run = world.run(&prompt);
         assert_eq!(times.load(Ordering::SeqCst), 0, "{what}: {}", run.stderr);
         let told = run.stderr.contains("the plugin may connect to nothing");
