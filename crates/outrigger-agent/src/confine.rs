@@ -287,6 +287,37 @@ impl Inner {
         self.confine_to(profile, rules, None).await
     }
 
+    /// Whether this program reads a file that says something to the model: instructions, wherever they lie. Whoever may make
+    /// such a file could make a link in its place, and what our process may read is not theirs to have told: what lies in the
+    /// project has to be there really, and nothing that is kept from processes is read. Reads the disk.
+    pub(crate) fn may_tell(&self, path: &Path) -> bool {
+        let place = &self.place;
+        let real = |path: &Path| path.canonicalize().ok();
+        let (Some(file), Some(project)) = (real(path), real(&place.worktree)) else {
+            return false;
+        };
+        let led_out = path.starts_with(&place.worktree) && !file.starts_with(project);
+        let is_ours = ours(&self.folders);
+        let mut kept = is_ours.hide.iter().chain(&is_ours.closed);
+        let base = match place.git {
+            true => &place.worktree,
+            false => Path::new("/"),
+        };
+        let shown = file.strip_prefix(base).unwrap_or(&file).to_string_lossy();
+        let denied = denies_path("read", &shown, &[&self.config.config.permission]);
+        let told = !led_out
+            && !denied
+            && !kept.any(|it| real(it).is_some_and(|it| file.starts_with(it)))
+            && !self.is_forbidden(path);
+        if !told {
+            tracing::warn!(
+                "[instructions] {} is left out: it leads out of the project, or to what is kept from processes",
+                path.display()
+            );
+        }
+        told
+    }
+
     /// The same for a command of a brain elsewhere: it never writes outside of the project, and not into `.git`, by whatever
     /// option of a program it could (C9, 4).
     ///

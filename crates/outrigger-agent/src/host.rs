@@ -524,8 +524,8 @@ impl ToolHost for CallHost {
         let mut told = lock(&self.inner.told_instructions);
         nearby_instruction_files(file, &self.inner.place.directory)
             .into_iter()
-            .filter(|path| !self.inner.is_forbidden(path))
             .filter(|path| told.insert((self.session_id.clone(), path.clone())))
+            .filter(|path| self.inner.may_tell(path))
             .filter_map(|path| {
                 std::fs::read_to_string(&path)
                     .ok()

@@ -51,8 +51,14 @@ const REFUSED: &[libc::c_long] = &[
     libc::SYS_pivot_root,
     libc::SYS_setns,
     libc::SYS_open_by_handle_at,
+    OPEN_TREE_ATTR,
 ];
 
+/// `open_tree` with attributes: newer than the table of numbers, which are the same everywhere.
+const OPEN_TREE_ATTR: libc::c_long = 467;
+
+/// `RLIMIT_LOCKS`, whose value tells whose a process is.
+const TAG: u64 = 10;
 /// `NETLINK_ROUTE`: interfaces and addresses.
 const ROUTE: u64 = 0;
 /// `SOCK_PACKET`, the old name of a packet socket.
@@ -157,6 +163,21 @@ fn rules(
         }
     }
     rules.insert(libc::SYS_socket, socket);
+    // A limit of another process, ours above all; and the one by which it is told whose a process is (`setup.rs`).
+    let which = |number| SeccompCondition::new(number, Len::Dword, Op::Eq, TAG);
+    let of_others = SeccompCondition::new(0, Len::Dword, Op::Ne, 0)?;
+    let set = SeccompCondition::new(2, Len::Qword, Op::Ne, 0)?;
+    rules.insert(
+        libc::SYS_prlimit64,
+        vec![
+            SeccompRule::new(vec![of_others])?,
+            SeccompRule::new(vec![which(1)?, set])?,
+        ],
+    );
+    rules.insert(
+        libc::SYS_setrlimit,
+        vec![SeccompRule::new(vec![which(0)?])?],
+    );
     // "A port that the system picks" is not to be picked by who asks.
     let option = |number, value| SeccompCondition::new(number, Len::Dword, Op::Eq, value);
     let range = SeccompRule::new(vec![option(1, IP_LEVEL)?, option(2, PORT_RANGE)?])?;

@@ -9,7 +9,6 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use serde_json::json;
 
 use crate::escapes::{attacked, outside};
-use crate::granted::granting;
 use crate::support::*;
 
 /// A server of this machine, and how often it was asked.
@@ -104,7 +103,9 @@ fn a_key_that_means_nothing_does_not_hide_an_address() {
             &world,
             &format!("[plugins.\"{}\"]\nhosts = []\n", plugin.display()),
         );
-        let run = world.run(&prompt);
+        let mut run = world.command(&[&["run"][..], &prompt].concat());
+        run.env("OUTRIGGER_NETWORK_ALLOW", "");
+        let run = world.start(run).end();
         assert_eq!(times.load(Ordering::SeqCst), 0, "{what}: {}", run.stderr);
         let told = run.stderr.contains("the plugin may connect to nothing");
         assert!(told, "{what}: {}", run.stderr);
