@@ -293,7 +293,7 @@ impl Agent {
         let user_rules = UserRules::of(&config.config);
         let given = config.redacted();
         let mut value = plugins.configure(given.clone()).await;
-        crate::brought::put_into_boxes(&plugins, &given, &mut value, &boxes).await;
+        crate::brought::put_into_boxes(&plugins, &given, &mut value, &place, &boxes).await;
         for pointer in outrigger_config::restore(&mut value, &config.value) {
             tracing::warn!(
                 "[config] a plugin changed where {pointer} is sent, or copied it: the key is left out"

@@ -5,13 +5,16 @@
 //! theirs (issue 5, item 5).
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
 
 use outrigger_models::Route;
 use outrigger_plugins::{AuthHook, LoadedAuth, Plugins, ProviderHook};
+use outrigger_sandbox::paths::resolve;
 use outrigger_sandbox::{OwnBox, OwnBoxes};
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use crate::inner::Inner;
+use crate::project::Place;
 
 /// Keys of the configuration whose entries name programs or addresses, and how each is labelled.
 const STARTED: [(&str, &str); 5] = [
@@ -35,6 +38,7 @@ pub(crate) async fn put_into_boxes(
     plugins: &Plugins,
     before: &Value,
     after: &mut Value,
+    place: &Place,
     boxes: &OwnBoxes,
 ) {
     for key in OF_THE_USER {
@@ -49,6 +53,18 @@ pub(crate) async fn put_into_boxes(
         }
     }
     keep_files(before, after);
+    for (key, built_in) in [
+        ("formatter", crate::formatters::built_in()),
+        ("lsp", outrigger_lsp::built_in()),
+    ] {
+        switch_no_others_on(key, &built_in, before, after);
+    }
+    let folders: Vec<PathBuf> = plugins
+        .list()
+        .into_iter()
+        .filter_map(|it| Some(it.source?.dir))
+        .collect();
+    tells_only_its_own(before, after, place, &folders);
     for (key, label) in STARTED {
         for name in changed(key, before, after) {
             match plugins.box_of(key, &name).await {
@@ -90,6 +106,70 @@ fn keep_files(before: &Value, after: &mut Value) {
             options.shift_remove(key);
             options.extend(known.map(|value| (key.to_owned(), value.clone())));
         }
+    }
+}
+
+/// Where there was nothing, an entry of a plugin is that entry and not all the programs that come with the switch: those run for
+/// whatever the project says, in no box.
+fn switch_no_others_on(key: &str, built_in: &[&str], before: &Value, after: &mut Value) {
+    let is_off =
+        |value: Option<&Value>| matches!(value, None | Some(Value::Null | Value::Bool(false)));
+    if !is_off(before.get(key)) || is_off(after.get(key)) {
+        return;
+    }
+    match after.get_mut(key) {
+        Some(Value::Object(entries)) => {
+            for name in built_in {
+                if !entries.contains_key(*name) {
+                    entries.insert((*name).to_owned(), json!({ "disabled": true }));
+                }
+            }
+        }
+        _ => {
+            tracing::warn!(
+                "[config] a plugin switched `{key}` on, which is the user's to do: it stays off"
+            );
+            if let Some(fields) = after.as_object_mut() {
+                fields.shift_remove(key);
+                fields.extend(before.get(key).map(|value| (key.to_owned(), value.clone())));
+            }
+        }
+    }
+}
+
+/// Files with instructions, and folders with skills, that plugins name are read by our process: those of the project, and of
+/// plugins' own folders.
+fn tells_only_its_own(before: &Value, after: &mut Value, place: &Place, folders: &[PathBuf]) {
+    for pointer in ["/instructions", "/skills/paths"] {
+        let known = before.pointer(pointer).and_then(Value::as_array).cloned();
+        let known = known.unwrap_or_default();
+        let Some(named) = after.pointer_mut(pointer).and_then(Value::as_array_mut) else {
+            continue;
+        };
+        named.retain_mut(|entry| {
+            if known.contains(entry) {
+                return true;
+            }
+            let text = entry.as_str().unwrap_or_default();
+            let is_address = text.starts_with("http://") || text.starts_with("https://");
+            let path = resolve(&place.directory, Path::new(text));
+            // What is in the project is looked at when it is read.
+            let here = !text.starts_with('~') && path.starts_with(&place.worktree);
+            let real = path.canonicalize().ok();
+            let mut own = folders.iter().filter_map(|it| it.canonicalize().ok());
+            let own = real.filter(|real| own.any(|it| real.starts_with(it)));
+            if let (false, Some(real)) = (here, &own) {
+                *entry = json!(real);
+            }
+            let stays = is_address || here || own.is_some();
+            if !stays {
+                tracing::warn!(
+                    "[config] a plugin named {entry} under `{}`, which is neither in the project nor its own: left out",
+                    pointer.trim_start_matches('/').replace('/', ".")
+                );
+            }
+            stays
+        });
     }
 }
 
@@ -301,6 +381,70 @@ mod tests {
         ] {
             assert_eq!(changed(key, &before, &after), want, "{key}");
         }
+    }
+
+    /// `true`, or an object where nothing was, would start whatever the project brings, in no box.
+    #[test]
+    fn a_plugin_switches_no_others_on() {
+        let off = json!({ "disabled": true });
+        for (before, given, want) in [
+            (json!({}), json!(true), Value::Null),
+            (json!({ "formatter": false }), json!(true), json!(false)),
+            (json!({}), json!({}), json!({ "a": off, "b": off })),
+            (
+                json!({}),
+                json!({ "b": { "command": ["x"] } }),
+                json!({ "a": off, "b": { "command": ["x"] } }),
+            ),
+            // The user's word.
+            (json!({ "formatter": true }), json!(true), json!(true)),
+            (
+                json!({ "formatter": {} }),
+                json!({ "a": {} }),
+                json!({ "a": {} }),
+            ),
+            (json!({ "formatter": true }), json!(false), json!(false)),
+        ] {
+            let mut after = before.clone();
+            after["formatter"] = given.clone();
+            switch_no_others_on("formatter", &["a", "b"], &before, &mut after);
+            assert_eq!(after["formatter"], want, "{before} {given}");
+        }
+    }
+
+    #[test]
+    fn a_plugin_names_what_is_in_the_project_or_its_own() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path().canonicalize().unwrap();
+        for file in ["p/sub/a.md", "own/rules.md", "outside/key"] {
+            let file = root.join(file);
+            std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+            std::fs::write(file, "").unwrap();
+        }
+        std::os::unix::fs::symlink(root.join("outside/key"), root.join("own/link.md")).unwrap();
+        let place = Place {
+            directory: root.join("p/sub"),
+            worktree: root.join("p"),
+            git: true,
+        };
+        let at = |name: &str| root.join(name).display().to_string();
+        let before = json!({ "instructions": ["~/mine.md", "/etc/also-mine"] });
+        let mut after = json!({ "instructions": [
+            "~/mine.md", "/etc/also-mine", "a.md", "../rules/*.md", "../../outside/key", "~/.ssh/id", at("outside/*"),
+            at("own/rules.md"), at("own/link.md"), "https://a.test/x", "/proc/self/environ",
+        ] });
+        tells_only_its_own(&before, &mut after, &place, &[root.join("own")]);
+        assert_eq!(
+            after["instructions"],
+            json!([
+                "~/mine.md",
+                "/etc/also-mine",
+                "a.md",
+                "../rules/*.md",
+                at("own/rules.md"),
+                "https://a.test/x"
+            ])
+        );
     }
 
     /// Keys that mean nothing there change nothing about it.

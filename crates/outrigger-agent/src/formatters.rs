@@ -211,6 +211,11 @@ impl Formatters {
     }
 }
 
+/// Names of the built-in ones.
+pub(crate) fn built_in() -> Vec<&'static str> {
+    BUILT_IN.iter().map(|it| it.name).collect()
+}
+
 // The rules are the reference's: absent or `false` is none, `true` the built-in ones, an object changes and adds some.
 fn configured(value: Option<&Value>) -> Vec<Formatter> {
     let changes = match value {

@@ -525,11 +525,9 @@ impl ToolHost for CallHost {
         nearby_instruction_files(file, &self.inner.place.directory)
             .into_iter()
             .filter(|path| told.insert((self.session_id.clone(), path.clone())))
-            .filter(|path| self.inner.may_tell(path))
             .filter_map(|path| {
-                std::fs::read_to_string(&path)
-                    .ok()
-                    .map(|text| NearbyInstruction { path, text })
+                let text = self.inner.told(&path)?;
+                Some(NearbyInstruction { path, text })
             })
             .collect()
     }

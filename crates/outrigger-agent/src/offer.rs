@@ -263,13 +263,13 @@ impl Inner {
         skills: bool,
         extra: &[&str],
     ) -> String {
-        let mut found = instructions(
+        let found = instructions(
             &self.place,
             &self.folders.home,
             &self.folders.config,
             &self.config.config.instructions,
+            |path| self.told(path),
         );
-        found.retain(|it| !self.is_forbidden(&it.path));
         let skills: Vec<(String, String)> = if skills {
             self.skills
                 .iter()

@@ -54,14 +54,15 @@ pub(crate) struct Instruction {
 }
 
 /// Finds instruction files: the project's, from the working folder up to its root, the user's own, and those that the
-/// configuration lists (paths relative to the working folder; patterns with `*`). A file that cannot be read is passed
-/// over.
+/// configuration lists (paths relative to the working folder; patterns with `*`). `read` says what a file says; where it is
+/// nothing, the file is passed over.
 #[must_use]
 pub(crate) fn instructions(
     place: &Place,
     home: &Path,
     config_home: &Path,
     listed: &[String],
+    read: impl Fn(&Path) -> Option<String>,
 ) -> Vec<Instruction> {
     let mut paths: Vec<PathBuf> = Vec::new();
     for name in INSTRUCTION_FILES {
@@ -90,9 +91,8 @@ pub(crate) fn instructions(
         .into_iter()
         .filter(|path| seen.insert(path.clone()))
         .filter_map(|path| {
-            std::fs::read_to_string(&path)
-                .ok()
-                .map(|text| Instruction { path, text })
+            let text = read(&path)?;
+            Some(Instruction { path, text })
         })
         .collect()
 }
@@ -227,6 +227,7 @@ mod tests {
                 "missing.md".into(),
                 "https://example.invalid/x".into(),
             ],
+            |path| std::fs::read_to_string(path).ok(),
         );
         let texts: Vec<&str> = found.iter().map(|i| i.text.as_str()).collect();
         assert_eq!(texts, ["sub rule", "root rule", "a", "b"]);

@@ -40,6 +40,12 @@ impl Server {
     }
 }
 
+/// Names of the known servers.
+#[must_use]
+pub fn built_in() -> Vec<&'static str> {
+    KNOWN.iter().map(|known| known.id).collect()
+}
+
 /// The servers of a configuration, in the reference's order: the known ones, then those that are only configured.
 pub(crate) fn servers(value: Option<&Value>) -> Vec<Server> {
     let configured = match value {

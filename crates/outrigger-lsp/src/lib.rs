@@ -17,6 +17,6 @@ mod root;
 mod servers;
 mod uri;
 
-pub use config::{texts_at, variables_at};
+pub use config::{built_in, texts_at, variables_at};
 pub use error::LspError;
 pub use lsp::{Limits, Lsp, Options, Status};
