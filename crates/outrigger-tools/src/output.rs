@@ -209,4 +209,14 @@ mod tests {
             prop_assert!(text.ends_with(tail(&text, &limits)));
         }
     }
+
+    #[test]
+    fn a_file_is_of_the_call_that_it_was_made_for() {
+        let dir = tempfile::tempdir().unwrap();
+        let (_, path) = create(dir.path(), "call/1").unwrap();
+        for (call, of) in [("call/1", true), ("call/2", false), ("call", false)] {
+            assert_eq!(is_of(&path, call), of, "{call}");
+        }
+        assert!(!is_of(dir.path(), "call/1"));
+    }
 }

@@ -118,3 +118,45 @@ fn below(
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn forbid(pattern: &Path) -> Forbid {
+        crate::read_toml(&format!("files = [{pattern:?}]"), "policy.toml").unwrap()
+    }
+
+    #[test]
+    fn a_place_is_forbidden_where_it_leads_too() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path().canonicalize().unwrap();
+        std::fs::create_dir_all(root.join("real/deep")).unwrap();
+        std::os::unix::fs::symlink("real", root.join("keys")).unwrap();
+        std::fs::write(root.join("real/a"), "").unwrap();
+        for (pattern, path, forbidden) in [
+            ("keys/*", "real/a", true),
+            ("k*/", "real/deep/down", true),
+            ("keys/*", "really", false),
+            ("none", "real/a", false),
+        ] {
+            let leads = forbid(&root.join(pattern)).leads();
+            let found = leads.file(&root.join(path));
+            assert_eq!(found.is_some(), forbidden, "{pattern} {path}");
+        }
+    }
+
+    /// Where the box starts nothing, nothing is read here either.
+    #[test]
+    fn a_pattern_that_fits_too_much_forbids_everything() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path().canonicalize().unwrap();
+        for n in 0..=MOST_FOUND {
+            std::fs::write(root.join(format!("{n}.key")), "").unwrap();
+        }
+        let (leads, other) = (forbid(&root.join("*.key")).leads(), Path::new("/other"));
+        assert!(leads.file(other).is_some());
+        std::fs::remove_file(root.join("0.key")).unwrap();
+        assert_eq!(forbid(&root.join("*.key")).leads().file(other), None);
+    }
+}
