@@ -252,14 +252,14 @@ impl Agent {
         crate::audit::prepare(&store, &config, &boot.env);
         let spawner = crate::audit::recorded(&store, spawner);
         let spawner = Forbidden::of(&config, &place).kept_by(spawner);
-        let settled = crate::settled::Settled::begin(&boot, &config, &place)?;
+        let settled = crate::settled::Settled::begin(&boot, &config, &place).await?;
         let bridge = Arc::new(Bridge::default());
         let home = (config.settings.sandbox != Sandbox::Off).then_some(&*boot.folders.home);
         let project = place.project(&spawner, &store, home, now()).await;
         let project = crate::projects::remember(&store, project).await;
         let admitted = crate::admitted::decide(&store, &mut config, &boot.folders);
         if let (Some(settled), false) = (&settled, admitted.to_load(&config).0.is_empty()) {
-            settled.runs(crate::settled::Writers::Plugins);
+            settled.will_run().await?;
         }
         let boxes = OwnBoxes::default();
         let boxed =
@@ -285,7 +285,7 @@ impl Agent {
             plugins.dispose(Duration::from_secs(5)).await;
             mcp.shutdown(crate::mcp::GRACE).await;
             if let Some(settled) = &settled {
-                settled.end();
+                settled.end().await;
             }
             return Err(error);
         }

@@ -48,6 +48,7 @@ pub(crate) async fn put_into_boxes(
             fields.extend(before.get(key).map(|value| (key.to_owned(), value.clone())));
         }
     }
+    keep_files(before, after);
     for (key, label) in STARTED {
         for name in changed(key, before, after) {
             match plugins.box_of(key, &name).await {
@@ -68,6 +69,28 @@ pub(crate) async fn put_into_boxes(
         }
     }
     put_skills_into_boxes(plugins, before, after, boxes).await;
+}
+
+/// Puts back what a plugin said about files that this program reads and writes for a provider, in no box.
+fn keep_files(before: &Value, after: &mut Value) {
+    let providers = after.get_mut("provider").and_then(Value::as_object_mut);
+    for (name, entry) in providers.into_iter().flatten() {
+        let Some(options) = entry.get_mut("options").and_then(Value::as_object_mut) else {
+            continue;
+        };
+        for key in outrigger_models::FILES {
+            let known = ["provider", name, "options", key];
+            let known = known.iter().try_fold(before, |value, key| value.get(key));
+            if options.get(key) == known {
+                continue;
+            }
+            tracing::warn!(
+                "[config] a plugin changed `{key}` of the provider {name}, which is the user's to choose: it stays"
+            );
+            options.shift_remove(key);
+            options.extend(known.map(|value| (key.to_owned(), value.clone())));
+        }
+    }
 }
 
 /// Why a plugin's address is not asked.

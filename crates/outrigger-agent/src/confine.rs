@@ -17,7 +17,7 @@ use crate::forbidden::Forbidden;
 use crate::inner::Inner;
 use crate::places;
 use crate::project::Place;
-use crate::settled::{Settled, Writers};
+use crate::settled::Settled;
 
 /// Folders for files that nobody keeps.
 const TEMPORARY: [&str; 3] = ["/tmp", "/var/tmp", "/dev/shm"];
@@ -30,6 +30,9 @@ pub(crate) enum ConfineError {
     /// The rules cannot be turned into a box.
     #[error("what the permission rules deny cannot be kept from the process: {0}")]
     Rules(#[from] SandboxError),
+    /// What it changes of the settings could not be found out.
+    #[error("{0}")]
+    Noted(SandboxError),
     /// `sandbox = "strict"`, and the system cannot enforce all of it.
     #[error("the system can enforce only a part of the process's box, and `sandbox` is \"strict\"")]
     Strict,
@@ -38,7 +41,7 @@ pub(crate) enum ConfineError {
 impl ConfineError {
     pub(crate) fn hint(&self) -> String {
         match self {
-            Self::Rules(error) => error.hint().unwrap_or_default(),
+            Self::Rules(error) | Self::Noted(error) => error.hint().unwrap_or_default(),
             Self::Strict => {
                 "`outrigger doctor` shows what is missing; `sandbox = \"on\"` starts it anyway"
                     .to_owned()
@@ -148,7 +151,7 @@ pub(crate) fn spawner(
     let forbidden = Forbidden::of(config, &place);
     let covers = Arc::new(move || {
         if let Some(settled) = &settled {
-            settled.runs(Writers::All);
+            settled.runs()?;
         }
         kept(&place, &folders, &[&rules], &forbidden)
     });
@@ -348,9 +351,8 @@ impl Inner {
         if sandbox == Sandbox::Off {
             return Ok(None);
         }
-        if let Some(settled) = self.settled.clone() {
-            let noted = tokio::task::spawn_blocking(move || settled.runs(Writers::All));
-            noted.await.map_err(|_| SandboxError::Stopped)?;
+        if let Some(settled) = &self.settled {
+            settled.will_run().await.map_err(ConfineError::Noted)?;
         }
         let denied = denies(&rules) || self.config.settings.forbid.is_about_files();
         let found = self.kept_under(rules, true, more).await?;

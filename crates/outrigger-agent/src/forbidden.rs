@@ -24,8 +24,11 @@ pub(crate) struct Forbidden {
     /// Where programs are searched.
     path: OsString,
     /// Where forbidden places led when it was last looked.
-    leads: Arc<Mutex<Option<(Instant, Arc<Leads>)>>>,
+    leads: Arc<Mutex<Option<Looked>>>,
 }
+
+/// When it was looked, and what was seen.
+type Looked = (Instant, Arc<Leads>);
 
 /// How long what was seen of forbidden places counts: a search asks about every file that it finds.
 const FRESH: Duration = Duration::from_millis(250);

@@ -1,11 +1,13 @@
 //! The box in which this program runs git. A repository names programs in its own files (filters, monitors, signing), and
 //! whoever can write there, a plugin or a command of the model, would have them run by us (issue 5, item 5).
 
-use std::fs;
+use std::fs::{self, File};
+use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
 use outrigger_sandbox::covers::Kept;
 use outrigger_sandbox::{Calls, Policy};
+use rustix::fs::{Mode, OFlags};
 
 use crate::project::Place;
 
@@ -16,6 +18,9 @@ const OF_THE_USER: [&str; 4] = [
     ".gitignore",
     ".gitignore_global",
 ];
+
+/// Most bytes of a repository's file that are looked at.
+const MOST: u64 = 64 * 1024;
 
 /// What git may touch: the repository and the project, to read and, since filters keep things there, to write; nothing else
 /// of the machine but its programs, and no network. `kept` is kept from it besides.
@@ -35,9 +40,7 @@ pub(crate) fn policy(place: &Place, home: &Path, kept: Kept) -> Policy {
 
 /// Where a linked worktree or a submodule has its repository: `.git` is a file that names it.
 fn stores(worktree: &Path) -> Vec<PathBuf> {
-    let Ok(text) = fs::read_to_string(worktree.join(".git")) else {
-        return Vec::new();
-    };
+    let text = small(&worktree.join(".git"));
     let named = text.lines().find_map(|line| line.strip_prefix("gitdir:"));
     let Some(own) = named.and_then(|it| worktree.join(it.trim()).canonicalize().ok()) else {
         return Vec::new();
@@ -58,11 +61,26 @@ fn knows(own: &Path, worktree: &Path) -> bool {
         let named = own.join(named.trim()).canonicalize();
         named.is_ok_and(|named| place.canonicalize().is_ok_and(|place| named == place))
     };
-    let linked = fs::read_to_string(own.join("gitdir")).unwrap_or_default();
-    let config = fs::read_to_string(own.join("config")).unwrap_or_default();
+    let (linked, config) = (small(&own.join("gitdir")), small(&own.join("config")));
     let mut settings = config.lines().filter_map(|line| line.split_once('='));
     is(&linked, &worktree.join(".git"))
         || settings.any(|(name, value)| name.trim() == "worktree" && is(value, worktree))
+}
+
+/// What is in a small file; nothing for one of another kind. Whoever can write to the project may have put a pipe there, which
+/// is not waited for.
+fn small(path: &Path) -> String {
+    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let opened = rustix::fs::open(path, flags, Mode::empty()).map(File::from);
+    let file = opened
+        .ok()
+        .filter(|file| file.metadata().is_ok_and(|meta| meta.is_file()));
+    let mut text = String::new();
+    let read = file.map(|file| file.take(MOST).read_to_string(&mut text));
+    match read {
+        Some(Ok(_)) => text,
+        _ => String::new(),
+    }
 }
 
 /// What git is not to do in any repository: start programs that fetch what lies elsewhere, and ask.
@@ -118,7 +136,18 @@ mod tests {
         ] {
             fs::write(at(file), text).unwrap();
         }
+        // Whoever opened one of them to read would wait for a writer.
+        for (worktree, pipe) in [("waits", "evil/gitdir"), ("waits-too", "evil-too/config")] {
+            let pipe = at(pipe);
+            fs::create_dir_all(pipe.parent().unwrap()).unwrap();
+            rustix::fs::mkfifoat(rustix::fs::CWD, &pipe, Mode::RUSR | Mode::WUSR).unwrap();
+            fs::create_dir(at(worktree)).unwrap();
+            let named = format!("gitdir: {}\n", pipe.parent().unwrap().display());
+            fs::write(at(worktree).join(".git"), named).unwrap();
+        }
         for (worktree, want) in [
+            ("waits", vec![]),
+            ("waits-too", vec![]),
             ("side", vec![at("main/.git")]),
             ("main", vec![]),
             ("plain", vec![]),

@@ -1,6 +1,6 @@
 //! What a tool call may ask of its session.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -49,8 +49,6 @@ pub(crate) struct CallHost {
     input_hash: Mutex<Option<String>>,
     /// The call is the user's own: nobody is asked whether it may be made.
     users: bool,
-    /// Settings of the project that were not as they began when the change of a file was allowed; `None`: not known.
-    unsettled: Mutex<Option<BTreeSet<PathBuf>>>,
 }
 
 impl CallHost {
@@ -93,7 +91,6 @@ impl CallHost {
             insists: Mutex::default(),
             input_hash: Mutex::default(),
             users: false,
-            unsettled: Mutex::default(),
         }
     }
 
@@ -365,18 +362,12 @@ impl ToolHost for CallHost {
                 rules: &[&self.agent.permission, &own],
                 insists: insists.as_deref(),
             };
-            let edits = ask.permission == "edit";
             let allowed = self.inner.decide(&asker, ask).await.map_err(|refusal| {
                 if matches!(refusal, Refusal::User(_)) {
                     self.rejected.store(true, Ordering::SeqCst);
                 }
                 refusal.text()
             })?;
-            if edits && let Some(settled) = self.inner.settled.clone() {
-                // It reads the configuration, and another program may have the notes.
-                let changed = tokio::task::spawn_blocking(move || settled.changed()).await;
-                *lock(&self.unsettled) = changed.ok().flatten();
-            }
             Ok(allowed)
         })
     }
@@ -412,15 +403,30 @@ impl ToolHost for CallHost {
     }
 
     fn publish(&self, event: Event) {
-        if let (Event::FileEdited { file }, Some(settled)) = (&event, &self.inner.settled) {
-            let file = Path::new(file);
-            let unsettled = lock(&self.unsettled);
-            // What somebody else had put there is not the user's word for having been added to.
-            if unsettled.as_ref().is_some_and(|them| !them.contains(file)) {
-                settled.count(file);
-            }
-        }
         let _ = self.sender.send(Msg::Event(Box::new(event)));
+    }
+
+    fn wrote<'a>(
+        &'a self,
+        file: &'a Path,
+        before: Option<&'a [u8]>,
+        after: &'a [u8],
+    ) -> BoxFuture<'a, ()> {
+        Box::pin(async move {
+            let Some(settled) = self.inner.settled.clone() else {
+                return;
+            };
+            let (before, after) = (
+                before.map(crate::settled::hash),
+                crate::settled::hash(after),
+            );
+            let file = file.to_path_buf();
+            // It may read the configuration, and another program may have the notes.
+            let count = move || settled.count(&file, before.as_deref(), &after);
+            if let Err(error) = tokio::task::spawn_blocking(count).await {
+                tracing::warn!("[config] {error}");
+            }
+        })
     }
 
     fn subagent<'a>(

@@ -398,7 +398,7 @@ impl Agent {
         );
         lock(&self.inner.sdk).take();
         if let Some(settled) = &self.inner.settled {
-            settled.end();
+            settled.end().await;
         }
         if let Err(error) = self.inner.store.flush(true).await {
             tracing::error!("[store] {error}");

@@ -115,7 +115,7 @@ pub use projects::ProjectPatch;
 pub use replay::{Replayed, replay};
 pub use reviews::{review_options, verify_options};
 pub use session::{NewSession, delete_session};
-pub use settled::{allow_settings, write_settings};
+pub use settled::{Rewritten, allow_settings, count_settings};
 pub use shell::ShellInput;
 pub use snapshot::SnapshotError;
 pub use structured::check_format;

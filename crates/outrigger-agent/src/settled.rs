@@ -3,19 +3,20 @@
 //! What they name is started with the user's rights, as in the reference, and what runs in a box may write to the project. So
 //! an agent notes the settings that there are when it first runs something in a box, and takes the note away when it ends and
 //! they are the same. Settings that differ from a note that is left were changed by what ran, or by the user meanwhile, and not
-//! by our own tools: no agent starts with them before the user has let them count (`outrigger config allow`). Plugins alone
-//! cannot change what is there, only make what is not. What is changed while nothing runs is nobody's but the user's, and not
-//! asked about.
+//! by our own tools: no agent starts with them before the user has let them count (`outrigger config allow`). What is changed
+//! while nothing runs is nobody's but the user's, and not asked about.
 
 use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use outrigger_config::settings::{Sandbox, TrustChanges};
 use outrigger_config::{LoadOptions, Loaded};
+use outrigger_sandbox::SandboxError;
 
 use crate::boot::Boot;
 use crate::error::AgentError;
@@ -25,8 +26,11 @@ use crate::project::Place;
 
 mod note;
 
-pub(crate) use note::Writers;
-use note::{Found, Note, State, digest, reads};
+pub(crate) use note::hash;
+use note::{Found, Note, State, reads};
+
+/// How long another agent may hold the notes: it reads and writes a few small files meanwhile.
+const PATIENCE: Duration = Duration::from_secs(5);
 
 static COUNT: AtomicU64 = AtomicU64::new(0);
 
@@ -48,12 +52,13 @@ impl Notes {
         }
     }
 
-    /// Keeps others from reading and writing notes meanwhile.
+    /// Keeps others from reading and writing notes meanwhile. What may take its time is done before.
+    ///
+    /// # Errors
+    /// The folder cannot be used, or another agent has held them for [`PATIENCE`].
     fn hold(&self) -> io::Result<File> {
         fs::create_dir_all(&self.folder)?;
-        let held = lock_file::open(&self.folder.join("lock"))?;
-        held.lock()?;
-        Ok(held)
+        lock_file::hold(&self.folder.join("lock"), PATIENCE)
     }
 
     fn all(&self) -> io::Result<Vec<PathBuf>> {
@@ -64,9 +69,8 @@ impl Notes {
         Ok(notes.collect())
     }
 
-    fn now(&self) -> Option<State> {
-        let config = outrigger_config::load(&self.options).ok()?;
-        Some(State::of(&config, &self.place))
+    fn load(&self) -> Option<Loaded> {
+        outrigger_config::load(&self.options).ok()
     }
 
     /// Holds the notes against how it is now. One from here that says nothing else is taken away with its owner gone; with
@@ -110,38 +114,37 @@ impl Notes {
         Ok(all)
     }
 
-    /// Files that are not as they were noted; `None` where that cannot be known.
-    fn changed(&self) -> Option<BTreeSet<PathBuf>> {
-        let _held = self.hold().ok()?;
-        let now = self.now()?;
-        let notes = self.all().ok()?;
-        let found = notes.iter().map(|path| {
-            let note = read(path)?;
-            Some(note.against(&now, &self.place.directory).settings)
-        });
-        let found: Option<Vec<_>> = found.collect();
-        Some(found?.into_iter().flatten().map(|(file, _)| file).collect())
+    /// Files that are not as they were noted, by name; none where that cannot be known.
+    fn changed(&self) -> io::Result<BTreeSet<String>> {
+        let Some(config) = self.load() else {
+            return Ok(BTreeSet::new());
+        };
+        let _held = self.hold()?;
+        let now = State::of(&config, &self.place);
+        let mut all = BTreeSet::new();
+        for note in self.all()?.iter().filter_map(|path| read(path)) {
+            let found = note.against(&now, &self.place.directory);
+            all.extend(self.named(&found));
+        }
+        Ok(all)
     }
 
-    /// A file counts as it is now.
-    fn count(&self, file: &Path) -> io::Result<()> {
+    /// What a file says was changed by the user's word, from what has this digest (`None`: it was not there). It counts in the
+    /// notes that have it so, and with the digest of what was written: others may have changed it before and since.
+    fn count(&self, file: &Path, before: Option<&str>, after: &str) -> io::Result<()> {
+        let is_read = |config: Loaded| config.files.iter().any(|it| it == file);
+        let is_new = before.is_none() && self.load().is_some_and(is_read);
         let _held = self.hold()?;
-        let read_now = self.now();
         for path in self.all()? {
             let Some(mut note) = read(&path).filter(|note| reads(&note.directory, file)) else {
                 continue;
             };
-            let settings = &mut note.state.settings;
-            let is_read = match &read_now {
-                Some(now) => now.settings.contains_key(file),
-                // It is broken now, perhaps.
-                None => settings.contains_key(file),
-            };
-            match is_read {
-                true => drop(settings.insert(file.to_owned(), digest(file))),
-                false => drop(settings.remove(file)),
+            let known = note.state.settings.get(file).map(String::as_str);
+            if known == before && (known.is_some() || is_new) {
+                let settings = &mut note.state.settings;
+                settings.insert(file.to_owned(), after.to_owned());
+                write(&path, &note)?;
             }
-            write(&path, &note)?;
         }
         Ok(())
     }
@@ -163,8 +166,6 @@ pub(crate) struct Settled {
     began: State,
     /// The note, locked as long as its agent lives. None before something runs.
     own: Mutex<Option<(PathBuf, File)>>,
-    /// All may write already.
-    widened: AtomicBool,
 }
 
 impl Settled {
@@ -172,7 +173,7 @@ impl Settled {
     ///
     /// # Errors
     /// [`AgentError::SettingsChanged`]; a data folder that cannot be used.
-    pub(crate) fn begin(
+    pub(crate) async fn begin(
         boot: &Boot,
         config: &Loaded,
         place: &Place,
@@ -181,9 +182,14 @@ impl Settled {
             return Ok(None);
         }
         let notes = Notes::of(boot, place);
-        let began = State::of(config, place);
         let allow = config.settings.trust.changes == TrustChanges::Allow;
-        let found = notes.look(boot, config, &began, allow)?;
+        let (config, data) = (config.clone(), boot.folders.data.clone());
+        let looked = tokio::task::spawn_blocking(move || {
+            let (began, found) = notes.look(&data, &config, allow)?;
+            Ok::<_, AgentError>((notes, began, found))
+        });
+        let looked = looked.await.map_err(|_| SandboxError::Stopped)?;
+        let (notes, began, found) = looked?;
         if !allow && !found.is_empty() {
             return Err(AgentError::SettingsChanged { files: found });
         }
@@ -191,121 +197,132 @@ impl Settled {
             notes,
             began,
             own: Mutex::default(),
-            widened: AtomicBool::new(false),
         })))
     }
 
-    /// Something is about to run that may write to the project.
-    pub(crate) fn runs(&self, writers: Writers) {
-        if self.widened.load(Ordering::Acquire) {
-            return;
-        }
+    /// Something is about to run that may write to the project. Blocking, the first time.
+    ///
+    /// # Errors
+    /// The settings cannot be noted. It must not run then: what it changed would count.
+    pub(crate) fn runs(&self) -> Result<(), SandboxError> {
         let mut own = lock(&self.own);
-        match self.note(&mut own, writers) {
-            Ok(()) => self
-                .widened
-                .store(writers == Writers::All, Ordering::Release),
-            Err(error) => tracing::warn!("[config] {}: {error}", self.notes.folder.display()),
+        if own.is_none() {
+            let path = self.notes.folder.clone();
+            let noted = self.note();
+            *own = Some(noted.map_err(|source| SandboxError::Note { path, source })?);
         }
+        Ok(())
     }
 
-    fn note(&self, own: &mut Option<(PathBuf, File)>, writers: Writers) -> io::Result<()> {
+    /// The same, beside the caller's thread.
+    ///
+    /// # Errors
+    /// As for [`Settled::runs`].
+    pub(crate) async fn will_run(self: &Arc<Self>) -> Result<(), SandboxError> {
+        let settled = Arc::clone(self);
+        let noted = tokio::task::spawn_blocking(move || settled.runs()).await;
+        noted.map_err(|_| SandboxError::Stopped)?
+    }
+
+    fn note(&self) -> io::Result<(PathBuf, File)> {
+        let config = self.notes.load();
         let _held = self.notes.hold()?;
-        let now = self.notes.now().unwrap_or_else(|| self.began.clone());
-        if let Some((path, _)) = own {
-            let mut note = read(path).ok_or(io::ErrorKind::InvalidData)?;
-            if writers == Writers::All {
-                note.widen(&now);
-            }
-            return write(path, &note);
-        }
+        let now = config.map(|config| State::of(&config, &self.notes.place));
         let number = COUNT.fetch_add(1, Ordering::Relaxed);
         let name = format!("{}-{number}.json", std::process::id());
         let path = self.notes.folder.join(name);
         let note = Note {
             directory: self.notes.place.directory.clone(),
-            writers,
-            state: now,
+            state: now.unwrap_or_else(|| self.began.clone()),
         };
         write(&path, &note)?;
         let file = File::open(&path)?;
         file.lock()?;
-        *own = Some((path, file));
-        Ok(())
+        Ok((path, file))
     }
 
     /// Everything that ran has ended: takes the note away, unless something changed.
-    pub(crate) fn end(&self) {
+    pub(crate) async fn end(self: &Arc<Self>) {
+        let settled = Arc::clone(self);
+        if let Err(error) = tokio::task::spawn_blocking(move || settled.take_away()).await {
+            tracing::warn!("[config] {error}");
+        }
+    }
+
+    fn take_away(&self) {
         let Some((path, file)) = lock(&self.own).take() else {
             return;
         };
+        let config = self.notes.load();
         let Ok(_held) = self.notes.hold() else { return };
-        let note = read(&path).zip(self.notes.now());
-        let found = note.map(|(note, now)| note.against(&now, &self.notes.place.directory));
+        let note = read(&path).zip(config);
+        let found = note.map(|(note, config)| {
+            let now = State::of(&config, &self.notes.place);
+            note.against(&now, &self.notes.place.directory)
+        });
         let Some(found) = found else { return };
         if found.is_empty() {
             let _ = fs::remove_file(&path);
         }
-        for (name, what) in found.settings {
+        for named in self.notes.named(&found) {
             tracing::warn!(
-                "[config] {} ({what}) while Outrigger ran: it needs `outrigger config allow` before the next start",
-                self.notes.name(&name)
+                "[config] {named} while Outrigger ran: it needs `outrigger config allow` before the next start"
             );
         }
         drop(file);
     }
 
-    /// Files that are not as they were noted, for a tool that is about to write; `None` where that cannot be known.
-    pub(crate) fn changed(&self) -> Option<BTreeSet<PathBuf>> {
-        self.notes.changed()
-    }
-
-    /// A tool of ours wrote this file.
-    pub(crate) fn count(&self, file: &Path) {
-        if let Err(error) = self.notes.count(file) {
+    /// A tool of ours wrote this file, which had said what has the digest `before`. Blocking.
+    pub(crate) fn count(&self, file: &Path, before: Option<&str>, after: &str) {
+        if let Err(error) = self.notes.count(file, before, after) {
             tracing::warn!("[config] {}: {error}", self.notes.folder.display());
         }
     }
 }
 
 impl Notes {
-    /// What is not as it was noted, by name; with `count` it is from now on.
+    /// How it is now, and what is not as it was noted, by name; with `count` it is from now on.
     fn look(
         &self,
-        boot: &Boot,
+        data: &Path,
         config: &Loaded,
-        now: &State,
         count: bool,
-    ) -> Result<Vec<String>, AgentError> {
+    ) -> Result<(State, Vec<String>), AgentError> {
         let compare = || {
             let _held = self.hold()?;
-            self.compare(now, count)
+            let now = State::of(config, &self.place);
+            let found = self.compare(&now, count)?;
+            Ok((now, found))
         };
-        let found = compare().map_err(|error| AgentError::Folder {
+        let (now, found) = compare().map_err(|error: io::Error| AgentError::Folder {
             path: self.folder.display().to_string(),
             reason: error.to_string(),
         })?;
         if found.plugins {
-            outrigger_plugins::trust_no_newcomers(&boot.folders.data, &config.project_folder())?;
+            outrigger_plugins::trust_no_newcomers(data, &config.project_folder())?;
         }
-        let files = found.settings.iter();
-        let named = files.map(|(file, what)| format!("{} ({what})", self.name(file)));
-        Ok(named.collect())
+        Ok((now, self.named(&found)))
     }
 
-    fn name(&self, file: &Path) -> String {
-        let name = file.strip_prefix(&self.place.worktree).unwrap_or(file);
-        name.display().to_string()
+    fn named(&self, found: &Found) -> Vec<String> {
+        let files = found.settings.iter();
+        let named = files.map(|(file, what)| {
+            let name = file.strip_prefix(&self.place.worktree).unwrap_or(file);
+            format!("{} ({what})", name.display())
+        });
+        named.collect()
     }
 }
 
 impl Agent {
-    /// Settings of the project changed since this began, and not by our tools. None with them can be started.
-    #[must_use]
-    pub fn has_changed_settings(&self) -> bool {
-        let settled = self.inner.settled.as_ref();
-        let changed = settled.and_then(|settled| settled.changed());
-        changed.is_some_and(|files| !files.is_empty())
+    /// Settings of the project that changed since this began, and not by our tools. None with them can be started.
+    pub async fn changed_settings(&self) -> Vec<String> {
+        let Some(settled) = self.inner.settled.clone() else {
+            return Vec::new();
+        };
+        let changed = tokio::task::spawn_blocking(move || settled.notes.changed()).await;
+        let changed = changed.ok().and_then(Result::ok);
+        changed.into_iter().flatten().collect()
     }
 }
 
@@ -316,48 +333,120 @@ impl Agent {
 pub fn allow_settings(boot: &Boot) -> Result<Vec<String>, AgentError> {
     let place = Place::find(&boot.directory);
     let config = boot.load(&place)?;
-    Notes::of(boot, &place).look(boot, &config, &State::of(&config, &place), true)
+    let looked = Notes::of(boot, &place).look(&boot.folders.data, &config, true)?;
+    Ok(looked.1)
 }
 
-/// Writes a settings file by the user's word: it counts as it is then, if it counted before.
-pub fn write_settings<T>(boot: &Boot, file: &Path, write: impl FnOnce() -> T) -> T {
+/// What was made of a file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Rewritten {
+    /// What it had said; `None` where it was not there.
+    pub before: Option<String>,
+    /// What was written.
+    pub after: String,
+}
+
+/// A settings file was written by the user's word: it counts as it was written, if it counted before. Blocking.
+pub fn count_settings(boot: &Boot, file: &Path, change: &Rewritten) {
     let notes = Notes::of(boot, &Place::find(&boot.directory));
-    let counted = notes
-        .changed()
-        .is_some_and(|changed| !changed.contains(file));
-    let written = write();
-    if counted && let Err(error) = notes.count(file) {
+    let before = change.before.as_ref().map(|text| hash(text.as_bytes()));
+    let after = hash(change.after.as_bytes());
+    if let Err(error) = notes.count(file, before.as_deref(), &after) {
         tracing::warn!("[config] {}: {error}", notes.folder.display());
     }
-    written
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// The first start of a box notes the settings, which reads the configuration; no later one does.
-    #[test]
-    fn they_are_read_once_however_much_runs() {
+    /// A project with one settings file, and the agent's side of it.
+    async fn project() -> (tempfile::TempDir, Boot, Arc<Settled>) {
         let dir = tempfile::tempdir().unwrap();
-        let project = dir.path().join("project");
+        let project = dir.path().canonicalize().unwrap().join("project");
         fs::create_dir(&project).unwrap();
         fs::write(project.join("opencode.json"), "{}").unwrap();
         let home = dir.path().display().to_string();
         let boot = Boot::new(project, [("HOME".to_owned(), home)].into());
+        let settled = begun(&boot).await.unwrap();
+        (dir, boot, settled)
+    }
+
+    async fn begun(boot: &Boot) -> Result<Arc<Settled>, AgentError> {
         let place = Place::find(&boot.directory);
         let config = boot.load(&place).unwrap();
-        let settled = Settled::begin(&boot, &config, &place).unwrap().unwrap();
-        settled.runs(Writers::Plugins);
-        settled.runs(Writers::All);
+        let settled = Settled::begin(boot, &config, &place).await?;
+        Ok(settled.unwrap())
+    }
+
+    /// The first start of a box notes the settings, which reads the configuration; no later one does.
+    #[tokio::test]
+    async fn they_are_read_once_however_much_runs() {
+        let (_dir, boot, settled) = project().await;
+        settled.runs().unwrap();
         let notes = settled.notes.all().unwrap();
         assert_eq!(notes.len(), 1, "{notes:?}");
         // Whatever looks at the notes makes their folder, and whatever reads the configuration fails.
         fs::remove_dir_all(&settled.notes.folder).unwrap();
         fs::write(boot.directory.join("opencode.json"), "{").unwrap();
         for _ in 0..3 {
-            settled.runs(Writers::All);
+            settled.runs().unwrap();
         }
         assert!(!settled.notes.folder.exists());
+    }
+
+    /// Nothing runs of which no note can be made.
+    #[tokio::test]
+    async fn without_a_note_nothing_runs() {
+        let (_dir, _boot, settled) = project().await;
+        fs::remove_dir_all(&settled.notes.folder).unwrap();
+        fs::write(&settled.notes.folder, "").unwrap();
+        let error = settled.will_run().await.unwrap_err();
+        assert_eq!(error.code(), "spawn.note");
+        assert!(error.to_string().contains("settings"), "{error}");
+        // It can be again.
+        fs::remove_file(&settled.notes.folder).unwrap();
+        settled.will_run().await.unwrap();
+        assert_eq!(settled.notes.all().unwrap().len(), 1);
+    }
+
+    /// What counts is what was written by the user's word, on top of what counted; not what is there by the time it is looked at.
+    #[tokio::test]
+    async fn what_was_written_counts_and_not_what_is_there() {
+        const OURS: &str = r#"{ "username": "ours" }"#;
+        const THEIRS: &str = r#"{ "username": "theirs" }"#;
+        let (known, new) = ("opencode.json", "opencode.jsonc");
+        for (file, before, there, want) in [
+            (known, Some("{}"), OURS, ""),
+            (known, Some("{}"), THEIRS, "opencode.json (changed)"),
+            (known, Some(THEIRS), OURS, "opencode.json (changed)"),
+            (new, None, OURS, ""),
+            (new, None, THEIRS, "opencode.jsonc (changed)"),
+            (new, Some(THEIRS), OURS, "opencode.jsonc (new)"),
+        ] {
+            let (_dir, boot, settled) = project().await;
+            settled.runs().unwrap();
+            let file = boot.directory.join(file);
+            fs::write(&file, there).unwrap();
+            let digest = before.map(|text: &str| hash(text.as_bytes()));
+            settled.count(&file, digest.as_deref(), &hash(OURS.as_bytes()));
+            let changed = settled.notes.changed().unwrap();
+            let changed: Vec<String> = changed.into_iter().collect();
+            assert_eq!(changed.join(", "), want, "{file:?} {before:?} {there}");
+            settled.end().await;
+            let refused = begun(&boot).await.err().map(|error| error.code());
+            let wanted = (!want.is_empty()).then_some("config.changed");
+            assert_eq!(refused, wanted, "{file:?} {before:?} {there}");
+        }
+    }
+
+    /// Another agent that holds the notes and does not go on keeps nobody waiting for ever.
+    #[tokio::test]
+    async fn notes_that_another_holds_are_not_waited_for_for_ever() {
+        let (_dir, _boot, settled) = project().await;
+        let _held = settled.notes.hold().unwrap();
+        let error = settled.will_run().await.unwrap_err();
+        assert_eq!(error.code(), "spawn.note");
+        assert!(error.to_string().contains("another Outrigger"), "{error}");
     }
 }

@@ -48,6 +48,9 @@ pub trait ProviderFetch: Send + Sync {
     fn plugin(&self) -> &str;
 }
 
+/// Options of a provider that name files of this program's: the user's to say, and no plugin's.
+pub const FILES: [&str; 2] = ["record", "file"];
+
 /// How an address is asked that a plugin named.
 #[derive(Clone, PartialEq, Eq)]
 pub enum Route {

@@ -43,7 +43,7 @@ mod wire;
 pub use client::http_client;
 pub use credentials::{CredentialError, Credentials, Origin, Stored};
 pub use error::ModelError;
-pub use fetch::{FetchRequest, FetchResponse, Overlay, OwnProvider, ProviderFetch, Route};
+pub use fetch::{FILES, FetchRequest, FetchResponse, Overlay, OwnProvider, ProviderFetch, Route};
 pub use models::{Models, ModelsOptions, cost, max_output_tokens};
 pub use refusal::Refusal;
 pub use resolved::{Resolved, StreamOptions};

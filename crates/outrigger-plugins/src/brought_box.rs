@@ -131,7 +131,10 @@ impl Launch {
             .map_err(|error| format!("its folder {} cannot be made: {error}", private.display()))?;
         let proxy = pass.iter().flat_map(Pass::variables);
         variables.extend(proxy.map(|(name, value)| (name.into(), value.into())));
-        let mut policy = self.plugin_box(&[index], &private, pass.as_ref(), Vec::new());
+        let mut policy = self
+            .plugin_box(&[index], &private, pass.as_ref(), Vec::new())
+            .await
+            .map_err(|error| error.to_string())?;
         policy.read.extend(tool_chains(&search()));
         Ok(OwnBox {
             policy,

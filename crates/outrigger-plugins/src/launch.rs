@@ -318,19 +318,24 @@ impl Launch {
         };
         let project = crate::admit::project_of(&self.directory, &self.worktree);
         let hidden = uncovered::hidden(&kept, [&self.directory, &project]);
-        let policy = self.settings.sandbox.then(|| {
+        let mut policy = None;
+        if self.settings.sandbox {
             if !(packages.is_empty() && write.is_empty()) {
-                tracing::info!("[plugin:{name}] named by the environment: packages {packages:?}, files {write:?}");
+                tracing::info!(
+                    "[plugin:{name}] named by the environment: packages {packages:?}, files {write:?}"
+                );
             }
-            let mut policy = self.plugin_box(members, &private_dir, pass.as_ref(), packages);
-            policy.write.extend(write);
-            policy.read.extend(read);
+            let own = self.plugin_box(members, &private_dir, pass.as_ref(), packages);
+            let mut own = own.await.map_err(|error| failed(error.to_string()))?;
+            own.write.extend(write);
+            own.read.extend(read);
             // What lies in the private folder is the plugin's by that; a rule of its own would follow a link there.
-            policy.write.extend(tmux.filter(|folder| !folder.starts_with(&private_dir)));
-            policy.bind_tcp.get_or_insert_default().extend(ports);
-            policy.kept = kept;
-            policy
-        });
+            own.write
+                .extend(tmux.filter(|folder| !folder.starts_with(&private_dir)));
+            own.bind_tcp.get_or_insert_default().extend(ports);
+            own.kept = kept;
+            policy = Some(own);
+        }
         let short = |policy: &Policy| policy.level() < Level::Full;
         if self.settings.strict && policy.as_ref().is_some_and(short) {
             let why = "the system can enforce only a part of its box, and `sandbox` is \"strict\"";

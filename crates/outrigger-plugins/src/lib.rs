@@ -103,7 +103,6 @@ pub use trust::{
     TRUST_FILE, TrustFn, TrustQuestion, TrustShown, Trusted, TrustedBy, Verification, accept,
     review, trust_no_newcomers, verify,
 };
-pub use unboxed::SETTINGS;
 pub use watch::ProcessUse;
 
 /// A lock that a panic elsewhere does not take away.

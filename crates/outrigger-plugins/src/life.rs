@@ -190,21 +190,23 @@ impl Plugins {
                 }
             }
         }
-        let gone: Vec<usize> = moved.iter().map(|(member, _)| *member).collect();
-        group.left_by(&gone).await;
-        let mut put_back = |failed: bool| {
-            if failed {
-                for (member, before) in before.drain(..) {
-                    before.map(|before| registry.exchange(member, before));
-                }
+        let mut put_back = || {
+            for (member, before) in before.drain(..) {
+                before.map(|before| registry.exchange(member, before));
             }
         };
-        // What was to move and stays shares the process as before: by its new rules that would be everybody's.
-        put_back(renewed.is_err());
+        // Who stays gets nothing of what was granted to one that could not move out.
+        if renewed.is_err() {
+            put_back();
+        }
+        let gone: Vec<usize> = moved.iter().map(|(member, _)| *member).collect();
+        group.left_by(&gone).await;
         if renewed.is_ok() || !gone.is_empty() {
             let rest = group.renew().await;
             renewed = renewed.and(rest);
-            put_back(renewed.is_err());
+        }
+        if renewed.is_err() {
+            put_back();
         }
         match (moved.iter().find(|(member, _)| *member == index), renewed) {
             (None, renewed) => renewed,

@@ -1,12 +1,15 @@
 //! What a plugin's process cannot change although it may write to the project, since processes without a box, the user's own
 //! among them, do what it says: settings that name programs, and what git runs (issue 5, item 5).
 
+use std::collections::BTreeSet;
+use std::fs;
 use std::path::{Path, PathBuf};
 
-use outrigger_sandbox::Policy;
+use outrigger_sandbox::covers::{MOST_COVERS, MOST_ENTRIES};
+use outrigger_sandbox::{Policy, SandboxError};
 
 /// Files and folders of a project that say which programs are started, ours and those of others that this program reads.
-pub const SETTINGS: [&str; 6] = [
+const SETTINGS: [&str; 6] = [
     "opencode.json",
     "opencode.jsonc",
     "outrigger.toml",
@@ -22,53 +25,98 @@ const OF_OTHERS: [&str; 4] = [
     ".git/hooks",
 ];
 
-/// Folders that hold some of it. They stay where they are, or others could be put in their place.
-const HELD: [&str; 2] = [".git", ".claude"];
-/// Repositories of submodules lie so deep in each other at most.
-const DEEPEST: usize = 4;
+/// What of a repository may hold very many files, and no repository of a submodule.
+const LARGE: [&str; 4] = ["objects", "refs", "logs", "lfs"];
 
 /// What is there of all that, from the folder up to the root of the working tree, but for what the user grants: by naming it,
-/// or a folder in it that it lies in.
-pub(crate) fn keep(policy: &mut Policy, [folder, root]: [&Path; 2], granted: &[PathBuf]) {
+/// or a folder in it that it lies in. Folders above it that the process could move away, so as to put others in their place, are
+/// held where they are. What the process may write to is known by now. Walks what git keeps of submodules: blocking.
+///
+/// # Errors
+/// [`SandboxError::TooMany`]: not all of it was found, and the process must not be started.
+pub(crate) fn keep(
+    policy: &mut Policy,
+    [folder, root]: [&Path; 2],
+    granted: &[PathBuf],
+) -> Result<(), SandboxError> {
+    let mut found = Vec::new();
     let below = folder.ancestors().take_while(|it| it.starts_with(root));
     for folder in below
         .chain([folder, root])
         .filter(|it| it.parent().is_some())
     {
-        policy.held.extend(HELD.map(|name| folder.join(name)));
         let git = folder.join(".git");
         // Of a linked worktree or a submodule: the file says where the repository is.
-        if git.is_file() && !policy.read_only.contains(&git) {
-            policy.read_only.push(git.clone());
+        if git.is_file() {
+            found.push(git.clone());
         }
-        submodules(&git.join("modules"), DEEPEST, &mut policy.read_only);
+        submodules(&git.join("modules"), &mut found)?;
         for name in SETTINGS.iter().chain(&OF_OTHERS) {
             let path = folder.join(name);
             let is_granted = granted
                 .iter()
                 .any(|it| path.starts_with(it) && it.starts_with(folder) && it != folder);
-            if !is_granted && path.exists() && !policy.read_only.contains(&path) {
-                policy.read_only.push(path);
+            if !is_granted && path.exists() {
+                found.push(path);
             }
         }
     }
+    policy.held.extend(movable(&found, &policy.write));
+    for path in found {
+        if !policy.read_only.contains(&path) {
+            policy.read_only.push(path);
+        }
+    }
+    Ok(())
 }
 
-/// The settings and hooks of submodules' repositories.
-fn submodules(folder: &Path, deepest: usize, found: &mut Vec<PathBuf>) {
-    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
-    for module in entries.map(|entry| entry.path()) {
-        // A name with slashes is as many folders.
-        if !module.join("HEAD").is_file() {
-            if deepest > 0 && module.is_dir() && !module.is_symlink() {
-                submodules(&module, deepest - 1, found);
+/// The folders above these that lie in one that may be written to.
+fn movable(paths: &[PathBuf], write: &[PathBuf]) -> BTreeSet<PathBuf> {
+    let write: Vec<PathBuf> = write.iter().flat_map(|it| it.canonicalize()).collect();
+    let above = paths.iter().flat_map(|path| path.ancestors().skip(1));
+    let movable = above.filter(|it| write.iter().any(|top| it.starts_with(top) && it != top));
+    movable.map(Path::to_path_buf).collect()
+}
+
+/// The settings and hooks of submodules' repositories. They lie in each other, under names of as many folders as they have
+/// slashes; a folder with the marks of a repository may still have others in it, since anybody can make the marks.
+fn submodules(modules: &Path, found: &mut Vec<PathBuf>) -> Result<(), SandboxError> {
+    let mut folders = vec![modules.to_path_buf()];
+    let mut seen = 0;
+    while let Some(folder) = folders.pop() {
+        let is_repository = folder.join("HEAD").is_file();
+        if is_repository {
+            let parts = ["config", "hooks"].map(|name| folder.join(name));
+            found.extend(parts.into_iter().filter(|part| part.exists()));
+        }
+        let entries = fs::read_dir(&folder).into_iter().flatten().flatten();
+        for entry in entries {
+            seen += 1;
+            if seen > MOST_ENTRIES || found.len() > MOST_COVERS {
+                return Err(too_many(modules, seen));
             }
-            continue;
+            let is_large = is_repository && LARGE.iter().any(|name| entry.file_name() == *name);
+            let path = entry.path();
+            let is_link = path.is_symlink();
+            if is_link && path.join("HEAD").is_file() {
+                found.extend(["config", "hooks"].map(|name| path.join(name)));
+            } else if !is_large && !is_link && path.is_dir() {
+                folders.push(path);
+            }
         }
-        found.extend(["config", "hooks"].map(|name| module.join(name)));
-        if deepest > 0 {
-            submodules(&module.join("modules"), deepest - 1, found);
-        }
+    }
+    Ok(())
+}
+
+fn too_many(modules: &Path, seen: usize) -> SandboxError {
+    let (what, most) = match seen > MOST_ENTRIES {
+        true => ("files and folders", MOST_ENTRIES),
+        false => ("settings and hooks of submodules", MOST_COVERS),
+    };
+    SandboxError::TooMany {
+        root: modules.to_path_buf(),
+        what,
+        most,
     }
 }
 
@@ -76,19 +124,32 @@ fn submodules(folder: &Path, deepest: usize, found: &mut Vec<PathBuf>) {
 mod tests {
     use super::*;
 
+    fn made(root: &Path, files: &[&str]) {
+        for file in files {
+            fs::create_dir_all(root.join(file).parent().unwrap()).unwrap();
+            fs::write(root.join(file), "").unwrap();
+        }
+    }
+
+    fn sorted(root: &Path, names: &[&str]) -> Vec<PathBuf> {
+        let mut all: Vec<PathBuf> = names.iter().map(|name| root.join(name)).collect();
+        all.sort();
+        all
+    }
+
     #[test]
     fn what_is_there_is_kept_unless_it_is_granted() {
         let root = tempfile::tempdir().unwrap();
         let root = root.path();
-        for file in [
-            "opencode.json",
-            ".git/config",
-            ".git/hooks/x",
-            ".opencode/command/a.md",
-        ] {
-            std::fs::create_dir_all(root.join(file).parent().unwrap()).unwrap();
-            std::fs::write(root.join(file), "").unwrap();
-        }
+        made(
+            root,
+            &[
+                "opencode.json",
+                ".git/config",
+                ".git/hooks/x",
+                ".opencode/command/a.md",
+            ],
+        );
         let all = ["opencode.json", ".opencode", ".git/config", ".git/hooks"];
         for (granted, want) in [
             (vec![], &all[..]),
@@ -99,7 +160,7 @@ mod tests {
         ] {
             let granted: Vec<PathBuf> = granted.iter().map(|name| root.join(name)).collect();
             let mut policy = Policy::default();
-            keep(&mut policy, [root, root], &granted);
+            keep(&mut policy, [root, root], &granted).unwrap();
             let want: Vec<PathBuf> = want.iter().map(|name| root.join(name)).collect();
             assert_eq!(policy.read_only, want, "{granted:?}");
         }
@@ -109,15 +170,23 @@ mod tests {
     fn what_git_reads_of_others_is_kept_too() {
         let root = tempfile::tempdir().unwrap();
         let root = root.path();
-        for file in [
-            "main/.git/modules/a/b/HEAD",
-            "main/.git/modules/a/b/modules/c/HEAD",
-            "main/sub/opencode.json",
-            "side/.git",
-        ] {
-            std::fs::create_dir_all(root.join(file).parent().unwrap()).unwrap();
-            std::fs::write(root.join(file), "").unwrap();
-        }
+        let deep = "main/.git/modules/third_party/a/b/c/d/e";
+        made(
+            root,
+            &[
+                "main/.git/modules/a/b/HEAD",
+                "main/.git/modules/a/b/config",
+                "main/.git/modules/a/b/hooks/x",
+                "main/.git/modules/a/b/modules/c/HEAD",
+                "main/.git/modules/a/b/modules/c/config",
+                // Made by a plugin, so that what lies below is not looked at.
+                "main/.git/modules/third_party/HEAD",
+                &format!("{deep}/HEAD"),
+                &format!("{deep}/config"),
+                "main/sub/opencode.json",
+                "side/.git",
+            ],
+        );
         for (folder, worktree, want) in [
             (
                 "main/sub/deep",
@@ -127,19 +196,72 @@ mod tests {
                     "main/.git/modules/a/b/config",
                     "main/.git/modules/a/b/hooks",
                     "main/.git/modules/a/b/modules/c/config",
-                    "main/.git/modules/a/b/modules/c/hooks",
+                    &format!("{deep}/config"),
                 ],
             ),
             ("side", "side", vec!["side/.git"]),
         ] {
             let mut policy = Policy::default();
-            keep(&mut policy, [&root.join(folder), &root.join(worktree)], &[]);
+            keep(&mut policy, [&root.join(folder), &root.join(worktree)], &[]).unwrap();
             policy.read_only.sort();
-            policy.read_only.dedup();
-            let mut want: Vec<PathBuf> = want.iter().map(|name| root.join(name)).collect();
-            want.sort();
-            assert_eq!(policy.read_only, want, "{folder}");
-            assert!(policy.held.contains(&root.join(worktree).join(".git")));
+            assert_eq!(policy.read_only, sorted(root, &want), "{folder}");
         }
+    }
+
+    #[test]
+    fn folders_that_could_be_moved_away_are_held() {
+        let root = tempfile::tempdir().unwrap();
+        let root = &root.path().canonicalize().unwrap();
+        made(
+            root,
+            &[
+                "main/sub/opencode.json",
+                "main/.claude/settings.json",
+                "main/.git/config",
+                "main/.git/modules/a/b/HEAD",
+                "main/.git/modules/a/b/config",
+            ],
+        );
+        let within = [
+            "main/sub",
+            "main/.claude",
+            "main/.git",
+            "main/.git/modules",
+            "main/.git/modules/a",
+            "main/.git/modules/a/b",
+        ];
+        for (write, want) in [
+            (vec!["main"], sorted(root, &within)),
+            (vec![""], sorted(root, &[&within[..], &["main"]].concat())),
+            (vec!["main/sub"], vec![]),
+            (vec!["main/.git"], sorted(root, &within[3..])),
+        ] {
+            let write = write.iter().map(|name| root.join(name)).collect();
+            let mut policy = Policy {
+                write,
+                ..Policy::default()
+            };
+            keep(
+                &mut policy,
+                [&root.join("main/sub"), &root.join("main")],
+                &[],
+            )
+            .unwrap();
+            assert_eq!(policy.held, want, "{:?}", policy.write);
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_walked_to_its_end_is_refused() {
+        let root = tempfile::tempdir().unwrap();
+        let modules = root.path().join(".git/modules");
+        for number in 0..=MOST_COVERS {
+            made(
+                &modules,
+                &[&format!("{number}/HEAD"), &format!("{number}/config")],
+            );
+        }
+        let kept = keep(&mut Policy::default(), [root.path(), root.path()], &[]);
+        assert_eq!(kept.unwrap_err().code(), "spawn.too_many");
     }
 }

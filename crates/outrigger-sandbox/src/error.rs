@@ -97,6 +97,14 @@ pub enum SandboxError {
         /// What forbids it.
         pattern: String,
     },
+    /// What has to be written down before a process starts cannot be.
+    #[error("what has to be written down before a process starts cannot be, in {}: {source}", path.display())]
+    Note {
+        /// The folder.
+        path: PathBuf,
+        /// The system's answer.
+        source: io::Error,
+    },
     /// The ledger of processes cannot be read or written.
     #[error("cannot use the process ledger {}: {source}", path.display())]
     Ledger {
@@ -124,6 +132,7 @@ impl SandboxError {
             Self::Moving { .. } => "spawn.moving",
             Self::Strict { .. } => "spawn.strict",
             Self::Forbidden { .. } => "spawn.forbidden",
+            Self::Note { .. } => "spawn.note",
             Self::Ledger { .. } => "ledger.io",
         }
     }
@@ -153,6 +162,11 @@ impl SandboxError {
             Self::Forbidden { .. } => Some(
                 "do without it; `outrigger doctor` shows the policy, which only the machine's administrator changes".to_owned(),
             ),
+            Self::Note { source, .. } if source.kind() == io::ErrorKind::TimedOut => None,
+            Self::Note { path, .. } => Some(format!(
+                "make {} writable for this user, on a disk with room",
+                path.display()
+            )),
             Self::Ledger { path, .. } => {
                 Some(format!("make {} writable for this user", path.display()))
             }

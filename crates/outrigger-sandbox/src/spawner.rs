@@ -129,7 +129,7 @@ impl Spawner {
         thread::Builder::new()
             .name("spawner".into())
             .spawn(move || {
-                // Asked for once, here: it makes a process and waits for it.
+                // Here, ahead of the first start: it makes a process and waits for it.
                 connects::is_possible();
                 for Job {
                     spec,
@@ -314,7 +314,13 @@ impl Spawner {
         let what = spec.label_or_name();
         let (started, hidden) = loop {
             let watched = spec.policy.as_ref().filter(|it| it.ends_uncovered);
-            let hidden = watched.map(|policy| Hidden::of(&policy.kept.covers().hide));
+            let hidden = match watched.map(|policy| policy.kept.covers().hide.clone()) {
+                Some(hide) => {
+                    let looked = tokio::task::spawn_blocking(move || Hidden::of(&hide)).await;
+                    Some(looked.map_err(|_| SandboxError::Stopped)?)
+                }
+                None => None,
+            };
             match self.hand_over(spec).await? {
                 Ok(started) => break (started, hidden),
                 Err(NotStarted::Moved(again, error)) if Instant::now() < end => {
@@ -329,7 +335,9 @@ impl Spawner {
         }
         child.way = way;
         if let Some(hidden) = hidden {
-            hidden.ends(child.killer(), what);
+            let pid = child.pid();
+            let watched = hidden.ends(child.killer(), what);
+            watched.map_err(|source| SandboxError::Watch { pid, source })?;
         }
         Ok(child)
     }

@@ -23,6 +23,8 @@ struct Looked {
     at: Instant,
     /// What its agent was last replaced for: what cannot be brought about is not tried again.
     tried: Option<Snapshot>,
+    /// Settings that nothing could start with, as they were told.
+    waiting: Vec<String>,
     starts: Starts,
 }
 
@@ -76,13 +78,14 @@ pub(crate) async fn renew(hub: Hub) {
             let looked = known.entry(directory.clone()).or_insert_with(|| Looked {
                 at: Instant::now(),
                 tried: None,
+                waiting: Vec::new(),
                 starts: Starts::new(),
             });
             if every.is_zero() || looked.at.elapsed() < every {
                 continue;
             }
             looked.at = Instant::now();
-            if let Some(now) = other(&hub, &directory, &instance, looked.tried.as_ref()).await
+            if let Some(now) = other(&hub, &directory, &instance, looked).await
                 && hub
                     .replace_idle(&directory, &changed(&instance, &now))
                     .await
@@ -101,17 +104,26 @@ async fn other(
     hub: &Hub,
     directory: &Path,
     instance: &Instance,
-    tried: Option<&Snapshot>,
+    looked: &mut Looked,
 ) -> Option<Snapshot> {
     // Nothing could start with these; what runs is left alone.
-    if instance.agent.has_changed_settings() {
+    let waiting = instance.agent.changed_settings().await;
+    if waiting != looked.waiting && !waiting.is_empty() {
+        tracing::warn!(
+            "[config] {}: {} while this server ran: what runs is left as it is until `outrigger config allow`",
+            directory.display(),
+            waiting.join(", ")
+        );
+    }
+    looked.waiting = waiting;
+    if !looked.waiting.is_empty() {
         return None;
     }
     let boot = hub.boot(directory.to_owned());
     let made = tokio::task::spawn_blocking(move || outrigger_agent::plugin_snapshot(&boot)).await;
     let now = made.ok()?.ok()?;
     let runs = instance.agent.plugin_snapshot();
-    (now.entries != runs.entries && tried != Some(&now)).then_some(now)
+    (now.entries != runs.entries && looked.tried.as_ref() != Some(&now)).then_some(now)
 }
 
 /// The plugins about which something else was decided.

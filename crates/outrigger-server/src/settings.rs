@@ -12,6 +12,7 @@ use axum::Json;
 use axum::extract::{FromRequest as _, Request, State};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse as _, Response};
+use outrigger_agent::Rewritten;
 use serde_json::{Value, json};
 
 use crate::dispatch::FromPlugin;
@@ -35,7 +36,16 @@ pub(crate) async fn change(
     let changes = changes(request).await?;
     let file = outrigger_config::project_file(&directory);
     let boot = hub.boot(directory.clone());
-    outrigger_agent::write_settings(&boot, &file, || write(&file, &changes))?;
+    let asked = changes.clone();
+    let written = tokio::task::spawn_blocking(move || {
+        let written = write(&file, &asked)?;
+        if let Some(change) = &written {
+            outrigger_agent::count_settings(&boot, &file, change);
+        }
+        Ok::<_, ApiError>(())
+    });
+    let written = written.await;
+    written.map_err(|error| ApiError::internal(error.to_string()))??;
     hub.dispose(&directory).await;
     Ok(Json(changes))
 }
@@ -53,7 +63,7 @@ pub(crate) async fn change_global(
 ) -> Result<Json<Value>, ApiError> {
     let changes = changes(request).await?;
     let file = outrigger_config::global_file(&hub.folders().config.join("opencode"));
-    if write(&file, &changes)? {
+    if write(&file, &changes)?.is_some() {
         hub.dispose_all().await;
     }
     global(State(hub)).await
@@ -75,19 +85,20 @@ async fn changes(request: Request) -> Result<Value, ApiError> {
     Ok(changes)
 }
 
-/// Merges changes into a file; true when that changed it.
-fn write(file: &Path, changes: &Value) -> Result<bool, ApiError> {
+/// Merges changes into a file, and says what was made of it, where that changed it.
+fn write(file: &Path, changes: &Value) -> Result<Option<Rewritten>, ApiError> {
     let failed =
         |error: io::Error| ApiError::internal(format!("cannot change {}: {error}", file.display()));
-    let text = match fs::read_to_string(file) {
-        Ok(text) => text,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => String::new(),
+    let before = match fs::read_to_string(file) {
+        Ok(text) => Some(text),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => None,
         Err(error) => return Err(failed(error)),
     };
-    let edited = outrigger_config::edited(&text, &file.display().to_string(), changes)
+    let text = before.as_deref().unwrap_or_default();
+    let edited = outrigger_config::edited(text, &file.display().to_string(), changes)
         .map_err(|error| ApiError::bad_payload(error.to_string()))?;
     if edited == text {
-        return Ok(false);
+        return Ok(None);
     }
     // A link stays one; a reader sees the old file or the new one.
     let target = file.canonicalize().unwrap_or_else(|_| file.to_path_buf());
@@ -107,7 +118,10 @@ fn write(file: &Path, changes: &Value) -> Result<bool, ApiError> {
         let _ = fs::remove_file(&fresh);
     }
     written.map_err(failed)?;
-    Ok(true)
+    Ok(Some(Rewritten {
+        before,
+        after: edited,
+    }))
 }
 
 /// `POST /global/upgrade`. This program is upgraded by whoever installed it; the reference says so in this form where it does

@@ -183,7 +183,8 @@ impl Text {
         }
     }
 
-    fn bytes(&self) -> Vec<u8> {
+    /// As it is in the file.
+    pub(crate) fn bytes(&self) -> Vec<u8> {
         let mut out = Vec::with_capacity(self.text.len() + BOM.len());
         if self.bom {
             out.extend_from_slice(BOM.as_bytes());

@@ -168,6 +168,16 @@ pub trait ToolHost: Send + Sync {
     fn agents(&self) -> Vec<AgentEntry>;
     /// Replaces the session's todo list, stores it and tells everyone.
     fn set_todos<'a>(&'a self, todos: Vec<Todo>) -> BoxFuture<'a, Result<(), ToolError>>;
+    /// A tool has changed what a text file says, from `before` (`None`: it was not there), with the permission for it.
+    fn wrote<'a>(
+        &'a self,
+        file: &'a Path,
+        before: Option<&'a [u8]>,
+        after: &'a [u8],
+    ) -> BoxFuture<'a, ()> {
+        let _ = (file, before, after);
+        Box::pin(std::future::ready(()))
+    }
     /// Lets the configured formatters at a file that was written.
     fn format<'a>(&'a self, file: &'a Path) -> BoxFuture<'a, Formatted> {
         let _ = file;

@@ -23,21 +23,10 @@ pub(super) struct State {
     pub(super) plugins: BTreeSet<String>,
 }
 
-/// Who in a box may write to the project.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub(crate) enum Writers {
-    /// Plugins, for which the settings that are there are read-only.
-    Plugins,
-    /// Commands, servers and formatters, too.
-    #[default]
-    All,
-}
-
 /// What there was before something ran.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Note {
     pub(super) directory: PathBuf,
-    pub(super) writers: Writers,
     pub(super) state: State,
 }
 
@@ -56,11 +45,13 @@ impl Found {
     }
 }
 
-pub(super) fn digest(path: &Path) -> String {
-    fs::read(path).map_or_else(
-        |error| error.kind().to_string(),
-        |bytes| hex(&Sha256::digest(bytes)),
-    )
+fn digest(path: &Path) -> String {
+    fs::read(path).map_or_else(|error| error.kind().to_string(), |bytes| hash(&bytes))
+}
+
+/// The digest of what a settings file says, as it is noted.
+pub(crate) fn hash(bytes: &[u8]) -> String {
+    hex(&Sha256::digest(bytes))
 }
 
 /// The folder of a project that a settings file speaks for: those who work in it, or below it, read the file.
@@ -100,10 +91,9 @@ impl Note {
     pub(super) fn against(&self, now: &State, directory: &Path) -> Found {
         let was = &self.state;
         let mut found = Found::default();
-        let may_change = |file: &Path| self.writers == Writers::All || !is_read_only(file);
         for (file, digest) in &now.settings {
             match was.settings.get(file) {
-                Some(known) if known != digest && may_change(file) => {
+                Some(known) if known != digest => {
                     found.settings.insert(file.clone(), "changed");
                 }
                 None if reads(&self.directory, file) => {
@@ -113,8 +103,7 @@ impl Note {
             }
         }
         for file in was.settings.keys() {
-            let gone = reads(directory, file) && !now.settings.contains_key(file);
-            if gone && may_change(file) {
+            if reads(directory, file) && !now.settings.contains_key(file) {
                 found.settings.insert(file.clone(), "removed");
             }
         }
@@ -122,30 +111,11 @@ impl Note {
             self.directory.starts_with(directory) && !now.plugins.is_subset(&was.plugins);
         found
     }
-
-    /// From here on others may write, too; until now nobody but the user could have changed what was there.
-    pub(super) fn widen(&mut self, now: &State) {
-        for (file, digest) in &mut self.state.settings {
-            if is_read_only(file)
-                && let Some(known) = now.settings.get(file)
-            {
-                digest.clone_from(known);
-            }
-        }
-        self.writers = Writers::All;
-    }
 }
 
 /// Whether who works in `directory` reads this file.
 pub(super) fn reads(directory: &Path, file: &Path) -> bool {
     directory.starts_with(speaks_for(file))
-}
-
-/// Whether plugins see this file read-only where it is there.
-fn is_read_only(file: &Path) -> bool {
-    let names = file.ancestors().filter_map(Path::file_name);
-    let mut names = names.filter_map(|name| name.to_str());
-    names.any(|name| outrigger_plugins::SETTINGS.contains(&name))
 }
 
 #[cfg(test)]
@@ -175,7 +145,6 @@ mod tests {
         };
         let note = |directory: &str, state: State| Note {
             directory: directory.into(),
-            writers: Writers::All,
             state,
         };
         let both = [("/p/opencode.json", "1"), ("/p/a/opencode.json", "2")];
@@ -220,46 +189,5 @@ mod tests {
                 "{directory}"
             );
         }
-    }
-
-    #[test]
-    fn plugins_make_what_is_not_there_and_change_nothing() {
-        let files = |files: &[(&str, &str)]| State {
-            settings: files
-                .iter()
-                .map(|(file, text)| (PathBuf::from(file), (*text).to_owned()))
-                .collect(),
-            ..State::default()
-        };
-        let mut note = Note {
-            directory: "/p".into(),
-            writers: Writers::Plugins,
-            state: files(&[("/p/opencode.json", "1"), ("/p/own.json", "1")]),
-        };
-        let now = files(&[
-            ("/p/opencode.json", "2"),
-            ("/p/own.json", "2"),
-            ("/p/opencode.jsonc", "1"),
-        ]);
-        let told = |note: &Note, now: &State| -> Vec<String> {
-            let found = note.against(now, Path::new("/p"));
-            let files = found.settings.iter();
-            files
-                .map(|(file, what)| format!("{} {what}", file.display()))
-                .collect()
-        };
-        assert_eq!(
-            told(&note, &now),
-            ["/p/opencode.jsonc new", "/p/own.json changed"]
-        );
-        note.widen(&now);
-        assert_eq!(
-            told(&note, &now),
-            ["/p/opencode.jsonc new", "/p/own.json changed"]
-        );
-        assert_eq!(
-            told(&note, &files(&[("/p/own.json", "1")])),
-            ["/p/opencode.json removed"]
-        );
     }
 }

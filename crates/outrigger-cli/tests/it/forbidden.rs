@@ -193,17 +193,29 @@ fn nor_does_anything_else_whatever_is_granted() {
         let text = request.body.to_string();
         assert!(!text.contains(SECRET) && !text.contains(RAN), "{text}");
     }
-    // What the configuration itself would read.
-    world.config(json!({ "instructions": [], "agent": { "build": { "prompt": "{file:.env}" } } }));
-    let refused = with(&world, &["run", "again"]);
-    assert_ne!(refused.code, 0);
-    assert!(
-        refused
-            .stderr
-            .contains("the policy of this machine forbids it"),
-        "{}",
-        refused.stderr
-    );
+    // What the configuration itself would read, also by the path that a forbidden place leads to.
+    let keys = world.home().join("keys");
+    let elsewhere = world.root().join("really");
+    fs::rename(&keys, &elsewhere).unwrap();
+    std::os::unix::fs::symlink(&elsewhere, &keys).unwrap();
+    let places = [
+        ".env".to_owned(),
+        format!("{}/id", keys.display()),
+        format!("{}/id", elsewhere.display()),
+    ];
+    for place in places {
+        let prompt = format!("{{file:{place}}}");
+        world.config(json!({ "instructions": [], "agent": { "build": { "prompt": prompt } } }));
+        let refused = with(&world, &["run", "again"]);
+        assert_ne!(refused.code, 0, "{place}");
+        assert!(
+            refused
+                .stderr
+                .contains("the policy of this machine forbids it"),
+            "{place}: {}",
+            refused.stderr
+        );
+    }
 }
 
 /// Files of the command line, here and for a server elsewhere, and those of a client of the HTTP API.

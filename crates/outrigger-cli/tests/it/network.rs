@@ -20,6 +20,7 @@ import http from "node:http"
 import dgram from "node:dgram"
 import dns from "node:dns"
 import { spawnSync } from "node:child_process"
+import { Worker as ThreadWorker } from "node:worker_threads"
 const free = "http://127.0.0.1:FREE", shut = "http://127.0.0.1:SHUT", port = SHUT
 const said = (answer) => answer.text().then((text) => answer.status + " " + text.slice(0, 400))
 const get = (url, options = {}) => new Promise((resolve, reject) => {

@@ -12,7 +12,7 @@ use super::{Key, Provider, adapter, deadlines, model};
 use crate::catalog::{Catalog, CatalogProvider};
 use crate::client::Http;
 use crate::error::ModelError;
-use crate::fetch::{Overlay, Route};
+use crate::fetch::{FILES, Overlay, Route};
 use crate::presets::{Preset, preset};
 use crate::secret::{Secret, Secrets, is_secret_name};
 
@@ -85,7 +85,9 @@ pub(crate) fn build(id: &str, sources: &Sources<'_>) -> Result<Option<Provider>,
         Some(Route::Proxy(proxy)) => Some(Arc::new(Http::through(proxy))),
         None => None,
     };
-    let options = merged(overlay.options.clone().unwrap_or_default(), configured);
+    let mut loaded = overlay.options.clone().unwrap_or_default();
+    loaded.retain(|key, _| !FILES.contains(&key.as_str()));
+    let options = merged(loaded, configured);
     let env = match own {
         Some(own) => own.env.clone(),
         None => env_names(

@@ -13,6 +13,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 use outrigger_protocol::message::MessageWithParts;
+use rustix::fs::{Mode, OFlags};
 
 use crate::digest::hash;
 
@@ -46,9 +47,9 @@ struct Folder {
 }
 
 impl Transcripts {
-    /// None yet; removes those of programs that were killed.
+    /// None yet; removes those of programs that were killed, beside. Within a runtime.
     pub(crate) fn new() -> Self {
-        sweep(&std::env::temp_dir());
+        tokio::task::spawn_blocking(|| sweep(&std::env::temp_dir()));
         Self::default()
     }
 
@@ -180,7 +181,7 @@ fn fresh(base: &Path) -> io::Result<Folder> {
     Err(last.unwrap_or_else(|| io::ErrorKind::AlreadyExists.into()))
 }
 
-/// Removes this user's folders that no process holds.
+/// Removes this user's folders that no process holds. Anybody may make something of that name in a folder for temporary files.
 fn sweep(base: &Path) {
     let own = rustix::process::geteuid().as_raw();
     for entry in fs::read_dir(base).into_iter().flatten().flatten() {
@@ -192,11 +193,12 @@ fn sweep(base: &Path) {
             continue;
         }
         let path = entry.path();
-        // Not what a link leads to.
-        let is_ours = fs::symlink_metadata(&path).is_ok_and(|it| it.is_dir() && it.uid() == own);
-        let Ok(held) = File::open(&path) else {
+        // Neither what a link leads to, nor a pipe that waits for whoever writes to it.
+        let flags = OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        let Ok(held) = rustix::fs::open(&path, flags, Mode::empty()).map(File::from) else {
             continue;
         };
+        let is_ours = held.metadata().is_ok_and(|it| it.uid() == own);
         if is_ours
             && held.try_lock().is_ok()
             && let Err(error) = fs::remove_dir_all(&path)
@@ -309,8 +311,11 @@ mod tests {
         fs::create_dir(at("other")).unwrap();
         let link = at(&format!("{PREFIX}2.0"));
         std::os::unix::fs::symlink(at("other"), &link).unwrap();
+        // Whoever opened it to read would wait for a writer.
+        let pipe = at(&format!("{PREFIX}x"));
+        rustix::fs::mkfifoat(rustix::fs::CWD, &pipe, Mode::RUSR | Mode::WUSR).unwrap();
         sweep(base.path());
-        let there = [&held.path, &left, &at("other"), &link].map(|path| path.exists());
-        assert_eq!(there, [true, false, true, true]);
+        let there = [&held.path, &left, &at("other"), &link, &pipe].map(|path| path.exists());
+        assert_eq!(there, [true, false, true, true, true]);
     }
 }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use outrigger_js::default_policy;
 use outrigger_sandbox::proxy::Pass;
-use outrigger_sandbox::{Calls, Policy, which};
+use outrigger_sandbox::{Calls, Policy, SandboxError, which};
 
 use super::Launch;
 use crate::manifest::Access;
@@ -16,13 +16,16 @@ use crate::unboxed;
 impl Launch {
     /// What the plugins may reach by their manifest, the user's rules and where their code lies, `packages` beside it.
     /// What only one kind of process gets (ports, files that the environment names, covers) its caller adds.
-    pub(crate) fn plugin_box(
+    ///
+    /// # Errors
+    /// Why there is none. Nothing must be started then.
+    pub(crate) async fn plugin_box(
         &self,
         members: &[usize],
         private: &Path,
         pass: Option<&Pass>,
         packages: Vec<PathBuf>,
-    ) -> Policy {
+    ) -> Result<Policy, SandboxError> {
         let folder = |index: &usize| {
             let resolved = |it: &Plugin| it.resolved.as_ref().map(|it| it.dir.clone());
             self.registry.with(*index, resolved).flatten()
@@ -42,8 +45,7 @@ impl Launch {
         let read = rules.iter().flat_map(|rules| &rules.read);
         policy.read.extend(read.cloned());
         let write: Vec<PathBuf> = rules.iter().flat_map(|it| it.write.clone()).collect();
-        unboxed::keep(&mut policy, [&self.directory, &self.worktree], &write);
-        policy.write.extend(write);
+        policy.write.extend(write.iter().cloned());
         let listed = rules.iter().find_map(|rules| rules.processes.as_deref());
         policy.execute = listed.map(|names| programs(names, &search()));
         policy.connect_tcp = Some(pass.into_iter().map(Pass::port).collect());
@@ -53,7 +55,11 @@ impl Launch {
             // Names are looked up by the proxy.
             udp: false,
         });
-        policy
+        let (directory, worktree) = (self.directory.clone(), self.worktree.clone());
+        let kept = tokio::task::spawn_blocking(move || {
+            unboxed::keep(&mut policy, [&directory, &worktree], &write).map(|()| policy)
+        });
+        kept.await.map_err(|_| SandboxError::Stopped)?
     }
 
     /// What the plugin of this process may reach, where it has a manifest: it is alone then.

@@ -431,6 +431,36 @@ async fn one_that_needs_a_process_of_its_own_now_is_moved() {
     assert_eq!(pid(&plugins, "b"), rest);
 }
 
+/// Two ask for processes of their own now, and the second cannot be started: where it stays it is what it was, with what it had.
+#[tokio::test(flavor = "multi_thread")]
+async fn one_that_cannot_move_out_stays_as_it_was() {
+    let project = project();
+    let package = r#"{"name":"x","type":"module","main":"old.mjs"}"#;
+    let specs = ["a", "b"].map(|id| {
+        let dir = project.path("plugins").join(id);
+        fs::create_dir_all(&dir).unwrap();
+        fs::write(dir.join("package.json"), package.replace('x', id)).unwrap();
+        fs::write(dir.join("old.mjs"), appender(id)).unwrap();
+        fs::write(dir.join("main.mjs"), appender(&id.to_uppercase())).unwrap();
+        project.spec(&format!("file://{}", dir.display()))
+    });
+    let c = project.plugin("c", &appender("c"));
+    let plugins = project.load(specs.into_iter().chain([c]).collect()).await;
+    assert_eq!(heard(&plugins).await, "a1 b1 c1 | a ok, b ok, c ok");
+    for id in ["a", "b"] {
+        manifest(&project.path("plugins").join(id), id, "");
+    }
+    // A file stands where its own folder would be.
+    let mut homes = fs::read_dir(project.path("data/plugin-homes")).unwrap();
+    let homes = homes.next().unwrap().unwrap().path();
+    fs::write(homes.join("b"), "").unwrap();
+    plugins.reload("a").await.unwrap();
+    let pid = |id: &str| status(&plugins, id).pid.unwrap();
+    assert!(pid("a") != pid("b") && pid("b") == pid("c"));
+    // What is on the disk now is not what it was trusted as, so the process of the two is the one that it was.
+    assert_eq!(heard(&plugins).await, "A1 b2 c2 | a ok, b ok, c ok");
+}
+
 /// Nobody calls the old generation any more, but a login holds it: it is asked whether it answers, and watched, all the same.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_old_generation_is_asked_and_watched() {

@@ -3,6 +3,7 @@
 use std::io;
 use std::os::fd::{AsRawFd as _, OwnedFd};
 use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use super::notify::{Caller, Listener, Reply};
 use super::{address, errno_of, install, pair, receive};
@@ -15,20 +16,46 @@ const UNCLEAR: libc::c_int = 255;
 /// How long the try may take, and the end of its listener.
 const MS: i64 = 5_000;
 
+/// After a try that said nothing of later ones there is none for so long: whoever asks waits for it, every start of a process
+/// among them.
+const AGAIN: Duration = Duration::from_secs(60);
+
 /// Whether a child of this host can be watched; asked by trying it, until there is an answer that stays. It takes Linux 5.9
 /// or later, and a user who may look into his own children (Yama's `ptrace_scope` 2 and 3 forbid it). Within a box of our
-/// own it is not possible. It blocks, for seconds at the worst.
+/// own it is not possible. A try blocks, for seconds at the worst; without an answer the next is made a minute later.
 pub(crate) fn is_possible() -> bool {
-    static KNOWN: Mutex<Option<bool>> = Mutex::new(None);
+    static KNOWN: Mutex<Known> = Mutex::new(Known::Not(None));
     let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
-    if known.is_none() {
+    known.ask(Instant::now(), attempt)
+}
+
+/// What is known of it.
+enum Known {
+    Answer(bool),
+    /// Not yet; when it was tried last.
+    Not(Option<Instant>),
+}
+
+impl Known {
+    fn ask(&mut self, now: Instant, attempt: impl FnOnce() -> io::Result<()>) -> bool {
+        let last = match self {
+            Self::Answer(answer) => return *answer,
+            Self::Not(last) => *last,
+        };
+        if last.is_some_and(|last| now.duration_since(last) < AGAIN) {
+            return false;
+        }
         let tried = attempt();
-        *known = conclusion(&tried);
-        if let (None, Err(error)) = (&*known, &tried) {
+        if let Some(answer) = conclusion(&tried) {
+            *self = Self::Answer(answer);
+            return answer;
+        }
+        if let Err(error) = tried {
             tracing::warn!("whether connections can be decided about is not known yet: {error}");
         }
+        *self = Self::Not(Some(now));
+        false
     }
-    known.unwrap_or(false)
 }
 
 /// What a try says of all later ones; nothing where this machine was short of something at the moment.
@@ -168,6 +195,30 @@ mod tests {
             (Err(io::ErrorKind::TimedOut.into()), None),
         ] {
             assert_eq!(conclusion(&tried), want, "{tried:?}");
+        }
+    }
+
+    #[test]
+    fn a_try_that_says_nothing_is_not_repeated_at_each_start() {
+        let begin = Instant::now();
+        let failed = |errno| Err(io::Error::from_raw_os_error(errno));
+        let mut known = Known::Not(None);
+        // Seconds since the first one asked, what a try would come to, whether there is one, and what is answered.
+        for (at, would, tries, want) in [
+            (0, failed(libc::EAGAIN), true, false),
+            (1, Ok(()), false, false),
+            (59, Ok(()), false, false),
+            (60, Err(io::ErrorKind::TimedOut.into()), true, false),
+            (119, Ok(()), false, false),
+            (120, Ok(()), true, true),
+            (121, failed(libc::EPERM), false, true),
+        ] {
+            let mut tried = false;
+            let answer = known.ask(begin + Duration::from_secs(at), || {
+                tried = true;
+                would
+            });
+            assert_eq!((tried, answer), (tries, want), "after {at} s");
         }
     }
 

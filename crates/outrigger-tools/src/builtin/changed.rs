@@ -18,28 +18,48 @@ const MOST_OTHERS: usize = 5;
 /// language servers see that. And what the model has to know of it, to stand behind the output; mostly nothing.
 pub(super) async fn settle(
     at: &Located,
+    old: Option<&Text>,
     written: Text,
-    existed: bool,
     ctx: &ToolContext,
 ) -> (Text, String) {
-    let settled = format(at, written, ctx).await;
-    publish_change(at, existed, ctx);
+    let settled = format(at, old, written, ctx).await;
+    publish_change(at, old.is_some(), ctx);
     settled
 }
 
 /// The formatters alone.
-pub(super) async fn format(at: &Located, written: Text, ctx: &ToolContext) -> (Text, String) {
+pub(super) async fn format(
+    at: &Located,
+    old: Option<&Text>,
+    written: Text,
+    ctx: &ToolContext,
+) -> (Text, String) {
+    let (before, now) = (old.map(Text::bytes), written.bytes());
+    ctx.host.wrote(&at.shown, before.as_deref(), &now).await;
     let formatted = ctx.host.format(&at.real).await;
-    if !formatted.ran {
-        return (written, String::new());
+    // One that left no text there has done something else than formatting, and the next read will tell.
+    let left = match formatted.ran {
+        true => read_text(at).ok().flatten(),
+        false => None,
+    };
+    // Somebody else may have written there meanwhile: formatters move nothing but blanks.
+    let laid_out = left.as_ref().filter(|left| **left != written);
+    if let Some(left) = laid_out.filter(|left| is_same_but_blanks(left, &written)) {
+        ctx.host.wrote(&at.shown, Some(&now), &left.bytes()).await;
     }
     let note = formatted.ended.iter().fold(String::new(), |note, (name, seconds)| {
         format!(
             "{note}\n\nThe formatter {name} did not end within {seconds} s and was stopped; read the file before you edit it again."
         )
     });
-    // One that left no text there has done something else than formatting, and the next read will tell.
-    (read_text(at).ok().flatten().unwrap_or(written), note)
+    (left.unwrap_or(written), note)
+}
+
+fn is_same_but_blanks(one: &Text, other: &Text) -> bool {
+    fn signs(it: &Text) -> impl Iterator<Item = char> {
+        it.text.chars().filter(|sign| !sign.is_whitespace())
+    }
+    signs(one).eq(signs(other))
 }
 
 /// What language servers say after a change.

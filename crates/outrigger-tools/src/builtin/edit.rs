@@ -137,7 +137,7 @@ impl Tool for Edit {
                 write_text(&plan.at, &plan.new)?;
                 plan
             };
-            let (new, note) = settle(&at, new, old.is_some(), ctx).await;
+            let (new, note) = settle(&at, old.as_ref(), new, ctx).await;
             drop(held);
             let before = old.map(|old| old.text).unwrap_or_default();
             let change = diff(&at.shown, &before, &new.text);

@@ -195,7 +195,7 @@ async fn settle(change: &mut Change, ctx: &ToolContext) -> String {
         return String::new();
     };
     let written = change.new.take().unwrap_or_default();
-    let (text, note) = format(&at, written, ctx).await;
+    let (text, note) = format(&at, change.replaced(), written, ctx).await;
     change.formatted(text);
     let file = at.shown.display().to_string();
     ctx.host.publish(Event::FileEdited { file });

@@ -123,7 +123,7 @@ impl Tool for Write {
                 write_text(&at, &new)?;
                 (old, new)
             };
-            let (new, note) = settle(&at, new, old.is_some(), ctx).await;
+            let (new, note) = settle(&at, old.as_ref(), new, ctx).await;
             drop(held);
             let diagnosis = diagnose(&at, true, ctx).await;
             let before = old.as_ref().map_or("", |old| old.text.as_str());

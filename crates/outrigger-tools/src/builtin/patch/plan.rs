@@ -207,6 +207,11 @@ impl Change {
         (!self.deleted).then(|| self.to.as_ref().unwrap_or(&self.at))
     }
 
+    /// What the file that is there afterwards said before.
+    pub(super) fn replaced(&self) -> Option<&Text> {
+        self.old.as_ref().filter(|_| self.to.is_none())
+    }
+
     /// Formatters have made this of it.
     pub(super) fn formatted(&mut self, text: Text) {
         let before = self.old.as_ref().map_or("", |old| old.text.as_str());
