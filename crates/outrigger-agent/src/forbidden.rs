@@ -294,4 +294,31 @@ mod tests {
             assert_eq!(it.program(Path::new(name)).is_some(), refused, "{name}");
         }
     }
+
+    /// Which files a program has is not known then, and the box starts nothing either.
+    #[test]
+    fn where_there_is_too_much_nothing_is_left() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path().canonicalize().unwrap();
+        for folder in ["many", "bin", "project"] {
+            std::fs::create_dir(root.join(folder)).unwrap();
+        }
+        for n in 0..=covers::MOST_COVERS {
+            std::fs::write(root.join(format!("many/f{n}")), "").unwrap();
+        }
+        std::fs::write(root.join("bin/other"), "").unwrap();
+        for (policy, file, program) in [
+            ("files = [\"ROOT/many/f*\"]", true, false),
+            ("programs = [\"ROOT/many/f*\"]", false, true),
+        ] {
+            let it = forbidden(&root, policy);
+            assert!(it.covers().is_err(), "{policy}");
+            assert_eq!(it.file(&root.join("project/x")).is_some(), file, "{policy}");
+            assert_eq!(
+                it.program(&root.join("bin/other")).is_some(),
+                program,
+                "{policy}"
+            );
+        }
+    }
 }

@@ -174,8 +174,12 @@ pub fn open_resolved(path: &Path, write: bool, create: bool) -> io::Result<File>
     Ok(File::from(openat2(CWD, path, flags, mode, links)?))
 }
 
-/// Follows a path component by component, as the kernel does, but goes on where nothing exists.
-fn follow(path: &Path) -> Result<PathBuf, PathError> {
+/// Where an absolute path leads: its links are followed name by name, as the kernel does, and what does not exist is taken as
+/// it is. Says nothing about who may reach that; see [`Roots::contains`].
+///
+/// # Errors
+/// A [`PathError`] when it is not absolute or cannot be followed.
+pub fn follow(path: &Path) -> Result<PathBuf, PathError> {
     if path.as_os_str().as_bytes().contains(&0) {
         return Err(PathError::Nul {
             path: path.to_owned(),

@@ -309,6 +309,7 @@ struct Shared {
     answer: Mutex<Option<Value>>,
     asking: AtomicUsize,
     waited_ms: AtomicU64,
+    kept: Mutex<Vec<PathBuf>>,
 }
 
 /// What a tool has at hand while it runs. Cheap to clone.
@@ -393,6 +394,16 @@ impl ToolContext {
     /// reference those of MCP tools get `{content: [...]}` as the server sent it. See [`crate::Tool::read`].
     pub fn answered(&self, answer: Value) {
         *lock(&self.shared.answer) = Some(answer);
+    }
+
+    /// Notes a file that we made for this call, to keep all of its output.
+    pub(crate) fn keeps(&self, path: &Path) {
+        lock(&self.shared.kept).push(path.to_owned());
+    }
+
+    /// Whether a file is one of those. A tool may name any other.
+    pub(crate) fn has_kept(&self, path: &Path) -> bool {
+        lock(&self.shared.kept).iter().any(|it| it == path)
     }
 
     pub(crate) fn answer(&self) -> Option<Value> {

@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use crate::brought::asked;
 use crate::compact::{filled, said};
 use crate::support::*;
 
@@ -299,6 +300,47 @@ fn guards_of_files_and_commands_hold_our_other_tools() {
         format!("{}\n{}\n", file("ok.txt"), file("b.txt"))
     );
     assert!(world.path("b.txt").exists());
+}
+
+/// A path or an address is what it leads to, however it is spelled.
+#[test]
+fn a_condition_means_what_a_call_does() {
+    let (port, times) = asked();
+    let write = |path: &str| call("write", json!({ "filePath": path, "content": "x" }));
+    let fetch = |url: String| call("webfetch", json!({ "url": url, "format": "text" }));
+    let (edits, host) = ("Edit(src/**)", "WebFetch(domain:127.0.0.1)");
+    for (rule, made, refused) in [
+        (edits, write("src/new.txt"), true),
+        (edits, write("docs/../src/new.txt"), true),
+        (edits, write("docs/way/new.txt"), true),
+        (edits, write("docs/way/made/new.txt"), true),
+        (edits, write("docs/new.txt"), false),
+        (host, fetch(format!("http://127.0.0.1:{port}/x")), true),
+        (host, fetch(format!("http:///127.0.0.1:{port}/x")), true),
+        (
+            host,
+            fetch(format!("http://127.0.0.1:{port}\\@a.test/x")),
+            true,
+        ),
+        (host, fetch(format!("http://127%2e0.0.1.:{port}/x")), true),
+    ] {
+        let world = with_hooks([turn([made.clone()]), done()], &[]);
+        let hook =
+            json!({"type": "command", "command": "echo 'not there' >&2; exit 2", "if": rule});
+        let settings = json!({"hooks": {"PreToolUse": [{"matcher": "*", "hooks": [hook]}]}});
+        let file = world.home().join(".claude/settings.json");
+        std::fs::write(file, settings.to_string()).unwrap();
+        world.file("docs/.keep", "");
+        world.file("src/.keep", "");
+        std::os::unix::fs::symlink("../src", world.path("docs/way")).unwrap();
+        world.config(json!({"permission": {"*": "allow"}}));
+        world.run(&["do it"]).ok();
+        let told = world.mock.last().texts("tool").join(" ");
+        assert_eq!(told.contains("not there"), refused, "{made}: {told}");
+        let there = world.path("src/new.txt").exists() || world.path("src/made/new.txt").exists();
+        assert!(!there, "{made}");
+    }
+    assert_eq!(times.load(std::sync::atomic::Ordering::SeqCst), 0);
 }
 
 /// An entry that is there twice is run once, as strictly as either of them says.

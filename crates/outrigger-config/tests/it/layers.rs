@@ -306,3 +306,36 @@ fn unknown_keys_are_kept() {
     assert_eq!(loaded.config.provider["p"]["odd"], 1);
     assert!(loaded.value.get("theme").is_none(), "belongs to tui.json");
 }
+
+/// By whichever of its paths: the one that the policy names, a link to it, the one that a link in the policy leads to.
+#[test]
+fn a_forbidden_file_is_not_put_in() {
+    for (path, refused) in [
+        ("keys/a", true),
+        ("real/a", true),
+        ("led", true),
+        ("other", false),
+    ] {
+        let mut world = World::new(&[("real/a", "secret"), ("other", "plain")]);
+        for (target, link) in [("real", "keys"), ("keys/a", "led")] {
+            std::os::unix::fs::symlink(target, world.path(link)).unwrap();
+        }
+        let write = |name: &str, text: &str| {
+            std::fs::write(world.path(name), text.replace("ROOT", &world.root())).unwrap();
+        };
+        write("policy.toml", "[forbid]\nfiles = [\"ROOT/keys/*\"]\n");
+        write(
+            "work/opencode.json",
+            &format!(r#"{{"username": "{{file:ROOT/{path}}}"}}"#),
+        );
+        world.options.policy = world.path("policy.toml");
+        let loaded = world.load().map(|it| it.value["username"].to_string());
+        let told = loaded.unwrap_or_else(|error| error.to_string());
+        assert_eq!(
+            told.contains("the policy of this machine forbids it"),
+            refused,
+            "{path}: {told}"
+        );
+        assert_eq!(told.contains("plain"), !refused, "{path}: {told}");
+    }
+}

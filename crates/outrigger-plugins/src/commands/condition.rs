@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use ignore::gitignore::GitignoreBuilder;
 use outrigger_kernel::permission::matches;
-use outrigger_sandbox::paths::resolve;
+use outrigger_sandbox::paths::{follow, resolve};
 use serde_json::Value;
 use url::Url;
 
@@ -87,18 +87,25 @@ fn about(pattern: &str, call: &Call<'_>) -> bool {
             commands.is_none_or(|all| all.iter().any(|command| matches(&pattern, command)))
         }
         "WebFetch" => match (pattern.strip_prefix("domain:"), text("url").and_then(host)) {
-            (Some(domain), Some(host)) => matches(domain, &host),
+            (Some(domain), Some(host)) => matches(&domain.to_ascii_lowercase(), &host),
             _ => true,
         },
         "Task" => text("subagent_type").is_none_or(|name| matches(pattern, name)),
         "Skill" => text("name").is_none_or(|name| matches(pattern, name)),
         told if EDITS.contains(&told) || READS.contains(&told) => {
             let path = text("file_path").or_else(|| text("path"));
-            // By its text and as its links lead: either is what the rule is about.
+            // By its text and as its links lead: either is what the rule is about. Our tools take `..` out by the text, others
+            // may follow links first.
             path.is_none_or(|path| {
                 let text = resolve(call.cwd, Path::new(path));
-                let real = real(&call.cwd.join(path));
-                is_path(pattern, &text, call) || real.is_some_and(|it| is_path(pattern, &it, call))
+                let mut leads = [&text, &call.cwd.join(path)]
+                    .map(|it| follow(it))
+                    .into_iter();
+                is_path(pattern, &text, call)
+                    || leads.any(|it| match it {
+                        Ok(real) => is_path(pattern, &real, call),
+                        Err(_) => true,
+                    })
             })
         }
         _ => true,
@@ -137,14 +144,6 @@ fn is_path(pattern: &str, path: &Path, call: &Call<'_>) -> bool {
         || matcher
             .matched_path_or_any_parents(below, false)
             .is_ignore()
-}
-
-/// Where a path leads; of a file that is not there, by its folder.
-fn real(path: &Path) -> Option<PathBuf> {
-    path.canonicalize().ok().or_else(|| {
-        let folder = path.parent()?.canonicalize().ok()?;
-        Some(folder.join(path.file_name()?))
-    })
 }
 
 /// The host of an address, as it is read where it is asked; none where it cannot be read.
@@ -245,6 +244,11 @@ mod tests {
                 true,
             ),
             (
+                "WebFetch(domain:A.com)",
+                ("webfetch", json!({"url": "https://a.com/"})),
+                true,
+            ),
+            (
                 "WebFetch(domain:a.com)",
                 ("webfetch", json!({"url": "no address"})),
                 true,
@@ -289,13 +293,28 @@ mod tests {
     fn a_rule_means_what_links_lead_to() {
         let dir = tempfile::tempdir().unwrap();
         let root = dir.path().canonicalize().unwrap();
-        for folder in ["src", "docs"] {
-            std::fs::create_dir(root.join(folder)).unwrap();
+        for folder in ["src", "docs", "other/deep"] {
+            std::fs::create_dir_all(root.join(folder)).unwrap();
         }
-        std::os::unix::fs::symlink("../src", root.join("docs/way")).unwrap();
+        for (target, link) in [
+            ("../src", "docs/way"),
+            ("../src/new.ts", "docs/dangling.ts"),
+            ("../other/deep", "docs/aside"),
+            ("circle", "docs/circle"),
+        ] {
+            std::os::unix::fs::symlink(target, root.join(link)).unwrap();
+        }
+        std::os::unix::fs::symlink("../src", root.join("other/up")).unwrap();
         let rule = Condition::new("Edit(src/**)");
         for (path, meant) in [
             ("docs/way/new.ts", true),
+            ("docs/way/new/folder/new.ts", true),
+            ("docs/dangling.ts", true),
+            // As our tools read it, and as the kernel does.
+            ("docs/aside/../way/new.ts", true),
+            ("docs/aside/../up/new.ts", true),
+            // What cannot be told is meant.
+            ("docs/circle", true),
             ("src/new.ts", true),
             ("docs/new.ts", false),
         ] {

@@ -277,7 +277,7 @@ impl Tool for Bash {
             let capture = Capture::new(&ctx.limits, &ctx.artifacts, ctx.call.call_id.as_str());
             let mut running = Running::new(capture);
             let exit = running.follow(child, timeout, ctx).await?;
-            Ok(running.output(command, exit, timeout))
+            Ok(running.output(command, exit, timeout, ctx))
         })
     }
 }
@@ -376,7 +376,13 @@ impl<'a> Running<'a> {
         self.fresh |= !bytes.is_empty();
     }
 
-    pub(super) fn output(self, command: &str, ended: Ended, timeout: Duration) -> ToolOutput {
+    pub(super) fn output(
+        self,
+        command: &str,
+        ended: Ended,
+        timeout: Duration,
+        ctx: &ToolContext,
+    ) -> ToolOutput {
         let mut preview = self.capture.preview(PREVIEW);
         let got = self.capture.finish();
         let mut output = got.text;
@@ -421,6 +427,7 @@ impl<'a> Running<'a> {
             "truncated": got.truncated,
         });
         if let Some(path) = got.path {
+            ctx.keeps(&path);
             metadata["outputPath"] = json!(path);
         }
         if !self.stderr.0.is_empty() {

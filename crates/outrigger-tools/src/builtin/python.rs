@@ -132,7 +132,7 @@ impl Tool for Python {
             let exit = running.follow(child, timeout, ctx).await;
             // A script that did not read it all is none of its concern.
             feeding.abort();
-            let mut output = running.output("python", exit?, timeout);
+            let mut output = running.output("python", exit?, timeout, ctx);
             if let Some(code) = output.metadata["exit"].as_i64().filter(|code| *code != 0) {
                 output.output.push_str(&format!("\n\n(exit code {code})"));
             }

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use super::{blocked, failed, identity, now};
 use crate::error::Stop;
 use crate::host::ToolContext;
-use crate::output::{is_of, limit};
+use crate::output::limit;
 use crate::tool::Tool;
 
 // What a hook may add to an output that already fills the limits (a reminder, a note), before it is cut again.
@@ -57,6 +57,7 @@ pub(super) fn limited(mut output: ToolOutput, ctx: &ToolContext) -> ToolOutput {
     if let Value::Object(metadata) = &mut output.metadata {
         metadata.insert("truncated".to_owned(), json!(cut.truncated));
         if let Some(path) = cut.path {
+            ctx.keeps(&path);
             metadata.insert("outputPath".to_owned(), json!(path));
         }
     }
@@ -79,6 +80,7 @@ fn capped(mut output: ToolOutput, ctx: &ToolContext) -> ToolOutput {
     {
         metadata.insert("truncated".to_owned(), json!(true));
         if let Some(path) = cut.path {
+            ctx.keeps(&path);
             metadata.insert("outputPath".to_owned(), json!(path));
         }
     }
@@ -133,12 +135,10 @@ pub(super) async fn after(
     Ok(capped(left, ctx))
 }
 
-/// The file that was made for this call and has all of its output. A tool may name any other.
+/// The file that we made for this call and that has all of its output.
 fn whole(output: &ToolOutput, ctx: &ToolContext) -> Option<PathBuf> {
-    let path = output.metadata.get("outputPath")?.as_str()?;
-    let path = PathBuf::from(path);
-    let ours = path.parent() == Some(ctx.artifacts.as_path());
-    (ours && is_of(&path, ctx.call.call_id.as_str())).then_some(path)
+    let path = PathBuf::from(output.metadata.get("outputPath")?.as_str()?);
+    ctx.has_kept(&path).then_some(path)
 }
 
 // Reads what hooks left, tolerantly: a key of the wrong kind keeps its value from before, a text that became a number is that

@@ -1,7 +1,7 @@
 //! Order, validation, hooks, limits, deadlines.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
@@ -302,12 +302,13 @@ async fn neither_a_tool_nor_a_hook_gets_around_the_limits() {
 #[tokio::test]
 async fn the_whole_output_goes_with_the_text_that_a_hook_took_out() {
     let room = Room::new();
-    let own = room.file("own.txt", b"mine");
-    let named = own.clone();
+    let own = room.file("own.txt", b"mine").display().to_string();
+    let named = Arc::new(Mutex::new(own.clone()));
+    let names = Arc::clone(&named);
     add(
         &room,
         FnTool::new(spec("demo"), move |_, _| {
-            let named = named.clone();
+            let named = names.lock().unwrap().clone();
             async move {
                 let metadata = json!({"truncated": true, "outputPath": named});
                 let output = "x".to_owned();
@@ -337,8 +338,12 @@ async fn the_whole_output_goes_with_the_text_that_a_hook_took_out() {
     let replaced = room.output("bash", long).await;
     assert_eq!(replaced.output, "?");
     assert!(!std::path::Path::new(&seen.recv().unwrap()).exists());
-    room.output("demo", json!({"n": 1})).await;
-    assert!(std::path::Path::new(&own).exists());
+    // The calls of a room have one id.
+    for path in [own, path(&noted)] {
+        *named.lock().unwrap() = path.clone();
+        room.output("demo", json!({"n": 1})).await;
+        assert!(std::path::Path::new(&path).exists(), "{path}");
+    }
 }
 
 #[tokio::test]
