@@ -51,9 +51,9 @@ pub(crate) struct Server {
     pub(crate) entry: Value,
     pub(crate) config: Result<ServerConfig, McpError>,
     around: Surroundings,
-    // Of a remote server, unless `oauth` is false.
     /// By which it is reached, where it is remote.
     way: Way,
+    /// Of a remote server, unless `oauth` is false.
     pub(crate) bearer: Option<Arc<Bearer>>,
     // The login that waits for a person.
     pub(crate) login: Mutex<Option<Arc<Login>>>,

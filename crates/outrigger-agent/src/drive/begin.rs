@@ -327,15 +327,30 @@ impl Driver {
         let inner = Arc::clone(&self.inner);
         let agent = inner.agents.get(&state.begin().agent).cloned();
         let (call, cancel) = (call.clone(), self.abort.1.clone());
+        let about = (self.session_id.clone(), self.turn_id.clone());
         let answered =
             move |refusal: Option<String>| Msg::Input(Input::LoopAnswered { effect, refusal });
         let lost = answered(Some("It could not be asked about.".into()));
         spawn_effect(self.sender.clone(), lost, async move {
             let rules = agent.unwrap_or_default().permission;
-            tokio::select! {
-                answer = inner.ask_about_loop(&call, &rules) => answered(answer.err()),
-                () = cancel.cancelled() => answered(Some("The turn was cancelled.".into())),
+            let refusal = tokio::select! {
+                answer = inner.ask_about_loop(&call, &rules) => answer.err(),
+                () = cancel.cancelled() => Some("The turn was cancelled.".into()),
+            };
+            // The call never comes to the runtime, which tells plugins of every other failure.
+            if let Some(message) = &refusal {
+                let input = json!({
+                    "tool": call.tool, "sessionID": about.0, "callID": call.call_id, "args": call.input, "code": "tool.loop",
+                    "message": message, "began": false,
+                });
+                inner.tell_point(
+                    "tool.on_error",
+                    input,
+                    json!({ "context": [] }),
+                    Some(about),
+                );
             }
+            answered(refusal)
         });
     }
 

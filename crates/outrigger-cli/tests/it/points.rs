@@ -50,6 +50,18 @@ fn each_is_told_as_often_as_it_happens() {
     world.verify();
 }
 
+/// A call that is refused before it comes to the runtime is a failed one, too.
+#[test]
+fn a_call_that_is_refused_as_a_loop_is_told() {
+    let again = || turn([call("read", json!({ "filePath": "hello.txt" }))]);
+    let world = World::new([again(), again(), again(), again(), done()]);
+    world.plugin("points", PLUGIN);
+    world.run(&["hi"]);
+    let told = told(&world);
+    assert_eq!(told.get("tool.on_error tool.loop"), Some(&1), "{told:?}");
+    world.verify();
+}
+
 /// A handler that throws there has failed, which is no refusal (C5): the request is sent, and the failure is told.
 #[test]
 fn a_throw_before_a_request_costs_nothing_and_is_told() {

@@ -45,7 +45,8 @@ impl Commands {
         let event = result_of(point, item);
         // Bound for what was said before the call, it may have nothing to run, and the events of tools are many.
         let event = event.or((point == "tool.before_call").then_some(HookEvent::PreToolUse));
-        if event.is_some_and(|event| !self.runs(event)) {
+        // A failure of a call that never began is no event, and nobody's to read a session for.
+        if event.map_or(point == "tool.on_error", |event| !self.runs(event)) {
             return Vec::new();
         }
         let (host, id) = (Arc::clone(&self.with.host), session.to_owned());

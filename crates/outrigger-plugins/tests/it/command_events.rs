@@ -3,6 +3,7 @@
 
 use std::fmt::Write;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
@@ -20,13 +21,18 @@ use serde_json::{Value, json};
 use crate::support::*;
 
 /// The agent's side: no box, sessions of which one is a subagent's, and a shell that can be read up to `&&`.
-struct Host;
+#[derive(Default)]
+struct Host {
+    /// How often a session was read.
+    looks: AtomicUsize,
+}
 
 impl CommandHost for Host {
     fn confine<'a>(&'a self, _: Option<&'a str>) -> BoxFuture<'a, Result<Option<Policy>, String>> {
         Box::pin(async { Ok(None) })
     }
     fn session(&self, id: &str) -> SessionAbout {
+        self.looks.fetch_add(1, Ordering::SeqCst);
         SessionAbout {
             child: id == "ses_child",
             agent: if id == "ses_child" {
@@ -73,6 +79,10 @@ fn hook(event: HookEvent, command: &str) -> CommandHook {
 }
 
 async fn loaded(hooks: Vec<CommandHook>) -> (Project, Plugins) {
+    loaded_by(Arc::default(), hooks).await
+}
+
+async fn loaded_by(host: Arc<Host>, hooks: Vec<CommandHook>) -> (Project, Plugins) {
     let mut project = Project::new();
     project.commands = Some(CommandHooks {
         files: vec![CommandFile {
@@ -89,7 +99,7 @@ async fn loaded(hooks: Vec<CommandHook>) -> (Project, Plugins) {
         environment: vec![("PATH".into(), std::env::var_os("PATH").unwrap())],
         spawner: outrigger_sandbox::Spawner::new().unwrap(),
         permission_mode: "default",
-        host: Arc::new(Host),
+        host,
     });
     let plugins = project.load(Vec::new()).await;
     (project, plugins)
@@ -282,6 +292,21 @@ async fn context_before_a_call_is_read_behind_its_failure() {
         let result = at(&plugins, point, &input, &output).await;
         assert_eq!(result.outputs[0]["context"], want);
         assert_eq!(project.path("project/failed").exists(), began);
+    }
+}
+
+/// A failure of a call that never began is no event, so nothing is read for it.
+#[tokio::test]
+async fn a_failure_before_a_call_reads_no_session() {
+    let host = Arc::<Host>::default();
+    let hooks = vec![hook(HookEvent::PostToolUseFailure, "true")];
+    let (_project, plugins) = loaded_by(Arc::clone(&host), hooks).await;
+    let (point, mut input, output) = place(HookEvent::PostToolUseFailure);
+    for (began, looks) in [(false, 0), (true, 1)] {
+        input["began"] = json!(began);
+        let before = host.looks.load(Ordering::SeqCst);
+        at(&plugins, point, &input, &output).await;
+        assert_eq!(host.looks.load(Ordering::SeqCst) - before, looks, "{began}");
     }
 }
 
