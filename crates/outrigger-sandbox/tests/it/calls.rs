@@ -56,6 +56,29 @@ pub(crate) fn make(call: &str) -> io::Result<()> {
         "io_uring" => answer(unsafe { libc::syscall(libc::SYS_io_uring_setup, 0, 0) }),
         // SAFETY: as above.
         "memory" => answer(unsafe { libc::syscall(libc::SYS_process_vm_readv, 1, 0, 0, 0, 0, 0) }),
+        "limit-of-others" => limit(
+            rustix::process::getppid().map_or(1, |it| it.as_raw_nonzero().get()),
+            7,
+            true,
+        ),
+        "limit-of-others-read" => limit(
+            rustix::process::getppid().map_or(1, |it| it.as_raw_nonzero().get()),
+            7,
+            false,
+        ),
+        "limit" => limit(0, 7, true),
+        "tag" => limit(0, 10, true),
+        "tag-read" => limit(0, 10, false),
+        "tag-old" => {
+            let none = libc::rlimit {
+                rlim_cur: 0,
+                rlim_max: 0,
+            };
+            // SAFETY: a pointer to a local.
+            answer(unsafe { libc::syscall(libc::SYS_setrlimit, 10, &raw const none) })
+        }
+        // SAFETY: null and zero: without the filter the kernel answers that they are no good.
+        "tree" => answer(unsafe { libc::syscall(467, -1, 0, 0, 0, 0) }),
         // SAFETY: numbers only.
         "namespace" => answer(unsafe { libc::setns(0, 0) }.into()),
         // SAFETY: descriptor 0 is a terminal or is not.
@@ -64,6 +87,28 @@ pub(crate) fn make(call: &str) -> io::Result<()> {
         // SAFETY: socket(AF_UNIX, SOCK_STREAM, 0) in the x32 form.
         "x32" => answer(unsafe { libc::syscall(0x4000_0000 + libc::SYS_socket, 1, 1, 0) }),
         other => Err(io::Error::other(format!("no call {other}"))),
+    }
+}
+
+/// Reads a limit, and sets it to what it is.
+#[expect(unsafe_code, reason = "limits of other processes have no wrapper")]
+fn limit(process: libc::pid_t, which: libc::c_uint, sets: bool) -> io::Result<()> {
+    let mut value = libc::rlimit64 {
+        rlim_cur: 0,
+        rlim_max: 0,
+    };
+    let null = std::ptr::null_mut::<libc::rlimit64>();
+    // SAFETY: pointers to a local, or null.
+    let answer = unsafe {
+        let read = libc::syscall(libc::SYS_prlimit64, process, which, null, &raw mut value);
+        match read {
+            0 if sets => libc::syscall(libc::SYS_prlimit64, process, which, &raw const value, null),
+            other => other,
+        }
+    };
+    match answer {
+        -1 => Err(io::Error::last_os_error()),
+        _ => Ok(()),
     }
 }
 
@@ -167,6 +212,13 @@ async fn what_gets_around_the_rules_is_refused() {
         ("memory", strict, REFUSED),
         ("namespace", strict, REFUSED),
         ("type", strict, REFUSED),
+        ("limit-of-others", strict, REFUSED),
+        ("limit-of-others-read", strict, REFUSED),
+        ("tag", strict, REFUSED),
+        ("tag-old", strict, REFUSED),
+        ("tree", strict, REFUSED),
+        ("limit", strict, "ok"),
+        ("tag-read", strict, "ok"),
         ("pair", strict, "ok"),
         ("tcp", strict, "ok"),
         ("interfaces", strict, "ok"),
