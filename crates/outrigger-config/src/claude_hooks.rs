@@ -194,6 +194,8 @@ pub(crate) fn files(
     let mut off = Vec::new();
     for (file, folder, scope) in places {
         match written(&file) {
+            // A plugin's is off by itself.
+            Ok(Written::Off) if scope == HookScope::Plugin => {}
             Ok(Written::Off) => off.push(scope),
             Ok(Written::Nothing) => {}
             Ok(Written::Hooks(written)) => {
@@ -221,8 +223,7 @@ pub(crate) fn files(
         _ if off.contains(&HookScope::User) => true,
         HookScope::Project => off.contains(&HookScope::Project) || off.contains(&HookScope::Local),
         HookScope::Local => off.contains(&HookScope::Local),
-        HookScope::Plugin => off.contains(&HookScope::Plugin),
-        HookScope::User => false,
+        HookScope::Plugin | HookScope::User => false,
     };
     all.retain(|one| !is_off(one.scope));
     all

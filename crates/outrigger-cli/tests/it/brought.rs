@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use serde_json::json;
 
 use crate::escapes::{attacked, outside};
+use crate::granted::granting;
 use crate::support::*;
 
 /// A server of this machine, and how often it was asked.

@@ -120,6 +120,22 @@ fn a_request_that_was_not_looked_at_is_not_sent() {
     world.verify();
 }
 
+/// One that is refused is refused for whatever it is made: the title's would say the same prompt.
+#[test]
+fn a_refused_request_is_not_sent_as_the_titles() {
+    let world = World::new([done()]);
+    world.plugin(
+        "guard",
+        "export const G = async () => ({ 'llm.before_request': () => { throw new Error('not this prompt') } })",
+    );
+    world.settings(&critical("llm.before_request"));
+    let run = world.run(&["hi"]);
+    assert_ne!(run.code, 0);
+    assert!(run.stderr.contains("not this prompt"), "{}", run.stderr);
+    assert!(world.mock.all_requests().is_empty());
+    world.verify();
+}
+
 #[test]
 fn a_permission_that_could_not_be_looked_at_is_not_given() {
     let world = World::new([bash("echo ran > ran.txt"), done()]);

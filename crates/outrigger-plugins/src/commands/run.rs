@@ -95,6 +95,8 @@ impl Commands {
                     |one: &&mut One<'_>| one.line == line && one.hook.runs_async == hook.runs_async;
                 if let Some(one) = work.iter_mut().find(same) {
                     one.blocks_on_failure |= hook.blocks_on_failure;
+                    let limit = callee.limit.unwrap_or(hook.timeout);
+                    one.timeout = one.timeout.max(limit.min(hook.timeout));
                     continue;
                 }
                 let due = Due {
