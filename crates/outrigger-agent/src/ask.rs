@@ -193,6 +193,14 @@ impl Inner {
         if let Some(block) = result.block {
             return Err(Refusal::Rule(format!("{} ({})", block.message, block.code)));
         }
+        // The turn ends behind this step, as where the user says no.
+        if let Some(why) = result.stop {
+            return Err(Refusal::User(format!(
+                "A hook denies {} for {} and ends the turn: {why}",
+                request.permission,
+                request.patterns.join(", ")
+            )));
+        }
         let status = result.outputs.first().and_then(|o| o.get("status"));
         Ok(status.and_then(Value::as_str).map(str::to_owned))
     }
