@@ -103,7 +103,8 @@ impl Note {
             }
         }
         for file in was.settings.keys() {
-            if reads(directory, file) && !now.settings.contains_key(file) {
+            // One that is there and not read is another project's: where that begins is not asked.
+            if reads(directory, file) && !now.settings.contains_key(file) && !file.exists() {
                 found.settings.insert(file.clone(), "removed");
             }
         }

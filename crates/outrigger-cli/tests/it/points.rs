@@ -38,6 +38,8 @@ fn each_is_told_as_often_as_it_happens() {
         ("execute.before_step 2", 1),
         ("hook.on_error chat.headers", 2),
         ("llm.after_response", 2),
+        // The title's.
+        ("llm.before_request", 1),
         ("llm.before_request 1", 1),
         ("llm.before_request 2", 1),
         ("message.completed 3", 2),
@@ -71,9 +73,10 @@ fn a_throw_before_a_request_costs_nothing_and_is_told() {
     world.plugin("points", PLUGIN);
     world.run(&["hi"]).ok();
     assert_eq!(world.mock.requests().len(), 1);
+    // The title's request is asked about, too.
     assert_eq!(
         told(&world).get("hook.on_error llm.before_request"),
-        Some(&1)
+        Some(&2)
     );
 }
 
