@@ -49,18 +49,19 @@ fn hooks() -> String {
          the two differ. Points stand in the order in which a turn reaches them. A plugin brings a handler under the\n\
          name in the second column: OpenCode's, or one of ours where it has none. Spellings without `experimental.` and the\n\
          points' own names are accepted.\n\n\
-         | Point | Hook | Reached | Input | May change in `output` | A throw | Deadline |\n\
-         |---|---|---|---|---|---|---|\n",
+         | Point | Hook | Reached | Input | May change in `output` | May refuse | A throw | Deadline |\n\
+         |---|---|---|---|---|---|---|---|\n",
     );
     for point in POINTS {
         let _ = writeln!(
             out,
-            "| `{}` | `{}` | {} | {} | {} | {} | {} |",
+            "| `{}` | `{}` | {} | {} | {} | {} | {} | {} |",
             point.name,
             point.hook,
             phase(point.phase),
             or_dash(point.input),
             patch(point.patch),
+            if point.block { "yes" } else { "no" },
             throw(point),
             seconds(point.deadline.default_ms()),
         );
@@ -85,6 +86,8 @@ fn hooks() -> String {
         "\nA field marked `?` may be absent. What is not listed is refused: it is recorded and has no effect, and the rest of\n\
          the answer counts. A required field that is gone afterwards, or has another type, takes the whole answer with it. A\n\
          handler that misses its deadline is passed over, and its process is started again; nothing is called twice.\n\n\
+         Where a refusal is allowed, command hooks refuse by their answer ([command-hooks.md](command-hooks.md)), plugins by a throw\n\
+         where that becomes an error, and elsewhere by `fail_closed` ([plugins.md](plugins.md)).\n\n\
          `tool`, `auth` and `provider` are no calls but registrations: what a plugin brings under these names is read once,\n\
          when it is loaded.\n",
     );

@@ -384,6 +384,7 @@ impl Agent {
             user_questions: crate::question::UserQuestions::default(),
             approvals: Mutex::default(),
             told_instructions: Mutex::default(),
+            left_out: Mutex::default(),
             sessions: Sessions::default(),
             running: Mutex::default(),
             retrying: Mutex::default(),

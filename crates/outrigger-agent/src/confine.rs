@@ -1,7 +1,6 @@
 //! The box of processes that are started for the model: one set of rules decides for tools and for what they start, so
 //! that a path which `read` is denied cannot be had with `cat` either (issue 5, item 5).
 
-use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Once};
 
@@ -11,7 +10,6 @@ use outrigger_kernel::permission::{denies_folder, denies_path};
 use outrigger_protocol::permission::{Action, Rule};
 use outrigger_sandbox::covers::{self, Cover, Covers, Kept};
 use outrigger_sandbox::folders::movable_above;
-use outrigger_sandbox::paths::open_resolved;
 use outrigger_sandbox::{Calls, CoversFn, Level, Policy, SandboxError, Spawner};
 
 use crate::boot::Folders;
@@ -289,40 +287,6 @@ impl Inner {
         self.confine_to(profile, rules, None).await
     }
 
-    /// What a file says that is read for the model: instructions, wherever they lie. Whoever may make such a file could make a
-    /// link in its place, and what our process may read is not theirs to have told: what lies in the project has to be there
-    /// really, and nothing that is kept from processes is read.
-    pub(crate) fn told(&self, path: &Path) -> Option<String> {
-        let place = &self.place;
-        let real = |path: &Path| path.canonicalize().ok();
-        let (file, project) = (real(path)?, real(&place.worktree)?);
-        let led_out = path.starts_with(&place.worktree) && !file.starts_with(project);
-        let ours = ours(&self.folders);
-        let mut kept = ours.hide.iter().chain(&ours.closed);
-        let base = match place.git {
-            true => &place.worktree,
-            false => Path::new("/"),
-        };
-        let shown = file.strip_prefix(base).unwrap_or(&file).to_string_lossy();
-        let denied = denies_path("read", &shown, &[&self.config.config.permission]);
-        let is_kept = led_out
-            || denied
-            || kept.any(|it| real(it).is_some_and(|it| file.starts_with(it)))
-            || self.is_forbidden(path);
-        if is_kept {
-            tracing::warn!(
-                "[instructions] {} is left out: it leads out of the project, or to what is kept from processes",
-                path.display()
-            );
-            return None;
-        }
-        // What was looked at is what is read: no link is followed any more.
-        let mut text = String::new();
-        let mut file = open_resolved(&file, false, false).ok()?;
-        let is_file = file.metadata().ok()?.is_file();
-        (is_file && file.read_to_string(&mut text).is_ok()).then_some(text)
-    }
-
     /// The same for a command of a brain elsewhere: it never writes outside of the project, and not into `.git`, by whatever
     /// option of a program it could (C9, 4).
     ///
@@ -337,6 +301,22 @@ impl Inner {
             narrower => narrower,
         };
         self.confine_to(profile, rules, Some(gits)).await
+    }
+
+    /// Whether processes are kept from a file that is there, wherever the path leads; our own process reads it for nobody either.
+    /// Reads the disk.
+    pub(crate) fn is_kept_from_processes(&self, path: &Path, real: &Path) -> bool {
+        let ours = ours(&self.folders);
+        let mut kept = ours.hide.iter().chain(&ours.closed);
+        // Patterns are about paths as the tools ask for them.
+        let base = match self.place.git {
+            true => &self.place.worktree,
+            false => Path::new("/"),
+        };
+        let shown = real.strip_prefix(base).unwrap_or(real).to_string_lossy();
+        denies_path("read", &shown, &[&self.config.config.permission])
+            || kept.any(|it| it.canonicalize().is_ok_and(|it| real.starts_with(it)))
+            || self.is_forbidden(path)
     }
 
     /// What is kept from programs that this one starts for itself, git above all; `None` where nothing is boxed.

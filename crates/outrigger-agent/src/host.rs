@@ -526,7 +526,7 @@ impl ToolHost for CallHost {
             .into_iter()
             .filter(|path| told.insert((self.session_id.clone(), path.clone())))
             .filter_map(|path| {
-                let text = self.inner.told(&path)?;
+                let text = self.inner.instruction(&path)?;
                 Some(NearbyInstruction { path, text })
             })
             .collect()

@@ -146,6 +146,8 @@ pub(crate) struct Inner {
     pub(crate) approvals: Mutex<Vec<Rule>>,
     /// Instruction files of subfolders that a session has read already.
     pub(crate) told_instructions: Mutex<HashSet<(SessionId, PathBuf)>>,
+    /// Instruction files that are not read, and of which the user was told.
+    pub(crate) left_out: Mutex<HashSet<PathBuf>>,
     pub(crate) sessions: Sessions,
     /// Turns under way, with what cancels them.
     pub(crate) running: Mutex<HashMap<SessionId, watch::Sender<bool>>>,

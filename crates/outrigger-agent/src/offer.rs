@@ -268,7 +268,7 @@ impl Inner {
             &self.folders.home,
             &self.folders.config,
             &self.config.config.instructions,
-            |path| self.told(path),
+            |path| self.instruction(path),
         );
         let skills: Vec<(String, String)> = if skills {
             self.skills

@@ -1,8 +1,12 @@
 //! The system prompt: who the agent is, where it works, and what the project wants of it.
 
 use std::fmt::Write as _;
+use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
+use outrigger_sandbox::paths::open_resolved;
+
+use crate::inner::{Inner, lock};
 use crate::project::Place;
 
 /// What every primary agent without a prompt of its own is told.
@@ -95,6 +99,31 @@ pub(crate) fn instructions(
             Some(Instruction { path, text })
         })
         .collect()
+}
+
+impl Inner {
+    /// What an instruction file says. Whoever may make such a file could make a link in its place, and what our process may read
+    /// is not theirs to have told: what lies in the project has to be there really, and nothing that is kept from processes is
+    /// read. One that is left out is told of once.
+    pub(crate) fn instruction(&self, path: &Path) -> Option<String> {
+        let real = path.canonicalize().ok()?;
+        let project = self.place.worktree.canonicalize().ok()?;
+        let led_out = path.starts_with(&self.place.worktree) && !real.starts_with(project);
+        if led_out || self.is_kept_from_processes(path, &real) {
+            if lock(&self.left_out).insert(path.to_owned()) {
+                tracing::warn!(
+                    "[instructions] {} is left out: it leads out of the project, or to what is kept from processes",
+                    path.display()
+                );
+            }
+            return None;
+        }
+        // What was looked at is what is read: no link is followed any more.
+        let mut file = open_resolved(&real, false, false).ok()?;
+        let mut text = String::new();
+        let is_file = file.metadata().ok()?.is_file();
+        (is_file && file.read_to_string(&mut text).is_ok()).then_some(text)
+    }
 }
 
 fn listed_files(place: &Place, home: &Path, entry: &str) -> Vec<PathBuf> {

@@ -4,8 +4,8 @@
 //! Of C9's rules these concern hooks of an agent without a browser: the path guard and the command policy (4, 5) are
 //! asked behind `tool.before_call`, about the arguments as the hooks left them, and what is approved then cannot be
 //! changed any more ([`Rule::Approval`]); `failed_verify` (7) stays ([`Rule::Verify`]), and so does any other failure
-//! ([`Rule::Failure`]). Those of the bridge (1 to 3, 8) and of leases (6) come with the bridge and the browser: there is no
-//! point yet at which a hook could touch them.
+//! ([`Rule::Failure`]). Those of the bridge (1 to 3, 8) are its own: its points are only told, so no hook can touch them. That of
+//! leases (6) comes with the browser.
 
 use alloc::borrow::ToOwned;
 use alloc::format;
