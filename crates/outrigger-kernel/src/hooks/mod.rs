@@ -3,9 +3,11 @@
 mod chain;
 mod fold;
 mod points;
+mod rights;
 
 pub use chain::{Call, Chain, Folded, Handler, HandlerRun, Next, OutputCheck};
 pub use fold::{ApplyError, apply, apply_to, pointer};
 pub use points::{
     ALIASES, Deadline, Failure, Field, Kind, POINTS, Phase, Point, by_hook, canonical_hook, point,
 };
+pub use rights::Rights;
