@@ -38,7 +38,9 @@ pub(crate) fn points(rules: &PluginRules) -> impl Iterator<Item = &'static Point
 pub(crate) fn at(rules: &PluginRules, point: &Point) -> bool {
     // A point that a plugin declares has one name, and is refused as it allows.
     let own = || {
-        point.is_own() && point.fails_closed() && rules.fail_closed.iter().any(|it| it == point.name)
+        point.is_own()
+            && point.fails_closed()
+            && rules.fail_closed.iter().any(|it| it == point.name)
     };
     points(rules).any(|critical| critical.name == point.name) || own()
 }

@@ -450,7 +450,10 @@ impl Access {
         let called = called.unwrap_or_else(|| "all".to_owned());
         match self.named {
             true => format!("{called}, each as its point allows{refuses}"),
-            false => format!("{called}, to look; changes are taken at {}{refuses}", changed.join(", ")),
+            false => format!(
+                "{called}, to look; changes are taken at {}{refuses}",
+                changed.join(", ")
+            ),
         }
     }
 

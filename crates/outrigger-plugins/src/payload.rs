@@ -108,7 +108,10 @@ mod tests {
                 details: json!({"rule": 1}),
             };
             let taken_as = refusal(&block);
-            assert_eq!((taken_as.code.as_str(), taken_as.message.len()), (taken, TEXT));
+            assert_eq!(
+                (taken_as.code.as_str(), taken_as.message.len()),
+                (taken, TEXT)
+            );
             assert_eq!(taken_as.details, block.details);
         }
         let block = Block {

@@ -370,7 +370,10 @@ impl Chain {
         if changes && !rights.patch && !self.point.patch.is_empty() {
             run.decision = Decision::Refused;
             run.refused = Some(Rule::Rights);
-            run.message = Some(format!("{}, which {UNNAMED}, was to be changed", self.point.name));
+            run.message = Some(format!(
+                "{}, which {UNNAMED}, was to be changed",
+                self.point.name
+            ));
             return;
         }
         // Messages are arranged where there are some, and where they may be changed.

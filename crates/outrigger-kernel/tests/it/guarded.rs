@@ -410,7 +410,7 @@ fn any_name() -> impl Strategy<Value = String> {
     .prop_map(str::to_owned)
 }
 
-fn any_outcome() -> impl Strategy<Value = HandlerOutcome> {
+fn any_changes() -> impl Strategy<Value = Vec<Change>> {
     let key =
         prop_oneof![4 => any_name().prop_map(Key::Name), 1 => (0..3_usize).prop_map(Key::Index)];
     let change = (
@@ -418,14 +418,15 @@ fn any_outcome() -> impl Strategy<Value = HandlerOutcome> {
         prop::option::of(any_value()),
     )
         .prop_map(|(path, value)| Change { path, value });
-    let answered = prop::collection::vec(prop::collection::vec(change, 0..5), 0..3)
+    prop::collection::vec(change, 0..5)
+}
+
+fn any_outcome() -> impl Strategy<Value = HandlerOutcome> {
+    let answered = prop::collection::vec(any_changes(), 0..3)
         .prop_map(|items| HandlerOutcome::Answered { items });
-    let rearranged = answered.clone().prop_map(|answer| HandlerOutcome::Rearranged {
+    let rearranged = any_changes().prop_map(|changes| HandlerOutcome::Rearranged {
         history: conversation(json!({"id": "theirs"})),
-        changes: match answer {
-            HandlerOutcome::Answered { mut items } => items.pop().unwrap_or_default(),
-            _ => Vec::new(),
-        },
+        changes,
     });
     let block = Block {
         code: "theirs".into(),
