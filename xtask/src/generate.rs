@@ -86,8 +86,9 @@ fn hooks() -> String {
         "\nA field marked `?` may be absent. What is not listed is refused: it is recorded and has no effect, and the rest of\n\
          the answer counts. A required field that is gone afterwards, or has another type, takes the whole answer with it. A\n\
          handler that misses its deadline is passed over, and its process is started again; nothing is called twice.\n\n\
-         Where a refusal is allowed, command hooks refuse by their answer ([command-hooks.md](command-hooks.md)), plugins by a throw\n\
-         where that becomes an error, and elsewhere by `fail_closed` ([plugins.md](plugins.md)).\n\n\
+         Where a refusal is allowed, command hooks refuse by their answer ([command-hooks.md](command-hooks.md)), plugins by an\n\
+         error called `HookBlock`, by any throw where that becomes an error, and by any failure where `fail_closed` names the hook. What a plugin may\n\
+         do of all this, its manifest says ([plugins.md](plugins.md#refusing)).\n\n\
          `tool`, `auth` and `provider` are no calls but registrations: what a plugin brings under these names is read once,\n\
          when it is loaded.\n",
     );

@@ -11,12 +11,12 @@ fn refusing(at: &str) -> String {
 import fs from "node:fs"
 class HookBlock extends Error {{
   name = "HookBlock"
-  code = "acme.secret"
+  code = "acme.held"
   details = {{ rule: 7 }}
 }}
 export const Guard = async ({{ directory }}) => ({{
-  "{at}": async () => {{ throw new HookBlock("this holds a secret") }},
-  "hook.on_error": async (input) => fs.appendFileSync(directory + "/failed.txt", input.point + " " + input.outcome + "\\n"),
+  "{at}": async () => {{ throw new HookBlock("not this one") }},
+  "hook.on_error": async (input) => fs.appendFileSync(directory + "/failed.txt", input.point + " " + input.outcome + "\n"),
 }})
 "#
     )
@@ -41,7 +41,7 @@ fn written(world: &World, point: &str) -> (String, String, String) {
     (text("decision"), text("policyCheckResult"), detail)
 }
 
-const SAID: &str = r#"acme.secret: this holds a secret {"rule":7}"#;
+const SAID: &str = r#"acme.held: not this one {"rule":7}"#;
 
 #[test]
 fn a_refused_prompt_or_request_fails_with_the_plugins_words() {
@@ -60,7 +60,7 @@ fn a_refused_prompt_or_request_fails_with_the_plugins_words() {
             .find(|it| it["type"] == "error")
             .unwrap();
         let data = json!({
-            "code": "acme.secret", "details": { "rule": 7 }, "message": "this holds a secret", "point": point
+            "code": "acme.held", "details": { "rule": 7 }, "message": "not this one", "point": point
         });
         assert_eq!(
             error["error"],
@@ -84,12 +84,12 @@ fn a_refused_call_is_read_by_the_model_and_kept_with_its_code() {
     world.plugin("guard", &refusing("tool.execute.before"));
     world.run(&["hi"]).ok();
     assert!(!world.path("ran.txt").exists());
-    assert_eq!(world.mock.last().texts("tool"), ["this holds a secret"]);
+    assert_eq!(world.mock.last().texts("tool"), ["not this one"]);
     let state = &world.parts("tool")[0]["state"];
     assert_eq!(state["status"], "error");
     assert_eq!(
         state["metadata"]["refusal"],
-        json!({"code": "acme.secret", "details": {"rule": 7}})
+        json!({"code": "acme.held", "details": {"rule": 7}})
     );
     assert_eq!(
         written(&world, "tool.before_call"),

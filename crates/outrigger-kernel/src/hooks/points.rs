@@ -191,7 +191,7 @@ pub const POINTS: &[Point] = &[
     Point { name: "tool.after_result", hook: "tool.execute.after", phase: After, patch: &[may("title", String), may("output", Any), may("metadata", Any), may("attachments", Array), may("content", Array), may("*", Any)], block: true, deadline: Normal, failure: ThrowBlocks,
         input: "tool, sessionID, callID, args", about: "A tool has answered; the answer is about to be stored and given to the model. A throw replaces it by an error." },
     Point { name: "compaction.before_start", hook: "experimental.session.compacting", phase: Before, patch: &[must("context", Array), may("prompt", String)], block: true, deadline: Normal, failure: Open,
-        input: "sessionID, instructions?", about: "The history is about to be summarised: context is appended to the prompt, prompt replaces it. A command hook may refuse it: one that only was due is put off, one that was asked for fails." },
+        input: "sessionID, instructions?", about: "The history is about to be summarised: context is appended to the prompt, prompt replaces it. One that only was due and is refused is put off, one that was asked for fails." },
     Point { name: "compaction.after_finish", hook: "experimental.compaction.autocontinue", phase: After, patch: &[must("enabled", Bool)], block: false, deadline: Normal, failure: Open,
         input: "sessionID, agent, model, provider, message, overflow", about: "The history was summarised because it was full; enabled says whether the turn goes on by itself." },
     Point { name: "agent_end.before_stop", hook: "agent_end.before_stop", phase: Before, patch: &[may("continue", String)], block: false, deadline: Normal, failure: Open,
