@@ -129,3 +129,78 @@ fn types_are_made_from_the_schemas() {
     );
     assert_eq!(nobody.code, 1);
 }
+
+/// A plugin whose `event` hook tells the event `tells` when it hears `hears`, and says so.
+fn answering(world: &World, id: &str, hears: &str, tells: &str) {
+    let dir = format!("tools/{id}");
+    let manifest = format!(
+        "id = \"{id}\"\nversion = \"1.0.0\"\nkind = \"capability\"\nentry = \"main.mjs\"\n[[events]]\nname = \"{tells}\"\ndescription = \"Told.\"\n"
+    );
+    let source = format!(
+        "import fs from 'node:fs'
+         export default {{ id: '{id}', server: async ({{ outrigger, directory }}) => ({{
+           'chat.message': async () => {{ if ('{id}' === 'a') await outrigger.emit('{tells}') }},
+           event: async ({{ event }}) => {{
+             if (event.type !== '{hears}') return
+             await new Promise((done) => setTimeout(done, 5))
+             await outrigger.emit('{tells}').then(() => 'told', (error) => error.code)
+               .then((it) => fs.appendFileSync(directory + '/rounds', '{id} ' + it + '\\n'))
+           }},
+         }}) }}"
+    );
+    world.file(&format!("{dir}/outrigger.plugin.toml"), &manifest);
+    world.file(&format!("{dir}/main.mjs"), &source);
+    world.file(
+        &format!("{dir}/package.json"),
+        r#"{"type":"module","main":"main.mjs"}"#,
+    );
+}
+
+/// An event that leads to itself comes to an end, through one plugin and through two, at the bound of calls.
+#[test]
+fn events_that_lead_to_themselves_end() {
+    for (plugins, rounds) in [
+        (&[("a", "a/ping", "a/ping")][..], "a a a a a a a A"),
+        (
+            &[("a", "b/pong", "a/ping"), ("b", "a/ping", "b/pong")],
+            "b a b a b a b A",
+        ),
+    ] {
+        // The turn waits until it is over.
+        let wait = "for n in $(seq 200); do grep -q cycle rounds && break; sleep 0.05; done";
+        let world = World::new([
+            turn([call(
+                "bash",
+                json!({ "command": wait, "description": "waits" }),
+            )]),
+            done(),
+        ]);
+        world.packages();
+        for (id, hears, tells) in plugins {
+            answering(&world, id, hears, tells);
+        }
+        let specs: Vec<String> = plugins
+            .iter()
+            .map(|it| format!("./tools/{}", it.0))
+            .collect();
+        world.config(json!({ "plugin": specs, "permission": "allow" }));
+        world.run(&["hi"]).ok();
+        let seen: Vec<String> = world
+            .lines("rounds")
+            .iter()
+            .map(|line| match line.split_once(' ').unwrap() {
+                (id, "told") => id.to_owned(),
+                (id, code) => {
+                    assert_eq!(code, "own.cycle");
+                    id.to_uppercase()
+                }
+            })
+            .collect();
+        assert_eq!(seen.join(" "), rounds);
+        let refused = world.cli(&["audit", "list", "--policy", "refused", "--json"]);
+        let refused = refused.ok().lines();
+        assert_eq!(refused.len(), 1, "{refused:?}");
+        assert_eq!(refused[0]["pluginId"], "a");
+        assert_eq!(refused[0]["policyCheckResult"], "refused: cycle");
+    }
+}
