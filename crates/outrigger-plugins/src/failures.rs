@@ -63,7 +63,7 @@ impl Failures {
             session: failed.session,
             turn: None,
             outcome: "error".to_owned(),
-            decision: Decision::Continue,
+            decision: Decision::FailedOpen,
             payload_bytes: 0,
             carried: None,
             cpu_ms: None,

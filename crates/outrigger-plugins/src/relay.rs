@@ -208,6 +208,11 @@ impl HostHandler for Relay {
             let cause = format!("more than {MOST} of its hooks that nobody waits for failed within a minute; more are counted and not listed");
             (self.notice)(Notice::Limit { plugins: self.members.clone(), cause });
         });
+        let shared = self.members.len() > 1;
+        let record = record.map(|mut record| {
+            record.audit.claimed = shared;
+            record
+        });
         self.inner.ran(record.into_iter().collect());
     }
 

@@ -130,21 +130,19 @@ fn types_are_made_from_the_schemas() {
     assert_eq!(nobody.code, 1);
 }
 
-/// A plugin whose `event` hook tells the event `tells` when it hears `hears`, and says so.
+/// A plugin whose `event` hook tells the event `tells` when it hears `hears`.
 fn answering(world: &World, id: &str, hears: &str, tells: &str) {
     let dir = format!("tools/{id}");
     let manifest = format!(
         "id = \"{id}\"\nversion = \"1.0.0\"\nkind = \"capability\"\nentry = \"main.mjs\"\n[[events]]\nname = \"{tells}\"\ndescription = \"Told.\"\n"
     );
     let source = format!(
-        "import fs from 'node:fs'
-         export default {{ id: '{id}', server: async ({{ outrigger, directory }}) => ({{
+        "export default {{ id: '{id}', server: async ({{ outrigger }}) => ({{
            'chat.message': async () => {{ if ('{id}' === 'a') await outrigger.emit('{tells}') }},
            event: async ({{ event }}) => {{
              if (event.type !== '{hears}') return
              await new Promise((done) => setTimeout(done, 5))
-             await outrigger.emit('{tells}').then(() => 'told', (error) => error.code)
-               .then((it) => fs.appendFileSync(directory + '/rounds', '{id} ' + it + '\\n'))
+             await outrigger.emit('{tells}')
            }},
          }}) }}"
     );
@@ -159,15 +157,21 @@ fn answering(world: &World, id: &str, hears: &str, tells: &str) {
 /// An event that leads to itself comes to an end, through one plugin and through two, at the bound of calls.
 #[test]
 fn events_that_lead_to_themselves_end() {
-    for (plugins, rounds) in [
-        (&[("a", "a/ping", "a/ping")][..], "a a a a a a a A"),
+    for (plugins, round) in [
         (
-            &[("a", "b/pong", "a/ping"), ("b", "a/ping", "b/pong")],
-            "b a b a b a b A",
+            &[("a", "a/ball.ping", "a/ball.ping")][..],
+            ["a/ball.ping"; 2],
+        ),
+        (
+            &[
+                ("a", "b/ball.pong", "a/ball.ping"),
+                ("b", "a/ball.ping", "b/ball.pong"),
+            ],
+            ["a/ball.ping", "b/ball.pong"],
         ),
     ] {
         // The turn waits until it is over.
-        let wait = "for n in $(seq 200); do grep -q cycle rounds && break; sleep 0.05; done";
+        let wait = "for n in $(seq 200); do grep -q refused rounds && break; sleep 0.05; done";
         let world = World::new([
             turn([call(
                 "bash",
@@ -175,32 +179,31 @@ fn events_that_lead_to_themselves_end() {
             )]),
             done(),
         ]);
-        world.packages();
         for (id, hears, tells) in plugins {
             answering(&world, id, hears, tells);
         }
-        let specs: Vec<String> = plugins
-            .iter()
-            .map(|it| format!("./tools/{}", it.0))
-            .collect();
-        world.config(json!({ "plugin": specs, "permission": "allow" }));
+        world.plugin(
+            "witness",
+            "import fs from 'node:fs'
+             export const P = async ({ directory }) => {
+               const say = (line) => fs.appendFileSync(directory + '/rounds', line + '\\n')
+               return {
+                 event: async ({ event }) => { if (event.type.includes('/')) say(event.type) },
+                 'hook.on_error': async (input) => { if (input.outcome === 'refused') say('refused ' + input.plugin) },
+               }
+             }",
+        );
+        let places = plugins.iter().map(|it| format!("./tools/{}", it.0));
+        let places: Vec<String> = places.collect();
+        world.config(json!({ "plugin": places, "permission": "allow" }));
         world.run(&["hi"]).ok();
-        let seen: Vec<String> = world
-            .lines("rounds")
-            .iter()
-            .map(|line| match line.split_once(' ').unwrap() {
-                (id, "told") => id.to_owned(),
-                (id, code) => {
-                    assert_eq!(code, "own.cycle");
-                    id.to_uppercase()
-                }
-            })
-            .collect();
-        assert_eq!(seen.join(" "), rounds);
+        let mut seen = world.lines("rounds");
+        assert_eq!(seen.pop().as_deref(), Some("refused a"), "{seen:?}");
+        assert_eq!(seen, round.repeat(4));
         let refused = world.cli(&["audit", "list", "--policy", "refused", "--json"]);
         let refused = refused.ok().lines();
         assert_eq!(refused.len(), 1, "{refused:?}");
-        assert_eq!(refused[0]["pluginId"], "a");
         assert_eq!(refused[0]["policyCheckResult"], "refused: cycle");
+        world.verify();
     }
 }

@@ -233,15 +233,12 @@ fn failures_that_nobody_waits_for_are_told_and_written_down() {
         };
         records.iter().map(of).collect()
     };
-    let fails = |decision: &str| ("fails".to_owned(), true, decision.to_owned());
+    let fails = || ("fails".to_owned(), true, "failed_open".to_owned());
     assert_eq!(
         listed("runtime.configure"),
-        [
-            fails("continue"),
-            ("hears".to_owned(), false, "patch".to_owned())
-        ]
+        [fails(), ("hears".to_owned(), false, "patch".to_owned())]
     );
-    assert_eq!(listed("session.on_event"), vec![fails("continue"); events]);
-    assert_eq!(listed("runtime.dispose"), [fails("continue")]);
+    assert_eq!(listed("session.on_event"), vec![fails(); events]);
+    assert_eq!(listed("runtime.dispose"), [fails()]);
     world.verify();
 }

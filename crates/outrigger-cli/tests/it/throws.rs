@@ -187,6 +187,8 @@ fn a_throw_costs_the_change_of_its_handler_only() {
      WARN plugin p: error at tool.definition in session ID: on purpose
      WARN plugin p: error at tool.definition in session ID: undefined
     # dispose
+     WARN plugin p: dispose hook failed: on purpose
+     WARN plugin p: dispose hook failed: undefined
     ");
 }
 
