@@ -97,7 +97,12 @@ fn points_are_listed_with_who_declares_and_who_subscribes() {
         line("deploy/release.done"),
         "deploy/release.done A release was made. (of deploy)"
     );
+    assert!(!shown.contains("Nothing tests"), "{shown}");
     let all = world.cli(&["plugin", "points", "--json"]).ok().json();
+    assert_eq!(
+        all["events"][0]["examples"][0]["properties"]["target"],
+        "staging"
+    );
     let own = all["points"].as_array().unwrap().last().unwrap();
     assert_eq!(own["declared_by"], "deploy");
     assert_eq!(own["output"]["required"], json!(["steps"]));
