@@ -347,7 +347,7 @@ impl Agent {
             &boot.folders.data,
             &spawner,
             config.value.get("snapshot") != Some(&json!(false)),
-            crate::confine::covers_of(&config, &place, &boot.folders),
+            crate::confine::Withheld::of(&config, &place, &boot.folders),
         );
         let env = crate::lsp::environment(&boot);
         let formatters_spawner = crate::tool_hosts::spawner(&boxed, &config, &store);

@@ -183,7 +183,7 @@ impl ToolHost for Host {
         })
     }
 
-    fn ask<'a>(&'a self, ask: PermissionAsk) -> BoxFuture<'a, Result<String, String>> {
+    fn ask<'a>(&'a self, ask: PermissionAsk) -> BoxFuture<'a, Result<String, ToolError>> {
         let refused = ask.permission == "external_directory"
             || ask
                 .patterns
@@ -193,9 +193,9 @@ impl ToolHost for Host {
         Box::pin(async move {
             match refused {
                 false => Ok("allow".to_owned()),
-                true => Err(format!(
+                true => Err(ToolError::Denied(format!(
                     "The rules of the bridge's machine do not allow {what}"
-                )),
+                ))),
             }
         })
     }
