@@ -2,6 +2,7 @@
 //! order in which it was reached, one after the other; nothing waits for it, and no more of it waits than [`MOST`].
 
 use std::collections::{HashMap, VecDeque};
+use std::fmt;
 use std::sync::{Arc, Mutex};
 
 use outrigger_protocol::id::{SessionId, TurnId};
@@ -14,7 +15,7 @@ use crate::inner::{Inner, lock};
 const MOST: usize = 256;
 
 /// What a point is about: what is about the same is told in order.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum About {
     /// A session, outside of a turn.
     Session(SessionId),
@@ -23,7 +24,6 @@ pub(crate) enum About {
     /// A connection of the bridge, by number.
     Connection(u64),
     /// None of them.
-    #[default]
     Nothing,
 }
 
@@ -50,6 +50,17 @@ impl About {
             Self::Turn(session, turn) => (Some(session), Some(turn)),
             Self::Session(session) => (Some(session), None),
             Self::Connection(_) | Self::Nothing => (None, None),
+        }
+    }
+}
+
+/// For the log.
+impl fmt::Display for About {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Session(session) | Self::Turn(session, _) => write!(out, "session {session}"),
+            Self::Connection(number) => write!(out, "connection {number} of the bridge"),
+            Self::Nothing => out.write_str("no session"),
         }
     }
 }
@@ -184,7 +195,7 @@ impl Drop for Teller {
 fn said(line: &About, missed: u64) {
     if missed > 0 {
         tracing::warn!(
-            "[plugins] {missed} points about {line:?} were not told: the handlers of plugins took too long"
+            "[plugins] {missed} points about {line} were not told: the handlers of plugins took too long"
         );
     }
 }
@@ -218,7 +229,7 @@ impl Inner {
                 self.background.spawn(teller.tell(telling));
             }
             Put::Dropped(1) => tracing::warn!(
-                "[plugins] {MOST} points about {line:?} wait for the handlers of plugins: {point} is not told, nor is what comes until there is room; how many follows"
+                "[plugins] {MOST} points about {line} wait for the handlers of plugins: {point} is not told, nor is what comes until there is room; how many follows"
             ),
             Put::Waits | Put::Dropped(_) | Put::Closed => {}
         }

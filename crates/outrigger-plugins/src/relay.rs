@@ -237,9 +237,9 @@ impl HostHandler for Relay {
 mod tests {
     use super::*;
 
-    /// Says whose requests come through.
+    /// Says whose requests come through, and what failed.
     #[derive(Default)]
-    struct Listens(Mutex<Vec<Option<String>>>);
+    struct Listens(Mutex<Vec<Option<String>>>, Mutex<Vec<HookRecord>>);
 
     impl HostHandler for Listens {
         fn sdk(&self, request: SdkRequest) -> BoxFuture<'_, SdkAnswer> {
@@ -252,6 +252,9 @@ mod tests {
         fn metadata(&self, _: ToolMetadata) {}
         fn credential(&self, _: AuthGet) -> BoxFuture<'_, Result<Value, String>> {
             Box::pin(async { Ok(json!("a key")) })
+        }
+        fn ran(&self, records: Vec<HookRecord>) {
+            self.1.lock().unwrap().extend(records);
         }
         fn stage(&self, _: Stage) {}
         fn log(&self, _: &str, _: Log) {}
@@ -331,6 +334,36 @@ mod tests {
                 "a: GET /config: permissions.client",
             ]
         );
+    }
+
+    /// A process fails for those that live in it; where they are several, which of them is what it says.
+    #[tokio::test]
+    async fn a_failure_is_that_of_a_member() {
+        for (members, claims, counts) in [
+            (&["a"][..], "a", Some(false)),
+            (&["a"], "b", None),
+            (&["a", "b"], "b", Some(true)),
+        ] {
+            let listens = Arc::new(Listens::default());
+            let members = members.iter().map(|it| (*it).to_owned()).collect();
+            let relay = Relay::new(
+                Arc::clone(&listens) as Arc<dyn HostHandler>,
+                1,
+                (members, None),
+                None,
+                (|_: &str| {}, Arc::new(|_| {})),
+                || 0,
+            );
+            relay.failed(HookFailed {
+                plugin: claims.to_owned(),
+                hook: "event".to_owned(),
+                message: "no".to_owned(),
+                session: None,
+            });
+            let ran = listens.1.lock().unwrap();
+            let claimed: Vec<bool> = ran.iter().map(|it| it.audit.claimed).collect();
+            assert_eq!(claimed, counts.into_iter().collect::<Vec<_>>(), "{claims}");
+        }
     }
 
     #[test]

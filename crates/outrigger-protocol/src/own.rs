@@ -21,11 +21,11 @@ pub struct PointCall {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub chain: Option<u64>,
     /// The depth of the event whose hook reaches it ([`crate::event::CustomEvent::depth`]).
-    #[serde(default, skip_serializing_if = "is_none")]
+    #[serde(default, skip_serializing_if = "is_zero")]
     pub depth: u32,
 }
 
-fn is_none(depth: &u32) -> bool {
+fn is_zero(depth: &u32) -> bool {
     *depth == 0
 }
 
@@ -48,7 +48,7 @@ pub struct EventEmit {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub chain: Option<u64>,
     /// As [`PointCall::depth`]; to the host's handler, the depth of this event.
-    #[serde(default, skip_serializing_if = "is_none")]
+    #[serde(default, skip_serializing_if = "is_zero")]
     pub depth: u32,
 }
 

@@ -41,7 +41,8 @@ pub(crate) struct Opened {
 impl Link {
     /// Out of how many events and points of plugins it comes.
     pub(crate) fn deep(&self) -> usize {
-        self.path.len() + usize::try_from(self.depth).unwrap_or(usize::MAX - self.path.len())
+        let depth = usize::try_from(self.depth).unwrap_or(usize::MAX);
+        depth.saturating_add(self.path.len())
     }
 }
 
