@@ -35,7 +35,7 @@ pub(crate) use breakers::CommandBreakers;
 use condition::Condition;
 pub(crate) use effect::effect;
 use matcher::Matcher;
-pub use names::known_as;
+pub use names::{guarded_as, known_as};
 pub(crate) use run::{Called, Callee, Calls};
 pub(crate) use state::Commands;
 
@@ -355,7 +355,7 @@ mod tests {
     /// Names, or lists of them, mean whole names; anything else is an expression that may match anywhere.
     #[test]
     fn matchers_mean_names_or_are_searched_for() {
-        let names = |tool: &str| names::names(tool, &["git".to_owned()]).all;
+        let names = |tool: &str| names::names(tool, &["git".to_owned()]);
         for (matcher, tool, means) in [
             ("", "bash", true),
             ("*", "bash", true),

@@ -61,15 +61,30 @@ struct One<'a> {
     running: Option<Result<Running<'a>, String>>,
 }
 
+impl Called {
+    /// Takes in what came of the next event, or of the next file of the same call.
+    fn then(&mut self, next: Self, is_same_call: bool) {
+        self.answer.then(next.answer, is_same_call);
+        self.ms += next.ms;
+        self.bytes += next.bytes;
+    }
+}
+
 impl Commands {
     /// Runs what the plugins have for a point; one result for each. Dropping this ends every process that it started.
     pub(crate) async fn call(&self, calls: Calls<'_>) -> Vec<Called> {
         let mut all = vec![Called::default(); calls.plugins.len()];
+        let mut last = None;
         for round in self.rounds(calls.point, calls.session, calls.item).await {
-            self.run_round(&calls, &round, &mut all).await;
-            // What one refuses need not be looked at any more.
-            if all.iter().any(|one| one.answer.ends(calls.point)) {
+            let ends = |one: &Called| one.answer.ends(calls.point, round.event);
+            if all.iter().any(ends) {
                 break;
+            }
+            let mut of_round = vec![Called::default(); calls.plugins.len()];
+            self.run_round(&calls, &round, &mut of_round).await;
+            let is_same_call = last.replace(round.event) == Some(round.event);
+            for (called, next) in all.iter_mut().zip(of_round) {
+                called.then(next, is_same_call);
             }
         }
         all
@@ -146,6 +161,7 @@ impl Commands {
                 true => answer.or_refusal(round.event),
                 false => answer,
             };
+            let answer = answer.without(round);
             let (Some(called), Some(slowest)) =
                 (all.get_mut(one.place), slowest.get_mut(one.place))
             else {
@@ -165,6 +181,11 @@ impl Commands {
         let home = environment.iter().find(|(name, _)| name == "HOME");
         condition.is_none_or(|condition| {
             condition.means(&condition::Call {
+                tool: round
+                    .input
+                    .get("outrigger_tool")
+                    .and_then(Value::as_str)
+                    .unwrap_or_default(),
                 names: &round.names,
                 input: round.input.get("tool_input").unwrap_or(&Value::Null),
                 cwd: &self.directory,
