@@ -56,9 +56,11 @@ pub(crate) struct Around<'a> {
     pub(crate) servers: &'a [String],
     /// The working folder.
     pub(crate) cwd: &'a Path,
-    /// The files of a patch, and whether each is made.
-    pub(crate) patched: &'a dyn Fn(&str) -> Option<Vec<(String, bool)>>,
+    pub(crate) patched: &'a dyn Fn(&str) -> Option<Files>,
 }
+
+/// The files of a patch, and whether each is made.
+type Files = Vec<(String, bool)>;
 
 /// A call by the names and keys that guards look for: `python` is a command, and a patch or `table` is each file that it reads
 /// or writes.
