@@ -127,6 +127,8 @@ pub struct CommandHook {
     pub condition: Option<String>,
     /// `"async": true`: it is run beside what goes on, and nothing waits for it.
     pub runs_async: bool,
+    /// What it says with exit code 2 keeps a turn from ending; only with [`Self::runs_async`].
+    pub wakes: bool,
     /// `"onFailure": "block"`: one that fails or takes too long refuses what it was asked about.
     pub blocks_on_failure: bool,
 }

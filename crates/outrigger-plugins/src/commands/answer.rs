@@ -35,6 +35,8 @@ pub(crate) struct Answer {
     pub(crate) replaced: Option<Value>,
     /// For the model.
     pub(crate) context: Vec<String>,
+    /// The model is to go on with `context`.
+    pub(crate) wakes: bool,
     /// The turn is to end, and why.
     pub(crate) stop: Option<String>,
     /// For the user.
@@ -186,6 +188,28 @@ pub(crate) fn read(event: HookEvent, command: &str, output: &Output, ms: u64) ->
             cut(stderr)
         )),
     }
+}
+
+/// What an `asyncRewake` command says when it ends with the code that refuses: nothing waits for it, so that the model goes on
+/// with it is all that it can do. None for another end.
+pub(crate) fn woken(command: &str, output: &Output) -> Option<Answer> {
+    if output.timed_out || output.exit.code != Some(REFUSES) {
+        return None;
+    }
+    let said = [&output.stderr, &output.stdout].map(|bytes| text(bytes));
+    let said = said.iter().map(|text| text.trim());
+    let said = said.into_iter().find(|text| !text.is_empty());
+    Some(Answer {
+        context: vec![match said {
+            Some(text) => cut(text),
+            None => format!(
+                "`{}` has ended with code 2 and does not say why",
+                shortened(command)
+            ),
+        }],
+        wakes: true,
+        ..Answer::default()
+    })
 }
 
 /// The object that was written, if that is what was written.

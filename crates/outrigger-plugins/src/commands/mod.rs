@@ -252,6 +252,7 @@ impl Handler {
         ];
         // What a command says that nobody waits for is read at the next of these.
         let beside = self.hooks.iter().any(|matched| matched.hook.runs_async);
+        let wakes = self.hooks.iter().any(|matched| matched.hook.wakes);
         let bound = table.iter().filter(|(hook, events)| {
             events.iter().any(|event| self.has(*event))
                 || (beside
@@ -259,6 +260,7 @@ impl Handler {
                         *hook,
                         "chat.message" | "tool.execute.after" | "tool.on_error"
                     ))
+                || (wakes && *hook == "agent_end.before_stop")
         });
         bound.map(|(hook, _)| (*hook).to_owned()).collect()
     }
@@ -345,6 +347,7 @@ mod tests {
                     timeout: Duration::from_secs(1),
                     condition: None,
                     runs_async: false,
+                    wakes: false,
                     blocks_on_failure: false,
                 })
                 .collect(),

@@ -10,7 +10,7 @@ use outrigger_protocol::turn::HookPayload;
 use outrigger_sandbox::{Policy, Spec, run_with_input};
 use serde_json::{Value, json};
 
-use super::answer::{Answer, MOST_OUTPUT, read};
+use super::answer::{Answer, MOST_OUTPUT, read, woken};
 use super::breakers::{Due, Line, Running};
 use super::condition::{self, Condition};
 use super::input::Round;
@@ -106,8 +106,10 @@ impl Commands {
                 let base = handler.root.as_ref().unwrap_or(&handler.project);
                 let line = (base.clone(), hook.line());
                 // The same command does the same thing: once is enough. What else is written of it is the stricter of both.
-                let same =
-                    |one: &&mut One<'_>| one.line == line && one.hook.runs_async == hook.runs_async;
+                let same = |one: &&mut One<'_>| {
+                    let beside = (one.hook.runs_async, one.hook.wakes);
+                    one.line == line && beside == (hook.runs_async, hook.wakes)
+                };
                 if let Some(one) = work.iter_mut().find(same) {
                     one.blocks_on_failure |= hook.blocks_on_failure;
                     let limit = callee.limit.unwrap_or(hook.timeout);
@@ -265,7 +267,7 @@ impl Commands {
         policy: &Result<Option<Policy>, String>,
         input: &[u8],
     ) -> impl Future<Output = (Answer, Ended, f64)> + use<> {
-        let (command, timeout) = (one.hook.line(), one.timeout);
+        let (command, timeout, wakes) = (one.hook.line(), one.timeout, one.hook.wakes);
         let mut spec = self
             .program(one)
             .cwd(&self.directory)
@@ -307,7 +309,10 @@ impl Commands {
                                 true => Ended::TimedOut,
                                 false => Ended::Answered,
                             };
-                            (read(event, &command, &output, ms), how)
+                            let woken = wakes.then(|| woken(&command, &output)).flatten();
+                            let answer =
+                                woken.unwrap_or_else(|| read(event, &command, &output, ms));
+                            (answer, how)
                         }
                         Err(error) => {
                             let shown = super::answer::shortened(&command);

@@ -78,6 +78,7 @@ fn hook(event: HookEvent, command: &str) -> CommandHook {
         timeout: Duration::from_secs(20),
         condition: None,
         runs_async: false,
+        wakes: false,
         blocks_on_failure: false,
     }
 }
@@ -468,6 +469,40 @@ async fn what_cannot_be_changed_refuses_the_call() {
             _ => assert_eq!(got.as_ref().ok(), want.as_ref().ok(), "{updated}: {got:?}"),
         }
     }
+}
+
+/// What an `asyncRewake` command says with exit code 2 keeps the turn from ending, once, in its session.
+#[tokio::test]
+async fn an_async_command_may_keep_a_turn_going() {
+    let mut hook = hook(
+        HookEvent::PostToolUse,
+        "until [ -e go ]; do sleep 0.02; done; echo '3 tests fail' >&2; exit 2",
+    );
+    (hook.runs_async, hook.wakes) = (true, true);
+    let (project, plugins) = loaded(vec![hook]).await;
+    let (point, input, output) = place(HookEvent::PostToolUse);
+    let result = at(&plugins, point, &input, &output).await;
+    assert_eq!(result.outputs[0], output);
+    let (point, input, output) = place(HookEvent::Stop);
+    let result = at(&plugins, point, &input, &output).await;
+    assert_eq!(result.outputs[0], output, "it runs still");
+    std::fs::write(project.path("project/go"), "").unwrap();
+    let mut other = input.clone();
+    other["sessionID"] = json!("ses_2");
+    let mut said = Value::Null;
+    for _ in 0..500 {
+        let result = at(&plugins, point, &other, &output).await;
+        assert_eq!(result.outputs[0], output);
+        let result = at(&plugins, point, &input, &output).await;
+        said = result.outputs[0]["continue"].clone();
+        if !said.is_null() {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    assert_eq!(said, "[PostToolUse hook] 3 tests fail");
+    let result = at(&plugins, point, &input, &output).await;
+    assert_eq!(result.outputs[0], output);
 }
 
 /// Nothing waits for an async command; what it says is read later, once, in its session, and what it decides counts nothing.
