@@ -24,6 +24,7 @@ use serde_json::Value;
 use crate::error::AgentError;
 use crate::ids::now;
 use crate::inner::{Agent, Inner};
+use crate::told::About;
 
 /// Who calls, where the brain names no session.
 const NOBODY: &str = "bridge";
@@ -111,7 +112,9 @@ impl Hands for Executor {
     }
 
     fn tell(&self, point: &'static str, input: Value, output: Value) {
-        self.inner.tell_point(point, input, output, None);
+        let connection = input["connection"].as_u64().unwrap_or_default();
+        let about = About::Connection(connection);
+        self.inner.tell_point(point, input, output, about);
     }
 
     fn audit(&self, record: AuditRecord) {

@@ -28,6 +28,7 @@ use crate::ask::{Asker, Refusal};
 use crate::drive::Msg;
 use crate::inner::{Agent, Inner, lock};
 use crate::session::NewSession;
+use crate::told::About;
 
 /// The session's side of one tool call.
 pub(crate) struct CallHost {
@@ -300,10 +301,9 @@ impl ToolHost for CallHost {
                 }
                 // Nobody waits for plugins in a turn that was stopped.
                 if self.cancel.is_cancelled() {
-                    let about = (self.session_id.clone(), self.turn.clone());
+                    let about = About::Turn(self.session_id.clone(), self.turn.clone());
                     let output = payload.output.clone();
-                    self.inner
-                        .tell_point(point, payload.input, output, Some(about));
+                    self.inner.tell_point(point, payload.input, output, about);
                     return HookVerdict {
                         output: payload.output,
                         ..HookVerdict::default()

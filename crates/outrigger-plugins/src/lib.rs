@@ -25,6 +25,7 @@ mod critical;
 mod digest;
 mod divide;
 mod error;
+mod failures;
 mod gauge;
 mod granted;
 mod grants;

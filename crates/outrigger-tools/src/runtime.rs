@@ -20,6 +20,7 @@ use outrigger_protocol::turn::HookPayload;
 use serde_json::{Value, json};
 
 use self::attempt::Same;
+pub use self::failed::with_context;
 use self::result::{after, finish, limited};
 use self::told::Told;
 pub use self::told::{Listener, Stage};

@@ -19,6 +19,7 @@ use crate::error::AgentError;
 use crate::host::CallHost;
 use crate::model_task::ModelTask;
 use crate::structured;
+use crate::told::About;
 
 impl Driver {
     pub(super) fn begin(&mut self, effect: Effect) {
@@ -343,12 +344,8 @@ impl Driver {
                     "tool": call.tool, "sessionID": about.0, "callID": call.call_id, "args": call.input, "code": "tool.loop",
                     "message": message, "began": false,
                 });
-                inner.tell_point(
-                    "tool.on_error",
-                    input,
-                    json!({ "context": [] }),
-                    Some(about),
-                );
+                let about = About::Turn(about.0, about.1);
+                inner.tell_point("tool.on_error", input, json!({ "context": [] }), about);
             }
             answered(refusal)
         });
