@@ -26,6 +26,7 @@ pub enum HookEvent {
     PreCompact,
     Notification,
     Stop,
+    StopFailure,
     SubagentStart,
     SubagentStop,
     SessionEnd,
@@ -33,7 +34,7 @@ pub enum HookEvent {
 
 impl HookEvent {
     /// All that are called here.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 13] = [
         Self::PreToolUse,
         Self::PostToolUse,
         Self::PostToolUseFailure,
@@ -43,6 +44,7 @@ impl HookEvent {
         Self::PreCompact,
         Self::Notification,
         Self::Stop,
+        Self::StopFailure,
         Self::SubagentStart,
         Self::SubagentStop,
         Self::SessionEnd,
@@ -61,6 +63,7 @@ impl HookEvent {
             Self::PreCompact => "PreCompact",
             Self::Notification => "Notification",
             Self::Stop => "Stop",
+            Self::StopFailure => "StopFailure",
             Self::SubagentStart => "SubagentStart",
             Self::SubagentStop => "SubagentStop",
             Self::SessionEnd => "SessionEnd",

@@ -552,6 +552,25 @@ fn a_failing_hook_stops_nothing_and_is_told() {
     assert!(ran.stderr.contains("broken"), "{}", ran.stderr);
 }
 
+/// A turn that an error has ended has an event of its own, by the kind of the error.
+#[test]
+fn a_turn_that_fails_is_told() {
+    for (status, kind) in [(401, "authentication_failed"), (400, "invalid_request")] {
+        let refusal = json!({ "status": status, "error": "no" });
+        let hooks = [
+            ("StopFailure", kind, "cat > failed.json"),
+            ("StopFailure", "rate_limit", "touch other"),
+            ("Stop", "", "touch other"),
+        ];
+        let world = with_hooks([refusal], &hooks);
+        world.run(&["do it"]);
+        let told: Value = serde_json::from_str(&world.read("failed.json")).unwrap();
+        assert_eq!(told["error"], kind);
+        assert!(told["error_details"].is_string(), "{told}");
+        assert!(!world.path("other").exists());
+    }
+}
+
 #[test]
 fn a_hook_may_end_the_turn() {
     let stop = says(json!({"continue": false, "stopReason": "enough"}));

@@ -9,6 +9,8 @@ use super::{CommandHook, HookEvent, TIMEOUT};
 /// How long a command at the end of a session may run, which keeps the program from ending,
 /// when its entry does not say.
 const TIMEOUT_AT_THE_END: Duration = Duration::from_secs(60);
+/// The same between a prompt and its turn.
+const TIMEOUT_OF_A_PROMPT: Duration = Duration::from_secs(30);
 /// The longest that an entry may ask for.
 const LONGEST: Duration = Duration::from_secs(60 * 60);
 
@@ -156,6 +158,7 @@ fn read_entry(event: HookEvent, matcher: &str, entry: &Value) -> Result<CommandH
         timeout: match (given("timeout"), event) {
             (Some(value), _) => timeout(value)?,
             (None, HookEvent::SessionEnd) => TIMEOUT_AT_THE_END,
+            (None, HookEvent::UserPromptSubmit) => TIMEOUT_OF_A_PROMPT,
             (None, _) => TIMEOUT,
         },
         condition,
@@ -199,6 +202,11 @@ mod tests {
             (
                 json!({"Stop": [{"matcher": "*", "hooks": [entry("a")]}, {"hooks": [entry("b")]}]}),
                 vec!["Stop  a 600", "Stop  b 600"],
+                vec![],
+            ),
+            (
+                json!({"UserPromptSubmit": [{"hooks": [entry("a")]}], "SessionEnd": [{"hooks": [entry("b")]}]}),
+                vec!["UserPromptSubmit  a 30", "SessionEnd  b 60"],
                 vec![],
             ),
             (

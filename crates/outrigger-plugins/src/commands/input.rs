@@ -67,6 +67,7 @@ impl Commands {
             "tool.before_permission" => self.question(of, item),
             "compaction.before_start" => vec![self.compaction(of, item)],
             "agent_end.before_stop" => vec![self.stop(of, item)],
+            "run.on_error" => vec![self.failure(of, item)],
             "runtime.dispose" => vec![self.round(
                 HookEvent::SessionEnd,
                 vec!["other".to_owned()],
@@ -229,6 +230,15 @@ impl Commands {
         )
     }
 
+    /// A turn that an error has ended.
+    fn failure(&self, of: &Of<'_>, item: &HookPayload) -> Round {
+        let error = item.input.get("error").unwrap_or(&Value::Null);
+        let kind = kind_of(error);
+        let details = error.get("data").and_then(|data| data.get("message"));
+        let own = json!({"error": kind, "error_details": details});
+        self.round(HookEvent::StopFailure, vec![kind.to_owned()], of, own)
+    }
+
     fn stop(&self, of: &Of<'_>, item: &HookPayload) -> Round {
         let (event, names) = match of.about.child {
             true => (HookEvent::SubagentStop, vec![of.about.agent.clone()]),
@@ -242,6 +252,24 @@ impl Commands {
             of,
             json!({"stop_hook_active": again, "last_assistant_message": own("lastMessage")}),
         )
+    }
+}
+
+/// A turn's error by the name that Claude Code has for it.
+fn kind_of(error: &Value) -> &'static str {
+    let status = error.get("data").and_then(|data| data.get("statusCode"));
+    let name = error
+        .get("name")
+        .and_then(Value::as_str)
+        .unwrap_or_default();
+    match (name, status.and_then(Value::as_u64)) {
+        ("ProviderAuthError", _) | (_, Some(401 | 403)) => "authentication_failed",
+        ("MessageOutputLengthError", _) => "max_output_tokens",
+        (_, Some(402)) => "billing_error",
+        (_, Some(429)) => "rate_limit",
+        (_, Some(400..500)) => "invalid_request",
+        (_, Some(500..)) => "server_error",
+        _ => "unknown",
     }
 }
 

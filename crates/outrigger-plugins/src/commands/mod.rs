@@ -218,10 +218,10 @@ impl Handler {
     fn points(&self) -> Vec<String> {
         use HookEvent::{
             Notification, PermissionRequest, PostToolUse, PostToolUseFailure, PreCompact,
-            PreToolUse, SessionEnd, SessionStart, Stop, SubagentStart, SubagentStop,
+            PreToolUse, SessionEnd, SessionStart, Stop, StopFailure, SubagentStart, SubagentStop,
             UserPromptSubmit,
         };
-        let table: [(&str, &[HookEvent]); 8] = [
+        let table: [(&str, &[HookEvent]); 9] = [
             // A session's end is told of those that were seen to begin.
             (
                 "chat.message",
@@ -248,6 +248,7 @@ impl Handler {
                 &[PreCompact, SessionStart],
             ),
             ("agent_end.before_stop", &[Stop, SubagentStop]),
+            ("run.on_error", &[StopFailure]),
             ("dispose", &[SessionEnd]),
         ];
         // What a command says that nobody waits for is read at the next of these.
@@ -440,6 +441,7 @@ mod tests {
             ),
             (HookEvent::Notification, vec!["permission.ask"]),
             (HookEvent::Stop, vec!["agent_end.before_stop"]),
+            (HookEvent::StopFailure, vec!["run.on_error"]),
             (HookEvent::SubagentStop, vec!["agent_end.before_stop"]),
             (HookEvent::SessionEnd, vec!["chat.message", "dispose"]),
         ] {

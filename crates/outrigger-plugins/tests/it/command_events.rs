@@ -170,6 +170,11 @@ fn place(event: HookEvent) -> (&'static str, Value, Value) {
             json!({"context": []}),
         ),
         HookEvent::Stop => stop("ses_1"),
+        HookEvent::StopFailure => (
+            "run.on_error",
+            json!({"sessionID": "ses_1", "error": {"name": "APIError", "data": {"message": "slow down", "statusCode": 429}}}),
+            json!({}),
+        ),
         HookEvent::SubagentStop => stop("ses_child"),
         HookEvent::SessionEnd => ("runtime.dispose", json!({"sessionID": "ses_1"}), json!({})),
     }
