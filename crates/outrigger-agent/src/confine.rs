@@ -14,6 +14,7 @@ use outrigger_sandbox::{Calls, CoversFn, Forbids as _, Level, Policy, SandboxErr
 
 use crate::boot::Folders;
 use crate::forbidden::Forbidden;
+use crate::git_box;
 use crate::inner::Inner;
 use crate::places;
 use crate::project::Place;
@@ -279,12 +280,26 @@ fn outside(place: &Place, layers: &[&[Rule]]) -> Vec<PathBuf> {
 }
 
 /// The policy of a shell command. `None`: nothing is kept from it.
-fn policy(profile: Profile, place: &Place, kept: Kept) -> Option<Policy> {
+/// `reads`: what it reads besides the system, the project and temporary folders; without them everything.
+fn policy(
+    profile: Profile,
+    place: &Place,
+    kept: Kept,
+    reads: Option<Vec<PathBuf>>,
+) -> Option<Policy> {
     let mut policy = match profile {
         Profile::Full if kept.covers().is_empty() => return None,
         Profile::Full => Policy::open(),
         Profile::WorkspaceWrite | Profile::ReadOnly => {
-            let mut policy = Policy::system().read("/");
+            let mut policy = Policy::system();
+            match reads {
+                None => policy.read.push(PathBuf::from("/")),
+                Some(reads) => {
+                    policy.read.extend(reads);
+                    policy.read.push(place.directory.clone());
+                    policy.read.push(place.worktree.clone());
+                }
+            }
             policy.write.extend(TERMINALS.map(PathBuf::from));
             policy.write.extend(TEMPORARY.map(PathBuf::from));
             policy.write.push(std::env::temp_dir());
@@ -316,23 +331,30 @@ impl Inner {
     /// [`ConfineError`]: the process must not be started then.
     pub(crate) async fn confine(&self, rules: Vec<Rule>) -> Result<Option<Policy>, ConfineError> {
         let profile = self.config.settings.tools.sandbox;
-        self.confine_to(profile, rules, None).await
+        self.confine_to(profile, rules, None, None).await
     }
 
     /// The same for a command of a brain elsewhere: it never writes outside of the project, and not into `.git`, by whatever
-    /// option of a program it could (C9, 4).
+    /// option of a program it could (C9, 4). `reads`: what it reads besides the project, the system, temporary folders and what git
+    /// reads; without them everything.
     ///
     /// # Errors
     /// As for [`Inner::confine`].
     pub(crate) async fn confine_bridge(
         &self,
         rules: Vec<Rule>,
+        reads: Option<&[PathBuf]>,
     ) -> Result<Option<Policy>, ConfineError> {
+        let home = &self.folders.home;
+        let reads = reads.map(|named| {
+            let gits = git_box::reads(&self.place, home);
+            named.iter().cloned().chain(gits).collect()
+        });
         let profile = match self.config.settings.tools.sandbox {
             Profile::Full => Profile::WorkspaceWrite,
             narrower => narrower,
         };
-        self.confine_to(profile, rules, Some(gits)).await
+        self.confine_to(profile, rules, Some(gits), reads).await
     }
 
     /// Whether processes are kept from a file that is there, wherever the path leads; our own process reads it for nobody either.
@@ -394,6 +416,7 @@ impl Inner {
         profile: Profile,
         rules: Vec<Rule>,
         more: Option<MoreFn>,
+        reads: Option<Vec<PathBuf>>,
     ) -> Result<Option<Policy>, ConfineError> {
         let sandbox = self.config.settings.sandbox;
         if sandbox == Sandbox::Off {
@@ -404,7 +427,7 @@ impl Inner {
         }
         let denied = denies(&rules) || self.config.settings.forbid.is_about_files();
         let found = self.kept_under(rules, true, more).await?;
-        let Some(mut policy) = policy(profile, &self.place, found) else {
+        let Some(mut policy) = policy(profile, &self.place, found, reads) else {
             return Ok(None);
         };
         if denied && policy.calls.is_none() {
@@ -561,7 +584,7 @@ mod tests {
                 let free = found.is_empty();
                 let again: CoversFn = Arc::new(|| Ok(Covers::default()));
                 let kept = Kept::new(found, again);
-                assert_eq!(policy(Profile::Full, &place, kept).is_none(), free);
+                assert_eq!(policy(Profile::Full, &place, kept, None).is_none(), free);
             }
         }
     }

@@ -34,14 +34,16 @@ struct Executor {
     runtime: Arc<ToolRuntime>,
     root: PathBuf,
     rules: Arc<Vec<Rule>>,
+    reads: Option<Arc<[PathBuf]>>,
 }
 
 impl Agent {
-    /// The executing side of a bridge over this agent's folder, box, rules, plugins and audit.
+    /// The executing side of a bridge over this agent's folder, box, rules, plugins and audit. `reads`: what its commands read
+    /// besides the project, the system and temporary folders; without them everything.
     ///
     /// # Errors
     /// Tools that cannot be registered, which would be a defect.
-    pub fn hands(&self) -> Result<Arc<dyn Hands>, AgentError> {
+    pub fn hands(&self, reads: Option<Vec<PathBuf>>) -> Result<Arc<dyn Hands>, AgentError> {
         let inner = Arc::clone(&self.inner);
         // Of its own: what plugins put in place of bundled tools is not for brains elsewhere.
         let runtime = ToolRuntime::new();
@@ -52,6 +54,7 @@ impl Agent {
             root: inner.place.directory.clone(),
             runtime: Arc::new(runtime),
             rules: Arc::new(rules.unwrap_or_default()),
+            reads: reads.map(Into::into),
             inner,
         }))
     }
@@ -84,6 +87,7 @@ impl Executor {
             inner: Arc::clone(&self.inner),
             call: tool_call.clone(),
             rules: Arc::clone(&self.rules),
+            reads: self.reads.clone(),
         };
         let mut ctx = ToolContext::new(
             tool_call.clone(),
@@ -157,6 +161,7 @@ struct Host {
     inner: Arc<Inner>,
     call: ToolCall,
     rules: Arc<Vec<Rule>>,
+    reads: Option<Arc<[PathBuf]>>,
 }
 
 fn elsewhere<T>() -> Result<T, ToolError> {
@@ -217,7 +222,8 @@ impl ToolHost for Host {
 
     fn confine<'a>(&'a self) -> BoxFuture<'a, Result<Option<Policy>, ToolError>> {
         Box::pin(async move {
-            let boxed = self.inner.confine_bridge(self.rules.to_vec()).await;
+            let (rules, reads) = (self.rules.to_vec(), self.reads.as_deref());
+            let boxed = self.inner.confine_bridge(rules, reads).await;
             boxed.map_err(|error| {
                 ToolError::failed(format!(
                     "The command was not started: {error} ({})",
