@@ -79,10 +79,7 @@ impl Inner {
             .await;
         match result.block {
             None => Ok(()),
-            Some(block) => Err(NamedError {
-                name: "HookBlockedError".into(),
-                data: json!({ "message": block.message, "code": block.code, "point": POINT }),
-            }),
+            Some(block) => Err(block.into_error(POINT)),
         }
     }
 

@@ -130,6 +130,7 @@ fn granted(shown: &ManifestShown) -> String {
             text.push_str(&format!("               {key} = {value}\n"));
         }
     }
+    text.push_str(&format!("             hooks  {}\n", shown.hooks));
     let hosts = match shown.hosts.is_empty() {
         true => "none".to_owned(),
         false => shown.hosts.join(", "),

@@ -55,6 +55,18 @@ export interface OutriggerInput {
   outrigger: Outrigger;
 }
 
+/**
+ * What a handler throws to refuse (docs/plugins.md, "Refusing"): any error with this name. Where no refusal is allowed it has
+ * no effect.
+ */
+export interface HookBlock extends Error {
+  name: "HookBlock";
+  /** Letters, digits and `._-`, at most 64; codes that begin with `hook.` are Outrigger's. */
+  code: string;
+  /** Anything that is JSON, at most 16 KiB. */
+  details?: unknown;
+}
+
 /** Handlers at points of other plugins, as keys of the object that a plugin function answers with. */
 export type OwnHooks = {
   [N in keyof OwnPoints]?: (input: PointIn<N>, output: PointOut<N>) => Promise<void>;

@@ -17,6 +17,8 @@ const unfinished = new Set();
 const EVENTS_GRACE = 500;
 // How long `dispose` of one plugin holds up those of the others, in milliseconds.
 const DISPOSE_GRACE = 300;
+// The largest details of a refusal, as JSON.
+const DETAILS = 16 * 1024;
 const { isArray } = Array;
 const clock = performance.now.bind(performance);
 const { isExtensible, keys } = Object;
@@ -103,7 +105,29 @@ async function runHandler(hook, handler, subject, call, origin) {
     return { items: changes.some((out) => out.length > 0) ? changes : undefined, order };
   } catch (error) {
     subject.undo();
-    return { error: errorText(error) };
+    const block = refusal(error);
+    return block ? { block } : { error: errorText(error) };
+  }
+}
+
+// An error called `HookBlock` is no failure but an answer: a refusal, with a code and details of its own. Whether it counts
+// is the host's to say.
+function refusal(error) {
+  try {
+    if (error?.name !== "HookBlock") return undefined;
+    const code = typeof error.code === "string" ? error.code : "";
+    return { code, message: errorText(error), details: details(error) };
+  } catch {
+    return undefined;
+  }
+}
+
+function details(error) {
+  try {
+    const told = error.details === undefined ? undefined : plain(error.details);
+    return JSON.stringify(told)?.length > DETAILS ? undefined : told;
+  } catch {
+    return undefined;
   }
 }
 
@@ -156,16 +180,18 @@ async function runAll({ hook, handlers, open = [], chain }, subject, call, cance
     const handler = handlers[index];
     const began = clock();
     const result = await runHandler(hook, handler, subject, call, origin);
-    const report = { call, handler: index, ms: clock() - began, error: result.error };
+    const report = { call, handler: index, ms: clock() - began, error: result.error, block: result.block };
     try {
       const told = tell(report, result, index + 1 === handlers.length);
       if (told) await told;
     } catch (error) {
       // Larger than a frame: the host never sees it, so the next handler must not either.
       subject.undo();
-      notify("hook.result", { ...report, error: `answer cannot be serialised: ${errorText(error)}` });
+      notify("hook.result", { ...report, block: undefined, error: `answer cannot be serialised: ${errorText(error)}` });
       continue;
     }
+    // Nobody behind a refusal is called, unless the host does not take it: then it asks anew.
+    if (result.block) return {};
     if (result.items && index + 1 < handlers.length && tooFar(open, result.items, subject.items)) return {};
   }
   return {};

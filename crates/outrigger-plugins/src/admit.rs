@@ -301,6 +301,7 @@ fn admitted(
         return ManifestShown {
             declared: false,
             manifest: Manifest::inferred(&resolved.id, resolved.version.as_deref()),
+            hooks: "all, each as its point allows".to_owned(),
             withheld: Vec::new(),
             unenforced: Vec::new(),
             hosts: Vec::new(),

@@ -1,25 +1,15 @@
 //! Security-critical hooks: where one fails, is late or cannot be called, what it guards is refused (C5).
 
-use outrigger_kernel::hooks::{self, Phase, Point};
+use std::collections::HashMap;
+
+use outrigger_kernel::hooks::{self, Point};
 
 use crate::settings::PluginRules;
-
-/// Points whose result nobody can refuse: the configuration, the choice of a model for titles, the list of tools.
-const NO_REFUSAL: &[&str] = &[
-    "runtime.configure",
-    "runtime.route.small_model",
-    "llm.tool_definition",
-];
-
-/// Whether a refusal at this point is carried out.
-fn refusable(point: &Point) -> bool {
-    matches!(point.phase, Phase::Before | Phase::After) && !NO_REFUSAL.contains(&point.name)
-}
 
 /// The names of the hooks whose failure can be refused, in every spelling: a policy requires no others.
 #[must_use]
 pub fn refusing_hooks() -> Vec<String> {
-    let points = hooks::POINTS.iter().filter(|point| refusable(point));
+    let points = hooks::POINTS.iter().filter(|point| point.fails_closed());
     let mut names: Vec<String> = points
         .flat_map(|point| {
             let aliases = hooks::ALIASES
@@ -41,39 +31,49 @@ pub(crate) fn points(rules: &PluginRules) -> impl Iterator<Item = &'static Point
     let named = rules.fail_closed.iter();
     named
         .filter_map(|name| hooks::point(name))
-        .filter(|point| refusable(point))
+        .filter(|point| point.fails_closed())
 }
 
 /// Whether a plugin's failure refuses there.
 pub(crate) fn at(rules: &PluginRules, point: &Point) -> bool {
     // A point that a plugin declares has one name, and is refused as it allows.
     let own = || {
-        hooks::point(point.name).is_none() && rules.fail_closed.iter().any(|it| it == point.name)
+        point.is_own()
+            && point.fails_closed()
+            && rules.fail_closed.iter().any(|it| it == point.name)
     };
     points(rules).any(|critical| critical.name == point.name) || own()
 }
 
-/// What of a plugin's `fail_closed` has no effect; `brings` are the names of its hooks.
+/// Whether a manifest may say by itself that a failure refuses there: where every handler may refuse (C3). At other points
+/// the user says it. Points of plugins are known once all manifests are.
+pub(crate) fn by_manifest(hook: &str) -> bool {
+    hooks::point(hook).is_none_or(|point| point.block)
+}
+
+/// What of a plugin's `fail_closed` has no effect; `brings` are the names of its hooks, `declared` the points of plugins.
 pub(crate) fn problems<'a>(
     rules: &PluginRules,
     brings: impl Iterator<Item = &'a String> + Clone,
+    declared: &HashMap<&'static str, &'static Point>,
 ) -> Vec<String> {
     let problem = |name: &String| {
-        let mut own = brings.clone();
-        if name.contains('/') && own.any(|hook| hook == name) {
-            return None;
-        }
-        let Some(point) = hooks::point(name) else {
-            return Some(format!("fail_closed names {name}, which is no hook"));
+        let own = declared.get(name.as_str()).copied();
+        let Some(point) = hooks::point(name).or(own) else {
+            // Whoever declares it may not be there yet.
+            let mut brings = brings.clone();
+            let brought = name.contains('/') && brings.any(|hook| hook == name);
+            return (!brought).then(|| format!("fail_closed names {name}, which is no hook"));
         };
-        if !refusable(point) {
+        if !point.fails_closed() {
             return Some(format!(
                 "fail_closed names {name}, where nothing can be refused"
             ));
         }
         let mut brings = brings.clone();
-        let brought =
-            brings.any(|hook| hooks::by_hook(hook).is_some_and(|own| own.name == point.name));
+        let brought = brings.any(|hook| {
+            hook == point.name || hooks::by_hook(hook).is_some_and(|own| own.name == point.name)
+        });
         (!brought).then(|| format!("fail_closed names {name}, which it does not bring"))
     };
     rules.fail_closed.iter().filter_map(problem).collect()
@@ -97,7 +97,7 @@ mod tests {
         ] {
             assert_eq!(all.iter().any(|it| it == name), refuses, "{name}");
         }
-        let known = |name: &String| hooks::point(name).is_some_and(refusable);
+        let known = |name: &String| hooks::point(name).is_some_and(Point::fails_closed);
         assert!(all.iter().all(known));
     }
 
@@ -134,7 +134,7 @@ mod tests {
         ]
         .map(str::to_owned);
         assert_eq!(
-            problems(&rules, brings.iter()),
+            problems(&rules, brings.iter(), &HashMap::new()),
             [
                 "fail_closed names chat.params, which it does not bring",
                 "fail_closed names config, where nothing can be refused",

@@ -6,6 +6,7 @@
 //! the same id.
 
 use outrigger_config::package_name;
+use outrigger_kernel::hooks::{Point, Rights};
 
 use crate::settings::{PluginRules, PluginSettings};
 use crate::spec::Source;
@@ -70,6 +71,15 @@ impl PluginSettings {
 }
 
 impl PluginRules {
+    /// What its hooks may do at a point (C3): whatever it allows, but for a manifest that does not name them.
+    pub(crate) fn rights(&self, point: &Point) -> Rights {
+        let unnamed = self.access.as_ref().is_some_and(|access| !access.named);
+        match unnamed {
+            true => Rights::unnamed(point),
+            false => Rights::ALL,
+        }
+    }
+
     /// Whether it must not share a process: others in it would have what it was granted.
     pub(crate) fn alone(&self) -> bool {
         self.isolation == outrigger_config::settings::Isolation::Own

@@ -128,6 +128,9 @@ fn granted(
     shown.withheld.extend(lost);
     if let Some(access) = &mut rules.access {
         access.hosted = true;
+        // What its host may not do it may not do either, whatever it names.
+        access.named &= whole.hook_policy.allowed_hooks.is_some();
+        shown.hooks = access.hooks_shown(&rules.fail_closed);
     }
     (rules, shown)
 }

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use outrigger_config::policy::Grant;
 use outrigger_config::{ConfigError, Forbid, PolicyFile};
-use outrigger_kernel::hooks;
+use outrigger_kernel::hooks::{self, Rights};
 use outrigger_protocol::manifest::{MANIFEST_FILE, Manifest, PluginKind, RESERVED_IDS};
 use outrigger_protocol::own::ProviderDecl;
 use outrigger_protocol::rpc::Instance;
@@ -20,6 +20,7 @@ use outrigger_sandbox::paths::Roots;
 use outrigger_sandbox::{Policy, which};
 use serde::Serialize;
 
+use crate::critical;
 use crate::error::PluginError;
 use crate::grants::is_secret;
 use crate::own::Own;
@@ -35,6 +36,8 @@ pub struct ManifestShown {
     pub declared: bool,
     /// The manifest.
     pub manifest: Manifest,
+    /// What its hooks may do (C3).
+    pub hooks: String,
     /// What it asks for and does not get, with what would grant it.
     pub withheld: Vec<String>,
     /// What it says and nothing holds it to.
@@ -61,6 +64,9 @@ pub struct Access {
     pub client: Option<Vec<String>>,
     /// Hooks that are called; all when `None`.
     pub hooks: Option<Vec<String>>,
+    /// Its manifest, and that of its host, name the hooks: these may do whatever their points allow. Else they may do what
+    /// C3 gives to every plugin ([`outrigger_kernel::hooks::Rights::unnamed`]).
+    pub named: bool,
     /// Tools that may be registered; all when `None`.
     pub tools: Option<Vec<String>>,
     /// Providers that it may speak for with a protocol of its own.
@@ -260,9 +266,15 @@ pub(crate) fn apply(manifest: &Manifest, project: &Path, rules: &mut PluginRules
         rules.priority = policy.priority;
     }
     rules.max_timeout = policy.max_timeout_ms.map(Duration::from_millis);
+    let point = |name: &str| hooks::point(name).map_or(name.to_owned(), |it| it.name.to_owned());
     for hook in &policy.fail_closed {
-        if !rules.fail_closed.contains(hook) {
+        let said = rules.fail_closed.iter().any(|it| point(it) == point(hook));
+        if !said && critical::by_manifest(hook) {
             rules.fail_closed.push(hook.clone());
+        } else if !said {
+            withheld.push(format!(
+                "a refusal where {hook} fails, which may refuse nothing (`fail_closed = [\"{hook}\"]` grants it)"
+            ));
         }
     }
     let (granted_read, granted_write) = (
@@ -280,13 +292,14 @@ pub(crate) fn apply(manifest: &Manifest, project: &Path, rules: &mut PluginRules
     let read = roots(&asked.files.read, &readable, "read");
     let write = roots(&asked.files.write, &granted_write, "write");
     rules.processes = fewer(asked.processes.as_deref(), rules.processes.as_deref());
-    rules.access = Some(Access {
+    let access = Access {
         read,
         write,
         env: asked.env.clone(),
         hosts: asked.network.hosts.clone(),
         client: asked.client.clone(),
         hooks: policy.allowed_hooks.clone(),
+        named: policy.allowed_hooks.is_some(),
         // What executes for a connector is a tool of that name.
         tools: manifest.provides.tools.as_ref().map(|tools| {
             let connectors = &manifest.provides.connectors;
@@ -295,10 +308,13 @@ pub(crate) fn apply(manifest: &Manifest, project: &Path, rules: &mut PluginRules
         providers: manifest.provides.providers.clone(),
         hooks_only: manifest.kind == PluginKind::Hook,
         hosted: false,
-    });
+    };
+    let shown = access.hooks_shown(&rules.fail_closed);
+    rules.access = Some(access);
     ManifestShown {
         declared: true,
         manifest: manifest.clone(),
+        hooks: shown,
         withheld,
         unenforced: Vec::new(),
         hosts: Vec::new(),
@@ -419,6 +435,26 @@ impl Access {
     /// Whether a variable that is no secret is passed on.
     pub(crate) fn has_variable(&self, name: &str) -> bool {
         matches(&self.env, name)
+    }
+
+    /// What its hooks may do, for people.
+    pub(crate) fn hooks_shown(&self, fail_closed: &[String]) -> String {
+        let refuses = match fail_closed {
+            [] => String::new(),
+            some => format!("; a failure refuses at {}", some.join(", ")),
+        };
+        let points = hooks::POINTS.iter();
+        let changed = points.filter(|it| Rights::unnamed(it).patch && !it.patch.is_empty());
+        let changed: Vec<&str> = changed.map(|point| point.hook).collect();
+        let called = self.hooks.as_ref().map(|hooks| hooks.join(", "));
+        let called = called.unwrap_or_else(|| "all".to_owned());
+        match self.named {
+            true => format!("{called}, each as its point allows{refuses}"),
+            false => format!(
+                "{called}, to look; changes are taken at {}{refuses}",
+                changed.join(", ")
+            ),
+        }
     }
 
     /// Whether a hook is called, by any of its names.

@@ -1,7 +1,7 @@
 //! What goes to a process with a call of hooks, and what its answer says.
 
-use outrigger_kernel::hooks::{Field, Phase, Point};
-use outrigger_protocol::hook::HandlerOutcome;
+use outrigger_kernel::hooks::{Field, Phase, Point, Rights};
+use outrigger_protocol::hook::{Block, HandlerOutcome};
 use outrigger_protocol::rpc::{Enter, HookResult, OpenField};
 use outrigger_protocol::turn::HookPayload;
 
@@ -24,8 +24,8 @@ pub(crate) fn named(entered: &[Enter]) -> String {
 }
 
 /// What handlers may change there, as the process needs it to know when one goes too far.
-pub(crate) fn open(point: &Point) -> Vec<OpenField> {
-    if point.phase == Phase::Observe {
+pub(crate) fn open(point: &Point, rights: Rights) -> Vec<OpenField> {
+    if point.phase == Phase::Observe || !rights.patch {
         return Vec::new();
     }
     let field = |field: &Field| OpenField {
@@ -36,8 +36,34 @@ pub(crate) fn open(point: &Point) -> Vec<OpenField> {
     point.patch.iter().map(field).collect()
 }
 
+/// The longest code of a plugin's refusal, its longest text and its largest details as JSON, in bytes.
+const CODE: usize = 64;
+const TEXT: usize = 4096;
+const DETAILS: usize = 16 * 1024;
+
+/// A refusal as it is taken from a plugin: codes that begin with `hook.` are ours, and what is too long is cut or left out.
+fn refusal(block: &Block) -> Block {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
+    let code = block.code.as_str();
+    let fits = !code.is_empty() && code.len() <= CODE && code.chars().all(plain);
+    let code = match fits && !code.starts_with("hook.") {
+        true => code,
+        false => "hook.blocked",
+    };
+    let end = outrigger_protocol::text::floor(&block.message, TEXT);
+    let small = block.details.to_string().len() <= DETAILS;
+    Block {
+        code: code.to_owned(),
+        message: block.message.get(..end).unwrap_or_default().to_owned(),
+        details: small.then(|| block.details.clone()).unwrap_or_default(),
+    }
+}
+
 /// What became of a handler that has answered; `before` is what it was given.
 pub(crate) fn outcome(result: &HookResult, before: &[HookPayload]) -> HandlerOutcome {
+    if let Some(block) = &result.block {
+        return HandlerOutcome::Blocked(refusal(block));
+    }
     if let Some(message) = &result.error {
         return HandlerOutcome::Threw {
             message: message.clone(),
@@ -65,6 +91,36 @@ mod tests {
     use super::*;
     use outrigger_protocol::hook::{Change, Key};
     use serde_json::json;
+
+    #[test]
+    fn a_refusal_is_taken_within_bounds_and_under_no_code_of_ours() {
+        let long = "a".repeat(65);
+        for (code, taken) in [
+            ("policy.secret-1", "policy.secret-1"),
+            ("hook.failed_closed", "hook.blocked"),
+            ("", "hook.blocked"),
+            ("two words", "hook.blocked"),
+            (long.as_str(), "hook.blocked"),
+        ] {
+            let block = Block {
+                code: code.into(),
+                message: "é".repeat(TEXT),
+                details: json!({"rule": 1}),
+            };
+            let taken_as = refusal(&block);
+            assert_eq!(
+                (taken_as.code.as_str(), taken_as.message.len()),
+                (taken, TEXT)
+            );
+            assert_eq!(taken_as.details, block.details);
+        }
+        let block = Block {
+            code: "a".into(),
+            message: String::new(),
+            details: json!("x".repeat(DETAILS)),
+        };
+        assert_eq!(refusal(&block).details, json!(null));
+    }
 
     #[test]
     fn a_plugin_is_named_once() {

@@ -220,6 +220,7 @@ fn handler(bound: &Bound) -> Handler {
         priority: bound.rules.priority,
         order: bound.order,
         fail_closed: bound.fail_closed,
+        rights: bound.rights,
     }
 }
 
@@ -305,7 +306,7 @@ impl Drive<'_> {
             chain: link.as_ref().map(|link| link.number),
             hook: &bound.hook,
             handlers: &refs,
-            open: &open(self.point),
+            open: &open(self.point, bound.rights),
             items: self.chain.as_ref().map(Chain::items).unwrap_or_default(),
             session: self.context.session.as_ref().map(|id| id.0.as_str()),
         };

@@ -15,6 +15,7 @@ use std::sync::{
 
 use outrigger_config::settings::Isolation;
 use outrigger_config::{PluginScope, PluginSource, PluginSpec};
+use outrigger_kernel::hooks::Rights;
 use outrigger_protocol::rpc::{HandlerRef, Instance, LoadedPlugin, PluginTool, Problem};
 
 use crate::critical;
@@ -49,6 +50,8 @@ pub(crate) struct Bound {
     pub(crate) rules: PluginRules,
     /// Its failure refuses (C5).
     pub(crate) fail_closed: bool,
+    /// What its plugin may do there (C3).
+    pub(crate) rights: Rights,
     /// Why it cannot be called. Only a security-critical hook is bound all the same.
     pub(crate) absent: Option<String>,
 }
@@ -402,9 +405,10 @@ impl Registry {
             Some(access) => warnings.extend(access.cut(&mut instances)),
             None => warnings.extend(own::without_manifest(&mut instances)),
         }
+        let declared = self.read().declared();
         self.change(index, |plugin| {
             let hooks = instances.iter().flat_map(|i| i.hooks.iter());
-            for problem in critical::problems(&plugin.rules, hooks) {
+            for problem in critical::problems(&plugin.rules, hooks, &declared) {
                 tracing::warn!("plugin {id}: {problem}");
                 warnings.push(problem);
             }

@@ -59,6 +59,10 @@ impl Trail {
         let Some(audit) = self.handlers.get_mut(handler) else {
             return;
         };
+        if let Some(block) = &result.block {
+            audit.output_hash = Some(hash(block));
+            return;
+        }
         let changes = result.items.iter().any(|item| !item.is_empty()) || result.order.is_some();
         if !changes {
             return;

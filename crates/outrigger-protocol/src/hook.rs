@@ -1,12 +1,13 @@
 //! Hook calls, their answers and their records.
 
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::Millis;
 use crate::audit::HookAudit;
 use crate::history::History;
 use crate::id::{PluginId, SessionId, TurnId};
+use crate::message::NamedError;
 
 /// One step into a JSON value.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -49,13 +50,42 @@ mod present {
 /// A refusal: the thing that was about to happen does not (C2).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Block {
-    /// Stable code, `hook.threw` for an OpenCode hook that threw.
+    /// Stable code: the plugin's own, or one of ours (`hook.threw` for an OpenCode hook that threw).
     pub code: String,
     /// For the model and for people.
     pub message: String,
     /// Anything else.
     #[serde(default, skip_serializing_if = "Value::is_null")]
     pub details: Value,
+}
+
+impl Block {
+    /// For records: the text, with the code where it is a plugin's own (ours begin with `hook.`), and the details.
+    #[must_use]
+    pub fn told(&self) -> String {
+        let mut text = match self.code.starts_with("hook.") {
+            true => self.message.clone(),
+            false => format!("{}: {}", self.code, self.message),
+        };
+        if !self.details.is_null() {
+            text.push(' ');
+            text.push_str(&self.details.to_string());
+        }
+        text
+    }
+
+    /// As clients are told of it, where it fails what it refuses.
+    #[must_use]
+    pub fn into_error(self, point: &str) -> NamedError {
+        let mut data = json!({ "message": self.message, "code": self.code, "point": point });
+        if let (false, Some(fields)) = (self.details.is_null(), data.as_object_mut()) {
+            fields.insert("details".to_owned(), self.details);
+        }
+        NamedError {
+            name: "HookBlockedError".to_owned(),
+            data,
+        }
+    }
 }
 
 /// How a handler's call ended.
@@ -219,7 +249,6 @@ pub struct HookRecord {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
 
     #[test]
     fn a_deleted_key_and_a_null_are_told_apart() {

@@ -136,7 +136,8 @@ pub struct Requirements {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct HookPolicy {
-    /// Its hooks or their points; others that it brings are not called. Without it all are.
+    /// Its hooks or their points: they may do what their points allow, and others that it brings are not called. Without it
+    /// all are called, and may do what C3 gives to every plugin.
     #[serde(alias = "allowedHooks", skip_serializing_if = "Option::is_none")]
     pub allowed_hooks: Option<Vec<String>>,
     /// No hook of it runs longer, in milliseconds.
@@ -144,7 +145,8 @@ pub struct HookPolicy {
     pub max_timeout_ms: Option<u64>,
     /// Higher comes first, where the user has said nothing else.
     pub priority: i32,
-    /// Hooks whose failure refuses what they guard, besides those that the user names (C5).
+    /// Hooks whose failure refuses what they guard, besides those that the user names (C5), and which may refuse: the mark of
+    /// a policy plugin (C3). It counts where the point allows refusals.
     #[serde(alias = "failClosed", skip_serializing_if = "Vec::is_empty")]
     pub fail_closed: Vec<String>,
 }

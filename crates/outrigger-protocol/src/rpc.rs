@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::Object;
 use crate::event::{BusEvent, Event};
-use crate::hook::Change;
+use crate::hook::{Block, Change};
 use crate::id::SessionId;
 use crate::transfer::Piece;
 use crate::turn::HookPayload;
@@ -355,6 +355,9 @@ pub struct HookResult {
     /// It threw.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
+    /// It refused: it threw an error called `HookBlock` (C2).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub block: Option<Block>,
 }
 
 /// A plugin's code is about to be entered.

@@ -468,14 +468,28 @@ fn identity(ctx: &ToolContext) -> Value {
     json!({"tool": ctx.call.tool, "sessionID": ctx.call.session_id, "callID": ctx.call.call_id})
 }
 
-fn blocked(block: Block) -> ToolError {
-    ToolError::Blocked(block.message)
+/// The text is the hook's own, as in the reference. A code of the plugin's own is kept with the call, as `refusal`.
+fn blocked(block: Block, metadata: Option<Value>) -> Stop {
+    let mut metadata = metadata;
+    if !block.code.starts_with("hook.") {
+        let refusal = json!({"code": block.code, "details": block.details});
+        match &mut metadata {
+            Some(Value::Object(fields)) => {
+                fields.insert("refusal".to_owned(), refusal);
+            }
+            _ => metadata = Some(json!({ "refusal": refusal })),
+        }
+    }
+    Stop {
+        error: ToolError::Blocked(block.message),
+        metadata,
+    }
 }
 
 // Takes over what the hooks left as arguments; tells whether they differ. An output without `args` leaves them as they were.
-fn rewrite(verdict: HookVerdict, input: &mut Value) -> Result<bool, ToolError> {
+fn rewrite(verdict: HookVerdict, input: &mut Value) -> Result<bool, Stop> {
     if let Some(block) = verdict.block {
-        return Err(blocked(block));
+        return Err(blocked(block, None));
     }
     let mut output = verdict.output;
     match output.get_mut("args").map(Value::take) {

@@ -9,6 +9,9 @@ use serde_json::{Value, json};
 use crate::granted::granting;
 use crate::support::*;
 
+/// The hooks that such a plugin, and a guard, has.
+const NAMED: &str = "allowed_hooks = [\"chat.message\", \"tool.execute.before\"]\n";
+
 /// A plugin in a folder, which adds its word to what the user said.
 pub(crate) fn put(folder: &Path, id: &str, more: &str) {
     fs::create_dir_all(folder).unwrap();
@@ -20,6 +23,10 @@ pub(crate) fn put(folder: &Path, id: &str, more: &str) {
         ""
     } else {
         "entry = \"main.js\"\n"
+    };
+    let more = match more.contains("[hook_policy]") {
+        true => more.replace("[hook_policy]", &format!("[hook_policy]\n{NAMED}")),
+        false => format!("{more}\n[hook_policy]\n{NAMED}"),
     };
     let manifest = format!("id = \"{id}\"\nversion = \"1.0.0\"\nkind = \"hook\"\n{entry}{more}");
     fs::write(folder.join("outrigger.plugin.toml"), manifest).unwrap();

@@ -44,6 +44,7 @@ mod forbidden;
 mod granted;
 mod guard_absent;
 mod held;
+mod hook_block;
 mod hook_effects;
 mod hooks;
 mod hooks_bad;

@@ -16,7 +16,11 @@ use serde_json::Value;
 
 use super::fold::{apply_to, pointer, take_history};
 use super::points::{Failure, Field, Kind, Phase, Point};
+use super::rights::Rights;
 use crate::guard::{self, Kept, Rule};
+
+/// Said of a point where a handler has no right of its plugin's manifest.
+const UNNAMED: &str = "its manifest does not name in `hook_policy.allowed_hooks`";
 
 /// A hook function that is registered at a point.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -31,8 +35,11 @@ pub struct Handler {
     pub priority: i32,
     /// Load order, which decides between equal priorities.
     pub order: u32,
-    /// Security-critical: a throw or timeout refuses (C5).
+    /// Security-critical: a throw or timeout refuses (C5), where [`Point::fails_closed`]. Such a one may refuse by its
+    /// answer, too.
     pub fail_closed: bool,
+    /// What its plugin may do there.
+    pub rights: Rights,
 }
 
 /// What to do next.
@@ -242,9 +249,17 @@ impl Chain {
         if handler != self.reached || self.block.is_some() {
             return;
         }
-        let Some(fail_closed) = self.handlers.get(handler).map(|h| h.fail_closed) else {
+        let Some(Handler {
+            fail_closed,
+            rights,
+            ..
+        }) = self.handlers.get(handler)
+        else {
             return;
         };
+        let fail_closed = *fail_closed && self.point.fails_closed();
+        let rights = *rights;
+        let may_block = fail_closed || (self.point.block && rights.block);
         self.reached += 1;
         let label = outcome.label();
         let mut run = HandlerRun {
@@ -257,27 +272,28 @@ impl Chain {
             ms,
         };
         match outcome {
-            HandlerOutcome::Answered { items } => self.fold(items, None, &mut run),
+            HandlerOutcome::Answered { items } => self.fold(items, None, rights, &mut run),
             HandlerOutcome::Rearranged { history, changes } => {
-                self.fold(alloc::vec![changes], Some(history), &mut run);
+                self.fold(alloc::vec![changes], Some(history), rights, &mut run);
             }
-            HandlerOutcome::Blocked(block) if self.point.block => {
+            HandlerOutcome::Blocked(block) if may_block => {
                 run.decision = Decision::Block;
-                run.message = Some(block.message.clone());
+                run.message = Some(block.told());
                 self.block = Some(block);
             }
             HandlerOutcome::Blocked(block) => {
                 run.decision = Decision::Refused;
                 run.refused = Some(Rule::Rights);
-                run.message = Some(format!(
-                    "{} does not allow a refusal: {}",
-                    self.point.name, block.message
-                ));
+                let why = match self.point.block {
+                    true => format!("{}, which {UNNAMED}, was to be refused", self.point.name),
+                    false => format!("{} does not allow a refusal", self.point.name),
+                };
+                run.message = Some(format!("{why}: {}", block.told()));
             }
             HandlerOutcome::Threw { message } => {
                 let code = if fail_closed {
                     "hook.failed_closed"
-                } else if self.point.failure == Failure::ThrowBlocks {
+                } else if self.point.failure == Failure::ThrowBlocks && may_block {
                     "hook.threw"
                 } else {
                     ""
@@ -346,9 +362,28 @@ impl Chain {
         &mut self,
         answers: Vec<Vec<Change>>,
         mut rearranged: Option<History>,
+        rights: Rights,
         run: &mut HandlerRun,
     ) {
         let mut refused = Vec::new();
+        let changes = rearranged.is_some() || answers.iter().any(|it| !it.is_empty());
+        if changes && !rights.patch && !self.point.patch.is_empty() {
+            run.decision = Decision::Refused;
+            run.refused = Some(Rule::Rights);
+            run.message = Some(format!(
+                "{}, which {UNNAMED}, was to be changed",
+                self.point.name
+            ));
+            return;
+        }
+        // Messages are arranged where there are some, and where they may be changed.
+        if rearranged.is_some() && !open(self.point, MESSAGES) {
+            rearranged = None;
+            refused.push((
+                Rule::Rights,
+                format!("/{MESSAGES} may not be changed at {}", self.point.name),
+            ));
+        }
         let many = self.items.len() > 1;
         for (i, changes) in answers.into_iter().enumerate() {
             let Some(item) = self.items.get_mut(i) else {
@@ -417,15 +452,15 @@ impl Chain {
     }
 }
 
+/// Whether a field of the output may be changed.
+fn open(point: &Point, name: &str) -> bool {
+    let mut fields = point.patch.iter();
+    point.phase != Phase::Observe && fields.any(|field| field.key == name || field.key == "*")
+}
+
 /// The place that a change touches and may not, if there is one.
 fn forbidden(point: &Point, output: &Value, change: &Change) -> Option<String> {
-    let open = |name: &str| {
-        point.phase != Phase::Observe
-            && point
-                .patch
-                .iter()
-                .any(|field| field.key == name || field.key == "*")
-    };
+    let open = |name: &str| open(point, name);
     match change.path.first() {
         Some(Key::Name(name)) if open(name) => None,
         Some(_) => Some(pointer(&change.path)),

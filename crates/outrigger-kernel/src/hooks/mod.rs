@@ -3,6 +3,7 @@
 mod chain;
 mod fold;
 mod points;
+mod rights;
 
 pub use chain::{Call, Chain, Folded, Handler, HandlerRun, Next, OutputCheck};
 pub use fold::{ApplyError, apply, apply_to, pointer};
@@ -10,3 +11,4 @@ pub use points::{
     ALIASES, Deadline, Failure, Field, Kind, POINTS, Phase, Point, by_hook, canonical_hook,
     is_alias, point,
 };
+pub use rights::Rights;

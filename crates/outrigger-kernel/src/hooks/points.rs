@@ -126,7 +126,32 @@ pub struct Point {
     pub about: &'static str,
 }
 
-use Deadline::{Load, Normal};
+/// Points of our own whose result nobody can refuse: the configuration, the choice of a model for titles, the list of tools.
+const NO_REFUSAL: &[&str] = &[
+    "runtime.configure",
+    "runtime.route.small_model",
+    "llm.tool_definition",
+];
+
+impl Point {
+    /// Whether a plugin declares it (B8): only such names have a `/`.
+    #[must_use]
+    pub fn is_own(&self) -> bool {
+        self.name.contains('/')
+    }
+
+    /// Whether a security-critical handler's failure refuses there (C5). At a point of a plugin's own only where that
+    /// plugin allows refusals; at the program's also where `block` is not open to everybody, since the user says so.
+    #[must_use]
+    pub fn fails_closed(&self) -> bool {
+        if self.is_own() {
+            return self.block;
+        }
+        matches!(self.phase, Phase::Before | Phase::After) && !NO_REFUSAL.contains(&self.name)
+    }
+}
+
+use Deadline::{Fast, Load, Normal};
 use Failure::{Open, ThrowBlocks};
 use Kind::{Any, Array, Bool, Number, Object, String};
 use Phase::{After, Before, Observe};
@@ -157,6 +182,8 @@ pub const POINTS: &[Point] = &[
         input: "sessionID, messageID, partID", about: "A text of the model is complete and about to be stored." },
     Point { name: "tool.before_call", hook: "tool.execute.before", phase: Before, patch: &[must("args", Object)], block: true, deadline: Normal, failure: ThrowBlocks,
         input: "tool, sessionID, callID", about: "A tool is about to run. What stands in args is checked again and is what the tool gets; a throw refuses the call." },
+    // Not `fast`, though it is a question of policy: plugins of OpenCode ask a service, or a person's phone, over the network
+    // here, and a late one costs its process.
     Point { name: "tool.before_permission", hook: "permission.ask", phase: Before, patch: &[must("status", String)], block: false, deadline: Normal, failure: Open,
         input: "the permission request", about: "The user is about to be asked; status allow or deny answers instead. A rule that denies is never asked about." },
     Point { name: "execute.before_shell", hook: "shell.env", phase: Before, patch: &[must("env", Object)], block: true, deadline: Normal, failure: ThrowBlocks,
@@ -164,12 +191,14 @@ pub const POINTS: &[Point] = &[
     Point { name: "tool.after_result", hook: "tool.execute.after", phase: After, patch: &[may("title", String), may("output", Any), may("metadata", Any), may("attachments", Array), may("content", Array), may("*", Any)], block: true, deadline: Normal, failure: ThrowBlocks,
         input: "tool, sessionID, callID, args", about: "A tool has answered; the answer is about to be stored and given to the model. A throw replaces it by an error." },
     Point { name: "compaction.before_start", hook: "experimental.session.compacting", phase: Before, patch: &[must("context", Array), may("prompt", String)], block: true, deadline: Normal, failure: Open,
-        input: "sessionID, instructions?", about: "The history is about to be summarised: context is appended to the prompt, prompt replaces it. A command hook may refuse it: one that only was due is put off, one that was asked for fails." },
+        input: "sessionID, instructions?", about: "The history is about to be summarised: context is appended to the prompt, prompt replaces it. One that only was due and is refused is put off, one that was asked for fails." },
     Point { name: "compaction.after_finish", hook: "experimental.compaction.autocontinue", phase: After, patch: &[must("enabled", Bool)], block: false, deadline: Normal, failure: Open,
         input: "sessionID, agent, model, provider, message, overflow", about: "The history was summarised because it was full; enabled says whether the turn goes on by itself." },
     Point { name: "agent_end.before_stop", hook: "agent_end.before_stop", phase: Before, patch: &[may("continue", String)], block: false, deadline: Normal, failure: Open,
         input: "sessionID, agent, model, messageID, active, lastMessage", about: "The turn is done and about to end; a text in continue goes on as a message of the user's, at most agent.max_continuations times in a row. active says that it went on so before." },
-    Point { name: "llm.before_request", hook: "llm.before_request", phase: Before, patch: &[], block: true, deadline: Normal, failure: Open,
+    // The one point that is a question of policy and nothing else, asked before each request: `fast` (C5). It is ours, so no
+    // plugin of OpenCode is held to it.
+    Point { name: "llm.before_request", hook: "llm.before_request", phase: Before, patch: &[], block: true, deadline: Fast, failure: Open,
         input: "sessionID, agent, model, messageID, step", about: "The request is complete and about to be sent. A refusal is final: nothing repeats it." },
     Point { name: "llm.on_error", hook: "llm.on_error", phase: Phase::Error, patch: &[must("context", Array)], block: false, deadline: Normal, failure: Open,
         input: "sessionID, agent, model, messageID, step, error", about: "A request has failed for good. Texts in context are read behind its message, which stays, in the session and by whoever is told of the error. Nothing waits where the turn was stopped." },

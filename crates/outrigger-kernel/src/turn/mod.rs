@@ -501,7 +501,7 @@ impl Turn {
                 let point = *point;
                 self.open.remove(&effect);
                 if let Some(block) = block {
-                    let error = blocked(point, block);
+                    let error = block.into_error(point);
                     match point {
                         "compaction.before_start" if !self.stopping() => {
                             self.compaction_blocked(at, error, out);
@@ -521,7 +521,7 @@ impl Turn {
                     // Only a security-critical handler that failed can refuse here (C5): nobody has looked at the text, so
                     // it is not stored.
                     self.failed
-                        .get_or_insert_with(|| blocked("llm.after_text", block));
+                        .get_or_insert_with(|| block.into_error("llm.after_text"));
                     if !self.open.is_empty() {
                         out.push(Effect::Abort);
                     }
@@ -572,12 +572,5 @@ impl Turn {
                 status,
             },
         }
-    }
-}
-
-fn blocked(point: &str, block: Block) -> NamedError {
-    NamedError {
-        name: "HookBlockedError".to_string(),
-        data: json!({ "message": block.message, "code": block.code, "point": point }),
     }
 }

@@ -1,6 +1,6 @@
 //! How failures, refusals and outcomes out of turn fold (C2, C5).
 
-use outrigger_kernel::hooks::{Chain, Folded, Handler, Next, POINTS, Point, point};
+use outrigger_kernel::hooks::{Chain, Folded, Handler, Next, POINTS, Point, Rights, point};
 use outrigger_protocol::hook::{Block, Change, Decision, HandlerOutcome, Key};
 use outrigger_protocol::id::PluginId;
 use outrigger_protocol::turn::HookPayload;
@@ -18,6 +18,7 @@ pub(crate) fn handler(n: u32, process: u64) -> Handler {
         priority: 0,
         order: n,
         fail_closed: false,
+        rights: Rights::ALL,
     }
 }
 

@@ -1,6 +1,6 @@
 //! Laws of a chain: its order, and the folding of answers (A6, C4).
 
-use outrigger_kernel::hooks::{Chain, Folded, Handler, HandlerRun, Next};
+use outrigger_kernel::hooks::{Chain, Folded, Handler, HandlerRun, Next, Rights};
 use outrigger_protocol::hook::{Change, Decision, HandlerOutcome, Key};
 use outrigger_protocol::id::PluginId;
 use proptest::prelude::*;
@@ -45,6 +45,7 @@ fn handlers() -> impl Strategy<Value = Vec<Handler>> {
                 priority,
                 order,
                 fail_closed,
+                rights: Rights::ALL,
             }
         };
         items.into_iter().enumerate().map(make).collect()

@@ -2,7 +2,10 @@
 //! (C3, C9). "Patches outside the point's rights" and "failure to success" of issue 5 are rows here.
 
 use outrigger_kernel::guard::{PLACES, Place, Rule, runs_other_code};
-use outrigger_kernel::hooks::{Chain, Field, Kind, POINTS, Phase, Point};
+use outrigger_kernel::hooks::{
+    Chain, Deadline, Failure, Field, Handler, Kind, POINTS, Phase, Point, Rights,
+};
+use outrigger_protocol::history::{History, HistoryMessage};
 use outrigger_protocol::hook::{Block, Change, Decision, HandlerOutcome, Key};
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
@@ -411,7 +414,7 @@ fn any_name() -> impl Strategy<Value = String> {
     .prop_map(str::to_owned)
 }
 
-fn any_outcome() -> impl Strategy<Value = HandlerOutcome> {
+fn any_changes() -> impl Strategy<Value = Vec<Change>> {
     let key =
         prop_oneof![4 => any_name().prop_map(Key::Name), 1 => (0..3_usize).prop_map(Key::Index)];
     let change = (
@@ -419,13 +422,73 @@ fn any_outcome() -> impl Strategy<Value = HandlerOutcome> {
         prop::option::of(any_value()),
     )
         .prop_map(|(path, value)| Change { path, value });
-    let answered = prop::collection::vec(prop::collection::vec(change, 0..5), 0..3)
+    prop::collection::vec(change, 0..5)
+}
+
+fn any_outcome() -> impl Strategy<Value = HandlerOutcome> {
+    let answered = prop::collection::vec(any_changes(), 0..3)
         .prop_map(|items| HandlerOutcome::Answered { items });
+    let rearranged = any_changes().prop_map(|changes| HandlerOutcome::Rearranged {
+        history: conversation(json!({"id": "theirs"})),
+        changes,
+    });
+    let block = Block {
+        code: "theirs".into(),
+        message: "b".into(),
+        details: json!({"a": 1}),
+    };
     prop_oneof![
         8 => answered,
+        1 => rearranged,
+        1 => Just(HandlerOutcome::Blocked(block)),
         1 => Just(HandlerOutcome::Threw { message: "t".into() }),
+        1 => Just(HandlerOutcome::TimedOut { ms: 1 }),
+        1 => Just(HandlerOutcome::Skipped { reason: "s".into() }),
         1 => Just(HandlerOutcome::Lost { message: "l".into() }),
     ]
+}
+
+fn conversation(message: Value) -> History {
+    [HistoryMessage::from(message)].into_iter().collect()
+}
+
+fn any_handler() -> impl Strategy<Value = Handler> {
+    (any::<bool>(), any::<bool>(), any::<bool>()).prop_map(|(fail_closed, patch, block)| Handler {
+        fail_closed,
+        rights: Rights { patch, block },
+        ..handler(0, 1)
+    })
+}
+
+/// Points that plugins declare: one that may be refused at, and one that may not.
+const OWN: [Point; 2] = [own(true), own(false)];
+
+const fn own(block: bool) -> Point {
+    Point {
+        name: "acme/deploy.before",
+        hook: "acme/deploy.before",
+        phase: Phase::Before,
+        patch: &[Field {
+            key: "title",
+            kind: Kind::Any,
+            required: false,
+        }],
+        block,
+        deadline: Deadline::Normal,
+        failure: if block {
+            Failure::ThrowBlocks
+        } else {
+            Failure::Open
+        },
+        input: "",
+        about: "",
+    }
+}
+
+fn any_point() -> impl Strategy<Value = &'static Point> {
+    static DECLARED: [Point; 2] = OWN;
+    let all: Vec<&'static Point> = POINTS.iter().chain(&DECLARED).collect();
+    prop::sample::select(all)
 }
 
 proptest! {
@@ -436,13 +499,13 @@ proptest! {
     #[test]
     fn no_chain_of_answers_changes_a_guarded_place(
         which in 0..=PLACES.len(),
-        outcomes in prop::collection::vec(any_outcome(), 1..6),
+        answers in prop::collection::vec((any_handler(), any_outcome()), 1..6),
     ) {
         let (name, before, pointer) = match PLACES.get(which) {
             Some(place) => (place.point, guarded(place), Some(format!("/{}", place.path.join("/")))),
             None => ("execute.before_shell", json!({"env": {"PATH": "/bin"}}), None),
         };
-        let handlers = (0..outcomes.len()).map(|n| handler(u32::try_from(n).unwrap(), n as u64)).collect();
+        let (handlers, outcomes): (Vec<_>, Vec<_>) = answers.into_iter().unzip();
         let mut chain = Chain::new(at(name), handlers, vec![payload(before.clone())]);
         for (n, outcome) in outcomes.into_iter().enumerate() {
             chain.feed(n, outcome, 1.0);
@@ -454,6 +517,55 @@ proptest! {
                 let bad = end.outputs[0]["env"].as_object().into_iter().flatten().find(|(name, _)| runs_other_code(name));
                 prop_assert_eq!(bad, None);
             }
+        }
+    }
+
+    /// C3: whoever answers what, nothing is refused and nothing is changed but by a handler that may, where it may.
+    #[test]
+    fn no_chain_goes_beyond_what_its_point_and_its_plugins_may(
+        point in any_point(),
+        answers in prop::collection::vec((any_handler(), any_outcome()), 1..6),
+    ) {
+        let (handlers, outcomes): (Vec<_>, Vec<_>) = answers.into_iter().unzip();
+        let open = |key: &str| point.phase != Phase::Observe && point.patch.iter().any(|field| field.key == key || field.key == "*");
+        let before = output(point);
+        let mut item = payload(before.clone());
+        item.history = Some(conversation(json!({"id": "mine"})));
+        let mut chain = Chain::new(point, handlers.clone(), vec![item]);
+        for (n, outcome) in outcomes.iter().enumerate() {
+            chain.feed(n, outcome.clone(), 1.0);
+        }
+        let end = chain.finish();
+        let told_only = matches!(point.phase, Phase::Observe | Phase::Error);
+        for run in &end.runs {
+            let (handler, outcome) = (&handlers[run.handler], &outcomes[run.handler]);
+            if run.decision == Decision::Patch {
+                prop_assert!(handler.rights.patch, "{}", point.name);
+            }
+            if matches!(run.decision, Decision::Block | Decision::FailedClosed) {
+                // A point of a plugin's own: as it allows, whatever is said about the handler.
+                prop_assert!(!point.name.contains('/') || point.block, "{}", point.name);
+                prop_assert!(!told_only && point.name != "runtime.configure", "{}", point.name);
+                prop_assert!(handler.fail_closed || (point.block && handler.rights.block), "{}", point.name);
+            }
+            if let (HandlerOutcome::Blocked(block), Decision::Block) = (outcome, run.decision) {
+                prop_assert_eq!(end.block.as_ref(), Some(block));
+            }
+            if matches!(outcome, HandlerOutcome::Blocked(_)) && run.decision != Decision::Block {
+                prop_assert_eq!((run.decision, run.refused), (Decision::Refused, Some(Rule::Rights)));
+            }
+        }
+        let refused = |run: &outrigger_kernel::hooks::HandlerRun| matches!(run.decision, Decision::Block | Decision::FailedClosed);
+        prop_assert_eq!(end.block.is_some(), end.runs.last().is_some_and(refused));
+        prop_assert!(end.runs.iter().rev().skip(1).all(|run| !refused(run)), "{}", point.name);
+        let patched = end.runs.iter().any(|run| run.decision == Decision::Patch);
+        for (key, value) in before.as_object().unwrap() {
+            if !open(key) || !patched {
+                prop_assert_eq!(end.outputs[0].get(key), Some(value), "{} {}", point.name, key);
+            }
+        }
+        if !open("messages") {
+            prop_assert_eq!(end.history.map(|it| json!(it)), Some(json!([{"id": "mine"}])));
         }
     }
 }

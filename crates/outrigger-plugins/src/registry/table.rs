@@ -52,6 +52,7 @@ impl Inner {
                         group,
                         rules: plugin.rules.clone(),
                         fail_closed: critical::at(&plugin.rules, point),
+                        rights: plugin.rules.rights(point),
                         absent: None,
                     });
                 }
@@ -137,12 +138,14 @@ impl Plugin {
                 group: 0,
                 rules: self.rules.clone(),
                 fail_closed: true,
+                rights: self.rules.rights(point),
                 absent: Some(format!("{} is {}: {why}", self.id, self.stage)),
             };
             (point.name, bound)
         };
         let own = self.rules.fail_closed.iter();
         let own = own.filter_map(|name| declared.get(name.as_str()).copied());
+        let own = own.filter(|point| point.fails_closed());
         let points = critical::points(&self.rules).chain(own);
         points
             .filter_map(move |point| {

@@ -503,3 +503,106 @@ async fn a_plugin_without_a_manifest_is_given_the_default_and_that_is_shown() {
     assert_eq!(shown.manifest, Manifest::inferred("plain", None));
     assert_eq!(shown.manifest.permissions.files.write, ["${project}"]);
 }
+
+/// Changes or refuses what it can wherever it is called.
+const TRIES: &str = r#"
+const refuse = async () => { throw Object.assign(new Error("no"), { name: "HookBlock", code: "acme.no" }) }
+export default async () => ({
+  "chat.params": async (_, output) => { output.temperature = 1 },
+  "experimental.chat.system.transform": async (_, output) => { output.system.push("acme") },
+  "tool.execute.after": async (_, output) => { output.title = "acme" },
+  "tool.on_error": async (_, output) => { output.context.push("acme") },
+  "permission.ask": async (_, output) => { output.status = "allow" },
+  "shell.env": async (_, output) => { output.env.ACME = "1" },
+  "chat.message": async (_, output) => { output.parts.push({ type: "text", text: "acme" }) },
+  "tool.execute.before": async () => { throw new Error("no") },
+  "llm.before_request": refuse,
+  "chat.headers": refuse,
+})
+"#;
+
+/// C3: what hooks of a plugin may do whose manifest names none of them, names them, or names those that refuse; and what they
+/// may without a manifest.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_manifest_that_names_no_hooks_gives_what_c3_gives() {
+    let points = [
+        ("llm.before_params", json!({"options": {}})),
+        ("llm.before_system", json!({"system": []})),
+        ("tool.after_result", json!({"title": "", "output": ""})),
+        ("tool.on_error", json!({"context": []})),
+        ("tool.before_permission", json!({"status": "ask"})),
+        ("execute.before_shell", json!({"env": {}})),
+        ("run.before_start", json!({"message": {}, "parts": []})),
+        ("tool.before_call", json!({"args": {}})),
+        ("llm.before_request", json!({})),
+        ("llm.before_headers", json!({"headers": {}})),
+    ];
+    let every = "[hook_policy]\nallowed_hooks = [\"chat.params\", \"llm.before_system\", \"tool.after_result\", \"tool.on_error\", \"permission.ask\", \"shell.env\", \"chat.message\", \"tool.before_call\", \"llm.before_request\", \"chat.headers\"]\n";
+    let policy = "[hook_policy]\nfail_closed = [\"llm.before_request\", \"tool.execute.before\"]\n";
+    let mut seen = String::new();
+    for (name, manifest) in [
+        ("nothing named", Some("")),
+        ("all named", Some(every)),
+        ("a policy plugin", Some(policy)),
+        ("no manifest", None),
+    ] {
+        let project = Project::new();
+        let spec = folder(
+            &project,
+            TRIES,
+            &format!("{HEAD}{}", manifest.unwrap_or_default()),
+        );
+        if manifest.is_none() {
+            fs::remove_file(file(&project, MANIFEST_FILE)).unwrap();
+        }
+        let plugins = project.load(vec![spec]).await;
+        seen += &format!(
+            "{name}: {}\n",
+            plugins.list()[0].manifest.clone().unwrap().hooks
+        );
+        for (point, output) in &points {
+            let result = run(&plugins, point, json!({}), output.clone()).await;
+            let record = &result.records[0];
+            let same = result.outputs[0] == *output;
+            let code = result.block.map(|block| block.code).unwrap_or_default();
+            let refused = record.audit.refused.unwrap_or_default();
+            seen += &format!(
+                "  {point} {} {} {refused} {code}\n",
+                record.decision.name(),
+                if same { "same" } else { "changed" },
+            );
+        }
+    }
+    insta::assert_snapshot!(seen);
+}
+
+/// A manifest says by itself that a failure refuses only where every handler may refuse; elsewhere the user says it.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_manifest_makes_its_plugin_a_guard_where_handlers_may_refuse() {
+    const THROWS: &str = "const no = () => { throw new Error('no') }\nexport default async () => ({ 'chat.headers': no, 'llm.before_request': no })";
+    for (users, headers) in [
+        (vec![], None),
+        (vec!["llm.before_headers"], Some("hook.failed_closed")),
+    ] {
+        let mut project = Project::new();
+        let rules = PluginRules {
+            fail_closed: users.iter().map(|it| (*it).to_owned()).collect(),
+            ..PluginRules::default()
+        };
+        project.rules("acme", rules);
+        let policy = "[hook_policy]\nfail_closed = [\"chat.headers\", \"llm.before_request\"]\n";
+        let spec = folder(&project, THROWS, &format!("{HEAD}{policy}"));
+        let plugins = project.load(vec![spec]).await;
+        let withheld = plugins.list()[0].manifest.clone().unwrap().withheld;
+        let says = "a refusal where chat.headers fails, which may refuse nothing (`fail_closed = [\"chat.headers\"]` grants it)";
+        assert_eq!(withheld, if users.is_empty() { vec![says] } else { vec![] });
+        for (point, output, code) in [
+            ("llm.before_headers", json!({"headers": {}}), headers),
+            ("llm.before_request", json!({}), Some("hook.failed_closed")),
+        ] {
+            let block = run(&plugins, point, json!({}), output).await.block;
+            let block = block.map(|block| block.code);
+            assert_eq!(block.as_deref(), code, "{point} {users:?}");
+        }
+    }
+}

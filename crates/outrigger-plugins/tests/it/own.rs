@@ -480,3 +480,41 @@ async fn a_guard_of_a_point_that_is_not_there_refuses() {
         assert_eq!(answers[0]["code"], code, "{answers:?}");
     }
 }
+
+/// A point of a plugin's own is refused at as it allows, whatever a subscriber or the user says about a handler there.
+#[tokio::test(flavor = "multi_thread")]
+async fn nobody_refuses_at_a_point_that_allows_no_refusal() {
+    const THROWS: &str = "export default async () => ({ 'acme/deploy.before': async () => { throw Object.assign(new Error('no'), NAME) } })";
+    let policy = "[hook_policy]\nallowed_hooks = [\"acme/deploy.before\"]\nfail_closed = [\"acme/deploy.before\"]\n";
+    let patch = BEFORE.replace("allows = [\"patch\", \"block\"]", "allows = [\"patch\"]");
+    for (points, refused) in [(BEFORE, true), (patch.as_str(), false)] {
+        for name in ["{}", "{ name: 'HookBlock', code: 'rules.no' }"] {
+            for by_user in [true, false] {
+                let mut project = Project::new();
+                let rules = PluginRules {
+                    fail_closed: vec!["acme/deploy.before".into()],
+                    ..PluginRules::default()
+                };
+                let source = THROWS.replace("NAME", name);
+                let subscriber = match by_user {
+                    true => {
+                        project.rules("rules", rules);
+                        project.plugin("rules", &source)
+                    }
+                    false => declaring(&project, "rules", policy, &source),
+                };
+                let specs = vec![declaring(&project, "acme", points, ACME), subscriber];
+                let plugins = project.load(specs).await;
+                let call =
+                    json!(["call", "acme/deploy.before", { "target": "x" }, { "steps": [] }]);
+                let answers = done(&plugins, json!([call])).await;
+                let about = format!("{refused} {name} {by_user}: {answers:?}");
+                let code = answers[0]["code"].as_str();
+                assert_eq!(code == Some("point.refused"), refused, "{about}");
+                let told = status(&plugins, "rules").warnings.join("\n");
+                let problem = "fail_closed names acme/deploy.before, where nothing can be refused";
+                assert_eq!(told.contains(problem), !refused, "{about} {told}");
+            }
+        }
+    }
+}

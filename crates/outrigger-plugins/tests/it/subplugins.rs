@@ -426,3 +426,31 @@ async fn nobody_passes_for_one_that_is_hosted() {
         "plugin.own_manifest"
     );
 }
+
+/// Changes the arguments of a tool, and the system prompt.
+const CHANGES: &str = r#"export default async () => ({
+  "tool.execute.before": async (_, output) => { output.args.x = 1 },
+  "experimental.chat.system.transform": async (_, output) => { output.system.push("inner") },
+})"#;
+
+/// What a host's manifest does not name is not in its gift: a hosted plugin that names it looks, and changes nothing (C3, C8).
+#[tokio::test(flavor = "multi_thread")]
+async fn a_hosted_plugin_may_do_no_more_than_its_host() {
+    let host = "id = \"acme\"\nversion = \"1.0.0\"\nkind = \"capability\"\nentry = \"main.mjs\"\n";
+    let all = "[hook_policy]\nallowed_hooks = [\"tool.execute.before\", \"experimental.chat.system.transform\"]\n";
+    let inner = "[[subplugins]]\nid = \"inner\"\nentry = \"inner.mjs\"\nhooks = [\"tool.execute.before\", \"experimental.chat.system.transform\"]\n";
+    for (named, args) in [("", json!({})), (all, json!({"x": 1}))] {
+        let project = Project::new();
+        let manifest = format!("{host}{named}{inner}");
+        let spec = folder(&project, &manifest, &[("inner.mjs", CHANGES)]);
+        let plugins = project.load(vec![spec]).await;
+        let result = run(&plugins, "tool.before_call", json!({}), json!({"args": {}})).await;
+        assert_eq!(result.outputs[0]["args"], args, "{named}");
+        let refused = result.records[0].audit.refused;
+        assert_eq!(refused, named.is_empty().then_some("rights"));
+        assert_eq!(
+            told(&system(&plugins).await),
+            "host1 inner | acme ok, acme>inner ok"
+        );
+    }
+}

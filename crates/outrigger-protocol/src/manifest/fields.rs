@@ -89,7 +89,7 @@ const POINT: &[ManifestField] = &[
     field(
         "allows",
         FieldKind::Words(&["observe", "patch", "block"]),
-        "What handlers may do besides looking: change the output, refuse by throwing.",
+        "What handlers may do besides looking: change the output, refuse (by throwing, or with a HookBlock).",
     ),
     field(
         "deadline",
@@ -263,7 +263,7 @@ pub const FIELDS: &[ManifestField] = &[
         field(
             "hook_policy.allowed_hooks",
             FieldKind::Texts,
-            "Its hooks or their points; others that it brings are not called.",
+            "Its hooks or their points: they do what their points allow, and others that it brings are not called. Without it all are called, and do what is open to every plugin.",
         ),
         &["allowedHooks"],
     ),
@@ -284,7 +284,7 @@ pub const FIELDS: &[ManifestField] = &[
         field(
             "hook_policy.fail_closed",
             FieldKind::Texts,
-            "Hooks whose failure refuses what they guard.",
+            "Hooks whose failure refuses what they guard, and which may refuse: points where the table opens refusals, and those of other plugins. At others the user says so.",
         ),
         &["failClosed"],
     ),

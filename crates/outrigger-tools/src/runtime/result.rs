@@ -108,10 +108,7 @@ pub(super) async fn after(
         )
         .await;
     if let Some(block) = verdict.block {
-        return Err(Stop {
-            error: blocked(block),
-            metadata: Some(output.metadata),
-        });
+        return Err(blocked(block, Some(output.metadata)));
     }
     if verdict.output == before {
         return Ok(output);

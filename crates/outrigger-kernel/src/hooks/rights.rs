@@ -1,0 +1,42 @@
+//! What a plugin may do at a point, within what the point allows (C3).
+
+use super::points::{Phase, Point};
+
+/// What a handler may do besides looking.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rights {
+    /// Change what the point opens.
+    pub patch: bool,
+    /// Refuse where the point allows it.
+    pub block: bool,
+}
+
+/// C3's list for plugins with a manifest, as the points of today: the chains that make a request are views of
+/// `llm.before_request`. What it lets be blocked is for policy plugins only, and those name it in their manifest.
+const PATCHED: &[&str] = &[
+    "llm.tool_definition",
+    "llm.before_messages",
+    "llm.before_system",
+    "llm.before_params",
+    "llm.before_headers",
+    "llm.before_request",
+    "tool.after_result",
+    "execute.after_step",
+];
+
+impl Rights {
+    /// Whatever the point allows: of plugins without a manifest, and where a manifest names the hook.
+    pub const ALL: Self = Self {
+        patch: true,
+        block: true,
+    };
+
+    /// Of a plugin whose manifest names no hooks. In the error phase everybody may add context (C4).
+    #[must_use]
+    pub fn unnamed(point: &Point) -> Self {
+        Self {
+            patch: PATCHED.contains(&point.name) || point.phase == Phase::Error,
+            block: false,
+        }
+    }
+}
