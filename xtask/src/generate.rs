@@ -74,7 +74,12 @@ fn hooks() -> String {
             if n > 0 { "," } else { "" }
         );
     }
-    out.push_str(".\n\n## What each is for\n\n");
+    out.push_str(
+        ". A handler under each of them is called, also beside one under the\n\
+         point's own name; two spellings of one of OpenCode's names are one handler. `llm.after_response_raw` gets what\n\
+         `llm.after_response_parsed` gets, the reason and the tokens: the bytes of an answer are not kept, and what was made of them\n\
+         is in the message (`message.completed`).\n\n## What each is for\n\n",
+    );
     for point in POINTS {
         let _ = writeln!(
             out,
@@ -86,6 +91,14 @@ fn hooks() -> String {
         "\nA field marked `?` may be absent. What is not listed is refused: it is recorded and has no effect, and the rest of\n\
          the answer counts. A required field that is gone afterwards, or has another type, takes the whole answer with it. A\n\
          handler that misses its deadline is passed over, and its process is started again; nothing is called twice.\n\n\
+         What is told only, and what is told of an error, comes in the order in which it happened, one after the other for each\n\
+         session and each connection of the bridge; nothing waits for it, but for `llm.on_error` and `tool.on_error`, whose\n\
+         context is wanted, and `session.before_create` and `session.before_fork`, which go before what they are about. When\n\
+         256 wait for slow handlers, what comes then is not told until there is room: the log names the first that is not, and\n\
+         says how many were not. Texts in `context` stand behind the error wherever it is read (C4). The other points of errors\n\
+         take none, since whoever reads the error has read it by then: `run.on_error`, `execute.on_error` and\n\
+         `session.on_error` are told of one that is stored, `runtime.route.on_error` of a call that `tool.on_error` is about,\n\
+         `bridge.on_error` of one that a brain elsewhere has, `hook.on_error` of one that the log has.\n\n\
          Where a refusal is allowed, command hooks refuse by their answer ([command-hooks.md](command-hooks.md)), plugins by an\n\
          error called `HookBlock`, by any throw where that becomes an error, and by any failure where `fail_closed` names the hook. What a plugin may\n\
          do of all this, its manifest says ([plugins.md](plugins.md#refusing)).\n\n\

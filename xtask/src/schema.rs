@@ -58,7 +58,7 @@ fn value(field: &ManifestField) -> Value {
         FieldKind::Whole(least) => json!({ "type": "integer", "minimum": least }),
         FieldKind::Texts => texts,
         FieldKind::Words(words) => json!({ "type": "array", "items": { "enum": words } }),
-        FieldKind::Schema => json!({ "type": "object" }),
+        FieldKind::Schema | FieldKind::Object => json!({ "type": "object" }),
         FieldKind::Tables(fields) => tables(fields),
         FieldKind::TextLists => json!({ "type": "array", "items": texts }),
         FieldKind::Ports => json!({

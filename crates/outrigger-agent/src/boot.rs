@@ -292,7 +292,7 @@ impl Agent {
         // Plugins change the configuration without seeing the keys in it (invariant 10).
         let user_rules = UserRules::of(&config.config);
         let given = config.redacted();
-        let mut value = plugins.configure(given.clone()).await;
+        let (mut value, configured) = plugins.configure(given.clone()).await;
         crate::brought::put_into_boxes(&plugins, &given, &mut value, &place, &boxes).await;
         for pointer in outrigger_config::restore(&mut value, &config.value) {
             tracing::warn!(
@@ -347,7 +347,7 @@ impl Agent {
             &boot.folders.data,
             &spawner,
             config.value.get("snapshot") != Some(&json!(false)),
-            crate::confine::covers_of(&config, &place, &boot.folders),
+            crate::confine::Withheld::of(&config, &place, &boot.folders),
         );
         let env = crate::lsp::environment(&boot);
         let formatters_spawner = crate::tool_hosts::spawner(&boxed, &config, &store);
@@ -396,6 +396,7 @@ impl Agent {
             hurry: AtomicBool::new(false),
             with_plugins: Mutex::default(),
             background: crate::background::Background::default(),
+            told: crate::told::Told::default(),
             sdk: Mutex::default(),
             telling: tokio::sync::Mutex::new(()),
             steps: crate::audit::Steps::default(),
@@ -412,6 +413,7 @@ impl Agent {
         };
         let inner = Arc::new(inner);
         bridge.connect(&inner);
+        inner.hooks_ran(configured);
         crate::plugin_tools::register(&inner, &bridge);
         crate::mcp::bind(&inner).await;
         crate::hands::narrow(&inner);

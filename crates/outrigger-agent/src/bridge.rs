@@ -141,6 +141,7 @@ impl HostHandler for Bridge {
             let early = || Refused::new("own.early", "the agent is not ready yet");
             let inner = self.inner().ok_or_else(early)?;
             let event = Event::Custom(CustomEvent {
+                depth: emit.depth,
                 kind: emit.event,
                 properties: match emit.properties {
                     Value::Object(properties) => properties,
@@ -154,7 +155,7 @@ impl HostHandler for Bridge {
 
     fn ran(&self, records: Vec<HookRecord>) {
         if let Some(inner) = self.inner().filter(|_| !records.is_empty()) {
-            tokio::spawn(async move { inner.own_hooks_ran(records).await });
+            inner.hooks_ran(records);
         }
     }
 

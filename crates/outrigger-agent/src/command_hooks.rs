@@ -248,6 +248,40 @@ fn compacts_by_itself(history: &[MessageWithParts]) -> bool {
 mod tests {
     use super::*;
 
+    /// What runs commands or opens files is held by the guards of what does so in Claude Code.
+    #[test]
+    fn every_bundled_tool_has_its_guards() {
+        use outrigger_protocol::descriptor::Capability;
+        use outrigger_tools::builtin::{Options, register_all};
+        let runtime = outrigger_tools::ToolRuntime::new();
+        let options = Options {
+            lsp: true,
+            ..Options::default()
+        };
+        register_all(&runtime, &options).unwrap();
+        let mut held = 0;
+        for descriptor in runtime.descriptors() {
+            let names = outrigger_plugins::guarded_as(&descriptor.spec.name);
+            for need in &descriptor.declared.capabilities {
+                let guards: &[&str] = match need {
+                    Capability::Exec => &["Bash"],
+                    Capability::FsWrite => &["Write", "Edit"],
+                    // What changes files opens the same ones.
+                    Capability::FsRead => &["Read", "Grep", "Glob", "LSP", "Edit"],
+                    _ => continue,
+                };
+                held += 1;
+                let name = &descriptor.spec.name;
+                assert!(
+                    names.iter().any(|name| guards.contains(name)),
+                    "{name} needs {} and none of {guards:?} holds it: names.rs",
+                    need.name()
+                );
+            }
+        }
+        assert!(held >= 10, "{held}");
+    }
+
     #[test]
     fn hooks_are_allowed_as_they_are() {
         let dir = tempfile::tempdir().unwrap();

@@ -10,10 +10,11 @@ use outrigger_kernel::permission::{denies_folder, denies_path};
 use outrigger_protocol::permission::{Action, Rule};
 use outrigger_sandbox::covers::{self, Cover, Covers, Kept};
 use outrigger_sandbox::folders::movable_above;
-use outrigger_sandbox::{Calls, CoversFn, Level, Policy, SandboxError, Spawner};
+use outrigger_sandbox::{Calls, CoversFn, Forbids as _, Level, Policy, SandboxError, Spawner};
 
 use crate::boot::Folders;
 use crate::forbidden::Forbidden;
+use crate::git_box;
 use crate::inner::Inner;
 use crate::places;
 use crate::project::Place;
@@ -123,13 +124,42 @@ pub(crate) fn kept(
     Ok(found)
 }
 
-/// The same for all processes of a project; `None` where nothing is boxed.
-pub(crate) fn covers_of(config: &Loaded, place: &Place, folders: &Folders) -> Option<CoversFn> {
-    let forbidden = Forbidden::of(config, place);
-    let (place, folders) = (place.clone(), folders.clone());
-    let rules = config.config.permission.clone();
-    let boxed = config.settings.sandbox != Sandbox::Off;
-    boxed.then(|| Arc::new(move || kept(&place, &folders, &[&rules], &forbidden)) as CoversFn)
+/// What of a git project processes do not see, asked about file by file, where there is no process to hide it from.
+pub(crate) struct Withheld {
+    worktree: PathBuf,
+    rules: Vec<Rule>,
+    /// Denied or ours as a whole.
+    folders: Vec<PathBuf>,
+    forbidden: Forbidden,
+}
+
+impl Withheld {
+    /// Of this project; `None` where nothing is boxed.
+    pub(crate) fn of(config: &Loaded, place: &Place, folders: &Folders) -> Option<Self> {
+        let rules = config.config.permission.clone();
+        let ours = ours(folders);
+        let mut denied = outside(place, &[&rules]);
+        denied.extend(ours.hide.into_iter().chain(ours.closed));
+        (config.settings.sandbox != Sandbox::Off).then(|| Self {
+            worktree: place.worktree.clone(),
+            rules,
+            folders: denied,
+            forbidden: Forbidden::of(config, place),
+        })
+    }
+
+    /// Whether a file of the project, by its absolute path, is kept from processes. Reads the disk.
+    pub(crate) fn holds(&self, path: &Path) -> bool {
+        let shown = path.strip_prefix(&self.worktree).unwrap_or(path);
+        let hidden = |it: &Path| {
+            let is_dir = it != shown || path.is_dir() && !path.is_symlink();
+            cover_of(&it.to_string_lossy(), is_dir, &[&self.rules]) == Cover::Hidden
+        };
+        let mut above = shown.ancestors().filter(|it| *it != Path::new(""));
+        self.folders.iter().any(|folder| path.starts_with(folder))
+            || above.any(hidden)
+            || self.forbidden.file(path).is_some()
+    }
 }
 
 /// A spawner for programs that work for the model without being its commands (MCP servers, language servers, formatters):
@@ -199,19 +229,22 @@ fn walk(place: &Place, layers: &[&[Rule]]) -> Result<Covers, SandboxError> {
     let above = place.worktree.strip_prefix(base).unwrap_or(Path::new(""));
     covers::find(&place.worktree, |path, is_dir| {
         let path = above.join(path);
-        let path = path.to_string_lossy();
-        let denied = |permission: &str| {
-            denies_path(permission, &path, layers)
-                || is_dir && denies_folder(permission, &path, layers)
-        };
-        if denied("read") {
-            Cover::Hidden
-        } else if denied("edit") {
-            Cover::ReadOnly
-        } else {
-            Cover::None
-        }
+        cover_of(&path.to_string_lossy(), is_dir, layers)
     })
+}
+
+/// What rules say of a path, written as the tools ask for it.
+fn cover_of(path: &str, is_dir: bool, layers: &[&[Rule]]) -> Cover {
+    let denied = |permission: &str| {
+        denies_path(permission, path, layers) || is_dir && denies_folder(permission, path, layers)
+    };
+    if denied("read") {
+        Cover::Hidden
+    } else if denied("edit") {
+        Cover::ReadOnly
+    } else {
+        Cover::None
+    }
 }
 
 /// What else of a project a process does not change.
@@ -247,12 +280,26 @@ fn outside(place: &Place, layers: &[&[Rule]]) -> Vec<PathBuf> {
 }
 
 /// The policy of a shell command. `None`: nothing is kept from it.
-fn policy(profile: Profile, place: &Place, kept: Kept) -> Option<Policy> {
+/// `reads`: what it reads besides the system, the project and temporary folders; without them everything.
+fn policy(
+    profile: Profile,
+    place: &Place,
+    kept: Kept,
+    reads: Option<Vec<PathBuf>>,
+) -> Option<Policy> {
     let mut policy = match profile {
         Profile::Full if kept.covers().is_empty() => return None,
         Profile::Full => Policy::open(),
         Profile::WorkspaceWrite | Profile::ReadOnly => {
-            let mut policy = Policy::system().read("/");
+            let mut policy = Policy::system();
+            match reads {
+                None => policy.read.push(PathBuf::from("/")),
+                Some(reads) => {
+                    policy.read.extend(reads);
+                    policy.read.push(place.directory.clone());
+                    policy.read.push(place.worktree.clone());
+                }
+            }
             policy.write.extend(TERMINALS.map(PathBuf::from));
             policy.write.extend(TEMPORARY.map(PathBuf::from));
             policy.write.push(std::env::temp_dir());
@@ -284,23 +331,30 @@ impl Inner {
     /// [`ConfineError`]: the process must not be started then.
     pub(crate) async fn confine(&self, rules: Vec<Rule>) -> Result<Option<Policy>, ConfineError> {
         let profile = self.config.settings.tools.sandbox;
-        self.confine_to(profile, rules, None).await
+        self.confine_to(profile, rules, None, None).await
     }
 
     /// The same for a command of a brain elsewhere: it never writes outside of the project, and not into `.git`, by whatever
-    /// option of a program it could (C9, 4).
+    /// option of a program it could (C9, 4). `reads`: what it reads besides the project, the system, temporary folders and what git
+    /// reads; without them everything.
     ///
     /// # Errors
     /// As for [`Inner::confine`].
     pub(crate) async fn confine_bridge(
         &self,
         rules: Vec<Rule>,
+        reads: Option<&[PathBuf]>,
     ) -> Result<Option<Policy>, ConfineError> {
+        let home = &self.folders.home;
+        let reads = reads.map(|named| {
+            let gits = git_box::reads(&self.place, home);
+            named.iter().cloned().chain(gits).collect()
+        });
         let profile = match self.config.settings.tools.sandbox {
             Profile::Full => Profile::WorkspaceWrite,
             narrower => narrower,
         };
-        self.confine_to(profile, rules, Some(gits)).await
+        self.confine_to(profile, rules, Some(gits), reads).await
     }
 
     /// Whether processes are kept from a file that is there, wherever the path leads; our own process reads it for nobody either.
@@ -362,6 +416,7 @@ impl Inner {
         profile: Profile,
         rules: Vec<Rule>,
         more: Option<MoreFn>,
+        reads: Option<Vec<PathBuf>>,
     ) -> Result<Option<Policy>, ConfineError> {
         let sandbox = self.config.settings.sandbox;
         if sandbox == Sandbox::Off {
@@ -372,7 +427,7 @@ impl Inner {
         }
         let denied = denies(&rules) || self.config.settings.forbid.is_about_files();
         let found = self.kept_under(rules, true, more).await?;
-        let Some(mut policy) = policy(profile, &self.place, found) else {
+        let Some(mut policy) = policy(profile, &self.place, found, reads) else {
             return Ok(None);
         };
         if denied && policy.calls.is_none() {
@@ -453,20 +508,22 @@ mod tests {
         assert!(found.held.contains(&at("config")) && found.held.contains(&at("data")));
     }
 
+    const FILES: [&str; 6] = [
+        "project/.env",
+        "project/keys/id",
+        "project/keys/deep/id",
+        "project/docs/keys",
+        "project/a.lock",
+        "ssh/id",
+    ];
+
     #[test]
     fn what_rules_keep_from_processes() {
         let root = tempfile::tempdir().unwrap();
         let root = std::fs::canonicalize(root.path()).unwrap();
         let project = root.join("project");
-        for folder in ["project/keys", "project/docs", "ssh"] {
-            std::fs::create_dir_all(root.join(folder)).unwrap();
-        }
-        for file in [
-            "project/.env",
-            "project/keys/id",
-            "project/a.lock",
-            "ssh/id",
-        ] {
+        for file in FILES {
+            std::fs::create_dir_all(root.join(file).parent().unwrap()).unwrap();
             std::fs::write(root.join(file), "").unwrap();
         }
         let ssh = format!("{}/ssh/*", root.display());
@@ -512,10 +569,22 @@ mod tests {
                 };
                 assert_eq!(found.hide, full(hide), "{rules:?} {git}");
                 assert_eq!(found.read_only, full(read_only), "{rules:?} {git}");
+                // Of what is asked about file by file the same.
+                let withheld = Withheld {
+                    worktree: project.clone(),
+                    folders: outside(&place, &[&rules]),
+                    rules: rules.clone(),
+                    forbidden: Forbidden::here(Default::default(), &place),
+                };
+                for file in FILES.into_iter().filter(|_| git) {
+                    let file = root.join(file);
+                    let hidden = found.hide.iter().any(|it| file.starts_with(it));
+                    assert_eq!(withheld.holds(&file), hidden, "{rules:?} {file:?}");
+                }
                 let free = found.is_empty();
                 let again: CoversFn = Arc::new(|| Ok(Covers::default()));
                 let kept = Kept::new(found, again);
-                assert_eq!(policy(Profile::Full, &place, kept).is_none(), free);
+                assert_eq!(policy(Profile::Full, &place, kept, None).is_none(), free);
             }
         }
     }

@@ -24,6 +24,7 @@ use serde_json::Value;
 use crate::error::AgentError;
 use crate::ids::now;
 use crate::inner::{Agent, Inner};
+use crate::told::About;
 
 /// Who calls, where the brain names no session.
 const NOBODY: &str = "bridge";
@@ -33,14 +34,16 @@ struct Executor {
     runtime: Arc<ToolRuntime>,
     root: PathBuf,
     rules: Arc<Vec<Rule>>,
+    reads: Option<Arc<[PathBuf]>>,
 }
 
 impl Agent {
-    /// The executing side of a bridge over this agent's folder, box, rules, plugins and audit.
+    /// The executing side of a bridge over this agent's folder, box, rules, plugins and audit. `reads`: what its commands read
+    /// besides the project, the system and temporary folders; without them everything.
     ///
     /// # Errors
     /// Tools that cannot be registered, which would be a defect.
-    pub fn hands(&self) -> Result<Arc<dyn Hands>, AgentError> {
+    pub fn hands(&self, reads: Option<Vec<PathBuf>>) -> Result<Arc<dyn Hands>, AgentError> {
         let inner = Arc::clone(&self.inner);
         // Of its own: what plugins put in place of bundled tools is not for brains elsewhere.
         let runtime = ToolRuntime::new();
@@ -51,6 +54,7 @@ impl Agent {
             root: inner.place.directory.clone(),
             runtime: Arc::new(runtime),
             rules: Arc::new(rules.unwrap_or_default()),
+            reads: reads.map(Into::into),
             inner,
         }))
     }
@@ -83,6 +87,7 @@ impl Executor {
             inner: Arc::clone(&self.inner),
             call: tool_call.clone(),
             rules: Arc::clone(&self.rules),
+            reads: self.reads.clone(),
         };
         let mut ctx = ToolContext::new(
             tool_call.clone(),
@@ -111,7 +116,9 @@ impl Hands for Executor {
     }
 
     fn tell(&self, point: &'static str, input: Value, output: Value) {
-        self.inner.tell_point(point, input, output, None);
+        let connection = input["connection"].as_u64().unwrap_or_default();
+        let about = About::Connection(connection);
+        self.inner.tell_point(point, input, output, about);
     }
 
     fn audit(&self, record: AuditRecord) {
@@ -154,6 +161,7 @@ struct Host {
     inner: Arc<Inner>,
     call: ToolCall,
     rules: Arc<Vec<Rule>>,
+    reads: Option<Arc<[PathBuf]>>,
 }
 
 fn elsewhere<T>() -> Result<T, ToolError> {
@@ -180,7 +188,7 @@ impl ToolHost for Host {
         })
     }
 
-    fn ask<'a>(&'a self, ask: PermissionAsk) -> BoxFuture<'a, Result<String, String>> {
+    fn ask<'a>(&'a self, ask: PermissionAsk) -> BoxFuture<'a, Result<String, ToolError>> {
         let refused = ask.permission == "external_directory"
             || ask
                 .patterns
@@ -190,9 +198,9 @@ impl ToolHost for Host {
         Box::pin(async move {
             match refused {
                 false => Ok("allow".to_owned()),
-                true => Err(format!(
+                true => Err(ToolError::Denied(format!(
                     "The rules of the bridge's machine do not allow {what}"
-                )),
+                ))),
             }
         })
     }
@@ -214,7 +222,8 @@ impl ToolHost for Host {
 
     fn confine<'a>(&'a self) -> BoxFuture<'a, Result<Option<Policy>, ToolError>> {
         Box::pin(async move {
-            let boxed = self.inner.confine_bridge(self.rules.to_vec()).await;
+            let (rules, reads) = (self.rules.to_vec(), self.reads.as_deref());
+            let boxed = self.inner.confine_bridge(rules, reads).await;
             boxed.map_err(|error| {
                 ToolError::failed(format!(
                     "The command was not started: {error} ({})",

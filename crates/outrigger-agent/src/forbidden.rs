@@ -1,6 +1,7 @@
 //! Files and programs that the policy of the machine forbids (issue 5, items 4 and 5): one answer for whoever opens a file or
 //! starts a program here, and for the box of every process.
 
+use std::collections::HashSet;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
@@ -23,24 +24,59 @@ pub(crate) struct Forbidden {
     project: PathBuf,
     /// Where programs are searched.
     path: OsString,
-    /// Where forbidden places led when it was last looked.
-    leads: Arc<Mutex<Option<Looked>>>,
+    /// Where forbidden places lead.
+    leads: Arc<Seen<Leads>>,
+    /// The files of forbidden programs, `None` where there are too many to be told apart.
+    programs: Arc<Seen<Option<HashSet<PathBuf>>>>,
 }
 
-/// When it was looked, and what was seen.
-type Looked = (Instant, Arc<Leads>);
-
-/// How long what was seen of forbidden places counts: a search asks about every file that it finds.
+/// How long what was seen on the disk counts: a search asks about every file that it finds, a shell line about every command.
 const FRESH: Duration = Duration::from_millis(250);
 
-impl Forbidden {
-    pub(crate) fn of(config: &Loaded, place: &Place) -> Self {
-        Self {
-            forbid: Arc::new(config.settings.forbid.clone()),
-            project: place.worktree.clone(),
-            path: std::env::var_os("PATH").unwrap_or_default(),
-            leads: Arc::default(),
+/// What was seen on the disk, and when.
+#[derive(Debug)]
+struct Seen<T>(Mutex<Option<(Instant, Arc<T>)>>);
+
+impl<T> Default for Seen<T> {
+    fn default() -> Self {
+        Self(Mutex::new(None))
+    }
+}
+
+impl<T> Seen<T> {
+    /// What was seen lately, else what there is to see now.
+    fn get(&self, look: impl FnOnce() -> T) -> Arc<T> {
+        let mut seen = lock(&self.0);
+        match &*seen {
+            Some((at, found)) if at.elapsed() < FRESH => Arc::clone(found),
+            _ => {
+                let found = Arc::new(look());
+                *seen = Some((Instant::now(), Arc::clone(&found)));
+                found
+            }
         }
+    }
+}
+
+impl Forbidden {
+    fn new(forbid: Forbid, project: PathBuf, path: OsString) -> Self {
+        Self {
+            forbid: Arc::new(forbid),
+            project,
+            path,
+            leads: Arc::default(),
+            programs: Arc::default(),
+        }
+    }
+
+    /// In this project, with the programs of our own `PATH`.
+    pub(crate) fn here(forbid: Forbid, place: &Place) -> Self {
+        let path = std::env::var_os("PATH").unwrap_or_default();
+        Self::new(forbid, place.worktree.clone(), path)
+    }
+
+    pub(crate) fn of(config: &Loaded, place: &Place) -> Self {
+        Self::here(config.settings.forbid.clone(), place)
     }
 
     /// What the policies of the machine forbid in the folder of `boot`, whatever else is configured there.
@@ -53,24 +89,7 @@ impl Forbidden {
         for file in outrigger_config::policy::policies(&boot.config_options(&place))? {
             forbid.add(&file.policy.forbid);
         }
-        Ok(Self {
-            forbid: Arc::new(forbid),
-            project: place.worktree,
-            path: std::env::var_os("PATH").unwrap_or_default(),
-            leads: Arc::default(),
-        })
-    }
-
-    fn leads(&self) -> Arc<Leads> {
-        let mut seen = lock(&self.leads);
-        match &*seen {
-            Some((at, leads)) if at.elapsed() < FRESH => Arc::clone(leads),
-            _ => {
-                let leads = Arc::new(self.forbid.leads());
-                *seen = Some((Instant::now(), Arc::clone(&leads)));
-                leads
-            }
-        }
+        Ok(Self::here(forbid, &place))
     }
 
     /// Whether files or programs are forbidden at all.
@@ -153,10 +172,14 @@ impl Forbids for Forbidden {
             return Some(pattern.to_owned());
         }
         // A place that is named may be a link, and the path where that leads.
-        self.leads().file(path).map(str::to_owned)
+        let leads = self.leads.get(|| self.forbid.leads());
+        leads.file(path).map(str::to_owned)
     }
 
     fn program(&self, program: &Path) -> Option<String> {
+        if self.forbid.programs.is_empty() {
+            return None;
+        }
         let found = match program.components().count() {
             1 => outrigger_sandbox::which(program, &self.path),
             _ => Some(program.to_owned()),
@@ -172,14 +195,16 @@ impl Forbids for Forbidden {
         }
         // Another name of a forbidden program's file.
         let real = real?;
-        // Too many to be told apart: none is run, as the box starts none then.
-        let Ok(programs) = self.programs() else {
-            return Some(program.display().to_string());
-        };
-        let same = programs
-            .iter()
-            .any(|it| it.canonicalize().is_ok_and(|it| it == real));
-        same.then(|| real.display().to_string())
+        let programs = self.programs.get(|| {
+            let found = self.programs().ok()?;
+            let real = found.iter().filter_map(|it| it.canonicalize().ok());
+            Some(real.collect())
+        });
+        match &*programs {
+            Some(programs) => programs.contains(&real).then(|| real.display().to_string()),
+            // None is run, as the box starts none then.
+            None => Some(program.display().to_string()),
+        }
     }
 }
 
@@ -201,12 +226,8 @@ mod tests {
 
     fn forbidden(root: &Path, policy: &str) -> Forbidden {
         let policy = policy.replace("ROOT", &root.display().to_string());
-        Forbidden {
-            forbid: Arc::new(outrigger_config::read_toml(&policy, "policy.toml").unwrap()),
-            project: root.join("project"),
-            path: root.join("bin").into(),
-            leads: Arc::default(),
-        }
+        let forbid = outrigger_config::read_toml(&policy, "policy.toml").unwrap();
+        Forbidden::new(forbid, root.join("project"), root.join("bin").into())
     }
 
     #[test]

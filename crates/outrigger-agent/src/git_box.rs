@@ -38,6 +38,12 @@ pub(crate) fn policy(place: &Place, home: &Path, kept: Kept) -> Policy {
     policy
 }
 
+/// What git reads outside of a project: the user's settings, and where the repository is if it is elsewhere. Reads the disk.
+pub(crate) fn reads(place: &Place, home: &Path) -> impl Iterator<Item = PathBuf> {
+    let users = OF_THE_USER.map(|name| home.join(name));
+    stores(&place.worktree).into_iter().chain(users)
+}
+
 /// Where a linked worktree or a submodule has its repository: `.git` is a file that names it.
 fn stores(worktree: &Path) -> Vec<PathBuf> {
     let text = small(&worktree.join(".git"));

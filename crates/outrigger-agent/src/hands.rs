@@ -15,6 +15,7 @@ use outrigger_tools::{Grant, Stage};
 use serde_json::{Value, json};
 
 use crate::inner::{Inner, lock};
+use crate::told::About;
 
 impl Inner {
     /// What an agent was granted; `None`: everything.
@@ -128,14 +129,16 @@ fn told(inner: &Arc<Inner>, bound: &BoundCalls, call: &ToolCall, stage: &Stage<'
             if *provider != LOCAL {
                 lock(bound).insert(key(), about.clone());
             }
-            inner.tell_point("runtime.route.after_select", about, json!({}), None);
+            let whose = About::Session(call.session_id.clone());
+            inner.tell_point("runtime.route.after_select", about, json!({}), whose);
         }
         Stage::Ended { outcome } => {
             if let Some(mut about) = lock(bound).remove(&key())
                 && *outcome != "completed"
             {
                 about["code"] = json!(outcome);
-                inner.tell_point("runtime.route.on_error", about, json!({}), None);
+                let whose = About::Session(call.session_id.clone());
+                inner.tell_point("runtime.route.on_error", about, json!({}), whose);
             }
         }
         _ => {}

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
 use futures_util::future::BoxFuture;
@@ -28,6 +27,7 @@ use crate::ask::{Asker, Refusal};
 use crate::drive::Msg;
 use crate::inner::{Agent, Inner, lock};
 use crate::session::NewSession;
+use crate::told::About;
 
 /// The session's side of one tool call.
 pub(crate) struct CallHost {
@@ -42,7 +42,6 @@ pub(crate) struct CallHost {
     sender: mpsc::UnboundedSender<Msg>,
     cancel: CancelFlag,
     speaking: watch::Receiver<bool>,
-    rejected: AtomicBool,
     /// A command hook wants the user to be asked, and why.
     insists: Mutex<Option<String>>,
     /// Of the arguments that it runs with.
@@ -87,7 +86,6 @@ impl CallHost {
             sender,
             cancel,
             speaking,
-            rejected: AtomicBool::new(false),
             insists: Mutex::default(),
             input_hash: Mutex::default(),
             users: false,
@@ -98,11 +96,6 @@ impl CallHost {
     pub(crate) fn of_user(mut self, users: bool) -> Self {
         self.users = users;
         self
-    }
-
-    /// The user said no to something in this call.
-    pub(crate) fn was_rejected(&self) -> bool {
-        self.rejected.load(Ordering::SeqCst)
     }
 
     /// What the audit keeps of the call besides its record.
@@ -288,27 +281,21 @@ impl ToolHost for CallHost {
     fn hooks<'a>(
         &'a self,
         point: &'static str,
-        mut payload: HookPayload,
+        payload: HookPayload,
     ) -> BoxFuture<'a, HookVerdict> {
         Box::pin(async move {
             if point == "tool.after_result" {
                 self.after_the_model().await;
             }
-            if point == "tool.on_error" {
-                if self.was_rejected() && payload.input["code"] == "tool.denied" {
-                    payload.input["code"] = "tool.rejected".into();
-                }
-                // Nobody waits for plugins in a turn that was stopped.
-                if self.cancel.is_cancelled() {
-                    let about = (self.session_id.clone(), self.turn.clone());
-                    let output = payload.output.clone();
-                    self.inner
-                        .tell_point(point, payload.input, output, Some(about));
-                    return HookVerdict {
-                        output: payload.output,
-                        ..HookVerdict::default()
-                    };
-                }
+            // Nobody waits for plugins in a turn that was stopped.
+            if point == "tool.on_error" && self.cancel.is_cancelled() {
+                let about = About::Turn(self.session_id.clone(), self.turn.clone());
+                let output = payload.output.clone();
+                self.inner.tell_point(point, payload.input, output, about);
+                return HookVerdict {
+                    output: payload.output,
+                    ..HookVerdict::default()
+                };
             }
             let fallback = payload.output.clone();
             let result = self
@@ -342,14 +329,14 @@ impl ToolHost for CallHost {
         })
     }
 
-    fn ask<'a>(&'a self, ask: PermissionAsk) -> BoxFuture<'a, Result<String, String>> {
+    fn ask<'a>(&'a self, ask: PermissionAsk) -> BoxFuture<'a, Result<String, ToolError>> {
         Box::pin(async move {
             if self.users {
                 return Ok("allow (the user's call)".to_owned());
             }
             let own = match self.inner.store.session(&self.session_id) {
                 Ok(session) => session.and_then(|s| s.permission).unwrap_or_default(),
-                Err(error) => return Err(error.to_string()),
+                Err(error) => return Err(ToolError::Denied(error.to_string())),
             };
             // Once, and not where a folder is in question.
             let insists = match ask.permission.as_str() {
@@ -362,13 +349,11 @@ impl ToolHost for CallHost {
                 rules: &[&self.agent.permission, &own],
                 insists: insists.as_deref(),
             };
-            let allowed = self.inner.decide(&asker, ask).await.map_err(|refusal| {
-                if matches!(refusal, Refusal::User(_)) {
-                    self.rejected.store(true, Ordering::SeqCst);
-                }
-                refusal.text()
-            })?;
-            Ok(allowed)
+            let answer = self.inner.decide(&asker, ask).await;
+            answer.map_err(|refusal| match refusal {
+                Refusal::Rule(text) => ToolError::Denied(text),
+                Refusal::User(text) => ToolError::Rejected(text),
+            })
         })
     }
 
@@ -456,15 +441,9 @@ impl ToolHost for CallHost {
 
     fn question<'a>(&'a self, questions: Vec<Question>) -> BoxFuture<'a, Option<Vec<Answer>>> {
         Box::pin(async move {
-            let answers = self
-                .inner
+            self.inner
                 .ask_questions(&self.session_id, Some(self.tool.clone()), questions)
-                .await;
-            // Who puts a question away wants to say something else first: the turn ends behind this step.
-            if answers.is_none() {
-                self.rejected.store(true, Ordering::SeqCst);
-            }
-            answers
+                .await
         })
     }
 

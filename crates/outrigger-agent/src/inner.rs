@@ -31,6 +31,7 @@ use crate::error::AgentError;
 use crate::ids::now;
 use crate::project::Place;
 use crate::session::Sessions;
+use crate::told::Told;
 
 /// Answers the requests of plugins' SDK clients. The server implements it with the same router that clients reach over
 /// TCP; the agent only passes requests on.
@@ -168,6 +169,8 @@ pub(crate) struct Inner {
     pub(crate) with_plugins: Mutex<HashMap<SessionId, usize>>,
     /// Work beside the turns (titles).
     pub(crate) background: Background,
+    /// Points of which plugins are still to be told.
+    pub(crate) told: Told,
     /// Taken away at the end: the service holds the agent that holds it.
     pub(crate) sdk: Mutex<Option<Arc<dyn SdkService>>>,
     /// The step that each turn is at, for the audit.
@@ -246,10 +249,12 @@ impl Inner {
                 .filter(|e| !e.event.is_transient())
                 .map(|e| LogRecord::Event(Box::new(e.clone()))),
         );
+        let entries = self.entries(&events);
         if !records.is_empty() {
             self.store.append(now(), records).await?;
         }
         self.tell(told(events));
+        self.tell_entries(entries);
         Ok(())
     }
 
@@ -387,6 +392,7 @@ impl Agent {
         };
         self.finish_background(Duration::from_millis(patience))
             .await;
+        self.inner.told.close();
         let told = self.inner.plugins.end_sessions(Duration::from_secs(5));
         let told = told.await.into_iter();
         self.inner.note(

@@ -110,6 +110,7 @@ pub(crate) fn bind(inner: &Arc<Inner>) {
         while changes.changed().await.is_ok() {
             let Some(inner) = owner.upgrade() else { return };
             let event = Event::Custom(CustomEvent {
+                depth: 0,
                 kind: "lsp.updated".to_owned(),
                 properties: Object::new(),
             });

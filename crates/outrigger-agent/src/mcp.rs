@@ -148,6 +148,7 @@ async fn tell_changes(inner: &Inner, before: &Offered, after: &Offered) {
         let mut properties = outrigger_protocol::Object::new();
         properties.insert("server".to_owned(), server.as_str().into());
         let event = Event::Custom(CustomEvent {
+            depth: 0,
             kind: "mcp.tools.changed".to_owned(),
             properties,
         });

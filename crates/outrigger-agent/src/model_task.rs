@@ -8,14 +8,15 @@ use outrigger_models::StreamItem;
 use outrigger_protocol::id::{SessionId, TurnId};
 use outrigger_protocol::message::{ModelRef, NamedError};
 use outrigger_protocol::model::{ModelRequest, StreamEvent};
-use outrigger_protocol::turn::{EffectId, Input, ModelSignal};
-use outrigger_tools::CancelFlag;
-use serde_json::Value;
+use outrigger_protocol::turn::{EffectId, HookPayload, Input, ModelSignal};
+use outrigger_tools::{CancelFlag, with_context};
+use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
 use crate::drive::Msg;
 use crate::ids::now;
 use crate::inner::Inner;
+use crate::told::About;
 
 /// Blocks that are not complete: whether they are reasoning, and what has come of them.
 type Texts = BTreeMap<u32, (bool, String)>;
@@ -45,7 +46,9 @@ impl ModelTask {
         let mut texts = Texts::new();
         let last = match self.stream(model, request, &mut texts).await {
             Ok(finished) => finished,
-            Err(error) => ModelSignal::Failed { error },
+            Err(error) => ModelSignal::Failed {
+                error: self.explained(error).await,
+            },
         };
         for (index, (reasoning, text)) in texts {
             self.signal(if reasoning {
@@ -110,6 +113,36 @@ impl ModelTask {
                 Some(Ok(StreamItem::Event(event))) => self.on_event(event, texts),
             }
         }
+    }
+
+    /// The error of a request that has failed for good, and behind its message what the hooks of `llm.on_error` add (C4):
+    /// whoever reads the error reads that too. Nobody waits for plugins in a turn that was stopped.
+    async fn explained(&self, mut error: NamedError) -> NamedError {
+        const POINT: &str = "llm.on_error";
+        if !self.inner.plugins.pipeline().has(POINT) {
+            return error;
+        }
+        let mut input = self.about.clone();
+        input["error"] = json!(error);
+        let (output, about) = (
+            json!({ "context": [] }),
+            About::of(Some(&self.session_id), Some(&self.turn)),
+        );
+        if self.cancel.is_cancelled() {
+            self.inner.tell_point(POINT, input, output, about);
+            return error;
+        }
+        let items = vec![HookPayload::new(input, output)];
+        let (session, turn) = (Some(&self.session_id), Some(&self.turn));
+        let cancel = Some(self.cancel.clone());
+        let result = self.inner.run_hooks(POINT, items, session, turn, cancel);
+        if let (Some(output), Some(message)) = (
+            result.await.outputs.first(),
+            error.data.get("message").and_then(Value::as_str),
+        ) {
+            error.data["message"] = with_context(message.to_owned(), output).into();
+        }
+        error
     }
 
     fn on_event(&self, event: StreamEvent, texts: &mut Texts) {

@@ -73,6 +73,7 @@ fn event(notice: &Notice) -> Event {
     let kind = properties.remove("kind");
     let kind = kind.as_ref().and_then(Value::as_str).unwrap_or_default();
     Event::Custom(CustomEvent {
+        depth: 0,
         kind: format!("outrigger.plugin.{kind}"),
         properties,
     })

@@ -5,10 +5,13 @@ use std::sync::Arc;
 use outrigger_protocol::event::Event;
 use outrigger_protocol::id::{MessageId, SessionId, TurnId};
 use outrigger_protocol::message::{AssistantMessage, MessageInfo};
-use outrigger_protocol::turn::{Begin, Effect, HookPayload, Input, ModelSignal, TurnOutcome};
+use outrigger_protocol::turn::{Begin, Effect, Input, ModelSignal, TurnOutcome};
 use serde_json::{Value, json};
 
 use crate::inner::Inner;
+use crate::told::About;
+
+const COMPLETED: &str = "session.after_complete_message";
 
 /// Whom a turn's observations are about.
 pub(crate) struct Observer<'a> {
@@ -23,24 +26,15 @@ pub(crate) struct Observer<'a> {
 impl Observer<'_> {
     /// Tells what an input means, beside what the machine makes of it.
     pub(crate) fn input(&self, input: &Input) {
-        match input {
-            Input::Model {
-                signal: ModelSignal::Finished { reason, usage },
-                ..
-            } => {
-                let about = json!({
-                    "sessionID": self.session_id, "agent": self.begin.agent, "model": self.begin.model, "reason": reason, "usage": usage,
-                });
-                self.tell("llm.after_response", about, json!({}));
-            }
-            Input::Model {
-                signal: ModelSignal::Failed { error },
-                ..
-            } => {
-                let about = json!({ "sessionID": self.session_id, "agent": self.begin.agent, "model": self.begin.model, "error": error });
-                self.tell("llm.on_error", about, json!({}));
-            }
-            _ => {}
+        if let Input::Model {
+            signal: ModelSignal::Finished { reason, usage },
+            ..
+        } = input
+        {
+            let about = json!({
+                "sessionID": self.session_id, "agent": self.begin.agent, "model": self.begin.model, "reason": reason, "usage": usage,
+            });
+            self.tell("llm.after_response", about, json!({}));
         }
     }
 
@@ -107,12 +101,7 @@ impl Observer<'_> {
             self.tell("execute.on_error", about, json!({}));
         }
         self.tell("execute.after_step", step, json!({}));
-        if !self
-            .inner
-            .plugins
-            .pipeline()
-            .has("session.after_append_entry")
-        {
+        if !self.inner.plugins.pipeline().has(COMPLETED) {
             return;
         }
         let Ok(Some(stored)) = self.inner.store.message(self.session_id, &message.id) else {
@@ -125,38 +114,12 @@ impl Observer<'_> {
         if let (Some(variant), Some(fields)) = (&message.variant, about.as_object_mut()) {
             fields.insert("variant".into(), json!(variant));
         }
-        self.tell(
-            "session.after_append_entry",
-            about,
-            json!({ "message": stored.info, "parts": stored.parts }),
-        );
+        let output = json!({ "message": stored.info, "parts": stored.parts });
+        self.tell(COMPLETED, about, output);
     }
 
     fn tell(&self, point: &'static str, input: Value, output: Value) {
-        let about = (self.session_id.clone(), self.turn.clone());
-        self.inner.tell_point(point, input, output, Some(about));
-    }
-}
-
-impl Inner {
-    /// Tells plugins of a point, beside whatever happens next: of that session and turn, where it is about one.
-    pub(crate) fn tell_point(
-        self: &Arc<Self>,
-        point: &'static str,
-        input: Value,
-        output: Value,
-        about: Option<(SessionId, TurnId)>,
-    ) {
-        if !self.plugins.pipeline().has(point) {
-            return;
-        }
-        let inner = Arc::clone(self);
-        self.background.spawn(async move {
-            let (session, turn) = about.unzip();
-            let items = vec![HookPayload::new(input, output)];
-            inner
-                .run_hooks(point, items, session.as_ref(), turn.as_ref(), None)
-                .await;
-        });
+        let about = About::Turn(self.session_id.clone(), self.turn.clone());
+        self.inner.tell_point(point, input, output, about);
     }
 }

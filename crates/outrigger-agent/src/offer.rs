@@ -22,6 +22,7 @@ use crate::agents::AgentInfo;
 use crate::inner::Inner;
 use crate::mcp::is_mcp;
 use crate::system::{SystemPrompt, instructions};
+use crate::told::About;
 
 /// Told of every handler that failed at another point.
 const HOOK_ERROR: &str = "hook.on_error";
@@ -51,7 +52,7 @@ impl Inner {
         if !result.records.is_empty() {
             self.write_down(&mut result.records, turn);
             if point != HOOK_ERROR {
-                self.tell_hook_errors(&result.records, session, turn).await;
+                self.tell_hook_errors(&result.records, session, turn);
             }
         }
         result
@@ -94,19 +95,19 @@ impl Inner {
         );
     }
 
-    /// What the chain of a plugin's own point did (B8), or why it was not run: as for any other chain.
-    pub(crate) async fn own_hooks_ran(&self, mut records: Vec<HookRecord>) {
+    /// What hooks did that were not reached from here (those of plugins' own points, B8, and of `config`, `event` and
+    /// `dispose`), or why they were not run: written down and told as for any other chain.
+    pub(crate) fn hooks_ran(&self, mut records: Vec<HookRecord>) {
         let Some(first) = records.first() else {
             return;
         };
         let (session, turn) = (first.session.clone(), first.turn.clone());
         self.write_down(&mut records, turn.as_ref());
-        self.tell_hook_errors(&records, session.as_ref(), turn.as_ref())
-            .await;
+        self.tell_hook_errors(&records, session.as_ref(), turn.as_ref());
     }
 
     /// `hook.on_error` (C5). A failure there is recorded and goes no further.
-    async fn tell_hook_errors(
+    fn tell_hook_errors(
         &self,
         records: &[HookRecord],
         session: Option<&SessionId>,
@@ -124,8 +125,9 @@ impl Inner {
                 "point": record.point, "hook": record.hook, "plugin": record.plugin, "outcome": if record.audit.refused.is_some() { "refused" } else { record.outcome.as_str() },
                 "message": record.message, "sessionID": session,
             });
-            let payload = HookPayload::new(input, json!({}));
-            Box::pin(self.run_hooks(HOOK_ERROR, vec![payload], session, turn, None)).await;
+            if let Some(inner) = self.bridge.inner() {
+                inner.tell_point(HOOK_ERROR, input, json!({}), About::of(session, turn));
+            }
         }
     }
 

@@ -159,6 +159,7 @@ impl Agent {
             _ => Object::default(),
         };
         self.publish(Event::Custom(CustomEvent {
+            depth: 0,
             kind: "project.updated".into(),
             properties,
         }))

@@ -202,6 +202,7 @@ fn event(kind: &str, properties: Value) -> Event {
         _ => Object::new(),
     };
     Event::Custom(CustomEvent {
+        depth: 0,
         kind: kind.to_owned(),
         properties,
     })

@@ -31,6 +31,12 @@ impl CommandRule {
         }
     }
 
+    /// The command that it names.
+    #[must_use]
+    pub fn program(&self) -> &str {
+        self.0.first().map_or("", String::as_str)
+    }
+
     fn fits(&self, words: &[String]) -> bool {
         let (fixed, any) = match self.0.split_last() {
             Some((last, fixed)) if last == "**" => (fixed, true),

@@ -9,6 +9,7 @@
 
 mod commands;
 mod connection;
+mod door;
 mod frame;
 mod gate;
 pub mod layers;
@@ -16,6 +17,7 @@ mod remote;
 mod server;
 
 pub use commands::{CommandRule, Commands};
+pub use door::{Connection, Door, Visitor};
 pub use gate::Gate;
 pub use layers::{Call, Layer, Params};
 pub use remote::{Remote, RemoteError};

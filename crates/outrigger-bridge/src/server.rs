@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use axum::Router;
-use axum::extract::State;
 use axum::extract::ws::WebSocketUpgrade;
+use axum::extract::{ConnectInfo, State};
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::get;
 use http::{HeaderMap, StatusCode};
@@ -17,7 +17,7 @@ use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
 
 use crate::layers::Layer;
-use crate::{Commands, Gate, SharedHands, connection, layers};
+use crate::{Commands, Door, Gate, SharedHands, Visitor, connection, layers};
 
 /// How a bridge is.
 #[derive(Clone, Debug)]
@@ -36,6 +36,10 @@ pub struct Options {
     pub deadline: Duration,
     /// Longest pause between whole frames of a brain, pings included.
     pub idle: Duration,
+    /// Most connections at once that nobody was let in on.
+    pub strangers: usize,
+    /// How long one of them may take.
+    pub patience: Duration,
 }
 
 impl Options {
@@ -50,6 +54,8 @@ impl Options {
             frame_bytes: 8 * 1024 * 1024,
             deadline: Duration::from_secs(600),
             idle: Duration::from_secs(120),
+            strangers: Door::STRANGERS,
+            patience: Door::PATIENCE,
         }
     }
 }
@@ -100,12 +106,20 @@ impl Bridge {
         let router = Router::new()
             .route("/", get(upgrade))
             .with_state(Arc::clone(&self.0));
-        axum::serve(listener, router).await
+        let Options {
+            strangers,
+            patience,
+            ..
+        } = self.0.options;
+        let door = Door::with_bounds(listener, strangers, patience);
+        let visited = router.into_make_service_with_connect_info::<Visitor>();
+        axum::serve(door, visited).await
     }
 }
 
 async fn upgrade(
     State(shared): State<Arc<Shared>>,
+    ConnectInfo(visitor): ConnectInfo<Visitor>,
     headers: HeaderMap,
     socket: Result<WebSocketUpgrade, axum::extract::ws::rejection::WebSocketUpgradeRejection>,
 ) -> Response {
@@ -140,6 +154,7 @@ async fn upgrade(
         };
         return refuse(status, &refusal.code, &refusal.message);
     }
+    visitor.let_in();
     let socket = match socket {
         Ok(socket) => socket,
         Err(rejection) => return rejection.into_response(),

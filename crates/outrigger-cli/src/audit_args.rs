@@ -49,7 +49,7 @@ pub(crate) enum ExportForm {
 /// Which records; all that is given has to hold.
 #[derive(Args, Clone, Debug, Default)]
 pub(crate) struct AuditFilter {
-    /// Kind (hook, tool_intent, tool_outcome, permission, grant, life_cycle, process, client, retention); more than once: any
+    /// Kind (hook, tool_intent, tool_outcome, permission, grant, life_cycle, process, client, network, bridge, retention); more than once: any
     #[arg(long, value_name = "KIND")]
     pub(crate) kind: Vec<String>,
     /// Trace: a turn, or a run of the program

@@ -35,6 +35,9 @@ pub(crate) struct BridgeArgs {
     /// Execute any command line, by a shell, in the box
     #[arg(long)]
     pub(crate) shell: bool,
+    /// Folder that listed commands read as well; can be given more than once
+    #[arg(long, value_name = "DIR", conflicts_with = "shell")]
+    pub(crate) read: Vec<PathBuf>,
     /// Most calls at once
     #[arg(long, value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(u16).range(1..=1000))]
     pub(crate) concurrent: u16,
@@ -60,6 +63,10 @@ pub(crate) async fn bridge(
         .collect::<Result<Vec<_>, _>>()
         .map_err(|why| Failure::usage(format!("--command: {why}"), None))?;
     let env = crate::run::environment();
+    let reads = match args.shell {
+        true => None,
+        false => Some(reads(&args.read, &rules, &env)?),
+    };
     let (token, kept) = token(&env)?;
     let listener = tokio::net::TcpListener::bind(("127.0.0.1", args.port))
         .await
@@ -77,7 +84,7 @@ pub(crate) async fn bridge(
     // What no rule of this machine allows is refused: nobody is here to be asked.
     boot.answering = Answering::Refuse;
     let agent = Agent::boot(boot).await?;
-    let hands = agent.hands()?;
+    let hands = agent.hands(reads)?;
     let mut options = Options::new(agent.place().directory.clone());
     options.commands = Commands::new(rules, args.shell);
     options.concurrent = usize::from(args.concurrent);
@@ -101,6 +108,35 @@ pub(crate) async fn bridge(
     drop(turn);
     agent.shutdown().await;
     Ok(0)
+}
+
+/// What listed commands read besides what every command does: what the user names, and where the programs themselves lie.
+fn reads(
+    named: &[PathBuf],
+    rules: &[CommandRule],
+    env: &std::collections::BTreeMap<String, String>,
+) -> Result<Vec<PathBuf>, Failure> {
+    let variable = |name: &str| env.get(name).map_or("", String::as_str);
+    let named = named.iter().map(|folder| {
+        folder.canonicalize().map_err(|error| {
+            Failure::usage(
+                format!("--read {}: {error}", folder.display()),
+                Some("name a folder that is there".into()),
+            )
+        })
+    });
+    let mut reads = named.collect::<Result<Vec<_>, _>>()?;
+    let home = PathBuf::from(variable("HOME"));
+    for rule in rules {
+        let found = outrigger_sandbox::which(rule.program(), variable("PATH"));
+        let Some(program) = found.and_then(|it| it.canonicalize().ok()) else {
+            continue;
+        };
+        // A program that lies in the home folder itself does not open that.
+        let folder = program.parent().filter(|folder| !home.starts_with(folder));
+        reads.push(folder.unwrap_or(&program).to_owned());
+    }
+    Ok(reads)
 }
 
 /// The token of the environment, else the kept one with its file.

@@ -75,5 +75,20 @@ fn table(points: &[PointRow], events: &[EventRow]) -> String {
         let (name, about, of) = (&row.name, &row.description, &row.declared_by);
         text.push_str(&format!("{name:<width$}  {about}  (of {of})\n"));
     }
+    let points = points
+        .iter()
+        .filter(|row| row.declared_by.is_some() && row.examples.is_empty());
+    let events = events.iter().filter(|row| row.examples.is_empty());
+    let names = points.map(|row| &row.name);
+    let bare: Vec<&str> = names
+        .chain(events.map(|row| &row.name))
+        .map(String::as_str)
+        .collect();
+    if !bare.is_empty() {
+        text.push_str(&format!(
+            "\nNothing tests these declarations: {}. An example in the manifest (`examples`) is held against the schemas.\n",
+            bare.join(", ")
+        ));
+    }
     text
 }

@@ -26,6 +26,7 @@ pub enum HookEvent {
     PreCompact,
     Notification,
     Stop,
+    StopFailure,
     SubagentStart,
     SubagentStop,
     SessionEnd,
@@ -33,7 +34,7 @@ pub enum HookEvent {
 
 impl HookEvent {
     /// All that are called here.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 13] = [
         Self::PreToolUse,
         Self::PostToolUse,
         Self::PostToolUseFailure,
@@ -43,6 +44,7 @@ impl HookEvent {
         Self::PreCompact,
         Self::Notification,
         Self::Stop,
+        Self::StopFailure,
         Self::SubagentStart,
         Self::SubagentStop,
         Self::SessionEnd,
@@ -61,6 +63,7 @@ impl HookEvent {
             Self::PreCompact => "PreCompact",
             Self::Notification => "Notification",
             Self::Stop => "Stop",
+            Self::StopFailure => "StopFailure",
             Self::SubagentStart => "SubagentStart",
             Self::SubagentStop => "SubagentStop",
             Self::SessionEnd => "SessionEnd",
@@ -127,6 +130,8 @@ pub struct CommandHook {
     pub condition: Option<String>,
     /// `"async": true`: it is run beside what goes on, and nothing waits for it.
     pub runs_async: bool,
+    /// What it says with exit code 2 keeps a turn from ending; only with [`Self::runs_async`].
+    pub wakes: bool,
     /// `"onFailure": "block"`: one that fails or takes too long refuses what it was asked about.
     pub blocks_on_failure: bool,
 }

@@ -5,26 +5,27 @@ import { AsyncLocalStorage } from "node:async_hooks";
 import { plain } from "./value.mjs";
 import { request } from "./wire.mjs";
 
-// The chain whose handler runs, once a plugin has asked for `outrigger`: following it costs something at every await.
-let chains;
+// Where what runs has come from, once a plugin has asked for `outrigger`: following it costs something at every await.
+// `chain` is that of a handler or tool; `depth` is of an event that comes out of so many others.
+let origins;
 
-// Runs a handler so that what it calls is known to come from this chain.
-export function within(chain, run) {
-  return chains === undefined || chain === undefined ? run() : chains.run(chain, run);
+// Runs a handler so that what it calls and tells is known to come from there.
+export function within(origin, run) {
+  return origins === undefined || origin === undefined ? run() : origins.run(origin, run);
 }
 
 async function call(point, input = {}, output = {}) {
-  const asked = { point: String(point), input: plain(input), output: plain(output), chain: chains.getStore() };
+  const asked = { point: String(point), input: plain(input), output: plain(output), ...origins.getStore() };
   return (await request("point.call", asked)).output;
 }
 
 async function emit(event, properties = {}) {
-  await request("event.emit", { event: String(event), properties: plain(properties) });
+  await request("event.emit", { event: String(event), properties: plain(properties), ...origins.getStore() });
 }
 
 let made;
 export function outrigger() {
-  chains ??= new AsyncLocalStorage();
+  origins ??= new AsyncLocalStorage();
   made ??= Object.freeze({ call, emit });
   return made;
 }

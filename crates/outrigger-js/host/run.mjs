@@ -75,7 +75,7 @@ class Items {
 
 // One handler over all items. `output` is changed in place, as in the reference; when the handler fails, what it did is
 // undone, so that the next one sees the state from before.
-async function runHandler(hook, handler, subject, call, chain) {
+async function runHandler(hook, handler, subject, call, origin) {
   const changes = [];
   let order;
   subject.begin();
@@ -88,7 +88,7 @@ async function runHandler(hook, handler, subject, call, chain) {
       const run = hooks[hook];
       if (typeof run === "function") {
         const begin = () => (hook === "config" ? run.call(hooks, item.output) : run.call(hooks, item.input, item.output));
-        const answer = chain === undefined ? begin() : within(chain, begin);
+        const answer = origin === undefined ? begin() : within(origin, begin);
         if (typeof answer?.then === "function") await answer;
       }
       const out = [];
@@ -169,12 +169,17 @@ export function hookMirror(run, call, cancelled) {
   return runAll(run, new Conversation(run.input, messages, true), call, cancelled);
 }
 
+function from(chain) {
+  return chain === undefined ? undefined : { chain };
+}
+
 async function runAll({ hook, handlers, open = [], chain }, subject, call, cancelled) {
+  const origin = from(chain);
   for (let index = 0; index < handlers.length; index++) {
     if (cancelled()) return undefined;
     const handler = handlers[index];
     const began = clock();
-    const result = await runHandler(hook, handler, subject, call, chain);
+    const result = await runHandler(hook, handler, subject, call, origin);
     const report = { call, handler: index, ms: clock() - began, error: result.error, block: result.block };
     try {
       const told = tell(report, result, index + 1 === handlers.length);
@@ -192,6 +197,11 @@ async function runAll({ hook, handlers, open = [], chain }, subject, call, cance
   return {};
 }
 
+// Nobody waits for what failed: the host writes it down and tells whoever listens for failures.
+function lost(plugin, hook, message, session) {
+  notify("plugin.failed", { plugin, hook, message, session: typeof session === "string" ? session : undefined });
+}
+
 // Called in frame order and never awaited, so the order of events against later requests is kept.
 // Nothing waits for an event hook, but what it has begun is not cut off at the end either.
 function follow(answer, failed) {
@@ -203,15 +213,17 @@ function follow(answer, failed) {
 export function eventBatch(batch) {
   if (!started) return void early.push(batch);
   let entered;
-  for (const event of batch.events) {
+  for (const [index, event] of batch.events.entries()) {
+    const depth = batch.depths?.[index] ?? 0;
+    const origin = depth > 0 ? { depth } : undefined;
     for (const [plugin, instances] of plugins) {
       for (const hooks of instances) {
-        const failed = (error) => log("warn", `plugin ${plugin}: event hook failed on ${event.type}: ${errorText(error)}`);
+        const failed = (error) => lost(plugin, "event", `${errorText(error)} (on ${event.type})`, event.properties?.sessionID);
         try {
           if (typeof hooks.event !== "function") continue;
           if (entered !== plugin) enter(plugin, "event");
           entered = plugin;
-          const answer = hooks.event({ event });
+          const answer = within(origin, () => hooks.event({ event }));
           if (typeof answer?.then === "function") follow(answer, failed);
         } catch (error) {
           failed(error);
@@ -276,7 +288,7 @@ export async function toolRun(params, call, signal) {
   try {
     reenter(params.handler.plugin, what, call, entered);
     const context = toolContext(params, call, signal, () => over);
-    const answer = await within(params.chain, () => tool.execute(params.args, context));
+    const answer = await within(from(params.chain), () => tool.execute(params.args, context));
     return toolOutput(params.tool, answer);
   } finally {
     over = true;
@@ -292,7 +304,7 @@ export async function dispose(call) {
   const late = [];
   for (const [plugin, instances] of plugins) {
     for (const hooks of instances) {
-      const failed = (error) => log("debug", `plugin ${plugin}: dispose failed: ${errorText(error)}`);
+      const failed = (error) => lost(plugin, "dispose", errorText(error));
       try {
         if (typeof hooks.dispose !== "function") continue;
         enter(plugin, "dispose", call);

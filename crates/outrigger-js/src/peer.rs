@@ -18,8 +18,8 @@ use outrigger_protocol::hook::HookRecord;
 use outrigger_protocol::login::{AuthChunk, AuthGet};
 use outrigger_protocol::own::{EventEmit, PointCall, PointCalled};
 use outrigger_protocol::rpc::{
-    Enter, EventBatch, Hello, HookResult, Log, MAX_FRAME, Message, RpcError, SdkCredit, SdkRequest,
-    Stage, ToolAsk, ToolMetadata, host, process,
+    Enter, EventBatch, Hello, HookFailed, HookResult, Log, MAX_FRAME, Message, RpcError, SdkCredit,
+    SdkRequest, Stage, ToolAsk, ToolMetadata, host, process,
 };
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -80,6 +80,10 @@ pub trait HostHandler: Send + Sync + 'static {
     /// Chains that a plugin's process began have run; they are to be written down.
     fn ran(&self, records: Vec<HookRecord>) {
         let _ = records;
+    }
+    /// A hook that nobody waits for has thrown.
+    fn failed(&self, failed: HookFailed) {
+        let _ = failed;
     }
     /// A plugin's loading went on.
     fn stage(&self, stage: Stage);
@@ -446,6 +450,7 @@ impl Peer {
             }
             process::YIELD => lock(&self.entered).turned(),
             process::HOOK_RESULT => self.result(read(params)?)?,
+            process::FAILED => self.handler.failed(read(params)?),
             process::STAGE => self.handler.stage(read(params)?),
             process::TOOL_METADATA => self.handler.metadata(read(params)?),
             process::AUTH_CHUNK => {

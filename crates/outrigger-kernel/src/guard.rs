@@ -129,15 +129,41 @@ pub const PLACES: &[Place] = &[
 /// The point at which variables are added to a command that was approved already.
 const SHELL: &str = "execute.before_shell";
 
-/// Variables by which another program would run in the approved one's place, or before it: of the loader and of the shell.
-/// `PATH` and the like stay open: plugins set up tool chains with them, as in the reference.
+/// Variables that make a program load or run code before its own, or another program in its place: of the loader, of shells,
+/// of interpreters. A trailing `*` stands for any rest. `PATH` and the like stay open: plugins set up tool chains with them, as
+/// in the reference.
+const CODE_LOADERS: &[&str] = &[
+    "LD_*",
+    "DYLD_*",
+    "GLIBC_TUNABLES",
+    "NODE_OPTIONS",
+    "NODE_REPL_EXTERNAL_MODULE",
+    "BUN_OPTIONS",
+    "BUN_INSPECT*",
+    "BUN_PRELOAD",
+    "BASH_ENV",
+    "BASH_FUNC_*",
+    "BASHOPTS",
+    "SHELLOPTS",
+    "ENV",
+    "ZDOTDIR",
+    "PROMPT_COMMAND",
+    "PYTHONSTARTUP",
+    "PYTHONHOME",
+    "PERL5OPT",
+    "RUBYOPT",
+];
+
+/// Whether other code would run by a variable of this name (C9, 5). The one list: what a hook adds to an approved command
+/// is held against it, and so is what any process in a box is handed.
 #[must_use]
 pub fn runs_other_code(variable: &str) -> bool {
-    matches!(
-        variable,
-        "LD_PRELOAD" | "LD_AUDIT" | "BASH_ENV" | "SHELLOPTS" | "BASHOPTS" | "PROMPT_COMMAND"
-    ) || variable.starts_with("BASH_FUNC_")
-        || variable.starts_with("DYLD_INSERT")
+    CODE_LOADERS
+        .iter()
+        .any(|loader| match loader.strip_suffix('*') {
+            Some(start) => variable.starts_with(start),
+            None => variable == *loader,
+        })
 }
 
 /// What the guarded places of an output held.

@@ -180,6 +180,7 @@ mod tests {
 
     fn notice(kind: &str, properties: Value) -> CustomEvent {
         CustomEvent {
+            depth: 0,
             kind: kind.to_owned(),
             properties: properties.as_object().cloned().unwrap(),
         }

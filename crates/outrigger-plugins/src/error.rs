@@ -233,12 +233,18 @@ pub enum PluginError {
         path: PathBuf,
     },
     /// A folder with nothing to load.
-    #[error("plugin {spec}: {} has no package.json and no index file", dir.display())]
+    #[error(
+        "plugin {spec}: {} has {} and no index file",
+        dir.display(),
+        if *described { "a package.json without an entry (`exports[\"./server\"]` or `main`)" } else { "no package.json" }
+    )]
     NoEntry {
         /// As declared.
         spec: String,
         /// The folder.
         dir: PathBuf,
+        /// Whether it has a package.json.
+        described: bool,
     },
     /// The entry that the package names is not there.
     #[error("plugin {spec}: its entry {} does not exist", entry.display())]
@@ -471,6 +477,9 @@ impl PluginError {
             Self::NotAdmitted { remedy, .. } => return Some(remedy.clone()),
             Self::NoRuntime { hint, .. } | Self::OwnManifest { hint, .. } => return hint.clone(),
             Self::Auth {
+                plugin, message, ..
+            }
+            | Self::Load {
                 plugin, message, ..
             } => return crate::granted::port_hint(plugin, message),
             _ => return None,

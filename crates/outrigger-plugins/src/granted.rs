@@ -20,25 +20,18 @@ impl PluginSettings {
         spec: &str,
         source: Option<&Source>,
     ) -> (PluginRules, Option<String>) {
+        let names = names_of(id, spec, source);
+        let names: Vec<&str> = names.iter().map(String::as_str).collect();
         let key = match source {
-            Some(Source::Npm { name, request }) if of_registry(request) => Some(name.clone()),
-            Some(Source::Path(path)) => path.to_str().map(str::to_owned),
-            _ => None,
+            Some(Source::Npm { name, request }) if of_registry(request) => Some(name.as_str()),
+            _ => file_of(source),
         };
-        // The path of its file says more than a name that others may have too.
-        let file = key
-            .as_deref()
-            .filter(|_| matches!(source, Some(Source::Path(_))));
-        let package = package_name(spec);
-        let names: Vec<&str> = file
-            .into_iter()
-            .chain([id, package.as_str(), spec])
-            .collect();
-        let by_name = self.rules_of(names.get(usize::from(file.is_some())..).unwrap_or_default());
+        let others = usize::from(file_of(source).is_some());
+        let by_name = self.rules_of(names.get(others..).unwrap_or_default());
         let by_name = by_name.unwrap_or_default();
         let whole = self.rules_of(&names);
         let refused = self.refused_of_project(&names);
-        let named = key.as_ref().and_then(|key| self.plugins.get(key));
+        let named = key.and_then(|key| self.plugins.get(key));
         let (env, ports) = named.map_or_else(Default::default, |named| {
             (named.env.clone(), named.ports.clone())
         });
@@ -102,6 +95,21 @@ impl PluginRules {
     }
 }
 
+/// The names that settings may have for a plugin: the path of its file, which says more than a name that others may have too,
+/// its id, its package, its entry.
+pub(crate) fn names_of(id: &str, spec: &str, source: Option<&Source>) -> Vec<String> {
+    let file = file_of(source).map(str::to_owned);
+    let others = [id.to_owned(), package_name(spec), spec.to_owned()];
+    file.into_iter().chain(others).collect()
+}
+
+fn file_of(source: Option<&Source>) -> Option<&str> {
+    match source {
+        Some(Source::Path(path)) => path.to_str(),
+        _ => None,
+    }
+}
+
 /// What to do where the box kept a plugin from listening, as Bun and Node say it: `permission denied 127.0.0.1:1455`,
 /// `listen EACCES: permission denied 127.0.0.1:1455`.
 pub(crate) fn port_hint(plugin: &str, message: &str) -> Option<String> {
@@ -142,6 +150,22 @@ mod tests {
                 port.is_none_or(|port| hint.unwrap().contains(port)),
                 "{message}"
             );
+        }
+    }
+
+    #[test]
+    fn a_file_goes_by_its_path_however_that_is_written() {
+        let config = std::path::Path::new("/p/opencode.json");
+        for (spec, path) in [
+            ("file:///p/a%20b/guard.ts", Some("/p/a b/guard.ts")),
+            ("./guard.ts", Some("/p/guard.ts")),
+            ("/p/guard.ts", Some("/p/guard.ts")),
+            ("guard@1", None),
+        ] {
+            let source = Source::parse(spec, config).unwrap();
+            let names = names_of("guard", spec, Some(&source));
+            let first = path.unwrap_or("guard");
+            assert_eq!(names.first().map(String::as_str), Some(first), "{spec}");
         }
     }
 

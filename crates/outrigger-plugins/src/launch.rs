@@ -179,6 +179,7 @@ impl Launch {
                 move |id: &str| registry.stage_of(id, Stage::Starting),
                 Arc::clone(&self.notice),
             ),
+            self.plugins.upgrade().map_or(|| 0, |plugins| plugins.now),
         );
         let looked = self.trusted(members).await?;
         let (process, pass, hidden) = self

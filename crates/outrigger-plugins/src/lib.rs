@@ -25,6 +25,7 @@ mod critical;
 mod digest;
 mod divide;
 mod error;
+mod failures;
 mod gauge;
 mod granted;
 mod grants;
@@ -73,7 +74,7 @@ pub use auth::{AuthHook, Begun, FetchStream, Flow, LoadedAuth, PluginFetch, Prov
 pub use breakers::{BreakerState, BreakerStatus};
 pub use bun::{BUN_SPEC, BUN_VERSION, bun_path, setup_bun};
 pub use choose::{ConsentFn, setup_runtime};
-pub use commands::{CommandFile, CommandHooks, CommandHost, SessionAbout, known_as};
+pub use commands::{CommandFile, CommandHooks, CommandHost, SessionAbout, guarded_as, known_as};
 pub use cost::{Cost, Costs};
 pub use critical::refusing_hooks;
 pub use digest::hash;

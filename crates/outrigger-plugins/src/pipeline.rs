@@ -43,6 +43,8 @@ pub struct PipelineContext {
     pub cancel: Option<watch::Receiver<bool>>,
     /// Points of plugins that it is reached from, the outermost first (B8).
     pub path: Vec<&'static str>,
+    /// Out of how many events of plugins it comes, and the points that those came from.
+    pub depth: u32,
     /// When whoever reaches it has to have answered.
     pub by: Option<Instant>,
 }

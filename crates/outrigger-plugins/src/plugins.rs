@@ -314,8 +314,9 @@ impl Plugins {
     }
 
     /// Runs the `config` hooks over the merged configuration. Done once: after a restart of a process they are called, and
-    /// what they change is compared and not applied, since it is in the configuration already.
-    pub async fn configure(&self, config: Value) -> Value {
+    /// what they change is compared and not applied, since it is in the configuration already. The records are for the
+    /// audit, which is not there yet when this is called.
+    pub async fn configure(&self, config: Value) -> (Value, Vec<HookRecord>) {
         let item = HookPayload::new(Value::Null, config);
         let mut result = self
             .pipeline()
@@ -324,7 +325,7 @@ impl Plugins {
         let output = result.outputs.pop().unwrap_or_default();
         // For hooks that a later generation brings; once, since this is done once.
         let _ = self.0.configured.set(output.clone());
-        output
+        (output, result.records)
     }
 
     /// Tells command hooks that the sessions of this process end. Goes before [`Plugins::dispose`]; what takes longer than

@@ -5,13 +5,17 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use futures_util::future::BoxFuture;
 use outrigger_js::{HostHandler, Refused, SdkAnswer};
+use outrigger_protocol::Millis;
 use outrigger_protocol::hook::HookRecord;
 use outrigger_protocol::login::AuthGet;
 use outrigger_protocol::own::{EventEmit, PointCall, PointCalled};
-use outrigger_protocol::rpc::{Log, SdkRequest, SdkResponse, Stage, ToolAsk, ToolMetadata};
+use outrigger_protocol::rpc::{
+    HookFailed, Log, SdkRequest, SdkResponse, Stage, ToolAsk, ToolMetadata,
+};
 use serde_json::{Value, json};
 use tokio::sync::watch;
 
+use crate::failures::{Failures, MOST};
 use crate::manifest::Access;
 use crate::own::Desk;
 use crate::status::{Notice, NoticeFn};
@@ -39,6 +43,7 @@ pub(crate) struct Relay {
     starting: Box<dyn Fn(&str) + Send + Sync>,
     /// Told of what is refused here.
     notice: NoticeFn,
+    failures: Failures,
 }
 
 impl Relay {
@@ -49,6 +54,7 @@ impl Relay {
         (members, access): (Vec<String>, Option<Access>),
         desk: Option<Desk>,
         (starting, notice): (impl Fn(&str) + Send + Sync + 'static, NoticeFn),
+        now: fn() -> Millis,
     ) -> Arc<Self> {
         Arc::new(Self {
             inner,
@@ -60,6 +66,7 @@ impl Relay {
             ticks: watch::Sender::new(0),
             starting: Box::new(starting),
             notice,
+            failures: Failures::new(now),
         })
     }
 
@@ -171,16 +178,19 @@ impl HostHandler for Relay {
         })
     }
 
-    fn emit(&self, emit: EventEmit) -> BoxFuture<'_, Result<(), Refused>> {
+    fn emit(&self, mut emit: EventEmit) -> BoxFuture<'_, Result<(), Refused>> {
         Box::pin(async move {
             let Some(desk) = &self.desk else {
                 self.refused("own.undeclared", format!("the event {}", emit.event));
                 return Err(no_manifest(&emit.event));
             };
-            if let Err((refused, record)) = desk.emit(&emit) {
-                self.inner
-                    .ran(record.into_iter().map(|record| *record).collect());
-                return Err(refused);
+            match desk.emit(&emit) {
+                Ok(depth) => emit.depth = depth,
+                Err((refused, record)) => {
+                    let records = record.into_iter().map(|record| *record);
+                    self.inner.ran(records.collect());
+                    return Err(refused);
+                }
             }
             self.inner.emit(emit).await
         })
@@ -188,6 +198,22 @@ impl HostHandler for Relay {
 
     fn ran(&self, records: Vec<HookRecord>) {
         self.inner.ran(records);
+    }
+
+    fn failed(&self, failed: HookFailed) {
+        if !self.members.contains(&failed.plugin) {
+            return;
+        }
+        let record = self.failures.record(failed, || {
+            let cause = format!("more than {MOST} of its hooks that nobody waits for failed within a minute; more are counted and not listed");
+            (self.notice)(Notice::Limit { plugins: self.members.clone(), cause });
+        });
+        let shared = self.members.len() > 1;
+        let record = record.map(|mut record| {
+            record.audit.claimed = shared;
+            record
+        });
+        self.inner.ran(record.into_iter().collect());
     }
 
     fn stage(&self, stage: Stage) {
@@ -211,9 +237,9 @@ impl HostHandler for Relay {
 mod tests {
     use super::*;
 
-    /// Says whose requests come through.
+    /// Says whose requests come through, and what failed.
     #[derive(Default)]
-    struct Listens(Mutex<Vec<Option<String>>>);
+    struct Listens(Mutex<Vec<Option<String>>>, Mutex<Vec<HookRecord>>);
 
     impl HostHandler for Listens {
         fn sdk(&self, request: SdkRequest) -> BoxFuture<'_, SdkAnswer> {
@@ -226,6 +252,9 @@ mod tests {
         fn metadata(&self, _: ToolMetadata) {}
         fn credential(&self, _: AuthGet) -> BoxFuture<'_, Result<Value, String>> {
             Box::pin(async { Ok(json!("a key")) })
+        }
+        fn ran(&self, records: Vec<HookRecord>) {
+            self.1.lock().unwrap().extend(records);
         }
         fn stage(&self, _: Stage) {}
         fn log(&self, _: &str, _: Log) {}
@@ -241,7 +270,14 @@ mod tests {
             let members = members.iter().map(|it| (*it).to_owned()).collect();
             let notice: NoticeFn = Arc::new(move |it| told.lock().unwrap().push(it));
             let inner = Arc::clone(&listens) as Arc<dyn HostHandler>;
-            let relay = Relay::new(inner, 1, (members, access), None, (|_: &str| {}, notice));
+            let relay = Relay::new(
+                inner,
+                1,
+                (members, access),
+                None,
+                (|_: &str| {}, notice),
+                || 0,
+            );
             (relay, listens)
         };
         let get = |path: &str, plugin: Option<&str>| SdkRequest {
@@ -298,6 +334,36 @@ mod tests {
                 "a: GET /config: permissions.client",
             ]
         );
+    }
+
+    /// A process fails for those that live in it; where they are several, which of them is what it says.
+    #[tokio::test]
+    async fn a_failure_is_that_of_a_member() {
+        for (members, claims, counts) in [
+            (&["a"][..], "a", Some(false)),
+            (&["a"], "b", None),
+            (&["a", "b"], "b", Some(true)),
+        ] {
+            let listens = Arc::new(Listens::default());
+            let members = members.iter().map(|it| (*it).to_owned()).collect();
+            let relay = Relay::new(
+                Arc::clone(&listens) as Arc<dyn HostHandler>,
+                1,
+                (members, None),
+                None,
+                (|_: &str| {}, Arc::new(|_| {})),
+                || 0,
+            );
+            relay.failed(HookFailed {
+                plugin: claims.to_owned(),
+                hook: "event".to_owned(),
+                message: "no".to_owned(),
+                session: None,
+            });
+            let ran = listens.1.lock().unwrap();
+            let claimed: Vec<bool> = ran.iter().map(|it| it.audit.claimed).collect();
+            assert_eq!(claimed, counts.into_iter().collect::<Vec<_>>(), "{claims}");
+        }
     }
 
     #[test]

@@ -235,6 +235,7 @@ impl Package<'_> {
             None => Err(PluginError::NoEntry {
                 spec: self.spec(),
                 dir: self.dir.to_owned(),
+                described: !manifest.is_null(),
             }),
         }
     }

@@ -80,7 +80,7 @@ impl ToolRunner {
         };
         let session = context.get("sessionID").and_then(Value::as_str);
         let deadline = self.inner.settings.deadlines.tool;
-        let link = self.inner.registry.has_points(self.plugin).then(|| {
+        let link = self.inner.registry.declares_any(self.plugin).then(|| {
             self.inner.links.open(Link {
                 plugin: self.plugin,
                 session: session.map(|id| SessionId(id.to_owned())),

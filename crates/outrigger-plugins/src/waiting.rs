@@ -206,6 +206,7 @@ fn dropped(count: u64) -> BusEvent {
     BusEvent {
         id: "evt_dropped".into(),
         event: Event::Custom(CustomEvent {
+            depth: 0,
             kind: DROPPED.to_owned(),
             properties,
         }),

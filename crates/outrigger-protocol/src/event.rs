@@ -175,6 +175,10 @@ pub struct CustomEvent {
     /// Payload.
     #[serde(default)]
     pub properties: Object,
+    /// Out of how many events and points of plugins it comes, itself included (B8). Known while the program runs: it is
+    /// neither stored nor told to clients.
+    #[serde(skip)]
+    pub depth: u32,
 }
 
 impl Event {

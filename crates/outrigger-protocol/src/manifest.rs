@@ -10,7 +10,9 @@ mod sub;
 use serde::{Deserialize, Serialize};
 
 pub use fields::{FIELDS, FieldKind, ManifestField};
-pub use own::{Allow, DeadlineClass, EventDecl, PointDecl, RESERVED_DOMAINS};
+pub use own::{
+    Allow, DeadlineClass, EventDecl, EventExample, PointDecl, PointExample, RESERVED_DOMAINS,
+};
 pub use sub::SubpluginDecl;
 
 /// Name of the file, in the plugin's folder.

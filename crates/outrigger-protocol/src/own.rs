@@ -20,6 +20,13 @@ pub struct PointCall {
     /// The chain that it is reached from ([`crate::rpc::HookRun::chain`]), if the plugin is in one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub chain: Option<u64>,
+    /// The depth of the event whose hook reaches it ([`crate::event::CustomEvent::depth`]).
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub depth: u32,
+}
+
+fn is_zero(depth: &u32) -> bool {
+    *depth == 0
 }
 
 /// The answer to a [`PointCall`].
@@ -37,6 +44,12 @@ pub struct EventEmit {
     /// Its payload.
     #[serde(default)]
     pub properties: Value,
+    /// As [`PointCall::chain`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub chain: Option<u64>,
+    /// As [`PointCall::depth`]; to the host's handler, the depth of this event.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub depth: u32,
 }
 
 /// A provider whose `stream` a plugin brings.

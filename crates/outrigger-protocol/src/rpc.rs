@@ -7,8 +7,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::Object;
-use crate::event::BusEvent;
+use crate::event::{BusEvent, Event};
 use crate::hook::{Block, Change};
+use crate::id::SessionId;
 use crate::transfer::Piece;
 use crate::turn::HookPayload;
 
@@ -122,6 +123,8 @@ pub mod process {
     /// Notification `{}`: the event loop has turned, so all code entered before has let go of the thread; a spin from now
     /// on is not in the synchronous part of any of it.
     pub const YIELD: &str = "plugin.yield";
+    /// Notification [`super::HookFailed`].
+    pub const FAILED: &str = "plugin.failed";
     /// Notification [`super::HookResult`].
     pub const HOOK_RESULT: &str = "hook.result";
     /// Request [`crate::transfer::FileOpen`], answer [`crate::transfer::FileOpened`].
@@ -399,6 +402,39 @@ pub struct ToolRun {
 pub struct EventBatch {
     /// Events.
     pub events: Vec<BusEvent>,
+    /// Of each, [`crate::event::CustomEvent::depth`]; empty where all are 0.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub depths: Vec<u32>,
+}
+
+impl EventBatch {
+    /// A batch of these.
+    #[must_use]
+    pub fn of(events: Vec<BusEvent>) -> Self {
+        let depth = |event: &BusEvent| match &event.event {
+            Event::Custom(own) => own.depth,
+            _ => 0,
+        };
+        let depths = match events.iter().any(|event| depth(event) > 0) {
+            true => events.iter().map(depth).collect(),
+            false => Vec::new(),
+        };
+        Self { events, depths }
+    }
+}
+
+/// A hook that nobody waits for has thrown.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HookFailed {
+    /// Whose.
+    pub plugin: String,
+    /// `event` or `dispose`.
+    pub hook: String,
+    /// What it threw, and on what.
+    pub message: String,
+    /// The session that the event was about.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session: Option<SessionId>,
 }
 
 /// A request of the SDK client, or of `fetch` to the host's own origin.

@@ -2,6 +2,8 @@
 
 use std::ffi::{OsStr, OsString};
 
+use outrigger_kernel::guard::runs_other_code;
+
 /// Variables that are handed down. A trailing `*` stands for any rest.
 const ALLOWED: &[&str] = &[
     "PATH",
@@ -20,26 +22,6 @@ const ALLOWED: &[&str] = &[
     "XDG_*",
     "SSL_CERT_FILE",
     "SSL_CERT_DIR",
-];
-
-/// Variables that make a program load or run code before its own: never handed down, not even when asked for by name.
-const FORBIDDEN: &[&str] = &[
-    "LD_*",
-    "DYLD_*",
-    "GLIBC_TUNABLES",
-    "NODE_OPTIONS",
-    "NODE_REPL_EXTERNAL_MODULE",
-    "BUN_OPTIONS",
-    "BUN_INSPECT*",
-    "BUN_PRELOAD",
-    "BASH_ENV",
-    "BASH_FUNC_*",
-    "ENV",
-    "PROMPT_COMMAND",
-    "PYTHONSTARTUP",
-    "PYTHONHOME",
-    "PERL5OPT",
-    "RUBYOPT",
 ];
 
 /// The variables of the host's environment that may be handed to a process, sorted by name.
@@ -70,7 +52,7 @@ pub fn allow_list_of(
 /// True when a variable of this name is never handed to a plugin's process.
 #[must_use]
 pub fn is_forbidden(name: impl AsRef<OsStr>) -> bool {
-    is_any(name.as_ref(), FORBIDDEN)
+    runs_other_code(&name.as_ref().to_string_lossy())
 }
 
 fn is_any(name: &OsStr, patterns: &[&str]) -> bool {
@@ -101,6 +83,7 @@ mod tests {
             "NODE_OPTIONS",
             "BUN_OPTIONS",
             "BASH_ENV",
+            "ZDOTDIR",
             "ANTHROPIC_API_KEY",
             "HTTPS_PROXY",
             "MY_ONE",

@@ -81,7 +81,7 @@ pub struct ProcessStart {
 }
 
 struct Job {
-    spec: Spec,
+    spec: Arc<Spec>,
     ledger: Option<Ledger>,
     recorder: Option<StartFn>,
     reply: oneshot::Sender<Result<Started, NotStarted>>,
@@ -91,7 +91,13 @@ struct Job {
 enum NotStarted {
     Failed(SandboxError),
     /// What is to be covered is not where it was found. It may be looked for anew.
-    Moved(Box<Spec>, SandboxError),
+    Moved(SandboxError),
+}
+
+impl From<SandboxError> for NotStarted {
+    fn from(error: SandboxError) -> Self {
+        Self::Failed(error)
+    }
 }
 
 /// A process and the host's ends of its streams, not yet bound to a runtime. Dropping it kills the process, so a
@@ -143,13 +149,9 @@ impl Spawner {
                         continue;
                     }
                     let mut started = match start(&spec) {
-                        Ok(Ok(started)) => started,
-                        Ok(Err(error)) => {
-                            drop(reply.send(Err(NotStarted::Moved(Box::new(spec), error))));
-                            continue;
-                        }
+                        Ok(started) => started,
                         Err(error) => {
-                            drop(reply.send(Err(NotStarted::Failed(error))));
+                            drop(reply.send(Err(error)));
                             continue;
                         }
                     };
@@ -289,7 +291,7 @@ impl Spawner {
     /// [`SandboxError::NotFound`] and [`SandboxError::Cwd`] for what can be named; [`SandboxError::Forbidden`] for what the
     /// policy of the machine does not let run; [`SandboxError::Spawn`] for the rest; [`SandboxError::Policy`] when the rules were refused; [`SandboxError::Watch`] when it cannot be watched.
     pub async fn spawn(&self, mut spec: Spec) -> Result<Child, SandboxError> {
-        self.allows(&spec)?;
+        self.allows(&spec).await?;
         let mut led = self.led.as_ref();
         if let (Some(boxed), None) = (&self.boxed, &spec.policy) {
             let own = boxed.own.of(&spec.label);
@@ -321,12 +323,13 @@ impl Spawner {
                 }
                 None => None,
             };
-            match self.hand_over(spec).await? {
+            let handed = Arc::new(spec);
+            match self.hand_over(&handed).await {
                 Ok(started) => break (started, hidden),
-                Err(NotStarted::Moved(again, error)) if Instant::now() < end => {
-                    spec = renewed(*again, error).await?;
+                Err(NotStarted::Moved(error)) if Instant::now() < end => {
+                    spec = renewed(Arc::unwrap_or_clone(handed), error).await?;
                 }
-                Err(NotStarted::Moved(_, error) | NotStarted::Failed(error)) => return Err(error),
+                Err(NotStarted::Moved(error) | NotStarted::Failed(error)) => return Err(error),
             }
         };
         let mut child = Child::from_started(started)?;
@@ -342,30 +345,33 @@ impl Spawner {
         Ok(child)
     }
 
-    fn allows(&self, spec: &Spec) -> Result<(), SandboxError> {
-        let Some(forbids) = &self.forbids else {
+    async fn allows(&self, spec: &Spec) -> Result<(), SandboxError> {
+        let Some(forbids) = self.forbids.clone() else {
             return Ok(());
         };
         let program = find(spec)?;
-        match forbids.program(&program) {
-            Some(pattern) => Err(SandboxError::Forbidden { program, pattern }),
-            None => Ok(()),
+        // It may look at every program that there is.
+        let look = move || (forbids.program(&program), program);
+        match tokio::task::spawn_blocking(look).await {
+            Ok((None, _)) => Ok(()),
+            Ok((Some(pattern), program)) => Err(SandboxError::Forbidden { program, pattern }),
+            Err(_) => Err(SandboxError::Stopped),
         }
     }
 
     /// One attempt on the spawning thread.
-    async fn hand_over(&self, spec: Spec) -> Result<Result<Started, NotStarted>, SandboxError> {
+    async fn hand_over(&self, spec: &Arc<Spec>) -> Result<Started, NotStarted> {
         let (reply, answer) = oneshot::channel();
         let (ledger, recorder) = (self.ledger.clone(), self.recorder.clone());
         self.jobs
             .send(Job {
-                spec,
+                spec: Arc::clone(spec),
                 ledger,
                 recorder,
                 reply,
             })
             .map_err(|_| SandboxError::Stopped)?;
-        answer.await.map_err(|_| SandboxError::Stopped)
+        answer.await.map_err(|_| SandboxError::Stopped)?
     }
 }
 

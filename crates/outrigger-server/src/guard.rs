@@ -9,13 +9,14 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use axum::Router;
-use axum::extract::{Query, Request, State};
+use axum::extract::{ConnectInfo, Query, Request, State};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri, header};
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse as _, Response};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use http::uri::Authority;
+use outrigger_bridge::Visitor;
 use outrigger_protocol::message::NamedError;
 use sha2::{Digest as _, Sha256};
 
@@ -168,14 +169,26 @@ async fn check(State(guard): State<Arc<Guard>>, mut request: Request, next: Next
         && request
             .headers()
             .contains_key(header::ACCESS_CONTROL_REQUEST_METHOD);
+    // None where no port is listened on.
+    let visitor = request.extensions().get::<ConnectInfo<Visitor>>().cloned();
+    let let_in = || {
+        if let Some(ConnectInfo(visitor)) = &visitor {
+            visitor.let_in();
+        }
+    };
     let mut response = if origin.is_some() && preflight {
         permitted(&request)
     } else if guard.knows_user(&request) {
+        let_in();
         next.run(request).await
     } else if crate::pty::brings_ticket(request.uri()) {
         // A page's web socket can send no header; the ticket was given to someone who could.
         request.extensions_mut().insert(ByTicket);
-        next.run(request).await
+        let response = next.run(request).await;
+        if response.status() == StatusCode::SWITCHING_PROTOCOLS {
+            let_in();
+        }
+        response
     } else {
         refused()
     };

@@ -302,6 +302,7 @@ pub(crate) fn fresh(kind: &str, properties: serde_json::Value) -> BusEvent {
     BusEvent {
         id: outrigger_agent::ids::event(),
         event: Event::Custom(CustomEvent {
+            depth: 0,
             kind: kind.to_owned(),
             properties: properties.as_object().cloned().unwrap_or_default(),
         }),

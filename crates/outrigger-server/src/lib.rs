@@ -5,6 +5,7 @@
 //! body, never with silence.
 
 mod announced;
+mod backlog;
 mod dispatch;
 mod doc;
 mod error;

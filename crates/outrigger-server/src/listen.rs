@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use axum::Router;
-use axum::serve::ListenerExt as _;
+use outrigger_bridge::{Door, Visitor};
 use tokio::net::TcpListener;
 
 use crate::hub::Hub;
@@ -53,14 +53,12 @@ impl Listening {
         hub: &Hub,
         stop: impl Future<Output = ()>,
     ) -> io::Result<()> {
-        let listener = self.listener.tap_io(|stream| {
-            // A piece of an answer is not to wait for the next one.
-            let _ = stream.set_nodelay(true);
-        });
+        let door = Door::new(self.listener);
+        let router = router.into_make_service_with_connect_info::<Visitor>();
         let renewing = tokio::spawn(crate::renew::renew(hub.clone()));
         let mut closing = hub.closing();
         let serving = async move {
-            axum::serve(listener, router)
+            axum::serve(door, router)
                 .with_graceful_shutdown(async move {
                     let _ = closing.wait_for(|closing| *closing).await;
                 })

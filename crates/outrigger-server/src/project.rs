@@ -60,6 +60,7 @@ async fn init(State(agent): State<Agent>) -> Answer<Project> {
     };
     agent
         .publish(Event::Custom(CustomEvent {
+            depth: 0,
             kind: "project.updated".into(),
             properties,
         }))

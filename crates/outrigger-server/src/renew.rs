@@ -1,9 +1,10 @@
 //! A changed machine is seen without a restart (D8): a program that was installed, a plugin that came or went, another word of
 //! the user or of the policy. The snapshot of each folder's plugins is made anew from time to time; where it says something
-//! else than what runs, the folder's agent is replaced as soon as no turn is in it. A plugin whose process could not be started (a
+//! else than what runs, the folder's agent is replaced as soon as no turn is in it; what should no longer run is suspended
+//! until then. A plugin whose process could not be started (a
 //! full disk, no process left) is tried again in ever longer pauses.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -25,6 +26,8 @@ struct Looked {
     tried: Option<Snapshot>,
     /// Settings that nothing could start with, as they were told.
     waiting: Vec<String>,
+    /// Plugins that were suspended here, since they should no longer run (C7).
+    off: BTreeSet<String>,
     starts: Starts,
 }
 
@@ -79,28 +82,36 @@ pub(crate) async fn renew(hub: Hub) {
                 at: Instant::now(),
                 tried: None,
                 waiting: Vec::new(),
+                off: BTreeSet::new(),
                 starts: Starts::new(),
             });
             if every.is_zero() || looked.at.elapsed() < every {
                 continue;
             }
             looked.at = Instant::now();
-            if let Some(now) = other(&hub, &directory, &instance, looked).await
+            let Some(now) = snapshot(&hub, &directory, &instance, looked).await else {
+                looked.starts.go(&instance.agent, every);
+                continue;
+            };
+            let other = now.entries != instance.agent.plugin_snapshot().entries;
+            if other
+                && looked.tried.as_ref() != Some(&now)
                 && hub
                     .replace_idle(&directory, &changed(&instance, &now))
                     .await
             {
+                looked.off.clear();
                 looked.tried = Some(now);
-            } else {
-                looked.starts.go(&instance.agent, every);
+                continue;
             }
+            suspend(&instance.agent, &now, &mut looked.off).await;
+            looked.starts.go(&instance.agent, every);
         }
     }
 }
 
-/// What should run now, where that is something else. A configuration that cannot be read changes nothing: what runs is the
-/// last that could.
-async fn other(
+/// What should run now. A configuration that cannot be read changes nothing: what runs is the last that could.
+async fn snapshot(
     hub: &Hub,
     directory: &Path,
     instance: &Instance,
@@ -121,9 +132,32 @@ async fn other(
     }
     let boot = hub.boot(directory.to_owned());
     let made = tokio::task::spawn_blocking(move || outrigger_agent::plugin_snapshot(&boot)).await;
-    let now = made.ok()?.ok()?;
-    let runs = instance.agent.plugin_snapshot();
-    (now.entries != runs.entries && looked.tried.as_ref() != Some(&now)).then_some(now)
+    made.ok()?.ok()
+}
+
+/// What should no longer run is not called any more, even while a turn is in the way of another agent (C7); what should run
+/// again before there was one is resumed. `off` are those that were suspended here.
+async fn suspend(agent: &Agent, now: &Snapshot, off: &mut BTreeSet<String>) {
+    let enabled = |snapshot: &Snapshot| -> BTreeSet<String> {
+        let entries = snapshot.entries.iter().filter(|it| it.enabled);
+        entries.map(|it| it.id.clone()).collect()
+    };
+    let (runs, should) = (enabled(agent.plugin_snapshot()), enabled(now));
+    for id in runs.difference(&should) {
+        if off.insert(id.clone())
+            && let Err(error) = agent.suspend_plugin(id).await
+        {
+            // A bundled one is no process, and one that others need stays as long as they do.
+            tracing::debug!("[plugin] {id} should no longer run and is not suspended: {error}");
+        }
+    }
+    let back: Vec<String> = off.intersection(&should).cloned().collect();
+    for id in back {
+        off.remove(&id);
+        if let Err(error) = agent.resume_plugin(&id).await {
+            tracing::debug!("[plugin] {id} should run again and is not resumed: {error}");
+        }
+    }
 }
 
 /// The plugins about which something else was decided.

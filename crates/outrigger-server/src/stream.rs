@@ -1,9 +1,9 @@
 //! Server-sent events: `/event` for one folder, `/global/event` for all.
 //!
 //! The reference's form: a first `server.connected`, then each event as one `data:` line, a `server.heartbeat` every ten
-//! seconds. A client that is so slow that events were dropped has its stream ended, so that it asks anew instead of going on
-//! with a hole; nobody waits for it (C15). A plugin's stream goes on, for its client would take the end for the last event:
-//! it is told how many it missed.
+//! seconds. A client that is so slow that more waits for it than may ([`Backlog`]) has its stream ended, so that it asks anew
+//! instead of going on with a hole; nobody waits for it (C15). A plugin's stream goes on, for its client would take the end
+//! for the last event: it is told how many it missed.
 
 use std::convert::Infallible;
 use std::path::PathBuf;
@@ -22,8 +22,10 @@ use outrigger_protocol::event::BusEvent;
 use serde_json::{Value, json};
 use tokio::sync::broadcast::error::RecvError;
 use tokio::sync::{broadcast, watch};
+use tokio::task::JoinHandle;
 use tokio::time::{Instant, Interval, MissedTickBehavior};
 
+use crate::backlog::{Backlog, LIMITS, Limits};
 use crate::error::ApiError;
 use crate::hub::{DISPOSED, Hub, Origin, Told, fresh};
 use crate::scope::{Scope, folder_of};
@@ -79,7 +81,7 @@ fn answer(feed: Feed) -> Response {
         ("x-accel-buffering", "no"),
         ("x-content-type-options", "nosniff"),
     ];
-    (headers, Body::from_stream(stream(feed))).into_response()
+    (headers, Body::from_stream(stream(feed, LIMITS))).into_response()
 }
 
 struct Feed {
@@ -228,16 +230,57 @@ async fn is_closing(closing: &mut Option<watch::Receiver<bool>>) {
     }
 }
 
-fn stream(feed: Feed) -> impl Stream<Item = Result<Bytes, Infallible>> {
-    futures_util::stream::unfold(feed, |mut feed| async move {
-        let value = feed.next().await?;
-        // A JSON text has no line breaks.
-        Some((Ok(Bytes::from(format!("data: {value}\n\n"))), feed))
+/// What a client reads, and the task that fills it; the task ends with the stream.
+struct Reader {
+    backlog: Arc<Backlog>,
+    filled: JoinHandle<()>,
+}
+
+impl Drop for Reader {
+    fn drop(&mut self) {
+        self.filled.abort();
+    }
+}
+
+fn stream(feed: Feed, limits: Limits) -> impl Stream<Item = Result<Bytes, Infallible>> {
+    let backlog = Arc::new(Backlog::new(limits));
+    let filled = tokio::spawn(fill(feed, Arc::clone(&backlog)));
+    let reader = Reader { backlog, filled };
+    futures_util::stream::unfold(reader, |reader| async move {
+        let piece = reader.backlog.next().await?;
+        Some((Ok(piece), reader))
     })
+}
+
+/// Takes events as they are told, whether the client reads or not: what is not taken, the bus keeps for everyone.
+async fn fill(mut feed: Feed, backlog: Arc<Backlog>) {
+    let mut missed = 0_u64;
+    while let Some(value) = feed.next().await {
+        if backlog.has_room() {
+            if missed > 0 {
+                backlog.push(line(&feed.own(DROPPED, json!({ "count": missed }))));
+                missed = 0;
+            }
+            backlog.push(line(&value));
+        } else if feed.scope.is_some() {
+            missed += 1;
+        } else {
+            tracing::warn!("[server] a client does not read its events: its stream is ended");
+            return backlog.cut();
+        }
+    }
+    backlog.end();
+}
+
+/// A JSON text has no line breaks.
+fn line(value: &Value) -> Bytes {
+    Bytes::from(format!("data: {value}\n\n"))
 }
 
 #[cfg(test)]
 mod tests {
+    use futures_util::{FutureExt as _, StreamExt as _};
+
     use super::*;
 
     /// Who does not read holds up nobody: the oldest events are lost to it. A plugin is told how many and goes on; a client
@@ -288,6 +331,72 @@ mod tests {
                 })
                 .collect();
             assert_eq!(seen.join(" "), want);
+        }
+    }
+
+    /// Takes what waits, as the values of the events.
+    async fn waiting(
+        read: &mut (impl Stream<Item = Result<Bytes, Infallible>> + Unpin),
+    ) -> Vec<Value> {
+        let mut text = Vec::new();
+        while let Some(Some(piece)) = read.next().now_or_never() {
+            text.extend_from_slice(&piece.unwrap());
+            tokio::task::yield_now().await;
+        }
+        let text = String::from_utf8(text).unwrap();
+        let events = text.split_terminator("\n\n");
+        events
+            .map(|event| serde_json::from_str(event.strip_prefix("data: ").unwrap()).unwrap())
+            .collect()
+    }
+
+    /// A client that does not read keeps no event alive, however large: a client has its stream ended, a plugin is told
+    /// what it missed (issue 4: no growth of memory).
+    #[tokio::test]
+    async fn who_does_not_read_keeps_nothing() {
+        let limits = Limits {
+            reading: 10_000,
+            ..LIMITS
+        };
+        let dir = tempfile::tempdir().unwrap();
+        let directory = dir.path().canonicalize().unwrap();
+        let origin = Arc::new(Origin {
+            directory: directory.clone(),
+            project: OnceLock::new(),
+        });
+        for scope in [None, Some(Scope::only(&directory))] {
+            let (sender, events) = broadcast::channel(64);
+            let source = Source::Agent(events, Arc::clone(&origin));
+            let plugin = scope.is_some();
+            let mut read = Box::pin(stream(
+                Feed::new(source, Some(directory.clone()), scope),
+                limits,
+            ));
+            let tell = |n: usize| {
+                let event = fresh("x", json!({ "n": n, "text": "y".repeat(1_000) }));
+                let event = Arc::new(event);
+                sender.send(Arc::clone(&event)).unwrap();
+                Arc::downgrade(&event)
+            };
+            let told: Vec<_> = (0..20).map(tell).collect();
+            for _ in 0..10 {
+                tokio::task::yield_now().await;
+            }
+            assert!(told.iter().all(|event| event.upgrade().is_none()));
+            if !plugin {
+                assert!(read.next().await.is_none(), "the stream has ended");
+                continue;
+            }
+            let seen = waiting(&mut read).await;
+            assert_eq!(seen.len(), 11, "the first event, and ten of them");
+            tell(20);
+            for _ in 0..10 {
+                tokio::task::yield_now().await;
+            }
+            let seen = waiting(&mut read).await;
+            assert_eq!(seen[0]["type"], DROPPED);
+            assert_eq!(seen[0]["properties"]["count"], 10);
+            assert_eq!(seen[1]["properties"]["n"], 20);
         }
     }
 }

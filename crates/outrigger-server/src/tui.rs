@@ -66,6 +66,7 @@ async fn tell(agent: &Agent, kind: &str, properties: Value) -> Answer {
     };
     agent
         .publish(Event::Custom(CustomEvent {
+            depth: 0,
             kind: kind.to_owned(),
             properties,
         }))

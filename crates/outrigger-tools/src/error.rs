@@ -36,9 +36,12 @@ pub enum ToolError {
         /// Which argument is wrong and how.
         reason: String,
     },
-    /// The user or a rule said no. The text is the host's.
+    /// A rule said no, or the user who says what to do instead. The text is the host's.
     #[error("{0}")]
     Denied(String),
+    /// The user said no, or nobody is there to say otherwise: the turn ends behind this step. The text is the host's.
+    #[error("{0}")]
+    Rejected(String),
     /// A hook refused, or threw. The text is the hook's own, as in the reference.
     #[error("{0}")]
     Blocked(String),
@@ -161,6 +164,7 @@ impl ToolError {
             Self::NotFound { .. } => "tool.not_found",
             Self::InvalidInput { .. } | Self::InvalidRewrite { .. } => "tool.invalid_input",
             Self::Denied(_) => "tool.denied",
+            Self::Rejected(_) => "tool.rejected",
             Self::Blocked(_) => "tool.blocked",
             Self::Timeout { .. } => "tool.timeout",
             Self::Cancelled => "tool.cancelled",
@@ -183,7 +187,7 @@ impl ToolError {
             Self::InvalidRewrite { .. } => {
                 Some("`outrigger plugin list` names the plugins with a `tool.execute.before` hook; run with --pure to do without them".to_owned())
             }
-            Self::Denied(_) => Some(
+            Self::Denied(_) | Self::Rejected(_) => Some(
                 "allow it under `permission` in opencode.json, or run with a terminal to be asked"
                     .to_owned(),
             ),

@@ -122,7 +122,7 @@ pub trait ToolHost: Send + Sync {
     fn hooks<'a>(&'a self, point: &'static str, payload: HookPayload)
     -> BoxFuture<'a, HookVerdict>;
     /// Puts a permission question. `Ok`: the decision for the record, `Err`: the refusal, for the model.
-    fn ask<'a>(&'a self, ask: PermissionAsk) -> BoxFuture<'a, Result<String, String>>;
+    fn ask<'a>(&'a self, ask: PermissionAsk) -> BoxFuture<'a, Result<String, ToolError>>;
     /// Hooks and permission questions are behind the call. Answers when it is written down that it runs with these
     /// arguments (invariant 6: the intent before the effect). An error refuses the call.
     fn intend<'a>(&'a self, input: &'a Value) -> BoxFuture<'a, Result<(), String>> {
@@ -367,7 +367,7 @@ impl ToolContext {
     /// Asks, and writes the decision into the call's record.
     ///
     /// # Errors
-    /// [`ToolError::Denied`] with the refusal.
+    /// [`ToolError::Denied`] and [`ToolError::Rejected`] with the refusal.
     pub async fn ask(&self, ask: PermissionAsk) -> Result<(), ToolError> {
         let what = format!("{} {}", ask.permission, ask.patterns.join(", "));
         let begun = Instant::now();
@@ -378,7 +378,7 @@ impl ToolContext {
         drop(waiting);
         let (decision, result) = match answer {
             Ok(decision) => (decision, Ok(())),
-            Err(refusal) => ("deny".to_owned(), Err(ToolError::Denied(refusal))),
+            Err(refusal) => ("deny".to_owned(), Err(refusal)),
         };
         lock(&self.shared.decisions).push(format!("{what} -> {decision}"));
         result

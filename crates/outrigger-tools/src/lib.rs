@@ -32,6 +32,6 @@ pub use host::{
     PermissionAsk, SkillEntry, SubagentAnswer, SubagentRequest, ToolContext, ToolHost,
 };
 pub use patch::patched;
-pub use runtime::{Executed, Listener, Stage, ToolRuntime};
+pub use runtime::{DEFECT, Executed, Listener, Stage, ToolRuntime, with_context};
 pub use shell::commands_of;
 pub use tool::{FnTool, Tool};

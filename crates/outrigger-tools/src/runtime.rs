@@ -6,9 +6,11 @@ mod failed;
 mod result;
 mod told;
 
+use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
+use futures_util::FutureExt as _;
 use outrigger_protocol::Millis;
 use outrigger_protocol::audit::ToolAudit;
 use outrigger_protocol::canonical::CanonicalCall;
@@ -20,6 +22,7 @@ use outrigger_protocol::turn::HookPayload;
 use serde_json::{Value, json};
 
 use self::attempt::Same;
+pub use self::failed::with_context;
 use self::result::{after, finish, limited};
 use self::told::Told;
 pub use self::told::{Listener, Stage};
@@ -29,6 +32,8 @@ use crate::routes::Routes;
 use crate::schema::{OutputSchema, Schema};
 use crate::tool::Tool;
 
+/// What is told of a call that ended in a panic of ours.
+pub const DEFECT: &str = "the tool call ended in a panic; this is a defect of Outrigger";
 /// The permission whose question is about a folder, not about the call.
 const ELSEWHERE: &str = "external_directory";
 
@@ -228,10 +233,13 @@ impl ToolRuntime {
         let told = Told::new(&ctx.call, listeners);
         let mut input = ctx.call.input.clone();
         let mut fingerprint = None;
-        let outcome = match self
-            .stages(entry, &ctx, &told, &mut input, &mut fingerprint)
-            .await
-        {
+        let stages = self.stages(entry, &ctx, &told, &mut input, &mut fingerprint);
+        // What panics here costs the call, and is told and written down as every other failure.
+        let ended = match AssertUnwindSafe(stages).catch_unwind().await {
+            Ok(ended) => ended,
+            Err(_) => Err(ToolError::failed(DEFECT).into()),
+        };
+        let outcome = match ended {
             Ok(output) => ToolOutcome::Completed { input, output },
             Err(stop) => ToolOutcome::Failed {
                 code: stop.error.code().to_owned(),

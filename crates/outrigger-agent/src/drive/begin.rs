@@ -19,6 +19,7 @@ use crate::error::AgentError;
 use crate::host::CallHost;
 use crate::model_task::ModelTask;
 use crate::structured;
+use crate::told::About;
 
 impl Driver {
     pub(super) fn begin(&mut self, effect: Effect) {
@@ -272,7 +273,7 @@ impl Driver {
             outcome: ToolOutcome::Failed {
                 input: call.input.clone(),
                 code: "tool.failed".into(),
-                message: "the tool call ended in a panic; this is a defect of Outrigger".into(),
+                message: outrigger_tools::DEFECT.into(),
                 metadata: None,
             },
         });
@@ -280,13 +281,7 @@ impl Driver {
             outrigger_store::fault::point("tool.before_run");
             let executed = inner.runtime.execute(call, ctx).await;
             outrigger_store::fault::point("tool.after_run");
-            let (mut outcome, mut record) = (executed.outcome, executed.record);
-            if let ToolOutcome::Failed { code, .. } = &mut outcome
-                && code == "tool.denied"
-                && host.was_rejected()
-            {
-                "tool.rejected".clone_into(code);
-            }
+            let (outcome, mut record) = (executed.outcome, executed.record);
             record.audit = host.audit(&outcome);
             record.turn = Some(turn);
             inner.note(vec![LogRecord::Tool(Box::new(record))]);
@@ -343,12 +338,8 @@ impl Driver {
                     "tool": call.tool, "sessionID": about.0, "callID": call.call_id, "args": call.input, "code": "tool.loop",
                     "message": message, "began": false,
                 });
-                inner.tell_point(
-                    "tool.on_error",
-                    input,
-                    json!({ "context": [] }),
-                    Some(about),
-                );
+                let about = About::Turn(about.0, about.1);
+                inner.tell_point("tool.on_error", input, json!({ "context": [] }), about);
             }
             answered(refusal)
         });

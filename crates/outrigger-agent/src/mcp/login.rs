@@ -99,6 +99,7 @@ impl Agent {
     async fn tell_browser(&self, name: &str, url: &str) {
         let properties = json!({"mcpName": name, "url": url});
         let event = Event::Custom(CustomEvent {
+            depth: 0,
             kind: "mcp.browser.open.failed".to_owned(),
             properties: properties.as_object().cloned().unwrap_or_default(),
         });

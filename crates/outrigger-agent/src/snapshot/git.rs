@@ -74,7 +74,7 @@ impl Snapshots {
             .vars(git_box::NO_PROGRAMS)
             .var("LC_ALL", "C")
             .label("git");
-        spec.policy = self.covers.as_ref().map(|_| self.policy());
+        spec.policy = self.withheld.as_ref().map(|_| self.policy());
         let output = outrigger_sandbox::run_with_input(&self.spawner, spec, input, DEADLINE, MOST)
             .await
             .map_err(|e| SnapshotError::Run(e.to_string()))?;

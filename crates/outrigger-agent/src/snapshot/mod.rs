@@ -9,12 +9,15 @@ mod git;
 mod place;
 
 use std::collections::HashMap;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 use std::time::SystemTime;
 
-use outrigger_sandbox::{CoversFn, Spawner};
+use outrigger_sandbox::Spawner;
 
+use crate::confine::Withheld;
 use crate::inner::lock;
 use crate::project::Place;
 
@@ -63,8 +66,8 @@ pub(crate) struct Snapshots {
     /// The git program; none where there are no snapshots (no git project, no git, or switched off).
     git: Option<PathBuf>,
     place: Place,
-    /// What the rules keep from processes: its changes are in no tree. `None`: git runs in no box.
-    covers: Option<CoversFn>,
+    /// What is in no tree. `None`: git runs in no box.
+    withheld: Option<Arc<Withheld>>,
     store: PathBuf,
     /// One at a time within this process; other processes are kept out by a lock file.
     order: tokio::sync::Mutex<()>,
@@ -79,7 +82,7 @@ impl Snapshots {
         data: &Path,
         spawner: &Spawner,
         wanted: bool,
-        covers: Option<CoversFn>,
+        withheld: Option<Withheld>,
     ) -> Self {
         let worktree = place.worktree.display().to_string();
         let name = outrigger_kernel::digest::fnv1a(worktree.as_bytes());
@@ -87,7 +90,7 @@ impl Snapshots {
             spawner: spawner.clone(),
             git: (wanted && place.git).then(git::program).flatten(),
             place: place.clone(),
-            covers,
+            withheld: withheld.map(Arc::new),
             store: data
                 .join("snapshot")
                 .join(project)
@@ -172,20 +175,10 @@ impl Snapshots {
                 None,
             )
             .await?;
-        let denied = self.denied().await?;
-        let mut names = Vec::new();
-        for entry in listed.split(|byte| *byte == 0) {
-            let (Some(tag), Some(name)) = (entry.first(), entry.get(2..)) else {
-                continue;
-            };
-            // A repository within the project is a folder here, and is its own business.
-            let unfit = *tag == b'?' && self.is_unfit(name);
-            if name.ends_with(b"/") || unfit || is_below(&self.path(name), &denied) {
-                continue;
-            }
-            names.extend_from_slice(name);
-            names.push(0);
-        }
+        let (worktree, withheld) = (self.place.worktree.clone(), self.withheld.clone());
+        let chosen = move || chosen(&listed, &worktree, withheld.as_deref());
+        let names = tokio::task::spawn_blocking(chosen).await;
+        let names = names.map_err(|error| SnapshotError::Run(error.to_string()))?;
         if names.is_empty() {
             return Ok(false);
         }
@@ -210,30 +203,6 @@ impl Snapshots {
             let _ = self.git(&add, Some(names)).await;
         }
         Ok(true)
-    }
-
-    /// What the rules deny to be read: whoever may ask for a difference would read it there.
-    async fn denied(&self) -> Result<Vec<PathBuf>, SnapshotError> {
-        let Some(covers) = self.covers.clone() else {
-            return Ok(Vec::new());
-        };
-        let found = tokio::task::spawn_blocking(move || covers()).await;
-        let found = found.map_err(|error| SnapshotError::Run(error.to_string()))?;
-        let found = found.map_err(|error| SnapshotError::Run(error.to_string()))?;
-        Ok(found.hide)
-    }
-
-    fn path(&self, name: &[u8]) -> PathBuf {
-        use std::os::unix::ffi::OsStrExt as _;
-        self.place.worktree.join(std::ffi::OsStr::from_bytes(name))
-    }
-
-    /// A new file that is too large, or is none.
-    fn is_unfit(&self, name: &[u8]) -> bool {
-        std::fs::symlink_metadata(self.path(name)).map_or(true, |found| {
-            let kind = found.file_type();
-            !(kind.is_symlink() || kind.is_file() && found.len() <= LARGEST)
-        })
     }
 
     /// Which object each file is in each tree; pairs that are in none are left out.
@@ -323,6 +292,31 @@ impl Snapshots {
     }
 }
 
-fn is_below(path: &Path, folders: &[PathBuf]) -> bool {
-    folders.iter().any(|folder| path.starts_with(folder))
+/// Of the names that `ls-files -t -z` tells those that belong into a tree, each ended by a zero byte. Reads the disk.
+fn chosen(listed: &[u8], worktree: &Path, withheld: Option<&Withheld>) -> Vec<u8> {
+    let mut names = Vec::new();
+    for entry in listed.split(|byte| *byte == 0) {
+        let (Some(tag), Some(name)) = (entry.first(), entry.get(2..)) else {
+            continue;
+        };
+        let path = worktree.join(OsStr::from_bytes(name));
+        let unfit = *tag == b'?' && is_unfit(&path);
+        // Whoever may ask for a difference would read there what is withheld.
+        let withheld = withheld.is_some_and(|it| it.holds(&path));
+        // A repository within the project is a folder here, and is its own business.
+        if name.ends_with(b"/") || unfit || withheld {
+            continue;
+        }
+        names.extend_from_slice(name);
+        names.push(0);
+    }
+    names
+}
+
+/// A new file that is too large, or is none.
+fn is_unfit(path: &Path) -> bool {
+    std::fs::symlink_metadata(path).map_or(true, |found| {
+        let kind = found.file_type();
+        !(kind.is_symlink() || kind.is_file() && found.len() <= LARGEST)
+    })
 }

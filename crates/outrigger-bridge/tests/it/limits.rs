@@ -311,6 +311,45 @@ async fn a_huge_frame_and_half_a_frame_end_the_connection() {
     assert_eq!(other.next().await["type"], "result");
 }
 
+/// Nothing, half a head, and a wrong token on a connection that is to be kept: none of them stays, and none takes a brain's place.
+#[tokio::test]
+async fn who_is_not_let_in_does_not_stay() {
+    const PATIENCE: Duration = Duration::from_millis(300);
+    let world = World::new(|options| {
+        options.strangers = 4;
+        options.patience = PATIENCE;
+    })
+    .await;
+    let mut before = world.brain().await;
+    let half = format!("GET / HTTP/1.1\r\nhost: {}\r\n", world.address);
+    let wrong = format!("{half}authorization: Bearer wrong\r\n\r\n");
+    let mut strangers = tokio::task::JoinSet::new();
+    for said in ["", half.as_str(), wrong.as_str()].repeat(4) {
+        let mut stream = tokio::net::TcpStream::connect(&world.address)
+            .await
+            .unwrap();
+        let said = said.to_owned();
+        strangers.spawn(async move {
+            use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+            stream.write_all(said.as_bytes()).await.unwrap();
+            let mut answer = Vec::new();
+            let ended = stream.read_to_end(&mut answer);
+            // Ended or reset: both are gone.
+            let ended = tokio::time::timeout(Duration::from_secs(60), ended).await;
+            assert!(ended.is_ok(), "still there: {said:?}");
+        });
+    }
+    let mut behind = world.brain().await;
+    while let Some(ended) = strangers.join_next().await {
+        ended.unwrap();
+    }
+    tokio::time::sleep(2 * PATIENCE).await;
+    for brain in [&mut before, &mut behind] {
+        brain.invoke("1", "read", json!({"filePath": "a"})).await;
+        assert_eq!(brain.next().await["type"], "result");
+    }
+}
+
 /// What the door says, as bytes: a browser's page sees no more.
 #[tokio::test]
 async fn who_does_not_bring_what_is_asked_for_does_not_get_in() {

@@ -37,7 +37,7 @@ impl ToolHost for Host {
             }
         })
     }
-    fn ask<'a>(&'a self, _ask: PermissionAsk) -> BoxFuture<'a, Result<String, String>> {
+    fn ask<'a>(&'a self, _ask: PermissionAsk) -> BoxFuture<'a, Result<String, ToolError>> {
         Box::pin(async { Ok("allow".into()) })
     }
     fn started(&self, _input: &Value) {}

@@ -86,6 +86,39 @@ impl Brain {
     }
 }
 
+/// Plugins are told of the calls of a connection in their order, one after the other, whatever a handler takes (C1).
+#[tokio::test(flavor = "multi_thread")]
+async fn plugins_are_told_of_calls_in_their_order() {
+    let world = World::new([]);
+    world.file("a.txt", "x");
+    world.plugin(
+        "tells",
+        "import fs from 'node:fs'
+         export const P = async ({ directory }) => {
+           const say = (line) => fs.appendFileSync(directory + '/told.log', line + '\\n')
+           const told = (name) => async () => {
+             say(name)
+             await new Promise((done) => setTimeout(done, name.includes('before') ? 20 : 1))
+             say('ended ' + name)
+           }
+           const names = ['before_invoke', 'after_invoke', 'on_error']
+           return Object.fromEntries(names.map((name) => ['bridge.' + name, told(name)]))
+         }",
+    );
+    let (running, url) = bridge(&world, &[]);
+    let mut brain = Brain::new(&url).await;
+    let mut want = Vec::new();
+    for (path, end) in [("a.txt", "after_invoke"), ("missing", "on_error")].repeat(10) {
+        brain.ask("read", json!({ "filePath": path })).await;
+        for name in ["before_invoke", end] {
+            want.extend([name.to_owned(), format!("ended {name}")]);
+        }
+    }
+    running.signal(rustix::process::Signal::TERM);
+    running.end();
+    assert_eq!(world.lines("told.log"), want);
+}
+
 fn runs(command: &str) -> bool {
     fs::read_dir("/proc").unwrap().flatten().any(|entry| {
         let line = fs::read(entry.path().join("cmdline")).unwrap_or_default();

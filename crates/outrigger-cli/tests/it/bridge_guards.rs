@@ -93,6 +93,47 @@ async fn nothing_that_a_listed_program_does_writes_into_git() {
     running.end();
 }
 
+/// A file of the user's, by the options of a listed program; and how it is given.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_listed_program_reads_what_it_is_given() {
+    if outrigger_sandbox::Spawner::new().unwrap().landlock_abi() == 0 {
+        return;
+    }
+    let world = World::new([]);
+    // Any file that is not in a folder for temporary files, which commands share.
+    let folder = env!("CARGO_MANIFEST_DIR");
+    let key = Path::new(folder).join("Cargo.toml");
+    std::os::unix::fs::symlink(&key, world.path("link")).unwrap();
+    world.file("own.txt", "OWN\n");
+    let listed = ["--command", "git **", "--command", "grep **"];
+    for (options, is_read) in [
+        (listed.to_vec(), false),
+        ([&listed[..], &["--read", folder]].concat(), true),
+        (vec!["--shell"], true),
+    ] {
+        let (running, url) = bridge(&world, &options);
+        let mut brain = Brain::new(&url).await;
+        for command in [
+            format!("git diff --no-index /dev/null {}", key.display()),
+            format!("grep -r description --include=Cargo.toml {folder}"),
+            "grep description link".to_owned(),
+        ] {
+            let (_, said) = brain.ask("exec", json!({ "command": command })).await;
+            assert_eq!(
+                said.contains("description = "),
+                is_read,
+                "{options:?} {command}: {said}"
+            );
+        }
+        let (code, said) = brain
+            .ask("exec", json!({"command": "grep OWN own.txt"}))
+            .await;
+        assert!(code == "ok" && said.contains("OWN"), "{said}");
+        running.signal(rustix::process::Signal::TERM);
+        running.end();
+    }
+}
+
 /// Who has no token, and a brain that sends nothing but nonsense.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_flood_does_not_fill_the_audit() {

@@ -252,7 +252,11 @@ fn a_denial_counts_whatever_the_code_is() {
 /// Tools that Claude Code has not are held by the guards of those that do the same there.
 #[test]
 fn guards_of_files_and_commands_hold_our_other_tools() {
-    let guard = "grep -q secret && { echo 'not there' >&2; exit 2; }; exit 0";
+    let guard = |told: &str| {
+        format!(
+            "grep -q '\"tool_name\":\"{told}\".*secret' && {{ echo 'not there' >&2; exit 2; }}; exit 0"
+        )
+    };
     let patch = |path: &str| {
         let text = format!(
             "*** Begin Patch\n*** Add File: ok.txt\n+x\n*** Add File: {path}\n+x\n*** End Patch\n"
@@ -260,10 +264,27 @@ fn guards_of_files_and_commands_hold_our_other_tools() {
         call("apply_patch", json!({ "patchText": text }))
     };
     let paths = "python3 -c 'import json,sys; print(json.load(sys.stdin)[\"tool_input\"].get(\"file_path\"))' >> paths.txt";
-    for (matcher, made, file) in [
-        ("Edit|Write", patch("secret/new.txt"), "secret/new.txt"),
-        ("apply_patch", patch("secret/new.txt"), "secret/new.txt"),
+    for (matcher, told, made, file) in [
         (
+            "Edit|Write",
+            "Write",
+            patch("secret/new.txt"),
+            "secret/new.txt",
+        ),
+        (
+            "apply_patch",
+            "Write",
+            patch("secret/new.txt"),
+            "secret/new.txt",
+        ),
+        (
+            "Read",
+            "Read",
+            call("table", json!({ "path": "secret/s.csv" })),
+            "",
+        ),
+        (
+            "Write",
             "Write",
             call(
                 "table",
@@ -273,20 +294,28 @@ fn guards_of_files_and_commands_hold_our_other_tools() {
         ),
         (
             "Bash",
+            "Bash",
             call("python", json!({ "script": "open('secret.txt', 'w')" })),
             "secret.txt",
         ),
     ] {
-        let world = with_hooks([turn([made]), done()], &[("PreToolUse", matcher, guard)]);
-        world.file("secret/.keep", "");
+        let world = with_hooks(
+            [turn([made]), done()],
+            &[("PreToolUse", matcher, &guard(told))],
+        );
+        world.file("secret/s.csv", "key\n42\n");
         world.config(json!({
             "permission": {"python": "allow", "table": "allow", "bash": "allow"},
             "provider": {"mock": {"models": {"m1": {"id": "gpt-5"}}}},
         }));
         world.run(&["do it"]).ok();
-        assert!(!world.path(file).exists(), "{matcher} {file}");
+        assert!(
+            file.is_empty() || !world.path(file).exists(),
+            "{matcher} {file}"
+        );
         let told = world.mock.last().texts("tool").join(" ");
         assert!(told.contains("not there"), "{matcher} {file}: {told}");
+        assert!(!told.contains("42"), "{matcher} {file}: {told}");
     }
     let world = with_hooks(
         [turn([patch("b.txt")]), done()],
@@ -521,6 +550,25 @@ fn a_failing_hook_stops_nothing_and_is_told() {
     let ran = world.run(&["do it"]).ok();
     assert!(world.path("ran.txt").exists());
     assert!(ran.stderr.contains("broken"), "{}", ran.stderr);
+}
+
+/// A turn that an error has ended has an event of its own, by the kind of the error.
+#[test]
+fn a_turn_that_fails_is_told() {
+    for (status, kind) in [(401, "authentication_failed"), (400, "invalid_request")] {
+        let refusal = json!({ "status": status, "error": "no" });
+        let hooks = [
+            ("StopFailure", kind, "cat > failed.json"),
+            ("StopFailure", "rate_limit", "touch other"),
+            ("Stop", "", "touch other"),
+        ];
+        let world = with_hooks([refusal], &hooks);
+        world.run(&["do it"]);
+        let told: Value = serde_json::from_str(&world.read("failed.json")).unwrap();
+        assert_eq!(told["error"], kind);
+        assert!(told["error_details"].is_string(), "{told}");
+        assert!(!world.path("other").exists());
+    }
 }
 
 #[test]

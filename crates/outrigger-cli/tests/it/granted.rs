@@ -187,6 +187,26 @@ fn a_login_waits_for_the_browser_on_the_port_that_was_granted() {
     );
 }
 
+/// As `opencode-cursor-auth` 1.0.16 does, which answers for its model on a port of its own choice.
+#[test]
+fn a_plugin_that_serves_from_its_start_is_told_which_port_to_be_granted() {
+    let world = World::new([]);
+    let port = free_port();
+    let serves = "export const Serves = async () => (Bun.serve({ hostname: '127.0.0.1', port: PORT, fetch: () => new Response('here') }), {})";
+    let plugin = world.plugin("serves", &serves.replace("PORT", &port));
+    let list = |world: &World| world.cli(&["plugin", "list"]);
+    let refused = list(&world).exited(0).stdout;
+    assert!(refused.starts_with("failed "), "{refused}");
+    let hint = format!("(or the path of its file) ports = [{port}]");
+    assert!(refused.contains(&hint), "{refused}");
+    granting(
+        &world,
+        &format!("[plugins.\"{}\"]\nports = [{port}]\n", plugin.display()),
+    );
+    let granted = list(&world).exited(0).stdout;
+    assert!(granted.starts_with("active "), "{granted}");
+}
+
 /// A published plugin that does so, on the port that its service sends browsers to.
 #[test]
 fn codex_auth_waits_for_the_browser_on_its_own_port() {

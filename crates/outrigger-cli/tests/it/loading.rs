@@ -411,6 +411,11 @@ const RESOLVING: &[Row] = &[
         &[("index.js", A)],
     ),
     npm(
+        "3.2 npm: neither an entry nor an index file",
+        r#""bin": "cli.js""#,
+        &[("cli.js", A)],
+    ),
+    npm(
         "3.2 npm: another version of OpenCode",
         r#""main": "a.js", "engines": {"opencode": ">=99"}"#,
         &[("a.js", A)],

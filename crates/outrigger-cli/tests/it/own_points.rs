@@ -97,7 +97,12 @@ fn points_are_listed_with_who_declares_and_who_subscribes() {
         line("deploy/release.done"),
         "deploy/release.done A release was made. (of deploy)"
     );
+    assert!(!shown.contains("Nothing tests"), "{shown}");
     let all = world.cli(&["plugin", "points", "--json"]).ok().json();
+    assert_eq!(
+        all["events"][0]["examples"][0]["properties"]["target"],
+        "staging"
+    );
     let own = all["points"].as_array().unwrap().last().unwrap();
     assert_eq!(own["declared_by"], "deploy");
     assert_eq!(own["output"]["required"], json!(["steps"]));
@@ -128,4 +133,82 @@ fn types_are_made_from_the_schemas() {
         nobody.stderr
     );
     assert_eq!(nobody.code, 1);
+}
+
+/// A plugin whose `event` hook tells the event `tells` when it hears `hears`.
+fn answering(world: &World, id: &str, hears: &str, tells: &str) {
+    let dir = format!("tools/{id}");
+    let manifest = format!(
+        "id = \"{id}\"\nversion = \"1.0.0\"\nkind = \"capability\"\nentry = \"main.mjs\"\n[[events]]\nname = \"{tells}\"\ndescription = \"Told.\"\n"
+    );
+    let source = format!(
+        "export default {{ id: '{id}', server: async ({{ outrigger }}) => ({{
+           'chat.message': async () => {{ if ('{id}' === 'a') await outrigger.emit('{tells}') }},
+           event: async ({{ event }}) => {{
+             if (event.type !== '{hears}') return
+             await new Promise((done) => setTimeout(done, 5))
+             await outrigger.emit('{tells}')
+           }},
+         }}) }}"
+    );
+    world.file(&format!("{dir}/outrigger.plugin.toml"), &manifest);
+    world.file(&format!("{dir}/main.mjs"), &source);
+    world.file(
+        &format!("{dir}/package.json"),
+        r#"{"type":"module","main":"main.mjs"}"#,
+    );
+}
+
+/// An event that leads to itself comes to an end, through one plugin and through two, at the bound of calls.
+#[test]
+fn events_that_lead_to_themselves_end() {
+    for (plugins, round) in [
+        (
+            &[("a", "a/ball.ping", "a/ball.ping")][..],
+            ["a/ball.ping"; 2],
+        ),
+        (
+            &[
+                ("a", "b/ball.pong", "a/ball.ping"),
+                ("b", "a/ball.ping", "b/ball.pong"),
+            ],
+            ["a/ball.ping", "b/ball.pong"],
+        ),
+    ] {
+        // The turn waits until it is over.
+        let wait = "for n in $(seq 200); do grep -q refused rounds && break; sleep 0.05; done";
+        let world = World::new([
+            turn([call(
+                "bash",
+                json!({ "command": wait, "description": "waits" }),
+            )]),
+            done(),
+        ]);
+        for (id, hears, tells) in plugins {
+            answering(&world, id, hears, tells);
+        }
+        world.plugin(
+            "witness",
+            "import fs from 'node:fs'
+             export const P = async ({ directory }) => {
+               const say = (line) => fs.appendFileSync(directory + '/rounds', line + '\\n')
+               return {
+                 event: async ({ event }) => { if (event.type.includes('/')) say(event.type) },
+                 'hook.on_error': async (input) => { if (input.outcome === 'refused') say('refused ' + input.plugin) },
+               }
+             }",
+        );
+        let places = plugins.iter().map(|it| format!("./tools/{}", it.0));
+        let places: Vec<String> = places.collect();
+        world.config(json!({ "plugin": places, "permission": "allow" }));
+        world.run(&["hi"]).ok();
+        let mut seen = world.lines("rounds");
+        assert_eq!(seen.pop().as_deref(), Some("refused a"), "{seen:?}");
+        assert_eq!(seen, round.repeat(4));
+        let refused = world.cli(&["audit", "list", "--policy", "refused", "--json"]);
+        let refused = refused.ok().lines();
+        assert_eq!(refused.len(), 1, "{refused:?}");
+        assert_eq!(refused[0]["policyCheckResult"], "refused: cycle");
+        world.verify();
+    }
 }

@@ -107,3 +107,138 @@ export const P = async () => ({ 'chat.message': async (_, o) => fs.appendFileSyn
     );
     assert_eq!(world.lines("usual.log"), ["user text"]);
 }
+
+/// Told points come in the order in which a turn reaches them, one after the other, whatever a handler takes; the turn goes on
+/// meanwhile (C1, C4).
+#[test]
+fn told_points_come_in_order_and_hold_nothing_up() {
+    const STEPS: usize = 4;
+    let made = |n: usize| {
+        call(
+            "write",
+            json!({ "filePath": format!("made-{n}.txt"), "content": "x" }),
+        )
+    };
+    let steps = (1..=STEPS).map(|n| turn([made(n)]));
+    let world = World::new(steps.chain([done()]));
+    world.config(json!({ "permission": "allow" }));
+    world.plugin(
+        "order",
+        r"
+import fs from 'node:fs'
+const names = ['session.after_append_entry', 'run.after_start', 'execute.before_step', 'llm.after_response', 'execute.after_step', 'message.completed']
+const pause = (ms) => new Promise((done) => setTimeout(done, ms))
+export const P = async ({ directory }) => {
+  const hooks = {}, say = (line) => fs.appendFileSync(directory + '/order.log', line + '\n')
+  for (const name of names) hooks[name] = async (input) => {
+    say(name + ' ' + (input.step ?? input.role ?? ''))
+    // The first waits for what a later step makes: it would be late if the turn waited for it.
+    if (input.step === 1) for (let n = 0; n < 400 && !fs.existsSync(directory + '/made-3.txt'); n++) await pause(10)
+    if (input.step === 1) say('made ' + fs.existsSync(directory + '/made-3.txt'))
+    await pause(name.length % 7)
+    say('ended ' + name)
+  }
+  return hooks
+}
+",
+    );
+    world.run(&["hi"]).ok();
+    let mut want = Vec::new();
+    let mut told = |name: &str, about: String| {
+        want.push(format!("{name} {about}"));
+        if about == "1" {
+            want.push("made true".to_owned());
+        }
+        want.push(format!("ended {name}"));
+    };
+    told("session.after_append_entry", "user".into());
+    told("run.after_start", String::new());
+    for step in 1..=STEPS + 1 {
+        told("execute.before_step", step.to_string());
+        told("llm.after_response", String::new());
+        told("session.after_append_entry", "assistant".into());
+        told("execute.after_step", String::new());
+        told("message.completed", String::new());
+    }
+    assert_eq!(world.lines("order.log"), want);
+    world.verify();
+}
+
+/// C4: what a hook adds to an error is read where the error is, and the error stays; who throws there takes nothing away.
+#[test]
+fn context_stands_behind_the_error_of_a_request() {
+    let world = World::new([json!({ "status": 400, "error": "no such thing" })]);
+    world.plugin(
+        "explains",
+        "export const P = async () => ({ 'llm.on_error': async (input, output) => {
+           output.context.push('asked in step ' + input.step, 7)
+           output.error = 'all is well'
+         } })",
+    );
+    world.plugin(
+        "throws",
+        "export const P = async () => ({ 'llm.on_error': async () => { throw new Error('broken') } })",
+    );
+    let run = world.run(&["hi"]);
+    assert!(
+        run.stderr.contains("no such thing") && run.stderr.contains("asked in step 1"),
+        "{}",
+        run.stderr
+    );
+    let export = world.export();
+    let message = &export["messages"][1]["info"]["error"]["data"]["message"];
+    let message = message.as_str().unwrap();
+    assert!(message.contains("no such thing"), "{message}");
+    assert!(message.ends_with("\n\nasked in step 1"), "{message}");
+    assert!(!message.contains("all is well"), "{message}");
+    world.verify();
+}
+
+/// Hooks that nobody waits for fail as others do: in the log, at `hook.on_error` and in the audit (C5, C13).
+#[test]
+fn failures_that_nobody_waits_for_are_told_and_written_down() {
+    let world = World::new([done()]);
+    world.plugin(
+        "fails",
+        "const no = () => { throw new Error('no') }
+         export const P = async () => ({ config: no, event: no, dispose: no })",
+    );
+    world.plugin(
+        "hears",
+        "import fs from 'node:fs'
+         export const P = async ({ directory }) => ({
+           config: async (config) => { config.username = 'hears' },
+           'hook.on_error': async (input) => fs.appendFileSync(directory + '/heard', input.plugin + ' ' + input.hook + '\\n'),
+         })",
+    );
+    let run = world.run(&["hi"]).ok();
+    let mut heard = world.lines("heard");
+    heard.sort();
+    let events = heard.iter().filter(|it| *it == "fails event").count();
+    heard.dedup();
+    assert_eq!(heard, ["fails config", "fails event"]);
+    // So many a minute; one run takes no longer.
+    assert!((1..=60).contains(&events), "{events}");
+    assert!(
+        run.stderr.contains("plugin fails: dispose hook failed: no"),
+        "{}",
+        run.stderr
+    );
+    let listed = |hook: &str| -> Vec<(String, bool, String)> {
+        let args = ["audit", "list", "--hook", hook, "--json", "-n", "1000"];
+        let records = world.cli(&args).ok().lines();
+        let of = |it: &serde_json::Value| {
+            let text = |key: &str| it[key].as_str().unwrap_or_default().to_owned();
+            (text("pluginId"), it["errored"] == true, text("decision"))
+        };
+        records.iter().map(of).collect()
+    };
+    let fails = || ("fails".to_owned(), true, "failed_open".to_owned());
+    assert_eq!(
+        listed("runtime.configure"),
+        [fails(), ("hears".to_owned(), false, "patch".to_owned())]
+    );
+    assert_eq!(listed("session.on_event"), vec![fails(); events]);
+    assert_eq!(listed("runtime.dispose"), [fails()]);
+    world.verify();
+}

@@ -49,12 +49,11 @@ async fn every_point_fires_from_its_place() {
         "permission": { "bash": "ask" },
         "command": { "greet": { "template": "hi $ARGUMENTS" } },
     }));
-    let points: Vec<_> = POINTS.iter().map(|it| (it.hook, it.name)).collect();
-    world.plugin("all", &noting(&points));
-    // A plugin has one handler at a point, under whichever name.
-    for (n, (alias, _)) in ALIASES.iter().enumerate() {
-        world.plugin(&format!("alias{n}"), &noting(&[(alias, alias)]));
-    }
+    // All names on one object: none is passed over.
+    let points = POINTS.iter().map(|it| (it.hook, it.name));
+    let aliases = ALIASES.iter().map(|(alias, _)| (*alias, *alias));
+    let names: Vec<_> = points.chain(aliases).collect();
+    world.plugin("all", &noting(&names));
     world.plugin(
         "throws",
         "export const T = async () => ({ 'chat.headers': async () => { throw new Error('as asked') } })",

@@ -163,6 +163,51 @@ fn a_turn_is_not_disturbed_by_what_should_run_next() {
     );
 }
 
+/// A plugin that is switched off is not called any more by the turn that is in the way of another agent, and one that is
+/// switched on again meanwhile is (C7).
+#[test]
+fn a_plugin_that_is_disabled_is_suspended_at_once() {
+    let wait = |n: u32| {
+        let command =
+            format!("touch begun{n}; while [ ! -e go{n} ]; do sleep 0.05; done; echo over");
+        turn([call(
+            "bash",
+            json!({ "command": command, "description": "waits" }),
+        )])
+    };
+    let world = World::new([wait(1), wait(2), done()]);
+    world.packages();
+    world.config(json!({ "permission": "allow" }));
+    granting(&world, "[discovery]\nrenew_seconds = 1\n");
+    let folder = world.home().join(".config/outrigger/plugins/watch");
+    put(&folder, "watch", "");
+    fs::write(
+        folder.join("main.js"),
+        "export const P = async () => ({ 'chat.headers': async (i, o) => { if (i.agent === 'build') o.headers['x-watch'] = 'was here' } })\n",
+    )
+    .unwrap();
+    let server = world.serve(&["--no-auth"]);
+    let session = server.post("/session", &json!({})).json(200);
+    let id = session["id"].as_str().unwrap();
+    let body = json!({ "parts": [{ "type": "text", "text": "hi" }] });
+    let mut events = server.events("/global/event");
+    let path = format!("/session/{id}/prompt_async");
+    assert_eq!(server.post(&path, &body).status, 204);
+    let mut seen = Vec::new();
+    for (n, switch, state) in [(1, "disable", "suspended"), (2, "enable", "active")] {
+        let begun = format!("begun{n}");
+        assert!(wait_until(SOON, || world.path(&begun).exists()));
+        seen.push(world.mock.last().header("x-watch").is_some());
+        world.cli(&["plugin", switch, "watch"]).ok();
+        let event = events.until("outrigger.plugin.state");
+        assert_eq!(event["payload"]["properties"]["state"], state, "{event}");
+        world.file(&format!("go{n}"), "");
+    }
+    events.until("session.idle");
+    seen.push(world.mock.last().header("x-watch").is_some());
+    assert_eq!(seen, [true, false, true]);
+}
+
 /// A terminal is somebody's work.
 #[test]
 fn a_terminal_is_not_closed_by_what_should_run_next() {

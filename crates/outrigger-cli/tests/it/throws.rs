@@ -89,12 +89,9 @@ fn run(world: &World) -> Done {
 
 /// Which events there are is not what this is about.
 fn any_event(line: &str) -> String {
-    match line.split_once("event hook failed on ") {
-        Some((before, after)) => {
-            let message = after.split_once(": ").map_or("", |(_, message)| message);
-            format!("{before}event hook failed on EVENT: {message}")
-        }
-        None => line.to_owned(),
+    match line.split_once(" (on ") {
+        Some((before, _)) if line.contains("event hook failed") => before.to_owned(),
+        _ => line.to_owned(),
     }
 }
 
@@ -151,8 +148,8 @@ fn a_throw_costs_the_change_of_its_handler_only() {
      WARN plugin p: error at config: on purpose
      WARN plugin p: error at config: undefined
     # event
-     WARN [plugin:shared] plugin p: event hook failed on EVENT: on purpose
-     WARN [plugin:shared] plugin p: event hook failed on EVENT: undefined
+     WARN plugin p: event hook failed: on purpose
+     WARN plugin p: event hook failed: undefined
     # chat.message
      WARN plugin p: error at chat.message in session ID: on purpose
      WARN plugin p: error at chat.message in session ID: undefined
@@ -190,6 +187,8 @@ fn a_throw_costs_the_change_of_its_handler_only() {
      WARN plugin p: error at tool.definition in session ID: on purpose
      WARN plugin p: error at tool.definition in session ID: undefined
     # dispose
+     WARN plugin p: dispose hook failed: on purpose
+     WARN plugin p: dispose hook failed: undefined
     ");
 }
 

@@ -9,6 +9,8 @@ use super::{CommandHook, HookEvent, TIMEOUT};
 /// How long a command at the end of a session may run, which keeps the program from ending,
 /// when its entry does not say.
 const TIMEOUT_AT_THE_END: Duration = Duration::from_secs(60);
+/// The same between a prompt and its turn.
+const TIMEOUT_OF_A_PROMPT: Duration = Duration::from_secs(30);
 /// The longest that an entry may ask for.
 const LONGEST: Duration = Duration::from_secs(60 * 60);
 
@@ -58,6 +60,11 @@ fn read_group(
         let at = format!("{at}.hooks[{number}]");
         match read_entry(event, matcher, entry) {
             Ok(hook) => {
+                if hook.wakes {
+                    left_out.push(format!(
+                        "{at}: `asyncRewake` wakes no session whose turn is over; what it says is read with the next prompt then"
+                    ));
+                }
                 hooks.push(hook);
                 for key in unknown(entry) {
                     left_out.push(format!("{at}: `{key}` is not known here and does nothing"));
@@ -69,7 +76,7 @@ fn read_group(
 }
 
 /// Keys that say nothing about what is run when, beside those that are read.
-const KNOWN: [&str; 14] = [
+const KNOWN: [&str; 12] = [
     "type",
     "command",
     "args",
@@ -78,8 +85,6 @@ const KNOWN: [&str; 14] = [
     "onFailure",
     "async",
     "asyncRewake",
-    "rewakeMessage",
-    "rewakeSummary",
     "if",
     "once",
     "statusMessage",
@@ -102,10 +107,6 @@ fn read_entry(event: HookEvent, matcher: &str, entry: &Value) -> Result<CommandH
         }
         None => return Err("it has no `type`".to_owned()),
     }
-    // They change what is run when, so running it all the same would not be what was written.
-    if entry.get("asyncRewake") == Some(&Value::Bool(true)) {
-        return Err("`asyncRewake` is not supported".to_owned());
-    }
     let given = |key: &str| entry.get(key).filter(|value| !value.is_null());
     let condition = match (given("if"), text("if")) {
         (None, _) => None,
@@ -118,11 +119,13 @@ fn read_entry(event: HookEvent, matcher: &str, entry: &Value) -> Result<CommandH
         (Some(_), Some(rule)) => Some(rule.to_owned()),
         (Some(other), None) => return Err(format!("`if` is {other}, not a permission rule")),
     };
-    let runs_async = match given("async") {
-        None => false,
-        Some(Value::Bool(runs)) => *runs,
-        Some(other) => return Err(format!("`async` is {other}, not true or false")),
+    let flag = |key: &str| match given(key) {
+        None => Ok(false),
+        Some(Value::Bool(flag)) => Ok(*flag),
+        Some(other) => Err(format!("`{key}` is {other}, not true or false")),
     };
+    let wakes = flag("asyncRewake")?;
+    let runs_async = flag("async")? || wakes;
     match (given("shell"), text("shell")) {
         (None, _) | (_, Some("bash")) => {}
         (Some(other), _) => {
@@ -155,10 +158,12 @@ fn read_entry(event: HookEvent, matcher: &str, entry: &Value) -> Result<CommandH
         timeout: match (given("timeout"), event) {
             (Some(value), _) => timeout(value)?,
             (None, HookEvent::SessionEnd) => TIMEOUT_AT_THE_END,
+            (None, HookEvent::UserPromptSubmit) => TIMEOUT_OF_A_PROMPT,
             (None, _) => TIMEOUT,
         },
         condition,
         runs_async,
+        wakes,
         blocks_on_failure,
     })
 }
@@ -200,6 +205,11 @@ mod tests {
                 vec![],
             ),
             (
+                json!({"UserPromptSubmit": [{"hooks": [entry("a")]}], "SessionEnd": [{"hooks": [entry("b")]}]}),
+                vec!["UserPromptSubmit  a 30", "SessionEnd  b 60"],
+                vec![],
+            ),
+            (
                 group(json!({"type": "command", "command": "a", "timeout": 0.5})),
                 vec!["Stop  a 0.5"],
                 vec![],
@@ -226,12 +236,16 @@ mod tests {
             ),
             (
                 json!({"Stop": [{"hooks": [{}, {"type": "command", "command": " "}, {"type": "command", "command": "a", "timeout": -1}, {"type": "command", "command": "a", "asyncRewake": true}, {"type": "command", "command": "a", "async": true}, entry("c")]}]}),
-                vec!["Stop  a 600 async", "Stop  c 600"],
+                vec![
+                    "Stop  a 600 async wakes",
+                    "Stop  a 600 async",
+                    "Stop  c 600",
+                ],
                 vec![
                     "hooks.Stop[0].hooks[0]: it has no `type`; it is left out",
                     "hooks.Stop[0].hooks[1]: it has no `command`; it is left out",
                     "hooks.Stop[0].hooks[2]: `timeout` is not a number of seconds; it is left out",
-                    "hooks.Stop[0].hooks[3]: `asyncRewake` is not supported; it is left out",
+                    "hooks.Stop[0].hooks[3]: `asyncRewake` wakes no session whose turn is over; what it says is read with the next prompt then",
                 ],
             ),
             (
@@ -242,9 +256,14 @@ mod tests {
                 vec![],
             ),
             (
-                group(json!({"type": "command", "command": "a", "retries": 3})),
+                group(
+                    json!({"type": "command", "command": "a", "retries": 3, "rewakeMessage": "x"}),
+                ),
                 vec!["Stop  a 600"],
-                vec!["hooks.Stop[0].hooks[0]: `retries` is not known here and does nothing"],
+                vec![
+                    "hooks.Stop[0].hooks[0]: `retries` is not known here and does nothing",
+                    "hooks.Stop[0].hooks[0]: `rewakeMessage` is not known here and does nothing",
+                ],
             ),
             (
                 json!({"Stop": [{"hooks": [
@@ -287,7 +306,11 @@ mod tests {
             let hooks = hooks.iter().map(|hook| {
                 let seconds = hook.timeout.as_secs_f64();
                 let condition = hook.condition.iter().map(|rule| format!(" if {rule}"));
-                let beside = if hook.runs_async { " async" } else { "" };
+                let beside = match (hook.runs_async, hook.wakes) {
+                    (true, true) => " async wakes",
+                    (true, false) => " async",
+                    (false, _) => "",
+                };
                 format!(
                     "{} {} {} {seconds}{beside}{}",
                     hook.event.name(),

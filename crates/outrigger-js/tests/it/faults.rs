@@ -65,11 +65,7 @@ async fn a_spin_in_an_event_hook_is_blamed_on_it_and_not_on_the_waiting_call() {
         let (process, _) = room.load(&[("a", GOOD), ("b", spin)]).await;
         let event =
             serde_json::from_value(json!({"id": "evt_1", "type": "x", "properties": {}})).unwrap();
-        process
-            .event_batch(&EventBatch {
-                events: vec![event],
-            })
-            .unwrap();
+        process.event_batch(&EventBatch::of(vec![event])).unwrap();
         let error = process
             .hook_run(&run("h", &["a"], json!({})), SHORT, |_| {})
             .await
@@ -171,9 +167,7 @@ async fn what_an_event_hook_has_begun_is_finished_at_the_end_but_not_forever() {
           await new Promise((go) => setTimeout(go, 20)); await fs.appendFile(directory + '/written', part) } } });";
     let stuck = "export const B = async () => ({ event: () => new Promise(() => {}) });";
     let event = json!({"id": "evt_1", "type": "acme.tick", "properties": {}});
-    let batch = EventBatch {
-        events: vec![serde_json::from_value(event).unwrap()],
-    };
+    let batch = EventBatch::of(vec![serde_json::from_value(event).unwrap()]);
     for runtime in runtimes() {
         let room = Room::new(&runtime);
         let (process, _) = room.load(&[("a", writes), ("b", stuck)]).await;

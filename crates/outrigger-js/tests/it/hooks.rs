@@ -225,7 +225,7 @@ async fn an_answer_over_the_frame_limit_is_the_handlers_error() {
 }
 
 #[tokio::test]
-async fn events_come_in_order_before_later_hooks_and_their_failures_are_logged() {
+async fn events_come_in_order_before_later_hooks_and_their_failures_are_told() {
     let plugin = "const seen = [];
         export const P = async () => ({
             event: ({ event }) => {
@@ -241,9 +241,7 @@ async fn events_come_in_order_before_later_hooks_and_their_failures_are_logged()
             |n| json!({"id": format!("evt_{n}"), "type": "acme.tick", "properties": {"n": n}});
         let events =
             (from..from + 4).map(|n| serde_json::from_value::<BusEvent>(event(n)).unwrap());
-        EventBatch {
-            events: events.collect(),
-        }
+        EventBatch::of(events.collect())
     };
     for runtime in runtimes() {
         let room = Room::new(&runtime);
@@ -259,8 +257,8 @@ async fn events_come_in_order_before_later_hooks_and_their_failures_are_logged()
         assert_eq!(process.entered(), None);
         let logs = room.host.logs.lock().unwrap().join("\n");
         insta::allow_duplicates! { insta::assert_snapshot!(logs, @r"
-        plugin p: event hook failed on acme.tick: sync
-        plugin p: event hook failed on acme.tick: async
+        event of p: sync (on acme.tick)
+        event of p: async (on acme.tick)
         "); }
     }
 }

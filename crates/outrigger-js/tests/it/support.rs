@@ -13,8 +13,8 @@ use outrigger_js::{
 };
 use outrigger_protocol::hook::Change;
 use outrigger_protocol::rpc::{
-    HandlerRef, HookResult, HookRun, Initialize, Initialized, Log, OpenField, PluginEntry,
-    SdkRequest, SdkResponse, Stage, ToolAsk, ToolMetadata, ToolRun,
+    HandlerRef, HookFailed, HookResult, HookRun, Initialize, Initialized, Log, OpenField,
+    PluginEntry, SdkRequest, SdkResponse, Stage, ToolAsk, ToolMetadata, ToolRun,
 };
 use outrigger_protocol::turn::HookPayload;
 use outrigger_sandbox::{Limits, Spawner, env};
@@ -151,6 +151,11 @@ impl HostHandler for Host {
             .lock()
             .unwrap()
             .push(format!("{}:{}", stage.plugin, stage.stage));
+    }
+
+    fn failed(&self, failed: HookFailed) {
+        let line = format!("{} of {}: {}", failed.hook, failed.plugin, failed.message);
+        self.logs.lock().unwrap().push(line);
     }
 
     fn log(&self, _process: &str, log: Log) {

@@ -8,6 +8,7 @@ mod rights;
 pub use chain::{Call, Chain, Folded, Handler, HandlerRun, Next, OutputCheck};
 pub use fold::{ApplyError, apply, apply_to, pointer};
 pub use points::{
-    ALIASES, Deadline, Failure, Field, Kind, POINTS, Phase, Point, by_hook, canonical_hook, point,
+    ALIASES, Deadline, Failure, Field, Kind, POINTS, Phase, Point, by_hook, canonical_hook,
+    is_alias, point,
 };
 pub use rights::Rights;

@@ -200,14 +200,16 @@ pub const POINTS: &[Point] = &[
     // plugin of OpenCode is held to it.
     Point { name: "llm.before_request", hook: "llm.before_request", phase: Before, patch: &[], block: true, deadline: Fast, failure: Open,
         input: "sessionID, agent, model, messageID, step", about: "The request is complete and about to be sent. A refusal is final: nothing repeats it." },
-    Point { name: "llm.on_error", hook: "llm.on_error", phase: Phase::Error, patch: &[], block: false, deadline: Normal, failure: Open,
-        input: "sessionID, agent, model, messageID, error", about: "A request has failed for good." },
+    Point { name: "llm.on_error", hook: "llm.on_error", phase: Phase::Error, patch: &[must("context", Array)], block: false, deadline: Normal, failure: Open,
+        input: "sessionID, agent, model, messageID, step, error", about: "A request has failed for good. Texts in context are read behind its message, which stays, in the session and by whoever is told of the error. Nothing waits where the turn was stopped." },
     Point { name: "tool.on_error", hook: "tool.on_error", phase: Phase::Error, patch: &[must("context", Array)], block: false, deadline: Normal, failure: Open,
         input: "tool, sessionID, callID, args, code, message, began", about: "A tool call has failed, was refused or was stopped. Texts in context are read by the model behind the message, which stays; began says whether the tool had begun. Nothing waits where the turn was stopped." },
-    Point { name: "session.after_append_entry", hook: "message.completed", phase: Observe, patch: &[], block: false, deadline: Normal, failure: Open,
-        input: "sessionID, agent, model, messageID, variant?", about: "An assistant message is stored, and every tool part of it has reached its final state; told once for each message, with message and parts as output (A4)." },
+    Point { name: "session.after_append_entry", hook: "session.after_append_entry", phase: Observe, patch: &[], block: false, deadline: Normal, failure: Open,
+        input: "sessionID, messageID, role, agent", about: "A message is stored, with message and parts as output: one of the user's with its parts, the model's once it is complete; copies of a fork and commands that the user ran too. Each is told once." },
+    Point { name: "session.after_complete_message", hook: "message.completed", phase: Observe, patch: &[], block: false, deadline: Normal, failure: Open,
+        input: "sessionID, agent, model, messageID, variant?", about: "An assistant message of a turn is stored, and every tool part of it has reached its final state; told once for each message, with message and parts as output (A4)." },
     Point { name: "run.on_error", hook: "run.on_error", phase: Phase::Error, patch: &[], block: false, deadline: Normal, failure: Open,
-        input: "sessionID, error", about: "A turn has ended with an error." },
+        input: "sessionID, error", about: "A turn has ended with an error, which is stored and told by then." },
     Point { name: "hook.on_error", hook: "hook.on_error", phase: Phase::Error, patch: &[], block: false, deadline: Normal, failure: Open,
         input: "point, hook, plugin, outcome, message, sessionID?", about: "A handler at another point has failed, missed its deadline (C5), or answered against a rule (outcome refused)." },
     Point { name: "session.before_create", hook: "session.before_create", phase: Observe, patch: &[], block: false, deadline: Normal, failure: Open,
@@ -243,7 +245,7 @@ pub const POINTS: &[Point] = &[
 ];
 
 /// Other names of points, which the Browser Brain Loop specification uses (C1): its steps are those that we execute, and
-/// what it tells in two parts is told at once.
+/// what it tells in two parts is told at once: what came over the wire is not kept, and what is made of it is in the message.
 pub const ALIASES: &[(&str, &str)] = &[
     ("step.before_start", "execute.before_step"),
     ("step.after_finish", "execute.after_step"),
@@ -251,6 +253,12 @@ pub const ALIASES: &[(&str, &str)] = &[
     ("llm.after_response_raw", "llm.after_response"),
     ("llm.after_response_parsed", "llm.after_response"),
 ];
+
+/// Whether it is one of [`ALIASES`].
+#[must_use]
+pub fn is_alias(name: &str) -> bool {
+    ALIASES.iter().any(|(alias, _)| *alias == name)
+}
 
 /// The point of that name, ours or OpenCode's.
 #[must_use]

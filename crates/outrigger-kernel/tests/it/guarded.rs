@@ -326,8 +326,12 @@ fn variables_that_run_other_code_are_kept_out_of_approved_commands() {
         ("PROMPT_COMMAND", true),
         ("BASH_FUNC_ls%%", true),
         ("DYLD_INSERT_LIBRARIES", true),
+        ("LD_LIBRARY_PATH", true),
+        ("NODE_OPTIONS", true),
+        ("ENV", true),
+        ("ZDOTDIR", true),
         ("PATH", false),
-        ("LD_LIBRARY_PATH", false),
+        ("LDFLAGS", false),
         ("NODE_ENV", false),
     ] {
         assert_eq!(runs_other_code(name), stays_out);

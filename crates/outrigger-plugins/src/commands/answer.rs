@@ -4,6 +4,7 @@ use outrigger_config::claude_hooks::HookEvent;
 use outrigger_sandbox::Output;
 use serde_json::Value;
 
+use super::input::Round;
 use super::unheard::unheard;
 
 /// Bytes of each stream of a command that are read.
@@ -34,6 +35,8 @@ pub(crate) struct Answer {
     pub(crate) replaced: Option<Value>,
     /// For the model.
     pub(crate) context: Vec<String>,
+    /// The model is to go on with `context`.
+    pub(crate) wakes: bool,
     /// The turn is to end, and why.
     pub(crate) stop: Option<String>,
     /// For the user.
@@ -55,12 +58,53 @@ impl Answer {
         }
     }
 
-    /// Nothing else of the point need be run.
-    pub(crate) fn ends(&self, point: &str) -> bool {
-        let answered = matches!(self.permission, Some(Permission::Allow | Permission::Deny));
+    /// The next event of the point, or the next file of its call, need not be looked at any more.
+    pub(crate) fn ends(&self, point: &str, next: HookEvent) -> bool {
+        // A question that is answered is told to nobody; allowed is one only when all of its files are.
+        let allowed = self.permission == Some(Permission::Allow) && next == HookEvent::Notification;
+        let answered = allowed || self.permission == Some(Permission::Deny);
         self.stop.is_some()
             || (point == "tool.before_permission" && answered)
             || (point == "tool.before_call" && self.refuses)
+    }
+
+    fn deny(&mut self, why: String) {
+        self.permission = Some(Permission::Deny);
+        self.refuses = true;
+        self.messages.push(why.clone());
+        self.reason = Some(why);
+    }
+
+    /// Arguments without the key that was made up for commands. The tool does not have it, so one with another value cannot
+    /// be run as it was meant, and is not run at all.
+    pub(super) fn without(mut self, round: &Round) -> Self {
+        let Some((key, Value::Object(fields))) = round.made.zip(self.updated.as_mut()) else {
+            return self;
+        };
+        let written = fields.shift_remove(key);
+        let told = |key: &str| round.input.get(key).unwrap_or(&Value::Null);
+        if written.is_some_and(|written| told("tool_input").get(key) != Some(&written)) {
+            self.deny(format!(
+                "a hook changes `{key}`, which {} does not have: its own arguments can be changed",
+                told("outrigger_tool")
+            ));
+        }
+        self
+    }
+
+    /// Takes in what was answered about the next event, or the next file of the same call. Such a call is allowed where all of
+    /// its files are, and becomes one other call at most.
+    pub(crate) fn then(&mut self, next: Self, is_same_call: bool) {
+        let allows = |one: &Self| one.permission == Some(Permission::Allow);
+        let in_part = is_same_call && allows(self) != allows(&next);
+        let differ = matches!((&self.updated, &next.updated), (Some(one), Some(two)) if one != two);
+        self.merge(next);
+        if in_part && allows(self) {
+            self.permission = None;
+        }
+        if differ {
+            self.deny("hooks change the arguments of a call of several files in different ways, and it is one call".to_owned());
+        }
     }
 
     /// A failure of a command that was written down to refuse where it fails.
@@ -144,6 +188,28 @@ pub(crate) fn read(event: HookEvent, command: &str, output: &Output, ms: u64) ->
             cut(stderr)
         )),
     }
+}
+
+/// What an `asyncRewake` command says when it ends with the code that refuses: nothing waits for it, so that the model goes on
+/// with it is all that it can do. None for another end.
+pub(crate) fn woken(command: &str, output: &Output) -> Option<Answer> {
+    if output.timed_out || output.exit.code != Some(REFUSES) {
+        return None;
+    }
+    let said = [&output.stderr, &output.stdout].map(|bytes| text(bytes));
+    let said = said.iter().map(|text| text.trim());
+    let said = said.into_iter().find(|text| !text.is_empty());
+    Some(Answer {
+        context: vec![match said {
+            Some(text) => cut(text),
+            None => format!(
+                "`{}` has ended with code 2 and does not say why",
+                shortened(command)
+            ),
+        }],
+        wakes: true,
+        ..Answer::default()
+    })
 }
 
 /// The object that was written, if that is what was written.

@@ -15,11 +15,18 @@ const MOST: usize = 32;
 /// Most texts that wait to be read; the oldest go first.
 const MOST_TEXTS: usize = 256;
 
-/// The commands that run so, and what those that have ended said, by session.
+/// The commands that run so, and what those that have ended said.
 #[derive(Default)]
 pub(super) struct Beside {
     running: Mutex<JoinSet<()>>,
-    texts: Arc<Mutex<VecDeque<(String, String)>>>,
+    texts: Arc<Mutex<VecDeque<Said>>>,
+}
+
+struct Said {
+    session: String,
+    text: String,
+    /// The session goes on with it.
+    wakes: bool,
 }
 
 impl Beside {
@@ -44,7 +51,11 @@ impl Beside {
                 if texts.len() >= MOST_TEXTS {
                     texts.pop_front();
                 }
-                texts.push_back((session.clone(), format!("[{event} hook] {text}")));
+                texts.push_back(Said {
+                    session: session.clone(),
+                    text: format!("[{event} hook] {text}"),
+                    wakes: answer.wakes,
+                });
             }
             for message in told(&answer) {
                 tell.clone()(message);
@@ -56,10 +67,17 @@ impl Beside {
     /// What was said for a session since the last time.
     pub(super) fn take(&self, session: &str) -> Vec<String> {
         let mut texts = lock(&self.texts);
-        let (taken, left) = texts.drain(..).partition(|(of, _)| of == session);
+        let (taken, left) = texts.drain(..).partition(|said| said.session == session);
         *texts = left;
-        let taken: VecDeque<(String, String)> = taken;
-        taken.into_iter().map(|(_, text)| text).collect()
+        let taken: VecDeque<Said> = taken;
+        taken.into_iter().map(|said| said.text).collect()
+    }
+
+    /// The same where the session goes on with some of it; nothing else.
+    pub(super) fn take_waking(&self, session: &str) -> Vec<String> {
+        let wakes = |said: &Said| said.wakes && said.session == session;
+        let any = lock(&self.texts).iter().any(wakes);
+        if any { self.take(session) } else { Vec::new() }
     }
 
     /// Lets those that run come to their end, and ends them at the deadline.

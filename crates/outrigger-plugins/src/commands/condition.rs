@@ -10,15 +10,8 @@ use serde_json::Value;
 use url::Url;
 
 /// What else a rule named `Edit` or `Read` is about.
-const EDITS: [&str; 6] = [
-    "Edit",
-    "Write",
-    "MultiEdit",
-    "apply_patch",
-    "patch",
-    "table",
-];
-const READS: [&str; 4] = ["Read", "Grep", "Glob", "LS"];
+const EDITS: [&str; 3] = ["Edit", "Write", "MultiEdit"];
+const READS: [&str; 5] = ["Read", "Grep", "Glob", "LS", "LSP"];
 
 /// A rule: `TOOL` or `TOOL(PATTERN)`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -30,7 +23,9 @@ pub(super) struct Condition {
 
 /// What a rule is held against.
 pub(super) struct Call<'a> {
-    /// The tool's names; the first is the one that commands are told.
+    /// The tool as we call it.
+    pub(super) tool: &'a str,
+    /// Its names; the first is the one that commands are told.
     pub(super) names: &'a [String],
     /// Arguments in Claude Code's keys.
     pub(super) input: &'a Value,
@@ -78,6 +73,8 @@ fn about(pattern: &str, call: &Call<'_>) -> bool {
     let text = |key: &str| call.input.get(key).and_then(Value::as_str);
     let told = call.names.first().map(String::as_str).unwrap_or_default();
     match told {
+        // A script may run any command, in ways that cannot be read from it.
+        "Bash" if call.tool == "python" => true,
         "Bash" => {
             let pattern = match pattern.strip_suffix(":*") {
                 Some(head) => format!("{head} *"),
@@ -154,12 +151,13 @@ fn host(url: &str) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::names::{Around, Known, known};
     use super::*;
     use serde_json::json;
 
     #[test]
     fn rules_mean_calls() {
-        let names = |tool: &str| super::super::names::names(tool, &["git".to_owned()]).all;
+        let names = |tool: &str| super::super::names::names(tool, &["git".to_owned()]);
         // Enough of a shell for the table; the real one is the tools' own.
         let commands = |line: &str| match line {
             "unreadable" => None,
@@ -278,12 +276,62 @@ mod tests {
             ("", bash("ls"), false),
         ] {
             let call = Call {
+                tool,
                 names: &names(tool),
                 input: &input,
                 cwd: "/p".as_ref(),
                 project: "/top".as_ref(),
                 home: Some("/home/u".as_ref()),
                 commands: &commands,
+            };
+            assert_eq!(Condition::new(rule).means(&call), want, "{rule} {input}");
+        }
+    }
+
+    /// A rule about commands means every script, which starts what it likes, and one about files what is done with each.
+    #[test]
+    fn rules_mean_what_other_tools_do() {
+        let around = Around {
+            servers: &[],
+            cwd: Path::new("/p"),
+            patched: &|_| Some(vec![("a.ts".to_owned(), true)]),
+        };
+        let python = ("python", json!({"script": "print(1)"}));
+        let table = |args: Value| ("table", args);
+        let read = || table(json!({"path": "a.csv"}));
+        let written = || table(json!({"rows": [], "to": "a.csv"}));
+        for (rule, (tool, args), want) in [
+            ("Bash(git push *)", python.clone(), true),
+            ("Bash", python.clone(), true),
+            ("Edit(*.ts)", python, false),
+            ("Read(*.csv)", read(), true),
+            ("Read(*.tsv)", read(), false),
+            ("Edit(*.csv)", read(), false),
+            ("Edit(*.csv)", written(), true),
+            ("Read(*.csv)", written(), false),
+            (
+                "Edit(*.ts)",
+                ("apply_patch", json!({"patchText": "x"})),
+                true,
+            ),
+            (
+                "Edit(*.rs)",
+                ("apply_patch", json!({"patchText": "x"})),
+                false,
+            ),
+        ] {
+            let all = known(tool, &args, &around);
+            let [Known { names, input, .. }] = all.as_slice() else {
+                panic!("{all:?}");
+            };
+            let call = Call {
+                tool,
+                names,
+                input,
+                cwd: "/p".as_ref(),
+                project: "/p".as_ref(),
+                home: None,
+                commands: &|line| Some(vec![line.to_owned()]),
             };
             assert_eq!(Condition::new(rule).means(&call), want, "{rule} {input}");
         }
@@ -319,6 +367,7 @@ mod tests {
             ("docs/new.ts", false),
         ] {
             let call = Call {
+                tool: "write",
                 names: &["Write".to_owned()],
                 input: &json!({ "file_path": path }),
                 cwd: &root,

@@ -78,7 +78,7 @@ fn changes(commands: &Commands, point: &str, answer: &Answer, item: &HookPayload
         "tool.after_result" => after_result(commands, answer, item),
         "tool.on_error" => on_error(commands, answer, item),
         "run.before_start" => prompt(commands, answer, item),
-        "agent_end.before_stop" => before_stop(answer, item),
+        "agent_end.before_stop" => before_stop(commands, answer, item),
         _ => Vec::new(),
     }
 }
@@ -233,16 +233,27 @@ fn prompt(commands: &Commands, answer: &Answer, item: &HookPayload) -> Vec<Chang
 }
 
 /// The reason is what the turn goes on with, and so is context, which is the same said kindly. What several files say is told
-/// together.
-fn before_stop(answer: &Answer, item: &HookPayload) -> Vec<Change> {
+/// together, and with it what those say that nobody waited for.
+fn before_stop(commands: &Commands, answer: &Answer, item: &HookPayload) -> Vec<Change> {
+    // Nothing goes on: what waits to be read is read later.
+    if answer.stop.is_some() {
+        return Vec::new();
+    }
+    let session = item.input.get("sessionID").and_then(Value::as_str);
+    let late = session.map_or_else(Vec::new, |session| commands.beside.take_waking(session));
     let before = item.output.get("continue").and_then(Value::as_str);
     let before = before.filter(|before| !before.is_empty());
     let reason = answer.reason.iter().filter(|_| answer.refuses);
     let said: Vec<&str> = before
         .into_iter()
-        .chain(reason.chain(&answer.context).map(String::as_str))
+        .chain(
+            reason
+                .chain(&answer.context)
+                .chain(&late)
+                .map(String::as_str),
+        )
         .collect();
-    if answer.stop.is_some() || said.len() == usize::from(before.is_some()) {
+    if said.len() == usize::from(before.is_some()) {
         return Vec::new();
     }
     vec![set(vec![named("continue")], json!(said.join("\n\n")))]

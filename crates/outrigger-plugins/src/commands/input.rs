@@ -8,7 +8,7 @@ use outrigger_protocol::turn::HookPayload;
 use serde_json::{Map, Value, json};
 
 use super::SessionAbout;
-use super::names::{names, to_theirs};
+use super::names::{Around, Known, known, known_as};
 use super::result::{failed_command, response};
 use super::state::{Commands, call_of};
 
@@ -22,6 +22,8 @@ pub(super) struct Round {
     pub(super) history: Arc<Vec<MessageWithParts>>,
     /// All but `transcript_path`, whose file is written when something is run.
     pub(super) input: Map<String, Value>,
+    /// The key of `tool_input` that was made up for the command.
+    pub(super) made: Option<&'static str>,
 }
 
 /// Whose events they are.
@@ -65,6 +67,7 @@ impl Commands {
             "tool.before_permission" => self.question(of, item),
             "compaction.before_start" => vec![self.compaction(of, item)],
             "agent_end.before_stop" => vec![self.stop(of, item)],
+            "run.on_error" => vec![self.failure(of, item)],
             "runtime.dispose" => vec![self.round(
                 HookEvent::SessionEnd,
                 vec!["other".to_owned()],
@@ -102,38 +105,41 @@ impl Commands {
             session: of.session.to_owned(),
             history: Arc::clone(&of.about.history),
             input,
+            made: None,
         }
     }
 
-    /// A call; of a patch one for each of its files, by the names and keys of the tools that guards of files know.
+    /// A call, by the names and keys of the tools that guards know.
     fn tool(&self, event: HookEvent, of: &Of<'_>, item: &HookPayload) -> Vec<Round> {
         let tool = item.input.get("tool").and_then(Value::as_str);
         let tool = tool.unwrap_or_default();
-        let names = names(tool, &self.with.host.mcp_servers());
         let before = event == HookEvent::PreToolUse;
         let args = match before {
             true => item.output.get("args"),
             false => item.input.get("args"),
         };
-        let args = to_theirs(tool, args.unwrap_or(&Value::Null), &self.directory);
-        let files = patch_of(tool, &args).and_then(|patch| self.with.host.patched(patch));
-        let Some(files) = files.filter(|files| !files.is_empty()) else {
-            let own = call(event, tool, &names.told, &args, item);
-            return vec![self.round(event, names.all, of, own)];
+        let all = self.known(tool, args.unwrap_or(&Value::Null));
+        let round = |known: Known| {
+            let own = call(event, tool, &known, item);
+            self.about_call(event, known, of, own)
         };
-        let round = |(path, is_new): (String, bool)| {
-            let mut args = args.clone();
-            let path = self.directory.join(path).to_string_lossy().into_owned();
-            if let Some(fields) = args.as_object_mut() {
-                fields.insert("file_path".to_owned(), Value::String(path));
-            }
-            let told = if is_new { "Write" } else { "Edit" };
-            let own = call(event, tool, told, &args, item);
-            let mut all = vec![told.to_owned()];
-            all.extend(names.all.iter().filter(|name| *name != told).cloned());
-            self.round(event, all, of, own)
+        all.into_iter().map(round).collect()
+    }
+
+    fn known(&self, tool: &str, args: &Value) -> Vec<Known> {
+        let around = Around {
+            servers: &self.with.host.mcp_servers(),
+            cwd: &self.directory,
+            patched: &|patch| self.with.host.patched(patch),
         };
-        files.into_iter().map(round).collect()
+        known(tool, args, &around)
+    }
+
+    fn about_call(&self, event: HookEvent, known: Known, of: &Of<'_>, own: Value) -> Round {
+        Round {
+            made: known.made,
+            ..self.round(event, known.names, of, own)
+        }
     }
 
     /// A prompt of the user's; what a subagent is told is none, and its first one is its beginning.
@@ -184,31 +190,31 @@ impl Commands {
         }
         let permission = text("permission").unwrap_or_default();
         let made = call.and_then(|(session, call)| self.with.host.call(&session, &call));
-        let (tool, args) = match &made {
-            Some((tool, args)) => (tool.as_str(), to_theirs(tool, args, &self.directory)),
-            None => (permission, Value::Null),
+        let ours = made.as_ref().map(|(tool, _)| tool.clone());
+        let (tool, args) = made.unwrap_or_else(|| (permission.to_owned(), Value::Null));
+        let request = |known: Known| {
+            let request = json!({
+                "tool_name": known.names.first(),
+                "outrigger_tool": ours,
+                "tool_input": known.input,
+                "permission": permission,
+                "patterns": item.input.get("patterns"),
+            });
+            self.about_call(HookEvent::PermissionRequest, known, of, request)
         };
-        let tool = names(tool, &self.with.host.mcp_servers());
-        let told = names(permission, &[]).told;
-        let request = json!({
-            "tool_name": tool.told,
-            "tool_input": args,
-            "permission": permission,
-            "patterns": item.input.get("patterns"),
-        });
-        vec![
-            self.round(HookEvent::PermissionRequest, tool.all, of, request),
-            self.round(
-                HookEvent::Notification,
-                vec!["permission_prompt".to_owned()],
-                of,
-                json!({
-                    "message": format!("Outrigger needs your permission to use {told}"),
-                    "title": "Permission needed",
-                    "notification_type": "permission_prompt",
-                }),
-            ),
-        ]
+        let requests = self.known(&tool, &args).into_iter().map(request);
+        let told = known_as(permission);
+        let notification = self.round(
+            HookEvent::Notification,
+            vec!["permission_prompt".to_owned()],
+            of,
+            json!({
+                "message": format!("Outrigger needs your permission to use {told}"),
+                "title": "Permission needed",
+                "notification_type": "permission_prompt",
+            }),
+        );
+        requests.chain(std::iter::once(notification)).collect()
     }
 
     fn compaction(&self, of: &Of<'_>, item: &HookPayload) -> Round {
@@ -222,6 +228,15 @@ impl Commands {
             of,
             json!({"trigger": trigger, "custom_instructions": text("instructions")}),
         )
+    }
+
+    /// A turn that an error has ended.
+    fn failure(&self, of: &Of<'_>, item: &HookPayload) -> Round {
+        let error = item.input.get("error").unwrap_or(&Value::Null);
+        let kind = kind_of(error);
+        let details = error.get("data").and_then(|data| data.get("message"));
+        let own = json!({"error": kind, "error_details": details});
+        self.round(HookEvent::StopFailure, vec![kind.to_owned()], of, own)
     }
 
     fn stop(&self, of: &Of<'_>, item: &HookPayload) -> Round {
@@ -240,17 +255,30 @@ impl Commands {
     }
 }
 
-/// The patch that a call would apply.
-fn patch_of<'a>(tool: &str, args: &'a Value) -> Option<&'a str> {
-    let is_patch = matches!(tool, "apply_patch" | "patch");
-    let text = args.get("patchText").and_then(Value::as_str);
-    text.filter(|_| is_patch)
+/// A turn's error by the name that Claude Code has for it.
+fn kind_of(error: &Value) -> &'static str {
+    let status = error.get("data").and_then(|data| data.get("statusCode"));
+    let name = error
+        .get("name")
+        .and_then(Value::as_str)
+        .unwrap_or_default();
+    match (name, status.and_then(Value::as_u64)) {
+        ("ProviderAuthError", _) | (_, Some(401 | 403)) => "authentication_failed",
+        ("MessageOutputLengthError", _) => "max_output_tokens",
+        (_, Some(402)) => "billing_error",
+        (_, Some(429)) => "rate_limit",
+        (_, Some(400..500)) => "invalid_request",
+        (_, Some(500..)) => "server_error",
+        _ => "unknown",
+    }
 }
 
-/// What is told of a call, and of what came of it.
-fn call(event: HookEvent, tool: &str, told: &str, args: &Value, item: &HookPayload) -> Value {
+/// What is told of a call of our `tool`, and of what came of it.
+fn call(event: HookEvent, tool: &str, known: &Known, item: &HookPayload) -> Value {
+    let args = &known.input;
     let mut own = json!({
-        "tool_name": told,
+        "tool_name": known.names.first(),
+        "outrigger_tool": tool,
         "tool_input": args,
         "tool_use_id": item.input.get("callID"),
     });

@@ -35,7 +35,7 @@ pub(crate) use breakers::CommandBreakers;
 use condition::Condition;
 pub(crate) use effect::effect;
 use matcher::Matcher;
-pub use names::known_as;
+pub use names::{guarded_as, known_as};
 pub(crate) use run::{Called, Callee, Calls};
 pub(crate) use state::Commands;
 
@@ -218,10 +218,10 @@ impl Handler {
     fn points(&self) -> Vec<String> {
         use HookEvent::{
             Notification, PermissionRequest, PostToolUse, PostToolUseFailure, PreCompact,
-            PreToolUse, SessionEnd, SessionStart, Stop, SubagentStart, SubagentStop,
+            PreToolUse, SessionEnd, SessionStart, Stop, StopFailure, SubagentStart, SubagentStop,
             UserPromptSubmit,
         };
-        let table: [(&str, &[HookEvent]); 8] = [
+        let table: [(&str, &[HookEvent]); 9] = [
             // A session's end is told of those that were seen to begin.
             (
                 "chat.message",
@@ -248,10 +248,12 @@ impl Handler {
                 &[PreCompact, SessionStart],
             ),
             ("agent_end.before_stop", &[Stop, SubagentStop]),
+            ("run.on_error", &[StopFailure]),
             ("dispose", &[SessionEnd]),
         ];
         // What a command says that nobody waits for is read at the next of these.
         let beside = self.hooks.iter().any(|matched| matched.hook.runs_async);
+        let wakes = self.hooks.iter().any(|matched| matched.hook.wakes);
         let bound = table.iter().filter(|(hook, events)| {
             events.iter().any(|event| self.has(*event))
                 || (beside
@@ -259,6 +261,7 @@ impl Handler {
                         *hook,
                         "chat.message" | "tool.execute.after" | "tool.on_error"
                     ))
+                || (wakes && *hook == "agent_end.before_stop")
         });
         bound.map(|(hook, _)| (*hook).to_owned()).collect()
     }
@@ -345,6 +348,7 @@ mod tests {
                     timeout: Duration::from_secs(1),
                     condition: None,
                     runs_async: false,
+                    wakes: false,
                     blocks_on_failure: false,
                 })
                 .collect(),
@@ -355,7 +359,7 @@ mod tests {
     /// Names, or lists of them, mean whole names; anything else is an expression that may match anywhere.
     #[test]
     fn matchers_mean_names_or_are_searched_for() {
-        let names = |tool: &str| names::names(tool, &["git".to_owned()]).all;
+        let names = |tool: &str| names::names(tool, &["git".to_owned()]);
         for (matcher, tool, means) in [
             ("", "bash", true),
             ("*", "bash", true),
@@ -437,6 +441,7 @@ mod tests {
             ),
             (HookEvent::Notification, vec!["permission.ask"]),
             (HookEvent::Stop, vec!["agent_end.before_stop"]),
+            (HookEvent::StopFailure, vec!["run.on_error"]),
             (HookEvent::SubagentStop, vec!["agent_end.before_stop"]),
             (HookEvent::SessionEnd, vec!["chat.message", "dispose"]),
         ] {

@@ -14,6 +14,7 @@ const TOOLS: &[(&str, &str)] = &[
     ("glob", "Glob"),
     ("grep", "Grep"),
     ("list", "LS"),
+    ("lsp", "LSP"),
     ("webfetch", "WebFetch"),
     ("websearch", "WebSearch"),
     ("task", "Task"),
@@ -22,12 +23,11 @@ const TOOLS: &[(&str, &str)] = &[
     ("skill", "Skill"),
     ("question", "AskUserQuestion"),
 ];
-/// Tools of ours that they have not, and whose guards they would be let through by.
+/// Tools of ours that do what these do, so that the guards of these hold them, too.
 const MORE: &[(&str, &[&str])] = &[
     ("apply_patch", &["Edit", "Write", "MultiEdit"]),
     ("patch", &["Edit", "Write", "MultiEdit"]),
-    // With `to` it writes a file.
-    ("table", &["Write"]),
+    ("table", &["Read", "Write"]),
     ("python", &["Bash"]),
     // Its newer name there.
     ("task", &["Agent"]),
@@ -40,13 +40,92 @@ const KEYS: &[(&str, &str)] = &[
     ("replaceAll", "replace_all"),
 ];
 
-/// What a tool is called.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Names {
-    /// Told to the command.
-    pub(crate) told: String,
-    /// A matcher may mean it by any of these.
-    pub(crate) all: Vec<String>,
+/// A call as a command in Claude Code's form knows it. One that does what several tools do there is several.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Known {
+    /// The tool's names, by any of which a matcher may mean it. The first is told.
+    pub(crate) names: Vec<String>,
+    pub(crate) input: Value,
+    /// The key of `input` that the tool does not have, so what a command writes there goes nowhere.
+    pub(crate) made: Option<&'static str>,
+}
+
+/// What is known of the tools that is not in their names.
+pub(crate) struct Around<'a> {
+    /// The MCP servers, as they stand in front of the names of their tools.
+    pub(crate) servers: &'a [String],
+    /// The working folder.
+    pub(crate) cwd: &'a Path,
+    pub(crate) patched: &'a dyn Fn(&str) -> Option<Files>,
+}
+
+/// The files of a patch, and whether each is made.
+type Files = Vec<(String, bool)>;
+
+/// A call by the names and keys that guards look for: `python` is a command, and a patch or `table` is each file that it reads
+/// or writes.
+pub(crate) fn known(tool: &str, args: &Value, around: &Around<'_>) -> Vec<Known> {
+    let text = |value: Option<&Value>| {
+        let text = value.and_then(Value::as_str);
+        text.filter(|text| !text.is_empty()).map(str::to_owned)
+    };
+    let names = names(tool, around.servers);
+    let input = to_theirs(tool, args, around.cwd);
+    let by = |told: &str, names: Vec<String>, key: &'static str, value: String| {
+        let mut input = input.clone();
+        if let Some(fields) = input.as_object_mut() {
+            fields.insert(key.to_owned(), Value::String(value));
+        }
+        let others = names.into_iter().filter(|name| name != told);
+        Known {
+            names: std::iter::once(told.to_owned()).chain(others).collect(),
+            input,
+            made: Some(key),
+        }
+    };
+    let file = |told: &str, names: Vec<String>, path: &str| {
+        let path = around.cwd.join(path).to_string_lossy().into_owned();
+        by(told, names, "file_path", path)
+    };
+    let all: Vec<Known> = match tool {
+        "python" => {
+            let script = text(args.get("script")).unwrap_or_default();
+            let command = format!("python3 -c {}", quoted(&script));
+            vec![by("Bash", names.clone(), "command", command)]
+        }
+        "apply_patch" | "patch" => {
+            let files = text(args.get("patchText")).and_then(|patch| (around.patched)(&patch));
+            let told = |is_new: &bool| if *is_new { "Write" } else { "Edit" };
+            let files = files.iter().flatten();
+            files
+                .map(|(path, is_new)| file(told(is_new), names.clone(), path))
+                .collect()
+        }
+        "table" => {
+            let joined = args.get("join").and_then(|join| join.get("path"));
+            let files = [
+                ("Read", text(args.get("path"))),
+                ("Read", text(joined)),
+                ("Write", text(args.get("to"))),
+            ];
+            let files = files.into_iter();
+            // It does one thing to each, so the guards of the other are not asked.
+            files
+                .filter_map(|(told, path)| {
+                    Some(file(told, vec![told.to_owned(), tool.to_owned()], &path?))
+                })
+                .collect()
+        }
+        _ => Vec::new(),
+    };
+    if !all.is_empty() {
+        return all;
+    }
+    vec![Known {
+        names,
+        input,
+        made: None,
+    }]
 }
 
 /// A bundled tool of ours by the name that commands in Claude Code's form know; others keep theirs.
@@ -56,23 +135,30 @@ pub fn known_as(tool: &str) -> &str {
     theirs.map_or(tool, |(_, theirs)| theirs)
 }
 
+/// The tools of Claude Code whose guards hold a bundled tool of ours.
+#[must_use]
+pub fn guarded_as(tool: &str) -> Vec<&'static str> {
+    let same = TOOLS.iter().filter(|(ours, _)| *ours == tool);
+    let more = MORE.iter().filter(|(ours, _)| *ours == tool);
+    same.map(|(_, theirs)| *theirs)
+        .chain(more.flat_map(|(_, more)| more.iter().copied()))
+        .collect()
+}
+
 /// The names of a tool; `servers` are those of the MCP servers, as they stand in front of their tools' names.
-pub(crate) fn names(tool: &str, servers: &[String]) -> Names {
-    let theirs = TOOLS.iter().find(|(ours, _)| *ours == tool);
-    let told = match theirs {
-        Some((_, theirs)) => (*theirs).to_owned(),
-        None => mcp(tool, servers).unwrap_or_else(|| tool.to_owned()),
+pub(super) fn names(tool: &str, servers: &[String]) -> Vec<String> {
+    let told = match known_as(tool) {
+        known if known != tool => known.to_owned(),
+        _ => mcp(tool, servers).unwrap_or_else(|| tool.to_owned()),
     };
-    let mut all = vec![told.clone()];
-    if told != tool {
-        all.push(tool.to_owned());
+    let mut all = vec![told];
+    let more = std::iter::once(tool).chain(guarded_as(tool));
+    for name in more {
+        if !all.iter().any(|known| known == name) {
+            all.push(name.to_owned());
+        }
     }
-    let more = MORE.iter().find(|(ours, _)| *ours == tool);
-    all.extend(
-        more.iter()
-            .flat_map(|(_, more)| more.iter().map(|&name| name.to_owned())),
-    );
-    Names { told, all }
+    all
 }
 
 /// `mcp__server__tool` of `server_tool`. Of two servers that fit, the one with the longer name.
@@ -90,30 +176,12 @@ fn is_bundled(tool: &str) -> bool {
 }
 
 /// Arguments as commands know them. Paths are absolute there.
-pub(crate) fn to_theirs(tool: &str, args: &Value, cwd: &Path) -> Value {
-    let renamed = rename(tool, args, |key| {
+fn to_theirs(tool: &str, args: &Value, cwd: &Path) -> Value {
+    let mut renamed = rename(tool, args, |key| {
         let pair = KEYS.iter().find(|(ours, _)| *ours == key);
         pair.map(|(_, theirs)| *theirs)
             .or((tool == "grep" && key == "include").then_some("glob"))
     });
-    let mut renamed = renamed;
-    if let Value::Object(fields) = &mut renamed {
-        match tool {
-            // Guards look at the command, and at the file.
-            "python" => {
-                let script = fields.get("script").and_then(Value::as_str);
-                let command = format!("python3 -c {}", quoted(script.unwrap_or_default()));
-                fields.insert("command".to_owned(), Value::String(command));
-            }
-            "table" => {
-                let to = fields.get("to").and_then(Value::as_str);
-                if let Some(path) = to.map(|to| cwd.join(to).to_string_lossy().into_owned()) {
-                    fields.insert("file_path".to_owned(), Value::String(path));
-                }
-            }
-            _ => {}
-        }
-    }
     if is_bundled(tool)
         && let Some(path @ Value::String(_)) = renamed.get_mut("file_path")
         && let Some(absolute) = path.as_str().map(|path| cwd.join(path))
@@ -169,6 +237,8 @@ mod tests {
             ("bash", vec!["Bash", "bash"]),
             ("todowrite", vec!["TodoWrite", "todowrite"]),
             ("task", vec!["Task", "task", "Agent"]),
+            ("python", vec!["python", "Bash"]),
+            ("table", vec!["table", "Read", "Write"]),
             ("git_hub_list", vec!["mcp__git_hub__list", "git_hub_list"]),
             ("git_log", vec!["mcp__git__log", "git_log"]),
             ("git_", vec!["git_"]),
@@ -178,7 +248,79 @@ mod tests {
                 vec!["apply_patch", "Edit", "Write", "MultiEdit"],
             ),
         ] {
-            assert_eq!(names(tool, &servers).all, all);
+            assert_eq!(names(tool, &servers), all);
+        }
+    }
+
+    /// What does the same as tools of theirs is told as these, once for each file.
+    #[test]
+    fn other_tools_are_told_as_theirs() {
+        let patched = |patch: &str| {
+            let files = patch
+                .split(' ')
+                .map(|path| (path.to_owned(), path == "new"));
+            (patch != "unreadable").then(|| files.collect())
+        };
+        let around = Around {
+            servers: &[],
+            cwd: Path::new("/p"),
+            patched: &patched,
+        };
+        let patch = |text: &str| ("apply_patch", json!({ "patchText": text }));
+        for ((tool, args), want) in [
+            (
+                ("python", json!({"script": "print('a')"})),
+                vec![("Bash python", r"command: python3 -c 'print('\''a'\'')'")],
+            ),
+            (
+                (
+                    "table",
+                    json!({"path": "a.csv", "join": {"path": "/b.csv"}, "to": "c.csv"}),
+                ),
+                vec![
+                    ("Read table", "file_path: /p/a.csv"),
+                    ("Read table", "file_path: /b.csv"),
+                    ("Write table", "file_path: /p/c.csv"),
+                ],
+            ),
+            (
+                ("table", json!({"rows": [], "to": "c.csv"})),
+                vec![("Write table", "file_path: /p/c.csv")],
+            ),
+            (
+                ("table", json!({"rows": []})),
+                vec![("table Read Write", "")],
+            ),
+            (
+                patch("old new"),
+                vec![
+                    ("Edit apply_patch Write MultiEdit", "file_path: /p/old"),
+                    ("Write apply_patch Edit MultiEdit", "file_path: /p/new"),
+                ],
+            ),
+            (
+                patch("unreadable"),
+                vec![("apply_patch Edit Write MultiEdit", "")],
+            ),
+            (("bash", json!({"command": "ls"})), vec![("Bash bash", "")]),
+        ] {
+            let all = known(tool, &args, &around);
+            let all = all.iter().map(|one| {
+                let made = one
+                    .made
+                    .map(|key| format!("{key}: {}", one.input[key].as_str().unwrap()));
+                // What it was given is there beside it.
+                for (key, value) in args.as_object().unwrap() {
+                    assert_eq!(one.input[key], *value);
+                }
+                (one.names.join(" "), made.unwrap_or_default())
+            });
+            let all: Vec<_> = all.collect();
+            let want: Vec<_> = want
+                .into_iter()
+                .map(|(names, made)| (names.to_owned(), made.to_owned()))
+                .collect();
+            assert_eq!(all, want, "{args}");
         }
     }
 

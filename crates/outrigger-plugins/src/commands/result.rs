@@ -9,7 +9,7 @@ pub(super) fn response(tool: &str, args: &Value, output: &Value) -> Value {
         other => return other.clone(),
     };
     let text = response.get("output").cloned();
-    if let ("bash", Some(text)) = (tool, text) {
+    if let ("bash" | "python", Some(text)) = (tool, text) {
         response.insert("stdout".to_owned(), text);
         response.insert("stderr".to_owned(), json!(""));
         response.insert("interrupted".to_owned(), json!(false));
@@ -21,9 +21,9 @@ pub(super) fn response(tool: &str, args: &Value, output: &Value) -> Value {
     Value::Object(response)
 }
 
-/// What a command of the shell tool that has failed comes to, as a text; `None` for one that went well, and for other tools.
+/// What a command or script that has failed comes to, as a text; `None` for one that went well, and for other tools.
 pub(super) fn failed_command(input: &Value, output: &Value) -> Option<String> {
-    if input.get("tool")?.as_str() != Some("bash") {
+    if !matches!(input.get("tool")?.as_str(), Some("bash" | "python")) {
         return None;
     }
     let said = output.get("output").and_then(Value::as_str);

@@ -10,7 +10,7 @@ use outrigger_protocol::turn::HookPayload;
 use outrigger_sandbox::{Policy, Spec, run_with_input};
 use serde_json::{Value, json};
 
-use super::answer::{Answer, MOST_OUTPUT, read};
+use super::answer::{Answer, MOST_OUTPUT, read, woken};
 use super::breakers::{Due, Line, Running};
 use super::condition::{self, Condition};
 use super::input::Round;
@@ -61,15 +61,30 @@ struct One<'a> {
     running: Option<Result<Running<'a>, String>>,
 }
 
+impl Called {
+    /// Takes in what came of the next event, or of the next file of the same call.
+    fn then(&mut self, next: Self, is_same_call: bool) {
+        self.answer.then(next.answer, is_same_call);
+        self.ms += next.ms;
+        self.bytes += next.bytes;
+    }
+}
+
 impl Commands {
     /// Runs what the plugins have for a point; one result for each. Dropping this ends every process that it started.
     pub(crate) async fn call(&self, calls: Calls<'_>) -> Vec<Called> {
         let mut all = vec![Called::default(); calls.plugins.len()];
+        let mut last = None;
         for round in self.rounds(calls.point, calls.session, calls.item).await {
-            self.run_round(&calls, &round, &mut all).await;
-            // What one refuses need not be looked at any more.
-            if all.iter().any(|one| one.answer.ends(calls.point)) {
+            let ends = |one: &Called| one.answer.ends(calls.point, round.event);
+            if all.iter().any(ends) {
                 break;
+            }
+            let mut of_round = vec![Called::default(); calls.plugins.len()];
+            self.run_round(&calls, &round, &mut of_round).await;
+            let is_same_call = last.replace(round.event) == Some(round.event);
+            for (called, next) in all.iter_mut().zip(of_round) {
+                called.then(next, is_same_call);
             }
         }
         all
@@ -91,8 +106,10 @@ impl Commands {
                 let base = handler.root.as_ref().unwrap_or(&handler.project);
                 let line = (base.clone(), hook.line());
                 // The same command does the same thing: once is enough. What else is written of it is the stricter of both.
-                let same =
-                    |one: &&mut One<'_>| one.line == line && one.hook.runs_async == hook.runs_async;
+                let same = |one: &&mut One<'_>| {
+                    let beside = (one.hook.runs_async, one.hook.wakes);
+                    one.line == line && beside == (hook.runs_async, hook.wakes)
+                };
                 if let Some(one) = work.iter_mut().find(same) {
                     one.blocks_on_failure |= hook.blocks_on_failure;
                     let limit = callee.limit.unwrap_or(hook.timeout);
@@ -146,6 +163,7 @@ impl Commands {
                 true => answer.or_refusal(round.event),
                 false => answer,
             };
+            let answer = answer.without(round);
             let (Some(called), Some(slowest)) =
                 (all.get_mut(one.place), slowest.get_mut(one.place))
             else {
@@ -165,6 +183,11 @@ impl Commands {
         let home = environment.iter().find(|(name, _)| name == "HOME");
         condition.is_none_or(|condition| {
             condition.means(&condition::Call {
+                tool: round
+                    .input
+                    .get("outrigger_tool")
+                    .and_then(Value::as_str)
+                    .unwrap_or_default(),
                 names: &round.names,
                 input: round.input.get("tool_input").unwrap_or(&Value::Null),
                 cwd: &self.directory,
@@ -244,7 +267,7 @@ impl Commands {
         policy: &Result<Option<Policy>, String>,
         input: &[u8],
     ) -> impl Future<Output = (Answer, Ended, f64)> + use<> {
-        let (command, timeout) = (one.hook.line(), one.timeout);
+        let (command, timeout, wakes) = (one.hook.line(), one.timeout, one.hook.wakes);
         let mut spec = self
             .program(one)
             .cwd(&self.directory)
@@ -286,7 +309,10 @@ impl Commands {
                                 true => Ended::TimedOut,
                                 false => Ended::Answered,
                             };
-                            (read(event, &command, &output, ms), how)
+                            let woken = wakes.then(|| woken(&command, &output)).flatten();
+                            let answer =
+                                woken.unwrap_or_else(|| read(event, &command, &output, ms));
+                            (answer, how)
                         }
                         Err(error) => {
                             let shown = super::answer::shortened(&command);

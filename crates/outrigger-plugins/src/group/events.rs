@@ -40,9 +40,7 @@ impl Group {
         if slot.pending.is_empty() {
             return;
         }
-        let batch = EventBatch {
-            events: slot.pending.take(),
-        };
+        let batch = EventBatch::of(slot.pending.take());
         let lost = match live.process.event_batch(&batch) {
             Ok(()) => return,
             Err(JsError::Backlog { .. } | JsError::Closed { .. }) => {
@@ -52,8 +50,8 @@ impl Group {
             // Too large for a frame: one by one, and what is too large by itself is lost.
             Err(error) => {
                 let one = |event: &&BusEvent| {
-                    let events = vec![(*event).clone()];
-                    live.process.event_batch(&EventBatch { events }).is_err()
+                    let one = EventBatch::of(vec![(*event).clone()]);
+                    live.process.event_batch(&one).is_err()
                 };
                 let lost = batch.events.iter().filter(one).map(stands_for).sum::<u64>();
                 tracing::warn!("plugin process {}: {lost} events: {error}", self.name);

@@ -21,7 +21,7 @@ use crate::pipeline::{Pipeline, PipelineContext};
 use crate::plugins::Inner;
 use crate::status::{Notice, NoticeFn};
 
-/// How many points of plugins may be under way, one out of the other.
+/// How many points and events of plugins may come one out of the other.
 const DEPTH: usize = 8;
 /// How many points one plugin may have under way at once, however it came there: what has lost its chain (a timer, say)
 /// cannot be followed, and is bounded by this.
@@ -87,10 +87,7 @@ impl Desk {
             return (Err(gone), Vec::new());
         };
         let name = call.point.clone();
-        let link = call
-            .chain
-            .and_then(|chain| inner.links.get(chain, self.plugin));
-        let link = link.unwrap_or_default();
+        let link = self.link(&inner, call.chain, call.depth);
         let begun = self.begin(&inner, &call, &link);
         let (own, _under_way) = match begun {
             Ok(begun) => begun,
@@ -110,6 +107,7 @@ impl Desk {
             turn: link.turn,
             cancel: None,
             path: link.path,
+            depth: link.depth,
             by: link.by,
         };
         let items = vec![HookPayload::new(call.input, call.output)];
@@ -142,10 +140,13 @@ impl Desk {
         if link.path.contains(&point.point.name) {
             return Err(("cycle", format!("it calls itself: {}", path())));
         }
-        if link.path.len() >= DEPTH {
+        if link.deep() >= DEPTH {
             return Err((
                 "depth",
-                format!("more than {DEPTH} points call each other: {}", path()),
+                format!(
+                    "more than {DEPTH} points and events come out of each other: {}",
+                    path()
+                ),
             ));
         }
         let size = call.input.to_string().len() + call.output.to_string().len();
@@ -173,24 +174,42 @@ impl Desk {
         Ok((own, UnderWay(&self.under_way)))
     }
 
-    /// Whether the plugin may tell an event; the refusal is to be written down.
-    pub(crate) fn emit(&self, emit: &EventEmit) -> Result<(), (Refused, Option<Box<HookRecord>>)> {
+    /// Where a call or an event of the plugin comes from: a chain of ours, or an event, as its process says.
+    fn link(&self, inner: &Inner, chain: Option<u64>, depth: u32) -> Link {
+        let link = chain.and_then(|chain| inner.links.get(chain, self.plugin));
+        link.unwrap_or(Link {
+            depth,
+            ..Link::default()
+        })
+    }
+
+    /// Whether the plugin may tell an event, and the depth of it; the refusal is to be written down.
+    pub(crate) fn emit(&self, emit: &EventEmit) -> Result<u32, (Refused, Option<Box<HookRecord>>)> {
         let Some(inner) = self.inner.upgrade() else {
             return Err((
                 Refused::new("own.gone", "the plugins are being ended"),
                 None,
             ));
         };
-        self.may_tell(&inner, emit).map_err(|no| {
-            let record = self.refusal(&inner, &emit.event, &Link::default(), &no);
+        let link = self.link(&inner, emit.chain, emit.depth);
+        self.may_tell(&inner, emit, &link).map_err(|no| {
+            let record = self.refusal(&inner, &emit.event, &link, &no);
             (refused(&no), record.map(Box::new))
         })
     }
 
-    fn may_tell(&self, inner: &Inner, emit: &EventEmit) -> Result<(), No> {
+    fn may_tell(&self, inner: &Inner, emit: &EventEmit, link: &Link) -> Result<u32, No> {
         let own = self.own(inner, &emit.event, "event", |own, name| {
             own.event(name).is_some()
         })?;
+        if link.deep() >= DEPTH {
+            return Err((
+                "cycle",
+                format!(
+                    "it comes out of {DEPTH} events and points of plugins, each out of the one before: what an event leads to may not lead to it for ever"
+                ),
+            ));
+        }
         let size = emit.properties.to_string().len();
         if size > MOST_EVENT {
             return Err((
@@ -223,7 +242,7 @@ impl Desk {
             return Err(("rate", format!("more than {most} events within a second")));
         }
         told.push_back(now);
-        Ok(())
+        Ok(u32::try_from(link.deep() + 1).unwrap_or(u32::MAX))
     }
 
     /// What this plugin declared, if the name is among it.

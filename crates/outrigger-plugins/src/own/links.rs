@@ -14,6 +14,8 @@ pub(crate) struct Link {
     pub(crate) plugin: usize,
     /// Points of plugins that are under way above it, the outermost first.
     pub(crate) path: Vec<&'static str>,
+    /// Out of how many events of plugins it comes, and the points that those came from.
+    pub(crate) depth: u32,
     /// What it is about.
     pub(crate) session: Option<SessionId>,
     pub(crate) turn: Option<TurnId>,
@@ -34,6 +36,14 @@ pub(crate) struct Opened {
     /// Its number.
     pub(crate) number: u64,
     open: Arc<Mutex<HashMap<u64, Link>>>,
+}
+
+impl Link {
+    /// Out of how many events and points of plugins it comes.
+    pub(crate) fn deep(&self) -> usize {
+        let depth = usize::try_from(self.depth).unwrap_or(usize::MAX);
+        depth.saturating_add(self.path.len())
+    }
 }
 
 impl Links {

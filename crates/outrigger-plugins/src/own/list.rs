@@ -1,6 +1,7 @@
 //! What can be subscribed to, and who does: `outrigger plugin points`.
 
 use outrigger_kernel::hooks::{POINTS, Phase, Point};
+use outrigger_protocol::manifest::{EventExample, PointExample};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -28,6 +29,9 @@ pub struct PointRow {
     /// JSON Schema of the output, where one is declared.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub output: Option<Value>,
+    /// What it is reached with, where the declaration says so.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub examples: Vec<PointExample>,
     /// Plugins with a handler there, in the order in which they are called.
     pub subscribers: Vec<String>,
 }
@@ -44,6 +48,9 @@ pub struct EventRow {
     /// JSON Schema of its `properties`, where one is declared.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub schema: Option<Value>,
+    /// What it tells, where the declaration says so.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub examples: Vec<EventExample>,
 }
 
 impl Plugins {
@@ -61,6 +68,7 @@ impl Plugins {
                 .unwrap_or(u64::MAX),
             input: None,
             output: None,
+            examples: Vec::new(),
             subscribers: subscribers(registry.bound(point.name).as_deref()),
         };
         let mut points: Vec<PointRow> = POINTS.iter().map(row).collect();
@@ -70,6 +78,7 @@ impl Plugins {
                 declared_by: Some(plugin.clone()),
                 input: own.decl.input.clone(),
                 output: own.decl.output.clone(),
+                examples: own.decl.examples.clone(),
                 ..row(own.point)
             }));
             events.extend(own.events.iter().map(|own| EventRow {
@@ -77,6 +86,7 @@ impl Plugins {
                 declared_by: plugin.clone(),
                 description: own.decl.description.clone(),
                 schema: own.decl.schema.clone(),
+                examples: own.decl.examples.clone(),
             }));
         }
         (points, events)

@@ -103,10 +103,47 @@ impl Own {
                 decl: decl.clone(),
             })
         });
-        Ok(Self {
+        let own = Self {
             points: points.collect::<Result<_, _>>()?,
             events: events.collect::<Result<_, _>>()?,
-        })
+        };
+        own.examples_fit()?;
+        Ok(own)
+    }
+
+    /// The test that a declaration brings: its examples fit its schemas (B8).
+    fn examples_fit(&self) -> Result<(), (&'static str, String)> {
+        let fits = |schema: &Option<Schema>, value: &Value| match schema {
+            Some(schema) => schema.check(value),
+            None => Ok(()),
+        };
+        for own in &self.points {
+            for (n, example) in (1..).zip(&own.decl.examples) {
+                for (what, schema, value) in [
+                    ("input", &own.input, &example.input),
+                    ("output", &own.output, &example.output),
+                ] {
+                    fits(schema, value).map_err(|why| {
+                        let name = &own.decl.name;
+                        (
+                            "points",
+                            format!("example {n} of {name:?}: its {what}: {why}"),
+                        )
+                    })?;
+                }
+            }
+        }
+        for own in &self.events {
+            for (n, example) in (1..).zip(&own.decl.examples) {
+                fits(&own.schema, &example.properties).map_err(|why| {
+                    (
+                        "events",
+                        format!("example {n} of {:?}: {why}", own.decl.name),
+                    )
+                })?;
+            }
+        }
+        Ok(())
     }
 
     /// A point by its name.
@@ -224,6 +261,7 @@ mod tests {
             output: Some(output),
             allows: allows.to_vec(),
             deadline: DeadlineClass::Fast,
+            examples: Vec::new(),
         }];
         manifest
     }

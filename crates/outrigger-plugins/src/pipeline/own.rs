@@ -9,7 +9,7 @@ use crate::registry::Bound;
 impl Drive<'_> {
     /// For a handler whose plugin may reach points of its own: what it reaches is known to come from here.
     pub(super) fn link(&self, bound: &Bound, deadline: Duration) -> Option<Opened> {
-        if !self.inner.registry.has_points(bound.plugin) {
+        if !self.inner.registry.declares_any(bound.plugin) {
             return None;
         }
         let mut path = self.context.path.clone();
@@ -19,6 +19,7 @@ impl Drive<'_> {
         Some(self.inner.links.open(Link {
             plugin: bound.plugin,
             path,
+            depth: self.context.depth,
             session: self.context.session.clone(),
             turn: self.context.turn.clone(),
             by: Instant::now().checked_add(deadline),

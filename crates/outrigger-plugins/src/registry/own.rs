@@ -81,11 +81,13 @@ impl Registry {
         own.find_map(|own| own.point(name).map(|own| (own.point, own.check())))
     }
 
-    /// Whether a plugin reaches points of its own.
-    pub(crate) fn has_points(&self, index: usize) -> bool {
-        let points = self.with(index, |plugin| {
-            plugin.own().is_some_and(|own| !own.points.is_empty())
+    /// Whether a plugin has points or events of its own.
+    pub(crate) fn declares_any(&self, index: usize) -> bool {
+        let any = self.with(index, |plugin| {
+            plugin
+                .own()
+                .is_some_and(|own| !own.points.is_empty() || !own.events.is_empty())
         });
-        points == Some(true)
+        any == Some(true)
     }
 }

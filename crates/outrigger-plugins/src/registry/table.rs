@@ -37,9 +37,10 @@ impl Inner {
                         }
                         _ => point,
                     };
-                    // Both spellings on one object are one handler, under the reference's name.
-                    if hook != point.hook && instance.hooks.iter().any(|other| other == point.hook)
-                    {
+                    // Both spellings on one object are one handler, under the reference's name. Names of the Browser
+                    // Brain Loop are none of them: who brings several is called under each.
+                    let spelling = hook != point.hook && !hooks::is_alias(hook);
+                    if spelling && instance.hooks.iter().any(|other| other == point.hook) {
                         continue;
                     }
                     table.entry(point.name).or_default().push(Bound {

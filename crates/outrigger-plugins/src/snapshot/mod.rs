@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use outrigger_config::settings::PluginProfile;
 use outrigger_config::{
     ConfigProblem, Loaded, PluginScope, PluginSource, PluginSpec, PolicyFile, SkipReason,
-    SkippedPlugin, package_name,
+    SkippedPlugin,
 };
 use outrigger_kernel::admission::{
     self, BUNDLED, Candidate, Entry, Layer, Machine, Profile, Reason, Rules, Source, Switch,
@@ -24,6 +24,7 @@ use outrigger_sandbox::which;
 use serde::Serialize;
 
 use crate::error::PluginError;
+use crate::granted::names_of;
 use crate::plugins::name_of;
 use crate::resolve::{ResolvedPlugin, resolve_path};
 use crate::settings::PluginSettings;
@@ -234,10 +235,12 @@ fn of_projects(config: &Loaded, known: &[Known]) -> BTreeSet<String> {
     let told = config.problems.iter().filter(about);
     let settings = PluginSettings::from(&config.settings);
     let by_another_name = known.iter().filter_map(|it| {
-        let spec = it.plugin.as_ref().map_or("", |it| it.spec.as_str());
-        let path = spec.strip_prefix("file://").unwrap_or_default();
-        let package = package_name(spec);
-        settings.refused_of_project(&[path, &it.candidate.id, &package, spec])
+        let plugin = it.plugin.as_ref();
+        let source = plugin.and_then(|it| Spec::parse(&it.spec, &it.declared_in).ok());
+        let spec = plugin.map_or("", |it| it.spec.as_str());
+        let names = names_of(&it.candidate.id, spec, source.as_ref());
+        let names: Vec<&str> = names.iter().map(String::as_str).collect();
+        settings.refused_of_project(&names)
     });
     told.map(ToString::to_string)
         .chain(by_another_name)

@@ -50,14 +50,18 @@ impl CommandHost for Host {
     fn rule_asks(&self, _: &str) -> bool {
         false
     }
-    fn call(&self, _: &str, _: &str) -> Option<(String, Value)> {
-        Some(("bash".to_owned(), json!({"command": "ls"})))
+    fn call(&self, _: &str, call: &str) -> Option<(String, Value)> {
+        Some(match call {
+            "patch" => ("apply_patch".to_owned(), json!({"patchText": "a b"})),
+            _ => ("bash".to_owned(), json!({"command": "ls"})),
+        })
     }
     fn commands(&self, line: &str) -> Option<Vec<String>> {
         Some(line.split(" && ").map(str::to_owned).collect())
     }
-    fn patched(&self, _: &str) -> Option<Vec<(String, bool)>> {
-        None
+    fn patched(&self, patch: &str) -> Option<Vec<(String, bool)>> {
+        let files = patch.split(' ');
+        Some(files.map(|file| (file.to_owned(), true)).collect())
     }
 
     fn transcript(&self, _: &MessageWithParts) -> String {
@@ -74,6 +78,7 @@ fn hook(event: HookEvent, command: &str) -> CommandHook {
         timeout: Duration::from_secs(20),
         condition: None,
         runs_async: false,
+        wakes: false,
         blocks_on_failure: false,
     }
 }
@@ -165,6 +170,11 @@ fn place(event: HookEvent) -> (&'static str, Value, Value) {
             json!({"context": []}),
         ),
         HookEvent::Stop => stop("ses_1"),
+        HookEvent::StopFailure => (
+            "run.on_error",
+            json!({"sessionID": "ses_1", "error": {"name": "APIError", "data": {"message": "slow down", "statusCode": 429}}}),
+            json!({}),
+        ),
         HookEvent::SubagentStop => stop("ses_child"),
         HookEvent::SessionEnd => ("runtime.dispose", json!({"sessionID": "ses_1"}), json!({})),
     }
@@ -344,6 +354,160 @@ async fn a_condition_chooses_the_calls() {
         let result = at(&plugins, point, &input, &output).await;
         assert_eq!(result.block.is_some(), refused, "{command}");
     }
+}
+
+/// What answers about one file of a call does not answer about the others: it is denied with one of them, and allowed with all.
+#[tokio::test]
+async fn a_call_of_several_files_is_answered_as_a_whole() {
+    for event in [HookEvent::PreToolUse, HookEvent::PermissionRequest] {
+        for (a, b, want) in [
+            ("allow", "allow", "allow"),
+            ("allow", "-", "ask"),
+            ("-", "allow", "ask"),
+            ("allow", "deny", "deny"),
+            ("deny", "allow", "deny"),
+        ] {
+            let command = "cat > in.json; f=$(sed 's/.*\"file_path\":\"[^\"]*\\/\\([ab]\\)\".*/\\1/' in.json); \
+                echo $f >> seen; cat answer.$f";
+            let (project, plugins) = loaded(vec![hook(event, command)]).await;
+            for (file, says) in [("a", a), ("b", b)] {
+                let decision = match event {
+                    HookEvent::PreToolUse => json!({"permissionDecision": says}),
+                    _ => json!({"decision": {"behavior": says}}),
+                };
+                let said = json!({ "hookSpecificOutput": decision });
+                std::fs::write(
+                    project.path("project").join(format!("answer.{file}")),
+                    said.to_string(),
+                )
+                .unwrap();
+            }
+            let call = json!({"tool": "apply_patch", "sessionID": "ses_1", "callID": "patch"});
+            let args = json!({"args": {"patchText": "a b"}});
+            let before = at(&plugins, "tool.before_call", &call, &args).await;
+            let question = json!({"id": "q1", "sessionID": "ses_1", "permission": "edit", "patterns": ["a"], "tool": {"callID": "patch"}});
+            let result = at(
+                &plugins,
+                "tool.before_permission",
+                &question,
+                &json!({"status": "ask"}),
+            )
+            .await;
+            let status = match before.block {
+                Some(_) => "deny",
+                None => result.outputs[0]["status"].as_str().unwrap(),
+            };
+            assert_eq!(status, want, "{event:?}: {a}, {b}");
+            let seen = std::fs::read_to_string(project.path("project/seen")).unwrap();
+            let both = if a == "deny" { "a\n" } else { "a\nb\n" };
+            assert_eq!(seen, both, "{event:?}: {a}, {b}");
+        }
+    }
+}
+
+/// A key that was made up for commands goes nowhere in the tool, and one call cannot become two.
+#[tokio::test]
+async fn what_cannot_be_changed_refuses_the_call() {
+    let script = json!({"script": "print(1)"});
+    let table = json!({"path": "a.csv", "to": "b.csv"});
+    let patch = json!({"patchText": "a b"});
+    for (tool, args, updated, want) in [
+        (
+            "python",
+            &script,
+            r#"{"script": "print(2)"}"#,
+            Ok(json!({"script": "print(2)"})),
+        ),
+        (
+            "python",
+            &script,
+            r#"{"script": "print(2)", "command": "python3 -c '\''print(1)'\''"}"#,
+            Ok(json!({"script": "print(2)"})),
+        ),
+        (
+            "python",
+            &script,
+            r#"{"script": "print(1)", "command": "true"}"#,
+            Err("a hook changes `command`, which \"python\" does not have"),
+        ),
+        (
+            "table",
+            &table,
+            r#"{"path": "a.csv", "to": "b.csv", "file_path": "/c.csv"}"#,
+            Err("a hook changes `file_path`, which \"table\" does not have"),
+        ),
+        (
+            "table",
+            &table,
+            r#"{"path": "c.csv"}"#,
+            Ok(json!({"path": "c.csv"})),
+        ),
+        (
+            "apply_patch",
+            &patch,
+            r#"{"patchText": "'$(wc -l < seen)'"}"#,
+            Err("hooks change the arguments of a call of several files in different ways"),
+        ),
+    ] {
+        let said = format!(
+            r#"{{"hookSpecificOutput": {{"permissionDecision": "allow", "updatedInput": {updated}}}}}"#
+        );
+        let command = format!("cat > /dev/null; echo x >> seen; printf '%s' '{said}'");
+        let (project, plugins) = loaded(vec![hook(HookEvent::PreToolUse, &command)]).await;
+        let call = json!({"tool": tool, "sessionID": "ses_1", "callID": "c1"});
+        let result = at(
+            &plugins,
+            "tool.before_call",
+            &call,
+            &json!({ "args": args }),
+        )
+        .await;
+        let got = match &result.block {
+            None => Ok(result.outputs[0]["args"].clone()),
+            Some(block) => Err(block.message.clone()),
+        };
+        match (&got, &want) {
+            (Err(got), Err(want)) => {
+                assert!(got.starts_with(want), "{got}");
+                assert!(line(&result, args, &project).contains(want));
+            }
+            _ => assert_eq!(got.as_ref().ok(), want.as_ref().ok(), "{updated}: {got:?}"),
+        }
+    }
+}
+
+/// What an `asyncRewake` command says with exit code 2 keeps the turn from ending, once, in its session.
+#[tokio::test]
+async fn an_async_command_may_keep_a_turn_going() {
+    let mut hook = hook(
+        HookEvent::PostToolUse,
+        "until [ -e go ]; do sleep 0.02; done; echo '3 tests fail' >&2; exit 2",
+    );
+    (hook.runs_async, hook.wakes) = (true, true);
+    let (project, plugins) = loaded(vec![hook]).await;
+    let (point, input, output) = place(HookEvent::PostToolUse);
+    let result = at(&plugins, point, &input, &output).await;
+    assert_eq!(result.outputs[0], output);
+    let (point, input, output) = place(HookEvent::Stop);
+    let result = at(&plugins, point, &input, &output).await;
+    assert_eq!(result.outputs[0], output, "it runs still");
+    std::fs::write(project.path("project/go"), "").unwrap();
+    let mut other = input.clone();
+    other["sessionID"] = json!("ses_2");
+    let mut said = Value::Null;
+    for _ in 0..500 {
+        let result = at(&plugins, point, &other, &output).await;
+        assert_eq!(result.outputs[0], output);
+        let result = at(&plugins, point, &input, &output).await;
+        said = result.outputs[0]["continue"].clone();
+        if !said.is_null() {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    assert_eq!(said, "[PostToolUse hook] 3 tests fail");
+    let result = at(&plugins, point, &input, &output).await;
+    assert_eq!(result.outputs[0], output);
 }
 
 /// Nothing waits for an async command; what it says is read later, once, in its session, and what it decides counts nothing.

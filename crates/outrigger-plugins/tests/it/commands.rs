@@ -69,6 +69,7 @@ fn file(scope: HookScope, commands: &[&str]) -> CommandFile {
         timeout: Duration::from_secs(20),
         condition: None,
         runs_async: false,
+        wakes: false,
         blocks_on_failure: false,
     };
     CommandFile {

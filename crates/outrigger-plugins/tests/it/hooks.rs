@@ -201,7 +201,7 @@ async fn config_is_changed_by_one_plugin_after_another_and_a_throw_is_no_harm() 
     let plugins = project
         .load(vec![first, project.plugin("throws", throws), second])
         .await;
-    let config = plugins.configure(json!({"model": "x/y"})).await;
+    let (config, _) = plugins.configure(json!({"model": "x/y"})).await;
     assert_eq!(
         config,
         json!({"model": "x/y", "agent": {"one": {}, "two": {}}})
@@ -221,6 +221,7 @@ async fn events_come_in_order_and_before_any_later_call() {
     let event = |n: u64| BusEvent {
         id: format!("evt_{n}").into(),
         event: Event::Custom(CustomEvent {
+            depth: 0,
             kind: "acme.tick".into(),
             properties: [("n".to_owned(), json!(n))].into_iter().collect(),
         }),

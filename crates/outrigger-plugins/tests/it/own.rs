@@ -436,6 +436,14 @@ async fn a_manifest_that_declares_what_it_may_not_is_refused() {
             "a schema of \"acme/x.y\" is none",
         ),
         (
+            "[[points]]\nname = \"acme/x.y\"\ndescription = \"\"\noutput = { type = \"object\", required = [\"steps\"] }\nexamples = [{ output = { steps = 1 } }, { output = {} }]",
+            "5:3: `points`: example 2 of \"acme/x.y\": its output: it does not fit the schema: \"steps\" is a required property",
+        ),
+        (
+            "[[events]]\nname = \"acme/x.y\"\ndescription = \"\"\nschema = { type = \"object\", required = [\"n\"] }\nexamples = [{ properties = {} }]",
+            "`events`: example 1 of \"acme/x.y\": it does not fit the schema",
+        ),
+        (
             "[[points]]\nname = \"acme/x.y\"\ndescription = \"\"\nmore = 1",
             "unknown setting `more`",
         ),

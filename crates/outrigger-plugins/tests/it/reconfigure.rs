@@ -38,7 +38,7 @@ async fn restarted(config: &str, until: Stage) -> (String, Vec<String>) {
         project.plugin("needy", &needy(config)),
     ];
     let plugins = project.load(specs).await;
-    let configured = plugins.configure(json!({"model": "x/y"})).await;
+    let (configured, _) = plugins.configure(json!({"model": "x/y"})).await;
     assert_eq!(configured["model"], "a/b");
     let fault = json!({"fault": true});
     run(&plugins, "llm.before_system", fault, json!({"system": []})).await;

@@ -21,6 +21,8 @@ pub enum FieldKind {
     Words(&'static [&'static str]),
     /// A JSON Schema.
     Schema,
+    /// A table of any keys.
+    Object,
     /// A list of tables with these keys.
     Tables(&'static [ManifestField]),
 }
@@ -94,7 +96,23 @@ const POINT: &[ManifestField] = &[
         FieldKind::Word(&["fast", "normal", "slow"]),
         "How long a handler may take: 0.5, 5 or 30 seconds, unless the settings say otherwise.",
     ),
+    field(
+        "examples",
+        FieldKind::Tables(POINT_EXAMPLE),
+        "What it is reached with, held against its schemas whenever the plugin is loaded.",
+    ),
 ];
+
+const POINT_EXAMPLE: &[ManifestField] = &[
+    field("input", FieldKind::Object, "What handlers are given."),
+    field("output", FieldKind::Object, "What handlers may change."),
+];
+
+const EVENT_EXAMPLE: &[ManifestField] = &[required(
+    "properties",
+    FieldKind::Object,
+    "What is told with it.",
+)];
 
 const EVENT: &[ManifestField] = &[
     required(
@@ -107,6 +125,11 @@ const EVENT: &[ManifestField] = &[
         "schema",
         FieldKind::Schema,
         "JSON Schema of its properties, an object.",
+    ),
+    field(
+        "examples",
+        FieldKind::Tables(EVENT_EXAMPLE),
+        "What it tells, held against its schema whenever the plugin is loaded.",
     ),
 ];
 
@@ -347,6 +370,7 @@ mod tests {
                 FieldKind::Ports => json!([80]),
                 FieldKind::Words(words) => json!(words),
                 FieldKind::Schema => json!({"type": "object"}),
+                FieldKind::Object => json!({"any": "thing"}),
                 FieldKind::Tables(fields) => json!([every(fields)]),
             };
             put(&mut whole, field.key, value);

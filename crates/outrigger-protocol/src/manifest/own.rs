@@ -87,6 +87,29 @@ pub struct PointDecl {
     /// How long a handler may take.
     #[serde(default)]
     pub deadline: DeadlineClass,
+    /// What it is reached with: held against its schemas whenever the plugin is loaded.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub examples: Vec<PointExample>,
+}
+
+/// Something that a point is reached with.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PointExample {
+    /// What handlers are given.
+    #[serde(default)]
+    pub input: Value,
+    /// What handlers may change.
+    #[serde(default)]
+    pub output: Value,
+}
+
+/// Something that an event tells.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct EventExample {
+    /// Its payload.
+    pub properties: Value,
 }
 
 /// A bus event that a plugin declares.
@@ -100,6 +123,9 @@ pub struct EventDecl {
     /// JSON Schema of its `properties`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub schema: Option<Value>,
+    /// What it tells: held against its schema whenever the plugin is loaded.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub examples: Vec<EventExample>,
 }
 
 /// What is wrong with what a manifest declares, the first of each key.
@@ -274,11 +300,13 @@ mod tests {
                 output: Some(schema.clone()),
                 allows: Vec::new(),
                 deadline: DeadlineClass::Normal,
+                examples: Vec::new(),
             }];
             manifest.events = vec![EventDecl {
                 name: name.into(),
                 description: String::new(),
                 schema: Some(schema),
+                examples: Vec::new(),
             }];
             let found = manifest.problems();
             assert_eq!(
@@ -303,6 +331,7 @@ mod tests {
             name: format!("acme/deploy.done{number}"),
             description: String::new(),
             schema: None,
+            examples: Vec::new(),
         };
         manifest.events = vec![event(1), event(1)];
         assert!(manifest.problems()[0].message.contains("twice"));

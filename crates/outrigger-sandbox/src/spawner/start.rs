@@ -10,7 +10,7 @@ use std::process::Command;
 
 use seccompiler::BpfProgram;
 
-use super::Started;
+use super::{NotStarted, Started};
 use crate::calls;
 use crate::connects;
 use crate::error::SandboxError;
@@ -25,20 +25,18 @@ use crate::which::{is_executable, which};
 /// How often a start is tried again when another thread took file descriptor 3 meanwhile.
 const ATTEMPTS: usize = 8;
 
-/// Runs on the spawning thread. The inner error is the one of a start before which something was moved that is to be
-/// covered.
-pub(super) fn start(spec: &Spec) -> Result<Result<Started, SandboxError>, SandboxError> {
+/// Runs on the spawning thread.
+pub(super) fn start(spec: &Spec) -> Result<Started, NotStarted> {
     check_cwd(spec)?;
     let program = find(spec)?;
-    let failed = |source| SandboxError::Spawn {
-        program: program.clone(),
-        source,
-    };
-    match attempts(spec, &program)? {
-        Ok(started) => Ok(Ok(started)),
-        Err(error) if error.raw_os_error() == Some(view::MOVED) => Ok(Err(failed(error))),
-        Err(error) => Err(failed(error)),
-    }
+    attempts(spec, &program)?.map_err(|source| {
+        let moved = source.raw_os_error() == Some(view::MOVED);
+        let error = SandboxError::Spawn { program, source };
+        match moved {
+            true => NotStarted::Moved(error),
+            false => NotStarted::Failed(error),
+        }
+    })
 }
 
 /// The outer error is final.

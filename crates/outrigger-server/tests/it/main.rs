@@ -26,6 +26,7 @@ mod question;
 mod revert;
 mod session_edit;
 mod shell;
+mod strangers;
 mod structured;
 mod subtask;
 mod support;

@@ -67,10 +67,10 @@ impl Tool for Question {
             if asked.is_empty() {
                 return Err(ToolError::failed("There is no question in this call"));
             }
-            let answers =
-                ctx.host.question(asked.clone()).await.ok_or_else(|| {
-                    ToolError::Denied("The user dismissed this question".to_owned())
-                })?;
+            // Who puts a question away wants to say something else first.
+            let answers = ctx.host.question(asked.clone()).await.ok_or_else(|| {
+                ToolError::Rejected("The user dismissed this question".to_owned())
+            })?;
             Ok(output(&asked, &answers))
         })
     }

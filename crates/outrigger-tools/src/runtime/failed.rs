@@ -31,7 +31,14 @@ pub(super) async fn explained(
     }
     let payload = HookPayload::new(about, json!({ "context": [] }));
     let verdict = ctx.host.hooks("tool.on_error", payload).await;
-    let context = verdict.output.get("context").and_then(Value::as_array);
+    with_context(message, &verdict.output)
+}
+
+/// The message of an error, and behind it the texts that hooks have put in `context` of their output, up to
+/// [`SLACK_BYTES`] (C4).
+#[must_use]
+pub fn with_context(message: String, output: &Value) -> String {
+    let context = output.get("context").and_then(Value::as_array);
     let texts = context.into_iter().flatten().filter_map(Value::as_str);
     let added: String = texts.map(|text| format!("\n\n{text}")).collect();
     let end = outrigger_protocol::text::floor(&added, SLACK_BYTES.min(added.len()));

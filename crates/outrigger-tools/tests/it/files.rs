@@ -326,7 +326,7 @@ async fn nothing_of_a_file_outside_is_told_when_the_question_is_refused() {
         assert_eq!(
             got,
             (
-                "tool.denied".into(),
+                "tool.rejected".into(),
                 "The user rejected permission to use this specific tool call.".into()
             )
         );

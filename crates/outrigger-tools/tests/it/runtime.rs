@@ -222,7 +222,7 @@ async fn a_refusal_is_the_hosts_text_and_the_after_hook_does_not_run() {
     let done = room
         .execute("bash", json!({"command": "echo x > ran.txt"}))
         .await;
-    assert_eq!(done.record.outcome, "tool.denied");
+    assert_eq!(done.record.outcome, "tool.rejected");
     assert_eq!(done.record.permissions, ["bash echo x > ran.txt -> deny"]);
     assert!(!room.host.lines().contains("tool.after_result"));
     assert!(!room.project().join("ran.txt").exists());
@@ -421,6 +421,16 @@ async fn a_tool_that_hangs_panics_or_is_cancelled_costs_its_call() {
         FnTool::new(spec("bad"), |_, _| async { panic!("inside") }),
     );
     assert_eq!(room.failure("bad", json!({"n": 1})).await.0, "tool.failed");
+    // Ahead of its run just so: the plugins are told, and there is a record.
+    let tool = FnTool::new(spec("worse"), |_, _| async { answer("never") });
+    add(&room, tool.deciding(|_| panic!("outside")));
+    let done = room.execute("worse", json!({"n": 1})).await;
+    assert_eq!(done.record.outcome, "tool.failed");
+    let lines = room.host.lines();
+    let mut told = lines
+        .lines()
+        .filter(|line| line.starts_with("hooks tool.on_error"));
+    assert!(told.any(|line| line.contains("worse")), "{lines}");
 
     add(&room, FnTool::new(spec("hang"), hang));
     let (switch, flag) = CancelFlag::new();

@@ -89,7 +89,7 @@ impl ToolHost for Host {
             }
         })
     }
-    fn ask<'a>(&'a self, ask: PermissionAsk) -> BoxFuture<'a, Result<String, String>> {
+    fn ask<'a>(&'a self, ask: PermissionAsk) -> BoxFuture<'a, Result<String, ToolError>> {
         self.note(format!(
             "ask {} {:?} always {:?}",
             ask.permission, ask.patterns, ask.always
@@ -107,7 +107,8 @@ impl ToolHost for Host {
                 tokio::time::sleep(std::time::Duration::from_millis(400)).await;
             }
             if refused {
-                return Err("The user rejected permission to use this specific tool call.".into());
+                let text = "The user rejected permission to use this specific tool call.";
+                return Err(ToolError::Rejected(text.into()));
             }
             Ok("allow".into())
         })
