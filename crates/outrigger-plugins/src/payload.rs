@@ -4,6 +4,7 @@ use outrigger_kernel::hooks::{Field, Phase, Point, Rights};
 use outrigger_protocol::hook::{Block, HandlerOutcome};
 use outrigger_protocol::rpc::{Enter, HookResult, OpenField};
 use outrigger_protocol::turn::HookPayload;
+use serde_json::Value;
 
 /// Whose code is entered: `a (event)`, `a (tool:x) or b (event)`.
 pub(crate) fn named(entered: &[Enter]) -> String {
@@ -51,11 +52,14 @@ fn refusal(block: &Block) -> Block {
         false => "hook.blocked",
     };
     let end = outrigger_protocol::text::floor(&block.message, TEXT);
-    let small = block.details.to_string().len() <= DETAILS;
+    let details = match block.details.to_string().len() <= DETAILS {
+        true => block.details.clone(),
+        false => Value::Null,
+    };
     Block {
         code: code.to_owned(),
         message: block.message.get(..end).unwrap_or_default().to_owned(),
-        details: small.then(|| block.details.clone()).unwrap_or_default(),
+        details,
     }
 }
 

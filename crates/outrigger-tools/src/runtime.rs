@@ -305,7 +305,7 @@ impl ToolRuntime {
             )
             .await;
         let insists = verdict.insists;
-        let rewritten = rewrite(verdict, input)?;
+        let rewritten = rewrite(verdict, input).map_err(|block| blocked(block, None))?;
         // Checked even when nothing changed the arguments visibly: cheap, and no path around it (invariant 7).
         check(&entry, input, name, rewritten)?;
         told.tell(&Stage::Hooked { rewritten });
@@ -469,8 +469,7 @@ fn identity(ctx: &ToolContext) -> Value {
 }
 
 /// The text is the hook's own, as in the reference. A code of the plugin's own is kept with the call, as `refusal`.
-fn blocked(block: Block, metadata: Option<Value>) -> Stop {
-    let mut metadata = metadata;
+fn blocked(block: Block, mut metadata: Option<Value>) -> Stop {
     if !block.code.starts_with("hook.") {
         let refusal = json!({"code": block.code, "details": block.details});
         match &mut metadata {
@@ -487,9 +486,9 @@ fn blocked(block: Block, metadata: Option<Value>) -> Stop {
 }
 
 // Takes over what the hooks left as arguments; tells whether they differ. An output without `args` leaves them as they were.
-fn rewrite(verdict: HookVerdict, input: &mut Value) -> Result<bool, Stop> {
+fn rewrite(verdict: HookVerdict, input: &mut Value) -> Result<bool, Block> {
     if let Some(block) = verdict.block {
-        return Err(blocked(block, None));
+        return Err(block);
     }
     let mut output = verdict.output;
     match output.get_mut("args").map(Value::take) {
