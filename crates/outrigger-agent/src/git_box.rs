@@ -75,7 +75,7 @@ fn knows(own: &Path, worktree: &Path) -> bool {
 
 /// What is in a small file; nothing for one of another kind. Whoever can write to the project may have put a pipe there, which
 /// is not waited for.
-fn small(path: &Path) -> String {
+pub(crate) fn small(path: &Path) -> String {
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let opened = rustix::fs::open(path, flags, Mode::empty()).map(File::from);
     let file = opened

@@ -6,15 +6,16 @@ use outrigger_sandbox::memory;
 
 /// Between two looks.
 const EVERY: Duration = Duration::from_secs(10);
-/// Grown by less than this since memory was given back, it is left alone.
-const GROWN: u64 = 1 << 20;
+/// Changed by less than this since memory was given back, it is left alone.
+const CHANGED: u64 = 1 << 20;
 
 /// Looks now and then until it is dropped.
 pub(crate) async fn give_back() {
-    let mut least = memory::resident();
+    let mut last = memory::resident();
     loop {
         tokio::time::sleep(EVERY).await;
-        if memory::resident() < least.saturating_add(GROWN) {
+        // Less counts as well: what was in use at the last look, and so stayed, may have left gaps since.
+        if memory::resident().abs_diff(last) < CHANGED {
             continue;
         }
         // It takes locks that allocations of other threads may need, but for a few milliseconds only.
@@ -23,7 +24,7 @@ pub(crate) async fn give_back() {
             memory::resident()
         });
         match given.await {
-            Ok(now) => least = now,
+            Ok(now) => last = now,
             Err(_) => return,
         }
     }

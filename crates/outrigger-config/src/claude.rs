@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value, json};
 
+use crate::links::{LEADS_OUT, Links};
 use crate::typed::CommandEntry;
 use crate::{ConfigProblem, LoadOptions, layers, markdown, paths};
 
@@ -162,11 +163,19 @@ pub(crate) fn commands(
     problems: &mut Vec<ConfigProblem>,
 ) -> Vec<CommandEntry> {
     let mut all: Vec<CommandEntry> = Vec::new();
+    let links = Links::of(options);
     let dirs = std::iter::once(options.home.clone()).chain(layers::project_dirs(options));
     for dir in dirs {
         let root = dir.join(".claude/commands");
         let markdown = |path: &Path| paths::has_extension(path, &["md"]);
         for file in paths::files_below(&root, true, &markdown) {
+            if links.lead_out(&file) {
+                problems.push(problem(
+                    &file,
+                    format!("{LEADS_OUT}; the command is left out"),
+                ));
+                continue;
+            }
             match command(&file) {
                 Ok(Some(command)) => {
                     all.retain(|known| known.name != command.name);

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use serde_json::{Map, Value, json};
 
+use crate::links::{LEADS_OUT, Links};
 use crate::markdown::{self, Markdown};
 use crate::origin::{Position, Positions, child, last_key};
 use crate::{ConfigError, ConfigProblem, check, normalize, paths};
@@ -56,9 +57,10 @@ const KINDS: &[Kind] = &[
 ///
 /// # Errors
 /// `config.type` for an agent or command with a key of the wrong type, `config.read`. A file whose YAML cannot be read is
-/// left out and told in `problems`, as the reference leaves it out.
+/// left out and told in `problems`, as the reference leaves it out; so is a link of the project that leads out of it.
 pub(crate) fn read(
     folder: &Path,
+    links: &Links,
     problems: &mut Vec<ConfigProblem>,
 ) -> Result<Vec<Entry>, ConfigError> {
     let mut out = Vec::new();
@@ -68,6 +70,14 @@ pub(crate) fn read(
             for path in paths::files_below(&root, kind.recursive, &|path| {
                 paths::has_extension(path, &["md"])
             }) {
+                if links.lead_out(&path) {
+                    problems.push(ConfigProblem {
+                        file: path.display().to_string(),
+                        pointer: None,
+                        message: format!("{LEADS_OUT}; left out"),
+                    });
+                    continue;
+                }
                 out.extend(entry(kind, &root, &path, problems)?);
             }
         }
@@ -181,7 +191,7 @@ mod tests {
             ("agent/readme.txt", "x"),
         ]);
         let mut problems = Vec::new();
-        let seen: Vec<String> = read(dir.path(), &mut problems)
+        let seen: Vec<String> = read(dir.path(), &Links::default(), &mut problems)
             .unwrap()
             .iter()
             .map(|entry| entry.value.to_string())
@@ -203,7 +213,11 @@ mod tests {
             ("mode/m.md", "---\ntools: all\n---\n"),
         ]);
         let mut problems = Vec::new();
-        assert!(read(dir.path(), &mut problems).unwrap().is_empty());
+        assert!(
+            read(dir.path(), &Links::default(), &mut problems)
+                .unwrap()
+                .is_empty()
+        );
         let root = dir.path().display().to_string();
         let seen: Vec<String> = problems
             .iter()
@@ -218,7 +232,10 @@ mod tests {
             "command/a/c.md",
             "---\ndescription: d\nsubtask: maybe\n---\nx",
         )]);
-        let error = read(dir.path(), &mut problems).err().unwrap().to_string();
+        let error = read(dir.path(), &Links::default(), &mut problems)
+            .err()
+            .unwrap()
+            .to_string();
         insta::assert_snapshot!(error.replace(&dir.path().display().to_string(), ""), @r#"/command/a/c.md:3:1: /command/a~1c/subtask: expected true or false, found "maybe""#);
     }
 }

@@ -8,6 +8,7 @@ use serde_json::Value;
 use crate::claude::{self, ClaudeServer};
 use crate::claude_hooks::HookFile;
 use crate::jsonc::Document;
+use crate::links::Links;
 use crate::merge::{Layered, leaves};
 use crate::origin::{Positions, position_of};
 use crate::plugin_list::{self, PluginScope, PluginSource, PluginSpec, SkipReason, SkippedPlugin};
@@ -259,7 +260,7 @@ impl<'a> Loader<'a> {
         if named || dir.file_name().is_some_and(|name| name == ".opencode") {
             self.files_of(dir)?;
         }
-        for entry in entries::read(dir, &mut self.problems)? {
+        for entry in entries::read(dir, &Links::of(self.options), &mut self.problems)? {
             self.merged.absorb(entry.value, &|pointer| {
                 file_origin(&entry.path, &entry.positions, pointer)
             });
@@ -538,6 +539,7 @@ impl Loaded {
             external,
             config_dirs: self.config_dirs.clone(),
             paths: config.skill_paths.iter().map(expand).collect(),
+            links: Links::of(options),
         }
     }
 }

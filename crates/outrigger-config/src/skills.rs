@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 
 use crate::claude::{self, ClaudeServer};
+use crate::links::{LEADS_OUT, Links};
 use crate::{ConfigProblem, markdown, paths};
 
 /// A skill.
@@ -77,6 +78,8 @@ pub struct SkillSearch {
     pub config_dirs: Vec<PathBuf>,
     /// Folders that the configuration names in `skills.paths`: `**/SKILL.md` in each.
     pub paths: Vec<PathBuf>,
+    /// Of the files found, those that are led out of the project are left out.
+    pub links: Links,
 }
 
 /// Finds the skills. Of several with the same name the one found last counts, which is told in the problems, as are files
@@ -107,6 +110,10 @@ pub fn discover(search: &SkillSearch) -> (Vec<Skill>, Vec<ConfigProblem>) {
             pointer: None,
             message,
         };
+        if search.links.lead_out(&file) {
+            problems.push(tell(format!("{LEADS_OUT}; the skill is left out")));
+            continue;
+        }
         match read(&file) {
             Ok(Some(skill)) => match skills.iter_mut().find(|known| known.name == skill.name) {
                 Some(known) => {
@@ -188,6 +195,7 @@ mod tests {
             .concat(),
             config_dirs: at("project/.opencode"),
             paths: at("extra"),
+            links: Links::default(),
         };
         let (skills, problems) = discover(&search);
         let root = dir.path().display().to_string();

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime};
 
 use super::SnapshotError;
+use crate::git_box::small;
 
 /// How long another process is waited for.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -72,13 +73,13 @@ fn make(store: &Path, worktree: &Path) -> std::io::Result<()> {
 
 /// Objects and index of the project's repository: what is committed need not be read again.
 fn borrow(store: &Path, own: &Path, common: &Path) -> std::io::Result<()> {
-    let config = std::fs::read_to_string(common.join("config")).unwrap_or_default();
+    let config = small(&common.join("config"));
     // Names of another length, or an index in two files, are of no use here.
     if config.contains("objectformat") || config.contains("objectFormat") {
         return Ok(());
     }
     let objects = common.join("objects");
-    let more = std::fs::read_to_string(objects.join("info/alternates")).unwrap_or_default();
+    let more = small(&objects.join("info/alternates"));
     let mut lines = format!("{}\n", objects.display());
     for line in more.lines().filter(|line| line.starts_with('/')) {
         lines.push_str(line);
@@ -103,12 +104,9 @@ fn repository(worktree: &Path) -> Option<(PathBuf, PathBuf)> {
     if git.is_dir() {
         return Some((git.clone(), git));
     }
-    let text = std::fs::read_to_string(&git).ok()?;
-    let own = worktree.join(text.strip_prefix("gitdir:")?.trim());
-    let common = match std::fs::read_to_string(own.join("commondir")) {
-        Ok(text) => own.join(text.trim()),
-        Err(_) => own.clone(),
-    };
+    let own = worktree.join(small(&git).strip_prefix("gitdir:")?.trim());
+    // Of the main worktree there is no such file, and the folder is its own.
+    let common = own.join(small(&own.join("commondir")).trim());
     Some((own, common))
 }
 

@@ -596,9 +596,10 @@ fn an_entry_is_resolved_by_the_rules() {
     3.2 npm: exports without ./server: skipped plugin.no_server_entry: row11@1.0.0 has `exports` but no server entry (`exports["./server"]` or `main`), so it is not a server plugin
     3.2 npm: module where there is nothing else: active a.js 1.0.0 [chat.message]
     3.2 npm: the folder itself: active index.js 1.0.0 [chat.message]
-    3.2 npm: another version of OpenCode: failed plugin.incompatible: plugin row14@1.0.0 wants opencode >=99; this host is compatible with 1.18.33
+    3.2 npm: neither an entry nor an index file: failed plugin.no_entry: plugin row14@1.0.0: HOME/.cache/outrigger/plugins/row14@1.0.0/node_modules/row14 has a package.json without an entry (`exports["./server"]` or `main`) and no index file
+    3.2 npm: another version of OpenCode: failed plugin.incompatible: plugin row15@1.0.0 wants opencode >=99; this host is compatible with 1.18.33
     3.2 npm: this version of OpenCode: active a.js 1.0.0 [chat.message]
-    3.2 npm: the entry leads out: failed plugin.entry_outside: plugin row16@1.0.0: its entry "../x.js" leads out of the package folder
+    3.2 npm: the entry leads out: failed plugin.entry_outside: plugin row17@1.0.0: its entry "../x.js" leads out of the package folder
     "#);
 }
 

@@ -180,7 +180,13 @@ fn a_plugin_that_is_disabled_is_suspended_at_once() {
     world.config(json!({ "permission": "allow" }));
     granting(&world, "[discovery]\nrenew_seconds = 1\n");
     let folder = world.home().join(".config/outrigger/plugins/watch");
-    put(&folder, "watch", "");
+    fs::create_dir_all(&folder).unwrap();
+    // C3 lets it change headers without naming the hook.
+    fs::write(
+        folder.join("outrigger.plugin.toml"),
+        "id = \"watch\"\nversion = \"1.0.0\"\nkind = \"hook\"\nentry = \"main.js\"\n",
+    )
+    .unwrap();
     fs::write(
         folder.join("main.js"),
         "export const P = async () => ({ 'chat.headers': async (i, o) => { if (i.agent === 'build') o.headers['x-watch'] = 'was here' } })\n",

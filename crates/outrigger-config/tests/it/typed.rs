@@ -284,3 +284,41 @@ fn skills_are_looked_for_where_the_reference_looks() {
         assert_eq!(loaded.config.skill_urls, ["http://x/"]);
     }
 }
+
+/// Whoever wrote the project could have a link tell what our process may read (docs/bypass.md).
+#[test]
+fn links_out_of_the_project_are_no_agents_commands_or_skills() {
+    let named = "---\nname: key\ndescription: d\n---\nsecret\n";
+    let world = World::new(&[("home/.ssh/key", named), ("work/docs/key.md", named)]);
+    let links = [
+        ("agent/out.md", "home/.ssh/key"),
+        ("agent/in.md", "work/docs/key.md"),
+        ("command/out.md", "home/.ssh/key"),
+        ("skill/out/SKILL.md", "home/.ssh/key"),
+    ];
+    for (link, to) in links {
+        let link = world.path("work/.opencode").join(link);
+        std::fs::create_dir_all(link.parent().unwrap()).unwrap();
+        std::os::unix::fs::symlink(world.path(to), link).unwrap();
+    }
+    let claude = world.path("work/.claude/commands/out.md");
+    std::fs::create_dir_all(claude.parent().unwrap()).unwrap();
+    std::os::unix::fs::symlink(world.path("home/.ssh/key"), claude).unwrap();
+
+    let loaded = world.load().unwrap();
+    assert_eq!(loaded.value["agent"]["key"]["prompt"], "secret");
+    assert_eq!(loaded.value["command"], json!({}));
+    let (skills, of_skills) =
+        outrigger_config::skills::discover(&loaded.skill_search(&loaded.config));
+    assert_eq!(skills, []);
+    let (commands, of_commands) = loaded.claude_commands();
+    assert_eq!(commands, []);
+    let problems = loaded.problems.iter().chain(&of_skills).chain(&of_commands);
+    let problems: Vec<String> = problems.map(|problem| world.text(problem)).collect();
+    insta::assert_snapshot!(problems.join("\n"), @"
+    /work/.opencode/command/out.md: a link that leads out of the project; left out
+    /work/.opencode/agent/out.md: a link that leads out of the project; left out
+    /work/.opencode/skill/out/SKILL.md: a link that leads out of the project; the skill is left out
+    /work/.claude/commands/out.md: a link that leads out of the project; the command is left out
+    ");
+}

@@ -1,0 +1,98 @@
+//! Links in a project that lead out of it. Whoever wrote the project chose where they lead, and what our process may read is
+//! not theirs to have told to a model or a plugin: agents, commands and skills are read only where they really lie.
+
+use std::path::{Path, PathBuf};
+
+use crate::LoadOptions;
+
+/// What is in a project, and not among the user's own settings.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Links {
+    project: PathBuf,
+    /// Folders of the user's own settings, which may lie in a project that is the home folder: they lead where they like.
+    own: Vec<PathBuf>,
+}
+
+impl Links {
+    pub(crate) fn of(options: &LoadOptions) -> Self {
+        let own = [".claude", ".agents", ".opencode"];
+        let own = own.iter().map(|name| options.home.join(name));
+        Self {
+            project: options.project_folder().to_owned(),
+            own: own.chain([options.xdg_config.clone()]).collect(),
+        }
+    }
+
+    /// Whether a file of the project is somewhere else in truth.
+    pub(crate) fn lead_out(&self, file: &Path) -> bool {
+        if self.project.as_os_str().is_empty()
+            || !file.starts_with(&self.project)
+            || self.own.iter().any(|own| file.starts_with(own))
+        {
+            return false;
+        }
+        match (file.canonicalize(), self.project.canonicalize()) {
+            (Ok(real), Ok(project)) => !real.starts_with(project),
+            // What cannot be followed is not read either.
+            _ => false,
+        }
+    }
+}
+
+/// Why such a file is left out.
+pub(crate) const LEADS_OUT: &str = "a link that leads out of the project";
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    #[test]
+    fn only_what_is_the_projects_is_held_to_it() {
+        let dir = tempfile::tempdir().unwrap();
+        let at = |path: &str| dir.path().join(path);
+        for folder in [
+            "home/.config/opencode/agent",
+            "home/p/.opencode/agent",
+            "home/p/docs",
+            "out",
+        ] {
+            std::fs::create_dir_all(at(folder)).unwrap();
+        }
+        for file in [
+            "out/a.md",
+            "home/p/docs/a.md",
+            "home/p/.opencode/agent/own.md",
+        ] {
+            std::fs::write(at(file), "x").unwrap();
+        }
+        symlink(at("out/a.md"), at("home/p/.opencode/agent/out.md")).unwrap();
+        symlink(at("home/p/docs/a.md"), at("home/p/.opencode/agent/in.md")).unwrap();
+        symlink(at("out"), at("home/p/.opencode/command")).unwrap();
+        symlink(at("out/a.md"), at("home/.config/opencode/agent/a.md")).unwrap();
+        let links = |project: &str| {
+            Links::of(&LoadOptions::new(
+                at(project),
+                at(project),
+                at("home"),
+                Default::default(),
+            ))
+        };
+        for (project, file, out) in [
+            ("home/p", "home/p/.opencode/agent/own.md", false),
+            ("home/p", "home/p/.opencode/agent/in.md", false),
+            ("home/p", "home/p/.opencode/agent/out.md", true),
+            ("home/p", "home/p/.opencode/command/a.md", true),
+            ("home/p", "home/.config/opencode/agent/a.md", false),
+            ("home", "home/.config/opencode/agent/a.md", false),
+            ("home", "home/p/.opencode/agent/out.md", true),
+        ] {
+            assert_eq!(
+                links(project).lead_out(&at(file)),
+                out,
+                "{file} of {project}"
+            );
+        }
+    }
+}
