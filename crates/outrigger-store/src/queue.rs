@@ -1,7 +1,8 @@
 //! What waits for the writer.
 //!
 //! A record that nobody waits for wakes the writer only when it sleeps without a deadline: the others of the next 50 ms find
-//! it on its way. Waking a thread costs more than writing a row.
+//! it on its way. Waking a thread costs more than writing a row, so whoever waits for a few small records writes them
+//! itself ([`Queue::take_few`]).
 
 use std::collections::VecDeque;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
@@ -18,6 +19,9 @@ use crate::error::StoreError;
 const MOST_WRITES: usize = 512;
 /// Most text in one transaction, in bytes, not counting the write that goes over it.
 const MOST_BYTES: usize = 8 << 20;
+/// Most records that whoever waits for one of them writes itself, and most text of them in bytes: what takes about as long as
+/// waking the writer would.
+const FEW: (usize, usize) = (16, 64 << 10);
 /// Longest time that a record without an answer waits for company.
 const LAZY_DELAY: Duration = Duration::from_millis(50);
 
@@ -110,10 +114,6 @@ pub(crate) struct Batch {
     pub(crate) flushes: Vec<(bool, Answer<()>)>,
     pub(crate) work: Option<Work>,
     bytes: usize,
-    /// Since when a record waits for company.
-    lazy_since: Option<Instant>,
-    /// Someone waits for the answer.
-    awaited: bool,
     pub(crate) keep: Option<Retention>,
 }
 
@@ -122,27 +122,12 @@ impl Batch {
         match job {
             Job::Write(write) => {
                 self.bytes += write.bytes();
-                if write.is_lazy() {
-                    self.lazy_since.get_or_insert_with(Instant::now);
-                } else {
-                    self.awaited = true;
-                }
                 self.writes.push(write);
             }
-            Job::Flush { sync, answer } => {
-                self.flushes.push((sync, answer));
-                self.awaited = true;
-            }
-            Job::Run(work) => {
-                self.work = Some(work);
-                self.awaited = true;
-            }
+            Job::Flush { sync, answer } => self.flushes.push((sync, answer)),
+            Job::Run(work) => self.work = Some(work),
             Job::Keep(retention) => self.keep = Some(retention),
         }
-    }
-    fn is_empty(&self) -> bool {
-        let nothing = self.writes.is_empty() && self.flushes.is_empty();
-        nothing && self.work.is_none() && self.keep.is_none()
     }
     fn is_full(&self) -> bool {
         self.work.is_some() || self.writes.len() >= MOST_WRITES || self.bytes >= MOST_BYTES
@@ -157,9 +142,26 @@ impl Job {
             Self::Keep(_) => false,
         }
     }
+
+    fn is_lazy(&self) -> bool {
+        matches!(self, Self::Write(write) if write.is_lazy())
+    }
+
+    /// The text of records, in bytes; `None` for everything else.
+    fn records(&self) -> Option<usize> {
+        match self {
+            Self::Write(write @ Write::Append { .. }) => Some(write.bytes()),
+            _ => None,
+        }
+    }
+
+    /// Records that somebody waits for.
+    pub(crate) fn is_awaited_append(&self) -> bool {
+        self.is_awaited() && self.records().is_some()
+    }
 }
 
-/// Jobs in order, from any thread to the writer's.
+/// Jobs in order, from any thread to whoever holds the connection.
 #[derive(Default)]
 pub(crate) struct Queue {
     state: Mutex<State>,
@@ -169,26 +171,63 @@ pub(crate) struct Queue {
 #[derive(Default)]
 struct State {
     jobs: VecDeque<Job>,
+    /// Since when a record waits for company.
+    lazy_since: Option<Instant>,
+    /// Someone waits for an answer.
+    awaited: bool,
     /// Nothing comes any more, or nobody takes it.
     closed: bool,
     /// The writer sleeps until somebody wakes it.
     idle: bool,
 }
 
+impl State {
+    /// For how long what is there can wait: for ever, where nothing is said.
+    fn patience(&self) -> Option<Duration> {
+        if self.awaited || self.jobs.len() >= MOST_WRITES {
+            return Some(Duration::ZERO);
+        }
+        let since = self.lazy_since?;
+        Some(LAZY_DELAY.saturating_sub(since.elapsed()))
+    }
+
+    fn take(&mut self) -> Batch {
+        let mut batch = Batch::default();
+        while !batch.is_full()
+            && let Some(job) = self.jobs.pop_front()
+        {
+            batch.push(job);
+        }
+        self.lazy_since = None;
+        // What did not fit has waited long enough.
+        self.awaited = !self.jobs.is_empty();
+        batch
+    }
+}
+
 impl Queue {
-    /// Adds a job; false when the queue is closed.
-    pub(crate) fn send(&self, job: Job) -> bool {
+    /// Adds a job; false when the queue is closed. `quietly`: whoever adds it sees to it that it is taken.
+    pub(crate) fn send(&self, job: Job, quietly: bool) -> bool {
         let mut state = self.lock();
         if state.closed {
             return false;
         }
         let wake = state.idle || job.is_awaited() || state.jobs.len() + 1 >= MOST_WRITES;
+        if job.is_lazy() {
+            state.lazy_since.get_or_insert_with(Instant::now);
+        }
+        state.awaited |= job.is_awaited();
         state.jobs.push_back(job);
         drop(state);
-        if wake {
+        if wake && !quietly {
             self.wake.notify_one();
         }
         true
+    }
+
+    /// Has the writer look.
+    pub(crate) fn wake(&self) {
+        self.wake.notify_one();
     }
 
     /// Nothing is taken any more. What is in it is worked off.
@@ -206,22 +245,14 @@ impl Queue {
         drop(left);
     }
 
-    /// Waits for the next batch; `None` when the queue is closed and empty.
-    pub(crate) fn next(&self) -> Option<Batch> {
-        let mut batch = Batch::default();
+    /// Waits until there is something to be done now; false when the queue is closed and empty. What is there is taken by
+    /// whoever holds the connection, so that nothing overtakes what came before it.
+    pub(crate) fn wait(&self) -> bool {
         let mut state = self.lock();
         loop {
-            while !batch.is_full()
-                && let Some(job) = state.jobs.pop_front()
-            {
-                batch.push(job);
-            }
-            let left = batch
-                .lazy_since
-                .map(|since| LAZY_DELAY.saturating_sub(since.elapsed()));
-            let done = batch.is_full() || batch.awaited || left.is_some_and(|left| left.is_zero());
-            if done || state.closed {
-                return (!batch.is_empty()).then_some(batch);
+            let left = state.patience();
+            if state.closed || left.is_some_and(|left| left.is_zero()) {
+                return !state.jobs.is_empty();
             }
             state = match left {
                 Some(left) => {
@@ -239,6 +270,31 @@ impl Queue {
                 }
             };
         }
+    }
+
+    /// What can be done together of what is there, perhaps nothing.
+    pub(crate) fn take(&self) -> Batch {
+        self.lock().take()
+    }
+
+    /// All that is there, where that is a few records and nothing else.
+    pub(crate) fn take_few(&self) -> Option<Batch> {
+        let mut state = self.lock();
+        let (most, room) = FEW;
+        let bytes = state.jobs.iter().take(most + 1).map(Job::records);
+        let bytes = bytes.sum::<Option<usize>>()?;
+        (state.jobs.len() <= most && bytes <= room).then(|| state.take())
+    }
+
+    /// Puts records back in front of all others, and has the writer see to them.
+    pub(crate) fn put_back(&self, batch: Batch) {
+        let mut state = self.lock();
+        for write in batch.writes.into_iter().rev() {
+            state.jobs.push_front(Job::Write(write));
+        }
+        state.awaited = true;
+        drop(state);
+        self.wake();
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -266,42 +322,84 @@ mod tests {
         let other = Arc::clone(&queue);
         let began = Instant::now();
         let taken = std::thread::spawn(move || {
-            let first = other.next().unwrap();
-            let waited = began.elapsed();
-            let second = other.next().unwrap();
+            assert!(other.wait());
+            let (first, waited) = (other.take(), began.elapsed());
+            assert!(other.wait());
+            let second = other.take();
             (
                 first.writes.len(),
                 waited,
                 second.flushes.len(),
-                other.next().is_none(),
+                !other.wait(),
             )
         });
         for _ in 0..3 {
-            assert!(queue.send(lazy()));
+            assert!(queue.send(lazy(), false));
         }
         std::thread::sleep(LAZY_DELAY * 2);
         let (answer, _asked) = oneshot::channel();
-        queue.send(Job::Flush {
+        let flush = Job::Flush {
             sync: false,
             answer,
-        });
+        };
+        queue.send(flush, false);
         queue.close();
         let (lazies, waited, flushes, ended) = taken.join().unwrap();
         assert_eq!((lazies, flushes, ended), (3, 1, true));
         assert!(waited >= LAZY_DELAY, "{waited:?}");
-        assert!(!queue.send(lazy()), "closed");
+        assert!(!queue.send(lazy(), false), "closed");
     }
 
     #[test]
     fn what_is_left_in_a_closed_queue_is_worked_off() {
         let queue = Queue::default();
         for _ in 0..MOST_WRITES + 1 {
-            queue.send(lazy());
+            queue.send(lazy(), false);
         }
         queue.close();
-        let batches: Vec<usize> = std::iter::from_fn(|| queue.next())
-            .map(|batch| batch.writes.len())
-            .collect();
+        let next = || queue.wait().then(|| queue.take().writes.len());
+        let batches: Vec<usize> = std::iter::from_fn(next).collect();
         assert_eq!(batches, [MOST_WRITES, 1]);
+    }
+
+    #[test]
+    fn only_a_few_records_are_taken_by_who_waits_for_them_and_come_back_in_their_place() {
+        let named = |key: &str| {
+            let (answer, _) = oneshot::channel();
+            let key = key.to_owned();
+            let update = None;
+            Job::Write(Write::Meta {
+                key,
+                update,
+                answer,
+            })
+        };
+        let rows: [(&str, Vec<Job>, Option<usize>); 5] = [
+            ("nothing", Vec::new(), Some(0)),
+            ("two", vec![lazy(), lazy()], Some(2)),
+            ("a value", vec![lazy(), named("a")], None),
+            ("as many", (0..FEW.0).map(|_| lazy()).collect(), Some(FEW.0)),
+            ("one more", (0..=FEW.0).map(|_| lazy()).collect(), None),
+        ];
+        for (what, jobs, taken) in rows {
+            let queue = Queue::default();
+            let all = jobs.len();
+            for job in jobs {
+                queue.send(job, true);
+            }
+            let few = queue.take_few();
+            assert_eq!(few.as_ref().map(|few| few.writes.len()), taken, "{what}");
+            queue.send(named("behind"), true);
+            if let Some(few) = few {
+                queue.put_back(few);
+            }
+            assert!(queue.wait(), "{what}");
+            let batch = queue.take();
+            assert_eq!(batch.writes.len(), all + 1, "{what}");
+            assert!(
+                matches!(batch.writes.last(), Some(Write::Meta { key, .. }) if key == "behind"),
+                "{what}"
+            );
+        }
     }
 }

@@ -1,12 +1,17 @@
-//! The writer: one thread with one connection. What is queued is folded into one transaction.
+//! The writer: one connection, and a thread that folds what is queued into one transaction.
+//!
+//! Whoever waits for a few small records while nobody else writes commits them on its own thread: waking the writer and
+//! being woken by it cost more than the commit. It waits for nobody: neither for the connection, nor for another process
+//! that writes to the file, nor (but for what the log's length makes SQLite do on its own) for the disk.
 
 use std::any::Any;
 use std::fs::File;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
+use std::time::Duration;
 
-use rusqlite::{Connection, OptionalExtension, TransactionBehavior, params};
+use rusqlite::{Connection, ErrorCode, OptionalExtension, TransactionBehavior, params};
 
 use crate::audit::{Retention, Sealer};
 use crate::chain;
@@ -17,11 +22,15 @@ use crate::{fault, project};
 
 /// Records of the audit after which it is sealed, when no flush to disk comes before.
 const SEAL_AFTER: usize = 1000;
+/// Commits on the threads of callers after which the writer moves the log into the file. A commit of a few records adds six
+/// to eight pages, and at 1,000 SQLite would do it on the caller's thread.
+const HERE_MOST: usize = 100;
 
 /// The handle: sends jobs, and ends the thread when dropped.
 pub(crate) struct Writer {
     path: PathBuf,
     queue: Arc<Queue>,
+    core: Arc<Mutex<Core>>,
     thread: Option<JoinHandle<()>>,
 }
 
@@ -33,37 +42,67 @@ impl Writer {
         keep: impl Any + Send,
     ) -> Result<Self, StoreError> {
         let queue = Arc::new(Queue::default());
-        let mut state = Loop {
+        let sql = |e| StoreError::sqlite(path, "start the writer of", e);
+        let journal: String = conn
+            .pragma_query_value(None, "journal_mode", |row| row.get(0))
+            .map_err(sql)?;
+        let patience: u32 = conn
+            .pragma_query_value(None, "busy_timeout", |row| row.get(0))
+            .map_err(sql)?;
+        let core = Core {
             conn,
             path: path.to_path_buf(),
-            queue: Arc::clone(&queue),
+            // Every other kind of journal is synced at each commit.
+            here: (journal == "wal").then_some(0),
+            patience: Duration::from_millis(patience.into()),
             lost: None,
             folder_synced: false,
             sealer: Sealer::new(path),
             unsealed: 0,
             retention: Retention::default(),
+            _keep: Box::new(keep),
         };
+        let core = Arc::new(Mutex::new(core));
+        let (work, held) = (Arc::clone(&queue), Arc::clone(&core));
         let thread = std::thread::Builder::new()
             .name("outrigger-store".into())
-            .spawn(move || {
-                state.run();
-                drop(state);
-                drop(keep);
-            })
+            .spawn(move || run(&work, &held))
             .map_err(|e| StoreError::io(path, "start the writer of", e))?;
         Ok(Self {
             path: path.to_path_buf(),
             queue,
+            core,
             thread: Some(thread),
         })
     }
 
-    /// Queues a job.
+    /// Queues a job. Records that somebody waits for may be committed when this returns.
     pub(crate) fn send(&self, job: Job) -> Result<(), StoreError> {
-        match self.queue.send(job) {
-            true => Ok(()),
-            false => Err(self.closed()),
+        let here = job.is_awaited_append();
+        if !self.queue.send(job, here) {
+            return Err(self.closed());
         }
+        if here && !self.commit_here() {
+            self.queue.wake();
+        }
+        Ok(())
+    }
+
+    /// Commits what is queued on this thread, where that is little and nobody is at it.
+    fn commit_here(&self) -> bool {
+        let Ok(mut core) = self.core.try_lock() else {
+            return false;
+        };
+        if !core.has_room_here() {
+            return false;
+        }
+        let Some(batch) = self.queue.take_few() else {
+            return false;
+        };
+        if let Err(batch) = core.commit_here(batch) {
+            self.queue.put_back(batch);
+        }
+        true
     }
 
     pub(crate) fn closed(&self) -> StoreError {
@@ -85,10 +124,14 @@ impl Drop for Writer {
     }
 }
 
-struct Loop {
+/// The connection and what goes with it, in the hands of one thread at a time.
+struct Core {
     conn: Connection,
     path: PathBuf,
-    queue: Arc<Queue>,
+    /// Commits on the threads of callers since the log was moved into the file; none where there may be none.
+    here: Option<usize>,
+    /// How long a commit of the writer's waits for other processes.
+    patience: Duration,
     /// Records without an answer that could not be written since the last flush, and why.
     lost: Option<(usize, StoreError)>,
     folder_synced: bool,
@@ -96,20 +139,31 @@ struct Loop {
     /// Records of the audit that were written since the last seal.
     unsealed: usize,
     retention: Retention,
+    /// Behind the connection, which is closed before it goes.
+    _keep: Box<dyn Any + Send>,
 }
 
-/// Also when the thread has panicked.
-impl Drop for Loop {
+/// The queue without anybody who takes from it, also when the thread has panicked.
+struct Taker<'a>(&'a Queue);
+
+impl Drop for Taker<'_> {
     fn drop(&mut self) {
-        self.queue.abandon();
+        self.0.abandon();
     }
 }
 
-impl Loop {
-    fn run(&mut self) {
-        while let Some(batch) = self.queue.next() {
-            self.carry_out(batch);
-        }
+fn run(queue: &Queue, core: &Mutex<Core>) {
+    let _taker = Taker(queue);
+    while queue.wait() {
+        let Ok(mut core) = core.lock() else { return };
+        let batch = queue.take();
+        core.carry_out(batch);
+    }
+    core.lock().unwrap_or_else(PoisonError::into_inner).end();
+}
+
+impl Core {
+    fn end(&mut self) {
         if self.unsealed > 0 {
             self.seal();
             if let Err(error) = self.sync() {
@@ -118,18 +172,36 @@ impl Loop {
         }
     }
 
+    fn has_room_here(&self) -> bool {
+        self.here.is_some_and(|here| here < HERE_MOST) && self.unsealed < SEAL_AFTER
+    }
+
+    /// Commits records without waiting for anybody; they come back where another process writes to the file.
+    fn commit_here(&mut self, mut batch: Batch) -> Result<(), Batch> {
+        if batch.writes.is_empty() {
+            return Ok(());
+        }
+        let committed = {
+            let _ = self.conn.busy_timeout(Duration::ZERO);
+            let committed = commit(&mut self.conn, &mut batch.writes);
+            let _ = self.conn.busy_timeout(self.patience);
+            committed
+        };
+        if let Err(error) = &committed
+            && error.sqlite_error_code() == Some(ErrorCode::DatabaseBusy)
+        {
+            return Err(batch);
+        }
+        self.here = self.here.map(|here| here + 1);
+        self.committed(batch.writes, committed);
+        Ok(())
+    }
+
     fn carry_out(&mut self, mut batch: Batch) {
         self.retention = batch.keep.unwrap_or(self.retention);
         if !batch.writes.is_empty() {
-            match commit(&mut self.conn, &mut batch.writes) {
-                Ok(done) => {
-                    self.unsealed += batch.writes.iter().map(Write::audited).sum::<usize>();
-                    for (write, done) in batch.writes.into_iter().zip(done) {
-                        write.answer(Ok(done));
-                    }
-                }
-                Err(error) => self.fail(batch.writes, error),
-            }
+            let committed = commit(&mut self.conn, &mut batch.writes);
+            self.committed(batch.writes, committed);
         }
         let sync = batch.flushes.iter().any(|(sync, _)| *sync);
         if self.unsealed >= SEAL_AFTER || self.unsealed > 0 && sync {
@@ -140,6 +212,32 @@ impl Loop {
         }
         if let Some(work) = batch.work {
             work(&mut self.conn);
+        }
+        if self.here.is_some_and(|here| here >= HERE_MOST) {
+            self.checkpoint();
+        }
+    }
+
+    /// Moves the log into the file, as far as nobody reads from it.
+    fn checkpoint(&mut self) {
+        let moved = self
+            .conn
+            .query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(()));
+        if let Err(error) = moved {
+            tracing::debug!(%error, "the log of the store was not moved into the file");
+        }
+        self.here = Some(0);
+    }
+
+    fn committed(&mut self, writes: Vec<Write>, committed: rusqlite::Result<Vec<Done>>) {
+        match committed {
+            Ok(done) => {
+                self.unsealed += writes.iter().map(Write::audited).sum::<usize>();
+                for (write, done) in writes.into_iter().zip(done) {
+                    write.answer(Ok(done));
+                }
+            }
+            Err(error) => self.fail(writes, error),
         }
     }
 
@@ -314,10 +412,12 @@ pub(crate) fn meta_list(
 #[cfg(test)]
 mod tests {
     use std::path::Path;
+    use std::task::Poll;
 
     use outrigger_protocol::id::EventId;
     use outrigger_protocol::log::LogRecord;
 
+    use super::HERE_MOST;
     use crate::store::Store;
 
     fn record(bytes: usize) -> LogRecord {
@@ -383,6 +483,89 @@ mod tests {
         );
         most_pages(&store, None).await;
         assert_eq!(store.append(3, vec![record(100_000)]).await.unwrap(), [3]);
+        assert!(store.verify_chain().unwrap().is_valid());
+    }
+
+    /// Whether a record is committed by whoever asks for it, before anything else can run.
+    async fn at_once(store: &Store, bytes: usize) -> bool {
+        let mut append = std::pin::pin!(store.append(1, vec![record(bytes)]));
+        let first = std::future::poll_fn(|cx| Poll::Ready(append.as_mut().poll(cx))).await;
+        match first {
+            Poll::Ready(done) => {
+                done.unwrap();
+                true
+            }
+            Poll::Pending => {
+                append.await.unwrap();
+                false
+            }
+        }
+    }
+
+    #[tokio::test]
+    async fn few_records_are_committed_by_who_waits_for_them_and_keep_their_order() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = open(&folder.path().join("store.db")).await;
+        assert!(at_once(&store, 10).await);
+        store.append_lazily(1, vec![record(11)]);
+        assert!(at_once(&store, 12).await, "with what came before it");
+        assert!(!at_once(&store, 100_000).await, "much is the writer's");
+        let mut here = 0;
+        for _ in 0..2 * HERE_MOST {
+            here += usize::from(at_once(&store, 13).await);
+        }
+        assert!(here < 2 * HERE_MOST, "the log is moved by the writer");
+        let records = store.records(&crate::RecordQuery::default()).unwrap();
+        let sizes = records.iter().map(|found| match &found.record {
+            LogRecord::Event(event) => event.id.0.len(),
+            _ => 0,
+        });
+        let sizes: Vec<usize> = sizes.take(5).collect();
+        assert_eq!(sizes, [10, 11, 12, 100_000, 13]);
+        assert_eq!(records.len(), 4 + 2 * HERE_MOST);
+        assert!(store.verify_chain().unwrap().is_valid());
+    }
+
+    #[tokio::test]
+    async fn who_waits_for_a_record_is_not_held_up_by_another_process_that_writes() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("store.db");
+        let store = open(&path).await;
+        let other = rusqlite::Connection::open(&path).unwrap();
+        other.execute_batch("BEGIN IMMEDIATE").unwrap();
+        // On the only thread of this runtime: an append that blocked it would wait for the COMMIT that comes behind it.
+        let (appended, ()) = tokio::join!(store.append(1, vec![record(10)]), async {
+            tokio::task::yield_now().await;
+            other.execute_batch("COMMIT").unwrap();
+        });
+        assert_eq!(appended.unwrap(), [1]);
+        assert!(at_once(&store, 10).await);
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn records_of_many_are_all_there_each_in_its_order() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = open(&folder.path().join("store.db")).await;
+        let mut tasks = tokio::task::JoinSet::new();
+        for one in 1..=8 {
+            let store = store.clone();
+            tasks.spawn(async move {
+                let mut last = 0;
+                for turn in 0..100 {
+                    if turn % 3 == 0 {
+                        store.append_lazily(1, vec![record(one)]);
+                    }
+                    let seqs = store.append(turn, vec![record(one)]).await.unwrap();
+                    assert!(seqs.iter().all(|seq| *seq > last), "{seqs:?} behind {last}");
+                    last = seqs.last().copied().unwrap_or(last);
+                }
+            });
+        }
+        while let Some(ended) = tasks.join_next().await {
+            ended.unwrap();
+        }
+        store.flush(true).await.unwrap();
+        assert_eq!(store.head().unwrap().seq, 8 * 134);
         assert!(store.verify_chain().unwrap().is_valid());
     }
 }
