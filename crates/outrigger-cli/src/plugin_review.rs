@@ -138,7 +138,6 @@ fn granted(shown: &ManifestShown) -> String {
     text.push_str(&format!("             may connect to  {hosts}\n"));
     for (word, lines) in [
         ("not given", &shown.withheld),
-        ("not held to", &shown.unenforced),
         ("policy", &shown.forbidden),
     ] {
         for line in lines {

@@ -42,8 +42,8 @@ type EventOf<N> = N extends keyof OwnEvents ? OwnEvents[N] : Record<string, unkn
 export interface Outrigger {
   /**
    * Runs the handlers of a point that this plugin declares under `[[points]]`, in their order, and resolves with the
-   * output as the last one left it. Rejects with `code: "point.refused"` when one refused, with another
-   * {@link RefusalCode} when the call may not be made.
+   * output as the last one left it. Rejects with `code: "point.refused"` when one refused (`refusal` is `{ code, details }`
+   * of its HookBlock), with another {@link RefusalCode} when the call may not be made.
    */
   call<N extends string>(point: N, input: PointIn<N>, output: PointOut<N>): Promise<PointOut<N>>;
   /** Tells an event that this plugin declares under `[[events]]`. It is stored and told to every client and plugin. */

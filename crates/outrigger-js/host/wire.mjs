@@ -169,7 +169,9 @@ function ended() {
 
 function failure({ message, data }) {
   const error = new Error(message);
-  return data?.code === undefined ? error : Object.assign(error, { code: data.code });
+  if (data?.code !== undefined) error.code = data.code;
+  if (data?.refusal !== undefined) error.refusal = data.refusal;
+  return error;
 }
 
 function settle(message) {

@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
-use outrigger_protocol::hook::HookRecord;
+use outrigger_protocol::hook::{Block, HookRecord};
 use outrigger_protocol::login::{AuthChunk, AuthGet};
 use outrigger_protocol::own::{EventEmit, PointCall, PointCalled};
 use outrigger_protocol::rpc::{
@@ -92,12 +92,14 @@ pub trait HostHandler: Send + Sync + 'static {
 }
 
 /// Why the host does not do what a plugin asks for.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Refused {
     /// Stable code, which the plugin gets as `error.code`.
     pub code: &'static str,
     /// For people.
     pub message: String,
+    /// The refusal of a handler, which the plugin gets as `error.refusal`.
+    pub block: Option<Box<Block>>,
 }
 
 impl Refused {
@@ -107,6 +109,17 @@ impl Refused {
         Self {
             code,
             message: message.into(),
+            block: None,
+        }
+    }
+
+    /// What a handler of the point said.
+    #[must_use]
+    pub fn by_handler(code: &'static str, block: Block) -> Self {
+        Self {
+            code,
+            message: block.message.clone(),
+            block: Some(Box::new(block)),
         }
     }
 }

@@ -303,7 +303,6 @@ fn admitted(
             manifest: Manifest::inferred(&resolved.id, resolved.version.as_deref()),
             hooks: "all, each as its point allows".to_owned(),
             withheld: Vec::new(),
-            unenforced: Vec::new(),
             hosts: Vec::new(),
             forbidden: Vec::new(),
         };

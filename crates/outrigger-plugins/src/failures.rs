@@ -47,10 +47,7 @@ impl Failures {
             untold?
         };
         let point = hooks::by_hook(&failed.hook)?;
-        let mut message: String = failed.message.chars().take(MOST_TEXT).collect();
-        if untold > 0 {
-            message.push_str(&format!(" ({untold} failures before it are not listed)"));
-        }
+        let message = counted(&failed.message, MOST_TEXT, (untold, "failures"));
         tracing::warn!(
             "plugin {}: {} hook failed: {message}",
             failed.plugin,
@@ -74,6 +71,15 @@ impl Failures {
             audit: HookAudit::default(),
         })
     }
+}
+
+/// As much of a text as a record takes, and how many others of its kind were not listed before it.
+pub(crate) fn counted(text: &str, most: usize, (untold, what): (u64, &str)) -> String {
+    let mut told: String = text.chars().take(most).collect();
+    if untold > 0 {
+        told.push_str(&format!(" ({untold} {what} before it are not listed)"));
+    }
+    told
 }
 
 #[cfg(test)]

@@ -40,8 +40,6 @@ pub struct ManifestShown {
     pub hooks: String,
     /// What it asks for and does not get, with what would grant it.
     pub withheld: Vec<String>,
-    /// What it says and nothing holds it to.
-    pub unenforced: Vec<String>,
     /// Hosts that it was granted; of these it reaches what its manifest asks for.
     pub hosts: Vec<String>,
     /// What the policy of the machine keeps from it, whatever it was granted.
@@ -316,7 +314,6 @@ pub(crate) fn apply(manifest: &Manifest, project: &Path, rules: &mut PluginRules
         manifest: manifest.clone(),
         hooks: shown,
         withheld,
-        unenforced: Vec::new(),
         hosts: Vec::new(),
         forbidden: Vec::new(),
     }

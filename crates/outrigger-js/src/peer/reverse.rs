@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
+use outrigger_protocol::hook::Block;
 use outrigger_protocol::rpc::{Message, RpcError, SdkChunk, host, process};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
@@ -177,8 +178,16 @@ impl Peer {
 }
 
 fn refused(refused: Refused) -> RpcError {
+    let refusal = refused.block.map(|block| {
+        let Block { code, details, .. } = *block;
+        json!({ "code": code, "details": details })
+    });
+    let data = match refusal {
+        Some(refusal) => json!({ "code": refused.code, "refusal": refusal }),
+        None => json!({ "code": refused.code }),
+    };
     RpcError {
-        data: Some(json!({ "code": refused.code })),
+        data: Some(data),
         ..rpc_error(-32000, refused.message)
     }
 }

@@ -315,8 +315,15 @@ fn told(event: HookEvent, name: &str, whole: &Value) -> Answer {
             if answer.refuses && answer.reason.is_none() {
                 answer.reason = Some("a hook denies this call".to_owned());
             }
-            let updated = specific.get("updatedInput");
+            let updated = specific.get("updatedInput").filter(|it| !it.is_null());
             answer.updated = updated.filter(|value| value.is_object()).cloned();
+            if updated.is_some() && answer.updated.is_none() {
+                answer.failures.push(format!(
+                    "`{name}` answers with an `updatedInput` that is no object: the call stays as it is, and is not allowed by it"
+                ));
+                // What it allows is another call.
+                answer.permission = answer.permission.filter(|it| *it != Permission::Allow);
+            }
         }
         HookEvent::PermissionRequest => {
             let decision = specific.get("decision").unwrap_or(&empty);

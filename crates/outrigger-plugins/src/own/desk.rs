@@ -16,6 +16,7 @@ use outrigger_protocol::tally::Tally;
 use outrigger_protocol::turn::HookPayload;
 
 use super::{Link, Own};
+use crate::failures::counted;
 use crate::locked as lock;
 use crate::pipeline::{Pipeline, PipelineContext};
 use crate::plugins::Inner;
@@ -113,7 +114,7 @@ impl Desk {
         let items = vec![HookPayload::new(call.input, call.output)];
         let result = Pipeline(inner).run(point.point.name, items, context).await;
         let answer = match result.block {
-            Some(block) => Err(Refused::new("point.refused", block.message)),
+            Some(block) => Err(Refused::by_handler("point.refused", block)),
             None => Ok(PointCalled {
                 output: result.outputs.into_iter().next().unwrap_or_default(),
             }),
@@ -322,10 +323,7 @@ impl Desk {
         };
         // Names are the plugin's, and as long as it likes.
         let name: String = name.chars().take(MOST_NAME).collect();
-        let mut message: String = why.chars().take(MOST_WHY).collect();
-        if untold > 0 {
-            message.push_str(&format!(" ({untold} refusals before it are not listed)"));
-        }
+        let message = counted(why, MOST_WHY, (untold, "refusals"));
         tracing::warn!("plugin {}: {name} is refused: {message}", self.id);
         Some(HookRecord {
             point: name.clone(),

@@ -362,9 +362,8 @@ async fn a_plugin_gets_what_it_asks_for_and_the_user_grants() {
     assert_eq!(status.tools, ["named"]);
     let shown = status.manifest.unwrap();
     assert!(shown.declared);
-    insta::assert_snapshot!(format!("{}\n{}\n{}", shown.withheld.join("\n"), shown.unenforced.join("\n"), status.warnings.join("\n")), @r#"
+    insta::assert_snapshot!(format!("{}\n{}", shown.withheld.join("\n"), status.warnings.join("\n")), @r#"
     the variable ACME_SECOND_KEY (`env = ["ACME_SECOND_KEY"]` grants it)
-
     the hook chat.params is not called: `hook_policy.allowed_hooks` of its manifest does not name it
     the tool unnamed is not registered: `provides.tools` of its manifest does not name it
     "#);

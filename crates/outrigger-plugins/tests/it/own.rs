@@ -48,7 +48,7 @@ const ACME: &str = r#"export default { id: "acme", server: async ({ outrigger, .
   "experimental.chat.system.transform": async (input, output) => {
     const told = (answer) => output.system.push(JSON.stringify(answer))
     for (const [what, ...args] of input.do) {
-      await outrigger[what](...args).then(told, (error) => told({ code: error.code, message: error.message }))
+      await outrigger[what](...args).then(told, (error) => told({ code: error.code, message: error.message, refusal: error.refusal }))
     }
     output.system.push(Object.keys(rest).includes("outrigger") ? "listed" : "not listed")
   },
@@ -155,18 +155,22 @@ async fn a_throw_refuses_where_the_point_allows_it() {
                 "strict",
                 &subscriber(
                     "strict",
-                    "if (input.target === \"prod\") throw new Error(\"not on a Friday\")",
+                    "if (input.target === \"prod\") throw new Error(\"not on a Friday\");
+                     if (input.target === \"box\") throw Object.assign(new Error(\"no\"), {name: \"HookBlock\", code: \"strict.box\", details: {rule: 7}});",
                 ),
             ),
         ])
         .await;
     let call =
         |target: &str| json!(["call", "acme/deploy.before", {"target": target}, {"steps": []}]);
-    let answers = done(&plugins, json!([call("prod"), call("test")])).await;
+    let answers = done(&plugins, json!([call("prod"), call("box"), call("test")])).await;
+    let threw = json!({"code": "hook.threw", "details": null});
+    let refusal = json!({"code": "strict.box", "details": {"rule": 7}});
     assert_eq!(
         answers,
         [
-            json!({"code": "point.refused", "message": "not on a Friday"}),
+            json!({"code": "point.refused", "message": "not on a Friday", "refusal": threw}),
+            json!({"code": "point.refused", "message": "no", "refusal": refusal}),
             json!({"steps": []})
         ]
     );

@@ -167,6 +167,16 @@ fn objects_by_event() {
         ),
         (
             PreToolUse,
+            specific(json!({"permissionDecision": "allow", "updatedInput": "ls"})),
+            with(&|a| {
+                a.failures.push(
+                    "`c` answers with an `updatedInput` that is no object: the call stays as it is, and is not allowed by it"
+                        .into(),
+                );
+            }),
+        ),
+        (
+            PreToolUse,
             specific(json!({"permissionDecision": "deny", "permissionDecisionReason": "r"})),
             with(&|a| {
                 a.permission = Some(Permission::Deny);
