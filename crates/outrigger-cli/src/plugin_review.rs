@@ -136,10 +136,7 @@ fn granted(shown: &ManifestShown) -> String {
         false => shown.hosts.join(", "),
     };
     text.push_str(&format!("             may connect to  {hosts}\n"));
-    for (word, lines) in [
-        ("not given", &shown.withheld),
-        ("policy", &shown.forbidden),
-    ] {
+    for (word, lines) in [("not given", &shown.withheld), ("policy", &shown.forbidden)] {
         for line in lines {
             text.push_str(&format!("             {word}  {line}\n"));
         }

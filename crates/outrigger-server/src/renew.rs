@@ -1,14 +1,15 @@
 //! A changed machine is seen without a restart (D8): a program that was installed, a plugin that came or went, another word of
-//! the user or of the policy. The snapshot of each folder's plugins is made anew from time to time; where it says something
+//! the user or of the policy. The snapshot of each folder's plugins is made anew from time to time, and at once where the
+//! user's `outrigger.toml` has changed, into which `plugin disable` writes; where it says something
 //! else than what runs, the folder's agent is replaced as soon as no turn is in it; what should no longer run is suspended
 //! until then. A plugin whose process could not be started (a
 //! full disk, no process left) is tried again in ever longer pauses.
 
 use std::collections::{BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
-use outrigger_agent::{Agent, Snapshot, SnapshotEntry};
+use outrigger_agent::{Agent, Folders, Snapshot, SnapshotEntry};
 use serde_json::json;
 use tokio::task::JoinHandle;
 
@@ -22,6 +23,8 @@ const LONGEST: Duration = Duration::from_secs(600);
 /// What is known of a folder.
 struct Looked {
     at: Instant,
+    /// When the user's own settings were written last.
+    written: Option<SystemTime>,
     /// What its agent was last replaced for: what cannot be brought about is not tried again.
     tried: Option<Snapshot>,
     /// Settings that nothing could start with, as they were told.
@@ -75,20 +78,23 @@ pub(crate) async fn renew(hub: Hub) {
             () = tokio::time::sleep(TICK) => {}
         }
         known.retain(|directory, _| hub.knows(directory));
+        let own = written(hub.folders());
         for (directory, instance) in hub.running_now() {
             let every =
                 Duration::from_secs(instance.agent.config().settings.discovery.renew_seconds);
             let looked = known.entry(directory.clone()).or_insert_with(|| Looked {
                 at: Instant::now(),
+                // They may have changed since the agent was started, so they are looked at once.
+                written: None,
                 tried: None,
                 waiting: Vec::new(),
                 off: BTreeSet::new(),
                 starts: Starts::new(),
             });
-            if every.is_zero() || looked.at.elapsed() < every {
+            if every.is_zero() || looked.at.elapsed() < every && looked.written == own {
                 continue;
             }
-            looked.at = Instant::now();
+            (looked.at, looked.written) = (Instant::now(), own);
             let Some(now) = snapshot(&hub, &directory, &instance, looked).await else {
                 looked.starts.go(&instance.agent, every);
                 continue;
@@ -108,6 +114,11 @@ pub(crate) async fn renew(hub: Hub) {
             looked.starts.go(&instance.agent, every);
         }
     }
+}
+
+fn written(folders: &Folders) -> Option<SystemTime> {
+    let own = folders.config.join("outrigger/outrigger.toml");
+    own.metadata().and_then(|found| found.modified()).ok()
 }
 
 /// What should run now. A configuration that cannot be read changes nothing: what runs is the last that could.
