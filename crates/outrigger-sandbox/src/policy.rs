@@ -139,7 +139,8 @@ impl Policy {
 
     /// Whether it needs a view of the file system of its own.
     pub(crate) fn covers(&self) -> bool {
-        !(self.hide.is_empty()
+        !(self.is_open()
+            && self.hide.is_empty()
             && self.read_only.is_empty()
             && self.held.is_empty()
             && self.kept.covers().is_empty()

@@ -1,5 +1,8 @@
 //! A view of the file system of its own: what a process must not see is covered, what it must not change is read-only.
 //!
+//! Landlock does not rule modes, owners, times and extended attributes of files, so all is mounted read-only but what may be
+//! written.
+//!
 //! Landlock only allows, so a file inside an allowed folder cannot be denied by it. Here the child moves to a mount
 //! namespace of its own and binds an empty file or folder over what is hidden, and a read-only copy of itself over what
 //! is frozen. No one else sees these mounts; they end with the last process of the tree.
@@ -15,10 +18,12 @@ use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
 use closed::Closed;
+use roots::Roots;
 
 use crate::policy::Policy;
 
 mod closed;
+mod roots;
 
 /// Where the empty file and folder stand while the mounts are made. Nothing below is looked up meanwhile, and it exists
 /// everywhere.
@@ -74,6 +79,8 @@ struct Target {
 /// Everything the child needs to make its view, prepared before fork.
 #[derive(Debug, Clone)]
 pub(crate) struct View {
+    /// What may be written; none where that is everything.
+    roots: Option<Roots>,
     closed: Vec<Closed>,
     covers: Vec<Target>,
     /// What is below [`STAGE`] itself, when that is gone again.
@@ -153,6 +160,7 @@ impl View {
         let mut covers = held;
         covers.retain(|(path, _)| is_reached(path));
         Ok(Some(Self {
+            roots: Roots::of(policy)?,
             closed: closed.into_iter().map(|(_, closed)| closed).collect(),
             covers: covers.into_iter().map(|(_, target)| target).collect(),
             late: kernel(policy)?,
@@ -169,6 +177,10 @@ impl View {
     )]
     pub(crate) fn apply(&self) -> io::Result<()> {
         enter(self.maps.as_ref())?;
+        if let Some(roots) = &self.roots {
+            roots.apply()?;
+        }
+        stage()?;
         // SAFETY: raw calls with pointers to prepared, nul-terminated strings.
         unsafe {
             // Empty and not unreadable: git gives up on a file that it cannot open.
@@ -215,7 +227,10 @@ pub(crate) fn is_possible() -> bool {
         unsafe {
             match libc::fork() {
                 -1 => false,
-                0 => libc::_exit(i32::from(enter(maps.as_ref()).is_err())),
+                0 => {
+                    let made = enter(maps.as_ref()).and_then(|()| stage());
+                    libc::_exit(i32::from(made.is_err()))
+                }
                 child => {
                     let mut status = 0;
                     while libc::waitpid(child, &raw mut status, 0) == -1 {
@@ -230,7 +245,7 @@ pub(crate) fn is_possible() -> bool {
     })
 }
 
-/// Moves the caller to a mount namespace of its own, with a small file system mounted at [`STAGE`].
+/// Moves the caller to a mount namespace of its own.
 #[expect(unsafe_code, reason = "see `View::apply`")]
 fn enter(maps: Option<&Maps>) -> io::Result<()> {
     // SAFETY: raw calls on numbers and literals.
@@ -254,7 +269,15 @@ fn enter(maps: Option<&Maps>) -> io::Result<()> {
             none,
             libc::MS_REC | libc::MS_SLAVE,
             none.cast(),
-        ))?;
+        ))
+    }
+}
+
+/// Mounts a small file system at [`STAGE`].
+#[expect(unsafe_code, reason = "see `View::apply`")]
+fn stage() -> io::Result<()> {
+    // SAFETY: raw calls on literals.
+    unsafe {
         let flags = libc::MS_NOSUID | libc::MS_NODEV | libc::MS_NOEXEC;
         check(libc::mount(
             c"tmpfs".as_ptr(),

@@ -412,7 +412,8 @@ export const A = async ({{ directory }}) => ({{
     world.run(&["do it"]).ok();
     assert!(world.path("linked").exists());
     // Asked about once, or once more for the title.
-    let seen = world.lines("seen.txt");
+    let refused = |line: &String| line.replace("EROFS", "EACCES");
+    let seen: Vec<String> = world.lines("seen.txt").iter().map(refused).collect();
     assert!(!seen.is_empty());
     for round in seen.chunks(4) {
         assert_eq!(

@@ -58,7 +58,11 @@ fn a_hosted_plugin_works_within_its_host_and_is_known_by_both_names() {
     let outputs: Vec<String> = world
         .parts("tool")
         .iter()
-        .map(|part| part["state"]["output"].to_string())
+        .map(|part| {
+            part["state"]["output"]
+                .to_string()
+                .replace("EROFS", "EACCES")
+        })
         .collect();
     assert_eq!(outputs, [format!("\"{wrote}\""), format!("\"{wrote}\"")]);
     assert_eq!(world.read("out/inner.txt"), "x");

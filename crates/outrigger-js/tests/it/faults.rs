@@ -196,8 +196,9 @@ async fn the_box_keeps_plugins_in() {
             eprintln!("NOTE: this kernel has no Landlock");
             continue;
         }
+        // What may not be written is mounted read-only, where the system has views.
         assert_eq!(
-            shown,
+            shown.replace("EROFS", "EACCES"),
             r#"project="done" private="done" outside="EACCES" read="EACCES" environment=false"#
         );
     }

@@ -369,7 +369,7 @@ async fn a_plugin_gets_what_it_asks_for_and_the_user_grants() {
     "#);
     let result = system(&plugins).await;
     let told: serde_json::Value =
-        serde_json::from_str(result.outputs[0]["system"][0].as_str().unwrap()).unwrap();
+        serde_json::from_str(&refusals(result.outputs[0]["system"][0].as_str().unwrap())).unwrap();
     if outrigger_sandbox::Spawner::new().unwrap().landlock_abi() == 0 {
         return skip("there is no Landlock");
     }
@@ -402,7 +402,7 @@ async fn one_that_denies_its_side_effects_has_none() {
     }
     let result = system(&plugins).await;
     let told: serde_json::Value =
-        serde_json::from_str(result.outputs[0]["system"][0].as_str().unwrap()).unwrap();
+        serde_json::from_str(&refusals(result.outputs[0]["system"][0].as_str().unwrap())).unwrap();
     assert_eq!(told["write"], "EACCES");
     assert!(!project.path("project/writable/b.txt").exists());
 }
@@ -464,7 +464,7 @@ async fn places_outside_and_programs_are_what_was_granted() {
     );
     let reached = async |plugins: &Plugins| -> serde_json::Value {
         let result = system(plugins).await;
-        serde_json::from_str(result.outputs[0]["system"][0].as_str().unwrap()).unwrap()
+        serde_json::from_str(&refusals(result.outputs[0]["system"][0].as_str().unwrap())).unwrap()
     };
     let got = reached(&plugins).await;
     plugins.dispose(std::time::Duration::from_secs(5)).await;

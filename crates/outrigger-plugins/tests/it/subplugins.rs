@@ -114,7 +114,7 @@ async fn saw(plugins: &Plugins) -> (Value, Vec<String>) {
     let texts = result.outputs[0]["system"].as_array().unwrap();
     let seen = texts
         .iter()
-        .find_map(|text| serde_json::from_str::<Value>(text.as_str()?).ok());
+        .find_map(|text| serde_json::from_str::<Value>(&refusals(text.as_str()?)).ok());
     let records = result.records.iter();
     let records = records.map(|record| format!("{} {}", record.plugin, record.outcome));
     (seen.unwrap_or_default(), records.collect())

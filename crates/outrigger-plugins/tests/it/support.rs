@@ -312,3 +312,8 @@ pub(crate) async fn wait_for(what: &str, is: impl Fn() -> bool) {
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
 }
+
+/// What a plugin tells, with one word for what the box refuses: a write is `EROFS` where the system has views, else `EACCES`.
+pub fn refusals(text: &str) -> String {
+    text.replace("EROFS", "EACCES")
+}

@@ -10,6 +10,7 @@ const TESTS: &[&str] = &[
     "confine::files",
     "confine::programs",
     "confine::tcp",
+    "view::marks_of_files_are_changed_where_files_may_be_written",
 ];
 
 #[tokio::test]

@@ -2,7 +2,7 @@
 //! one without rights.
 
 use std::fs;
-use std::os::unix::fs::symlink;
+use std::os::unix::fs::{MetadataExt as _, symlink};
 use std::path::Path;
 
 use outrigger_sandbox::{Calls, Level, Policy};
@@ -113,6 +113,53 @@ async fn rows(policy: impl Fn(&Path) -> Policy) {
         assert_eq!(kept("keys/id").trim(), SECRET, "{script}");
         assert_eq!(kept("lock").trim(), "plain", "{script}");
         assert_eq!(kept("frozen/file").trim(), "plain", "{script}");
+    }
+}
+
+/// Scripts about what a file is, besides what it holds; `OUT` may be read and not written. Whether they may succeed.
+const MARKS: &[(&str, bool)] = &[
+    ("chmod 777 own && touch -d 2001-01-01 own", true),
+    ("mkdir new && mv own new/own && rm -r new", true),
+    ("chmod 777 $OUT/file", false),
+    ("chmod 777 $OUT", false),
+    ("touch -d 2001-01-01 $OUT/file", false),
+    ("touch -a $OUT/file", false),
+    ("chown 1:1 $OUT/file", false),
+    ("chmod 777 /proc/self/root$OUT/file", false),
+    ("ln -s $OUT/file link && chmod 777 link", false),
+    ("exec 5<$OUT/file && chmod 777 /proc/self/fd/5", false),
+    (
+        "perl -e 'open F, \"<\", shift; chmod(0777, *F) || exit 1' $OUT/file",
+        false,
+    ),
+    ("mount -o remount,rw,bind / ; chmod 777 $OUT/file", false),
+    (
+        "unshare -Urm sh -c 'mount -o remount,rw,bind /; chmod 777 $OUT/file'",
+        false,
+    ),
+];
+
+#[tokio::test]
+async fn marks_of_files_are_changed_where_files_may_be_written() {
+    if !has_views() {
+        return;
+    }
+    for (script, allowed) in MARKS {
+        let (own, out) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let file = out.path().join("file");
+        fs::write(own.path().join("own"), "").unwrap();
+        fs::write(&file, "").unwrap();
+        let marks = |path: &Path| {
+            let found = path.metadata().unwrap();
+            (found.mode(), found.uid(), found.mtime(), found.atime_nsec())
+        };
+        let before = (marks(&file), marks(out.path()).0);
+        let policy = Policy::system().write(own.path()).read(out.path());
+        let spec = sh(script).cwd(own.path()).var("OUT", out.path());
+        let output = output(spec.policy(policy)).await.unwrap();
+        let err = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.exit.success(), *allowed, "{script}: {err}");
+        assert_eq!((marks(&file), marks(out.path()).0), before, "{script}");
     }
 }
 

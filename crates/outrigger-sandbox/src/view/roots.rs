@@ -1,0 +1,88 @@
+//! Everything is mounted read-only but what may be written.
+
+use std::fs;
+use std::io;
+use std::path::PathBuf;
+
+use super::{Cover, Gone, Target, check};
+use super::{MOVE_MOUNT_EMPTY_PATHS, OPEN_TREE_CLONE, called, look, read_only};
+use crate::policy::Policy;
+
+/// Most files and folders that may be written: the child has no memory of its own to note more.
+const MOST: usize = 64;
+
+/// What may be written, none of it below another.
+#[derive(Debug, Clone)]
+pub(super) struct Roots(Vec<Target>);
+
+impl Roots {
+    /// `None` where everything may be written.
+    pub(super) fn of(policy: &Policy) -> io::Result<Option<Self>> {
+        if policy.is_open() {
+            return Ok(None);
+        }
+        let mut found = look(&policy.write, |_| Cover::Held, Gone::Skipped)?;
+        // A device, a pipe and a socket are written whatever they are mounted as.
+        found.retain(|(path, _)| {
+            fs::metadata(path).is_ok_and(|meta| meta.is_dir() || meta.is_file())
+        });
+        found.sort_by(|(a, _), (b, _)| a.cmp(b));
+        let mut roots: Vec<(PathBuf, Target)> = Vec::new();
+        for (path, target) in found {
+            let above = |(root, _): &(PathBuf, Target)| path.starts_with(root);
+            if !roots.iter().any(above) {
+                roots.push((path, target));
+            }
+        }
+        if roots.len() > MOST {
+            return Err(io::Error::new(
+                io::ErrorKind::InvalidInput,
+                format!(
+                    "{} files and folders may be written, and {MOST} at most can be",
+                    roots.len()
+                ),
+            ));
+        }
+        Ok(Some(Self(
+            roots.into_iter().map(|(_, target)| target).collect(),
+        )))
+    }
+
+    /// Runs in the child, before anything else is mounted. What is to be written is taken as it is mounted now, all is made
+    /// read-only, and then it is put back: so what was read-only inside of it stays that.
+    #[expect(unsafe_code, reason = "see `View::apply`")]
+    pub(super) fn apply(&self) -> io::Result<()> {
+        let mut trees = [-1; MOST];
+        // SAFETY: raw calls on literals and on descriptors that are open.
+        unsafe {
+            for (tree, target) in trees.iter_mut().zip(&self.0) {
+                let place = target.open()?;
+                *tree = called(libc::syscall(
+                    libc::SYS_open_tree,
+                    place,
+                    c"".as_ptr(),
+                    OPEN_TREE_CLONE | libc::O_CLOEXEC | libc::AT_EMPTY_PATH | libc::AT_RECURSIVE,
+                ))?;
+                libc::close(place);
+            }
+            let root = libc::open(c"/".as_ptr(), libc::O_PATH | libc::O_CLOEXEC);
+            check(root)?;
+            read_only(root, libc::AT_RECURSIVE)?;
+            libc::close(root);
+            for (tree, target) in trees.iter().zip(&self.0) {
+                let place = target.open()?;
+                called(libc::syscall(
+                    libc::SYS_move_mount,
+                    *tree,
+                    c"".as_ptr(),
+                    place,
+                    c"".as_ptr(),
+                    MOVE_MOUNT_EMPTY_PATHS,
+                ))?;
+                libc::close(*tree);
+                libc::close(place);
+            }
+        }
+        Ok(())
+    }
+}
