@@ -9,8 +9,9 @@ use outrigger_protocol::audit::{AuditKind, AuditRecord};
 use outrigger_protocol::id::PluginId;
 use outrigger_store::Store;
 
-use crate::boot::{Boot, Folders};
+use crate::boot::Boot;
 use crate::error::AgentError;
+use crate::folders::Folders;
 use crate::ids::now;
 use crate::project::Place;
 

@@ -17,8 +17,9 @@ use serde_json::{Value, json};
 
 use crate::allowed::{self, digest, key};
 use crate::ask::Answering;
-use crate::boot::{Boot, Folders};
+use crate::boot::Boot;
 use crate::bridge::Bridge;
+use crate::folders::Folders;
 
 /// The files whose hooks the user has allowed, in `hooks-allowed.json` of our data folder: by file a digest of its `hooks`.
 #[derive(Clone, Debug)]

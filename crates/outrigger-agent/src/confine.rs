@@ -12,7 +12,7 @@ use outrigger_sandbox::covers::{self, Cover, Covers, Kept};
 use outrigger_sandbox::folders::movable_above;
 use outrigger_sandbox::{Calls, CoversFn, Forbids as _, Level, Policy, SandboxError, Spawner};
 
-use crate::boot::Folders;
+use crate::folders::Folders;
 use crate::forbidden::Forbidden;
 use crate::git_box;
 use crate::inner::Inner;

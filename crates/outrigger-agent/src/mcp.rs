@@ -32,7 +32,8 @@ pub use prompts::McpPrompt;
 pub(crate) use skills::SkillServers;
 pub use skills::servers_of_skills;
 
-use crate::boot::{Boot, Folders};
+use crate::boot::Boot;
+use crate::folders::Folders;
 use crate::inner::{Agent, Inner};
 use crate::project::Place;
 

@@ -8,7 +8,7 @@ use std::path::Path;
 
 use outrigger_sandbox::folders;
 
-use crate::boot::Folders;
+use crate::folders::Folders;
 
 /// What processes may write to in our data folder.
 const MADE: [&str; 4] = ["tool-output", "plugin-homes", "plugin-files", "tmux"];

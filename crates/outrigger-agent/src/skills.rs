@@ -6,7 +6,7 @@ use outrigger_config::skills::{Skill, discover};
 use outrigger_config::{Loaded, OpenCodeConfig};
 use outrigger_sandbox::OwnBoxes;
 
-use crate::boot::Folders;
+use crate::folders::Folders;
 use crate::inner::{CommandInfo, CommandSource};
 
 mod fetch;

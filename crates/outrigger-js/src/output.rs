@@ -82,7 +82,7 @@ impl Lines {
                 Ok(read) if read > 0 => {}
                 _ => break,
             }
-            while let Some(end) = buffer.iter().position(|byte| *byte == b'\n') {
+            while let Some(end) = memchr::memchr(b'\n', &buffer) {
                 let line = buffer.split_to(end);
                 buffer.advance(1);
                 if !std::mem::take(&mut skipping) {

@@ -3,8 +3,8 @@
 use base64::Engine as _;
 use serde_json::{Value, json};
 
-/// Kinds of files that go to the model.
-const KINDS: [&str; 5] = [
+/// Kinds of files that go to the model, in results and resources alike.
+pub const KINDS: [&str; 5] = [
     "image/png",
     "image/jpeg",
     "image/gif",

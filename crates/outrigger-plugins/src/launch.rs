@@ -19,10 +19,10 @@ use outrigger_sandbox::uncovered::Hidden;
 use outrigger_sandbox::{Level, Limits, Policy, Spawner, env};
 use serde_json::Value;
 
+use crate::access::Access;
 use crate::error::PluginError;
 use crate::grants::Grants;
 use crate::home;
-use crate::manifest::Access;
 use crate::network::Network;
 use crate::own::Desk;
 use crate::plugins::Inner;

@@ -10,6 +10,7 @@
 
 #![cfg_attr(not(test), warn(clippy::indexing_slicing))]
 
+mod access;
 mod admit;
 mod apart;
 mod auth;
@@ -69,6 +70,7 @@ mod uncovered;
 mod waiting;
 mod watch;
 
+pub use access::Access;
 pub use admit::project_of;
 pub use auth::{AuthHook, Begun, FetchStream, Flow, LoadedAuth, PluginFetch, ProviderHook};
 pub use breakers::{BreakerState, BreakerStatus};
@@ -84,7 +86,7 @@ pub use install::{Cache, InstalledPackage};
 pub use installer::Installer;
 pub use launch::CoversFn;
 pub use lock::{LOCK_FILE, LockFile, Locked};
-pub use manifest::{Access, ManifestShown};
+pub use manifest::ManifestShown;
 pub use own::{EventRow, PointRow};
 pub use perf::{Perf, PerfRow};
 pub use pipeline::{Pipeline, PipelineContext, PipelineResult};

@@ -12,7 +12,7 @@ use outrigger_sandbox::hosts::{Hosts, Reach};
 use outrigger_sandbox::proxy::{Client, Connection, Pass, Proxy, Upstream};
 use tokio::sync::OnceCell;
 
-use crate::manifest::Access;
+use crate::access::Access;
 use crate::registry::Registry;
 use crate::settings::{PluginRules, PluginSettings};
 use crate::status::{Notice, NoticeFn};

@@ -15,8 +15,8 @@ use outrigger_protocol::rpc::{
 use serde_json::{Value, json};
 use tokio::sync::watch;
 
+use crate::access::Access;
 use crate::failures::{Failures, MOST};
-use crate::manifest::Access;
 use crate::own::Desk;
 use crate::status::{Notice, NoticeFn};
 

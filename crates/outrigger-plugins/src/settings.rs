@@ -12,9 +12,9 @@ use outrigger_kernel::hooks::Deadline;
 use outrigger_sandbox::paths::resolve;
 use tracing::Level;
 
+use crate::access::Access;
 use crate::error::PluginError;
 use crate::gauge::ProcessLimits;
-use crate::manifest::Access;
 
 /// How plugins are run.
 #[derive(Clone, Debug, PartialEq)]

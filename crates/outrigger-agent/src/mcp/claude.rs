@@ -10,7 +10,7 @@ use outrigger_config::claude::ClaudeServer;
 use serde_json::{Map, Value, json};
 
 use crate::allowed::{self, digest, key};
-use crate::boot::Folders;
+use crate::folders::Folders;
 
 /// What the user has allowed, in `mcp-allowed.json` of our data folder: by file and name a digest of the entry.
 #[derive(Clone, Debug)]

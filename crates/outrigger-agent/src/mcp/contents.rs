@@ -1,16 +1,9 @@
 //! What a resource of an MCP server consists of.
 
 use base64::Engine as _;
+use outrigger_mcp::content::KINDS;
 use serde_json::Value;
 
-/// Kinds of files that go to the model.
-const KINDS: [&str; 5] = [
-    "application/pdf",
-    "image/gif",
-    "image/jpeg",
-    "image/png",
-    "image/webp",
-];
 /// The largest such file, in bytes (the reference's).
 const MOST_BYTES: usize = 10 * 1024 * 1024;
 

@@ -19,7 +19,7 @@ use outrigger_tools::{PermissionAsk, Tool, ToolContext, ToolError};
 use serde_json::{Map, Value};
 
 use super::{AllowedServers, GRACE, McpTool, answered_as, call, surroundings};
-use crate::boot::Folders;
+use crate::folders::Folders;
 use crate::inner::{Inner, lock};
 
 const SOURCE: &str = "skill-mcp:";

@@ -80,6 +80,13 @@ pub(crate) fn world(plugin: &str, turns: impl IntoIterator<Item = Value>) -> Wor
     world
 }
 
+/// Whether this package is kept from an earlier run, and with it the SDK for plugins.
+pub(crate) fn is_kept(name: &str, version: &str) -> bool {
+    let package = format!("outrigger/plugins/{name}@{version}/node_modules/{name}/package.json");
+    let mut modules = fs::read_dir(kept("modules")).unwrap().flatten();
+    kept("xdg").join(package).is_file() && modules.any(|it| it.path().join("node_modules").is_dir())
+}
+
 /// The plugin as `plugin list` has it after it was installed, or `None`, with a word, where that cannot be done here.
 pub(crate) fn installed(world: &World, prepare: impl Fn(&mut Command)) -> Option<Value> {
     let mut list = world.command(&["plugin", "list", "--json"]);

@@ -3,9 +3,11 @@
 //! The package is fetched once and kept, as in `npm.rs`. Its telemetry is switched off with its own variable, and
 //! nothing but loopback is in reach.
 
+use std::process::Command;
+
 use serde_json::{Value, json};
 
-use crate::npm::{installed, world};
+use crate::npm::{installed, is_kept, without_npm, world};
 use crate::support::*;
 
 pub(crate) const OMO: &str = "oh-my-opencode@4.19.4";
@@ -14,17 +16,29 @@ pub(crate) const OMO: &str = "oh-my-opencode@4.19.4";
 pub(crate) fn omo(turns: impl IntoIterator<Item = Value>) -> Option<World> {
     let world = world(OMO, turns);
     world.config(json!({ "permission": { "*": "allow" } }));
-    installed(&world, |command| {
-        command.env("OMO_DISABLE_POSTHOG", "1");
-    })?;
+    let (name, version) = OMO.split_once('@').unwrap();
+    // To install it is to start it as well, which takes seconds.
+    if !is_kept(name, version) {
+        installed(&world, |command| {
+            command.env("OMO_DISABLE_POSTHOG", "1");
+        })?;
+    }
     Some(world)
 }
 
-/// `outrigger run`, without the plugin's telemetry.
+/// The program with the kept plugin, without its telemetry and with no registry in reach: without the kept folder each
+/// command would fetch 400 MB.
+pub(crate) fn offline(world: &World, args: &[&str]) -> Command {
+    let mut command = world.command(args);
+    without_npm(&mut command);
+    command.env("OMO_DISABLE_POSTHOG", "1");
+    command
+}
+
+/// `outrigger run` in that way.
 #[track_caller]
 pub(crate) fn run(world: &World, args: &[&str]) -> Done {
-    let mut command = world.command(&[&["run"], args].concat());
-    command.env("OMO_DISABLE_POSTHOG", "1");
+    let mut command = offline(world, &[&["run"], args].concat());
     // Some tests add a plugin of theirs after it was installed, and nobody is there to be asked.
     command.env("OUTRIGGER_TRUST_CHANGES", "allow");
     world.start(command).end()

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::omo::{omo, run};
+use crate::omo::{offline, omo, run};
 use crate::omo_config::configure;
 use crate::omo_server::{SOON, background, command, say, serve, session, until_asked};
 use crate::support::*;
@@ -147,8 +147,8 @@ fn it_tells_of_a_session_that_waits_and_of_an_agent_that_hangs() {
     std::fs::set_permissions(&notify, std::fs::Permissions::from_mode(0o755)).unwrap();
     let path = std::env::var("PATH").unwrap();
     let path = format!("{}:{path}", notify.parent().unwrap().display());
-    let mut command = world.command(&["serve", "--port", &free_port(), "--no-auth"]);
-    command.env("OMO_DISABLE_POSTHOG", "1").env("PATH", path);
+    let mut command = offline(&world, &["serve", "--port", &free_port(), "--no-auth"]);
+    command.env("PATH", path);
     let server = world.serve_with(command);
     let id = session(&server);
 

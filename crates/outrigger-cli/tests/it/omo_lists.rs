@@ -8,7 +8,7 @@ use std::fs;
 use serde_json::{Value, json};
 
 use crate::npm::kept;
-use crate::omo::{OMO, omo, run};
+use crate::omo::{OMO, offline, omo, run};
 use crate::omo_server::serve;
 use crate::support::*;
 
@@ -142,7 +142,7 @@ fn its_agents_commands_servers_and_tools_are_those_that_the_reference_lists() {
         assert!(found.2.ends_with(end), "{found:?}");
     }
 
-    let listed = world.start(world.command(&["plugin", "list", "--json"]));
+    let listed = world.start(offline(&world, &["plugin", "list", "--json"]));
     let listed = listed.end().ok().json();
     let mut wanted = TOOLS.to_vec();
     if !has_tmux() {

@@ -5,16 +5,17 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::omo::omo;
+use crate::omo::{offline, omo};
 use crate::support::*;
 
 /// Its own timers are of seconds, and the machine may be busy.
 pub(crate) const SOON: Duration = Duration::from_secs(40);
 
 pub(crate) fn serve(world: &World) -> Server {
-    let mut command = world.command(&["serve", "--port", &free_port(), "--no-auth"]);
-    command.env("OMO_DISABLE_POSTHOG", "1");
-    world.serve_with(command)
+    world.serve_with(offline(
+        world,
+        &["serve", "--port", &free_port(), "--no-auth"],
+    ))
 }
 
 pub(crate) fn session(server: &Server) -> String {

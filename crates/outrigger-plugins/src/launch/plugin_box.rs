@@ -8,7 +8,7 @@ use outrigger_sandbox::proxy::Pass;
 use outrigger_sandbox::{Calls, Policy, SandboxError, which};
 
 use super::Launch;
-use crate::manifest::Access;
+use crate::access::Access;
 use crate::registry::Plugin;
 use crate::settings::PluginRules;
 use crate::unboxed;

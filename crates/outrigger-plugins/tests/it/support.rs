@@ -314,6 +314,6 @@ pub(crate) async fn wait_for(what: &str, is: impl Fn() -> bool) {
 }
 
 /// What a plugin tells, with one word for what the box refuses: a write is `EROFS` where the system has views, else `EACCES`.
-pub fn refusals(text: &str) -> String {
+pub(crate) fn refusals(text: &str) -> String {
     text.replace("EROFS", "EACCES")
 }

@@ -5,7 +5,7 @@ use outrigger_protocol::tool::{ToolOutput, ToolSpec};
 use serde_json::{Value, json};
 
 use super::changed::{diagnose, settle};
-use super::write::ask_edit;
+use super::write::{ask_edit, ask_edit_elsewhere};
 use super::{spec, text};
 use crate::diff::diff;
 use crate::error::ToolError;
@@ -119,9 +119,7 @@ impl Tool for Edit {
         input: &Value,
         ctx: &ToolContext,
     ) -> Result<Vec<PermissionAsk>, ToolError> {
-        let at = target(input, ctx)?;
-        let outside = at.ask_outside(Kind::File).into_iter();
-        Ok(outside.chain([ask_edit(&at, None, ctx)]).collect())
+        Ok(ask_edit_elsewhere(&target(input, ctx)?, ctx))
     }
 
     fn run<'a>(

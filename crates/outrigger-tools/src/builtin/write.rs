@@ -49,6 +49,12 @@ pub(super) fn ask_edit(at: &Located, diff: Option<&Diff>, ctx: &ToolContext) -> 
     }
 }
 
+/// The questions for a change of a file that lies where this host does not look.
+pub(super) fn ask_edit_elsewhere(at: &Located, ctx: &ToolContext) -> Vec<PermissionAsk> {
+    let outside = at.ask_outside(Kind::File).into_iter();
+    outside.chain([ask_edit(at, None, ctx)]).collect()
+}
+
 /// Tells everyone that a file changed, as the reference does.
 pub(super) fn publish_change(at: &Located, existed: bool, ctx: &ToolContext) {
     let file = at.shown.display().to_string();
@@ -103,9 +109,7 @@ impl Tool for Write {
         input: &Value,
         ctx: &ToolContext,
     ) -> Result<Vec<PermissionAsk>, ToolError> {
-        let at = target(input, ctx)?;
-        let outside = at.ask_outside(Kind::File).into_iter();
-        Ok(outside.chain([ask_edit(&at, None, ctx)]).collect())
+        Ok(ask_edit_elsewhere(&target(input, ctx)?, ctx))
     }
 
     fn run<'a>(
