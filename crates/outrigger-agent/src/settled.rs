@@ -7,8 +7,9 @@
 //! while nothing runs is nobody's but the user's, and not asked about.
 
 use std::collections::BTreeSet;
-use std::fs::{self, File};
+use std::fs::{self, File, OpenOptions};
 use std::io;
+use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -31,6 +32,9 @@ use note::{Found, Note, State, reads};
 
 /// How long another agent may hold the notes: it reads and writes a few small files meanwhile.
 const PATIENCE: Duration = Duration::from_secs(5);
+
+/// Extension of a note that is being written.
+const PART: &str = "part";
 
 static COUNT: AtomicU64 = AtomicU64::new(0);
 
@@ -61,12 +65,18 @@ impl Notes {
         lock_file::hold(&self.folder.join("lock"), PATIENCE)
     }
 
+    /// All notes, while they are held.
     fn all(&self) -> io::Result<Vec<PathBuf>> {
-        let entries = fs::read_dir(&self.folder)?
-            .flatten()
-            .map(|entry| entry.path());
-        let notes = entries.filter(|path| path.extension().is_some_and(|it| it == "json"));
-        Ok(notes.collect())
+        let mut notes = Vec::new();
+        for path in fs::read_dir(&self.folder)?.flatten().map(|it| it.path()) {
+            match path.extension() {
+                Some(it) if it == "json" => notes.push(path),
+                // Whoever wrote it was killed.
+                Some(it) if it == PART => drop(fs::remove_file(&path)),
+                _ => {}
+            }
+        }
+        Ok(notes)
     }
 
     fn load(&self) -> Option<Loaded> {
@@ -154,8 +164,25 @@ fn read(path: &Path) -> Option<Note> {
     serde_json::from_slice(&fs::read(path).ok()?).ok()
 }
 
+/// Writes a note that is whole also where we are killed meanwhile: one that cannot be read would keep everybody from starting.
 fn write(path: &Path, note: &Note) -> io::Result<()> {
-    fs::write(path, serde_json::to_vec(note)?)
+    let mut text = serde_json::to_vec(note)?;
+    match OpenOptions::new().write(true).open(path) {
+        // Its agent has it locked, so it has to stay the same file. Blanks behind JSON mean nothing.
+        Ok(file) => {
+            let size = text.len();
+            let before = usize::try_from(file.metadata()?.len()).unwrap_or(size);
+            text.resize(size.max(before), b' ');
+            file.write_all_at(&text, 0)?;
+            file.set_len(size as u64)
+        }
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            let part = path.with_extension(PART);
+            fs::write(&part, &text)?;
+            fs::rename(&part, path)
+        }
+        Err(error) => Err(error),
+    }
 }
 
 /// The note of one agent.
@@ -438,6 +465,32 @@ mod tests {
             let wanted = (!want.is_empty()).then_some("config.changed");
             assert_eq!(refused, wanted, "{file:?} {before:?} {there}");
         }
+    }
+
+    /// Whoever is killed while it writes a note leaves none, and one that is rewritten stays its agent's and whole.
+    #[tokio::test]
+    async fn a_note_is_whole_or_not_there() {
+        let (_dir, boot, settled) = project().await;
+        let folder = settled.notes.folder.clone();
+        let part = folder.join("1-0.part");
+        fs::write(&part, "{\"direct").unwrap();
+        let next = begun(&boot).await.unwrap();
+        assert!(!part.exists());
+        next.runs().unwrap();
+        let [path] = &next.notes.all().unwrap()[..] else {
+            panic!("one note");
+        };
+        let long = read(path).unwrap();
+        let mut short = long.clone();
+        short.state.settings.clear();
+        write(path, &short).unwrap();
+        assert!(read(path).unwrap().state.settings.is_empty());
+        write(path, &long).unwrap();
+        assert_eq!(read(path).unwrap().state, long.state);
+        assert!(
+            File::open(path).unwrap().try_lock().is_err(),
+            "it is locked still"
+        );
     }
 
     /// Another agent that holds the notes and does not go on keeps nobody waiting for ever.

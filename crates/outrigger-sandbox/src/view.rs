@@ -228,7 +228,9 @@ pub(crate) fn is_possible() -> bool {
             match libc::fork() {
                 -1 => false,
                 0 => {
-                    let made = enter(maps.as_ref()).and_then(|()| stage());
+                    let made = enter(maps.as_ref())
+                        .and_then(|()| Roots::default().apply())
+                        .and_then(|()| stage());
                     libc::_exit(i32::from(made.is_err()))
                 }
                 child => {

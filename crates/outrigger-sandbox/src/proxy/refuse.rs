@@ -45,11 +45,11 @@ pub(super) fn words(
         Refusal::Forbidden => {
             format!("{who} may not connect to {place}: the policy of this machine forbids it")
         }
-        Refusal::Private(address) if address.to_string() == host => format!(
-            "{who} may not connect to {place}: it is an address of this machine or of a private network"
-        ),
+        Refusal::Private(address) if address.to_string() == host => {
+            format!("{who} may not connect to {place}: it is no address of the public internet")
+        }
         Refusal::Private(address) => format!(
-            "{who} may not connect to {place}: the name leads to {address}, an address of this machine or of a private network"
+            "{who} may not connect to {place}: the name leads to {address}, which is no address of the public internet"
         ),
         Refusal::NoHost => format!("{who} may not connect to {place}: that is no host"),
         Refusal::Unknown => format!("{place} cannot be found"),

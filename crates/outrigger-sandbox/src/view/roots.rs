@@ -12,7 +12,7 @@ use crate::policy::Policy;
 const MOST: usize = 64;
 
 /// What may be written, none of it below another.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct Roots(Vec<Target>);
 
 impl Roots {
@@ -21,7 +21,14 @@ impl Roots {
         if policy.is_open() {
             return Ok(None);
         }
-        let mut found = look(&policy.write, |_| Cover::Held, Gone::Skipped)?;
+        // What cannot be looked at is not written, either.
+        let looked = |path| look(std::slice::from_ref(path), |_| Cover::Held, Gone::Skipped);
+        let mut found: Vec<(PathBuf, Target)> = policy
+            .write
+            .iter()
+            .filter_map(|path| looked(path).ok())
+            .flatten()
+            .collect();
         // A device, a pipe and a socket are written whatever they are mounted as.
         found.retain(|(path, _)| {
             fs::metadata(path).is_ok_and(|meta| meta.is_dir() || meta.is_file())
@@ -84,5 +91,60 @@ impl Roots {
             }
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn roots(write: Vec<PathBuf>) -> io::Result<Option<Vec<String>>> {
+        let policy = Policy {
+            write,
+            ..Policy::default()
+        };
+        let name = |root: &Target| root.path.to_string_lossy().into_owned();
+        Ok(Roots::of(&policy)?.map(|roots| roots.0.iter().map(name).collect()))
+    }
+
+    #[test]
+    fn what_may_be_written_is_mounted_once() {
+        let dir = tempfile::tempdir().unwrap();
+        let at = |name: &str| fs::canonicalize(dir.path()).unwrap().join(name);
+        for folder in ["a/inner", "ab", "b"] {
+            fs::create_dir_all(at(folder)).unwrap();
+        }
+        fs::write(at("b/file"), "").unwrap();
+        std::os::unix::fs::symlink(at("b"), at("link")).unwrap();
+        let text = |name: &str| at(name).to_string_lossy().into_owned();
+        for (write, mounted) in [
+            (
+                vec![at("a/inner"), at("a"), at("ab")],
+                vec![text("a"), text("ab")],
+            ),
+            (vec![at("link"), at("b/file")], vec![text("b")]),
+            (vec![at("b/file")], vec![text("b/file")]),
+            (
+                vec!["/dev/null".into(), at("none"), at("b/file/below")],
+                vec![],
+            ),
+        ] {
+            assert_eq!(roots(write.clone()).unwrap(), Some(mounted), "{write:?}");
+        }
+        assert_eq!(roots(vec!["/".into(), at("a")]).unwrap(), None);
+    }
+
+    #[test]
+    fn more_than_can_be_mounted_is_refused() {
+        let dir = tempfile::tempdir().unwrap();
+        let folders: Vec<PathBuf> = (0..=MOST).map(|n| dir.path().join(n.to_string())).collect();
+        for folder in &folders {
+            fs::create_dir(folder).unwrap();
+        }
+        let error = roots(folders).unwrap_err().to_string();
+        assert_eq!(
+            error,
+            "65 files and folders may be written, and 64 at most can be"
+        );
     }
 }
