@@ -1,5 +1,8 @@
 //! `outrigger serve`: several projects and clients on one port, streams of events, the end.
 
+use std::io::{ErrorKind, Read as _};
+use std::net::TcpStream;
+
 use serde_json::{Value, json};
 
 use crate::support::*;
@@ -172,4 +175,20 @@ fn configuration_files_are_changed_and_read_again() {
     patch("/global/config", json!({ "share": "manual" })).json(200);
     let refused = server.post("/global/upgrade", &json!({})).json(400);
     assert_eq!(refused["success"], false);
+}
+
+/// C9, 3: those who say nothing have so many places, and lose them. Who comes behind them is answered when one is free.
+#[test]
+fn strangers_at_the_port_do_not_stay() {
+    let world = World::new([]);
+    let server = world.serve(&["--no-auth"]);
+    let strangers: Vec<TcpStream> = (0..outrigger_bridge::Door::STRANGERS)
+        .map(|_| TcpStream::connect(&server.address).unwrap())
+        .collect();
+    server.get("/global/health").json(200);
+    let has_gone = |mut stranger: &TcpStream| {
+        stranger.set_nonblocking(true).unwrap();
+        !matches!(stranger.read(&mut [0; 1]), Err(error) if error.kind() == ErrorKind::WouldBlock)
+    };
+    assert!(strangers.iter().any(has_gone));
 }
