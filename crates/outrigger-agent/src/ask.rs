@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex};
 
 use outrigger_kernel::permission::evaluate;
 use outrigger_protocol::event::Event;
+use outrigger_protocol::hook::Decision;
 use outrigger_protocol::id::{CallId, PermissionId, SessionId};
 use outrigger_protocol::permission::{
     Action, HOOK_REASON, PermissionRequest, Reply, Rule, ToolRef,
@@ -83,6 +84,22 @@ impl Refusal {
     }
 }
 
+/// What plugins say to a question.
+enum Said {
+    /// They allow it; if one of them was not granted `approve`, its id.
+    Allow(Option<String>),
+    Deny,
+    Nothing,
+}
+
+/// Why a plugin's answer does not count, for whoever is asked in its place.
+fn without_grant(plugin: &str) -> String {
+    format!(
+        "(The plugin {plugin} would allow it, and was not granted that: `approve = true` under [plugins.\"{plugin}\"] in your own \
+         outrigger.toml lets it, for a plugin file by its path.)"
+    )
+}
+
 /// What a question is about, beside the question itself.
 pub(crate) struct Asker<'a> {
     pub(crate) session_id: &'a SessionId,
@@ -152,7 +169,7 @@ impl Inner {
         let by_rule = patterns
             .iter()
             .any(|pattern| crate::agents::asked_by_the_user(&ask.permission, pattern, &layers));
-        let request = PermissionRequest {
+        let mut request = PermissionRequest {
             id: ids::permission(),
             session_id: asker.session_id.clone(),
             permission: ask.permission,
@@ -163,22 +180,35 @@ impl Inner {
         };
         let firm = asker.insists.is_some() || by_rule;
         let _firm = firm.then(|| Firm::new(self, &request.id));
-        match self.ask_plugins(&request).await?.as_deref() {
-            Some("allow") if asker.insists.is_none() => return Ok("allow (plugin)".into()),
-            Some("deny") => {
+        let mut ungranted = None;
+        match self.ask_plugins(&request).await? {
+            Said::Allow(None) if asker.insists.is_none() => return Ok("allow (plugin)".into()),
+            Said::Allow(Some(plugin)) if asker.insists.is_none() => {
+                let why = without_grant(&plugin);
+                request.metadata = with_reason(request.metadata, Some(&why));
+                ungranted = Some(why);
+            }
+            Said::Allow(_) | Said::Nothing => {}
+            Said::Deny => {
                 return Err(Refusal::Rule(format!(
                     "A plugin denies {} for {}.",
                     request.permission,
                     request.patterns.join(", ")
                 )));
             }
-            _ => {}
         }
-        self.ask_user(request).await
+        match self.ask_user(request).await {
+            // Nobody could be asked: who wanted to answer, and what it takes.
+            Err(Refusal::User(text)) if self.answering == Answering::Refuse => {
+                let more = ungranted.map(|why| format!(" {why}")).unwrap_or_default();
+                Err(Refusal::User(text + &more))
+            }
+            answer => answer,
+        }
     }
 
     /// `permission.ask`, which the reference declares and never calls (B3).
-    async fn ask_plugins(&self, request: &PermissionRequest) -> Result<Option<String>, Refusal> {
+    async fn ask_plugins(&self, request: &PermissionRequest) -> Result<Said, Refusal> {
         let payload = HookPayload::new(json!(request), json!({ "status": "ask" }));
         let result = self
             .run_hooks(
@@ -202,7 +232,17 @@ impl Inner {
             )));
         }
         let status = result.outputs.first().and_then(|o| o.get("status"));
-        Ok(status.and_then(Value::as_str).map(str::to_owned))
+        // Whoever changed the answer answered; one without the grant spoils it for all of them.
+        let ungranted = result
+            .records
+            .iter()
+            .filter(|record| record.decision == Decision::Patch)
+            .find(|record| !self.plugins.may_approve(&record.plugin));
+        Ok(match status.and_then(Value::as_str) {
+            Some("allow") => Said::Allow(ungranted.map(|record| record.plugin.0.clone())),
+            Some("deny") => Said::Deny,
+            _ => Said::Nothing,
+        })
     }
 
     async fn ask_user(self: &Arc<Self>, request: PermissionRequest) -> Result<String, Refusal> {

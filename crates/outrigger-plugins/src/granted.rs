@@ -36,6 +36,7 @@ impl PluginSettings {
             (named.env.clone(), named.ports.clone())
         });
         let unix_sockets = named.is_some_and(|named| named.unix_sockets);
+        let approve = named.is_some_and(|named| named.approve);
         let (read, write) = named.map_or_else(Default::default, |named| {
             (named.read.clone(), named.write.clone())
         });
@@ -46,7 +47,8 @@ impl PluginSettings {
             || lost(!by_name.ports.is_empty(), !ports.is_empty())
             || lost(!by_name.read.is_empty(), !read.is_empty())
             || lost(!by_name.write.is_empty(), !write.is_empty())
-            || lost(by_name.unix_sockets, unix_sockets))
+            || lost(by_name.unix_sockets, unix_sockets)
+            || lost(by_name.approve, approve))
         .then(|| {
             let way = match (source, key) {
                 (Some(Source::Path(_)), Some(path)) => {
@@ -55,7 +57,7 @@ impl PluginSettings {
                 _ => String::new(),
             };
             format!(
-                "`env`, `ports`, `read`, `write` and `unix_sockets` of [plugins.\"{id}\"] are for the npm package of that name, and this is another plugin{way}"
+                "`env`, `ports`, `read`, `write`, `unix_sockets` and `approve` of [plugins.\"{id}\"] are for the npm package of that name, and this is another plugin{way}"
             )
         });
         let told = [withheld, refused].into_iter().flatten();
@@ -63,7 +65,7 @@ impl PluginSettings {
         // What guards by one of its names guards, whatever else is written about its path.
         let mut rules = whole.unwrap_or_default();
         (rules.env, rules.ports, rules.unix_sockets) = (env, ports, unix_sockets);
-        (rules.read, rules.write) = (read, write);
+        (rules.read, rules.write, rules.approve) = (read, write, approve);
         rules.hosts = hosts.or(rules.hosts);
         rules.hosts_withheld = hosts_withheld;
         (rules, told)
@@ -85,6 +87,8 @@ impl PluginRules {
         self.isolation == outrigger_config::settings::Isolation::Own
             || crate::critical::points(self).next().is_some()
             || self.unix_sockets
+            // Others in its process could answer in its name.
+            || self.approve
             || self.access.is_some()
             || self.hosts.is_some()
             || self.processes.is_some()
@@ -217,7 +221,7 @@ mod tests {
             assert_eq!(rules.priority, 2, "{spec}");
         }
         let (_, withheld) = settings.rules_for("acme", "x", Some(&file("/project/acme.ts")));
-        insta::assert_snapshot!(withheld.unwrap(), @r#"`env`, `ports`, `read`, `write` and `unix_sockets` of [plugins."acme"] are for the npm package of that name, and this is another plugin; to grant them to this file, write [plugins."/project/acme.ts"]"#);
+        insta::assert_snapshot!(withheld.unwrap(), @r#"`env`, `ports`, `read`, `write`, `unix_sockets` and `approve` of [plugins."acme"] are for the npm package of that name, and this is another plugin; to grant them to this file, write [plugins."/project/acme.ts"]"#);
         let (_, other) = settings.rules_for("other", "other", Some(&npm("1")));
         assert_eq!(other, None);
     }

@@ -15,6 +15,7 @@ use outrigger_kernel::breaker::Rules;
 use outrigger_protocol::Millis;
 use outrigger_protocol::event::BusEvent;
 use outrigger_protocol::hook::HookRecord;
+use outrigger_protocol::id::PluginId;
 use outrigger_protocol::tool::ToolSpec;
 use outrigger_protocol::turn::HookPayload;
 use outrigger_sandbox::Spawner;
@@ -355,6 +356,13 @@ impl Plugins {
     pub fn perf(&self) -> Vec<PerfRow> {
         let perf = self.0.perf.lock().unwrap_or_else(PoisonError::into_inner);
         perf.rows()
+    }
+
+    /// Whether what this plugin allows at `permission.ask` counts: the user granted it that (`approve`), or it is a file of
+    /// command hooks, which runs only as the user allowed it. Of several that go by one id, all have to be.
+    #[must_use]
+    pub fn may_approve(&self, id: &PluginId) -> bool {
+        self.0.registry.may_approve(&id.0)
     }
 
     /// Every plugin of the configuration, in load order.

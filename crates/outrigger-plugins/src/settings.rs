@@ -119,6 +119,8 @@ pub struct PluginRules {
     pub ports: Vec<u16>,
     /// It may make UNIX sockets. Such a plugin has a process of its own.
     pub unix_sockets: bool,
+    /// What it allows at `permission.ask` counts; without it the user is asked all the same.
+    pub approve: bool,
     /// Files and folders outside of the project that it may read; they give it a process of its own.
     pub read: Vec<PathBuf>,
     /// Files and folders outside of the project that it may read and change; as above.
@@ -313,6 +315,7 @@ impl From<&Settings> for PluginSettings {
             env: plugin.env.clone(),
             ports: plugin.ports.clone(),
             unix_sockets: plugin.unix_sockets,
+            approve: plugin.approve,
             hosts: plugin.hosts.clone(),
             read: plugin.read.iter().filter_map(|it| place(it)).collect(),
             write: plugin.write.iter().filter_map(|it| place(it)).collect(),

@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use crate::granted::granting;
 use crate::support::*;
 
 fn bash(command: &str) -> Value {
@@ -134,16 +135,91 @@ fn files_outside_the_project() {
     }
 }
 
-/// `permission.ask`, which the reference declares and never calls.
+/// A plugin that answers in the user's place with a statement.
+fn answers(name: &str, statement: &str) -> String {
+    format!(
+        "export const {name} = async () => ({{ 'permission.ask': async (_, o) => {{ {statement} }} }})\n"
+    )
+}
+
+/// `permission.ask`, which the reference declares and never calls. To allow takes the user's grant; to deny takes none.
 #[test]
 fn a_plugin_answers_instead_of_the_user() {
-    for (status, ran) in [("allow", true), ("deny", false)] {
+    for (status, granted, ran) in [
+        ("allow", true, true),
+        ("deny", true, false),
+        ("deny", false, false),
+    ] {
         let world = asking(
             [bash("echo ran > ran.txt"), done()],
             json!({ "bash": "ask" }),
         );
-        world.plugin("answers", &format!("export const A = async () => ({{ 'permission.ask': async (_, o) => {{ o.status = '{status}' }} }})\n"));
+        let statement = format!("o.status = '{status}'");
+        let plugin = world.plugin("answers", &answers("A", &statement));
+        if granted {
+            granting(&world, &format!("[plugins.{plugin:?}]\napprove = true\n"));
+        }
         assert_eq!(world.run(&["do it"]).ok().stdout, "All done.\n");
         assert_eq!(world.path("ran.txt").exists(), ran, "{status}");
+    }
+}
+
+/// A plugin allows only what the user granted it to (`approve`), however it puts it.
+#[test]
+fn no_plugin_allows_without_a_grant() {
+    let status = "o.status = 'allow'";
+    let granted = |plugin: &std::path::Path| format!("[plugins.{plugin:?}]\napprove = true\n");
+    let cases: [(&str, &str, &str); 8] = [
+        ("no grant at all", status, "none"),
+        (
+            "as a new object",
+            "Object.assign(o, { status: 'allow' })",
+            "none",
+        ),
+        (
+            "by a property that is defined",
+            "Object.defineProperty(o, 'status', { value: 'allow', enumerable: true })",
+            "none",
+        ),
+        (
+            "by a later task",
+            "await new Promise((end) => setTimeout(end, 20)); o.status = 'allow'",
+            "none",
+        ),
+        ("granted by its bare name", status, "name"),
+        ("granted by the project's own file", status, "project"),
+        ("granted to another plugin", status, "other"),
+        ("beside a granted one that agrees", status, "beside"),
+    ];
+    for (case, statement, grant) in cases {
+        let world = asking(
+            [bash("echo ran > ran.txt"), done()],
+            json!({ "bash": "ask" }),
+        );
+        let plugin = world.plugin("answers", &answers("A", statement));
+        match grant {
+            "name" => granting(&world, "[plugins.answers]\napprove = true\n"),
+            "project" => world.settings(&granted(&plugin)),
+            "other" => {
+                let other = world.plugin("other", "export const O = async () => ({})\n");
+                granting(&world, &granted(&other));
+            }
+            "beside" => {
+                let other = world.plugin("beside", &answers("B", status));
+                granting(&world, &granted(&other));
+            }
+            _ => {}
+        }
+        let run = world.run(&["do it"]);
+        assert!(!world.path("ran.txt").exists(), "{case}");
+        let part = world.parts("tool").remove(0);
+        let error = part["state"]["error"].as_str().unwrap();
+        assert!(
+            error.contains(
+                "The plugin answers would allow it, and was not granted that: `approve = true`"
+            ),
+            "{case}: {error}\n{}",
+            run.stderr
+        );
     }
 }

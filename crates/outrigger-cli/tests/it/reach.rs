@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
+use crate::granted::granting;
 use crate::support::*;
 
 const RICH: &str = concat!(
@@ -66,7 +67,8 @@ fn each_call_of_a_batch_and_each_agent_is_seen() {
         "mcp": { "notes": { "type": "local", "command": ["node", RICH] } },
         "permission": { "bash": "ask" },
     }));
-    world.plugin("every", EVERY);
+    let plugin = world.plugin("every", EVERY);
+    granting(&world, &format!("[plugins.{plugin:?}]\napprove = true\n"));
     assert_eq!(world.run(&["hi"]).ok().stdout, "All done.\n");
     let seen = seen(&world);
     let tools = |name: &str, session: &Value| -> Vec<String> {

@@ -185,7 +185,7 @@ pub const POINTS: &[Point] = &[
     // Not `fast`, though it is a question of policy: plugins of OpenCode ask a service, or a person's phone, over the network
     // here, and a late one costs its process.
     Point { name: "tool.before_permission", hook: "permission.ask", phase: Before, patch: &[must("status", String)], block: false, deadline: Normal, failure: Open,
-        input: "the permission request", about: "The user is about to be asked; status allow or deny answers instead. A rule that denies is never asked about." },
+        input: "the permission request", about: "The user is about to be asked; status deny answers instead, and allow where the user granted the plugin that (`approve`). A rule that denies is never asked about." },
     Point { name: "execute.before_shell", hook: "shell.env", phase: Before, patch: &[must("env", Object)], block: true, deadline: Normal, failure: ThrowBlocks,
         input: "cwd, sessionID?, callID?", about: "Environment variables for a shell command, added to those it gets anyway." },
     Point { name: "tool.after_result", hook: "tool.execute.after", phase: After, patch: &[may("title", String), may("output", Any), may("metadata", Any), may("attachments", Array), may("content", Array), may("*", Any)], block: true, deadline: Normal, failure: ThrowBlocks,
