@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use outrigger_kernel::permission::evaluate;
 use outrigger_protocol::event::Event;
 use outrigger_protocol::hook::Decision;
-use outrigger_protocol::id::{CallId, PermissionId, SessionId};
+use outrigger_protocol::id::{CallId, PermissionId, PluginId, SessionId};
 use outrigger_protocol::permission::{
     Action, HOOK_REASON, PermissionRequest, Reply, Rule, ToolRef,
 };
@@ -84,20 +84,14 @@ impl Refusal {
     }
 }
 
-/// What plugins say to a question.
-enum Said {
-    /// They allow it; if one of them was not granted `approve`, its id.
-    Allow(Option<String>),
+/// The answer of `permission.ask` hooks.
+enum HookAnswer {
+    /// All that changed the answer may approve.
+    Allow,
+    /// One of them may not: why, with the grant that is missing.
+    AllowUngranted(String),
     Deny,
-    Nothing,
-}
-
-/// Why a plugin's answer does not count, for whoever is asked in its place.
-fn without_grant(plugin: &str) -> String {
-    format!(
-        "(The plugin {plugin} would allow it, and was not granted that: `approve = true` under [plugins.\"{plugin}\"] in your own \
-         outrigger.toml lets it, for a plugin file by its path.)"
-    )
+    None,
 }
 
 /// What a question is about, beside the question itself.
@@ -182,14 +176,13 @@ impl Inner {
         let _firm = firm.then(|| Firm::new(self, &request.id));
         let mut ungranted = None;
         match self.ask_plugins(&request).await? {
-            Said::Allow(None) if asker.insists.is_none() => return Ok("allow (plugin)".into()),
-            Said::Allow(Some(plugin)) if asker.insists.is_none() => {
-                let why = without_grant(&plugin);
+            HookAnswer::Allow if asker.insists.is_none() => return Ok("allow (plugin)".into()),
+            HookAnswer::AllowUngranted(why) if asker.insists.is_none() => {
                 request.metadata = with_reason(request.metadata, Some(&why));
                 ungranted = Some(why);
             }
-            Said::Allow(_) | Said::Nothing => {}
-            Said::Deny => {
+            HookAnswer::Allow | HookAnswer::AllowUngranted(_) | HookAnswer::None => {}
+            HookAnswer::Deny => {
                 return Err(Refusal::Rule(format!(
                     "A plugin denies {} for {}.",
                     request.permission,
@@ -198,17 +191,25 @@ impl Inner {
             }
         }
         match self.ask_user(request).await {
-            // Nobody could be asked: who wanted to answer, and what it takes.
             Err(Refusal::User(text)) if self.answering == Answering::Refuse => {
-                let more = ungranted.map(|why| format!(" {why}")).unwrap_or_default();
+                let more = ungranted.map(|why| format!(" {why}.")).unwrap_or_default();
                 Err(Refusal::User(text + &more))
             }
             answer => answer,
         }
     }
 
+    /// Why an approval by this plugin does not count, and what grants it; `None` where it counts.
+    fn may_not_approve(&self, plugin: &PluginId) -> Option<String> {
+        let key = self.plugins.approval_missing(plugin)?;
+        Some(format!(
+            "the plugin {} may not approve it: `approve = true` under [plugins.\"{key}\"] in your own outrigger.toml grants that",
+            plugin.0
+        ))
+    }
+
     /// `permission.ask`, which the reference declares and never calls (B3).
-    async fn ask_plugins(&self, request: &PermissionRequest) -> Result<Said, Refusal> {
+    async fn ask_plugins(&self, request: &PermissionRequest) -> Result<HookAnswer, Refusal> {
         let payload = HookPayload::new(json!(request), json!({ "status": "ask" }));
         let result = self
             .run_hooks(
@@ -232,16 +233,18 @@ impl Inner {
             )));
         }
         let status = result.outputs.first().and_then(|o| o.get("status"));
-        // Whoever changed the answer answered; one without the grant spoils it for all of them.
-        let ungranted = result
-            .records
-            .iter()
-            .filter(|record| record.decision == Decision::Patch)
-            .find(|record| !self.plugins.may_approve(&record.plugin));
         Ok(match status.and_then(Value::as_str) {
-            Some("allow") => Said::Allow(ungranted.map(|record| record.plugin.0.clone())),
-            Some("deny") => Said::Deny,
-            _ => Said::Nothing,
+            Some("allow") => {
+                // Every plugin that changed the answer needs the grant: a granted one that agrees does not vouch for another.
+                let changed = result.records.iter();
+                let mut changed = changed.filter(|it| it.decision == Decision::Patch);
+                match changed.find_map(|it| self.may_not_approve(&it.plugin)) {
+                    Some(why) => HookAnswer::AllowUngranted(why),
+                    None => HookAnswer::Allow,
+                }
+            }
+            Some("deny") => HookAnswer::Deny,
+            _ => HookAnswer::None,
         })
     }
 
@@ -422,6 +425,12 @@ impl Agent {
             .values()
             .map(|(request, _)| request.clone())
             .collect()
+    }
+
+    /// Why a reply by this plugin's client may not approve what the user is asked about; `None` where it may.
+    #[must_use]
+    pub fn may_not_approve(&self, plugin: &PluginId) -> Option<String> {
+        self.inner.may_not_approve(plugin)
     }
 
     /// Answers a question; false when there is none of that identifier any more.

@@ -1,8 +1,8 @@
-//! What plugins cannot lift: what the user's own rules deny (issue 5, item 6).
+//! What plugins cannot lift: what the user's own rules deny or ask about (issue 5, item 6).
 //!
-//! The last rule that fits counts, so whoever adds a rule behind a deny takes it back. A plugin may: it changes the
-//! configuration in its `config` hook, and gives rules to sessions over its client. What the user's files deny is therefore
-//! put behind what plugins say, and a session's rule that would be wider is refused.
+//! The last rule that matches counts, so a rule that is added after a deny or an ask lifts it. A plugin can add some: it
+//! changes the configuration in its `config` hook, and gives rules to sessions over its client. What the user's files deny
+//! and ask about is therefore repeated after the rules of plugins, and a wider rule for a session is refused.
 
 use outrigger_config::OpenCodeConfig as Config;
 use outrigger_kernel::permission::{evaluate, matches};
@@ -29,7 +29,7 @@ impl UserRules {
         }
     }
 
-    /// Puts the user's denies behind rules that plugins have changed.
+    /// Repeats the user's denies and asks after rules that plugins have changed.
     pub(crate) fn hold(&self, config: &mut Config) {
         hold(&self.everywhere, &mut config.permission);
         for agent in &mut config.agent {
@@ -44,20 +44,31 @@ impl UserRules {
         }
     }
 
-    /// The user's deny that rules would lift, and the rule that would.
+    /// The user's deny or ask that rules would lift, and the rule that would.
     fn lifted<'r>(&'r self, rules: &'r [Rule]) -> Option<(&'r Rule, &'r Rule)> {
         let of_agents = self.of_agents.iter().flat_map(|(_, rules)| rules);
-        let mut denies = self.everywhere.iter().chain(of_agents);
-        let wide = |rule: &&Rule| rule.action != Action::Deny;
-        denies.find_map(|deny| {
-            let wider = rules.iter().filter(wide);
-            let mut wider = wider.filter(|rule| deny.action == Action::Deny && overlap(deny, rule));
-            wider.next().map(|rule| (deny, rule))
+        let mut kept = self.everywhere.iter().chain(of_agents);
+        kept.find_map(|kept| {
+            let mut wider = rules
+                .iter()
+                .filter(|rule| is_wider(rule.action, kept.action));
+            let rule = wider.find(|rule| overlap(kept, rule))?;
+            Some((kept, rule))
         })
     }
 }
 
-/// Puts the denies of `user` behind `rules`, with the exceptions that the user makes of them.
+/// Whether the first permits more than the second.
+fn is_wider(one: Action, other: Action) -> bool {
+    let rank = |action| match action {
+        Action::Deny => 0,
+        Action::Ask => 1,
+        Action::Allow => 2,
+    };
+    rank(one) > rank(other)
+}
+
+/// Repeats the denies and asks of `user` after `rules`, with the exceptions that the user makes of them.
 fn hold(user: &[Rule], rules: &mut Vec<Rule>) {
     if rules == user {
         return;
@@ -65,8 +76,8 @@ fn hold(user: &[Rule], rules: &mut Vec<Rule>) {
     let mut behind: Vec<Rule> = Vec::new();
     for rule in user {
         let kept = match rule.action {
-            Action::Deny => true,
-            _ => behind.iter().any(|deny| overlap(deny, rule)),
+            Action::Deny | Action::Ask => true,
+            Action::Allow => behind.iter().any(|kept| overlap(kept, rule)),
         };
         if kept {
             behind.push(rule.clone());
@@ -135,17 +146,22 @@ fn both(one: &[u8], other: &[u8]) -> bool {
 }
 
 impl Agent {
-    /// Why a plugin may not give these rules to a session: one of them would lift what the user's files deny.
+    /// Why a plugin may not give these rules to a session: one of them would lift what the user's files deny or ask about.
     #[must_use]
     pub fn would_lift(&self, rules: &[Rule]) -> Option<String> {
-        let (deny, rule) = self.inner.user_rules.lifted(rules)?;
-        let word = match rule.action {
-            Action::Ask => "ask",
-            _ => "allow",
+        let (kept, rule) = self.inner.user_rules.lifted(rules)?;
+        let shown = |rule: &Rule| {
+            let word = match rule.action {
+                Action::Allow => "allow",
+                Action::Ask => "ask",
+                Action::Deny => "deny",
+            };
+            format!("{word} {} {}", rule.permission, rule.pattern)
         };
         Some(format!(
-            "{word} {} {} would lift deny {} {} of the user's configuration: a plugin gives a session narrower rules only",
-            rule.permission, rule.pattern, deny.permission, deny.pattern
+            "{} would lift {} of the user's configuration: a plugin gives a session narrower rules only",
+            shown(rule),
+            shown(kept)
         ))
     }
 }
@@ -217,7 +233,27 @@ mod tests {
                 ("bash", "echo-x"),
                 Action::Deny,
             ),
-            ("ask bash *", "allow bash *", ("bash", "ls"), Action::Allow),
+            ("ask bash *", "allow bash *", ("bash", "ls"), Action::Ask),
+            ("ask bash *", "allow * *", ("bash", "ls"), Action::Ask),
+            (
+                "ask bash *",
+                "deny bash rm*",
+                ("bash", "rm x"),
+                Action::Deny,
+            ),
+            (
+                "ask bash *\n allow bash ls",
+                "allow bash *",
+                ("bash", "ls"),
+                Action::Allow,
+            ),
+            (
+                "allow bash *\n ask bash rm*",
+                "allow bash *",
+                ("bash", "rm x"),
+                Action::Ask,
+            ),
+            ("ask edit *", "allow read *", ("read", "x"), Action::Allow),
             ("deny edit *", "allow read *", ("read", "x"), Action::Allow),
         ] {
             let mut changed = rules(plugin);
@@ -233,13 +269,18 @@ mod tests {
     #[test]
     fn rules_that_would_lift_a_deny_are_found() {
         let user = UserRules {
-            everywhere: rules("deny read *.env\n allow bash *"),
+            everywhere: rules("deny read *.env\n allow bash *\n ask webfetch *\n ask bash rm*"),
             of_agents: vec![("plan".into(), rules("deny edit src/*"))],
         };
         for (given, want) in [
             ("deny read *", false),
-            ("allow webfetch *", false),
-            ("allow bash *", false),
+            ("allow websearch *", false),
+            ("allow webfetch *", true),
+            ("ask webfetch *", false),
+            ("deny webfetch *", false),
+            ("allow bash *", true),
+            ("allow bash ls", false),
+            ("allow bash rm x", true),
             ("allow read docs/*", true),
             ("allow read docs/a.txt", false),
             ("allow read x.env", true),
@@ -251,9 +292,9 @@ mod tests {
         }
     }
 
-    /// Whatever rules a plugin makes, what the user denies is denied.
+    /// Whatever rules a plugin makes, what the user denies is denied, and what the user asks about is not allowed.
     #[test]
-    fn no_rules_lift_a_deny() {
+    fn no_rules_lift_a_deny_or_an_ask() {
         // A small linear congruence: the same lists in every run.
         let mut seed = 7_u64;
         let mut draw = |most: usize| {
@@ -275,10 +316,16 @@ mod tests {
             let mut rules = plugin.clone();
             hold(&user, &mut rules);
             for path in ["", "a", "b", "ab", "bb", "aab"] {
-                let before = evaluate("a", path, &[&user]);
-                let after = evaluate("a", path, &[&rules]);
+                // Where no rule of the user matches, the plugin's own are held to the defaults, which are not here.
+                let fallback = [Rule {
+                    permission: "*".into(),
+                    pattern: "*".into(),
+                    action: Action::Allow,
+                }];
+                let before = evaluate("a", path, &[&fallback, &user]);
+                let after = evaluate("a", path, &[&fallback, &rules]);
                 assert!(
-                    before != Action::Deny || after == Action::Deny,
+                    !is_wider(after, before),
                     "{path}: {user:?} {plugin:?} {rules:?}"
                 );
             }

@@ -22,10 +22,7 @@ impl PluginSettings {
     ) -> (PluginRules, Option<String>) {
         let names = names_of(id, spec, source);
         let names: Vec<&str> = names.iter().map(String::as_str).collect();
-        let key = match source {
-            Some(Source::Npm { name, request }) if of_registry(request) => Some(name.as_str()),
-            _ => file_of(source),
-        };
+        let key = grant_key(source);
         let others = usize::from(file_of(source).is_some());
         let by_name = self.rules_of(names.get(others..).unwrap_or_default());
         let by_name = by_name.unwrap_or_default();
@@ -105,6 +102,14 @@ pub(crate) fn names_of(id: &str, spec: &str, source: Option<&Source>) -> Vec<Str
     let file = file_of(source).map(str::to_owned);
     let others = [id.to_owned(), package_name(spec), spec.to_owned()];
     file.into_iter().chain(others).collect()
+}
+
+/// NAME of the `[plugins.NAME]` whose grants a plugin of this source gets; none where grants reach no such source.
+pub(crate) fn grant_key(source: Option<&Source>) -> Option<&str> {
+    match source {
+        Some(Source::Npm { name, request }) if of_registry(request) => Some(name),
+        _ => file_of(source),
+    }
 }
 
 fn file_of(source: Option<&Source>) -> Option<&str> {

@@ -358,11 +358,12 @@ impl Plugins {
         perf.rows()
     }
 
-    /// Whether what this plugin allows at `permission.ask` counts: the user granted it that (`approve`), or it is a file of
-    /// command hooks, which runs only as the user allowed it. Of several that go by one id, all have to be.
+    /// The `[plugins.NAME]` under which the user would have to write `approve = true` for this plugin's approvals to count;
+    /// `None` where they do. Command hooks need no such grant: a file of them runs only if the user allowed its content.
+    /// Of several plugins with this id, all need it.
     #[must_use]
-    pub fn may_approve(&self, id: &PluginId) -> bool {
-        self.0.registry.may_approve(&id.0)
+    pub fn approval_missing(&self, id: &PluginId) -> Option<String> {
+        self.0.registry.approval_missing(&id.0)
     }
 
     /// Every plugin of the configuration, in load order.

@@ -20,12 +20,14 @@ use outrigger_protocol::rpc::{HandlerRef, Instance, LoadedPlugin, PluginTool, Pr
 
 use crate::critical;
 use crate::error::PluginError;
+use crate::granted::grant_key;
 use crate::manifest::ManifestShown;
 use crate::own::Own;
 use crate::processes::Processes;
 use crate::reconfigure::Configured;
 use crate::resolve::ResolvedPlugin;
 use crate::settings::PluginRules;
+use crate::spec::Source;
 use crate::status::{Cause, Fetched, LifeState, NoticeFn, PluginStatus, Progress, Stage};
 use crate::trust::Verified;
 
@@ -92,6 +94,12 @@ pub(crate) struct Plugin {
 }
 
 impl Plugin {
+    /// NAME of the `[plugins.NAME]` that grants it something.
+    fn grant_key(&self) -> String {
+        let source = Source::parse(&self.spec, &self.declared_in).ok();
+        grant_key(source.as_ref()).unwrap_or(&self.id).to_owned()
+    }
+
     /// It is not in the run, and does not come by itself.
     pub(crate) fn has_ended(&self) -> bool {
         matches!(self.stage, Stage::Failed | Stage::Off | Stage::Skipped)
@@ -524,19 +532,20 @@ impl Registry {
         });
     }
 
-    /// The plugin of that name.
-    pub(crate) fn may_approve(&self, id: &str) -> bool {
+    /// [`crate::Plugins::approval_missing`].
+    pub(crate) fn approval_missing(&self, id: &str) -> Option<String> {
         let table = self.read();
-        let mut alike = table
-            .plugins
-            .iter()
-            .filter(|plugin| plugin.id == id)
-            .peekable();
-        let granted =
-            |plugin: &Plugin| plugin.rules.approve || plugin.group == Some(crate::commands::GROUP);
-        alike.peek().is_some() && alike.all(granted)
+        let mut named = table.plugins.iter().filter(|it| it.id == id).peekable();
+        if named.peek().is_none() {
+            return Some(id.to_owned());
+        }
+        let is_command_hook = |plugin: &Plugin| plugin.group == Some(crate::commands::GROUP);
+        named
+            .find(|plugin| !plugin.rules.approve && !is_command_hook(plugin))
+            .map(Plugin::grant_key)
     }
 
+    /// The plugin of that name.
     pub(crate) fn index_of(&self, id: &str) -> Option<usize> {
         let inner = self.read();
         // An entry that failed may go by the same name.

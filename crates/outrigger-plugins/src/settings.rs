@@ -119,7 +119,7 @@ pub struct PluginRules {
     pub ports: Vec<u16>,
     /// It may make UNIX sockets. Such a plugin has a process of its own.
     pub unix_sockets: bool,
-    /// What it allows at `permission.ask` counts; without it the user is asked all the same.
+    /// It may approve what the user would be asked about. Such a plugin has a process of its own.
     pub approve: bool,
     /// Files and folders outside of the project that it may read; they give it a process of its own.
     pub read: Vec<PathBuf>,

@@ -3,12 +3,13 @@
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use axum::routing::{get, post};
-use axum::{Json, Router};
+use axum::{Extension, Json, Router};
 use outrigger_agent::Agent;
-use outrigger_protocol::id::{PermissionId, SessionId};
+use outrigger_protocol::id::{PermissionId, PluginId, SessionId};
 use outrigger_protocol::permission::{PermissionRequest, Reply};
 use serde::Deserialize;
 
+use crate::dispatch::Sender;
 use crate::error::ApiError;
 
 pub(crate) fn routes() -> Router<Agent> {
@@ -32,9 +33,10 @@ struct ReplyBody {
 async fn reply(
     State(agent): State<Agent>,
     Path(id): Path<PermissionId>,
+    sender: Option<Extension<Sender>>,
     Json(body): Json<ReplyBody>,
 ) -> Result<Json<bool>, ApiError> {
-    answer(&agent, &id, body)
+    answer(&agent, &id, sender, body)
 }
 
 /// The older form.
@@ -46,6 +48,7 @@ struct Response {
 async fn respond(
     State(agent): State<Agent>,
     Path((session, id)): Path<(SessionId, PermissionId)>,
+    sender: Option<Extension<Sender>>,
     Json(body): Json<Response>,
 ) -> Result<Json<bool>, ApiError> {
     agent.session(&session)?;
@@ -58,14 +61,34 @@ async fn respond(
         reply: body.response,
         message: None,
     };
-    answer(&agent, &id, body)
+    answer(&agent, &id, sender, body)
 }
 
-fn answer(agent: &Agent, id: &PermissionId, body: ReplyBody) -> Result<Json<bool>, ApiError> {
+/// `sender` is there where a plugin's client replies. It may reject; to approve in the user's place takes the same grant as
+/// in its `permission.ask` hook.
+fn answer(
+    agent: &Agent,
+    id: &PermissionId,
+    sender: Option<Extension<Sender>>,
+    body: ReplyBody,
+) -> Result<Json<bool>, ApiError> {
+    if let (Some(Extension(Sender(plugin))), true) = (sender, body.reply != Reply::Reject) {
+        refuse_ungranted(agent, plugin)?;
+    }
     if agent.answer_with(id, body.reply, body.message) {
         return Ok(Json(true));
     }
     Err(gone(id))
+}
+
+/// 403 unless this plugin may approve. In a process that several share, nobody is known for certain; one that may approve
+/// has a process of its own.
+fn refuse_ungranted(agent: &Agent, plugin: Option<String>) -> Result<(), ApiError> {
+    let why = match plugin {
+        Some(plugin) => agent.may_not_approve(&PluginId(plugin)),
+        None => Some("a plugin without `approve` may not approve it".to_owned()),
+    };
+    why.map_or(Ok(()), |why| Err(ApiError::forbidden(why)))
 }
 
 fn gone(id: &PermissionId) -> ApiError {

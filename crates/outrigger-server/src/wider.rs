@@ -1,4 +1,5 @@
-//! Rules that a plugin gives to a session: none that lifts what the user's configuration denies (issue 5, item 6).
+//! Rules that a plugin gives to a session: none that lifts what the user's configuration denies or asks about (issue 5,
+//! item 6).
 
 use outrigger_agent::Agent;
 use outrigger_protocol::permission::{Action, Rule};
@@ -12,7 +13,7 @@ use crate::error::ApiError;
 const RULES: usize = 256;
 const BYTES: usize = 16 * 1024;
 
-/// 403 for a request whose body would lift a deny: by `permission` of a session, or by `tools` of a prompt, which is a rule
+/// 403 for a request whose body would lift a deny or an ask: by `permission` of a session, or by `tools` of a prompt, which is a rule
 /// for each tool; and for more rules than can be looked at.
 pub(crate) fn refuse_wider(agent: &Agent, request: &SdkRequest) -> Result<(), ApiError> {
     // Nothing but a session takes rules.

@@ -521,7 +521,7 @@ pub const PLUGIN_KEYS: &[Key<Plugin>] = &[
         .timeout_ms =
         Some(v.count())),
     key!(trust "unix_sockets", Kind::Bool, "it may make UNIX sockets", |p, v| p.unix_sockets = v.bool()),
-    key!(trust "approve", Kind::Bool, "it may allow what the user would be asked about", |p, v| p.approve = v.bool()),
+    key!(trust "approve", Kind::Bool, "it may approve what the user would be asked about", |p, v| p.approve = v.bool()),
     // Names add up: a project's file cannot take a guard's word from it.
     key!(
         "fail_closed",

@@ -289,7 +289,7 @@ pub struct Plugin {
     pub timeout_ms: Option<u64>,
     /// It may make UNIX sockets, and so reach every service of this user that listens on one.
     pub unix_sockets: bool,
-    /// Its `permission.ask` may allow what the user would be asked about. Granted as `env` is.
+    /// It may approve what the user would be asked about. Granted as `env` is.
     pub approve: bool,
     /// Its hooks that are security-critical: where one throws, is late or cannot be called, what it guards is refused
     /// (C5).
