@@ -203,7 +203,7 @@ impl Inner {
     fn may_not_approve(&self, plugin: &PluginId) -> Option<String> {
         let key = self.plugins.approval_missing(plugin)?;
         Some(format!(
-            "the plugin {} may not approve it: `approve = true` under [plugins.\"{key}\"] in your own outrigger.toml grants that",
+            "the plugin {} may not approve it (`approve = true` under [plugins.\"{key}\"] in your own outrigger.toml grants that)",
             plugin.0
         ))
     }

@@ -215,7 +215,7 @@ fn no_plugin_allows_without_a_grant() {
         let part = world.parts("tool").remove(0);
         let error = part["state"]["error"].as_str().unwrap();
         let hint = format!(
-            "the plugin answers may not approve it: `approve = true` under [plugins.{plugin:?}] in your own outrigger.toml grants that."
+            "the plugin answers may not approve it (`approve = true` under [plugins.{plugin:?}] in your own outrigger.toml grants that)."
         );
         assert!(error.contains(&hint), "{case}: {error}\n{}", run.stderr);
     }
