@@ -4,6 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex};
 
 use outrigger_kernel::permission::evaluate;
+use outrigger_plugins::Grant;
 use outrigger_protocol::event::Event;
 use outrigger_protocol::hook::Decision;
 use outrigger_protocol::id::{CallId, PermissionId, PluginId, SessionId};
@@ -18,6 +19,7 @@ use tokio::sync::oneshot;
 
 use crate::ids;
 use crate::inner::{Agent, Inner, lock};
+use crate::insist::Insistence;
 
 /// Who answers a question that no rule answers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -99,8 +101,8 @@ pub(crate) struct Asker<'a> {
     pub(crate) session_id: &'a SessionId,
     pub(crate) tool: Option<ToolRef>,
     pub(crate) rules: &'a [&'a [Rule]],
-    /// A command hook wants the user to be asked whatever the rules allow, and why.
-    pub(crate) insists: Option<&'a str>,
+    /// Why the user is asked whatever the rules allow.
+    pub(crate) insists: Option<&'a Insistence>,
 }
 
 impl Inner {
@@ -116,10 +118,8 @@ impl Inner {
         let (decision, by) = match &answer {
             Ok(text) => ("allow", crate::audit::who_allowed(text, self.answering)),
             Err(Refusal::Rule(text)) => ("deny", text.as_str()),
-            Err(Refusal::User(_)) if self.answering == Answering::Refuse => {
-                ("deny", "nobody: there is nobody to ask")
-            }
-            Err(Refusal::User(_)) => ("deny", "the user"),
+            Err(Refusal::User(_)) if self.answering == Answering::Ask => ("deny", "the user"),
+            Err(Refusal::User(_)) => ("deny", "nobody: there is nobody to ask"),
         };
         self.audit_decision(&crate::audit::Decided {
             session: asker.session_id,
@@ -169,12 +169,16 @@ impl Inner {
             permission: ask.permission,
             patterns,
             always: ask.always,
-            metadata: with_reason(ask.metadata, asker.insists),
+            metadata: with_reason(ask.metadata, asker.insists.map(Insistence::why)),
             tool: asker.tool.clone(),
         };
         let firm = asker.insists.is_some() || by_rule;
         let _firm = firm.then(|| Firm::new(self, &request.id));
-        let mut ungranted = None;
+        let mut ungranted = match asker.insists {
+            Some(Insistence::Ungranted(why)) => Some(why.clone()),
+            _ => None,
+        };
+        let by_person = ungranted.is_some();
         match self.ask_plugins(&request).await? {
             HookAnswer::Allow if asker.insists.is_none() => return Ok("allow (plugin)".into()),
             HookAnswer::AllowUngranted(why) if asker.insists.is_none() => {
@@ -190,10 +194,19 @@ impl Inner {
                 )));
             }
         }
-        match self.ask_user(request).await {
-            Err(Refusal::User(text)) if self.answering == Answering::Refuse => {
+        // `--auto` is the user's word for the model's calls, not for a plugin's.
+        let answering = match self.answering {
+            Answering::Allow if by_person => Answering::Refuse,
+            answering => answering,
+        };
+        match self.ask_user(request, answering).await {
+            Err(Refusal::User(text)) if answering == Answering::Refuse => {
+                let way = match by_person {
+                    true => "",
+                    false => " (Allow it under `permission` in opencode.json, or run with --auto.)",
+                };
                 let more = ungranted.map(|why| format!(" {why}.")).unwrap_or_default();
-                Err(Refusal::User(text + &more))
+                Err(Refusal::User(text + way + &more))
             }
             answer => answer,
         }
@@ -201,11 +214,7 @@ impl Inner {
 
     /// Why an approval by this plugin does not count, and what grants it; `None` where it counts.
     fn may_not_approve(&self, plugin: &PluginId) -> Option<String> {
-        let key = self.plugins.approval_missing(plugin)?;
-        Some(format!(
-            "the plugin {} may not approve it (`approve = true` under [plugins.\"{key}\"] in your own outrigger.toml grants that)",
-            plugin.0
-        ))
+        self.lacks(plugin, Grant::Approve, "may not approve it")
     }
 
     /// `permission.ask`, which the reference declares and never calls (B3).
@@ -248,7 +257,11 @@ impl Inner {
         })
     }
 
-    async fn ask_user(self: &Arc<Self>, request: PermissionRequest) -> Result<String, Refusal> {
+    async fn ask_user(
+        self: &Arc<Self>,
+        request: PermissionRequest,
+        answering: Answering,
+    ) -> Result<String, Refusal> {
         let (sender, receiver) = oneshot::channel();
         let text = format!("{} ({})", request.permission, request.patterns.join(", "));
         lock(&self.questions.open).insert(request.id.clone(), (request.clone(), sender));
@@ -258,7 +271,7 @@ impl Inner {
         };
         self.commit_whole(vec![Event::PermissionAsked(request.clone())])
             .await;
-        let (reply, message) = match self.answering {
+        let (reply, message) = match answering {
             Answering::Refuse => (Reply::Reject, None),
             Answering::Allow => (Reply::Once, None),
             Answering::Ask => receiver.await.unwrap_or((Reply::Reject, None)),
@@ -269,12 +282,9 @@ impl Inner {
         match (reply, message) {
             (Reply::Once, _) => Ok("ask -> once".into()),
             (Reply::Always, _) => Ok("ask -> always".into()),
-            (Reply::Reject, _) if self.answering == Answering::Refuse => {
-                Err(Refusal::User(format!(
-                    "Permission was not given: {text} has to be asked for, and there is nobody to ask. \
-                     (Allow it under `permission` in opencode.json, or run with --auto.)"
-                )))
-            }
+            (Reply::Reject, _) if answering == Answering::Refuse => Err(Refusal::User(format!(
+                "Permission was not given: {text} has to be asked for, and there is nobody to ask."
+            ))),
             (Reply::Reject, Some(message)) => Err(Refusal::Rule(format!(
                 "The user rejected permission for this tool call ({text}) with the following feedback: {message}"
             ))),

@@ -453,6 +453,11 @@ impl Inner {
         owner(Some(&descriptor.spec))
     }
 
+    /// Whether the plugin brought this tool.
+    pub(crate) fn owns_tool(&self, plugin: &PluginId, tool: &str) -> bool {
+        self.owner_of(tool).as_ref() == Some(plugin)
+    }
+
     /// Other plugins live in its process: that it was this one, the process says.
     fn is_claimed(&self, plugin: &PluginId) -> bool {
         let all = self.plugins.list();

@@ -26,6 +26,7 @@ use crate::agents::AgentInfo;
 use crate::ask::{Asker, Refusal};
 use crate::drive::Msg;
 use crate::inner::{Agent, Inner, lock};
+use crate::insist::Insistence;
 use crate::session::NewSession;
 use crate::told::About;
 
@@ -42,8 +43,8 @@ pub(crate) struct CallHost {
     sender: mpsc::UnboundedSender<Msg>,
     cancel: CancelFlag,
     speaking: watch::Receiver<bool>,
-    /// A command hook wants the user to be asked, and why.
-    insists: Mutex<Option<String>>,
+    /// The user is to be asked whatever the rules allow, and why.
+    insists: Mutex<Option<Insistence>>,
     /// Of the arguments that it runs with.
     input_hash: Mutex<Option<String>>,
     /// The call is the user's own: nobody is asked whether it may be made.
@@ -265,6 +266,17 @@ impl CallHost {
         rules
     }
 
+    /// What a hook insists on it does once, and not where a folder is in question; what a plugin did without a grant holds
+    /// for every question of the call.
+    fn insists_on(&self, permission: &str) -> Option<Insistence> {
+        let mut insists = lock(&self.insists);
+        match &*insists {
+            Some(Insistence::Hook(_)) if permission == "external_directory" => None,
+            Some(Insistence::Hook(_)) => insists.take(),
+            ungranted => ungranted.clone(),
+        }
+    }
+
     fn started_subagent(&self, id: &SessionId, model: &ModelRef, request: &SubagentRequest) {
         let metadata = serde_json::json!({ "sessionId": id, "parentSessionId": self.session_id, "model": model });
         self.progress(Some(request.description.clone()), metadata);
@@ -312,42 +324,41 @@ impl ToolHost for CallHost {
             if result.stop.is_some() {
                 let _ = self.sender.send(Msg::Input(Input::EndAfterStep));
             }
-            let insists = match point {
-                "tool.before_call" => {
-                    let call = &self.call.call_id.0;
-                    self.inner.plugins.insists(&self.session_id.0, call)
+            let output = result.outputs.into_iter().next();
+            let insists = match (point, &output) {
+                ("tool.before_call", Some(output)) => {
+                    self.inner
+                        .insistence(&self.call, &result.records, &fallback, output)
                 }
                 _ => None,
             };
             let verdict = HookVerdict {
-                output: result.outputs.into_iter().next().unwrap_or(fallback),
+                output: output.unwrap_or(fallback),
                 block: result.block,
                 insists: insists.is_some(),
             };
-            *lock(&self.insists) = insists;
+            if point == "tool.before_call" {
+                *lock(&self.insists) = insists;
+            }
             verdict
         })
     }
 
     fn ask<'a>(&'a self, ask: PermissionAsk) -> BoxFuture<'a, Result<String, ToolError>> {
         Box::pin(async move {
-            if self.users {
+            let insists = self.insists_on(&ask.permission);
+            if self.users && !matches!(insists, Some(Insistence::Ungranted(_))) {
                 return Ok("allow (the user's call)".to_owned());
             }
             let own = match self.inner.store.session(&self.session_id) {
                 Ok(session) => session.and_then(|s| s.permission).unwrap_or_default(),
                 Err(error) => return Err(ToolError::Denied(error.to_string())),
             };
-            // Once, and not where a folder is in question.
-            let insists = match ask.permission.as_str() {
-                "external_directory" => None,
-                _ => lock(&self.insists).take(),
-            };
             let asker = Asker {
                 session_id: &self.session_id,
                 tool: Some(self.tool.clone()),
                 rules: &[&self.agent.permission, &own],
-                insists: insists.as_deref(),
+                insists: insists.as_ref(),
             };
             let answer = self.inner.decide(&asker, ask).await;
             answer.map_err(|refusal| match refusal {

@@ -43,6 +43,7 @@ mod host;
 mod idle;
 pub mod ids;
 mod inner;
+mod insist;
 mod join;
 mod kept_rules;
 mod late;

@@ -34,6 +34,7 @@ impl PluginSettings {
         });
         let unix_sockets = named.is_some_and(|named| named.unix_sockets);
         let approve = named.is_some_and(|named| named.approve);
+        let rewrite = named.is_some_and(|named| named.rewrite);
         let (read, write) = named.map_or_else(Default::default, |named| {
             (named.read.clone(), named.write.clone())
         });
@@ -45,7 +46,8 @@ impl PluginSettings {
             || lost(!by_name.read.is_empty(), !read.is_empty())
             || lost(!by_name.write.is_empty(), !write.is_empty())
             || lost(by_name.unix_sockets, unix_sockets)
-            || lost(by_name.approve, approve))
+            || lost(by_name.approve, approve)
+            || lost(by_name.rewrite, rewrite))
         .then(|| {
             let way = match (source, key) {
                 (Some(Source::Path(_)), Some(path)) => {
@@ -54,7 +56,7 @@ impl PluginSettings {
                 _ => String::new(),
             };
             format!(
-                "`env`, `ports`, `read`, `write`, `unix_sockets` and `approve` of [plugins.\"{id}\"] are for the npm package of that name, and this is another plugin{way}"
+                "`env`, `ports`, `read`, `write`, `unix_sockets`, `approve` and `rewrite` of [plugins.\"{id}\"] are for the npm package of that name, and this is another plugin{way}"
             )
         });
         let told = [withheld, refused].into_iter().flatten();
@@ -62,7 +64,8 @@ impl PluginSettings {
         // What guards by one of its names guards, whatever else is written about its path.
         let mut rules = whole.unwrap_or_default();
         (rules.env, rules.ports, rules.unix_sockets) = (env, ports, unix_sockets);
-        (rules.read, rules.write, rules.approve) = (read, write, approve);
+        (rules.read, rules.write) = (read, write);
+        (rules.approve, rules.rewrite) = (approve, rewrite);
         rules.hosts = hosts.or(rules.hosts);
         rules.hosts_withheld = hosts_withheld;
         (rules, told)
@@ -70,12 +73,17 @@ impl PluginSettings {
 }
 
 impl PluginRules {
-    /// What its hooks may do at a point (C3): whatever it allows, but for a manifest that does not name them.
+    /// What its hooks may do at a point (C3): whatever it allows, but for a manifest that does not name them, and for
+    /// variables of commands without the grant to change calls: a command with another `PATH` is another command.
     pub(crate) fn rights(&self, point: &Point) -> Rights {
         let unnamed = self.access.as_ref().is_some_and(|access| !access.named);
-        match unnamed {
+        let rights = match unnamed {
             true => Rights::unnamed(point),
             false => Rights::ALL,
+        };
+        match point.name == "execute.before_shell" && !self.rewrite {
+            true => rights.without(Grant::Rewrite.key()),
+            false => rights,
         }
     }
 
@@ -84,8 +92,9 @@ impl PluginRules {
         self.isolation == outrigger_config::settings::Isolation::Own
             || crate::critical::points(self).next().is_some()
             || self.unix_sockets
-            // Others in its process could answer in its name.
+            // Others in its process could answer, or change calls, in its name.
             || self.approve
+            || self.rewrite
             || self.access.is_some()
             || self.hosts.is_some()
             || self.processes.is_some()
@@ -102,6 +111,36 @@ pub(crate) fn names_of(id: &str, spec: &str, source: Option<&Source>) -> Vec<Str
     let file = file_of(source).map(str::to_owned);
     let others = [id.to_owned(), package_name(spec), spec.to_owned()];
     file.into_iter().chain(others).collect()
+}
+
+/// What a plugin does in the user's place only where the user granted it by name. Without the grant the user is asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Grant {
+    /// Answer a permission question with yes.
+    Approve,
+    /// Change the arguments of a tool call.
+    Rewrite,
+}
+
+impl Grant {
+    /// The key of `[plugins.NAME]` that gives it.
+    #[must_use]
+    pub fn key(self) -> &'static str {
+        match self {
+            Self::Approve => "approve",
+            Self::Rewrite => "rewrite",
+        }
+    }
+}
+
+impl PluginRules {
+    /// Whether the user gave it this.
+    pub(crate) fn grants(&self, grant: Grant) -> bool {
+        match grant {
+            Grant::Approve => self.approve,
+            Grant::Rewrite => self.rewrite,
+        }
+    }
 }
 
 /// NAME of the `[plugins.NAME]` whose grants a plugin of this source gets; none where grants reach no such source.
@@ -226,7 +265,7 @@ mod tests {
             assert_eq!(rules.priority, 2, "{spec}");
         }
         let (_, withheld) = settings.rules_for("acme", "x", Some(&file("/project/acme.ts")));
-        insta::assert_snapshot!(withheld.unwrap(), @r#"`env`, `ports`, `read`, `write`, `unix_sockets` and `approve` of [plugins."acme"] are for the npm package of that name, and this is another plugin; to grant them to this file, write [plugins."/project/acme.ts"]"#);
+        insta::assert_snapshot!(withheld.unwrap(), @r#"`env`, `ports`, `read`, `write`, `unix_sockets`, `approve` and `rewrite` of [plugins."acme"] are for the npm package of that name, and this is another plugin; to grant them to this file, write [plugins."/project/acme.ts"]"#);
         let (_, other) = settings.rules_for("other", "other", Some(&npm("1")));
         assert_eq!(other, None);
     }

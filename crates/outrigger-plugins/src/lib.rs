@@ -82,6 +82,7 @@ pub use critical::refusing_hooks;
 pub use digest::hash;
 pub use error::PluginError;
 pub use gauge::ProcessLimits;
+pub use granted::Grant;
 pub use install::{Cache, InstalledPackage};
 pub use installer::Installer;
 pub use launch::CoversFn;

@@ -26,6 +26,7 @@ use crate::breakers::Breakers;
 use crate::choose::ConsentFn;
 use crate::commands::{self, CommandBreakers, CommandHooks, Commands};
 use crate::error::PluginError;
+use crate::granted::Grant;
 use crate::group::{Group, Live};
 use crate::install::Cache;
 use crate::launch::{CoversFn, Launch};
@@ -358,12 +359,12 @@ impl Plugins {
         perf.rows()
     }
 
-    /// The `[plugins.NAME]` under which the user would have to write `approve = true` for this plugin's approvals to count;
-    /// `None` where they do. Command hooks need no such grant: a file of them runs only if the user allowed its content.
-    /// Of several plugins with this id, all need it.
+    /// The `[plugins.NAME]` under which the user would have to grant this to the plugin; `None` where it has it. Command
+    /// hooks need no grant: a file of them runs only if the user allowed its content. Of several plugins with this id, all
+    /// need it.
     #[must_use]
-    pub fn approval_missing(&self, id: &PluginId) -> Option<String> {
-        self.0.registry.approval_missing(&id.0)
+    pub fn grant_missing(&self, id: &PluginId, grant: Grant) -> Option<String> {
+        self.0.registry.grant_missing(&id.0, grant)
     }
 
     /// Every plugin of the configuration, in load order.

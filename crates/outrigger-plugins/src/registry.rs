@@ -20,7 +20,7 @@ use outrigger_protocol::rpc::{HandlerRef, Instance, LoadedPlugin, PluginTool, Pr
 
 use crate::critical;
 use crate::error::PluginError;
-use crate::granted::grant_key;
+use crate::granted::{Grant, grant_key};
 use crate::manifest::ManifestShown;
 use crate::own::Own;
 use crate::processes::Processes;
@@ -532,8 +532,8 @@ impl Registry {
         });
     }
 
-    /// [`crate::Plugins::approval_missing`].
-    pub(crate) fn approval_missing(&self, id: &str) -> Option<String> {
+    /// [`crate::Plugins::grant_missing`].
+    pub(crate) fn grant_missing(&self, id: &str, grant: Grant) -> Option<String> {
         let table = self.read();
         let mut named = table.plugins.iter().filter(|it| it.id == id).peekable();
         if named.peek().is_none() {
@@ -541,7 +541,7 @@ impl Registry {
         }
         let is_command_hook = |plugin: &Plugin| plugin.group == Some(crate::commands::GROUP);
         named
-            .find(|plugin| !plugin.rules.approve && !is_command_hook(plugin))
+            .find(|plugin| !plugin.rules.grants(grant) && !is_command_hook(plugin))
             .map(Plugin::grant_key)
     }
 

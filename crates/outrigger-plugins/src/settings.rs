@@ -121,6 +121,8 @@ pub struct PluginRules {
     pub unix_sockets: bool,
     /// It may approve what the user would be asked about. Such a plugin has a process of its own.
     pub approve: bool,
+    /// Its changes of a tool call's arguments count without a question.
+    pub rewrite: bool,
     /// Files and folders outside of the project that it may read; they give it a process of its own.
     pub read: Vec<PathBuf>,
     /// Files and folders outside of the project that it may read and change; as above.
@@ -316,6 +318,7 @@ impl From<&Settings> for PluginSettings {
             ports: plugin.ports.clone(),
             unix_sockets: plugin.unix_sockets,
             approve: plugin.approve,
+            rewrite: plugin.rewrite,
             hosts: plugin.hosts.clone(),
             read: plugin.read.iter().filter_map(|it| place(it)).collect(),
             write: plugin.write.iter().filter_map(|it| place(it)).collect(),

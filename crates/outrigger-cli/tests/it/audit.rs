@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
+use crate::granted::{granting, rewrites};
 use crate::support::*;
 
 const KEY: &str = "hunter2hunter2hunter2";
@@ -47,7 +48,8 @@ fn world() -> World {
         bash(&format!("echo --password {KEY} denied")),
         done(),
     ]);
-    world.plugin("busy", BUSY);
+    let plugin = world.plugin("busy", BUSY);
+    granting(&world, &rewrites(&plugin));
     world.config(json!({ "permission": { "bash": { "*": "allow", "*denied": "deny" } } }));
     world
 }

@@ -27,6 +27,11 @@ pub(crate) fn granting(world: &World, toml: &str) {
     fs::write(file, toml).unwrap();
 }
 
+/// The grant to change tool calls.
+pub(crate) fn rewrites(plugin: &std::path::Path) -> String {
+    format!("[plugins.{plugin:?}]\nrewrite = true\n")
+}
+
 #[test]
 fn a_variable_goes_to_the_plugin_that_is_named_and_to_no_other() {
     let world = World::new([done()]);

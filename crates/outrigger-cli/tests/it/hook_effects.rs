@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use serde_json::json;
 
+use crate::granted::{granting, rewrites};
 use crate::omo_server::session;
 use crate::support::*;
 
@@ -67,7 +68,8 @@ export const Env = async ({ directory }) => ({
 #[test]
 fn terminals_and_commands_of_the_user_have_the_variables_that_a_plugin_adds() {
     let world = World::new([done()]);
-    world.plugin("env", ENV);
+    let plugin = world.plugin("env", ENV);
+    granting(&world, &rewrites(&plugin));
     let server = world.serve(&["--no-auth"]);
     let id = session(&server);
     let say = |file: &str| {

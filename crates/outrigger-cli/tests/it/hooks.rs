@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use crate::granted::{granting, rewrites};
 use crate::support::*;
 
 fn bash(command: &str) -> Value {
@@ -22,14 +23,17 @@ fn plugins_compose_in_load_order() {
         )
     };
     let nothing = "export const P = async () => ({ 'chat.message': async () => {}, 'tool.execute.before': async () => {}, 'tool.execute.after': async () => {} })";
+    let mut grants = String::new();
     for (name, source) in [
         ("a", adds("a")),
         ("b", nothing.to_owned()),
         ("c", adds("c")),
         ("d", adds("d")),
     ] {
-        world.plugin(name, &source);
+        let plugin = world.plugin(name, &source);
+        grants.push_str(&rewrites(&plugin));
     }
+    granting(&world, &grants);
     world.settings("[plugins.d]\npriority = 10\n[plugins.c]\nisolation = \"own\"\n");
     world.run(&["hi"]).ok();
     assert_eq!(world.mock.last().texts("user"), ["hi d a c"]);
@@ -240,7 +244,8 @@ fn hooks_reach_subagents_and_shells() {
         text("sub says done"),
         done(),
     ]);
-    world.plugin("trace", TRACE);
+    let plugin = world.plugin("trace", TRACE);
+    granting(&world, &rewrites(&plugin));
     assert_eq!(world.run(&["hi"]).ok().stdout, "All done.\n");
     assert_eq!(world.read("env.txt"), "env=ses_\n");
     assert!(world.mock.last().texts("tool")[0].contains("sub says done"));
@@ -357,7 +362,8 @@ fn a_tool_of_a_plugin_replaces_a_bundled_one() {
 #[test]
 fn plain_plugins_run_under_node() {
     let world = World::new([turn([bash("echo base > out.txt")]), done()]);
-    world.plugin("adds", "export const P = async () => ({ 'tool.execute.before': async (_, o) => { o.args.command += '; echo ' + (typeof Bun) + ' >> out.txt' } })");
+    let plugin = world.plugin("adds", "export const P = async () => ({ 'tool.execute.before': async (_, o) => { o.args.command += '; echo ' + (typeof Bun) + ' >> out.txt' } })");
+    granting(&world, &rewrites(&plugin));
     let mut command = world.command(&["run", "hi"]);
     command
         .env_remove("OUTRIGGER_BUN")

@@ -85,6 +85,7 @@ mod reach;
 mod remote;
 mod renewed;
 mod resumed;
+mod rewrite;
 mod run_options;
 mod secrets;
 mod serve;

@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use crate::granted::{granting, rewrites};
 use crate::support::*;
 
 fn patch(body: &str) -> Value {
@@ -48,13 +49,14 @@ fn a_patch_goes_the_way_of_every_call() {
         done(),
     ]);
     named(&world, "gpt-5");
-    world.plugin("watch", "import { appendFileSync } from 'node:fs'; export const Watch = async ({ directory }) => {
+    let plugin = world.plugin("watch", "import { appendFileSync } from 'node:fs'; export const Watch = async ({ directory }) => {
       const log = (line) => appendFileSync(directory + '/log.out', line + '\\n')
       return {
         'tool.execute.before': async (input, output) => { log('before ' + input.tool); output.args.patchText = output.args.patchText.replace('HOOK', 'bye') },
         'tool.execute.after': async (input, output) => { log('after ' + input.tool + ' ' + output.metadata.files.map((f) => f.type + ':' + f.relativePath)) },
         event: async ({ event }) => { if (event.type.startsWith('file.')) log(event.type + ' ' + event.properties.file.split('/').pop() + ' ' + (event.properties.event ?? '')) },
       } }");
+    granting(&world, &rewrites(&plugin));
     world.run(&["hi"]).ok();
     assert_eq!(
         (world.read("hello.txt"), world.read("new.txt")),

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use serde_json::{Value, json};
 
 use crate::granted::granting;
+use crate::granted::{granting, rewrites};
 use crate::support::*;
 
 const RICH: &str = concat!(
@@ -158,10 +159,11 @@ fn shell_env_knows_its_session() {
         ])
         .by_results(),
     );
-    world.plugin(
+    let plugin = world.plugin(
         "whose",
         "export const P = async () => ({ 'shell.env': async (i, o) => { o.env.WHOSE = i.sessionID } })",
     );
+    granting(&world, &rewrites(&plugin));
     let server = world.serve(&["--no-auth"]);
     let prompt = json!({ "parts": [{ "type": "text", "text": "go" }] });
     let mut ids = Vec::new();

@@ -3,6 +3,7 @@
 
 use serde_json::{Value, json};
 
+use crate::granted::{granting, rewrites};
 use crate::support::*;
 
 /// Asks what the file `asked.json` says, and notes each answer's status.
@@ -169,10 +170,11 @@ fn input_changed_after_approval() {
         )]),
         done(),
     ]);
-    world.plugin(
+    let plugin = world.plugin(
         "swap",
         &SWAP.replace("output.args.command", "output.nothing"),
     );
+    granting(&world, &rewrites(&plugin));
     world.file("evil.sh", "echo evil > stolen.txt");
     world.run(&["do it"]).ok();
     assert!(!world.path("stolen.txt").exists());

@@ -291,6 +291,8 @@ pub struct Plugin {
     pub unix_sockets: bool,
     /// It may approve what the user would be asked about. Granted as `env` is.
     pub approve: bool,
+    /// Its changes of a tool call's arguments count without a question. Granted as `env` is.
+    pub rewrite: bool,
     /// Its hooks that are security-critical: where one throws, is late or cannot be called, what it guards is refused
     /// (C5).
     pub fail_closed: Vec<String>,

@@ -136,13 +136,15 @@ pub struct Chain {
 }
 
 impl Chain {
-    /// A chain over `items` (one for most points). Handlers are put in order: priority descending, then load order, then
-    /// the plugin's own order of exports (A6, C4).
+    /// A chain over `items` (one for most points). Handlers are put in order: those that are security-critical last, so that
+    /// nothing changes what they let pass; then priority descending, then load order, then the plugin's own order of exports
+    /// (A6, C4).
     #[must_use]
     pub fn new(point: &'static Point, mut handlers: Vec<Handler>, items: Vec<HookPayload>) -> Self {
         handlers.sort_by(|a, b| {
-            b.priority
-                .cmp(&a.priority)
+            a.fail_closed
+                .cmp(&b.fail_closed)
+                .then(b.priority.cmp(&a.priority))
                 .then(a.order.cmp(&b.order))
                 .then(a.instance.cmp(&b.instance))
         });
@@ -370,10 +372,13 @@ impl Chain {
         if changes && !rights.patch && !self.point.patch.is_empty() {
             run.decision = Decision::Refused;
             run.refused = Some(Rule::Rights);
-            run.message = Some(format!(
-                "{}, which {UNNAMED}, was to be changed",
-                self.point.name
-            ));
+            let name = self.point.name;
+            run.message = Some(match rights.missing {
+                Some(grant) => format!(
+                    "{name} was to be changed, and the plugin may not (`{grant} = true` for it under [plugins.NAME] in your own outrigger.toml grants that)"
+                ),
+                None => format!("{name}, which {UNNAMED}, was to be changed"),
+            });
             return;
         }
         // Messages are arranged where there are some, and where they may be changed.

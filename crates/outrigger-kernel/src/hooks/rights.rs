@@ -9,6 +9,8 @@ pub struct Rights {
     pub patch: bool,
     /// Refuse where the point allows it.
     pub block: bool,
+    /// The grant that it would take to change something there, for the message, where only that is missing.
+    pub missing: Option<&'static str>,
 }
 
 /// C3's list for plugins with a manifest, as the points of today: the chains that make a request are views of
@@ -29,6 +31,7 @@ impl Rights {
     pub const ALL: Self = Self {
         patch: true,
         block: true,
+        missing: None,
     };
 
     /// Of a plugin whose manifest names no hooks. In the error phase everybody may add context (C4).
@@ -37,6 +40,17 @@ impl Rights {
         Self {
             patch: PATCHED.contains(&point.name) || point.phase == Phase::Error,
             block: false,
+            missing: None,
+        }
+    }
+
+    /// Without the right to change anything, which this grant of the user's would give.
+    #[must_use]
+    pub fn without(self, grant: &'static str) -> Self {
+        Self {
+            patch: false,
+            missing: self.patch.then_some(grant),
+            ..self
         }
     }
 }

@@ -455,7 +455,11 @@ fn conversation(message: Value) -> History {
 fn any_handler() -> impl Strategy<Value = Handler> {
     (any::<bool>(), any::<bool>(), any::<bool>()).prop_map(|(fail_closed, patch, block)| Handler {
         fail_closed,
-        rights: Rights { patch, block },
+        rights: Rights {
+            patch,
+            block,
+            missing: None,
+        },
         ..handler(0, 1)
     })
 }

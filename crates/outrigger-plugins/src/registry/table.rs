@@ -63,9 +63,9 @@ impl Inner {
             .map(|(point, mut bound)| {
                 // The chain's own order, so that its indexes are ours.
                 bound.sort_by(|a, b| {
-                    b.rules
-                        .priority
-                        .cmp(&a.rules.priority)
+                    a.fail_closed
+                        .cmp(&b.fail_closed)
+                        .then(b.rules.priority.cmp(&a.rules.priority))
                         .then(a.order.cmp(&b.order))
                         .then(a.instance.cmp(&b.instance))
                 });

@@ -1,0 +1,126 @@
+//! Why the user is asked about a tool call whatever the rules allow: a command hook wants it, or a plugin changed the call and
+//! was not granted that.
+
+use std::collections::BTreeSet;
+
+use outrigger_plugins::Grant;
+use outrigger_protocol::hook::{Decision, HookRecord};
+use outrigger_protocol::id::PluginId;
+use outrigger_protocol::tool::ToolCall;
+use serde_json::Value;
+
+use crate::inner::Inner;
+
+/// Characters that are shown of an argument's old value.
+const MOST_SHOWN: usize = 200;
+
+/// Why the user is asked about a call whatever the rules allow, in words that stand beside the question.
+#[derive(Clone, Debug)]
+pub(crate) enum Insistence {
+    /// A command hook wants it.
+    Hook(String),
+    /// A plugin acted where it was not granted that: only a person can say yes, no rule and no `--auto`.
+    Ungranted(String),
+}
+
+impl Insistence {
+    pub(crate) fn why(&self) -> &str {
+        match self {
+            Self::Hook(why) | Self::Ungranted(why) => why,
+        }
+    }
+}
+
+impl Inner {
+    /// Whether the user is to be asked about the call whatever the rules allow; `before` and `after` are what the hooks in
+    /// front of it were given and what they left, `records` what each of them did. A plugin changes the calls of its own
+    /// tools as it likes: they run in its box.
+    pub(crate) fn insistence(
+        &self,
+        call: &ToolCall,
+        records: &[HookRecord],
+        before: &Value,
+        after: &Value,
+    ) -> Option<Insistence> {
+        let hook = self.plugins.insists(&call.session_id.0, &call.call_id.0);
+        let hook = hook.map(Insistence::Hook);
+        let (before, after) = (before.get("args"), after.get("args"));
+        if before == after {
+            return hook;
+        }
+        let what = format!("changed the call: {}", changes(before, after));
+        let changed = records.iter().filter(|it| it.decision == Decision::Patch);
+        let ungranted = changed
+            .filter(|it| !self.owns_tool(&it.plugin, &call.tool))
+            .find_map(|it| self.lacks(&it.plugin, Grant::Rewrite, &what));
+        ungranted.map(Insistence::Ungranted).or(hook)
+    }
+
+    /// What `plugin` did without the grant, and what gives it; `None` where it has the grant.
+    pub(crate) fn lacks(&self, plugin: &PluginId, grant: Grant, what: &str) -> Option<String> {
+        let key = self.plugins.grant_missing(plugin, grant)?;
+        let (plugin, word) = (&plugin.0, grant.key());
+        Some(format!(
+            "the plugin {plugin} {what} (`{word} = true` under [plugins.\"{key}\"] in your own outrigger.toml grants that)"
+        ))
+    }
+}
+
+/// What became of which argument, for whoever is asked about the call; long values are cut.
+fn changes(before: Option<&Value>, after: Option<&Value>) -> String {
+    let shown = |value: Option<&Value>| {
+        let text = match value {
+            None => return "nothing".to_owned(),
+            Some(Value::String(text)) => text.clone(),
+            Some(value) => value.to_string(),
+        };
+        match text.char_indices().nth(MOST_SHOWN) {
+            Some((end, _)) => format!("`{}…`", text.get(..end).unwrap_or_default()),
+            None => format!("`{text}`"),
+        }
+    };
+    let field = |value: Option<&Value>, key: &str| value.and_then(|it| it.get(key)).cloned();
+    let keys = [before, after].into_iter().flatten();
+    let keys = keys.filter_map(Value::as_object).flat_map(|it| it.keys());
+    let keys: BTreeSet<&String> = keys.collect();
+    let told = keys.into_iter().filter_map(|key| {
+        let (old, new) = (field(before, key), field(after, key));
+        (old != new).then(|| format!("`{key}` was {}", shown(old.as_ref())))
+    });
+    let told: Vec<String> = told.collect();
+    match told.is_empty() {
+        true => format!("its arguments were {}", shown(before)),
+        false => told.join(", "),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn what_was_changed_is_told_with_its_old_value() {
+        let long = "x".repeat(MOST_SHOWN + 1);
+        let cut = format!("`a` was `{}…`", "x".repeat(MOST_SHOWN));
+        for (before, after, want) in [
+            (
+                json!({"a": "ls", "b": 1}),
+                json!({"a": "id", "b": 1}),
+                "`a` was `ls`",
+            ),
+            (
+                json!({"a": 1}),
+                json!({"a": 2, "b": 3}),
+                "`a` was `1`, `b` was nothing",
+            ),
+            (json!({"a": [1]}), json!({}), "`a` was `[1]`"),
+            (json!({"a": 1}), json!("text"), "`a` was `1`"),
+            (json!("one"), json!("two"), "its arguments were `one`"),
+            (json!({"a": long}), json!({"a": "y"}), cut.as_str()),
+        ] {
+            assert_eq!(changes(Some(&before), Some(&after)), want);
+        }
+    }
+}
