@@ -168,6 +168,13 @@ def make_project(scenario, names, url):
     git_init(project)
 
 
+def grant(home: Path, recorder):
+    """What the recorder does in the user's place is granted to it: it answers questions, changes calls and sets variables."""
+    settings = home / ".config/outrigger/outrigger.toml"
+    settings.parent.mkdir(parents=True, exist_ok=True)
+    settings.write_text(f"[plugins.{json.dumps(recorder)}]\napprove = true\nrewrite = true\n")
+
+
 def run(name, options):
     scenario = SCENARIOS[name]
     out = Path(options.out).resolve() / name
@@ -182,6 +189,7 @@ def run(name, options):
     names = {"PROJ": str(project), "REC": str(Path(options.recorder or stage_recorder(tools)).resolve()), "OUT": str(out), "TOOLS": str(tools)}
     record, requests, script = out / "rec.jsonl", out / "llm.jsonl", out / "script.json"
     script.write_text(json.dumps(fill({"turns": scenario["turns"]}, names)))
+    grant(home, names["REC"])
     with Mock(script, requests) as mock:
         make_project(scenario, names, mock.url)
         env = {

@@ -75,7 +75,15 @@ impl Ground {
             let path = ground.root.join(name);
             fs::create_dir_all(&path).map_err(|error| cannot_write(&path, &error))?;
         }
+        ground.grant()?;
         Ok(ground)
+    }
+
+    /// The demo's plugin replaces a command, which takes a grant of the user's. Who runs the demo has read what it does.
+    fn grant(&self) -> Result<(), Failure> {
+        let plugin = self.project().join(".opencode/plugin/demo.js");
+        let text = format!("[plugins.{plugin:?}]\nrewrite = true\n");
+        self.write("state/config/outrigger/outrigger.toml", &text)
     }
 
     /// The project's folder.

@@ -32,9 +32,9 @@ fn plugins_compose_in_load_order() {
     ] {
         let plugin = world.plugin(name, &source);
         grants.push_str(&rewrites(&plugin));
+        grants.push_str(if name == "d" { "priority = 10\n" } else { "" });
     }
     granting(&world, &grants);
-    world.settings("[plugins.d]\npriority = 10\n[plugins.c]\nisolation = \"own\"\n");
     world.run(&["hi"]).ok();
     assert_eq!(world.mock.last().texts("user"), ["hi d a c"]);
     assert_eq!(world.lines("out.txt"), ["base", "d", "a", "c"]);

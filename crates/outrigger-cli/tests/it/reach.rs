@@ -4,7 +4,6 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
-use crate::granted::granting;
 use crate::granted::{granting, rewrites};
 use crate::support::*;
 

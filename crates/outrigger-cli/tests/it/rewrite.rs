@@ -169,9 +169,8 @@ fn what_is_granted_or_changes_nothing_runs_unasked() {
     let world = allowing([turn([call("mine", json!({ "what": "a" }))]), done()]);
     world.plugin(
         "mine",
-        "import { tool } from '@opencode-ai/plugin'
-export const M = async () => ({
-  tool: { mine: tool({ description: 'd', args: { what: tool.schema.string() }, execute: async (args) => 'got ' + args.what }) },
+        "export const M = async () => ({
+  tool: { mine: { description: 'd', args: {}, execute: async (args) => 'got ' + args.what } },
   'tool.execute.before': async (i, o) => { o.args.what = 'b' },
 })\n",
     );

@@ -52,8 +52,8 @@ fn handlers() -> impl Strategy<Value = Vec<Handler>> {
     })
 }
 
-fn rank(h: &Handler) -> (i32, u32, usize) {
-    (-h.priority, h.order, h.instance)
+fn rank(h: &Handler) -> (bool, i32, u32, usize) {
+    (h.fail_closed, -h.priority, h.order, h.instance)
 }
 
 proptest! {

@@ -452,6 +452,12 @@ fn conversation(message: Value) -> History {
     [HistoryMessage::from(message)].into_iter().collect()
 }
 
+/// Handlers and how they end, in the order in which a chain calls them: security-critical ones last.
+fn in_order(mut answers: Vec<(Handler, HandlerOutcome)>) -> (Vec<Handler>, Vec<HandlerOutcome>) {
+    answers.sort_by_key(|(handler, _)| handler.fail_closed);
+    answers.into_iter().unzip()
+}
+
 fn any_handler() -> impl Strategy<Value = Handler> {
     (any::<bool>(), any::<bool>(), any::<bool>()).prop_map(|(fail_closed, patch, block)| Handler {
         fail_closed,
@@ -509,7 +515,7 @@ proptest! {
             Some(place) => (place.point, guarded(place), Some(format!("/{}", place.path.join("/")))),
             None => ("execute.before_shell", json!({"env": {"PATH": "/bin"}}), None),
         };
-        let (handlers, outcomes): (Vec<_>, Vec<_>) = answers.into_iter().unzip();
+        let (handlers, outcomes) = in_order(answers);
         let mut chain = Chain::new(at(name), handlers, vec![payload(before.clone())]);
         for (n, outcome) in outcomes.into_iter().enumerate() {
             chain.feed(n, outcome, 1.0);
@@ -530,7 +536,7 @@ proptest! {
         point in any_point(),
         answers in prop::collection::vec((any_handler(), any_outcome()), 1..6),
     ) {
-        let (handlers, outcomes): (Vec<_>, Vec<_>) = answers.into_iter().unzip();
+        let (handlers, outcomes) = in_order(answers);
         let open = |key: &str| point.phase != Phase::Observe && point.patch.iter().any(|field| field.key == key || field.key == "*");
         let before = output(point);
         let mut item = payload(before.clone());
