@@ -1,6 +1,6 @@
 //! Permission questions: rules first, then plugins, then the user.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex};
 
 use outrigger_kernel::permission::evaluate;
@@ -42,7 +42,18 @@ pub(crate) struct Questions {
     /// Arguments of calls that run, as they are asked about; the log has them a moment later.
     calls: Mutex<HashMap<(SessionId, CallId), (String, Value)>>,
     /// Those that only the user answers: a rule of the user's asks, or a command hook insists.
-    firm: Mutex<HashSet<PermissionId>>,
+    firm: Mutex<HashMap<PermissionId, Firmness>>,
+    /// What the user let plugins do until this program ends, by answering "always".
+    granted: Mutex<BTreeSet<(PluginId, Grant)>>,
+}
+
+/// Who may answer a question that is not everybody's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Firmness {
+    /// No command hook.
+    Asked,
+    /// No plugin either, whatever it is granted: the question is about what a plugin did.
+    Person,
 }
 
 impl Questions {
@@ -63,9 +74,14 @@ impl Questions {
         lock(&self.calls).get(&key).cloned()
     }
 
+    /// Whether the user lets the plugin do this until the program ends.
+    pub(crate) fn is_granted(&self, plugin: &PluginId, grant: Grant) -> bool {
+        lock(&self.granted).contains(&(plugin.clone(), grant))
+    }
+
     /// Whether no command hook may answer it in the user's place.
     pub(crate) fn is_firm(&self, id: &str) -> bool {
-        lock(&self.firm).contains(&PermissionId(id.to_owned()))
+        lock(&self.firm).contains_key(&PermissionId(id.to_owned()))
     }
 }
 
@@ -169,16 +185,23 @@ impl Inner {
             permission: ask.permission,
             patterns,
             always: ask.always,
-            metadata: with_reason(ask.metadata, asker.insists.map(Insistence::why)),
+            metadata: with_reason(
+                ask.metadata,
+                asker.insists.map(Insistence::shown).as_deref(),
+            ),
             tool: asker.tool.clone(),
         };
-        let firm = asker.insists.is_some() || by_rule;
-        let _firm = firm.then(|| Firm::new(self, &request.id));
-        let mut ungranted = match asker.insists {
-            Some(Insistence::Ungranted(why)) => Some(why.clone()),
+        let firmness = match asker.insists {
+            Some(Insistence::Ungranted(_)) => Some(Firmness::Person),
+            Some(Insistence::Hook(_)) => Some(Firmness::Asked),
+            None => by_rule.then_some(Firmness::Asked),
+        };
+        let _firm = firmness.map(|firmness| Firm::new(self, &request.id, firmness));
+        let lacking = match asker.insists {
+            Some(Insistence::Ungranted(lacking)) => Some(lacking),
             _ => None,
         };
-        let by_person = ungranted.is_some();
+        let mut ungranted = lacking.map(|it| it.why.clone());
         match self.ask_plugins(&request).await? {
             HookAnswer::Allow if asker.insists.is_none() => return Ok("allow (plugin)".into()),
             HookAnswer::AllowUngranted(why) if asker.insists.is_none() => {
@@ -196,25 +219,31 @@ impl Inner {
         }
         // `--auto` is the user's word for the model's calls, not for a plugin's.
         let answering = match self.answering {
-            Answering::Allow if by_person => Answering::Refuse,
+            Answering::Allow if lacking.is_some() => Answering::Refuse,
             answering => answering,
         };
         match self.ask_user(request, answering).await {
             Err(Refusal::User(text)) if answering == Answering::Refuse => {
-                let way = match by_person {
-                    true => "",
-                    false => " (Allow it under `permission` in opencode.json, or run with --auto.)",
+                let way = match lacking {
+                    Some(_) => "",
+                    None => " (Allow it under `permission` in opencode.json, or run with --auto.)",
                 };
                 let more = ungranted.map(|why| format!(" {why}.")).unwrap_or_default();
                 Err(Refusal::User(text + way + &more))
             }
-            answer => answer,
+            answer => {
+                if let (Some(it), Ok("ask -> always")) = (lacking, answer.as_deref()) {
+                    lock(&self.questions.granted).insert((it.plugin.clone(), it.grant));
+                }
+                answer
+            }
         }
     }
 
     /// Why an approval by this plugin does not count, and what grants it; `None` where it counts.
     fn may_not_approve(&self, plugin: &PluginId) -> Option<String> {
-        self.lacks(plugin, Grant::Approve, "may not approve it")
+        let lacking = self.lacks(plugin, Grant::Approve, "may not approve it");
+        lacking.map(|it| it.why)
     }
 
     /// `permission.ask`, which the reference declares and never calls (B3).
@@ -380,8 +409,8 @@ struct Firm<'a> {
 }
 
 impl<'a> Firm<'a> {
-    fn new(inner: &'a Inner, id: &PermissionId) -> Self {
-        lock(&inner.questions.firm).insert(id.clone());
+    fn new(inner: &'a Inner, id: &PermissionId, firmness: Firmness) -> Self {
+        lock(&inner.questions.firm).insert(id.clone(), firmness);
         Self {
             inner,
             id: id.clone(),
@@ -437,9 +466,12 @@ impl Agent {
             .collect()
     }
 
-    /// Why a reply by this plugin's client may not approve what the user is asked about; `None` where it may.
+    /// Why a reply by this plugin's client may not approve this question of the user's; `None` where it may.
     #[must_use]
-    pub fn may_not_approve(&self, plugin: &PluginId) -> Option<String> {
+    pub fn may_not_approve(&self, id: &PermissionId, plugin: &PluginId) -> Option<String> {
+        if lock(&self.inner.questions.firm).get(id) == Some(&Firmness::Person) {
+            return Some("only you may answer it: it is about what a plugin did".to_owned());
+        }
         self.inner.may_not_approve(plugin)
     }
 

@@ -159,7 +159,11 @@ impl Inner {
                             match hook.models(before.clone(), auth).await {
                                 Ok(Some(models)) => {
                                     let route = self.models_route(&hook, &before, &models).await;
+                                    let speaks = crate::brought::says_where(&before, &models);
                                     self.models.overlay(&hook.provider, |overlay| {
+                                        if speaks {
+                                            overlay.speaker = Some(hook.plugin.clone());
+                                        }
                                         overlay.models = Some(models);
                                         overlay.models_route = route;
                                     })
@@ -212,7 +216,13 @@ impl Inner {
         match hook.load(self.provider_value(&provider)).await {
             Ok(loaded) => {
                 let route = self.auth_route(&hook, &loaded).await;
+                let options = loaded.options.as_ref();
+                let speaks = loaded.fetch.is_some()
+                    || options.is_some_and(|options| options.contains_key("baseURL"));
                 self.models.overlay(&provider, |overlay| {
+                    if speaks {
+                        overlay.speaker = Some(hook.plugin.clone());
+                    }
                     overlay.options = loaded.options;
                     overlay.options_route = route;
                     // Whoever speaks a protocol of its own goes on to.

@@ -260,6 +260,7 @@ impl Agent {
                 "[config] a plugin changed where {pointer} is sent, or copied it: the key is left out"
             );
         }
+        let speakers = crate::brought::speakers(&plugins, &given, &value);
         if value != config.value {
             let (read, problems) = config.reread(value.clone());
             for problem in problems {
@@ -279,6 +280,9 @@ impl Agent {
         let mut model_options = model_options(&boot, &config);
         model_options.proxies = crate::brought::providers(&config.config.provider, &boxes);
         let models = Models::new(model_options);
+        for (provider, plugin) in speakers {
+            models.overlay(&provider, |overlay| overlay.speaker = Some(plugin.0));
+        }
         let artifacts = boot.folders.data.join("tool-output");
         let brought = plugins.skill_folders();
         let skills =

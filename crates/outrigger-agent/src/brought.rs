@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 
 use outrigger_models::Route;
 use outrigger_plugins::{AuthHook, LoadedAuth, Plugins, ProviderHook};
+use outrigger_protocol::id::PluginId;
 use outrigger_sandbox::paths::resolve;
 use outrigger_sandbox::{OwnBox, OwnBoxes};
 use serde_json::{Map, Value, json};
@@ -243,20 +244,10 @@ impl Inner {
         before: &Value,
         models: &Map<String, Value>,
     ) -> Option<Route> {
-        fn urls<'a>(models: impl Iterator<Item = &'a Value>) -> BTreeSet<&'a str> {
-            models
-                .filter_map(|model| model.pointer("/api/url")?.as_str())
-                .filter(|url| !url.trim().is_empty())
-                .collect()
-        }
-        let known = before.get("models").and_then(Value::as_object);
-        let known = urls(known.into_iter().flat_map(Map::values));
-        let mut named = urls(models.values());
-        named.retain(|url| !known.contains(url));
+        let named = new_in_models("/api/url", before, models);
         if named.is_empty() {
             return None;
         }
-        let named: Vec<&str> = named.into_iter().collect();
         self.route("models", &hook.provider, hook.box_to_ask(&named).await)
     }
 
@@ -284,6 +275,54 @@ impl Inner {
             }
         })
     }
+}
+
+/// What models of a `provider` hook hold at this place that none of those `before` did.
+fn new_in_models<'a>(place: &str, before: &Value, models: &'a Map<String, Value>) -> Vec<&'a str> {
+    let at = |model: &'a Value| model.pointer(place)?.as_str();
+    let known = before.get("models").and_then(Value::as_object);
+    let known = known.into_iter().flat_map(Map::values);
+    let known: BTreeSet<&str> = known.filter_map(|it| it.pointer(place)?.as_str()).collect();
+    let named: BTreeSet<&str> = models.values().filter_map(at).collect();
+    let new = |text: &&str| !text.trim().is_empty() && !known.contains(text);
+    named.into_iter().filter(new).collect()
+}
+
+/// Whether models of a `provider` hook are asked elsewhere than those `before`, or in another way.
+pub(crate) fn says_where(before: &Value, models: &Map<String, Value>) -> bool {
+    ["/api/url", "/api/npm"]
+        .iter()
+        .any(|place| !new_in_models(place, before, models).is_empty())
+}
+
+/// The providers whose addresses, or whose protocol, `config` hooks changed, each with the plugin that did so last.
+pub(crate) fn speakers(
+    plugins: &Plugins,
+    before: &Value,
+    after: &Value,
+) -> Vec<(String, PluginId)> {
+    let entries = after.get("provider").and_then(Value::as_object);
+    let entries = entries.into_iter().flatten();
+    let known = |name: &str| before.get("provider")?.get(name);
+    let said = |entry: &Value| -> Vec<String> {
+        let addresses = addresses(entry).into_iter().map(str::to_owned);
+        addresses.chain(protocols(entry)).collect()
+    };
+    entries
+        .filter(|(name, entry)| said(entry) != known(name).map_or(Vec::new(), said))
+        .filter_map(|(name, _)| Some((name.clone(), plugins.configured_by("provider", name)?)))
+        .collect()
+}
+
+/// The packages that say how models of a provider are asked.
+fn protocols(entry: &Value) -> Vec<String> {
+    let Value::Object(fields) = entry else {
+        return Vec::new();
+    };
+    let own = fields.get("npm").map(Value::to_string);
+    own.into_iter()
+        .chain(fields.values().flat_map(protocols))
+        .collect()
 }
 
 /// The addresses in an entry.

@@ -327,8 +327,9 @@ impl ToolHost for CallHost {
             let output = result.outputs.into_iter().next();
             let insists = match (point, &output) {
                 ("tool.before_call", Some(output)) => {
+                    let model = (!self.users).then_some(self.model.provider_id.as_str());
                     self.inner
-                        .insistence(&self.call, &result.records, &fallback, output)
+                        .insistence(&self.call, model, &result.records, &fallback, output)
                 }
                 _ => None,
             };

@@ -20,24 +20,38 @@ pub(crate) enum Insistence {
     /// A command hook wants it.
     Hook(String),
     /// A plugin acted where it was not granted that: only a person can say yes, no rule and no `--auto`.
-    Ungranted(String),
+    Ungranted(Lacking),
+}
+
+/// A plugin that acts in the user's place, and the grant that it lacks for that.
+#[derive(Clone, Debug)]
+pub(crate) struct Lacking {
+    pub(crate) plugin: PluginId,
+    pub(crate) grant: Grant,
+    /// What it did, and how it is granted.
+    pub(crate) why: String,
 }
 
 impl Insistence {
-    pub(crate) fn why(&self) -> &str {
+    /// The text beside the question.
+    pub(crate) fn shown(&self) -> String {
         match self {
-            Self::Hook(why) | Self::Ungranted(why) => why,
+            Self::Hook(why) => why.clone(),
+            Self::Ungranted(lacking) => {
+                format!("{}; \"always\" lets it until Outrigger ends", lacking.why)
+            }
         }
     }
 }
 
 impl Inner {
     /// Whether the user is to be asked about the call whatever the rules allow; `before` and `after` are what the hooks in
-    /// front of it were given and what they left, `records` what each of them did. A plugin changes the calls of its own
-    /// tools as it likes: they run in its box.
+    /// front of it were given and what they left, `records` what each of them did, `provider` the one whose model made it.
+    /// With its own tools a plugin does as it likes: they run in its box.
     pub(crate) fn insistence(
         &self,
         call: &ToolCall,
+        provider: Option<&str>,
         records: &[HookRecord],
         before: &Value,
         after: &Value,
@@ -45,24 +59,41 @@ impl Inner {
         let hook = self.plugins.insists(&call.session_id.0, &call.call_id.0);
         let hook = hook.map(Insistence::Hook);
         let (before, after) = (before.get("args"), after.get("args"));
-        if before == after {
-            return hook;
-        }
-        let what = format!("changed the call: {}", changes(before, after));
-        let changed = records.iter().filter(|it| it.decision == Decision::Patch);
-        let ungranted = changed
-            .filter(|it| !self.owns_tool(&it.plugin, &call.tool))
-            .find_map(|it| self.lacks(&it.plugin, Grant::Rewrite, &what));
+        let foreign = |plugin: &PluginId| !self.owns_tool(plugin, &call.tool);
+        let rewritten = (before != after).then(|| {
+            let what = format!("changed the call: {}", changes(before, after));
+            let changed = records.iter().filter(|it| it.decision == Decision::Patch);
+            changed
+                .filter(|it| foreign(&it.plugin))
+                .find_map(|it| self.lacks(&it.plugin, Grant::Rewrite, &what))
+        });
+        let asked = || {
+            let speaker = PluginId(self.models.speaker(provider?)?);
+            let what = "speaks for the model that made the call";
+            foreign(&speaker)
+                .then(|| self.lacks(&speaker, Grant::Model, what))
+                .flatten()
+        };
+        let ungranted = rewritten.flatten().or_else(asked);
         ungranted.map(Insistence::Ungranted).or(hook)
     }
 
     /// What `plugin` did without the grant, and what gives it; `None` where it has the grant.
-    pub(crate) fn lacks(&self, plugin: &PluginId, grant: Grant, what: &str) -> Option<String> {
+    pub(crate) fn lacks(&self, plugin: &PluginId, grant: Grant, what: &str) -> Option<Lacking> {
         let key = self.plugins.grant_missing(plugin, grant)?;
-        let (plugin, word) = (&plugin.0, grant.key());
-        Some(format!(
-            "the plugin {plugin} {what} (`{word} = true` under [plugins.\"{key}\"] in your own outrigger.toml grants that)"
-        ))
+        if self.questions.is_granted(plugin, grant) {
+            return None;
+        }
+        let word = grant.key();
+        let why = format!(
+            "the plugin {} {what} (`{word} = true` under [plugins.\"{key}\"] in your own outrigger.toml grants that)",
+            plugin.0
+        );
+        Some(Lacking {
+            plugin: plugin.clone(),
+            grant,
+            why,
+        })
     }
 }
 

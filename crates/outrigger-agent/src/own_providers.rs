@@ -74,6 +74,7 @@ impl Inner {
             };
             self.models.overlay(&id, |overlay| {
                 overlay.own = Some(own);
+                overlay.speaker = Some(provider.plugin.clone());
                 overlay.fetch = Some(Arc::new(Speaks(provider)));
             });
         }

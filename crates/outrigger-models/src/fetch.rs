@@ -75,6 +75,8 @@ pub struct Overlay {
     pub models_route: Option<Route>,
     /// It is a provider of the plugin's own, and `fetch` speaks its protocol (B8).
     pub own: Option<OwnProvider>,
+    /// The plugin that answers for the provider, or that named where its requests are sent.
+    pub speaker: Option<String>,
 }
 
 impl Overlay {

@@ -154,6 +154,13 @@ impl Models {
         self.forget(id);
     }
 
+    /// The plugin that speaks for a provider: it sends the requests, or said where they go, so that what the model answers is
+    /// its word.
+    #[must_use]
+    pub fn speaker(&self, id: &str) -> Option<String> {
+        lock(&self.inner.overlays).get(id)?.speaker.clone()
+    }
+
     /// Names of the providers that can be used: those configured, in the order of the configuration, then built-in
     /// and catalogued ones with a key or with a plugin that has one.
     fn available_ids(&self) -> Vec<String> {

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use outrigger_protocol::hook::{Change, Key};
+use outrigger_protocol::id::PluginId;
 use outrigger_sandbox::OwnBox;
 use outrigger_sandbox::proxy::Pass;
 use serde_json::Value;
@@ -51,6 +52,14 @@ impl Plugins {
         };
         let group = self.0.group_of(index)?;
         group.launch.box_of_helpers(index).await.map(Some)
+    }
+
+    /// The plugin whose `config` hook changed this entry last.
+    #[must_use]
+    pub fn configured_by(&self, key: &str, name: &str) -> Option<PluginId> {
+        let index = self.last_to_configure(key, name)?;
+        let id = self.0.registry.with(index, |plugin| plugin.id.clone());
+        id.map(PluginId)
     }
 }
 

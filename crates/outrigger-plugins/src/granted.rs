@@ -35,6 +35,7 @@ impl PluginSettings {
         let unix_sockets = named.is_some_and(|named| named.unix_sockets);
         let approve = named.is_some_and(|named| named.approve);
         let rewrite = named.is_some_and(|named| named.rewrite);
+        let model = named.is_some_and(|named| named.model);
         let (read, write) = named.map_or_else(Default::default, |named| {
             (named.read.clone(), named.write.clone())
         });
@@ -47,7 +48,8 @@ impl PluginSettings {
             || lost(!by_name.write.is_empty(), !write.is_empty())
             || lost(by_name.unix_sockets, unix_sockets)
             || lost(by_name.approve, approve)
-            || lost(by_name.rewrite, rewrite))
+            || lost(by_name.rewrite, rewrite)
+            || lost(by_name.model, model))
         .then(|| {
             let way = match (source, key) {
                 (Some(Source::Path(_)), Some(path)) => {
@@ -56,7 +58,7 @@ impl PluginSettings {
                 _ => String::new(),
             };
             format!(
-                "`env`, `ports`, `read`, `write`, `unix_sockets`, `approve` and `rewrite` of [plugins.\"{id}\"] are for the npm package of that name, and this is another plugin{way}"
+                "`env`, `ports`, `read`, `write`, `unix_sockets`, `approve`, `rewrite` and `model` of [plugins.\"{id}\"] are for the npm package of that name, and this is another plugin{way}"
             )
         });
         let told = [withheld, refused].into_iter().flatten();
@@ -65,7 +67,7 @@ impl PluginSettings {
         let mut rules = whole.unwrap_or_default();
         (rules.env, rules.ports, rules.unix_sockets) = (env, ports, unix_sockets);
         (rules.read, rules.write) = (read, write);
-        (rules.approve, rules.rewrite) = (approve, rewrite);
+        (rules.approve, rules.rewrite, rules.model) = (approve, rewrite, model);
         rules.hosts = hosts.or(rules.hosts);
         rules.hosts_withheld = hosts_withheld;
         (rules, told)
@@ -95,6 +97,7 @@ impl PluginRules {
             // Others in its process could answer, or change calls, in its name.
             || self.approve
             || self.rewrite
+            || self.model
             || self.access.is_some()
             || self.hosts.is_some()
             || self.processes.is_some()
@@ -114,12 +117,14 @@ pub(crate) fn names_of(id: &str, spec: &str, source: Option<&Source>) -> Vec<Str
 }
 
 /// What a plugin does in the user's place only where the user granted it by name. Without the grant the user is asked.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Grant {
     /// Answer a permission question with yes.
     Approve,
     /// Change the arguments of a tool call.
     Rewrite,
+    /// Be the model whose tool calls run by the user's rules.
+    Model,
 }
 
 impl Grant {
@@ -129,6 +134,7 @@ impl Grant {
         match self {
             Self::Approve => "approve",
             Self::Rewrite => "rewrite",
+            Self::Model => "model",
         }
     }
 }
@@ -139,6 +145,7 @@ impl PluginRules {
         match grant {
             Grant::Approve => self.approve,
             Grant::Rewrite => self.rewrite,
+            Grant::Model => self.model,
         }
     }
 }
@@ -265,7 +272,7 @@ mod tests {
             assert_eq!(rules.priority, 2, "{spec}");
         }
         let (_, withheld) = settings.rules_for("acme", "x", Some(&file("/project/acme.ts")));
-        insta::assert_snapshot!(withheld.unwrap(), @r#"`env`, `ports`, `read`, `write`, `unix_sockets`, `approve` and `rewrite` of [plugins."acme"] are for the npm package of that name, and this is another plugin; to grant them to this file, write [plugins."/project/acme.ts"]"#);
+        insta::assert_snapshot!(withheld.unwrap(), @r#"`env`, `ports`, `read`, `write`, `unix_sockets`, `approve`, `rewrite` and `model` of [plugins."acme"] are for the npm package of that name, and this is another plugin; to grant them to this file, write [plugins."/project/acme.ts"]"#);
         let (_, other) = settings.rules_for("other", "other", Some(&npm("1")));
         assert_eq!(other, None);
     }

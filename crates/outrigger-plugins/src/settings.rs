@@ -123,6 +123,8 @@ pub struct PluginRules {
     pub approve: bool,
     /// Its changes of a tool call's arguments count without a question.
     pub rewrite: bool,
+    /// Where it speaks for a model, that one's tool calls run by the user's rules without a question for each.
+    pub model: bool,
     /// Files and folders outside of the project that it may read; they give it a process of its own.
     pub read: Vec<PathBuf>,
     /// Files and folders outside of the project that it may read and change; as above.
@@ -319,6 +321,7 @@ impl From<&Settings> for PluginSettings {
             unix_sockets: plugin.unix_sockets,
             approve: plugin.approve,
             rewrite: plugin.rewrite,
+            model: plugin.model,
             hosts: plugin.hosts.clone(),
             read: plugin.read.iter().filter_map(|it| place(it)).collect(),
             write: plugin.write.iter().filter_map(|it| place(it)).collect(),

@@ -73,7 +73,7 @@ fn answer(
     body: ReplyBody,
 ) -> Result<Json<bool>, ApiError> {
     if let (Some(Extension(Sender(plugin))), true) = (sender, body.reply != Reply::Reject) {
-        refuse_ungranted(agent, plugin)?;
+        refuse_ungranted(agent, id, plugin)?;
     }
     if agent.answer_with(id, body.reply, body.message) {
         return Ok(Json(true));
@@ -83,9 +83,13 @@ fn answer(
 
 /// 403 unless this plugin may approve. In a process that several share, nobody is known for certain; one that may approve
 /// has a process of its own.
-fn refuse_ungranted(agent: &Agent, plugin: Option<String>) -> Result<(), ApiError> {
+fn refuse_ungranted(
+    agent: &Agent,
+    id: &PermissionId,
+    plugin: Option<String>,
+) -> Result<(), ApiError> {
     let why = match plugin {
-        Some(plugin) => agent.may_not_approve(&PluginId(plugin)),
+        Some(plugin) => agent.may_not_approve(id, &PluginId(plugin)),
         None => Some("a plugin without `approve` may not approve it".to_owned()),
     };
     why.map_or(Ok(()), |why| Err(ApiError::forbidden(why)))

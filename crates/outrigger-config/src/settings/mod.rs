@@ -293,6 +293,9 @@ pub struct Plugin {
     pub approve: bool,
     /// Its changes of a tool call's arguments count without a question. Granted as `env` is.
     pub rewrite: bool,
+    /// Where it speaks for a model, that one's tool calls run by the user's rules without a question for each. Granted as
+    /// `env` is.
+    pub model: bool,
     /// Its hooks that are security-critical: where one throws, is late or cannot be called, what it guards is refused
     /// (C5).
     pub fail_closed: Vec<String>,

@@ -205,8 +205,12 @@ fn failures_by_table() {
     ] {
         let label = format!("{point} fail_closed={fail_closed} {outcome:?}");
         let mut chain = three(point, fail_closed);
-        chain.feed(0, HandlerOutcome::unchanged(), 1.0);
-        chain.feed(1, outcome.clone(), 2.0);
+        // A security-critical one is called behind all others.
+        let culprit = if fail_closed { 2 } else { 1 };
+        for handler in 0..culprit {
+            chain.feed(handler, HandlerOutcome::unchanged(), 1.0);
+        }
+        chain.feed(culprit, outcome.clone(), 2.0);
         assert_eq!(folded_or_next(&chain), code.is_some(), "{label}");
         if code.is_none() {
             // The chain goes on behind the culprit, in a new call, with the output from before it.
@@ -225,7 +229,7 @@ fn failures_by_table() {
         assert_eq!(end.block.as_ref().map(|b| b.code.as_str()), code, "{label}");
         assert_eq!(
             end.runs.len(),
-            if code.is_some() { 2 } else { 3 },
+            if code.is_some() { culprit + 1 } else { 3 },
             "{label}"
         );
         let run = &end.runs[1];
