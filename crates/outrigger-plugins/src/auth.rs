@@ -485,5 +485,7 @@ fn pieces(live: Arc<Live>, body: FetchBody) -> FetchStream {
             Err(fault) => Some((Err(format!("its process was ended: {}", fault.cause)), None)),
         }
     })
+    // Whoever reads it may ask once more behind the end.
+    .fuse()
     .boxed()
 }

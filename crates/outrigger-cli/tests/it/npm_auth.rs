@@ -8,6 +8,7 @@ use std::process::{Child, Command, Stdio};
 
 use serde_json::{Value, json};
 
+use crate::granted::granting;
 use crate::npm::{installed, world as world_with};
 use crate::support::*;
 
@@ -95,6 +96,10 @@ fn codex_auth_logs_in_and_speaks_to_its_service() {
     let Some(services) = Services::start(&world) else {
         return;
     };
+    granting(
+        &world,
+        "[plugins.opencode-openai-codex-auth]\nmodel = true\n",
+    );
     world.config(json!({ "model": "openai/gpt-5.1", "small_model": "openai/gpt-5.1" }));
     let methods = [
         "auth",
@@ -175,6 +180,7 @@ fn gemini_auth_logs_in_and_speaks_to_its_service() {
     let Some(services) = Services::start(&world) else {
         return;
     };
+    granting(&world, "[plugins.opencode-gemini-auth]\nmodel = true\n");
     world.config(
         json!({ "model": "google/gemini-2.5-pro", "small_model": "google/gemini-2.5-flash" }),
     );

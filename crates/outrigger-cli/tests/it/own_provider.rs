@@ -209,7 +209,7 @@ fn grant(world: &World) {
     granting(
         world,
         &format!(
-            "[plugins.\"{}\"]\nenv = [\"ACME_API_KEY\"]\nhosts = [\"127.0.0.1\"]\n",
+            "[plugins.\"{}\"]\nenv = [\"ACME_API_KEY\"]\nhosts = [\"127.0.0.1\"]\nmodel = true\n",
             path.display()
         ),
     );

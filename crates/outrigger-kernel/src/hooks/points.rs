@@ -181,13 +181,13 @@ pub const POINTS: &[Point] = &[
     Point { name: "llm.after_text", hook: "experimental.text.complete", phase: After, patch: &[must("text", String)], block: false, deadline: Normal, failure: Open,
         input: "sessionID, messageID, partID", about: "A text of the model is complete and about to be stored." },
     Point { name: "tool.before_call", hook: "tool.execute.before", phase: Before, patch: &[must("args", Object)], block: true, deadline: Normal, failure: ThrowBlocks,
-        input: "tool, sessionID, callID", about: "A tool is about to run. What stands in args is checked again and is what the tool gets; a throw refuses the call." },
+        input: "tool, sessionID, callID", about: "A tool is about to run. What stands in args is checked again and is what the tool gets; where the user did not grant the plugin `rewrite`, the user is asked about the changed call. A throw refuses the call." },
     // Not `fast`, though it is a question of policy: plugins of OpenCode ask a service, or a person's phone, over the network
     // here, and a late one costs its process.
     Point { name: "tool.before_permission", hook: "permission.ask", phase: Before, patch: &[must("status", String)], block: false, deadline: Normal, failure: Open,
         input: "the permission request", about: "The user is about to be asked; status deny answers instead, and allow where the user granted the plugin that (`approve`). A rule that denies is never asked about." },
     Point { name: "execute.before_shell", hook: "shell.env", phase: Before, patch: &[must("env", Object)], block: true, deadline: Normal, failure: ThrowBlocks,
-        input: "cwd, sessionID?, callID?", about: "Environment variables for a shell command, added to those it gets anyway." },
+        input: "cwd, sessionID?, callID?", about: "Environment variables for a shell command, added to those it gets anyway, where the user granted the plugin that (`rewrite`)." },
     Point { name: "tool.after_result", hook: "tool.execute.after", phase: After, patch: &[may("title", String), may("output", Any), may("metadata", Any), may("attachments", Array), may("content", Array), may("*", Any)], block: true, deadline: Normal, failure: ThrowBlocks,
         input: "tool, sessionID, callID, args", about: "A tool has answered; the answer is about to be stored and given to the model. A throw replaces it by an error." },
     Point { name: "compaction.before_start", hook: "experimental.session.compacting", phase: Before, patch: &[must("context", Array), may("prompt", String)], block: true, deadline: Normal, failure: Open,

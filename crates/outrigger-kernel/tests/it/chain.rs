@@ -232,10 +232,10 @@ fn failures_by_table() {
             if code.is_some() { culprit + 1 } else { 3 },
             "{label}"
         );
-        let run = &end.runs[1];
+        let run = &end.runs[culprit];
         assert_eq!(
             (run.handler, run.outcome, run.decision, run.ms),
-            (1, outcome.label(), decision, 2.0),
+            (culprit, outcome.label(), decision, 2.0),
             "{label}"
         );
         assert!(
