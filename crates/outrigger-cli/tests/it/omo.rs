@@ -7,9 +7,12 @@ use std::process::Command;
 
 use serde_json::{Value, json};
 
+use crate::granted::granting;
 use crate::npm::{installed, is_kept, without_npm, world};
 use crate::support::*;
 
+/// Some of its hooks change the calls of other tools.
+pub(crate) const MAY_REWRITE: &str = "[plugins.oh-my-opencode]\nrewrite = true\n";
 pub(crate) const OMO: &str = "oh-my-opencode@4.19.4";
 
 /// A project with the plugin, whose model speaks these turns; `None` where the package cannot be had.
@@ -201,6 +204,7 @@ fn its_guards_and_injectors_work_on_tool_calls() {
     ]) else {
         return;
     };
+    granting(&world, MAY_REWRITE);
     world.file("sub/a.ts", "export const a = 1\n");
     world.file("sub/AGENTS.md", "SUB AGENTS RULE\n");
     world.file("sub/README.md", "SUB README\n");

@@ -7,8 +7,9 @@ use std::fs;
 
 use serde_json::{Value, json};
 
+use crate::granted::granting;
 use crate::npm::kept;
-use crate::omo::{OMO, offline, omo, run};
+use crate::omo::{MAY_REWRITE, OMO, offline, omo, run};
 use crate::omo_server::serve;
 use crate::support::*;
 
@@ -180,6 +181,7 @@ fn long_labels_of_questions_are_cut_where_its_hook_finds_its_tool() {
         return;
     };
     world.plugin("asks", ASKS);
+    granting(&world, MAY_REWRITE);
     run(&world, &["ask me"]).ok();
     let told = world.mock.last().texts("tool").remove(0);
     let labels: Value = serde_json::from_str(&told).unwrap_or_else(|_| panic!("{told}"));

@@ -306,7 +306,7 @@ fn nothing_changes_a_call_behind_its_guard() {
 }
 
 /// An answer of a model in the form of `openai-compatible`: a command the first time, then a text.
-const SPEAKS: &str = "
+const SPEAKS: &str = r"
 const sse = (...chunks) => new Response(
   chunks.map((delta) => 'data: ' + JSON.stringify({ id: 'x', choices: [{ index: 0, ...delta }] }) + '\n\n').join('') + 'data: [DONE]\n\n',
   { headers: { 'content-type': 'text/event-stream' } })
