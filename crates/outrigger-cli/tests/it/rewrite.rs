@@ -103,7 +103,7 @@ fn a_changed_call_does_not_run_without_a_grant() {
         for part in [why, &hint] {
             assert!(error.contains(part), "{case}: {error}\n{}", ran.stderr);
         }
-        assert_eq!(error.contains("--auto"), false, "{case}: {error}");
+        assert!(!error.contains("--auto"), "{case}: {error}");
     }
 }
 
