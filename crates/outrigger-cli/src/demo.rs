@@ -135,6 +135,8 @@ impl Demo {
         for (name, value) in [
             ("OUTRIGGER_JS_INSTALL", "never"),
             ("OUTRIGGER_JS_ENVIRONMENT", "list"),
+            // The project is the demo's own.
+            (outrigger_agent::TRUST_PROJECT, "1"),
         ] {
             set(name, value.into());
         }

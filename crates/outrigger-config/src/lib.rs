@@ -33,6 +33,7 @@ mod paths;
 pub mod permission;
 mod plugin_list;
 pub mod policy;
+mod project;
 pub mod settings;
 mod show;
 pub mod skills;
@@ -54,6 +55,7 @@ pub use plugin_list::{
     LEFT_OUT, PluginScope, PluginSource, PluginSpec, SkipReason, SkippedPlugin, package_name,
 };
 pub use policy::{Policy, PolicyFile};
+pub use project::{Asked, ProjectConfig, unknown};
 pub use settings::Settings;
 pub use show::{Shown, redacted, restore};
 pub use strict_toml::{place_in_toml, read_toml};
