@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use outrigger_config::settings::TrustProjects;
-use outrigger_config::{Asked, Loaded, ProjectConfig, unknown};
+use outrigger_config::{Asked, Loaded, ProjectConfig, TRUST_PROJECT, unknown};
 use serde::{Deserialize, Serialize};
 
 use crate::boot::Boot;
@@ -23,8 +23,6 @@ use crate::kept_rules::UserRules;
 use crate::lock_file;
 use crate::project::Place;
 
-/// The variable that trusts the folder that is started in, for automation.
-pub const TRUST_PROJECT: &str = "OUTRIGGER_TRUST_PROJECT";
 /// How long another process may hold the file.
 const PATIENCE: Duration = Duration::from_secs(5);
 

@@ -55,7 +55,7 @@ pub use plugin_list::{
     LEFT_OUT, PluginScope, PluginSource, PluginSpec, SkipReason, SkippedPlugin, package_name,
 };
 pub use policy::{Policy, PolicyFile};
-pub use project::{Asked, ProjectConfig, unknown};
+pub use project::{Asked, ProjectConfig, TRUST_PROJECT, unknown};
 pub use settings::Settings;
 pub use show::{Shown, redacted, restore};
 pub use strict_toml::{place_in_toml, read_toml};

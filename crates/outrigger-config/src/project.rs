@@ -11,6 +11,9 @@ use sha2::{Digest as _, Sha256};
 
 use crate::paths;
 
+/// The variable that trusts the folder that is started in, for automation.
+pub const TRUST_PROJECT: &str = "OUTRIGGER_TRUST_PROJECT";
+
 /// How much of a project's files counts.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum ProjectConfig {
