@@ -25,6 +25,7 @@ mod jsonc;
 mod layers;
 mod links;
 mod load;
+mod loaded;
 mod markdown;
 mod merge;
 mod normalize;
