@@ -170,7 +170,7 @@ impl Boot {
         let mut options = self.options(&place.directory, &place.worktree);
         options.pure = self.pure;
         options.hooks = outrigger_plugins::refusing_hooks();
-        options.project = crate::folder_trust::extent(self, place);
+        options.project = crate::folder_trust::extent(self, place, &options);
         options
     }
 }

@@ -12,7 +12,9 @@ use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use outrigger_config::settings::TrustProjects;
-use outrigger_config::{Asked, Loaded, ProjectConfig, TRUST_PROJECT, unknown};
+use outrigger_config::{
+    Asked, LoadOptions, Loaded, PolicyFile, ProjectConfig, TRUST_PROJECT, unknown,
+};
 use serde::{Deserialize, Serialize};
 
 use crate::boot::Boot;
@@ -63,7 +65,12 @@ fn change(folders: &Folders, change: impl FnOnce(&mut Trusted)) -> io::Result<()
 }
 
 /// How much of the project's files counts in a folder.
-pub(crate) fn extent(boot: &Boot, place: &Place) -> ProjectConfig {
+pub(crate) fn extent(boot: &Boot, place: &Place, options: &LoadOptions) -> ProjectConfig {
+    // One that cannot be read ends the start, a moment later.
+    let policies = outrigger_config::policy::policies(options).unwrap_or_default();
+    if forbid(&policies) {
+        return ProjectConfig::Trusted(None);
+    }
     let by_variable = boot
         .env
         .get(TRUST_PROJECT)
@@ -73,7 +80,7 @@ pub(crate) fn extent(boot: &Boot, place: &Place) -> ProjectConfig {
     }
     let all = read(&boot.folders);
     let known = all.folders.get(&key(&place.directory));
-    ProjectConfig::Trusted(known.map(|it| it.asks.clone()).unwrap_or_default())
+    ProjectConfig::Trusted(known.map(|it| it.asks.clone()))
 }
 
 fn key(directory: &Path) -> String {
@@ -84,8 +91,11 @@ fn key(directory: &Path) -> String {
 
 /// Whether the policy of this machine lets no project count.
 fn is_forbidden(config: &Loaded) -> bool {
-    let policies = config.policies.iter();
-    let mut projects = policies.filter_map(|it| it.policy.trust.projects);
+    forbid(&config.policies)
+}
+
+fn forbid(policies: &[PolicyFile]) -> bool {
+    let mut projects = policies.iter().filter_map(|it| it.policy.trust.projects);
     projects.any(|it| it == TrustProjects::Deny)
 }
 

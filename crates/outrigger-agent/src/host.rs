@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 use futures_util::future::BoxFuture;
+use outrigger_kernel::permission::evaluate;
 use outrigger_protocol::audit::ToolAudit;
 use outrigger_protocol::event::Event;
 use outrigger_protocol::id::{SessionId, TurnId};
@@ -16,8 +17,8 @@ use outrigger_protocol::tool::{ToolCall, ToolOutcome};
 use outrigger_protocol::turn::{EffectId, HookPayload, Input, TurnOutcome};
 use outrigger_sandbox::Policy;
 use outrigger_tools::{
-    AgentEntry, CancelFlag, Formatted, HookVerdict, NearbyInstruction, PermissionAsk, SkillEntry,
-    SubagentAnswer, SubagentRequest, ToolError, ToolHost, nearby_instruction_files,
+    AgentEntry, CancelFlag, Formatted, HookVerdict, NearbyInstruction, PermissionAsk, ReadRules,
+    SkillEntry, SubagentAnswer, SubagentRequest, ToolError, ToolHost, nearby_instruction_files,
 };
 use serde_json::Value;
 use tokio::sync::{mpsc, watch};
@@ -504,6 +505,22 @@ impl ToolHost for CallHost {
 
     fn symbols<'a>(&'a self, query: &'a str) -> BoxFuture<'a, Vec<Value>> {
         Box::pin(self.inner.lsp.symbols(query))
+    }
+
+    fn read_rules(&self) -> ReadRules {
+        if self.users {
+            return ReadRules::default();
+        }
+        let own = self.inner.store.session(&self.session_id).ok().flatten();
+        let own = own.and_then(|it| it.permission).unwrap_or_default();
+        let approvals = lock(&self.inner.approvals).clone();
+        let layers = [self.agent.permission.clone(), own, approvals];
+        let worktree = self.inner.place.worktree.clone();
+        ReadRules::new(move |file| {
+            let shown = file.strip_prefix(&worktree).unwrap_or(file);
+            let layers = layers.each_ref().map(Vec::as_slice);
+            evaluate("read", &shown.to_string_lossy(), &layers)
+        })
     }
 
     fn opened(&self, file: &Path) {

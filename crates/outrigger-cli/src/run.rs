@@ -110,9 +110,6 @@ pub(crate) async fn run(global: &Global, args: RunArgs, signals: Signals) -> Res
     };
     let agent = Agent::boot(boot).await?;
     outrigger_server::serve_plugins(&agent);
-    if let Some(told) = agent.left_out() {
-        err(&format!("{} {told}\n", Paint::for_stderr().bad("!")));
-    }
     say_warnings(&agent);
     let result = with_agent(Front::new(&agent, &args, &line, &signals), message, model).await;
     agent.shutdown().await;

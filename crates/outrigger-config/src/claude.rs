@@ -157,9 +157,11 @@ fn expand(text: &str, env: &BTreeMap<String, String>) -> Result<String, String> 
 }
 
 /// The commands of `.claude/commands`: the user's, then those of the project from its root down to the working folder; of
-/// those with the same name the last counts. A command's name is that of its file; folders only sort.
+/// those with the same name the last counts. A command's name is that of its file; folders only sort. One of a project that
+/// is not trusted runs nothing.
 pub(crate) fn commands(
     options: &LoadOptions,
+    is_trusted: bool,
     problems: &mut Vec<ConfigProblem>,
 ) -> Vec<CommandEntry> {
     let mut all: Vec<CommandEntry> = Vec::new();
@@ -177,6 +179,12 @@ pub(crate) fn commands(
                 continue;
             }
             match command(&file) {
+                Ok(Some(command))
+                    if command.template.contains("!`") && !is_trusted && dir != options.home =>
+                {
+                    let why = "it runs something, and the folder is not trusted (`outrigger trust`); the command is left out";
+                    problems.push(problem(&file, why.to_owned()));
+                }
                 Ok(Some(command)) => {
                     all.retain(|known| known.name != command.name);
                     all.push(command);
@@ -333,7 +341,7 @@ mod tests {
             ],
         );
         let mut problems = Vec::new();
-        let shown: Vec<String> = commands(&options(dir.path()), &mut problems)
+        let shown: Vec<String> = commands(&options(dir.path()), true, &mut problems)
             .into_iter()
             .map(|c| {
                 format!(

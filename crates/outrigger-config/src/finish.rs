@@ -56,10 +56,11 @@ impl Loader<'_> {
         settings.project();
         self.files.extend(settings.files);
         self.problems.extend(settings.problems);
-        let left_out = self.has_left_out();
+        let (left_out, is_trusted) = self.counts();
         Ok(Loaded {
             asks: self.asks,
             left_out,
+            is_trusted,
             users: None,
             config: OpenCodeConfig::from_value(self.merged.value.clone(), &self.options.home)?,
             value: self.merged.value,

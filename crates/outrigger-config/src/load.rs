@@ -122,6 +122,8 @@ pub struct Loaded {
     pub asks: Vec<Asked>,
     /// It is left out, since nobody let it count.
     pub left_out: bool,
+    /// A person trusts the folder, as far as its settings ask for something.
+    pub is_trusted: bool,
     /// What the user's files say without the project's, where the project has any.
     pub users: Option<Box<OpenCodeConfig>>,
     pub(crate) options: LoadOptions,
@@ -135,9 +137,13 @@ pub struct Loaded {
 pub fn load(options: &LoadOptions) -> Result<Loaded, ConfigError> {
     let mut loaded = match &options.project {
         ProjectConfig::All => load_as(options, Extent::Everything)?,
-        ProjectConfig::Trusted(known) => {
-            let harmless = load_as(options, Extent::Harmless)?;
-            if harmless.asks.is_empty() || !unknown(&harmless.asks, known).is_empty() {
+        ProjectConfig::Trusted(None) => load_as(options, Extent::Harmless)?,
+        ProjectConfig::Trusted(Some(known)) => {
+            let mut harmless = load_as(options, Extent::Harmless)?;
+            if !unknown(&harmless.asks, known).is_empty() {
+                harmless
+            } else if harmless.asks.is_empty() {
+                harmless.is_trusted = true;
                 harmless
             } else {
                 let whole = load_as(options, Extent::Everything)?;
@@ -276,9 +282,10 @@ impl<'a> Loader<'a> {
         done
     }
 
-    /// Whether something was left out.
-    pub(crate) fn has_left_out(&self) -> bool {
-        self.extent == Extent::Harmless && !self.asks.is_empty()
+    /// Whether something was left out, and whether all counts.
+    pub(crate) fn counts(&self) -> (bool, bool) {
+        let left_out = self.extent == Extent::Harmless && !self.asks.is_empty();
+        (left_out, self.extent == Extent::Everything)
     }
 
     /// Takes out of a document of the project's what does not count.

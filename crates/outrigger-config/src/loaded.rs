@@ -30,13 +30,24 @@ impl Loaded {
         (servers, problems)
     }
 
-    /// The MCP servers that a skill brings, unless `claude.mcp` is off.
+    /// The MCP servers that a skill brings, unless `claude.mcp` is off. A skill of a project that nobody trusted brings none.
     #[must_use]
     pub fn skill_servers(&self, skill: &Skill) -> (Vec<ClaudeServer>, Vec<ConfigProblem>) {
-        match self.settings.claude.mcp {
-            true => crate::skills::servers(skill, &self.options.env),
-            false => (Vec::new(), Vec::new()),
+        if !self.settings.claude.mcp {
+            return (Vec::new(), Vec::new());
         }
+        let (servers, problems) = crate::skills::servers(skill, &self.options.env);
+        let is_projects = skill.location.starts_with(self.options.project_folder());
+        if self.is_trusted || !is_projects || servers.is_empty() {
+            return (servers, problems);
+        }
+        let why = "the MCP servers of this skill are left out: the folder is not trusted (`outrigger trust`)";
+        let problem = ConfigProblem {
+            file: skill.location.display().to_string(),
+            pointer: None,
+            message: why.into(),
+        };
+        (Vec::new(), vec![problem])
     }
 
     /// The commands of `.claude/commands`, unless `claude.commands` is off. Those of OpenCode's own places go before.
@@ -45,7 +56,7 @@ impl Loaded {
         let mut problems = Vec::new();
         let off = layers::switch(&self.options, "OPENCODE_DISABLE_CLAUDE_CODE");
         let commands = match self.settings.claude.commands && !off {
-            true => claude::commands(&self.options, &mut problems),
+            true => claude::commands(&self.options, self.is_trusted, &mut problems),
             false => Vec::new(),
         };
         (commands, problems)

@@ -20,8 +20,8 @@ pub enum ProjectConfig {
     /// All of it.
     #[default]
     All,
-    /// All of it where it asks for nothing but this, which a person let count; else what is harmless.
-    Trusted(Vec<Asked>),
+    /// All of it where it asks for nothing but this, which a person let count; else, or where nobody did, what is harmless.
+    Trusted(Option<Vec<Asked>>),
 }
 
 /// Something in a project's files that takes trust.
@@ -157,6 +157,7 @@ impl Sieve<'_> {
                     !it.as_str().is_some_and(|path| sieve.is_own_text(path))
                 })
             }
+            ("lsp" | "formatter", value) => *value != false,
             ("share", value) => value == "auto",
             ("autoshare", value) => *value == true,
             (key, value) => !HARMLESS.contains(&key) || sieve.leads_out(value),
@@ -304,6 +305,11 @@ mod tests {
     #[test]
     fn what_starts_reads_sends_or_loosens_is_left_out() {
         for (document, rest, asks) in [
+            (
+                json!({"lsp": false, "formatter": false}),
+                json!({"lsp": false, "formatter": false}),
+                vec![],
+            ),
             (
                 json!({"model": "a/b", "theme": "x"}),
                 json!({"model": "a/b", "theme": "x"}),

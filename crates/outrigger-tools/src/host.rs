@@ -12,6 +12,7 @@ use outrigger_protocol::event::Event;
 use outrigger_protocol::hook::Block;
 use outrigger_protocol::id::SessionId;
 use outrigger_protocol::message::ModelRef;
+use outrigger_protocol::permission::Action;
 use outrigger_protocol::question::{Answer, Question};
 use outrigger_protocol::session::Todo;
 use outrigger_protocol::tool::ToolCall;
@@ -34,6 +35,29 @@ pub struct PermissionAsk {
     pub always: Vec<String>,
     /// For display.
     pub metadata: Value,
+}
+
+/// What the rules say of reading each file: allowed, asked about, or denied.
+pub struct ReadRules(Box<dyn Fn(&Path) -> Action + Send>);
+
+impl ReadRules {
+    /// Rules by this function, which gets an absolute path.
+    #[must_use]
+    pub fn new(rules: impl Fn(&Path) -> Action + Send + 'static) -> Self {
+        Self(Box::new(rules))
+    }
+
+    /// What they say of a file.
+    #[must_use]
+    pub fn of(&self, file: &Path) -> Action {
+        (self.0)(file)
+    }
+}
+
+impl Default for ReadRules {
+    fn default() -> Self {
+        Self::new(|_| Action::Allow)
+    }
 }
 
 /// What a hook chain came to.
@@ -204,6 +228,10 @@ pub trait ToolHost: Send + Sync {
     fn symbols<'a>(&'a self, query: &'a str) -> BoxFuture<'a, Vec<Value>> {
         let _ = query;
         Box::pin(std::future::ready(Vec::new()))
+    }
+    /// What the rules say of reading a file, for searches, which meet too many to ask about each.
+    fn read_rules(&self) -> ReadRules {
+        ReadRules::default()
     }
     /// A file was read, and is likely to be changed.
     fn opened(&self, file: &Path) {

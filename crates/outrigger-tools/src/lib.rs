@@ -29,7 +29,7 @@ pub use error::ToolError;
 pub use files::nearby_instruction_files;
 pub use host::{
     AgentEntry, CancelFlag, Formatted, Grant, HookVerdict, Limits, NearbyInstruction,
-    PermissionAsk, SkillEntry, SubagentAnswer, SubagentRequest, ToolContext, ToolHost,
+    PermissionAsk, ReadRules, SkillEntry, SubagentAnswer, SubagentRequest, ToolContext, ToolHost,
 };
 pub use patch::patched;
 pub use runtime::{DEFECT, Executed, Listener, Stage, ToolRuntime, with_context};

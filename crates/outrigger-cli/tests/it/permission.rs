@@ -142,6 +142,65 @@ fn answers(name: &str, statement: &str) -> String {
     )
 }
 
+/// What a rule keeps from `read` no other tool of files shows: searches pass over it, and a patch gives it no other name.
+#[test]
+fn searches_and_moves_keep_to_the_rules_about_reading() {
+    let grep = |path: &str| ("grep", json!({ "pattern": "SECRET", "path": path }));
+    let whole = |from: &str| {
+        format!(
+            "*** Begin Patch\n*** Update File: {from}\n*** Move to: open.txt\n@@\n-SECRET=1\n+SECRET=1 \n*** End Patch"
+        )
+    };
+    for (rules, (tool, args), seen) in [
+        (json!({ "read": { "*.env": "deny" } }), grep("."), false),
+        (json!({ "read": { "*.env": "deny" } }), grep("sub"), false),
+        (
+            json!({ "read": { "*.env": "deny" } }),
+            grep("sub/x.env"),
+            false,
+        ),
+        (
+            json!({ "read": { "*": "allow", "sub/*": "deny" } }),
+            grep("."),
+            false,
+        ),
+        (json!({ "read": { "*": "deny" } }), grep("."), false),
+        (json!({ "read": { "*.env": "ask" } }), grep("."), false),
+        (json!({}), grep("."), false),
+        (json!({ "read": "allow" }), grep("."), true),
+        (
+            json!({ "read": { "*.env": "deny" } }),
+            ("glob", json!({ "pattern": "**/*.env" })),
+            false,
+        ),
+        (
+            json!({ "read": { "*.env": "ask" } }),
+            ("glob", json!({ "pattern": "**/*.env" })),
+            true,
+        ),
+        (
+            json!({ "read": { "*.env": "deny" } }),
+            ("apply_patch", json!({ "patchText": whole("sub/x.env") })),
+            false,
+        ),
+    ] {
+        let world = asking([turn([call(tool, args.clone())]), done()], rules.clone());
+        if tool == "apply_patch" {
+            crate::patch::named(&world, "gpt-5");
+        }
+        world.file("sub/x.env", "SECRET=1\n");
+        world.run(&["do it"]);
+        let told = world.parts("tool")[0]["state"].to_string();
+        let output = world.parts("tool")[0]["state"]["output"]
+            .as_str()
+            .unwrap_or_default()
+            .to_owned();
+        let shows = output.contains("SECRET") || output.contains("x.env");
+        assert_eq!(shows, seen, "{rules} {tool} {args}: {told}");
+        assert!(!world.path("open.txt").exists(), "{rules} {tool} {args}");
+    }
+}
+
 /// `permission.ask`, which the reference declares and never calls. To allow takes the user's grant; to deny takes none.
 #[test]
 fn a_plugin_answers_instead_of_the_user() {

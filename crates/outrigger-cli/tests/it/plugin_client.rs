@@ -152,6 +152,7 @@ fn global_events_are_those_of_its_own_project() {
     let other = world.root().join("other");
     std::fs::create_dir_all(&other).unwrap();
     std::fs::write(other.join("opencode.json"), world.read("opencode.json")).unwrap();
+    world.trust(&other);
     let server = world.serve(&["--no-auth"]);
     let prompt = json!({ "parts": [{ "type": "text", "text": "go" }] });
     let run = |directory: &std::path::Path| {

@@ -17,6 +17,7 @@ fn each_folder_has_an_agent_of_its_own() {
     let other = world.root().join("other project");
     std::fs::create_dir(&other).unwrap();
     std::fs::write(other.join("opencode.json"), world.read("opencode.json")).unwrap();
+    world.trust(&other);
     let server = world.serve(&["--no-auth"]);
     let named = |answer: Answer| answer.json(200)["directory"].as_str().unwrap().to_owned();
     let (own, other) = (

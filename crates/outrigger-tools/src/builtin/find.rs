@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use ignore::overrides::{Override, OverrideBuilder};
+use outrigger_protocol::permission::Action;
 
 pub(super) use glob::Glob;
 pub(super) use grep::Grep;
@@ -48,10 +49,12 @@ impl Wanted {
     }
 }
 
-/// Calls `each` for every file below `root` that is not ignored, wanted and not forbidden; it answers whether to go on. Blocking.
+/// Calls `each` for every file below `root` that is not ignored, wanted and not forbidden, and that the rules about reading let
+/// pass; it answers whether to go on. Blocking.
 fn walk(
     root: &Path,
     wanted: &Wanted,
+    passes: impl Fn(Action) -> bool,
     ctx: &ToolContext,
     mut each: impl FnMut(Found) -> bool,
 ) -> Result<(), ToolError> {
@@ -61,6 +64,7 @@ fn walk(
         .require_git(false)
         .filter_entry(|entry| entry.depth() == 0 || entry.file_name() != ".git")
         .build();
+    let rules = ctx.host.read_rules();
     for entry in walk.filter_map(Result::ok) {
         if ctx.cancel.is_cancelled() {
             return Err(ToolError::Cancelled);
@@ -69,6 +73,11 @@ fn walk(
             continue;
         }
         if ctx.allowed(entry.path(), entry.path()).is_err() {
+            continue;
+        }
+        // One that is searched by its name has been asked about.
+        let rule = rules.of(entry.path());
+        if rule == Action::Deny || entry.depth() > 0 && !passes(rule) {
             continue;
         }
         let time = entry.metadata().ok().and_then(|m| m.modified().ok());

@@ -129,6 +129,10 @@ impl Tool for ApplyPatch {
             Err(error) if asks.is_empty() => return Err(error),
             Err(_) => None,
         };
+        // Under another name a file could be read by everybody.
+        for source in plan::moved(&sections, ctx)? {
+            asks.extend(super::read::asks_read(&source, ctx));
+        }
         asks.push(ask_edit(&named, plan.as_ref(), ctx));
         Ok(asks)
     }

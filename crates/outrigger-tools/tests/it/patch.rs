@@ -74,9 +74,14 @@ async fn a_patch_adds_changes_moves_and_deletes() {
         .collect();
     assert_eq!(output.metadata["diff"], json!(all));
     let asks = room.host.asks.lock().unwrap().clone();
-    assert_eq!(asks.len(), 1);
+    // What is moved is asked about as if it were read, then the whole as an edit.
+    assert_eq!(asks.len(), 2);
     assert_eq!(
-        asks[0].patterns,
+        (asks[0].permission.as_str(), asks[0].patterns.as_slice()),
+        ("read", &["src/app.py".to_owned()][..])
+    );
+    assert_eq!(
+        asks[1].patterns,
         [
             "new/hello.txt",
             "src/app.py",
@@ -86,11 +91,11 @@ async fn a_patch_adds_changes_moves_and_deletes() {
         ]
     );
     assert_eq!(
-        asks[0].metadata["filepath"],
+        asks[1].metadata["filepath"],
         "new/hello.txt, src/app.py, src/main.py, keep.txt, old.txt"
     );
-    assert_eq!(asks[0].metadata["files"], output.metadata["files"]);
-    assert_eq!(asks[0].metadata["diff"], output.metadata["diff"]);
+    assert_eq!(asks[1].metadata["files"], output.metadata["files"]);
+    assert_eq!(asks[1].metadata["diff"], output.metadata["diff"]);
     let events: Vec<String> = room
         .host
         .lines()

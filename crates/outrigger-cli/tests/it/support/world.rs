@@ -294,6 +294,11 @@ impl World {
         self.prepare(Command::new(env!("CARGO_BIN_EXE_outrigger")), args)
     }
 
+    /// Lets the settings of another folder count, as they are now.
+    pub(crate) fn trust(&self, folder: &Path) {
+        self.cli(&["trust", &folder.display().to_string()]).ok();
+    }
+
     /// A shell script in this world, in which `$OUTRIGGER` is the binary and `$DATA` its data folder.
     #[expect(
         clippy::disallowed_methods,

@@ -81,10 +81,16 @@ fn find(
     };
     let wanted = Wanted::new(&root.real, Some(&pattern))?;
     let mut found = Vec::new();
-    walk(&root.real, &wanted, ctx, |file| {
-        found.push(file);
-        found.len() < MOST_SEEN
-    })?;
+    walk(
+        &root.real,
+        &wanted,
+        |_| true,
+        ctx,
+        |file| {
+            found.push(file);
+            found.len() < MOST_SEEN
+        },
+    )?;
     found.sort();
     Ok(found)
 }

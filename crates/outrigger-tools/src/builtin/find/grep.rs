@@ -4,9 +4,11 @@ use futures_util::future::BoxFuture;
 use grep_regex::{RegexMatcher, RegexMatcherBuilder};
 use grep_searcher::sinks::Lossy;
 use grep_searcher::{BinaryDetection, Searcher, SearcherBuilder};
+use outrigger_protocol::permission::Action;
 use outrigger_protocol::tool::{ToolOutput, ToolSpec};
 use serde_json::{Value, json};
 
+use super::super::read::asks_read;
 use super::super::{reading, spec, text};
 use super::{Found, MOST, Wanted, asks, root, shown, walk};
 use crate::error::ToolError;
@@ -137,7 +139,9 @@ fn find(
     }
     let mut search = Search::new(pattern)?;
     let wanted = Wanted::new(&root.real, include.filter(|_| root.real.is_dir()))?;
-    walk(&root.real, &wanted, ctx, |file| {
+    // Lines of a file that the user would be asked about are not shown unasked.
+    let passes = |rule| rule == Action::Allow;
+    walk(&root.real, &wanted, passes, ctx, |file| {
         search.look_into(file);
         true
     })?;
@@ -190,13 +194,13 @@ impl Tool for Grep {
             return Err(ToolError::failed("pattern is required"));
         }
         let root = root(text(input, "path"), ctx)?;
-        Ok(asks(
-            "grep",
-            text(input, "pattern"),
-            &root,
-            input.clone(),
-            ctx,
-        ))
+        let pattern = text(input, "pattern");
+        let mut asks = asks("grep", pattern, &root, input.clone(), ctx);
+        if root.real.is_file() {
+            let read = asks_read(&root, ctx);
+            asks.extend(read.into_iter().filter(|ask| ask.permission == "read"));
+        }
+        Ok(asks)
     }
 
     fn run<'a>(

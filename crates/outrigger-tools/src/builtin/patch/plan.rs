@@ -40,6 +40,17 @@ pub(super) fn named(sections: &[Section], ctx: &ToolContext) -> Result<Vec<Locat
     paths.flatten().map(|path| locate(ctx, path)).collect()
 }
 
+/// The files that a patch gives another name.
+pub(super) fn moved(sections: &[Section], ctx: &ToolContext) -> Result<Vec<Located>, ToolError> {
+    let paths = sections.iter().filter_map(|section| match section {
+        Section::Update {
+            path, to: Some(_), ..
+        } => Some(path),
+        _ => None,
+    });
+    paths.map(|path| locate(ctx, path)).collect()
+}
+
 /// The links among them that a patch takes away. They may lie elsewhere than what they lead to.
 pub(super) fn links(named: &[Located], ctx: &ToolContext) -> Result<Vec<Located>, ToolError> {
     let links = named.iter().filter(|at| at.is_link());
