@@ -39,9 +39,7 @@ const SIGNALS: [libc::c_long; 5] = [
 const EVERYBODY: u64 = u32::MAX as u64;
 
 /// Rules of calls that are refused. `host`: the number of this process.
-pub(super) fn rules(
-    host: u32,
-) -> Result<BTreeMap<libc::c_long, Vec<SeccompRule>>, BackendError> {
+pub(super) fn rules(host: u32) -> Result<BTreeMap<libc::c_long, Vec<SeccompRule>>, BackendError> {
     let is = |argument, op, value| SeccompCondition::new(argument, Len::Dword, op, value);
     let mut rules: BTreeMap<_, Vec<SeccompRule>> = BTreeMap::new();
     for (call, argument) in ABOUT {
