@@ -93,10 +93,10 @@ impl Setup {
             }
             // A session without a terminal, and a group of its own with it: `/dev/tty` is the host's otherwise.
             check(libc::setsid())?;
-            if self.own_terminals {
-                if let Some(ruleset) = self.ruleset.filter(|_| self.view.is_some()) {
-                    policy::allow_terminals(ruleset)?;
-                }
+            if self.own_terminals
+                && let Some(ruleset) = self.ruleset.filter(|_| self.view.is_some())
+            {
+                policy::allow_terminals(ruleset)?;
             }
             if self.terminal {
                 check(libc::ioctl(0, libc::TIOCSCTTY, 0))?;
