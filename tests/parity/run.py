@@ -89,6 +89,7 @@ def home_environment(home: Path):
         "OPENCODE_DISABLE_MODELS_FETCH": "1",
         "OPENCODE_DISABLE_AUTOUPDATE": "1",
         "NO_COLOR": "1",
+        "OUTRIGGER_TRUST_PROJECT": "1",
     }
 
 

@@ -125,6 +125,8 @@ class Soak:
             port = listener.getsockname()[1]
         self.url = f"http://127.0.0.1:{port}"
         self.log = self.root / "server.log"
+        for folder in sorted(self.root.glob("project*")):
+            subprocess.run([self.options.ours, "trust", folder], env=env, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, check=True)
         with open(self.log, "wb") as log:
             self.server = subprocess.Popen([self.options.ours, "serve", "--no-auth", "--port", str(port)], cwd=self.root / "project0", env=env,
                                            stdin=subprocess.DEVNULL, stdout=log, stderr=log)

@@ -53,6 +53,8 @@ pub struct Boot {
     pub consent: Option<outrigger_plugins::ConsentFn>,
     /// Asks whether a plugin that is new in its project or has changed is to be trusted; `None`: nobody is there.
     pub trust: Option<outrigger_plugins::TrustFn>,
+    /// Asks whether the settings of the folder are to count; `None`: nobody is there.
+    pub trust_folder: Option<crate::folder_trust::FolderTrustFn>,
     /// What several agents of one process have in common; without it the agent opens its own.
     pub shared: Option<Shared>,
     /// Is told every event in order, before any listener is.
@@ -102,6 +104,7 @@ impl Boot {
             progress: Arc::new(|_| {}),
             consent: None,
             trust: None,
+            trust_folder: None,
             shared: None,
             sink: None,
         }
@@ -167,6 +170,7 @@ impl Boot {
         let mut options = self.options(&place.directory, &place.worktree);
         options.pure = self.pure;
         options.hooks = outrigger_plugins::refusing_hooks();
+        options.project = crate::folder_trust::extent(self, place);
         options
     }
 }
@@ -200,7 +204,11 @@ impl Agent {
     /// A configuration or store that cannot be used. Never a plugin.
     pub async fn boot(mut boot: Boot) -> Result<Self, AgentError> {
         let place = Place::find(&boot.directory);
-        let mut config = boot.load(&place)?;
+        let config = boot.load(&place)?;
+        let mut config = crate::folder_trust::settle(&boot, &place, config).await?;
+        if let Some(told) = crate::folder_trust::told(&config) {
+            tracing::warn!("[config] {told}");
+        }
         for problem in &config.problems {
             tracing::warn!("[config] {problem}");
         }

@@ -276,6 +276,11 @@ impl Inner {
 }
 
 impl Agent {
+    /// One line on what of the folder's settings does not count, since nobody trusted it; `None` where all does.
+    #[must_use]
+    pub fn left_out(&self) -> Option<String> {
+        crate::folder_trust::told(&self.inner.config)
+    }
     /// The folder that it works in.
     #[must_use]
     pub fn place(&self) -> &Place {

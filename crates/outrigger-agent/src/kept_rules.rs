@@ -31,7 +31,17 @@ impl UserRules {
 
     /// Repeats the user's denies and asks after rules that plugins have changed.
     pub(crate) fn hold(&self, config: &mut Config) {
-        hold(&self.everywhere, &mut config.permission);
+        self.repeat(config, true);
+    }
+
+    /// Repeats the user's denies after the rules of a project that the user trusts, which may answer what the user would be
+    /// asked about, and lift no deny.
+    pub(crate) fn hold_denies(&self, config: &mut Config) {
+        self.repeat(config, false);
+    }
+
+    fn repeat(&self, config: &mut Config, asks: bool) {
+        hold(&self.everywhere, &mut config.permission, asks);
         for agent in &mut config.agent {
             let own = self.of_agents.iter().find(|(name, _)| *name == agent.name);
             let own = own.map_or(&[][..], |(_, rules)| rules);
@@ -40,7 +50,7 @@ impl UserRules {
             }
             // What the user says of every agent is lifted by what the user says of this one, and by nothing else.
             let user: Vec<Rule> = self.everywhere.iter().chain(own).cloned().collect();
-            hold(&user, &mut agent.permission);
+            hold(&user, &mut agent.permission, asks);
         }
     }
 
@@ -68,16 +78,18 @@ fn is_wider(one: Action, other: Action) -> bool {
     rank(one) > rank(other)
 }
 
-/// Repeats the denies and asks of `user` after `rules`, with the exceptions that the user makes of them.
-fn hold(user: &[Rule], rules: &mut Vec<Rule>) {
+/// Repeats the denies of `user` after `rules`, and with `asks` what the user asks about, with the exceptions that the user
+/// makes of them.
+fn hold(user: &[Rule], rules: &mut Vec<Rule>, asks: bool) {
     if rules == user {
         return;
     }
     let mut behind: Vec<Rule> = Vec::new();
     for rule in user {
         let kept = match rule.action {
-            Action::Deny | Action::Ask => true,
-            Action::Allow => behind.iter().any(|kept| overlap(kept, rule)),
+            Action::Deny => true,
+            Action::Ask if asks => true,
+            Action::Ask | Action::Allow => behind.iter().any(|kept| overlap(kept, rule)),
         };
         if kept {
             behind.push(rule.clone());
@@ -257,7 +269,7 @@ mod tests {
             ("deny edit *", "allow read *", ("read", "x"), Action::Allow),
         ] {
             let mut changed = rules(plugin);
-            hold(&rules(user), &mut changed);
+            hold(&rules(user), &mut changed, true);
             assert_eq!(
                 evaluate(permission, path, &[&changed]),
                 want,
@@ -314,7 +326,7 @@ mod tests {
             };
             let (user, plugin) = (made(), made());
             let mut rules = plugin.clone();
-            hold(&user, &mut rules);
+            hold(&user, &mut rules, true);
             for path in ["", "a", "b", "ab", "bb", "aab"] {
                 // Where no rule of the user matches, the plugin's own are held to the defaults, which are not here.
                 let fallback = [Rule {

@@ -32,6 +32,7 @@ mod entries;
 mod error;
 mod executor;
 mod flags;
+mod folder_trust;
 mod folders;
 mod forbidden;
 mod fork;
@@ -103,6 +104,7 @@ pub use compact::ask::Compact;
 pub use early::{LogLine, health};
 pub use error::AgentError;
 pub use flags::flags;
+pub use folder_trust::{FolderTrustFn, distrust_folder, trust_folder};
 pub use folders::Folders;
 pub use formatters::FormatterStatus;
 pub use idle::Working;
@@ -113,6 +115,7 @@ pub use mcp::{
     AllowedServers, AuthStart, AuthState, McpError, McpPrompt, McpState, McpStatus, TokenStore,
     servers_of_skills, tokens as mcp_tokens,
 };
+pub use outrigger_config::TRUST_PROJECT;
 pub use outrigger_js::{SdkAnswer, SdkBody};
 pub use outrigger_plugins::{PluginError, Snapshot, SnapshotEntry};
 pub use project::Place;

@@ -33,6 +33,9 @@ pub(crate) struct Global {
     /// End with an error when a plugin does not load
     #[arg(long, global = true)]
     pub(crate) strict_plugins: bool,
+    /// Let the settings of the folder count, for this run
+    #[arg(long, global = true)]
+    pub(crate) trust: bool,
     /// Work in this folder instead of the current one
     #[arg(long, global = true, value_name = "PATH")]
     pub(crate) dir: Option<PathBuf>,
@@ -88,6 +91,14 @@ pub(crate) enum Command {
     /// See who did what on whose word, and check that the record of it is whole
     #[command(subcommand)]
     Audit(AuditCommand),
+    /// Let the settings of a folder count as they are now
+    Trust {
+        /// The folder; without it the current one
+        path: Option<PathBuf>,
+        /// Forget that it was trusted
+        #[arg(long)]
+        revoke: bool,
+    },
     /// Check what is here and what is missing
     Doctor,
     /// Print a completion script for a shell

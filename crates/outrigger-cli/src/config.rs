@@ -1,5 +1,7 @@
 //! `outrigger config`.
 
+use std::path::PathBuf;
+
 use outrigger_agent::Place;
 
 use crate::args::{ConfigCommand, Global};
@@ -32,6 +34,38 @@ pub(crate) fn config(global: &Global, command: ConfigCommand) -> Result<u8, Fail
     }
     for problem in &loaded.problems {
         out(&format!("! {problem}\n"));
+    }
+    Ok(0)
+}
+
+/// `outrigger trust`.
+pub(crate) fn trust(
+    mut global: Global,
+    path: Option<PathBuf>,
+    revoke: bool,
+) -> Result<u8, Failure> {
+    global.dir = path.or(global.dir);
+    // What is asked for is to be seen whatever lets it count here.
+    global.trust = false;
+    let mut boot = crate::run::boot(&global, &Line::new())?;
+    boot.env.remove(outrigger_agent::TRUST_PROJECT);
+    let folder = boot.directory.display().to_string();
+    if revoke {
+        let text = match outrigger_agent::distrust_folder(&boot)? {
+            true => "is not trusted any more",
+            false => "was not trusted",
+        };
+        out(&format!("{folder} {text}\n"));
+        return Ok(0);
+    }
+    let asks = outrigger_agent::trust_folder(&boot)?;
+    match asks.is_empty() {
+        true => out(&format!(
+            "{folder}: its settings ask for nothing that takes trust\n"
+        )),
+        false => out(&format!(
+            "{folder} is trusted, as long as its settings ask for this:\n{asks}"
+        )),
     }
     Ok(0)
 }

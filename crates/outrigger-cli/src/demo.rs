@@ -107,6 +107,10 @@ impl Demo {
         let mut boot = Boot::new(self.ground.project(), env);
         boot.pure = global.pure;
         boot.install_modules = false;
+        // The project is the demo's own.
+        if let Err(error) = outrigger_agent::trust_folder(&boot) {
+            tracing::warn!("[demo] {error}");
+        }
         let (line, told) = (line.clone(), self.program.is_err());
         boot.progress = Arc::new(move |progress| {
             // Without a runtime a plugin cannot but fail, and that has been said.

@@ -128,6 +128,7 @@ async fn dispatch(cli: Cli) -> Result<u8, Failure> {
         Command::Mcp(command) => mcp::mcp(&global, command).await,
         Command::Config(command) => config::config(&global, command),
         Command::Audit(command) => audit::audit(&global, command),
+        Command::Trust { path, revoke } => config::trust(global, path, revoke),
         Command::Doctor => doctor::doctor(&global).await,
         Command::Completions { shell } => {
             completions::print(shell);

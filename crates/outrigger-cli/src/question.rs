@@ -41,6 +41,14 @@ pub(crate) async fn may_trust(line: Line, question: TrustQuestion) -> bool {
     said_yes().await
 }
 
+/// Whether the settings of the folder are to count (issue 18).
+pub(crate) async fn may_trust_folder(line: Line, asks: String) -> bool {
+    line.say(&format!(
+        "{asks}? let them count here, as long as they ask for this? [y/N] "
+    ));
+    said_yes().await
+}
+
 async fn said_yes() -> bool {
     let (sender, receiver) = tokio::sync::oneshot::channel();
     std::thread::spawn(move || {

@@ -38,9 +38,20 @@ pub(crate) fn environment() -> BTreeMap<String, String> {
         .collect()
 }
 
+/// The environment with what `--trust` stands for.
+pub(crate) fn trusting(
+    global: &Global,
+    mut env: BTreeMap<String, String>,
+) -> BTreeMap<String, String> {
+    if global.trust {
+        env.insert(outrigger_agent::TRUST_PROJECT.to_owned(), "1".to_owned());
+    }
+    env
+}
+
 /// What every command that needs an agent starts with.
 pub(crate) fn boot(global: &Global, line: &Line) -> Result<Boot, Failure> {
-    let mut boot = Boot::new(directory(global)?, environment());
+    let mut boot = Boot::new(directory(global)?, trusting(global, environment()));
     boot.pure = global.pure;
     boot.strict = global.strict_plugins.then_some(true);
     let line = line.clone();
@@ -52,6 +63,10 @@ pub(crate) fn boot(global: &Global, line: &Line) -> Result<Boot, Failure> {
         let asking = line.clone();
         boot.trust = Some(Arc::new(move |question| {
             Box::pin(question::may_trust(asking.clone(), question))
+        }));
+        let asking = line.clone();
+        boot.trust_folder = Some(Arc::new(move |asks| {
+            Box::pin(question::may_trust_folder(asking.clone(), asks))
         }));
     }
     boot.progress = Arc::new(move |progress| line.plugin(progress));
@@ -95,6 +110,9 @@ pub(crate) async fn run(global: &Global, args: RunArgs, signals: Signals) -> Res
     };
     let agent = Agent::boot(boot).await?;
     outrigger_server::serve_plugins(&agent);
+    if let Some(told) = agent.left_out() {
+        err(&format!("{} {told}\n", Paint::for_stderr().bad("!")));
+    }
     say_warnings(&agent);
     let result = with_agent(Front::new(&agent, &args, &line, &signals), message, model).await;
     agent.shutdown().await;

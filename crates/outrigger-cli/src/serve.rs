@@ -24,7 +24,7 @@ pub(crate) async fn serve(
     signals: Signals,
 ) -> Result<u8, Failure> {
     let directory = crate::run::directory(global)?;
-    let env = crate::run::environment();
+    let env = crate::run::trusting(global, crate::run::environment());
     let folders = Folders::from_env(&env);
     let network = network(&args, &directory, &env);
     let listening = outrigger_server::listen(&network.hostname, network.port)
@@ -44,8 +44,14 @@ pub(crate) async fn serve(
     };
     let (pure, strict) = (global.pure, global.strict_plugins.then_some(true));
     let variables = env.clone();
+    let own = directory.clone();
     let make = move |directory: PathBuf| {
-        let mut boot = Boot::new(directory, variables.clone());
+        let mut variables = variables.clone();
+        // Said of the folder that it was started in: one that a client names is a folder of its own.
+        if directory != own {
+            variables.remove(outrigger_agent::TRUST_PROJECT);
+        }
+        let mut boot = Boot::new(directory, variables);
         boot.pure = pure;
         boot.strict = strict;
         boot.answering = Answering::Ask;

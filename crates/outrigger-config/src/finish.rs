@@ -56,7 +56,11 @@ impl Loader<'_> {
         settings.project();
         self.files.extend(settings.files);
         self.problems.extend(settings.problems);
+        let left_out = self.has_left_out();
         Ok(Loaded {
+            asks: self.asks,
+            left_out,
+            users: None,
             config: OpenCodeConfig::from_value(self.merged.value.clone(), &self.options.home)?,
             value: self.merged.value,
             origins: self.merged.origins,

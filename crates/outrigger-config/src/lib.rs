@@ -25,6 +25,7 @@ mod jsonc;
 mod layers;
 mod links;
 mod load;
+mod loaded;
 mod markdown;
 mod merge;
 mod normalize;
@@ -33,6 +34,7 @@ mod paths;
 pub mod permission;
 mod plugin_list;
 pub mod policy;
+mod project;
 pub mod settings;
 mod show;
 pub mod skills;
@@ -54,6 +56,7 @@ pub use plugin_list::{
     LEFT_OUT, PluginScope, PluginSource, PluginSpec, SkipReason, SkippedPlugin, package_name,
 };
 pub use policy::{Policy, PolicyFile};
+pub use project::{Asked, ProjectConfig, TRUST_PROJECT, unknown};
 pub use settings::Settings;
 pub use show::{Shown, redacted, restore};
 pub use strict_toml::{place_in_toml, read_toml};

@@ -5,17 +5,15 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-use crate::claude::{self, ClaudeServer};
-use crate::claude_hooks::HookFile;
 use crate::jsonc::Document;
 use crate::links::Links;
 use crate::merge::{Layered, leaves};
 use crate::origin::{Positions, position_of};
 use crate::plugin_list::{self, PluginScope, PluginSource, PluginSpec, SkipReason, SkippedPlugin};
-use crate::skills::{Skill, SkillSearch};
+use crate::project::Sieve;
 use crate::{
-    CommandEntry, ConfigError, ConfigProblem, OpenCodeConfig, Origin, PolicyFile, Settings, check,
-    entries, jsonc, layers, normalize, paths, substitute,
+    Asked, ConfigError, ConfigProblem, OpenCodeConfig, Origin, PolicyFile, ProjectConfig, Settings,
+    check, entries, jsonc, layers, normalize, paths, substitute, unknown,
 };
 
 /// Where to look. All paths are absolute.
@@ -41,6 +39,16 @@ pub struct LoadOptions {
     pub hooks: Vec<String>,
     /// The user's name when no file sets `username`; asked of the system when `None`.
     pub username: Option<String>,
+    /// How much of the project's files counts.
+    pub project: ProjectConfig,
+}
+
+/// How much of a project's files is read into the configuration.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Extent {
+    Nothing,
+    Harmless,
+    Everything,
 }
 
 impl LoadOptions {
@@ -69,6 +77,7 @@ impl LoadOptions {
             policy: crate::policy::POLICY_FILE.into(),
             hooks: Vec::new(),
             username: None,
+            project: ProjectConfig::default(),
         }
     }
 
@@ -109,6 +118,12 @@ pub struct Loaded {
     pub files: Vec<PathBuf>,
     /// What is wrong but did not stop the loading.
     pub problems: Vec<ConfigProblem>,
+    /// What of the project's files takes trust, in order.
+    pub asks: Vec<Asked>,
+    /// It is left out, since nobody let it count.
+    pub left_out: bool,
+    /// What the user's files say without the project's, where the project has any.
+    pub users: Option<Box<OpenCodeConfig>>,
     pub(crate) options: LoadOptions,
 }
 
@@ -118,7 +133,45 @@ pub struct Loaded {
 /// A file that cannot be read or parsed, a known key of the wrong type, a `{file:…}` that is not there, an unknown
 /// setting in outrigger.toml: a [`ConfigError`], which names the file and the place.
 pub fn load(options: &LoadOptions) -> Result<Loaded, ConfigError> {
+    let mut loaded = match &options.project {
+        ProjectConfig::All => load_as(options, Extent::Everything)?,
+        ProjectConfig::Trusted(known) => {
+            let harmless = load_as(options, Extent::Harmless)?;
+            if harmless.asks.is_empty() || !unknown(&harmless.asks, known).is_empty() {
+                harmless
+            } else {
+                let whole = load_as(options, Extent::Everything)?;
+                // A file may have changed meanwhile.
+                match unknown(&whole.asks, known).is_empty() {
+                    true => whole,
+                    false => harmless,
+                }
+            }
+        }
+    };
+    let has_project = |file: &PathBuf| project_folder_of(options, file.parent());
+    if loaded.files.iter().any(has_project) {
+        let users = load_as(options, Extent::Nothing)?;
+        loaded.users = Some(Box::new(users.config));
+    }
+    Ok(loaded)
+}
+
+/// Whether a folder with configuration is the project's: on the way up from where one works, and not the user's home.
+fn project_folder_of(options: &LoadOptions, folder: Option<&Path>) -> bool {
+    let Some(folder) = folder else { return false };
+    let own = folder.ancestors().find(|it| it.ends_with(".opencode"));
+    let base = own.map_or(Some(folder), Path::parent);
+    let named = layers::path_variable(options, "OPENCODE_CONFIG_DIR");
+    base.is_some_and(|base| {
+        let up = paths::upwards(&options.directory, &options.worktree);
+        up.iter().any(|it| it == base) && base != options.home && named.as_deref() != Some(folder)
+    })
+}
+
+fn load_as(options: &LoadOptions, extent: Extent) -> Result<Loaded, ConfigError> {
     let mut loader = Loader::new(options)?;
+    loader.extent = extent;
     loader.global()?;
     if let Some(path) = layers::path_variable(options, "OPENCODE_CONFIG") {
         if !path.exists() {
@@ -133,11 +186,11 @@ pub fn load(options: &LoadOptions) -> Result<Loaded, ConfigError> {
         loader.file(&path)?;
     }
     for dir in layers::project_dirs(options) {
-        loader.files_of(&dir)?;
+        loader.within(&dir, |loader| loader.files_of(&dir))?;
     }
     let config_dirs = layers::config_dirs(options);
     for dir in &config_dirs {
-        loader.config_dir(dir)?;
+        loader.within(dir, |loader| loader.config_dir(dir))?;
     }
     loader.content_variable()?;
     if let Some(dir) = &options.managed {
@@ -182,6 +235,12 @@ pub(crate) struct Loader<'a> {
     pub(crate) files: Vec<PathBuf>,
     /// What is worth telling.
     pub(crate) problems: Vec<ConfigProblem>,
+    /// How much of the project's files counts.
+    extent: Extent,
+    /// What is read is the project's.
+    is_project: bool,
+    /// What takes trust.
+    pub(crate) asks: Vec<Asked>,
 }
 
 impl<'a> Loader<'a> {
@@ -196,7 +255,49 @@ impl<'a> Loader<'a> {
             replaced: Vec::new(),
             files: Vec::new(),
             problems: Vec::new(),
+            extent: Extent::Everything,
+            is_project: false,
+            asks: Vec::new(),
         })
+    }
+
+    /// Reads a folder, as the project's where it is that.
+    fn within(
+        &mut self,
+        dir: &Path,
+        read: impl FnOnce(&mut Self) -> Result<(), ConfigError>,
+    ) -> Result<(), ConfigError> {
+        self.is_project = project_folder_of(self.options, Some(dir));
+        let done = match self.is_project && self.extent == Extent::Nothing {
+            true => Ok(()),
+            false => read(self),
+        };
+        self.is_project = false;
+        done
+    }
+
+    /// Whether something was left out.
+    pub(crate) fn has_left_out(&self) -> bool {
+        self.extent == Extent::Harmless && !self.asks.is_empty()
+    }
+
+    /// Takes out of a document of the project's what does not count.
+    fn sift(&mut self, document: &mut Value, file: &Path) {
+        if !self.is_project {
+            return;
+        }
+        let project = self.options.project_folder();
+        let project = project
+            .canonicalize()
+            .unwrap_or_else(|_| project.to_owned());
+        let mut sieve = Sieve {
+            file,
+            project: &project,
+            keep: self.extent == Extent::Everything,
+            asks: Vec::new(),
+        };
+        sieve.document(document);
+        self.asks.append(&mut sieve.asks);
     }
 
     /// Whether a policy forbids a file, by its path, where its links lead, or since a forbidden place leads there.
@@ -260,7 +361,8 @@ impl<'a> Loader<'a> {
         if named || dir.file_name().is_some_and(|name| name == ".opencode") {
             self.files_of(dir)?;
         }
-        for entry in entries::read(dir, &Links::of(self.options), &mut self.problems)? {
+        for mut entry in entries::read(dir, &Links::of(self.options), &mut self.problems)? {
+            self.sift(&mut entry.value, &entry.path);
             self.merged.absorb(entry.value, &|pointer| {
                 file_origin(&entry.path, &entry.positions, pointer)
             });
@@ -273,7 +375,12 @@ impl<'a> Loader<'a> {
         Ok(())
     }
 
-    fn discovered(&self, dir: &Path, names: [&str; 2], source: PluginSource) -> Vec<PluginSpec> {
+    fn discovered(
+        &mut self,
+        dir: &Path,
+        names: [&str; 2],
+        source: PluginSource,
+    ) -> Vec<PluginSpec> {
         let scope = self.scope(dir);
         let file = |spec| PluginSpec {
             spec,
@@ -283,6 +390,13 @@ impl<'a> Loader<'a> {
             scope,
         };
         let found = plugin_list::discover(dir, names);
+        if self.is_project {
+            let asked = |spec: &String| Asked::new(dir, names[0], &Value::String(spec.clone()));
+            self.asks.extend(found.iter().map(asked));
+            if self.extent == Extent::Harmless {
+                return Vec::new();
+            }
+        }
         found.into_iter().map(file).collect()
     }
 
@@ -312,8 +426,10 @@ impl<'a> Loader<'a> {
         .map(Some)
     }
 
-    fn parse(&self, text: &str, file: &str, folder: &Path) -> Result<Document, ConfigError> {
+    fn parse(&mut self, text: &str, file: &str, folder: &Path) -> Result<Document, ConfigError> {
         let mut document = jsonc::parse(text, file)?;
+        // Before anything in it is replaced: what a variable holds is no business of a project's.
+        self.sift(&mut document.value, Path::new(file));
         let (env, home) = (&self.options.env, self.options.home.as_path());
         substitute::substitute(
             &mut document,
@@ -443,103 +559,6 @@ impl<'a> Loader<'a> {
             PluginScope::Local
         } else {
             PluginScope::Global
-        }
-    }
-}
-
-impl Loaded {
-    /// The typed view of a document that `config` hooks have changed, by the rules of
-    /// [`OpenCodeConfig::from_value_leniently`]: what a plugin wrote wrongly is left out and told.
-    pub fn reread(&self, value: Value) -> (OpenCodeConfig, Vec<ConfigProblem>) {
-        OpenCodeConfig::from_value_leniently(value, &self.options.home)
-    }
-
-    /// The servers of the project's `.mcp.json` files, unless `claude.mcp` is off. They are no part of
-    /// [`OpenCodeConfig::mcp`]: a person has to allow each first.
-    #[must_use]
-    pub fn claude_servers(&self) -> (Vec<ClaudeServer>, Vec<ConfigProblem>) {
-        let mut problems = Vec::new();
-        let off = layers::switch(&self.options, "OPENCODE_DISABLE_CLAUDE_CODE");
-        let servers = match self.settings.claude.mcp && !off {
-            true => claude::servers(&self.options, &mut problems),
-            false => Vec::new(),
-        };
-        (servers, problems)
-    }
-
-    /// The MCP servers that a skill brings, unless `claude.mcp` is off.
-    #[must_use]
-    pub fn skill_servers(&self, skill: &Skill) -> (Vec<ClaudeServer>, Vec<ConfigProblem>) {
-        match self.settings.claude.mcp {
-            true => crate::skills::servers(skill, &self.options.env),
-            false => (Vec::new(), Vec::new()),
-        }
-    }
-
-    /// The commands of `.claude/commands`, unless `claude.commands` is off. Those of OpenCode's own places go before.
-    #[must_use]
-    pub fn claude_commands(&self) -> (Vec<CommandEntry>, Vec<ConfigProblem>) {
-        let mut problems = Vec::new();
-        let off = layers::switch(&self.options, "OPENCODE_DISABLE_CLAUDE_CODE");
-        let commands = match self.settings.claude.commands && !off {
-            true => claude::commands(&self.options, &mut problems),
-            false => Vec::new(),
-        };
-        (commands, problems)
-    }
-
-    /// Command hooks of `.claude/settings.json` and its like, and of `claude.plugins`, unless `claude.hooks` is off. A person
-    /// has to allow all but the user's own first.
-    #[must_use]
-    pub fn claude_hooks(&self) -> (Vec<HookFile>, Vec<ConfigProblem>) {
-        let mut problems = Vec::new();
-        let off = layers::switch(&self.options, "OPENCODE_DISABLE_CLAUDE_CODE");
-        let files = match self.settings.claude.hooks && !off {
-            true => {
-                let plugins = &self.settings.claude.plugins;
-                crate::claude_hooks::files(&self.options, plugins, &mut problems)
-            }
-            false => Vec::new(),
-        };
-        (files, problems)
-    }
-
-    /// The environment that the configuration was read with, for entries that are read later.
-    #[must_use]
-    pub fn env(&self) -> &BTreeMap<String, String> {
-        &self.options.env
-    }
-
-    /// Where to look for skills. `config` is the view in force, perhaps changed by hooks, whose `skills.paths` count.
-    /// `OPENCODE_DISABLE_EXTERNAL_SKILLS`, `OPENCODE_DISABLE_CLAUDE_CODE` and `OPENCODE_DISABLE_CLAUDE_CODE_SKILLS` are
-    /// obeyed. Skills behind `skills.urls` are not fetched here.
-    pub fn skill_search(&self, config: &OpenCodeConfig) -> SkillSearch {
-        let options = &self.options;
-        let on = |name: &str| layers::switch(options, name);
-        let mut names = Vec::new();
-        if !on("OPENCODE_DISABLE_EXTERNAL_SKILLS") {
-            if !on("OPENCODE_DISABLE_CLAUDE_CODE") && !on("OPENCODE_DISABLE_CLAUDE_CODE_SKILLS") {
-                names.push(".claude");
-            }
-            names.push(".agents");
-        }
-        let up = paths::upwards(&options.directory, &options.worktree);
-        let mut external = Vec::new();
-        for dir in std::iter::once(&options.home).chain(&up) {
-            for name in &names {
-                let path = dir.join(name);
-                if !external.contains(&path) {
-                    external.push(path);
-                }
-            }
-        }
-        let expand = |path: &String| paths::expand(path, &options.directory, &options.home);
-        SkillSearch {
-            plugins: Vec::new(),
-            external,
-            config_dirs: self.config_dirs.clone(),
-            paths: config.skill_paths.iter().map(expand).collect(),
-            links: Links::of(options),
         }
     }
 }

@@ -40,6 +40,7 @@ mod fail_closed;
 mod fetching;
 mod figures;
 mod files;
+mod folder_trust;
 mod forbidden;
 mod granted;
 mod guard_absent;

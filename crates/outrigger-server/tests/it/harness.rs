@@ -65,6 +65,7 @@ impl Harness {
             ("HOME", base.join("home").display().to_string()),
             ("PATH", std::env::var("PATH").unwrap_or_default()),
             ("TMPDIR", base.join("tmp").display().to_string()),
+            ("OUTRIGGER_TRUST_PROJECT", "1".to_owned()),
         ]
         .map(|(name, value)| (name.to_owned(), value))
         .into();

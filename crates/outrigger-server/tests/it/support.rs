@@ -174,6 +174,7 @@ async fn boot(root: &Path, project: &Path) -> Agent {
     let mut env = BTreeMap::new();
     env.insert("HOME".to_owned(), root.join("home").display().to_string());
     env.insert("PATH".to_owned(), std::env::var("PATH").unwrap());
+    env.insert("OUTRIGGER_TRUST_PROJECT".to_owned(), "1".to_owned());
     let mut boot = Boot::new(project.to_path_buf(), env);
     boot.install_modules = false;
     Agent::boot(boot).await.unwrap()

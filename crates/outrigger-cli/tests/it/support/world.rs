@@ -313,6 +313,7 @@ impl World {
             .env("PATH", std::env::var_os("PATH").unwrap_or_default())
             .env("HOME", self.home())
             .env("LANG", "C.UTF-8")
+            .env("OUTRIGGER_TRUST_PROJECT", "1")
             .env("TZ", "UTC");
         // The system's folder for temporary files is open to tools, and the project of a test lies in it.
         command.env("TMPDIR", self.root().join("tmp"));

@@ -93,7 +93,7 @@ impl SettingsLoaded {
         let ours = sections
             .into_iter()
             .any(|section| variable.starts_with(&format!("OUTRIGGER_{}_", upper(section))));
-        if !ours {
+        if !ours || variable == crate::TRUST_PROJECT {
             return Named::NotOurs;
         }
         let names: Vec<String> = KEYS

@@ -1,0 +1,108 @@
+//! What a loaded configuration answers later: files of Claude Code, skills, a document that `config` hooks changed.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use crate::claude::{self, ClaudeServer};
+use crate::claude_hooks::HookFile;
+use crate::links::Links;
+use crate::skills::{Skill, SkillSearch};
+use crate::{CommandEntry, ConfigProblem, Loaded, OpenCodeConfig, layers, paths};
+
+impl Loaded {
+    /// The typed view of a document that `config` hooks have changed, by the rules of
+    /// [`OpenCodeConfig::from_value_leniently`]: what a plugin wrote wrongly is left out and told.
+    pub fn reread(&self, value: Value) -> (OpenCodeConfig, Vec<ConfigProblem>) {
+        OpenCodeConfig::from_value_leniently(value, &self.options.home)
+    }
+
+    /// The servers of the project's `.mcp.json` files, unless `claude.mcp` is off. They are no part of
+    /// [`OpenCodeConfig::mcp`]: a person has to allow each first.
+    #[must_use]
+    pub fn claude_servers(&self) -> (Vec<ClaudeServer>, Vec<ConfigProblem>) {
+        let mut problems = Vec::new();
+        let off = layers::switch(&self.options, "OPENCODE_DISABLE_CLAUDE_CODE");
+        let servers = match self.settings.claude.mcp && !off {
+            true => claude::servers(&self.options, &mut problems),
+            false => Vec::new(),
+        };
+        (servers, problems)
+    }
+
+    /// The MCP servers that a skill brings, unless `claude.mcp` is off.
+    #[must_use]
+    pub fn skill_servers(&self, skill: &Skill) -> (Vec<ClaudeServer>, Vec<ConfigProblem>) {
+        match self.settings.claude.mcp {
+            true => crate::skills::servers(skill, &self.options.env),
+            false => (Vec::new(), Vec::new()),
+        }
+    }
+
+    /// The commands of `.claude/commands`, unless `claude.commands` is off. Those of OpenCode's own places go before.
+    #[must_use]
+    pub fn claude_commands(&self) -> (Vec<CommandEntry>, Vec<ConfigProblem>) {
+        let mut problems = Vec::new();
+        let off = layers::switch(&self.options, "OPENCODE_DISABLE_CLAUDE_CODE");
+        let commands = match self.settings.claude.commands && !off {
+            true => claude::commands(&self.options, &mut problems),
+            false => Vec::new(),
+        };
+        (commands, problems)
+    }
+
+    /// Command hooks of `.claude/settings.json` and its like, and of `claude.plugins`, unless `claude.hooks` is off. A person
+    /// has to allow all but the user's own first.
+    #[must_use]
+    pub fn claude_hooks(&self) -> (Vec<HookFile>, Vec<ConfigProblem>) {
+        let mut problems = Vec::new();
+        let off = layers::switch(&self.options, "OPENCODE_DISABLE_CLAUDE_CODE");
+        let files = match self.settings.claude.hooks && !off {
+            true => {
+                let plugins = &self.settings.claude.plugins;
+                crate::claude_hooks::files(&self.options, plugins, &mut problems)
+            }
+            false => Vec::new(),
+        };
+        (files, problems)
+    }
+
+    /// The environment that the configuration was read with, for entries that are read later.
+    #[must_use]
+    pub fn env(&self) -> &BTreeMap<String, String> {
+        &self.options.env
+    }
+
+    /// Where to look for skills. `config` is the view in force, perhaps changed by hooks, whose `skills.paths` count.
+    /// `OPENCODE_DISABLE_EXTERNAL_SKILLS`, `OPENCODE_DISABLE_CLAUDE_CODE` and `OPENCODE_DISABLE_CLAUDE_CODE_SKILLS` are
+    /// obeyed. Skills behind `skills.urls` are not fetched here.
+    pub fn skill_search(&self, config: &OpenCodeConfig) -> SkillSearch {
+        let options = &self.options;
+        let on = |name: &str| layers::switch(options, name);
+        let mut names = Vec::new();
+        if !on("OPENCODE_DISABLE_EXTERNAL_SKILLS") {
+            if !on("OPENCODE_DISABLE_CLAUDE_CODE") && !on("OPENCODE_DISABLE_CLAUDE_CODE_SKILLS") {
+                names.push(".claude");
+            }
+            names.push(".agents");
+        }
+        let up = paths::upwards(&options.directory, &options.worktree);
+        let mut external = Vec::new();
+        for dir in std::iter::once(&options.home).chain(&up) {
+            for name in &names {
+                let path = dir.join(name);
+                if !external.contains(&path) {
+                    external.push(path);
+                }
+            }
+        }
+        let expand = |path: &String| paths::expand(path, &options.directory, &options.home);
+        SkillSearch {
+            plugins: Vec::new(),
+            external,
+            config_dirs: self.config_dirs.clone(),
+            paths: config.skill_paths.iter().map(expand).collect(),
+            links: Links::of(options),
+        }
+    }
+}

@@ -1,0 +1,414 @@
+//! What of a project's files counts before a person trusts the folder (issue 18).
+//!
+//! A repository is somebody else's word until then: what of its settings starts something, reads or sends elsewhere, or loosens
+//! a rule is left out, and the harmless rest counts. What is not known here to be harmless is left out, too.
+
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use sha2::{Digest as _, Sha256};
+
+use crate::paths;
+
+/// The variable that trusts the folder that is started in, for automation.
+pub const TRUST_PROJECT: &str = "OUTRIGGER_TRUST_PROJECT";
+
+/// How much of a project's files counts.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum ProjectConfig {
+    /// All of it.
+    #[default]
+    All,
+    /// All of it where it asks for nothing but this, which a person let count; else what is harmless.
+    Trusted(Vec<Asked>),
+}
+
+/// Something in a project's files that takes trust.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Asked {
+    /// The file, or the folder of a plugin or tool file.
+    pub file: String,
+    /// What: a JSON pointer, or the kind of file.
+    pub what: String,
+    /// SHA-256 of the value as it is written, in hexadecimal.
+    pub hash: String,
+    /// The value as it is written, cut; for whoever is asked, and not kept.
+    #[serde(skip)]
+    pub shown: String,
+}
+
+/// Characters that are shown of a value.
+const MOST_SHOWN: usize = 160;
+
+impl Asked {
+    pub(crate) fn new(file: &Path, what: impl Into<String>, value: &Value) -> Self {
+        let text = value.to_string();
+        let hash = Sha256::digest(text.as_bytes());
+        let shown: String = text.chars().take(MOST_SHOWN).collect();
+        let cut = if shown.len() < text.len() { "…" } else { "" };
+        Self {
+            file: file.display().to_string(),
+            what: what.into(),
+            hash: hash.iter().map(|byte| format!("{byte:02x}")).collect(),
+            shown: shown + cut,
+        }
+    }
+
+    fn is(&self, other: &Self) -> bool {
+        (&self.file, &self.what, &self.hash) == (&other.file, &other.what, &other.hash)
+    }
+}
+
+/// What of `asks` is not among what is known.
+#[must_use]
+pub fn unknown<'a>(asks: &'a [Asked], known: &[Asked]) -> Vec<&'a Asked> {
+    let is_new = |ask: &&Asked| !known.iter().any(|it| it.is(ask));
+    asks.iter().filter(is_new).collect()
+}
+
+/// Keys that start nothing, read nothing, send nothing elsewhere and loosen nothing: they choose among what the user has.
+const HARMLESS: &[&str] = &[
+    "$schema",
+    "autoupdate",
+    "compaction",
+    "default_agent",
+    "disabled_providers",
+    "enabled_providers",
+    "keybinds",
+    "layout",
+    "logLevel",
+    "model",
+    "small_model",
+    "snapshot",
+    "theme",
+    "tui",
+    "username",
+    "watcher",
+];
+/// The same of an agent.
+const HARMLESS_OF_AGENTS: &[&str] = &[
+    "color",
+    "description",
+    "disable",
+    "hidden",
+    "maxSteps",
+    "mode",
+    "model",
+    "name",
+    "prompt",
+    "steps",
+    "temperature",
+    "top_p",
+    "variant",
+];
+/// The same of a command.
+const HARMLESS_OF_COMMANDS: &[&str] = &[
+    "agent",
+    "description",
+    "model",
+    "name",
+    "subtask",
+    "template",
+    "variant",
+];
+/// Endings of files that a project may name by a relative path: texts for the model, which lie in no `.env`.
+const TEXTS: [&str; 3] = ["md", "mdc", "txt"];
+
+/// Looks through a document of a project.
+pub(crate) struct Sieve<'a> {
+    /// The file that it is in.
+    pub(crate) file: &'a Path,
+    /// The folder of the project, from which nothing may lead out.
+    pub(crate) project: &'a Path,
+    /// Only look, and take nothing out.
+    pub(crate) keep: bool,
+    /// What was found.
+    pub(crate) asks: Vec<Asked>,
+}
+
+impl Sieve<'_> {
+    /// Takes out of the document what takes trust.
+    pub(crate) fn document(&mut self, document: &mut Value) {
+        let Value::Object(fields) = document else {
+            return;
+        };
+        self.members(fields, "", |sieve, key, value| match (key, value) {
+            ("permission", value) => sieve.rules(value, "/permission"),
+            ("tools", Value::Object(tools)) => sieve.tools(tools, "/tools"),
+            ("agent" | "mode", Value::Object(agents)) => {
+                let at = format!("/{key}");
+                sieve.members(agents, &at, |sieve, name, agent| {
+                    sieve.agent(agent, &format!("{at}/{name}"))
+                })
+            }
+            ("command", Value::Object(commands)) => {
+                sieve.members(commands, "/command", |sieve, _, command| {
+                    !sieve.is_harmless_command(command)
+                })
+            }
+            // One by one: a list that is taken away as a whole hides what changed in it.
+            ("mcp" | "provider" | "lsp" | "formatter", Value::Object(entries)) => {
+                sieve.members(entries, &format!("/{key}"), |_, _, _| true)
+            }
+            ("plugin", Value::Array(list)) => sieve.elements(list, "/plugin", |_, _| true),
+            ("instructions", Value::Array(list)) => {
+                sieve.elements(list, "/instructions", |sieve, it| {
+                    !it.as_str().is_some_and(|path| sieve.is_own_text(path))
+                })
+            }
+            ("share", value) => value == "auto",
+            ("autoshare", value) => *value == true,
+            (key, value) => !HARMLESS.contains(&key) || sieve.leads_out(value),
+        });
+    }
+
+    /// Asks `takes` about each member, and takes those that it says yes to. `false`: the object itself stays.
+    fn members(
+        &mut self,
+        fields: &mut Map<String, Value>,
+        at: &str,
+        takes: impl Fn(&mut Self, &str, &mut Value) -> bool,
+    ) -> bool {
+        let names: Vec<String> = fields.keys().cloned().collect();
+        for name in names {
+            let Some(value) = fields.get_mut(&name) else {
+                continue;
+            };
+            if takes(self, &name, value) || name.contains("{env:") || name.contains("{file:") {
+                self.asks
+                    .push(Asked::new(self.file, format!("{at}/{name}"), value));
+                if !self.keep {
+                    fields.shift_remove(&name);
+                }
+            }
+        }
+        false
+    }
+
+    fn elements(
+        &mut self,
+        list: &mut Vec<Value>,
+        at: &str,
+        takes: impl Fn(&Self, &Value) -> bool,
+    ) -> bool {
+        let (asks, kept): (Vec<Value>, Vec<Value>) =
+            list.iter().cloned().partition(|it| takes(self, it));
+        let asked = asks.iter().map(|it| Asked::new(self.file, at, it));
+        self.asks.extend(asked);
+        if !self.keep {
+            *list = kept;
+        }
+        false
+    }
+
+    /// Rules that deny or ask narrow; others do not.
+    fn rules(&mut self, value: &mut Value, at: &str) -> bool {
+        let narrows = |value: &Value| value == "deny" || value == "ask";
+        let Value::Object(rules) = value else {
+            return !narrows(value);
+        };
+        self.members(rules, at, |sieve, name, rule| match rule {
+            Value::Object(patterns) => {
+                sieve.members(patterns, &format!("{at}/{name}"), |_, _, it| !narrows(it))
+            }
+            rule => !narrows(rule),
+        })
+    }
+
+    fn tools(&mut self, tools: &mut Map<String, Value>, at: &str) -> bool {
+        self.members(tools, at, |_, _, on| *on != false)
+    }
+
+    fn agent(&mut self, agent: &mut Value, at: &str) -> bool {
+        let Value::Object(fields) = agent else {
+            return true;
+        };
+        self.members(fields, at, |sieve, key, value| match (key, value) {
+            ("permission", value) => sieve.rules(value, &format!("{at}/permission")),
+            ("tools", Value::Object(tools)) => sieve.tools(tools, &format!("{at}/tools")),
+            (key, value) => !HARMLESS_OF_AGENTS.contains(&key) || sieve.leads_out(value),
+        })
+    }
+
+    /// A template that runs nothing.
+    fn is_harmless_command(&self, command: &Value) -> bool {
+        let Value::Object(fields) = command else {
+            return false;
+        };
+        let template = fields.get("template").and_then(Value::as_str);
+        template.is_none_or(|text| !text.contains("!`"))
+            && fields
+                .keys()
+                .all(|key| HARMLESS_OF_COMMANDS.contains(&key.as_str()))
+            && !fields.values().any(|value| self.leads_out(value))
+    }
+
+    /// Whether a text in it names a variable, or a file that is no text of the project.
+    fn leads_out(&self, value: &Value) -> bool {
+        match value {
+            Value::String(text) => self.text_leads_out(text),
+            Value::Array(items) => items.iter().any(|it| self.leads_out(it)),
+            Value::Object(fields) => fields
+                .iter()
+                .any(|(key, it)| self.text_leads_out(key) || self.leads_out(it)),
+            _ => false,
+        }
+    }
+
+    fn text_leads_out(&self, text: &str) -> bool {
+        let named = text.split("{file:").skip(1);
+        let mut named = named.filter_map(|rest| Some(rest.split_once('}')?.0));
+        text.contains("{env:") || named.any(|path| !self.is_own_text(path))
+    }
+
+    /// A relative path, perhaps a pattern, of texts that lie in the project.
+    fn is_own_text(&self, path: &str) -> bool {
+        let relative = Path::new(path);
+        let plain = !path.contains("://") && !path.starts_with('~') && relative.is_relative();
+        if !plain || path.split('/').any(|step| step == "..") {
+            return false;
+        }
+        let folder = self.file.parent().unwrap_or(self.file);
+        let real = folder.join(relative).canonicalize();
+        let stays = |real: std::path::PathBuf| {
+            real.starts_with(self.project) && paths::has_extension(&real, &TEXTS)
+        };
+        paths::has_extension(relative, &TEXTS) && real.map_or(true, stays)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn sieved(keep: bool, mut document: Value) -> (Value, Vec<String>) {
+        let dir = tempfile::tempdir().unwrap();
+        let project = dir.path().canonicalize().unwrap();
+        std::fs::write(project.join("secret"), "x").unwrap();
+        std::os::unix::fs::symlink(project.join("secret"), project.join("link.md")).unwrap();
+        let file = project.join("opencode.json");
+        let mut sieve = Sieve {
+            file: &file,
+            project: &project,
+            keep,
+            asks: Vec::new(),
+        };
+        sieve.document(&mut document);
+        let asks = sieve.asks.into_iter().map(|it| it.what).collect();
+        (document, asks)
+    }
+
+    #[test]
+    fn what_starts_reads_sends_or_loosens_is_left_out() {
+        for (document, rest, asks) in [
+            (
+                json!({"model": "a/b", "theme": "x"}),
+                json!({"model": "a/b", "theme": "x"}),
+                vec![],
+            ),
+            (
+                json!({"mcp": {"n": {"command": ["sh"]}}}),
+                json!({"mcp": {}}),
+                vec!["/mcp/n"],
+            ),
+            (
+                json!({"provider": {"p": {}}, "shell": "/x"}),
+                json!({"provider": {}}),
+                vec!["/provider/p", "/shell"],
+            ),
+            (
+                json!({"plugin": ["a", ["b", {}]]}),
+                json!({"plugin": []}),
+                vec!["/plugin", "/plugin"],
+            ),
+            (
+                json!({"lsp": true, "formatter": {"x": {}}}),
+                json!({"formatter": {}}),
+                vec!["/lsp", "/formatter/x"],
+            ),
+            (
+                json!({"experimental": {}, "new": 1}),
+                json!({}),
+                vec!["/experimental", "/new"],
+            ),
+            (json!({"share": "auto"}), json!({}), vec!["/share"]),
+            (
+                json!({"share": "manual"}),
+                json!({"share": "manual"}),
+                vec![],
+            ),
+            (
+                json!({"permission": "allow"}),
+                json!({}),
+                vec!["/permission"],
+            ),
+            (
+                json!({"permission": "ask"}),
+                json!({"permission": "ask"}),
+                vec![],
+            ),
+            (
+                json!({"permission": {"bash": {"*": "deny", "ls": "allow"}, "edit": "allow", "read": "ask"}}),
+                json!({"permission": {"bash": {"*": "deny"}, "read": "ask"}}),
+                vec!["/permission/bash/ls", "/permission/edit"],
+            ),
+            (
+                json!({"tools": {"bash": false, "x": true}}),
+                json!({"tools": {"bash": false}}),
+                vec!["/tools/x"],
+            ),
+            (
+                json!({"agent": {"a": {"prompt": "p", "permission": {"bash": "allow"}, "tools": {"x": true}, "options": {}}}}),
+                json!({"agent": {"a": {"prompt": "p", "permission": {}, "tools": {}}}}),
+                vec![
+                    "/agent/a/permission/bash",
+                    "/agent/a/tools/x",
+                    "/agent/a/options",
+                ],
+            ),
+            (
+                json!({"mode": {"m": {"prompt": "{env:KEY}"}}}),
+                json!({"mode": {"m": {}}}),
+                vec!["/mode/m/prompt"],
+            ),
+            (
+                json!({"command": {"a": {"template": "say"}, "b": {"template": "!`id`"}, "c": {"template": "x", "shell": 1}}}),
+                json!({"command": {"a": {"template": "say"}}}),
+                vec!["/command/b", "/command/c"],
+            ),
+            (
+                json!({"instructions": ["a.md", "docs/*.md", "../a.md", "/etc/x.md", "~/a.md", "https://x/a.md", ".env", "link.md"]}),
+                json!({"instructions": ["a.md", "docs/*.md"]}),
+                vec!["/instructions"; 6],
+            ),
+            (
+                json!({"username": "{file:a.md}"}),
+                json!({"username": "{file:a.md}"}),
+                vec![],
+            ),
+            (
+                json!({"username": "{file:~/.ssh/id_rsa}"}),
+                json!({}),
+                vec!["/username"],
+            ),
+            (
+                json!({"username": "x {file:a.md} {file:.env}"}),
+                json!({}),
+                vec!["/username"],
+            ),
+            (json!({"theme": ["{env:A}"]}), json!({}), vec!["/theme"]),
+            (json!({"tui": {"{env:A}": 1}}), json!({}), vec!["/tui"]),
+        ] {
+            assert_eq!(
+                sieved(false, document.clone()),
+                (rest, asks.iter().map(ToString::to_string).collect()),
+                "{document}"
+            );
+            let (kept, same) = sieved(true, document.clone());
+            assert_eq!((kept, same.len()), (document, asks.len()));
+        }
+    }
+}
