@@ -2,7 +2,10 @@
 //!
 //! Landlock rules files and TCP. What goes round it is refused here: UNIX sockets by path (`docker.sock`, an SSH agent),
 //! raw sockets, UDP where the network is ruled, looking into other processes, io_uring (whose operations no filter
-//! sees), mounts, handles to files.
+//! sees), mounts, handles to files. What every process with a policy is refused, whatever it may do otherwise, stands in
+//! [`outwards`].
+
+mod outwards;
 
 use std::collections::BTreeMap;
 use std::io;
@@ -57,8 +60,6 @@ const REFUSED: &[libc::c_long] = &[
 /// `open_tree` with attributes: newer than the table of numbers, which are the same everywhere.
 const OPEN_TREE_ATTR: libc::c_long = 467;
 
-/// `RLIMIT_LOCKS`, whose value tells whose a process is.
-const TAG: u64 = 10;
 /// `NETLINK_ROUTE`: interfaces and addresses.
 const ROUTE: u64 = 0;
 /// `SOCK_PACKET`, the old name of a packet socket.
@@ -79,16 +80,21 @@ const PORT_RANGE: u64 = 51;
 #[cfg(target_arch = "x86_64")]
 const X32: u32 = 0x4000_0000;
 
-/// The filter, for the child to install. `tcp`: Landlock rules to which ports it may connect, so what connects in a way
-/// that Landlock does not see is refused, too (multipath TCP, SCTP, fast open).
+/// The filter, for the child to install. Without `calls` it refuses what reaches other processes and nothing else. `tcp`:
+/// Landlock rules to which ports it may connect, so what connects in a way that Landlock does not see is refused, too
+/// (multipath TCP, SCTP, fast open).
 ///
 /// # Errors
 /// A message of the compiler; only on a machine whose kind it does not know.
-pub(crate) fn filter(calls: Calls, tcp: bool) -> io::Result<BpfProgram> {
+pub(crate) fn filter(calls: Option<Calls>, tcp: bool) -> io::Result<BpfProgram> {
     let compile = || -> Result<BpfProgram, seccompiler::BackendError> {
         let arch = TargetArch::try_from(std::env::consts::ARCH)?;
+        let mut all = outwards::rules(std::process::id())?;
+        if let Some(calls) = calls {
+            all.extend(rules(calls, tcp)?);
+        }
         SeccompFilter::new(
-            rules(calls, tcp)?,
+            all,
             SeccompAction::Allow,
             SeccompAction::Errno(libc::EPERM.unsigned_abs()),
             arch,
@@ -96,7 +102,7 @@ pub(crate) fn filter(calls: Calls, tcp: bool) -> io::Result<BpfProgram> {
         .try_into()
     };
     let compiled = compile().map_err(|error| io::Error::new(io::ErrorKind::Unsupported, error))?;
-    Ok(with_prelude(compiled, calls.alone))
+    Ok(with_prelude(compiled, calls.is_some_and(|it| it.alone)))
 }
 
 fn rules(
@@ -163,21 +169,6 @@ fn rules(
         }
     }
     rules.insert(libc::SYS_socket, socket);
-    // A limit of another process, ours above all; and the one by which it is told whose a process is (`setup.rs`).
-    let which = |number| SeccompCondition::new(number, Len::Dword, Op::Eq, TAG);
-    let of_others = SeccompCondition::new(0, Len::Dword, Op::Ne, 0)?;
-    let set = SeccompCondition::new(2, Len::Qword, Op::Ne, 0)?;
-    rules.insert(
-        libc::SYS_prlimit64,
-        vec![
-            SeccompRule::new(vec![of_others])?,
-            SeccompRule::new(vec![which(1)?, set])?,
-        ],
-    );
-    rules.insert(
-        libc::SYS_setrlimit,
-        vec![SeccompRule::new(vec![which(0)?])?],
-    );
     // "A port that the system picks" is not to be picked by who asks.
     let option = |number, value| SeccompCondition::new(number, Len::Dword, Op::Eq, value);
     let range = SeccompRule::new(vec![option(1, IP_LEVEL)?, option(2, PORT_RANGE)?])?;

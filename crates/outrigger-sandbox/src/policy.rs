@@ -62,8 +62,8 @@ const SYSTEM_DEVICES: &[&str] = &[
 /// What a process may touch; all else is denied. Paths that do not exist when the process starts are skipped. The
 /// program's own file may always be read and executed.
 ///
-/// A confined process can also not signal or trace a process outside, nor connect to an abstract UNIX socket outside
-/// (Linux 6.12). If it runs as root it loses the capabilities that would get around this. UDP and UNIX sockets with a
+/// A confined process can also not signal or trace a process outside, change its limits or its place in the queue for the
+/// processor, nor connect to an abstract UNIX socket outside (Linux 6.12). It shares no System V memory. If it runs as root it loses the capabilities that would get around this. UDP and UNIX sockets with a
 /// path are a matter of [`Policy::calls`].
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Policy {
@@ -102,9 +102,9 @@ pub struct Policy {
     /// It has terminals of its own, and no other: a fresh `/dev/pts`, and a session without a controlling terminal. Where
     /// the system has no views it has none.
     pub own_terminals: bool,
-    /// Which system calls are refused; `None` is none.
+    /// Which system calls are refused; `None` is none but those that reach other processes.
     pub calls: Option<Calls>,
-    /// Processes outside may be signalled and abstract UNIX sockets outside connected to.
+    /// Abstract UNIX sockets outside may be connected to.
     pub reach_out: bool,
 }
 
@@ -137,16 +137,6 @@ impl Policy {
         self.bind_tcp.is_some() || self.connect_tcp.is_some()
     }
 
-    /// Whether it needs a view of the file system of its own.
-    pub(crate) fn covers(&self) -> bool {
-        !(self.is_open()
-            && self.hide.is_empty()
-            && self.read_only.is_empty()
-            && self.held.is_empty()
-            && self.kept.covers().is_empty()
-            && !self.own_terminals)
-    }
-
     /// Whether everything may be changed that is not covered.
     #[must_use]
     pub fn is_open(&self) -> bool {
@@ -170,8 +160,8 @@ impl Policy {
     /// How much of this policy the running kernel enforces.
     #[must_use]
     pub fn level(&self) -> Level {
-        let views = !self.covers() || view::is_possible();
-        let filters = self.calls.is_none() || calls::is_possible();
+        let views = view::is_possible();
+        let filters = calls::is_possible();
         let addresses = !self.rules_tcp() || connects::is_possible();
         match self.level_for(kernel_abi()) {
             Level::None if self.rules_tcp() && addresses => Level::Partial,
@@ -196,9 +186,10 @@ impl Policy {
         let mut ruleset = Ruleset::default()
             .set_compatibility(CompatLevel::BestEffort)
             .handle_access(AccessFs::from_all(KNOWN))?;
-        if !self.reach_out {
-            ruleset = ruleset.scope(Scope::AbstractUnixSocket | Scope::Signal)?;
-        }
+        ruleset = ruleset.scope(match self.reach_out {
+            true => Scope::Signal.into(),
+            false => Scope::AbstractUnixSocket | Scope::Signal,
+        })?;
         if self.bind_tcp.is_some() {
             ruleset = ruleset.handle_access(AccessNet::BindTcp)?;
         }

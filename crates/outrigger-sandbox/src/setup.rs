@@ -58,9 +58,9 @@ pub(crate) struct Setup {
     pub(crate) tag: Option<u64>,
     /// The child's end of the channel, and what was open as 3 in the host.
     pub(crate) channel: Option<(libc::c_int, Option<FileId>)>,
-    /// Standard input is a terminal, and the process begins a session of its own in it.
+    /// Standard input is a terminal, which becomes that of its session.
     pub(crate) terminal: bool,
-    /// It begins a session of its own without one, and has a view with terminals of its own.
+    /// It has a view with terminals of its own.
     pub(crate) own_terminals: bool,
     pub(crate) no_new_privs: bool,
     /// There is a policy, enforced by Landlock or not: capabilities that get around it are given up.
@@ -73,7 +73,7 @@ pub(crate) struct Setup {
 }
 
 impl Setup {
-    /// Runs in the child, behind `setpgid` (which is left to `setsid` where there is a terminal) and `chdir`.
+    /// Runs in the child, behind `chdir`.
     #[expect(
         unsafe_code,
         reason = "system calls between fork and exec, where only raw calls are allowed"
@@ -91,14 +91,14 @@ impl Setup {
                 // The host died before the signal was asked for: nobody is left to report to.
                 libc::_exit(127);
             }
-            if self.own_terminals {
-                check(libc::setsid())?;
-                if let Some(ruleset) = self.ruleset.filter(|_| self.view.is_some()) {
-                    policy::allow_terminals(ruleset)?;
-                }
+            // A session without a terminal, and a group of its own with it: `/dev/tty` is the host's otherwise.
+            check(libc::setsid())?;
+            if self.own_terminals
+                && let Some(ruleset) = self.ruleset.filter(|_| self.view.is_some())
+            {
+                policy::allow_terminals(ruleset)?;
             }
             if self.terminal {
-                check(libc::setsid())?;
                 check(libc::ioctl(0, libc::TIOCSCTTY, 0))?;
             }
             self.limit()?;

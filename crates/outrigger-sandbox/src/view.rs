@@ -113,15 +113,12 @@ impl Maps {
 }
 
 impl View {
-    /// `None` when the policy covers nothing. Paths of its lists that do not exist are skipped.
+    /// Of this policy. Paths of its lists that do not exist are skipped.
     ///
     /// # Errors
     /// A path that cannot be handed to the kernel, or cannot be looked at; [`MOVED`] when something that a walk found is no
     /// longer there.
-    pub(crate) fn of(policy: &Policy, cwd: &Path) -> io::Result<Option<Self>> {
-        if !policy.covers() {
-            return Ok(None);
-        }
+    pub(crate) fn of(policy: &Policy, cwd: &Path) -> io::Result<Self> {
         let hidden = |meta: &fs::Metadata| match meta.is_dir() {
             true => Cover::Folder,
             false => Cover::File,
@@ -159,7 +156,7 @@ impl View {
         held.extend(hide);
         let mut covers = held;
         covers.retain(|(path, _)| is_reached(path));
-        Ok(Some(Self {
+        Ok(Self {
             roots: Roots::of(policy)?,
             closed: closed.into_iter().map(|(_, closed)| closed).collect(),
             covers: covers.into_iter().map(|(_, target)| target).collect(),
@@ -167,7 +164,7 @@ impl View {
             terminals: policy.own_terminals,
             cwd: c_string(cwd.as_os_str())?,
             maps: Maps::needed(),
-        }))
+        })
     }
 
     /// Runs in the child: async-signal-safe calls only.
@@ -247,15 +244,18 @@ pub(crate) fn is_possible() -> bool {
     })
 }
 
-/// Moves the caller to a mount namespace of its own.
+/// What a process has to itself: mounts, and System V memory, semaphores and queues, which are no files.
+const OWN: libc::c_int = libc::CLONE_NEWNS | libc::CLONE_NEWIPC;
+
+/// Moves the caller to namespaces of its own.
 #[expect(unsafe_code, reason = "see `View::apply`")]
 fn enter(maps: Option<&Maps>) -> io::Result<()> {
     // SAFETY: raw calls on numbers and literals.
     unsafe {
         match maps {
-            None => check(libc::unshare(libc::CLONE_NEWNS))?,
+            None => check(libc::unshare(OWN))?,
             Some(maps) => {
-                check(libc::unshare(libc::CLONE_NEWUSER | libc::CLONE_NEWNS))?;
+                check(libc::unshare(libc::CLONE_NEWUSER | OWN))?;
                 // The host is not dumpable, so its child's files in /proc are root's until this; exec decides anew.
                 libc::prctl(libc::PR_SET_DUMPABLE, 1, 0, 0, 0);
                 write(c"/proc/self/setgroups", b"deny")?;

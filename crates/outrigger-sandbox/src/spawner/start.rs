@@ -71,14 +71,12 @@ fn beyond_files(spec: &Spec) -> io::Result<(Option<View>, Option<BpfProgram>)> {
         return Ok((None, None));
     };
     let view = match view::is_possible() {
-        true => View::of(policy, &spec.cwd)?,
+        true => Some(View::of(policy, &spec.cwd)?),
         false => None,
     };
-    let filter = match policy.calls {
-        Some(calls) if calls::is_possible() => {
-            Some(calls::filter(calls, policy.connect_tcp.is_some())?)
-        }
-        _ => None,
+    let filter = match calls::is_possible() {
+        true => Some(calls::filter(policy.calls, policy.connect_tcp.is_some())?),
+        false => None,
     };
     Ok((view, filter))
 }
@@ -180,7 +178,6 @@ fn command(
         .envs(spec.env.iter().map(|(name, value)| (name, value)))
         .current_dir(&spec.cwd);
     match terminal {
-        // A leader of a process group could not begin a session; the session's first group is its own.
         Some(end) => command
             .stdin(end.try_clone()?)
             .stdout(end.try_clone()?)
@@ -190,9 +187,6 @@ fn command(
             .stdout(stdio(spec.stdout))
             .stderr(stdio(spec.stderr)),
     };
-    if !setup.terminal && !setup.own_terminals {
-        command.process_group(0);
-    }
     if program != spec.program {
         // A program found on PATH is told the name it was called by, as a shell would.
         command.arg0(&spec.program);

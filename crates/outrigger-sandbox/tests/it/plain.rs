@@ -10,6 +10,8 @@ const TESTS: &[&str] = &[
     "confine::files",
     "confine::programs",
     "confine::tcp",
+    "outwards::a_boxed_process_reaches_none_outside",
+    "outwards::a_boxed_process_rules_its_own",
     "view::marks_of_files_are_changed_where_files_may_be_written",
 ];
 
