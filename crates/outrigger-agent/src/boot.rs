@@ -351,6 +351,7 @@ impl Agent {
             models,
             runtime,
             artifacts,
+            temporary: crate::command_box::Temporary::default(),
             answering: boot.answering,
             questions: Questions::default(),
             ptys: crate::pty::Ptys::default(),

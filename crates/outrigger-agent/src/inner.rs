@@ -133,6 +133,7 @@ pub(crate) struct Inner {
     pub(crate) mcp_waiting: BTreeMap<String, String>,
     pub(crate) runtime: ToolRuntime,
     pub(crate) artifacts: PathBuf,
+    pub(crate) temporary: crate::command_box::Temporary,
     /// Prompts that wait for the turn before them.
     pub(crate) waiting: crate::queue::Waiting,
     /// How shell commands are run.

@@ -11,6 +11,7 @@
 #[cfg(not(target_os = "linux"))]
 compile_error!("outrigger-sandbox needs Linux: it is made of pidfd, PR_SET_PDEATHSIG and Landlock");
 
+pub mod absent;
 pub mod cgroup;
 pub mod covers;
 pub mod env;

@@ -96,6 +96,13 @@ pub struct Policy {
     /// What a walk has found that is to be covered as well. What of it is not there any more when the process starts is
     /// looked for anew.
     pub kept: Kept,
+    /// Files and folders that are not there and are not to come. One that the process makes is put aside, under its name with
+    /// [`crate::absent::SUFFIX`], within a quarter of a second and at the latest when the process ends.
+    pub absent: Vec<PathBuf>,
+    /// Its folder for temporary files, which may be written and which `TMPDIR` names.
+    pub temporary: Option<PathBuf>,
+    /// `/dev/shm` is its own, and empty.
+    pub own_memory: bool,
     /// It is ended when a file that is hidden from it is saved anew, as another file: a process that is started then does not
     /// see that one, either.
     pub ends_uncovered: bool,

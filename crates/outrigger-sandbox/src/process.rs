@@ -11,6 +11,7 @@ use rustix::process::{
     Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, kill_process, pidfd_open, waitid,
 };
 
+use crate::absent::Absent;
 use crate::child::Exit;
 use crate::ledger::Ledger;
 use crate::{procfs, setup, tree};
@@ -27,6 +28,7 @@ pub(crate) struct Process {
     tag: Option<u64>,
     pidfd: Option<OwnedFd>,
     ledger: Option<Ledger>,
+    absent: Absent,
 }
 
 impl Process {
@@ -43,6 +45,7 @@ impl Process {
                 tag: tag.filter(|tag| setup::tag_of(pid) == Some(*tag)),
                 pidfd: Some(pidfd),
                 ledger: None,
+                absent: Absent::default(),
             }),
             Err(error) => {
                 let _ = kill_process(raw, Signal::KILL);
@@ -61,6 +64,11 @@ impl Process {
                 tracing::warn!(%error, pid = self.pid, "process not written to the ledger")
             }
         }
+    }
+
+    /// What comes to these names until it has been reaped is put aside.
+    pub(crate) fn keeps_free(&mut self, absent: Absent) {
+        self.absent = absent;
     }
 
     pub(crate) fn pid(&self) -> u32 {
@@ -115,6 +123,7 @@ impl Drop for Process {
             pid: self.pid,
             pidfd,
             ledger: self.ledger.take(),
+            absent: std::mem::take(&mut self.absent),
         };
         if let Some(corpse) = corpse.reap() {
             hand_to_reaper(corpse);
@@ -127,6 +136,7 @@ struct Corpse {
     pid: u32,
     pidfd: OwnedFd,
     ledger: Option<Ledger>,
+    absent: Absent,
 }
 
 impl Corpse {
@@ -136,6 +146,9 @@ impl Corpse {
         let answer = waitid(WaitId::PidFd(self.pidfd.as_fd()), options);
         if matches!(answer, Ok(None) | Err(rustix::io::Errno::INTR)) {
             return Some(self);
+        }
+        if !self.absent.is_empty() {
+            self.absent.put_aside();
         }
         if let Some(ledger) = &self.ledger
             && let Err(error) = ledger.forget(self.pid)

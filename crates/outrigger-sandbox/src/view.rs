@@ -86,6 +86,7 @@ pub(crate) struct View {
     /// What is below [`STAGE`] itself, when that is gone again.
     late: Vec<Target>,
     terminals: bool,
+    memory: bool,
     cwd: CString,
     maps: Option<Maps>,
 }
@@ -162,6 +163,7 @@ impl View {
             covers: covers.into_iter().map(|(_, target)| target).collect(),
             late: kernel(policy)?,
             terminals: policy.own_terminals,
+            memory: policy.own_memory && Path::new("/dev/shm").is_dir(),
             cwd: c_string(cwd.as_os_str())?,
             maps: Maps::needed(),
         })
@@ -206,6 +208,15 @@ impl View {
                     c"devpts".as_ptr(),
                     libc::MS_NOSUID | libc::MS_NOEXEC,
                     c"newinstance,ptmxmode=0666,mode=0600".as_ptr().cast(),
+                ))?;
+            }
+            if self.memory {
+                check(libc::mount(
+                    c"tmpfs".as_ptr(),
+                    c"/dev/shm".as_ptr(),
+                    c"tmpfs".as_ptr(),
+                    libc::MS_NOSUID | libc::MS_NODEV,
+                    c"mode=1777".as_ptr().cast(),
                 ))?;
             }
             // The old working directory is still the uncovered one.

@@ -11,6 +11,7 @@ use std::process::Command;
 use seccompiler::BpfProgram;
 
 use super::{NotStarted, Started};
+use crate::absent::Absent;
 use crate::calls;
 use crate::connects;
 use crate::error::SandboxError;
@@ -154,6 +155,7 @@ fn fork(
         channel: host_end,
         terminal,
         level,
+        absent: Absent::default(),
     })
 }
 
