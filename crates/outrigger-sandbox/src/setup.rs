@@ -6,7 +6,7 @@ use seccompiler::BpfProgram;
 
 use crate::calls;
 use crate::connects;
-use crate::policy;
+use crate::policy::Late;
 use crate::view::View;
 
 /// The channel's file descriptor in every process that has one.
@@ -60,8 +60,8 @@ pub(crate) struct Setup {
     pub(crate) channel: Option<(libc::c_int, Option<FileId>)>,
     /// Standard input is a terminal, which becomes that of its session.
     pub(crate) terminal: bool,
-    /// It has a view with terminals of its own.
-    pub(crate) own_terminals: bool,
+    /// What its view has of its own.
+    pub(crate) late: Vec<Late>,
     pub(crate) no_new_privs: bool,
     /// There is a policy, enforced by Landlock or not: capabilities that get around it are given up.
     pub(crate) confined: bool,
@@ -93,10 +93,10 @@ impl Setup {
             }
             // A session without a terminal, and a group of its own with it: `/dev/tty` is the host's otherwise.
             check(libc::setsid())?;
-            if self.own_terminals
-                && let Some(ruleset) = self.ruleset.filter(|_| self.view.is_some())
-            {
-                policy::allow_terminals(ruleset)?;
+            if let Some(ruleset) = self.ruleset {
+                for late in &self.late {
+                    late.allow(ruleset)?;
+                }
             }
             if self.terminal {
                 check(libc::ioctl(0, libc::TIOCSCTTY, 0))?;

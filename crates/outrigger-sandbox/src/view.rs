@@ -20,7 +20,7 @@ use std::sync::OnceLock;
 use closed::Closed;
 use roots::Roots;
 
-use crate::policy::Policy;
+use crate::policy::{Late, Policy};
 
 mod closed;
 mod roots;
@@ -167,6 +167,13 @@ impl View {
             cwd: c_string(cwd.as_os_str())?,
             maps: Maps::needed(),
         })
+    }
+
+    /// File systems that it makes.
+    pub(crate) fn late(&self) -> Vec<Late> {
+        let terminals = self.terminals.then_some(Late::TERMINALS);
+        let memory = self.memory.then_some(Late::MEMORY);
+        terminals.into_iter().chain(memory).collect()
     }
 
     /// Runs in the child: async-signal-safe calls only.

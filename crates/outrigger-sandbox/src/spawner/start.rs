@@ -132,7 +132,7 @@ fn fork(
             .as_ref()
             .map(|end| (end.as_raw_fd(), setup::file_id(CHANNEL_FD))),
         terminal: terminal.is_some(),
-        own_terminals: terminal.is_none() && has_own_terminals(spec),
+        late: view.as_ref().map(View::late).unwrap_or_default(),
         no_new_privs: spec.no_new_privs,
         confined: spec.policy.is_some(),
         ruleset: ruleset.map(|ruleset| ruleset.as_raw_fd()),
@@ -199,13 +199,6 @@ fn command(
         command.pre_exec(move || setup.apply());
     }
     Ok(command)
-}
-
-/// Whether it begins a session of its own, for terminals of its own.
-fn has_own_terminals(spec: &Spec) -> bool {
-    spec.policy
-        .as_ref()
-        .is_some_and(|policy| policy.own_terminals)
 }
 
 fn stdio(stdio: Stdio) -> std::process::Stdio {
