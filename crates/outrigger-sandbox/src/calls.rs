@@ -89,7 +89,7 @@ const X32: u32 = 0x4000_0000;
 pub(crate) fn filter(calls: Option<Calls>, tcp: bool) -> io::Result<BpfProgram> {
     let compile = || -> Result<BpfProgram, seccompiler::BackendError> {
         let arch = TargetArch::try_from(std::env::consts::ARCH)?;
-        let mut all = outwards::rules(std::process::id())?;
+        let mut all = outwards::rules((!crate::namespace::is_possible()).then(std::process::id))?;
         if let Some(calls) = calls {
             all.extend(rules(calls, tcp)?);
         }

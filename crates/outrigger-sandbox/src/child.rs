@@ -82,7 +82,7 @@ impl Child {
         } = started;
         let pid = process.pid();
         let connect = || -> io::Result<Self> {
-            let watch = process.pidfd()?.try_clone_to_owned()?;
+            let watch = process.watched()?.try_clone_to_owned()?;
             let channel = channel.map(|channel| {
                 channel.set_nonblocking(true)?;
                 UnixStream::from_std(channel)
@@ -107,6 +107,12 @@ impl Child {
     #[must_use]
     pub fn pid(&self) -> u32 {
         self.process.pid()
+    }
+
+    /// The number by which it knows itself: another one in a namespace of its own.
+    #[must_use]
+    pub fn own_pid(&self) -> u32 {
+        self.process.own_pid()
     }
 
     /// When it was started, in clock ticks since boot: with [`Child::pid`] a name that is never reused.

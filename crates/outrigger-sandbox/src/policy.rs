@@ -257,6 +257,12 @@ impl Late {
         access: &[(1 << 16) - 1, (1 << 15) - 1, (1 << 14) - 1, (1 << 13) - 1],
     };
 
+    /// Execute, read, list: bits 0, 2 and 3.
+    pub(crate) const NUMBERS: Self = Self {
+        folder: c"/proc",
+        access: &[0b1101, 0b1100],
+    };
+
     /// Allows it in a ruleset that is not in force yet. Runs in the child.
     #[expect(
         unsafe_code,

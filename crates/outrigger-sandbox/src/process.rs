@@ -8,12 +8,13 @@ use std::time::Duration;
 use std::{io, thread};
 
 use rustix::process::{
-    Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, kill_process, pidfd_open, waitid,
+    Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, kill_process, pidfd_open, pidfd_send_signal, waitid,
 };
 
 use crate::absent::Absent;
 use crate::child::Exit;
 use crate::ledger::Ledger;
+use crate::namespace::Report;
 use crate::{procfs, setup, tree};
 
 /// How often the reaper looks at processes that were killed but have not ended yet.
@@ -29,9 +30,18 @@ pub(crate) struct Process {
     pidfd: Option<OwnedFd>,
     ledger: Option<Ledger>,
     absent: Absent,
+    /// It is init of a namespace, and this tells how the command in there ended.
+    report: Option<Report>,
 }
 
 impl Process {
+    /// Takes over init of a namespace.
+    pub(crate) fn adopt_init(pid: u32, report: Report) -> io::Result<Self> {
+        let mut process = Self::adopt(pid, None)?;
+        process.report = Some(report);
+        Ok(process)
+    }
+
     /// Takes over a child that has just been started. When this fails, the child has been killed.
     pub(crate) fn adopt(pid: u32, tag: Option<u64>) -> io::Result<Self> {
         let raw = i32::try_from(pid)
@@ -46,6 +56,7 @@ impl Process {
                 pidfd: Some(pidfd),
                 ledger: None,
                 absent: Absent::default(),
+                report: None,
             }),
             Err(error) => {
                 let _ = kill_process(raw, Signal::KILL);
@@ -75,11 +86,40 @@ impl Process {
         self.pid
     }
 
+    /// The number by which the command knows itself.
+    pub(crate) fn own_pid(&self) -> u32 {
+        match self.report {
+            // The first one that init starts.
+            Some(_) => 2,
+            None => self.pid,
+        }
+    }
+
     pub(crate) fn start(&self) -> u64 {
         self.start
     }
 
-    pub(crate) fn pidfd(&self) -> io::Result<BorrowedFd<'_>> {
+    /// Becomes readable when it has ended.
+    pub(crate) fn watched(&self) -> io::Result<BorrowedFd<'_>> {
+        match &self.report {
+            Some(report) => Ok(report.pipe().as_fd()),
+            None => self.pidfd(),
+        }
+    }
+
+    /// Ends a namespace with all that is in it; false where there is none.
+    fn kill_namespace(&self) -> bool {
+        match (&self.report, &self.pidfd) {
+            (Some(_), Some(pidfd)) => {
+                // Fails when it has ended.
+                let _ = pidfd_send_signal(pidfd, Signal::KILL);
+                true
+            }
+            _ => false,
+        }
+    }
+
+    fn pidfd(&self) -> io::Result<BorrowedFd<'_>> {
         self.pidfd
             .as_ref()
             .map(OwnedFd::as_fd)
@@ -88,6 +128,9 @@ impl Process {
 
     /// How the process ended, without reaping it; `None` while it runs.
     pub(crate) fn exit(&self) -> io::Result<Option<Exit>> {
+        if let Some(report) = &self.report {
+            return report.exit();
+        }
         let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
         let pidfd = self.pidfd()?;
         let status = rustix::io::retry_on_intr(|| waitid(WaitId::PidFd(pidfd), options))?;
@@ -98,6 +141,9 @@ impl Process {
     }
 
     pub(crate) fn kill_tree(&self) {
+        if self.kill_namespace() {
+            return;
+        }
         // Answered at all, it is an unreaped child of ours, alive or not.
         let is_ours = self.exit().is_ok();
         tree::kill(tree::Root {
@@ -110,7 +156,9 @@ impl Process {
 
 impl Drop for Process {
     fn drop(&mut self) {
-        if matches!(self.exit(), Ok(Some(_))) {
+        if self.kill_namespace() {
+            // Nothing that is in there is left.
+        } else if matches!(self.exit(), Ok(Some(_))) {
             // It ended by itself: what it left running in its group goes, a daemon that it set free stays.
             tree::kill_group(self.pid);
         } else {

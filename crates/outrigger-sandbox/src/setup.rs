@@ -7,7 +7,7 @@ use seccompiler::BpfProgram;
 use crate::calls;
 use crate::connects;
 use crate::policy::Late;
-use crate::view::View;
+use crate::view::{Namespaces, View};
 
 /// The channel's file descriptor in every process that has one.
 pub(crate) const CHANNEL_FD: libc::c_int = 3;
@@ -49,8 +49,8 @@ pub(crate) struct FileId {
 /// Everything the child needs, prepared before fork, so that it only has to read it.
 #[derive(Debug)]
 pub(crate) struct Setup {
-    /// The host, to see whether it died between fork and `prctl`.
-    pub(crate) host: libc::pid_t,
+    /// The host, or init of its namespace, to see whether it died between fork and `prctl`.
+    pub(crate) parent: libc::pid_t,
     pub(crate) data: Option<u64>,
     pub(crate) nofile: Option<u64>,
     /// The soft limit of open files that the host had before it raised its own.
@@ -67,6 +67,8 @@ pub(crate) struct Setup {
     pub(crate) confined: bool,
     pub(crate) ruleset: Option<libc::c_int>,
     pub(crate) view: Option<View>,
+    /// Its namespaces, where it enters them by itself; else it is in them already.
+    pub(crate) enters: Option<Namespaces>,
     pub(crate) filter: Option<BpfProgram>,
     /// The child's end of the pair over which the host gets to decide about connections.
     pub(crate) connects: Option<libc::c_int>,
@@ -83,12 +85,15 @@ impl Setup {
         // `io::Error::last_os_error` does not allocate.
         unsafe {
             // Before the signal is asked for, which a change of credentials would take back.
-            if let Some(view) = &self.view {
-                view.apply()?;
+            if let Some(namespaces) = &self.enters {
+                namespaces.enter()?;
+                if let Some(view) = &self.view {
+                    view.apply(false)?;
+                }
             }
             check(prctl(libc::PR_SET_PDEATHSIG, DEATH_SIGNAL))?;
-            if libc::getppid() != self.host {
-                // The host died before the signal was asked for: nobody is left to report to.
+            if libc::getppid() != self.parent {
+                // It died before the signal was asked for: nobody is left to report to.
                 libc::_exit(127);
             }
             // A session without a terminal, and a group of its own with it: `/dev/tty` is the host's otherwise.

@@ -19,6 +19,7 @@ use crate::covers::{CoversFn, Kept, PATIENCE};
 use crate::error::SandboxError;
 use crate::led::Led;
 use crate::ledger::Ledger;
+use crate::namespace;
 use crate::own_boxes::OwnBoxes;
 use crate::policy::{self, Level, Policy};
 use crate::process::Process;
@@ -139,6 +140,7 @@ impl Spawner {
             .spawn(move || {
                 // Here, ahead of the first start: it makes a process and waits for it.
                 connects::is_possible();
+                namespace::is_possible();
                 for Job {
                     spec,
                     ledger,
@@ -275,6 +277,12 @@ impl Spawner {
     #[must_use]
     pub fn has_views(&self) -> bool {
         view::is_possible()
+    }
+
+    /// Whether processes can have a namespace of process numbers of their own: nothing outlives them then.
+    #[must_use]
+    pub fn has_namespaces(&self) -> bool {
+        namespace::is_possible()
     }
 
     /// Whether a process's connections can be decided about by address.

@@ -11,6 +11,7 @@ mod connects;
 mod end;
 mod helper;
 mod moved;
+mod namespace;
 mod outwards;
 mod plain;
 mod start;
