@@ -10,7 +10,7 @@ use std::sync::OnceLock;
 use outrigger_config::Loaded;
 use outrigger_config::settings::Profile;
 use outrigger_plugins::{git_files, unboxed};
-use outrigger_sandbox::{Calls, Policy, SandboxError, which};
+use outrigger_sandbox::{Calls, Loopback, Policy, SandboxError, which};
 
 use crate::folders::Folders;
 use crate::git_box;
@@ -30,6 +30,16 @@ const AGENTS_ABSENT: [&str; 6] = [
     ".codex",
     ".gemini",
     ".qwen",
+];
+
+/// Variables that name a proxy.
+const PROXIES: [&str; 6] = [
+    "http_proxy",
+    "https_proxy",
+    "all_proxy",
+    "HTTP_PROXY",
+    "HTTPS_PROXY",
+    "ALL_PROXY",
 ];
 
 /// Names that are tried for a temporary folder.
@@ -79,12 +89,25 @@ impl Drop for Temporary {
     }
 }
 
+/// Which services of this machine the commands of an agent reach: their own, those of `tools.ports`, and a proxy on this machine that the
+/// environment names.
+pub(crate) fn loopback(config: &Loaded) -> Loopback {
+    let proxies = PROXIES.iter().filter_map(|name| {
+        let value = std::env::var(name).ok()?;
+        let (_, port) = value.trim_end_matches('/').rsplit_once(':')?;
+        port.parse().ok()
+    });
+    let ports = config.settings.tools.ports.iter().copied();
+    Loopback::new(ports.chain(proxies).collect())
+}
+
 /// What the sandbox is made of.
 pub(crate) struct Around<'a> {
     pub(crate) config: &'a Loaded,
     pub(crate) place: &'a Place,
     pub(crate) folders: &'a Folders,
     pub(crate) temporary: PathBuf,
+    pub(crate) loopback: Loopback,
 }
 
 impl Around<'_> {
@@ -109,6 +132,7 @@ impl Around<'_> {
         policy.write.push(self.temporary.clone());
         policy.temporary = Some(self.temporary.clone());
         policy.own_memory = true;
+        policy.loopback = Some(self.loopback.clone());
         if profile == Profile::WorkspaceWrite {
             policy.write.extend(project);
             let more = &self.config.settings.tools.write;

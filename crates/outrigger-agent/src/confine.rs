@@ -378,13 +378,14 @@ impl Inner {
     ) -> Result<Policy, ConfineError> {
         let temporary = self.temporary.folder().map_err(ConfineError::Temporary)?;
         let (config, place) = (self.config.clone(), self.place.clone());
-        let folders = self.folders.clone();
+        let (folders, loopback) = (self.folders.clone(), self.loopback.clone());
         let made = tokio::task::spawn_blocking(move || {
             let around = Around {
                 config: &config,
                 place: &place,
                 folders: &folders,
                 temporary,
+                loopback,
             };
             around.policy(profile, reads)
         });

@@ -417,8 +417,17 @@ impl HomeFiles {
     }
 }
 
-/// Secrets that a user shows and of which the list knows none: the grant does nothing.
-pub(crate) fn unknown<'a>(folders: &Folders, shown: &'a [String]) -> Vec<&'a str> {
+/// Tells of grants that do nothing.
+pub(crate) fn check(folders: &Folders, shown: &[String]) {
+    for name in unknown(folders, shown) {
+        tracing::warn!(
+            "[config] tools.secrets: {name} is no secret that is hidden as a whole, so this shows nothing; docs/sandbox.md has the list"
+        );
+    }
+}
+
+/// Secrets that a user shows and of which the list knows none.
+fn unknown<'a>(folders: &Folders, shown: &'a [String]) -> Vec<&'a str> {
     let secrets = all(folders, SECRETS, SECRETS_BY_VARIABLE);
     let known = |it: &&String| secrets.iter().any(|secret| secret.starts_with(it));
     let unknown = shown.iter().filter(|it| !known(it));

@@ -49,7 +49,7 @@ mod which;
 
 pub use calls::Calls;
 pub use child::{Child, Exit, Killer};
-pub use connects::Door;
+pub use connects::{Door, Loopback};
 pub use covers::CoversFn;
 pub use error::SandboxError;
 pub use led::{Led, reach};

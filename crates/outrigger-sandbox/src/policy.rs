@@ -4,7 +4,7 @@ use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
 use crate::calls::{self, Calls};
-use crate::connects;
+use crate::connects::{self, Loopback};
 use crate::covers::Kept;
 use crate::programs;
 use crate::view;
@@ -86,6 +86,9 @@ pub struct Policy {
     /// address counts where the host can decide about connections (Linux 5.9, and processes that it may look into);
     /// elsewhere Landlock's rules do, which are by port, and the level is [`Level::Partial`].
     pub connect_tcp: Option<Vec<u16>>,
+    /// Where connections are not ruled: which services of this machine it reaches. Others of the internet it reaches all; what listens
+    /// for datagrams on this machine, too.
+    pub loopback: Option<Loopback>,
     /// Files and folders that look empty and cannot be changed, wherever they lie. Of what exists when the process
     /// starts; a hard link of another name is another file.
     pub hide: Vec<PathBuf>,
@@ -144,6 +147,11 @@ impl Policy {
         self.bind_tcp.is_some() || self.connect_tcp.is_some()
     }
 
+    /// Whether the host decides about its connections.
+    pub(crate) fn is_asked_about(&self) -> bool {
+        self.rules_tcp() || self.loopback.is_some()
+    }
+
     /// Whether everything may be changed that is not covered.
     #[must_use]
     pub fn is_open(&self) -> bool {
@@ -169,7 +177,7 @@ impl Policy {
     pub fn level(&self) -> Level {
         let views = view::is_possible();
         let filters = calls::is_possible();
-        let addresses = !self.rules_tcp() || connects::is_possible();
+        let addresses = !self.is_asked_about() || connects::is_possible();
         match self.level_for(kernel_abi()) {
             Level::None if self.rules_tcp() && addresses => Level::Partial,
             Level::Full if !(views && filters && addresses) => Level::Partial,

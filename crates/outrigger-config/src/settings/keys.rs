@@ -354,6 +354,9 @@ pub const KEYS: &[Key<Settings>] = &[
     key!(trust "tools.write", Kind::Folders, "more that the model's shell commands may change", |s, v| {
         s.tools.write = v.list().to_vec();
     }),
+    key!(trust "tools.ports", Kind::Ports, "ports of this machine that the model's shell commands reach", |s, v| {
+        s.tools.ports = v.list().iter().filter_map(|port| port.parse().ok()).collect();
+    }),
     key!(
         "tools.skill_server_idle_ms",
         MILLIS,

@@ -420,6 +420,8 @@ pub struct Tools {
     pub secrets: Vec<String>,
     /// More files and folders that commands may change.
     pub write: Vec<String>,
+    /// Ports of this machine that they reach although other programs listen there.
+    pub ports: Vec<u16>,
 }
 
 impl Default for Tools {
@@ -434,6 +436,7 @@ impl Default for Tools {
             hosts: None,
             secrets: Vec::new(),
             write: Vec::new(),
+            ports: Vec::new(),
         }
     }
 }

@@ -326,6 +326,7 @@ mod tests {
         tools.hosts = null
         tools.secrets = []
         tools.write = []
+        tools.ports = []
         agent.max_steps = null
         agent.max_continuations = null
         log.plugin_stderr_level = "warn"

@@ -79,7 +79,10 @@ fn beyond_files(spec: &Spec) -> io::Result<(Option<View>, Option<BpfProgram>)> {
         false => None,
     };
     let filter = match calls::is_possible() {
-        true => Some(calls::filter(policy.calls, policy.connect_tcp.is_some())?),
+        true => {
+            let ruled = policy.connect_tcp.is_some() || policy.loopback.is_some();
+            Some(calls::filter(policy.calls, ruled)?)
+        }
         false => None,
     };
     Ok((view, filter))
@@ -88,9 +91,10 @@ fn beyond_files(spec: &Spec) -> io::Result<(Option<View>, Option<BpfProgram>)> {
 /// What it may connect to and where it may listen, where that is ruled and the kernel can leave it to us.
 fn connect_rules(spec: &Spec) -> Option<connects::Rules> {
     let policy = spec.policy.as_ref()?;
-    (policy.rules_tcp() && connects::is_possible()).then(|| connects::Rules {
+    (policy.is_asked_about() && connects::is_possible()).then(|| connects::Rules {
         connect: policy.connect_tcp.clone(),
         bind: policy.bind_tcp.clone(),
+        loopback: policy.loopback.clone(),
         door: spec.door.clone(),
         abstract_sockets: policy.reach_out,
     })

@@ -10,6 +10,7 @@ mod confine;
 mod connects;
 mod end;
 mod helper;
+mod loopback;
 mod moved;
 mod namespace;
 mod outwards;

@@ -10,6 +10,8 @@ const TESTS: &[&str] = &[
     "confine::files",
     "confine::programs",
     "confine::tcp",
+    "loopback::services_of_others_are_not_reached",
+    "loopback::services_of_the_session_are_reached",
     "namespace::a_boxed_process_sees_its_own_processes_only",
     "namespace::its_end_is_reported_as_it_was",
     "namespace::nothing_outlives_a_killed_host",
