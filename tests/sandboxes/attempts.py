@@ -84,7 +84,7 @@ GROUPS = {
     ],
     "Ordinary work": [
         Attempt("write a file of the project", "echo x > file && cat file", works=True),
-        Attempt("a file in `/tmp`", 'f=$(mktemp /tmp/x.XXXXXX) && rm "$f"', works=True),
+        Attempt("a temporary file (`mktemp`)", 'f=$(mktemp) && rm "$f"', works=True),
         Attempt("`git commit`", "git -c user.name=a -c user.email=a@b commit -q --allow-empty -m y", works=True),
         Attempt("`git checkout -b`, `git stash`", "git checkout -q -b side && echo y >> tracked && git -c user.name=a -c user.email=a@b stash -q", works=True),
         Attempt("compile and run C", "printf 'int main(){return 0;}' > a.c && cc a.c -o a && ./a", works=True),
