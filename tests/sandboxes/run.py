@@ -26,7 +26,9 @@ SECRETS = [
     ".ssh/id_ed25519", ".aws/credentials", ".npmrc", ".netrc", ".config/gh/hosts.yml", ".gnupg/private-keys-v1.d/a.key",
     ".mozilla/firefox/x.default/cookies.sqlite", ".bash_history", ".local/share/opencode/auth.json",
 ]
-# As Claude Code starts it where nothing is set: the working directory is written, no host is reached.
+# As Claude Code starts it where nothing is set: the working directory and a temporary folder, which it makes, are
+# written; no host is reached.
+RUNTIME_TEMPORARY = Path("/tmp/claude")
 RUNTIME_SETTINGS = {
     "network": {"allowedDomains": [], "deniedDomains": []},
     "filesystem": {"denyRead": [], "allowWrite": ["."], "denyWrite": []},
@@ -148,6 +150,7 @@ def programs(options):
     def runtime(world, command):
         settings = world.home / ".srt-settings.json"
         settings.write_text(json.dumps(RUNTIME_SETTINGS))
+        RUNTIME_TEMPORARY.mkdir(exist_ok=True)
         return [str(modules / ".bin/srt"), "--settings", str(settings), "-c", command]
 
     def codex(_, command):
