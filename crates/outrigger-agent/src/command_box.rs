@@ -176,8 +176,15 @@ impl Around<'_> {
             policy.absent.extend(absent);
         }
         all.extend(self.programs());
-        let open: Vec<PathBuf> = policy.write.iter().flat_map(|it| it.canonicalize()).collect();
-        let is_open = |path: &Path| open.iter().any(|root| path.starts_with(root) && path != root);
+        let open: Vec<PathBuf> = policy
+            .write
+            .iter()
+            .flat_map(|it| it.canonicalize())
+            .collect();
+        let is_open = |path: &Path| {
+            open.iter()
+                .any(|root| path.starts_with(root) && path != root)
+        };
         let mut there = Vec::new();
         for path in all {
             match path.canonicalize() {
@@ -189,7 +196,9 @@ impl Around<'_> {
                     there.push(real);
                 }
                 Ok(_) => {}
-                Err(_) => policy.absent.extend(Some(placed(&path)).filter(|it| is_open(it))),
+                Err(_) => policy
+                    .absent
+                    .extend(Some(placed(&path)).filter(|it| is_open(it))),
             }
         }
         unboxed::hold(policy, there);

@@ -471,7 +471,9 @@ fn places(folders: &Folders, entry: &str) -> impl Iterator<Item = PathBuf> {
         let below = entry.strip_prefix(kind)?;
         Some(base?.join(below))
     });
-    let whole = (entry == ".cache").then(|| folders.cache.parent()).flatten();
+    let whole = (entry == ".cache")
+        .then(|| folders.cache.parent())
+        .flatten();
     [folders.home.join(entry)]
         .into_iter()
         .chain(xdg)
@@ -506,13 +508,23 @@ mod tests {
     fn secrets_are_those_that_are_there_and_are_not_shown() {
         let root = tempfile::tempdir().unwrap();
         let at = |name: &str| root.path().join(name);
-        for folder in ["home/.ssh", "home/.aws", "xdg/gh", "home/.config/google-chrome-beta"] {
+        for folder in [
+            "home/.ssh",
+            "home/.aws",
+            "xdg/gh",
+            "home/.config/google-chrome-beta",
+        ] {
             std::fs::create_dir_all(at(folder)).unwrap();
         }
         let folders = folders(root.path());
         let shown = [at("home/.ssh").display().to_string()];
         let names = |shown: &[String]| HomeFiles::of(&folders, shown).secrets;
-        let all = ["home/.aws", "home/.config/google-chrome-beta", "home/.ssh", "xdg/gh"];
+        let all = [
+            "home/.aws",
+            "home/.config/google-chrome-beta",
+            "home/.ssh",
+            "xdg/gh",
+        ];
         assert_eq!(names(&[]), all.map(at));
         assert_eq!(names(&shown), [all[0], all[1], all[3]].map(at));
         assert_eq!(unknown(&folders, &shown), [""; 0]);
@@ -524,11 +536,17 @@ mod tests {
     fn a_cache_holds_no_home_and_no_entry_is_there_twice() {
         assert!(!is_a_cache(Path::new("/home/me"), Path::new("/home/me")));
         assert!(!is_a_cache(Path::new("/home"), Path::new("/home/me")));
-        assert!(is_a_cache(Path::new("/home/me/.cache"), Path::new("/home/me")));
+        assert!(is_a_cache(
+            Path::new("/home/me/.cache"),
+            Path::new("/home/me")
+        ));
         for list in [SECRETS, STARTUP, CACHES] {
             let unique: BTreeSet<_> = list.iter().collect();
             assert_eq!(unique.len(), list.len());
-            assert!(list.iter().all(|it| !it.starts_with('/') && !it.contains("..")));
+            assert!(
+                list.iter()
+                    .all(|it| !it.starts_with('/') && !it.contains(".."))
+            );
         }
     }
 }

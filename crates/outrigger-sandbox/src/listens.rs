@@ -49,10 +49,18 @@ pub(crate) fn sockets(to: IpAddr, port: u16) -> Vec<u64> {
         IpAddr::V6(ip) if ip.is_unspecified() => IpAddr::V6(std::net::Ipv6Addr::LOCALHOST),
         other => other,
     };
-    let number = |name: &str| name.strip_prefix("socket:[")?.strip_suffix(']')?.parse().ok();
+    let number = |name: &str| {
+        name.strip_prefix("socket:[")?
+            .strip_suffix(']')?
+            .parse()
+            .ok()
+    };
     let found = answering(&all, to);
     // One that cannot be told apart is nobody's.
-    found.into_iter().map(|name| number(name).unwrap_or(0)).collect()
+    found
+        .into_iter()
+        .map(|name| number(name).unwrap_or(0))
+        .collect()
 }
 
 /// Which of these processes, or of what they started, has a connection from one port of this machine to another open. Reads

@@ -209,7 +209,9 @@ fn reap(pid: libc::pid_t) {
 }
 
 fn errno() -> libc::c_int {
-    io::Error::last_os_error().raw_os_error().unwrap_or(libc::EIO)
+    io::Error::last_os_error()
+        .raw_os_error()
+        .unwrap_or(libc::EIO)
 }
 
 /// As fork, with namespaces. The arguments behind the stack have another order on some machines; all are zero.
@@ -233,7 +235,9 @@ pub(crate) fn is_possible() -> bool {
             match clone(namespaces.flags()) {
                 -1 => false,
                 0 => {
-                    let made = namespaces.settle().and_then(|()| crate::view::own_proc(true));
+                    let made = namespaces
+                        .settle()
+                        .and_then(|()| crate::view::own_proc(true));
                     libc::_exit(i32::from(made.is_err()))
                 }
                 child => {

@@ -8,7 +8,10 @@ const MOST: usize = 512;
 
 /// Unmaps what is private, may be written and belongs to no file, but for the stack that this runs on. Async-signal-safe. After it nothing may be
 /// allocated, and nothing that was.
-#[expect(unsafe_code, reason = "the memory of a copy that only makes system calls from here on")]
+#[expect(
+    unsafe_code,
+    reason = "the memory of a copy that only makes system calls from here on"
+)]
 pub(crate) unsafe fn memory() {
     let here = 0_u8;
     let here = std::ptr::addr_of!(here) as usize;
@@ -17,7 +20,10 @@ pub(crate) unsafe fn memory() {
     // SAFETY: raw calls on locals of the sizes that are said. What is unmapped is nobody's: the one thread of this copy has its stack
     // and its thread-local storage in the area that is left out, and its code and constants are of files.
     unsafe {
-        let file = libc::open(c"/proc/thread-self/maps".as_ptr(), libc::O_RDONLY | libc::O_CLOEXEC);
+        let file = libc::open(
+            c"/proc/thread-self/maps".as_ptr(),
+            libc::O_RDONLY | libc::O_CLOEXEC,
+        );
         if file == -1 {
             return;
         }
@@ -115,6 +121,14 @@ mod tests {
             7fff-8fff rw-p 00000000 00:00 0                          [stack]\n";
         let mut line = Line::default();
         let areas: Vec<_> = table.bytes().filter_map(|byte| line.take(byte)).collect();
-        assert_eq!(areas, [(0x55d5, 0x55d6), (0x7f00, 0x7f10), (0x7f31, 0x7fff0), (0x7fff, 0x8fff)]);
+        assert_eq!(
+            areas,
+            [
+                (0x55d5, 0x55d6),
+                (0x7f00, 0x7f10),
+                (0x7f31, 0x7fff0),
+                (0x7fff, 0x8fff)
+            ]
+        );
     }
 }

@@ -152,7 +152,10 @@ impl Spawner {
                     if reply.is_closed() {
                         continue;
                     }
-                    let absent = spec.policy.as_ref().map(|policy| Absent::of(&policy.absent));
+                    let absent = spec
+                        .policy
+                        .as_ref()
+                        .map(|policy| Absent::of(&policy.absent));
                     let mut started = match start(&spec) {
                         Ok(started) => started,
                         Err(error) => {

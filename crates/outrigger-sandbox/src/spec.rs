@@ -235,7 +235,8 @@ impl Spec {
             self.env.push((name.into(), folder.clone().into()));
         }
         // What zsh keeps here-documents in.
-        self.env.push(("TMPPREFIX".into(), folder.join("zsh").into()));
+        self.env
+            .push(("TMPPREFIX".into(), folder.join("zsh").into()));
     }
 
     /// The value that `name` has in this environment (the last one given).

@@ -327,7 +327,11 @@ impl Namespaces {
 #[expect(unsafe_code, reason = "see `View::apply`")]
 pub(crate) fn own_proc(read_only: bool) -> io::Result<()> {
     let flags = libc::MS_NOSUID | libc::MS_NODEV | libc::MS_NOEXEC;
-    let flags = if read_only { flags | libc::MS_RDONLY } else { flags };
+    let flags = if read_only {
+        flags | libc::MS_RDONLY
+    } else {
+        flags
+    };
     // SAFETY: raw calls on literals.
     check(unsafe {
         libc::mount(

@@ -148,7 +148,10 @@ fn a_user_shows_commands_what_they_need() {
     granting(&world, "[tools]\nsecrets = [\"~/.ssh\"]\n");
     world.run(&["do it"]).ok();
     let answer = world.mock.last().texts("tool").remove(0);
-    assert!(answer.contains(SECRET) && !answer.contains("other"), "{answer}");
+    assert!(
+        answer.contains(SECRET) && !answer.contains("other"),
+        "{answer}"
+    );
     assert!(!world.home().join(".ssh/rc").exists());
 }
 
@@ -246,7 +249,12 @@ fn commands_change_nothing_that_runs_the_next_time() {
     let marker = world.path("ran");
     make_executable(&world.path("evil"));
     let home = state(&world.home(), &LEFT);
-    let kept = [".git/config", ".git/hooks", ".git/info", ".git/objects/info"];
+    let kept = [
+        ".git/config",
+        ".git/hooks",
+        ".git/info",
+        ".git/objects/info",
+    ];
     let before = kept.map(|name| state_of(&world.path(name)));
     let settings = world.read("opencode.json");
     let user = world.home().join(".config/outrigger/outrigger.toml");
@@ -256,12 +264,24 @@ fn commands_change_nothing_that_runs_the_next_time() {
     let answers = world.mock.last().texts("tool");
     assert_eq!(answers.len(), PLANTS.len());
     assert_eq!(state(&world.home(), &LEFT), home, "{answers:#?}");
-    assert_eq!(kept.map(|name| state_of(&world.path(name))), before, "{answers:#?}");
+    assert_eq!(
+        kept.map(|name| state_of(&world.path(name))),
+        before,
+        "{answers:#?}"
+    );
     assert_eq!(world.read("opencode.json"), settings);
     assert_eq!(fs::read_to_string(user).unwrap(), of_user);
     assert_eq!(world.read(".opencode/command/x.md"), "hello");
-    for name in [".git/commondir", ".git/config.worktree", ".claude/settings.json", ".codex"] {
-        assert!(fs::symlink_metadata(world.path(name)).is_err(), "{name}: {answers:#?}");
+    for name in [
+        ".git/commondir",
+        ".git/config.worktree",
+        ".claude/settings.json",
+        ".codex",
+    ] {
+        assert!(
+            fs::symlink_metadata(world.path(name)).is_err(),
+            "{name}: {answers:#?}"
+        );
     }
     git(&world.project(), &["status"]);
     git(&world.project(), &["commit", "--allow-empty", "-m", "two"]);
@@ -302,10 +322,15 @@ fn ordinary_work_goes_on() {
     home_file(&world, ".cache/pip/x", "");
     world.run(&["do it"]).ok();
     let answers = world.mock.last().texts("tool");
-    let wants = ["2", "side", "a.txt", "four", "[side]", "here", "y", "", "t\nshm", "name=me"];
+    let wants = [
+        "2", "side", "a.txt", "four", "[side]", "here", "y", "", "t\nshm", "name=me",
+    ];
     for ((row, answer), want) in rows.iter().zip(&answers).zip(wants) {
         assert!(answer.contains(want), "{row}: {answer}");
-        assert!(!answer.contains("fatal") && !answer.contains("Read-only"), "{row}: {answer}");
+        assert!(
+            !answer.contains("fatal") && !answer.contains("Read-only"),
+            "{row}: {answer}"
+        );
     }
     assert!(!answers[9].contains('x'), "{}", answers[9]);
     // The folder for temporary files goes with the agent.
@@ -339,7 +364,10 @@ fn the_home_folder_as_a_project_keeps_its_startup_files() {
     world.start(command).end().ok();
     std::thread::sleep(LOOKS);
     let answers = world.mock.last().texts("tool");
-    assert_eq!(fs::read_to_string(home.join(".bashrc")).unwrap(), "# mine\n");
+    assert_eq!(
+        fs::read_to_string(home.join(".bashrc")).unwrap(),
+        "# mine\n"
+    );
     let there = fs::read_to_string(home.join(".config/opencode/opencode.json")).unwrap();
     assert_eq!(there, model);
     for name in [
@@ -352,5 +380,8 @@ fn the_home_folder_as_a_project_keeps_its_startup_files() {
         assert!(!home.join(name).exists(), "{name}: {answers:#?}");
     }
     assert!(!answers.concat().contains(SECRET), "{answers:#?}");
-    assert_eq!(fs::read_to_string(home.join("notes.txt")).unwrap(), "fine\n");
+    assert_eq!(
+        fs::read_to_string(home.join("notes.txt")).unwrap(),
+        "fine\n"
+    );
 }

@@ -412,7 +412,12 @@ mod tests {
         for number in (0..1200).chain([9_999, 10_000, 10_001, u32::MAX]) {
             assert_eq!(passes(&steps, number), listed.contains(&number), "{number}");
         }
-        for gone in [libc::SYS_kexec_load, libc::SYS_init_module, libc::SYS_reboot, libc::SYS_fanotify_init] {
+        for gone in [
+            libc::SYS_kexec_load,
+            libc::SYS_init_module,
+            libc::SYS_reboot,
+            libc::SYS_fanotify_init,
+        ] {
             assert!(!passes(&steps, gone.try_into().unwrap()), "{gone}");
         }
     }

@@ -32,8 +32,8 @@ use rustix::net::{AddressFamily, SocketType};
 
 use address::Target;
 pub use lead::Door;
-pub use loopback::Loopback;
 use line::Line;
+pub use loopback::Loopback;
 use notify::{Asked, Call, Caller, Listener, Reply};
 pub(crate) use notify::{install, pair, receive};
 pub(crate) use probe::is_possible;

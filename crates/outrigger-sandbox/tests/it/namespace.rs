@@ -30,7 +30,9 @@ fn holding(word: &str) -> Vec<u32> {
         let line = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
         line.starts_with(b"sleep\0") && String::from_utf8_lossy(&line).contains(word)
     };
-    numbers.filter(|pid| holds(pid) && is_running(*pid)).collect()
+    numbers
+        .filter(|pid| holds(pid) && is_running(*pid))
+        .collect()
 }
 
 #[tokio::test]
@@ -47,7 +49,11 @@ async fn a_boxed_process_sees_its_own_processes_only() {
         )
         .await;
         let lines: Vec<&str> = said.lines().collect();
-        assert_eq!(lines[..3], ["2", "/proc/1 /proc/2", "outrigger-init"], "{said}");
+        assert_eq!(
+            lines[..3],
+            ["2", "/proc/1 /proc/2", "outrigger-init"],
+            "{said}"
+        );
         assert_eq!(lines.len(), 4, "{said}");
     }
 }
@@ -155,7 +161,11 @@ pub(crate) async fn host(argument: &str) {
 #[tokio::test]
 #[ignore = "a measurement"]
 async fn starts() {
-    for (name, policy) in [("open", Some(Policy::open())), ("confined", Some(policy())), ("none", None)] {
+    for (name, policy) in [
+        ("open", Some(Policy::open())),
+        ("confined", Some(policy())),
+        ("none", None),
+    ] {
         let mut all = Vec::new();
         for _ in 0..200 {
             let mut spec = sh("true");
@@ -167,6 +177,9 @@ async fn starts() {
             all.push((started, begun.elapsed()));
         }
         all.sort();
-        println!("{name}: start {:?}, to its end {:?}", all[100].0, all[100].1);
+        println!(
+            "{name}: start {:?}, to its end {:?}",
+            all[100].0, all[100].1
+        );
     }
 }
