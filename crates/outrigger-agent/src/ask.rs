@@ -85,6 +85,9 @@ impl Questions {
     }
 }
 
+/// The permission of a command that runs outside of its sandbox.
+const OUTSIDE: &str = "sandbox";
+
 /// Why a tool may not do what it wants.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Refusal {
@@ -284,6 +287,44 @@ impl Inner {
             Some("deny") => HookAnswer::Deny,
             _ => HookAnswer::None,
         })
+    }
+
+    /// Asks whether a command that failed in its sandbox runs once more outside of it. Only a person says yes, once: no rule, no plugin
+    /// and no `--auto`; a rule for `sandbox` says no.
+    pub(crate) async fn ask_person_outside(
+        self: &Arc<Self>,
+        asker: &Asker<'_>,
+        command: &str,
+        why: &str,
+    ) -> bool {
+        let denied = evaluate(OUTSIDE, command, asker.rules) == Action::Deny;
+        if denied || self.answering != Answering::Ask {
+            return false;
+        }
+        let request = PermissionRequest {
+            id: ids::permission(),
+            session_id: asker.session_id.clone(),
+            permission: OUTSIDE.to_owned(),
+            patterns: vec![command.to_owned()],
+            always: Vec::new(),
+            metadata: json!({
+                "command": command,
+                "reason": format!("it failed in the sandbox of commands ({why}); run it once more, outside of it?"),
+            }),
+            tool: asker.tool.clone(),
+        };
+        let _firm = Firm::new(self, &request.id, Firmness::Person);
+        let answer = self.ask_user(request, Answering::Ask).await;
+        let by = if answer.is_ok() { "allow" } else { "deny" };
+        self.audit_decision(&crate::audit::Decided {
+            session: asker.session_id,
+            call: asker.tool.as_ref().map(|tool| tool.call_id.as_str()),
+            permission: OUTSIDE,
+            patterns: &[command.to_owned()],
+            decision: by,
+            by: "the user",
+        });
+        answer.is_ok()
     }
 
     async fn ask_user(

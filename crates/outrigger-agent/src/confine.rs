@@ -294,6 +294,23 @@ impl Inner {
         self.confine_to(profile, rules, None, None).await
     }
 
+    /// The box of a command that a person lets run outside of its sandbox: what rules deny and what is ours is kept from it.
+    ///
+    /// # Errors
+    /// As for [`Inner::confine`].
+    pub(crate) async fn confine_outside(
+        &self,
+        rules: Vec<Rule>,
+    ) -> Result<Option<Policy>, ConfineError> {
+        self.confine_to(Profile::Full, rules, None, None).await
+    }
+
+    /// Whether a command may leave its sandbox if a person says so: not where the policy of the machine has it in there.
+    pub(crate) fn may_leave_sandbox(&self) -> bool {
+        let mut policies = self.config.policies.iter();
+        !policies.any(|it| it.policy.sandbox.tools.is_some())
+    }
+
     /// The same for a command of a brain elsewhere: it never writes outside of the project, and not into `.git`, by whatever
     /// option of a program it could (C9, 4). `reads`: what it reads besides the project, the system, temporary folders and what git
     /// reads; without them everything.

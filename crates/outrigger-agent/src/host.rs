@@ -17,8 +17,9 @@ use outrigger_protocol::tool::{ToolCall, ToolOutcome};
 use outrigger_protocol::turn::{EffectId, HookPayload, Input, TurnOutcome};
 use outrigger_sandbox::Policy;
 use outrigger_tools::{
-    AgentEntry, CancelFlag, Formatted, HookVerdict, NearbyInstruction, PermissionAsk, ReadRules,
-    SkillEntry, SubagentAnswer, SubagentRequest, ToolError, ToolHost, nearby_instruction_files,
+    AgentEntry, CancelFlag, Formatted, HookVerdict, NearbyInstruction, Outside, PermissionAsk,
+    ReadRules, SkillEntry, SubagentAnswer, SubagentRequest, ToolError, ToolHost,
+    nearby_instruction_files,
 };
 use serde_json::Value;
 use tokio::sync::{mpsc, watch};
@@ -449,6 +450,40 @@ impl ToolHost for CallHost {
                     error.hint()
                 ))
             })
+        })
+    }
+
+    fn outside<'a>(
+        &'a self,
+        command: &'a str,
+        why: &'a str,
+    ) -> BoxFuture<'a, Result<Option<Outside>, ToolError>> {
+        Box::pin(async move {
+            if !self.inner.may_leave_sandbox() {
+                return Ok(None);
+            }
+            let own = self.inner.store.session(&self.session_id);
+            let own = own.map_err(|error| ToolError::failed(error.to_string()))?;
+            let own = own
+                .and_then(|session| session.permission)
+                .unwrap_or_default();
+            let asker = Asker {
+                session_id: &self.session_id,
+                tool: Some(self.tool.clone()),
+                rules: &[&self.agent.permission, &own],
+                insists: None,
+            };
+            if !self.inner.ask_person_outside(&asker, command, why).await {
+                return Ok(None);
+            }
+            let rules = [self.agent.permission.clone(), own].concat();
+            let policy = self.inner.confine_outside(rules).await.map_err(|error| {
+                ToolError::failed(format!(
+                    "The command was not started: {error} ({})",
+                    error.hint()
+                ))
+            })?;
+            Ok(Some(Outside(policy)))
         })
     }
 

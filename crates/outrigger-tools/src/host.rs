@@ -37,6 +37,10 @@ pub struct PermissionAsk {
     pub metadata: Value,
 }
 
+/// What a command may do outside of its sandbox, where a person lets it run there: what rules deny is kept from it all the same.
+#[derive(Clone, Debug)]
+pub struct Outside(pub Option<Policy>);
+
 /// What the rules say of reading each file: allowed, asked about, or denied.
 pub struct ReadRules(Box<dyn Fn(&Path) -> Action + Send>);
 
@@ -173,6 +177,16 @@ pub trait ToolHost: Send + Sync {
     /// The box of a process that the call starts: what the rules deny to tools is kept from it too. `None`: nothing is.
     /// An error refuses the call.
     fn confine<'a>(&'a self) -> BoxFuture<'a, Result<Option<Policy>, ToolError>> {
+        Box::pin(async { Ok(None) })
+    }
+    /// A command failed, as it seems for its sandbox, which `why` says: a person is asked whether it runs once more outside of it. `None`:
+    /// it does not, or there is nobody to ask.
+    fn outside<'a>(
+        &'a self,
+        command: &'a str,
+        why: &'a str,
+    ) -> BoxFuture<'a, Result<Option<Outside>, ToolError>> {
+        let _ = (command, why);
         Box::pin(async { Ok(None) })
     }
     /// Skills that this agent may load.

@@ -28,7 +28,7 @@ mod tool;
 pub use error::ToolError;
 pub use files::nearby_instruction_files;
 pub use host::{
-    AgentEntry, CancelFlag, Formatted, Grant, HookVerdict, Limits, NearbyInstruction,
+    AgentEntry, CancelFlag, Formatted, Grant, HookVerdict, Limits, NearbyInstruction, Outside,
     PermissionAsk, ReadRules, SkillEntry, SubagentAnswer, SubagentRequest, ToolContext, ToolHost,
 };
 pub use patch::patched;

@@ -385,3 +385,88 @@ fn the_home_folder_as_a_project_keeps_its_startup_files() {
         "fine\n"
     );
 }
+
+/// A command that the sandbox refuses, and how it is told.
+const REFUSED: &str = "echo x > ~/outside.txt";
+
+#[test]
+fn nobody_but_a_person_lets_a_command_out_of_its_sandbox() {
+    if !has_views() {
+        return skip("there are no mount namespaces");
+    }
+    // Without a terminal, with `--auto`, by a rule, and by a plugin that may approve.
+    let approves = "export const P = async () => ({ 'permission.ask': async (_, o) => { o.status = 'allow' } })\n";
+    for (args, plugin) in [
+        (&["do it"][..], false),
+        (&["--auto", "do it"], false),
+        (&["--auto", "do it"], true),
+    ] {
+        let world = with(&[REFUSED]);
+        world.config(json!({ "permission": { "*": "allow" } }));
+        if plugin {
+            let file = world.plugin("approves", approves);
+            granting(&world, &format!("[plugins.{file:?}]\napprove = true\n"));
+        }
+        world.run(args).ok();
+        let told = world.mock.last().texts("tool").remove(0);
+        assert!(told.contains("Read-only file system"), "{told}");
+        assert!(
+            told.contains("The sandbox of commands may be the reason"),
+            "{told}"
+        );
+        assert!(!world.home().join("outside.txt").exists());
+    }
+}
+
+#[test]
+fn a_command_is_offered_outside_of_its_sandbox_once() {
+    if !has_views() {
+        return skip("there are no mount namespaces");
+    }
+    let policy = "[sandbox]\ntools = \"workspace-write\"\n";
+    for (reply, machine, made) in [
+        (Some("once"), None, true),
+        (Some("reject"), None, false),
+        (None, Some(policy), false),
+    ] {
+        let world = with(&[REFUSED]);
+        world.config(json!({ "permission": { "*": "allow" } }));
+        let mut command = world.command(&["serve", "--no-auth", "--port", &free_port()]);
+        if let Some(text) = machine {
+            let file = world.root().join("policy.toml");
+            fs::write(&file, text).unwrap();
+            command.env("OUTRIGGER_POLICY", file);
+        }
+        let server = world.serve_with(command);
+        let session = server.post("/session", &json!({})).json(200);
+        let id = session["id"].as_str().unwrap();
+        let prompt = json!({ "parts": [{ "type": "text", "text": "do it" }] });
+        server.post(&format!("/session/{id}/prompt_async"), &prompt);
+        let minute = std::time::Duration::from_secs(60);
+        let open = || server.get("/permission").json(200);
+        if let Some(reply) = reply {
+            assert!(wait_until(minute, || !open()
+                .as_array()
+                .unwrap()
+                .is_empty()));
+            let asked = open();
+            assert_eq!(asked[0]["permission"], "sandbox");
+            assert_eq!(asked[0]["patterns"][0], REFUSED);
+            let reason = asked[0]["metadata"]["reason"].as_str().unwrap();
+            assert!(reason.contains("outside of it"), "{reason}");
+            let question = asked[0]["id"].as_str().unwrap();
+            let path = format!("/permission/{question}/reply");
+            server.post(&path, &json!({ "reply": reply })).json(200);
+        }
+        let told = || {
+            world
+                .mock
+                .requests()
+                .iter()
+                .any(|it| !it.texts("tool").is_empty())
+        };
+        assert!(wait_until(minute, told));
+        assert!(open().as_array().unwrap().is_empty());
+        assert_eq!(world.home().join("outside.txt").exists(), made, "{reply:?}");
+    }
+}
