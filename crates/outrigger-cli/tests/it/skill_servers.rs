@@ -12,7 +12,7 @@ const LIMIT: Duration = Duration::from_secs(20);
 const COUNTER: &str = "
 import fs from 'node:fs'
 import readline from 'node:readline'
-fs.appendFileSync('pids.txt', process.pid + '\\n')
+fs.appendFileSync('pids.txt', fs.readlinkSync('/proc/self/ns/pid').replace(/[^0-9]/g, '') + '\\n')
 if (process.argv.includes('broken')) { console.error('out of paper'); process.exit(3) }
 let count = 0
 const send = (message) => process.stdout.write(JSON.stringify({ jsonrpc: '2.0', ...message }) + '\\n')
