@@ -3,7 +3,6 @@
 use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex};
 
-use outrigger_kernel::permission::evaluate;
 use outrigger_plugins::Grant;
 use outrigger_protocol::event::Event;
 use outrigger_protocol::hook::Decision;
@@ -161,10 +160,7 @@ impl Inner {
         } else {
             ask.patterns.clone()
         };
-        let actions: Vec<Action> = patterns
-            .iter()
-            .map(|p| evaluate(&ask.permission, p, &layers))
-            .collect();
+        let actions = self.access.actions(&ask, &patterns, &layers).await;
         if actions.contains(&Action::Deny) {
             let what = patterns.join(", ");
             return Err(Refusal::Rule(format!(
@@ -178,7 +174,12 @@ impl Inner {
         }
         let by_rule = patterns
             .iter()
-            .any(|pattern| crate::agents::asked_by_the_user(&ask.permission, pattern, &layers));
+            .any(|pattern| {
+                let evaluate = |layers: &[&[Rule]]| {
+                    self.access.evaluate(&ask.permission, pattern, layers)
+                };
+                crate::agents::asked_by_the_user(evaluate, &layers)
+            });
         let mut request = PermissionRequest {
             id: ids::permission(),
             session_id: asker.session_id.clone(),
@@ -353,7 +354,9 @@ impl Inner {
             Reply::Reject => true,
             Reply::Always => {
                 let allowed = |pattern: &String| {
-                    evaluate(&request.permission, pattern, &[&approvals]) == Action::Allow
+                    self.access
+                        .evaluate(&request.permission, pattern, &[&approvals])
+                        == Action::Allow
                 };
                 request.patterns.iter().all(allowed)
             }

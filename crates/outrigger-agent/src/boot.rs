@@ -340,6 +340,7 @@ impl Agent {
             waiting: crate::queue::Waiting::default(),
             agents: all_agents(&config, &artifacts, &skills),
             commands: all_commands(&config, &skills, &boot.folders),
+            access: crate::access::Access::new(&place, &boot.folders.home),
             place,
             project,
             folders: boot.folders,
@@ -424,10 +425,11 @@ fn plugin_options(
         project: json!(project),
         server_url: outrigger_plugins::SERVER_URL.to_owned(),
         covers: {
-            let (place, rules) = (place.clone(), config.config.permission.clone());
+            let access = crate::access::Access::new(place, &boot.folders.home);
+            let rules = config.config.permission.clone();
             let folders = boot.folders.clone();
-            let forbidden = Forbidden::of(config, &place);
-            Arc::new(move || crate::confine::kept(&place, &folders, &[&rules], &forbidden))
+            let forbidden = Forbidden::of(config, place);
+            Arc::new(move || crate::confine::kept(&access.rules(&[&rules]), &folders, &forbidden))
         },
         spawner: spawner.clone(),
         runtimes: boot.runtimes(),

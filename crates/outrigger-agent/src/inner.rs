@@ -98,6 +98,8 @@ pub struct Agent {
 
 pub(crate) struct Inner {
     pub(crate) place: Place,
+    /// What of files is allowed, asked about and denied.
+    pub(crate) access: crate::access::Access,
     pub(crate) project: Project,
     pub(crate) folders: Folders,
     /// Set when plugins have prepared the providers that they bring.

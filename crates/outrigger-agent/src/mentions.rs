@@ -1,8 +1,10 @@
 //! Files that a command's text names with `@path`: they go with the prompt, as in the reference.
 
+use std::path::Path;
+
 use outrigger_protocol::id::SessionId;
 use outrigger_protocol::session::PartInput;
-use outrigger_sandbox::paths::Roots;
+use outrigger_sandbox::paths::{Roots, resolve};
 use outrigger_tools::PermissionAsk;
 
 use crate::agents::AgentInfo;
@@ -47,7 +49,9 @@ impl Agent {
                 .into_iter()
                 .map(|root| root.join(name))
                 .find(|path| path.exists());
-            let Some(path) = there.and_then(|path| roots.contains(path).ok()) else {
+            let Some(shown) = there else { continue };
+            let shown = resolve(Path::new("/"), &shown);
+            let Ok(path) = roots.contains(&shown) else {
                 continue;
             };
             let own = self.session(session_id).ok().and_then(|s| s.permission);
@@ -57,10 +61,14 @@ impl Agent {
                 rules: &[&agent.permission, &own.unwrap_or_default()],
                 insists: None,
             };
-            let relative = path.strip_prefix(&place.worktree).unwrap_or(&path);
+            let mut patterns = vec![outrigger_tools::relative(&place.worktree, &path)];
+            // As it was named, too: a rule may speak of the link.
+            if shown != path {
+                patterns.push(outrigger_tools::relative(&place.worktree, &shown));
+            }
             let ask = PermissionAsk {
                 permission: "read".into(),
-                patterns: vec![relative.display().to_string()],
+                patterns,
                 ..PermissionAsk::default()
             };
             let decided = match self.inner.is_forbidden(&path) {

@@ -55,8 +55,9 @@ struct Text {
 async fn find_text(State(agent): State<Agent>, Query(query): Query<Text>) -> Answer<Value> {
     let root = agent.place().directory.clone();
     blocking(move || {
+        let view = agent.view();
         let hits = search::lines(&root, &query.pattern, MOST_LINES, &|path| {
-            agent.may_read(path)
+            view.may_read(path)
         })
         .map_err(|e| ApiError::bad_request(format!("the pattern cannot be used: {e}")))?;
         let hits = hits.into_iter().map(|hit| {
@@ -104,7 +105,13 @@ async fn find_file(State(agent): State<Agent>, Query(names): Query<Names>) -> An
         None => Kind::Any,
     };
     let root = agent.place().directory.clone();
-    blocking(move || Ok(Json(search::names(&root, &names.query, kind, limit)))).await
+    blocking(move || {
+        let view = agent.view();
+        let may_read = |path: &Path| view.may_read(path);
+        let found = search::names(&root, &names.query, kind, limit, &may_read);
+        Ok(Json(found))
+    })
+    .await
 }
 
 #[derive(Deserialize)]
@@ -144,6 +151,7 @@ async fn list(State(agent): State<Agent>, Query(at): Query<At>) -> Answer<Vec<Va
         let place = agent.place();
         let ignored = Ignored::of(&place.worktree);
         let entries = std::fs::read_dir(&real).map_err(|e| unreadable(&shown, &e))?;
+        let view = agent.view();
         let mut nodes: Vec<(bool, String)> = entries
             .filter_map(Result::ok)
             .filter_map(|entry| {
@@ -151,7 +159,8 @@ async fn list(State(agent): State<Agent>, Query(at): Query<At>) -> Answer<Vec<Va
                 // Links, sockets and the like are left out, as in the reference.
                 let plain = kind.is_file() || kind.is_dir();
                 let name = entry.file_name().into_string().ok()?;
-                plain.then_some((!kind.is_dir(), name))
+                let shown = plain && view.may_read(&real.join(&name));
+                shown.then_some((!kind.is_dir(), name))
             })
             .collect();
         nodes.sort();
