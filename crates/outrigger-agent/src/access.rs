@@ -4,6 +4,7 @@
 //! A path is looked at as it was named and as it really is: links followed, and another name of a denied file taken for that file.
 //! The stricter answer counts. Which names a rule is held against says [`outrigger_kernel::permission::paths`].
 
+pub(crate) mod hosts;
 mod identity;
 mod nearby;
 
@@ -113,6 +114,9 @@ impl Access {
         pattern: &str,
         layers: &[&[Rule]],
     ) -> Action {
+        if permission == hosts::WEB {
+            return hosts::decide(pattern, layers);
+        }
         if !ABOUT_PATHS.contains(&permission) {
             return evaluate(permission, pattern, layers);
         }

@@ -16,6 +16,7 @@ use outrigger_tools::PermissionAsk;
 use serde_json::{Value, json};
 use tokio::sync::oneshot;
 
+use crate::access::hosts;
 use crate::ids;
 use crate::inner::{Agent, Inner, lock};
 use crate::insist::Insistence;
@@ -180,6 +181,7 @@ impl Inner {
                 };
                 crate::agents::asked_by_the_user(evaluate, &layers)
             });
+        let local = ask.permission == hosts::WEB && patterns.iter().any(|it| hosts::is_local(it));
         let mut request = PermissionRequest {
             id: ids::permission(),
             session_id: asker.session_id.clone(),
@@ -227,6 +229,10 @@ impl Inner {
             Err(Refusal::User(text)) if answering == Answering::Refuse => {
                 let way = match lacking {
                     Some(_) => "",
+                    None if local => {
+                        " (It is an address of this machine or its network, which a rule under `permission.webfetch` in \
+                         opencode.json allows by name: \"http://localhost:3000/*\": \"allow\".)"
+                    }
                     None => " (Allow it under `permission` in opencode.json, or run with --auto.)",
                 };
                 let more = ungranted.map(|why| format!(" {why}.")).unwrap_or_default();

@@ -212,6 +212,7 @@ impl Agent {
         for problem in &config.problems {
             tracing::warn!("[config] {problem}");
         }
+        outrigger_net::forbid(&config.settings.forbid.hosts);
         crate::flags::record(&config);
         let Shared { store, spawner } = match boot.shared.take() {
             Some(shared) => shared,

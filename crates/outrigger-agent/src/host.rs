@@ -22,7 +22,7 @@ use outrigger_tools::{
 use serde_json::Value;
 use tokio::sync::{mpsc, watch};
 
-use crate::access::Operation;
+use crate::access::{Operation, hosts};
 use crate::agents::AgentInfo;
 use crate::ask::{Asker, Refusal};
 use crate::drive::Msg;
@@ -532,6 +532,14 @@ impl ToolHost for CallHost {
                 action => action,
             }
         })
+    }
+
+    fn names_address(&self, url: &str) -> bool {
+        let own = self.inner.store.session(&self.session_id).ok().flatten();
+        let own = own.and_then(|it| it.permission).unwrap_or_default();
+        let approvals = lock(&self.inner.approvals).clone();
+        let layers: [&[Rule]; 3] = [&self.agent.permission, &own, &approvals];
+        self.users || hosts::is_named(url, &layers)
     }
 
     fn opened(&self, file: &Path) {
