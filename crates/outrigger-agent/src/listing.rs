@@ -1,13 +1,16 @@
 //! What clients list of an agent and may see of its files.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use outrigger_protocol::message::ModelRef;
 use outrigger_protocol::model::ToolOffer;
 use outrigger_protocol::permission::Action;
+use outrigger_sandbox::Anchor;
 use serde_json::Value;
 
 use crate::access::{Operation, PathRules};
+use crate::error::AgentError;
 use crate::inner::Agent;
 use crate::mcp::is_mcp;
 use crate::offer::definition;
@@ -48,6 +51,19 @@ impl Agent {
         }
         offers.sort_by(|a, b| a.name.cmp(&b.name));
         offers
+    }
+
+    /// The folder that it was started in, held open, where that is still the one at its path.
+    ///
+    /// # Errors
+    /// [`AgentError::Moved`]: nothing is to be read by that path for anybody.
+    pub fn folder(&self) -> Result<Option<Arc<Anchor>>, AgentError> {
+        match &self.inner.anchor {
+            Some(anchor) if !anchor.stands() => {
+                Err(AgentError::Moved(anchor.path().display().to_string()))
+            }
+            anchor => Ok(anchor.clone()),
+        }
     }
 
     /// Whether a client may be shown a file: not what the rules of the default agent forbid to read. What they would ask

@@ -42,7 +42,7 @@ impl Agent {
         filled: &str,
     ) -> Vec<PartInput> {
         let place = &self.inner.place;
-        let roots = Roots::new([&place.worktree, &place.directory]);
+        let roots = Roots::found([&place.worktree, &place.directory]);
         let mut parts = Vec::new();
         for name in names(filled) {
             let there = [&place.directory, &place.worktree]

@@ -68,7 +68,7 @@ impl Agent {
     /// (invariant 11).
     fn file(&self, path: PathBuf, agent: &AgentInfo) -> Vec<PartInput> {
         let place = &self.inner.place;
-        let roots = Roots::new([&place.worktree, &place.directory]);
+        let roots = Roots::found([&place.worktree, &place.directory]);
         let shown = resolve(Path::new("/"), &path);
         let read = match roots.contains(&shown) {
             Ok(path) => {

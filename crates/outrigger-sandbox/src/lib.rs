@@ -23,6 +23,7 @@ pub mod paths;
 pub mod proxy;
 pub mod usage;
 
+mod anchor;
 mod calls;
 mod child;
 mod connects;
@@ -44,6 +45,7 @@ pub mod uncovered;
 mod view;
 mod which;
 
+pub use anchor::Anchor;
 pub use calls::Calls;
 pub use child::{Child, Exit, Killer};
 pub use connects::Door;

@@ -66,7 +66,7 @@ pub(crate) fn locate(ctx: &ToolContext, path: &str) -> Result<Located, ToolError
     let shown = resolve(&ctx.directory, Path::new(path));
     // `/` as project means that there is none; then only the working directory counts (the reference's rule).
     let project = Some(&ctx.worktree).filter(|root| root.as_path() != Path::new("/"));
-    let roots = Roots::new(std::iter::once(&ctx.directory).chain(project));
+    let roots = Roots::found(std::iter::once(&ctx.directory).chain(project));
     match roots.contains(&shown) {
         Ok(real) => {
             ctx.allowed(&shown, &real)?;

@@ -114,6 +114,14 @@ fn address(input: &Value) -> Result<&str, ToolError> {
     Err(ToolError::failed("URL must start with http:// or https://"))
 }
 
+/// An address as it is written and as it is asked, where that is not the same: rules are about what is asked.
+fn spelled(url: &str) -> Vec<String> {
+    let asked = Url::parse(url).map(String::from).unwrap_or_default();
+    let is_same = asked.is_empty() || asked.trim_end_matches('/') == url.trim_end_matches('/');
+    let more = (!is_same).then_some(asked);
+    std::iter::once(url.to_owned()).chain(more).collect()
+}
+
 /// What "always" allows: an address of this machine or its network is allowed by name and with no other.
 fn always(url: &str) -> String {
     match Url::parse(url) {
@@ -181,7 +189,7 @@ impl Tool for WebFetch {
         }
         Ok(vec![PermissionAsk {
             permission: "webfetch".to_owned(),
-            patterns: vec![url.to_owned()],
+            patterns: spelled(url),
             always: vec![always(url)],
             metadata,
         }])
