@@ -122,11 +122,16 @@ impl Access {
         }
         let rules = self.rules(layers);
         let path = resolve(base, Path::new(pattern));
-        match permission {
+        let verdict = match permission {
             EXTERNAL => rules.of_folder(path.parent().filter(|_| pattern.ends_with("/*")).unwrap_or(&path)),
             _ => rules.of_name(permission, &path),
+        };
+        // What MCP servers hold is no path, and is asked for under the same name.
+        let other = pattern.starts_with("mcp:").then(|| evaluate(permission, pattern, layers));
+        match other {
+            Some(other) if strictness(other) > strictness(verdict.action) => other,
+            _ => verdict.action,
         }
-        .action
     }
 
     /// The same for all patterns of a question, where another name of a denied file is that file.
@@ -327,7 +332,8 @@ impl PathRules {
     }
 
     fn of_name(&self, permission: &str, path: &Path) -> Verdict {
-        let named = self.of_names(permission, &self.access.names(path));
+        let written = resolve(Path::new("/"), path);
+        let named = self.of_names(permission, &self.access.names(&written));
         match follow(path) {
             Ok(real) if real != path => {
                 named.stricter(self.of_names(permission, &self.access.names(&real)))

@@ -78,7 +78,7 @@ impl Agent {
                 false => self.inner.decide(&asker, ask).await,
             };
             let read = match decided {
-                Ok(_) => self.attachment(path).map_err(|e| e.to_string()),
+                Ok(_) => self.attach(path).map_err(|e| e.to_string()),
                 Err(refusal) => Err(refusal.text()),
             };
             parts.extend(

@@ -90,7 +90,9 @@ fn of_name(name: &str) -> Option<String> {
     let lower = name.to_lowercase();
     let near = KNOWN.iter().find(|known| {
         let most = if known.len() > 5 { 2 } else { 1 };
-        distance(&lower, known) <= most || known.len() > 8 && lower.starts_with(&known[..8])
+        distance(&lower, known) <= most
+            || letters(&lower) == letters(known)
+            || known.len() > 8 && lower.starts_with(&known[..8])
     })?;
     Some(format!(
         "this rule never counts unless a plugin has a tool of that name: did you mean `{near}`?"
@@ -161,6 +163,12 @@ fn overruled(patterns: &Map<String, Value>, at: usize, action: &Value) -> Option
     Some(format!(
         "this rule never counts: the last that matches does, and `{pattern}` stands behind it; put `{pattern}` first"
     ))
+}
+
+fn letters(word: &str) -> Vec<char> {
+    let mut letters: Vec<char> = word.chars().collect();
+    letters.sort_unstable();
+    letters
 }
 
 /// Letters that are put in, left out or changed between two words.

@@ -9,6 +9,7 @@
 )]
 
 mod aborts;
+mod access;
 mod admitted;
 mod attach;
 mod attach_talk;
