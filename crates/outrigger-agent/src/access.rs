@@ -4,6 +4,7 @@
 //! A path is looked at as it was named and as it really is: links followed, and another name of a denied file taken for that file.
 //! The stricter answer counts. Which names a rule is held against says [`outrigger_kernel::permission::paths`].
 
+mod git;
 pub(crate) mod hosts;
 mod identity;
 mod nearby;
@@ -117,17 +118,30 @@ impl Access {
         if permission == hosts::WEB {
             return hosts::decide(pattern, layers);
         }
+        if permission == "bash" {
+            let own = evaluate(permission, pattern, layers);
+            return match self.rules(layers).of_command(pattern) {
+                Some(action) if strictness(action) > strictness(own) => action,
+                _ => own,
+            };
+        }
         if !ABOUT_PATHS.contains(&permission) {
             return evaluate(permission, pattern, layers);
         }
         let rules = self.rules(layers);
         let path = resolve(base, Path::new(pattern));
         let verdict = match permission {
-            EXTERNAL => rules.of_folder(path.parent().filter(|_| pattern.ends_with("/*")).unwrap_or(&path)),
+            EXTERNAL => rules.of_folder(
+                path.parent()
+                    .filter(|_| pattern.ends_with("/*"))
+                    .unwrap_or(&path),
+            ),
             _ => rules.of_name(permission, &path),
         };
         // What MCP servers hold is no path, and is asked for under the same name.
-        let other = pattern.starts_with("mcp:").then(|| evaluate(permission, pattern, layers));
+        let other = pattern
+            .starts_with("mcp:")
+            .then(|| evaluate(permission, pattern, layers));
         match other {
             Some(other) if strictness(other) > strictness(verdict.action) => other,
             _ => verdict.action,
@@ -443,7 +457,9 @@ impl PathRules {
         let is_folder = path.is_dir() && !path.is_symlink();
         let worktree = &self.access.place.worktree;
         let is_inside = path.starts_with(worktree);
-        let above = path.ancestors().take_while(|it| !is_inside || it != worktree);
+        let above = path
+            .ancestors()
+            .take_while(|it| !is_inside || it != worktree);
         above
             .map(|it| match is_inside {
                 true => self.cover(it, it != path || is_folder),
@@ -475,7 +491,9 @@ impl PathRules {
 
     fn of_project(&self) -> Result<Covers, SandboxError> {
         let worktree = &self.access.place.worktree;
-        covers::find(worktree, |path, is_dir| self.cover(&worktree.join(path), is_dir))
+        covers::find(worktree, |path, is_dir| {
+            self.cover(&worktree.join(path), is_dir)
+        })
     }
 
     /// Places of which the rules speak and that are not in the project.

@@ -173,14 +173,11 @@ impl Inner {
         if asker.insists.is_none() && actions.iter().all(allowed) {
             return Ok("allow".into());
         }
-        let by_rule = patterns
-            .iter()
-            .any(|pattern| {
-                let evaluate = |layers: &[&[Rule]]| {
-                    self.access.evaluate(&ask.permission, pattern, layers)
-                };
-                crate::agents::asked_by_the_user(evaluate, &layers)
-            });
+        let by_rule = patterns.iter().any(|pattern| {
+            let evaluate =
+                |layers: &[&[Rule]]| self.access.evaluate(&ask.permission, pattern, layers);
+            crate::agents::asked_by_the_user(evaluate, &layers)
+        });
         let local = ask.permission == hosts::WEB && patterns.iter().any(|it| hosts::is_local(it));
         let mut request = PermissionRequest {
             id: ids::permission(),

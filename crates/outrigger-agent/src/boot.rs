@@ -341,7 +341,9 @@ impl Agent {
             waiting: crate::queue::Waiting::default(),
             agents: all_agents(&config, &artifacts, &skills),
             commands: all_commands(&config, &skills, &boot.folders),
-            anchor: outrigger_sandbox::Anchor::hold(&place.directory).ok().map(Arc::new),
+            anchor: outrigger_sandbox::Anchor::hold(&place.directory)
+                .ok()
+                .map(Arc::new),
             access: crate::access::Access::new(&place, &boot.folders.home),
             place,
             project,

@@ -335,8 +335,8 @@ impl Inner {
         if let Some(settled) = &self.settled {
             settled.will_run().await.map_err(ConfineError::Noted)?;
         }
-        let denied = self.access.rules(&[&rules]).denies()
-            || self.config.settings.forbid.is_about_files();
+        let denied =
+            self.access.rules(&[&rules]).denies() || self.config.settings.forbid.is_about_files();
         let found = self.kept_under(rules, true, more).await?;
         let Some(mut policy) = policy(profile, &self.place, found, reads) else {
             return Ok(None);

@@ -91,7 +91,9 @@ pub enum AgentError {
     #[error("the turn was lost: {0}")]
     Lost(String),
     /// Something else is in the place of the folder that an agent works in.
-    #[error("{0} is not the folder any more that this agent was started in: a link or another folder is in its place")]
+    #[error(
+        "{0} is not the folder any more that this agent was started in: a link or another folder is in its place"
+    )]
     Moved(String),
     /// A file that was to go with the prompt.
     #[error("cannot attach {path}: {reason}")]

@@ -74,8 +74,13 @@ impl Agent {
             Ok(path) => {
                 let rules = self.inner.access.rules(&[&agent.permission]);
                 let named = rules.decide(Operation::Read, &shown).action;
-                match rules.decide_by_file(Operation::Read, &path).map(|it| it.action) {
-                    Ok(Action::Allow) if named == Action::Allow => self.attach(path).map_err(|e| e.to_string()),
+                match rules
+                    .decide_by_file(Operation::Read, &path)
+                    .map(|it| it.action)
+                {
+                    Ok(Action::Allow) if named == Action::Allow => {
+                        self.attach(path).map_err(|e| e.to_string())
+                    }
                     _ => Err("the rules for `read` do not allow it without asking".to_owned()),
                 }
             }

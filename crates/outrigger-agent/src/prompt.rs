@@ -113,7 +113,8 @@ impl Agent {
     /// # Errors
     /// [`AgentError::Attachment`], also where a rule denies to read it.
     pub fn attachment(&self, path: PathBuf) -> Result<Vec<PartInput>, AgentError> {
-        if !self.may_read(&std::path::absolute(&path).unwrap_or_else(|_| path.clone())) {
+        // What the policy forbids is said by whoever opens the file.
+        if !self.inner.is_forbidden(&path) && !self.may_read(&path) {
             return Err(denied(&path));
         }
         self.attach(path)
@@ -135,9 +136,10 @@ impl Boot {
         let place = Place::find(&self.directory);
         let config = self.load(&place)?;
         let rules = Access::new(&place, &self.folders.home).rules(&[&config.config.permission]);
-        let named = std::path::absolute(&path).unwrap_or_else(|_| path.clone());
-        let verdict = rules.decide_by_file(Operation::Read, &named);
-        if verdict.map_or(true, |it| it.action == Action::Deny) {
+        let verdict = rules.decide_by_file(Operation::Read, &path);
+        if !is_forbidden(Some(&forbidden), &path)
+            && verdict.map_or(true, |it| it.action == Action::Deny)
+        {
             return Err(denied(&path));
         }
         Attachment { path }.parts(Some(&forbidden))

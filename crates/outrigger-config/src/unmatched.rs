@@ -35,10 +35,7 @@ const KNOWN: [&str; 20] = [
 const AS_EDIT: [&str; 4] = ["write", "patch", "multiedit", "apply_patch"];
 
 /// What is wrong with the rules of a merged document.
-pub(crate) fn problems(
-    document: &Value,
-    origins: &BTreeMap<String, Origin>,
-) -> Vec<ConfigProblem> {
+pub(crate) fn problems(document: &Value, origins: &BTreeMap<String, Origin>) -> Vec<ConfigProblem> {
     let mut places = vec![("/permission".to_owned(), document.get("permission"))];
     let agents = document.get("agent").and_then(Value::as_object);
     for (name, agent) in agents.into_iter().flatten() {
@@ -155,9 +152,8 @@ fn of_path(name: &str, pattern: &str, action: &Value) -> Option<String> {
 
 /// A later rule for everything that says something else takes the place of all before it.
 fn overruled(patterns: &Map<String, Value>, at: usize, action: &Value) -> Option<String> {
-    let everything = |pattern: &str| {
-        pattern.contains('*') && pattern.chars().all(|it| matches!(it, '*' | '/'))
-    };
+    let everything =
+        |pattern: &str| pattern.contains('*') && pattern.chars().all(|it| matches!(it, '*' | '/'));
     let mut later = patterns.iter().skip(at + 1);
     let (pattern, _) = later.find(|(pattern, other)| everything(pattern) && *other != action)?;
     Some(format!(
@@ -195,26 +191,53 @@ mod tests {
     #[test]
     fn rules_that_never_count_are_told() {
         for (permission, told) in [
-            (json!({"read": {"*": "allow", ".env": "deny", "/a/*": "deny", "~/x": "deny"}}), ""),
+            (
+                json!({"read": {"*": "allow", ".env": "deny", "/a/*": "deny", "~/x": "deny"}}),
+                "",
+            ),
             (json!({"read": {"": "deny"}}), "its pattern is empty"),
             (json!({"read": {" .env": "deny"}}), "white space"),
             (json!({"raed": "deny"}), "did you mean `read`"),
-            (json!({"external_directories": "deny"}), "did you mean `external_directory`"),
+            (
+                json!({"external_directories": "deny"}),
+                "did you mean `external_directory`",
+            ),
             (json!({"web_fetch": "deny"}), "did you mean `webfetch`"),
             (json!({"write": {"x": "deny"}}), "`write` asks as `edit`"),
             (json!({"mcp_tool": "deny", "my*": "ask"}), ""),
-            (json!({"read": {"*.{env,pem}": "deny"}}), "`{a,b}` is no choice"),
-            (json!({"edit": {"[ab].txt": "deny"}}), "no choice of characters"),
+            (
+                json!({"read": {"*.{env,pem}": "deny"}}),
+                "`{a,b}` is no choice",
+            ),
+            (
+                json!({"edit": {"[ab].txt": "deny"}}),
+                "no choice of characters",
+            ),
             (json!({"edit": {"!x": "deny"}}), "no negation"),
             (json!({"edit": {"C:\\x": "deny"}}), "separated by `/`"),
             (json!({"read": {"$XDG_DATA/x": "deny"}}), "only `$HOME`"),
             (json!({"read": {"docs/": "allow"}}), "`FOLDER/*`"),
-            (json!({"external_directory": {"keys/*": "deny"}}), "from `/` or `~/`"),
-            (json!({"external_directory": {"~/notes": "allow"}}), "`FOLDER/*`"),
-            (json!({"external_directory": {"~/.ssh": "deny", "*/.ssh/*": "deny"}}), ""),
-            (json!({"webfetch": {"example.com": "deny"}}), "addresses begin"),
+            (
+                json!({"external_directory": {"keys/*": "deny"}}),
+                "from `/` or `~/`",
+            ),
+            (
+                json!({"external_directory": {"~/notes": "allow"}}),
+                "`FOLDER/*`",
+            ),
+            (
+                json!({"external_directory": {"~/.ssh": "deny", "*/.ssh/*": "deny"}}),
+                "",
+            ),
+            (
+                json!({"webfetch": {"example.com": "deny"}}),
+                "addresses begin",
+            ),
             (json!({"webfetch": {"*://example.com/*": "deny"}}), ""),
-            (json!({"read": {"*.env": "deny", "*": "allow"}}), "put `*` first"),
+            (
+                json!({"read": {"*.env": "deny", "*": "allow"}}),
+                "put `*` first",
+            ),
             (json!({"bash": {"git *": "allow", "*": "allow"}}), ""),
             (json!("deny"), ""),
         ] {
@@ -230,6 +253,9 @@ mod tests {
         }
         let agent = json!({"agent": {"a/b": {"permission": {"read": {"": "deny"}}}}});
         let found = problems(&agent, &BTreeMap::new());
-        assert_eq!(found[0].pointer.as_deref(), Some("/agent/a~1b/permission/read/"));
+        assert_eq!(
+            found[0].pointer.as_deref(),
+            Some("/agent/a~1b/permission/read/")
+        );
     }
 }

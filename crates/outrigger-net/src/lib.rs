@@ -71,7 +71,9 @@ fn reach() -> Reach {
 pub fn check(url: &Url) -> Result<(), Refused> {
     let host = host_of(url);
     let port = url.port_or_known_default().unwrap_or_default();
-    reach().before(&host, port).map_err(|_| Refused::Forbidden { host })
+    reach()
+        .before(&host, port)
+        .map_err(|_| Refused::Forbidden { host })
 }
 
 /// The same for an address as text. One that is none is nobody's: whoever asks it will say so.
@@ -85,7 +87,9 @@ pub fn check_text(url: &str) -> Result<(), Refused> {
 /// The host of an address as rules name it.
 fn host_of(url: &Url) -> String {
     let host = url.host_str().unwrap_or_default();
-    host.trim_matches(['[', ']']).trim_end_matches('.').to_ascii_lowercase()
+    host.trim_matches(['[', ']'])
+        .trim_end_matches('.')
+        .to_ascii_lowercase()
 }
 
 /// Whether an address names this machine or its network, by a literal address or as `localhost`.
@@ -140,7 +144,12 @@ mod tests {
     /// The one test that sets the policy of this process.
     #[tokio::test]
     async fn what_the_policy_forbids_is_not_asked() {
-        forbid(&["evil.example".into(), "*.bad.example".into(), "127.0.0.3".into(), "[::1]:8".into()]);
+        forbid(&[
+            "evil.example".into(),
+            "*.bad.example".into(),
+            "127.0.0.3".into(),
+            "[::1]:8".into(),
+        ]);
         for (url, refused) in [
             ("http://evil.example/", true),
             ("https://EVIL.example.:8443/x", true),

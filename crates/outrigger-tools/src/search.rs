@@ -338,7 +338,11 @@ mod tests {
             ("zzz", Kind::Any, &[]),
         ];
         for (query, kind, want) in cases {
-            assert_eq!(names(dir.path(), query, kind, 10, &|_| true), want, "{query}");
+            assert_eq!(
+                names(dir.path(), query, kind, 10, &|_| true),
+                want,
+                "{query}"
+            );
         }
         assert_eq!(names(dir.path(), "", Kind::Any, 1, &|_| true).len(), 1);
         let none = |path: &Path| !path.ends_with("main.rs");

@@ -61,11 +61,31 @@ mod tests {
             (vec![all.clone()], "http://192.168.1.1/", Ask),
             (vec![all.clone()], "https://example.com/", Allow),
             (vec![rule("http*", Allow)], "http://localhost/", Ask),
-            (vec![rule("http://localhost:3000/*", Allow)], "http://localhost:3000/", Allow),
-            (vec![rule("http://localhost:3000/*", Allow), all.clone()], "http://localhost:3000/", Allow),
-            (vec![rule("http://localhost:3000/*", Allow)], "http://localhost:3001/", Ask),
-            (vec![rule("http://localhost/*", Allow), rule("*", Deny)], "http://localhost/", Deny),
-            (vec![rule("http://localhost/*", Allow), rule("*", Ask), all], "http://localhost/", Ask),
+            (
+                vec![rule("http://localhost:3000/*", Allow)],
+                "http://localhost:3000/",
+                Allow,
+            ),
+            (
+                vec![rule("http://localhost:3000/*", Allow), all.clone()],
+                "http://localhost:3000/",
+                Allow,
+            ),
+            (
+                vec![rule("http://localhost:3000/*", Allow)],
+                "http://localhost:3001/",
+                Ask,
+            ),
+            (
+                vec![rule("http://localhost/*", Allow), rule("*", Deny)],
+                "http://localhost/",
+                Deny,
+            ),
+            (
+                vec![rule("http://localhost/*", Allow), rule("*", Ask), all],
+                "http://localhost/",
+                Ask,
+            ),
         ] {
             assert_eq!(decide(url, &[&rules]), want, "{rules:?} {url}");
         }

@@ -62,7 +62,10 @@ fn look(rules: &PathRules) -> Covers {
     let mut found = Covers::default();
     let place = &rules.access.place;
     let beside = place.worktree.parent().filter(|it| it.parent().is_some());
-    for root in [Some(rules.access.home.as_path()), beside].into_iter().flatten() {
+    for root in [Some(rules.access.home.as_path()), beside]
+        .into_iter()
+        .flatten()
+    {
         walk(root, rules, Bounds::NEARBY, &mut found);
     }
     found
@@ -96,12 +99,17 @@ pub(super) fn walk(root: &Path, rules: &PathRules, bounds: Bounds, found: &mut C
     let mut seen = 1;
     while let Some((folder, depth)) = waiting.pop_front() {
         for entry in std::fs::read_dir(&folder).into_iter().flatten().flatten() {
-            let Ok(kind) = entry.file_type() else { continue };
+            let Ok(kind) = entry.file_type() else {
+                continue;
+            };
             seen += 1;
             take(entry.path(), kind.is_dir(), depth, &mut waiting);
         }
         if seen > bounds.entries {
-            tracing::debug!("[access] {} holds more than is looked at for denied files", root.display());
+            tracing::debug!(
+                "[access] {} holds more than is looked at for denied files",
+                root.display()
+            );
             return;
         }
     }

@@ -32,8 +32,16 @@ impl World {
         link("../.env", "home/project/sub/link");
         link("keys", "home/project/doors");
         link("../../data", "home/project/data");
-        std::fs::hard_link(root.join("home/project/.env"), root.join("home/project/hard")).unwrap();
-        std::fs::hard_link(root.join("home/.ssh/id"), root.join("home/project/sub/hard")).unwrap();
+        std::fs::hard_link(
+            root.join("home/project/.env"),
+            root.join("home/project/hard"),
+        )
+        .unwrap();
+        std::fs::hard_link(
+            root.join("home/.ssh/id"),
+            root.join("home/project/sub/hard"),
+        )
+        .unwrap();
         link("home", "linked");
         Self { root, _dir: dir }
     }
@@ -99,7 +107,11 @@ fn a_rule_binds_the_same_files_in_every_form() {
         ("external_directory", "ROOT/**/.ssh/**", "home/.ssh/id"),
         ("external_directory", "**/.ssh/**", "home/.ssh/id"),
         ("external_directory", "*/.ssh/*", "home/.ssh/id"),
-        ("external_directory", "~/.aws/**", "home/.aws/deep/credentials"),
+        (
+            "external_directory",
+            "~/.aws/**",
+            "home/.aws/deep/credentials",
+        ),
         ("external_directory", "ROOT/linked/.ssh/*", "home/.ssh/id"),
     ] {
         let rules = world.rules(permission, pattern, Deny);
@@ -121,7 +133,10 @@ fn a_rule_binds_the_same_files_in_every_form() {
         if !pattern.ends_with("project/**") {
             let verdict = rules.decide_by_file(Operation::Read, &plain).unwrap();
             assert_eq!(verdict.action, Allow, "{permission} {pattern}");
-            assert!(!covered.iter().any(|it| plain.starts_with(it)), "{pattern}: {covered:?}");
+            assert!(
+                !covered.iter().any(|it| plain.starts_with(it)),
+                "{pattern}: {covered:?}"
+            );
         }
     }
 }
@@ -131,7 +146,11 @@ fn a_rule_that_allows_opens_what_it_names_and_nothing_else() {
     let world = World::new();
     for (pattern, path, want) in [
         ("*.txt", "home/project/sub/a.txt", Allow),
-        ("ROOT/home/project/sub/a.txt", "home/project/sub/a.txt", Allow),
+        (
+            "ROOT/home/project/sub/a.txt",
+            "home/project/sub/a.txt",
+            Allow,
+        ),
         ("a.txt", "home/project/sub/a.txt", Deny),
         ("*project*", "home/project/sub/a.txt", Deny),
         ("sub/A.txt", "home/project/sub/a.txt", Deny),
@@ -206,6 +225,10 @@ fn without_a_repository_rules_begin_in_the_folder() {
         let rules = Access::new(&place, &world.root.join("home")).rules(&[&rules]);
         let verdict = rules.decide(Operation::Read, &folder.join(".env"));
         assert_eq!(verdict.action, Deny, "{pattern}");
-        assert_eq!(rules.covers().unwrap().hide, [folder.join(".env")], "{pattern}");
+        assert_eq!(
+            rules.covers().unwrap().hide,
+            [folder.join(".env")],
+            "{pattern}"
+        );
     }
 }

@@ -24,14 +24,14 @@ fn world(turns: impl IntoIterator<Item = Value>, permission: Value) -> World {
     symlink("sub/.env", world.path("link")).unwrap();
     symlink("sub", world.path("folder")).unwrap();
     std::fs::hard_link(world.path("sub/.env"), world.path("hard")).unwrap();
-    for file in [world.home().join("keys/id"), world.root().join("beside/.env")] {
+    for file in [
+        world.home().join("keys/id"),
+        world.root().join("beside/.env"),
+    ] {
         std::fs::create_dir_all(file.parent().unwrap()).unwrap();
         std::fs::write(file, SECRET).unwrap();
     }
-    granting(
-        &world,
-        "[tools]\nsandbox = \"full\"\nunix_sockets = true\n",
-    );
+    granting(&world, "[tools]\nsandbox = \"full\"\nunix_sockets = true\n");
     let mut rules = json!({ "external_directory": { "*": "allow" } });
     for (name, rule) in permission.as_object().unwrap() {
         rules[name] = rule.clone();
@@ -50,7 +50,10 @@ fn tools_and_commands_get_the_same_answer() {
         (json!({ "read": { "**/.env": "deny" } }), &of_project),
         (json!({ "read": { "./sub": "deny" } }), &of_project),
         (json!({ "read": { "*.ENV": "deny" } }), &of_project),
-        (json!({ "read": { "PROJECT/sub/.env": "deny" } }), &of_project),
+        (
+            json!({ "read": { "PROJECT/sub/.env": "deny" } }),
+            &of_project,
+        ),
         (json!({ "read": { "PROJECT/*.env": "deny" } }), &of_project),
         (json!({ "read": { "~/keys/*": "deny" } }), &keys),
         (json!({ "read": { "*.env": "deny" } }), &beside),
@@ -76,7 +79,10 @@ fn tools_and_commands_get_the_same_answer() {
             calls.extend([
                 call("read", json!({ "filePath": name })),
                 call("grep", json!({ "pattern": "not-for", "path": name })),
-                call("edit", json!({ "filePath": name, "oldString": SECRET, "newString": "x" })),
+                call(
+                    "edit",
+                    json!({ "filePath": name, "oldString": SECRET, "newString": "x" }),
+                ),
                 call("apply_patch", json!({ "patchText": patch })),
                 call("table", json!({ "path": name })),
                 bash(&format!("cat {name}")),
@@ -138,10 +144,17 @@ fn routes_neither_show_nor_name_denied_files() {
             "/file/content?path=.%2Fplain.txt%2F..%2Fsub%2F.env",
         ] {
             let answer = server.get(path).text();
-            let told = answer.contains(SECRET) || answer.contains("\".env\"") || answer.contains("sub/.env\"");
+            // A client may read the path that it gave.
+            let names = !path.starts_with("/file/content") && answer.contains(".env\"");
+            let told = answer.contains(SECRET) || names;
             assert!(!told, "{pattern} {path}: {answer}");
         }
-        assert!(server.get("/file/content?path=plain.txt").text().contains("plain"));
+        assert!(
+            server
+                .get("/file/content?path=plain.txt")
+                .text()
+                .contains("plain")
+        );
     }
 }
 
@@ -190,11 +203,21 @@ fn a_folder_that_becomes_a_link_is_not_searched() {
         let mark = if path.contains('?') { '&' } else { '?' };
         format!("{path}{mark}directory={}", folder.display())
     };
-    assert!(server.get(&of("/find?pattern=mine")).text().contains("a.txt"));
+    assert!(
+        server
+            .get(&of("/find?pattern=mine"))
+            .text()
+            .contains("a.txt")
+    );
     std::fs::rename(&folder, world.path("moved")).unwrap();
     symlink(world.home().join("keys"), &folder).unwrap();
     // Under its own name, which is another folder now, it is what the client asked for; the agent that was there is not.
-    for path in ["/find?pattern=not-for", "/find/file?query=id", "/file?path=.", "/file/content?path=id"] {
+    for path in [
+        "/find?pattern=not-for",
+        "/find/file?query=id",
+        "/file?path=.",
+        "/file/content?path=id",
+    ] {
         let answer = server.send("GET", path, &[("X-OpenCode-Directory", "work/.")], None);
         assert!(answer.status != 500, "{path}: {}", answer.text());
     }
@@ -202,10 +225,19 @@ fn a_folder_that_becomes_a_link_is_not_searched() {
     std::fs::create_dir(&folder).unwrap();
     let answer = server.get(&of("/find?pattern=mine"));
     assert_eq!(answer.status, 409, "{}", answer.text());
-    assert!(answer.text().contains("not the folder any more"), "{}", answer.text());
+    assert!(
+        answer.text().contains("not the folder any more"),
+        "{}",
+        answer.text()
+    );
     std::fs::remove_dir(&folder).unwrap();
     std::fs::rename(world.path("moved"), &folder).unwrap();
-    assert!(server.get(&of("/find?pattern=mine")).text().contains("a.txt"));
+    assert!(
+        server
+            .get(&of("/find?pattern=mine"))
+            .text()
+            .contains("a.txt")
+    );
 }
 
 /// Answers every request, `/to?URL` by a redirect.
@@ -219,7 +251,9 @@ fn pages() -> String {
             let head = String::from_utf8_lossy(&head[..read]).into_owned();
             let target = head.split(' ').nth(1).unwrap_or_default();
             let answer = match target.split_once('?') {
-                Some((_, to)) => format!("HTTP/1.1 302 Found\r\nlocation: {to}\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"),
+                Some((_, to)) => format!(
+                    "HTTP/1.1 302 Found\r\nlocation: {to}\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
+                ),
                 None => format!(
                     "HTTP/1.1 200 OK\r\ncontent-type: text/plain\r\ncontent-length: {}\r\nconnection: close\r\n\r\n{SECRET}",
                     SECRET.len()
@@ -238,17 +272,67 @@ fn webfetch_keeps_to_hosts_that_are_left_and_allowed() {
     let port = base.rsplit(':').next().unwrap().to_owned();
     let named = json!({ "http://127.0.0.1:*": "allow", "http://127.0.0.9*": "allow", "http://evil.test/*": "allow", "http://localhost*": "allow" });
     for (url, rules, shown, says) in [
-        (format!("{base}/x"), json!("allow"), false, "this machine or its network"),
-        (format!("http://localhost:{port}/x"), json!("allow"), false, "this machine or its network"),
-        (format!("http://2130706433:{port}/x"), json!("allow"), false, "this machine or its network"),
+        (
+            format!("{base}/x"),
+            json!("allow"),
+            false,
+            "this machine or its network",
+        ),
+        (
+            format!("http://localhost:{port}/x"),
+            json!("allow"),
+            false,
+            "this machine or its network",
+        ),
+        (
+            format!("http://2130706433:{port}/x"),
+            json!("allow"),
+            false,
+            "this machine or its network",
+        ),
         (format!("{base}/x"), named.clone(), true, ""),
-        (format!("http://LOCALHOST:{port}/x"), named.clone(), false, "has to be asked for"),
-        ("http://evil.test/x".to_owned(), named.clone(), false, "forbids the host evil.test"),
-        ("http://EVIL.test./x".to_owned(), named.clone(), false, "forbids the host evil.test"),
-        ("http://a.bad.test/x".to_owned(), json!("allow"), false, "forbids the host a.bad.test"),
-        (format!("http://127.0.0.9:{port}/x"), named.clone(), false, "forbids the host 127.0.0.9"),
-        (format!("{base}/to?http://evil.test/x"), named.clone(), false, "forbids the host evil.test"),
-        (format!("{base}/to?http://127.0.0.9:{port}/x"), named.clone(), false, "forbids the host 127.0.0.9"),
+        (
+            format!("http://LOCALHOST:{port}/x"),
+            named.clone(),
+            false,
+            "has to be asked for",
+        ),
+        (
+            "http://evil.test/x".to_owned(),
+            named.clone(),
+            false,
+            "forbids the host evil.test",
+        ),
+        (
+            "http://EVIL.test./x".to_owned(),
+            named.clone(),
+            false,
+            "forbids the host evil.test",
+        ),
+        (
+            "http://a.bad.test/x".to_owned(),
+            json!("allow"),
+            false,
+            "forbids the host a.bad.test",
+        ),
+        (
+            format!("http://127.0.0.9:{port}/x"),
+            named.clone(),
+            false,
+            "forbids the host 127.0.0.9",
+        ),
+        (
+            format!("{base}/to?http://evil.test/x"),
+            named.clone(),
+            false,
+            "forbids the host evil.test",
+        ),
+        (
+            format!("{base}/to?http://127.0.0.9:{port}/x"),
+            named.clone(),
+            false,
+            "forbids the host 127.0.0.9",
+        ),
     ] {
         let fetch = call("webfetch", json!({ "url": url, "format": "text" }));
         let world = World::new([turn([fetch]), done()]);
@@ -274,7 +358,11 @@ fn providers_and_servers_are_asked_where_the_policy_leaves_them() {
     }));
     let variables = [("OUTRIGGER_POLICY", policy.to_str().unwrap())];
     let done = world.run_with(&variables, &["do it"]);
-    assert!(done.stderr.contains("forbids the host 127.0.0.1"), "{}", done.stderr);
+    assert!(
+        done.stderr.contains("forbids the host 127.0.0.1"),
+        "{}",
+        done.stderr
+    );
     assert!(world.mock.requests().is_empty());
     let mut command = world.command(&["mcp", "list"]);
     command.envs(variables);
@@ -294,7 +382,10 @@ fn a_rule_that_never_counts_is_told() {
     let whole: Value = serde_json::from_str(&world.read("opencode.json")).unwrap();
     let mut whole = whole;
     whole["permission"] = json!({ "read": { "*.{env,pem}": "deny" }, "raed": "deny" });
-    world.file("opencode.json", &serde_json::to_string_pretty(&whole).unwrap());
+    world.file(
+        "opencode.json",
+        &serde_json::to_string_pretty(&whole).unwrap(),
+    );
     world.trust(&world.project());
     for args in [&["run", "do it"][..], &["doctor"], &["config", "show"]] {
         let done = world.start(world.command(args)).end();

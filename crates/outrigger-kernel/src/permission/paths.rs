@@ -72,9 +72,13 @@ pub fn is_about(rule: &Rule, names: &Names) -> bool {
     names.all().any(|name| {
         let mut patterns = patterns.iter().flatten();
         can_be(pattern, name) && patterns.any(|it| restricts(it, name))
-    }) || at_root.is_some_and(|it| is_folder && {
-        let below = format!("{it}/*");
-        names.all().any(|name| can_be(pattern, name) && restricts(&below, name))
+    }) || at_root.is_some_and(|it| {
+        is_folder && {
+            let below = format!("{it}/*");
+            names
+                .all()
+                .any(|name| can_be(pattern, name) && restricts(&below, name))
+        }
     })
 }
 
@@ -105,7 +109,10 @@ pub fn plain(pattern: &str) -> Cow<'_, str> {
     for part in pattern.split('/') {
         match part {
             "" | "." => {}
-            ".." if kept.last().is_some_and(|it| *it != ".." && !it.contains('*')) => {
+            ".." if kept
+                .last()
+                .is_some_and(|it| *it != ".." && !it.contains('*')) =>
+            {
                 kept.pop();
             }
             // Above the root is the root.
@@ -230,7 +237,11 @@ mod tests {
             ("É.txt", "é.txt", Deny, true),
         ] {
             let rule = rule("read", pattern, action);
-            assert_eq!(is_about(&rule, &names(path)), want, "{pattern} {path} {action:?}");
+            assert_eq!(
+                is_about(&rule, &names(path)),
+                want,
+                "{pattern} {path} {action:?}"
+            );
         }
     }
 

@@ -1,8 +1,8 @@
 //! `read`: shows a file or a folder.
 
 use std::fs::File;
-use std::path::Path;
 use std::io::{self, BufRead, BufReader, Read as _, Seek, SeekFrom};
+use std::path::Path;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
