@@ -26,6 +26,7 @@ mod brought;
 mod built_once;
 mod bundled;
 mod cancel;
+mod command_box;
 mod command_failures;
 mod command_hooks;
 mod commands;
