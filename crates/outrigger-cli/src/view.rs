@@ -12,7 +12,9 @@ use outrigger_protocol::turn::TurnOutcome;
 use serde_json::{Value, json};
 
 use crate::args::{Format, RunArgs};
-pub(crate) use crate::paint::{Paint, err, out};
+pub(crate) use crate::paint::Paint;
+pub(crate) use crate::terminal::{err, out};
+use crate::terminal::name;
 use crate::told::{is_tool, tool_text};
 
 /// Where a text goes.
@@ -215,7 +217,7 @@ impl View {
                 {
                     let title = self
                         .paint
-                        .bold(&format!("> {} · {}", message.agent, message.model_id));
+                        .bold(&name(&format!("> {} · {}", message.agent, message.model_id)));
                     self.err(&format!("\n{title}\n\n"));
                 }
             }
@@ -235,8 +237,8 @@ impl View {
                 let mark = self.paint.bad("!");
                 self.err(&format!(
                     "{mark} permission requested: {} ({})\n",
-                    request.permission,
-                    request.patterns.join(", ")
+                    name(&request.permission),
+                    name(&request.patterns.join(", "))
                 ));
             }
             _ => {}
@@ -277,7 +279,7 @@ impl View {
                 } = &call.state
                     && call.tool == "task"
                 {
-                    let told = self.paint.dim(&format!("• {title}\n"));
+                    let told = self.paint.dim(&format!("• {}\n", name(title)));
                     self.err(&told);
                 }
             }

@@ -44,7 +44,7 @@ impl Root {
                     .ancestors()
                     .take_while(|dir| dir.starts_with(worktree))
                     .find(|dir| {
-                        std::fs::read_to_string(dir.join("Cargo.toml"))
+                        outrigger_files::read_to_string(&dir.join("Cargo.toml"), outrigger_files::SETTINGS)
                             .is_ok_and(|text| text.contains("[workspace]"))
                     })
                     .map(Path::to_path_buf);

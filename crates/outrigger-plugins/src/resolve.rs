@@ -188,7 +188,7 @@ impl Package<'_> {
             path: path.clone(),
             message,
         };
-        match std::fs::read_to_string(&path) {
+        match outrigger_files::read_to_string(&path, outrigger_files::SETTINGS) {
             Ok(text) => {
                 // Editors on Windows put a byte-order mark in front, and npm takes it.
                 let text = text.trim_start_matches('\u{feff}');

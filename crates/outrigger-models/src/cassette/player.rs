@@ -37,7 +37,7 @@ impl Player {
             message,
         };
         let text =
-            std::fs::read_to_string(&path).map_err(|e| error(format!("cannot be read: {e}")))?;
+            outrigger_files::read_to_string(&path, 4 * outrigger_files::DATA).map_err(|e| error(format!("cannot be read: {e}")))?;
         let mut lines = text
             .lines()
             .enumerate()

@@ -240,6 +240,13 @@ impl Tree {
             self.guarded(&file, &meta)?;
             let size = meta.len();
             let regular = meta.is_file();
+            if size > outrigger_files::DATA {
+                return Err(TreeError::TooLarge(format!(
+                    "{} is larger than {} MiB",
+                    file.display(),
+                    outrigger_files::DATA >> 20
+                )));
+            }
             self.put(
                 &file,
                 if regular {
@@ -256,7 +263,7 @@ impl Tree {
             {
                 continue;
             }
-            let text = fs::read(&file).map_err(|e| TreeError::io(&file, &e))?;
+            let text = outrigger_files::read(&file, MOST_SOURCE).map_err(|e| TreeError::io(&file, &e))?;
             for import in imports(&String::from_utf8_lossy(&text)) {
                 match imported(&folder, import) {
                     Some(Imported::File(file)) => waiting.push_back(real(&file)?),
@@ -371,7 +378,7 @@ fn nearest(folder: &Path, name: &str) -> Option<PathBuf> {
 }
 
 fn manifest(file: &Path) -> Value {
-    let text = fs::read(file).unwrap_or_default();
+    let text = outrigger_files::read(file, outrigger_files::SETTINGS).unwrap_or_default();
     serde_json::from_slice(&text).unwrap_or_default()
 }
 
