@@ -119,7 +119,9 @@ impl Inner {
         }
         // What was looked at is what is read: no link is followed any more.
         let file = open_resolved(&real, false, false);
-        match file.and_then(|file| outrigger_files::read_open_to_string(file, outrigger_files::SETTINGS)) {
+        match file
+            .and_then(|file| outrigger_files::read_open_to_string(file, outrigger_files::SETTINGS))
+        {
             Ok(text) => Some(text),
             Err(error) => {
                 if lock(&self.left_out).insert(path.to_owned()) {

@@ -140,8 +140,11 @@ impl Talk<'_> {
     fn enter(&mut self, session: Session) {
         self.attached.follow_session(&session.id);
         self.view = Some(self.view_of(&session));
-        self.line
-            .say(&Paint::for_stderr().dim(&format!("~ {}  {}\n", session.id, name(&session.title))));
+        self.line.say(&Paint::for_stderr().dim(&format!(
+            "~ {}  {}\n",
+            session.id,
+            name(&session.title)
+        )));
         self.session = Some(session);
     }
 
@@ -273,7 +276,11 @@ impl Talk<'_> {
         let own = self.session.as_ref().map(|session| &session.id);
         for session in self.attached.remote.sessions().await? {
             let mark = if Some(&session.id) == own { "*" } else { " " };
-            out(&format!("{mark} {}  {}\n", session.id, name(&session.title)));
+            out(&format!(
+                "{mark} {}  {}\n",
+                session.id,
+                name(&session.title)
+            ));
         }
         Ok(())
     }

@@ -181,7 +181,10 @@ impl Line {
         for name in slow {
             // Or it would stand behind what moves.
             state.erase();
-            err(&Paint::for_stderr().dim(&format!("~ waiting for plugin {} …\n", terminal::name(&name))));
+            err(&Paint::for_stderr().dim(&format!(
+                "~ waiting for plugin {} …\n",
+                terminal::name(&name)
+            )));
             state.named.push(name);
         }
         if !self.terminal {

@@ -17,8 +17,8 @@ use crate::exit;
 /// Parameters of SGR that are sent: bold, faint, italic, underlined, foregrounds that can be read on black and on white,
 /// and what ends these. None that hides (8), swaps (7) or colours the ground.
 const COLOURS: [&str; 23] = [
-    "", "0", "00", "1", "01", "2", "3", "4", "22", "23", "24", "31", "32", "33", "34", "35", "36", "39", "90", "91", "92",
-    "94", "96",
+    "", "0", "00", "1", "01", "2", "3", "4", "22", "23", "24", "31", "32", "33", "34", "35", "36",
+    "39", "90", "91", "92", "94", "96",
 ];
 const RESET: &str = "\u{1b}[0m";
 /// Longest sequence that is looked at.
@@ -56,7 +56,10 @@ pub(crate) fn err(text: &str) {
 
 /// Clears the screen of standard output and prints from its top.
 pub(crate) fn screen(text: &str) {
-    send_out(&format!("\u{1b}[2J\u{1b}[H{}", safe(text, out_has_colours())));
+    send_out(&format!(
+        "\u{1b}[2J\u{1b}[H{}",
+        safe(text, out_has_colours())
+    ));
 }
 
 /// Puts a text in the place of the last line of standard error; an empty one only takes that away.
@@ -64,9 +67,29 @@ pub(crate) fn last_line(text: &str) {
     send_err(&format!("\r\u{1b}[K{}", safe(text, err_has_colours())));
 }
 
+/// Passes on what a command printed: to a program as it is, to a terminal as everything else.
+pub(crate) fn pass_out(bytes: &[u8]) {
+    match io::stdout().is_terminal() {
+        true => out(&String::from_utf8_lossy(bytes)),
+        false => send_bytes(bytes),
+    }
+}
+
+/// The same to standard error.
+pub(crate) fn pass_err(bytes: &[u8]) {
+    match err_is_terminal() {
+        true => err(&String::from_utf8_lossy(bytes)),
+        false => drop(io::stderr().lock().write_all(bytes)),
+    }
+}
+
 fn send_out(text: &str) {
+    send_bytes(text.as_bytes());
+}
+
+fn send_bytes(bytes: &[u8]) {
     let mut stdout = io::stdout().lock();
-    let sent = stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush());
+    let sent = stdout.write_all(bytes).and_then(|()| stdout.flush());
     if let Err(error) = sent {
         LOST.get_or_init(|| error.kind());
     }
@@ -157,7 +180,9 @@ fn safe(text: &str, colours: bool) -> String {
                 None => show(c, &mut shown),
             },
             // Emoji and some scripts join their letters with these.
-            '\u{200c}' | '\u{200d}' | '\u{fe0e}' | '\u{fe0f}' if before.is_some_and(joins) => shown.push(c),
+            '\u{200c}' | '\u{200d}' | '\u{fe0e}' | '\u{fe0f}' if before.is_some_and(joins) => {
+                shown.push(c)
+            }
             c if is_control(c) || is_invisible(c) => show(c, &mut shown),
             c => shown.push(c),
         }
@@ -203,7 +228,11 @@ fn show(c: char, shown: &mut String) {
         '\0'..='\u{1f}' => shown.extend(char::from_u32(0x2400 + u32::from(c))),
         // As JSON has it, so that JSON stays the same.
         c => {
-            let units = c.encode_utf16(&mut [0; 2]).iter().map(|unit| format!("\\u{unit:04x}")).collect::<String>();
+            let units = c
+                .encode_utf16(&mut [0; 2])
+                .iter()
+                .map(|unit| format!("\\u{unit:04x}"))
+                .collect::<String>();
             shown.push_str(&units);
         }
     }

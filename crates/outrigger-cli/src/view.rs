@@ -13,8 +13,8 @@ use serde_json::{Value, json};
 
 use crate::args::{Format, RunArgs};
 pub(crate) use crate::paint::Paint;
-pub(crate) use crate::terminal::{err, out};
 use crate::terminal::name;
+pub(crate) use crate::terminal::{err, out};
 use crate::told::{is_tool, tool_text};
 
 /// Where a text goes.
@@ -215,9 +215,10 @@ impl View {
                 } else if let MessageInfo::Assistant(message) = info.as_ref()
                     && !std::mem::replace(&mut self.begun, true)
                 {
-                    let title = self
-                        .paint
-                        .bold(&name(&format!("> {} · {}", message.agent, message.model_id)));
+                    let title = self.paint.bold(&name(&format!(
+                        "> {} · {}",
+                        message.agent, message.model_id
+                    )));
                     self.err(&format!("\n{title}\n\n"));
                 }
             }

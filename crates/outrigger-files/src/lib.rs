@@ -162,15 +162,11 @@ mod tests {
             ("bytes", Err("it is not UTF-8 text")),
             (
                 "pipe",
-                Err(
-                    "it is a named pipe, not a regular file; replace it with one, or remove it",
-                ),
+                Err("it is a named pipe, not a regular file; replace it with one, or remove it"),
             ),
             (
                 "link-pipe",
-                Err(
-                    "it is a named pipe, not a regular file; replace it with one, or remove it",
-                ),
+                Err("it is a named pipe, not a regular file; replace it with one, or remove it"),
             ),
             (
                 "socket",
@@ -201,6 +197,9 @@ mod tests {
     fn a_file_without_a_size_is_read_to_its_limit() {
         assert!(read_to_string(Path::new("/proc/self/status"), DATA).is_ok());
         let error = read(Path::new("/proc/self/status"), 10).unwrap_err();
-        assert_eq!(FileError::of(&error), Some(&FileError::TooLarge { limit: 10 }));
+        assert_eq!(
+            FileError::of(&error),
+            Some(&FileError::TooLarge { limit: 10 })
+        );
     }
 }

@@ -59,7 +59,9 @@ impl Scope {
     /// That file lies outside of the plugin's box, so the plugin cannot have written it.
     fn is_linked(&self, folder: &Path) -> bool {
         let root = Place::find(folder).worktree;
-        let Ok(text) = outrigger_files::read_to_string(&root.join(".git"), outrigger_files::SETTINGS) else {
+        let Ok(text) =
+            outrigger_files::read_to_string(&root.join(".git"), outrigger_files::SETTINGS)
+        else {
             return false;
         };
         let named = text.strip_prefix("gitdir:").map(str::trim);

@@ -173,7 +173,14 @@ mod tests {
     fn found(walk: &WalkBuilder, root: &Path) -> Vec<String> {
         let entries = walk.build().map(Result::unwrap);
         let files = entries.filter(|entry| entry.file_type().unwrap().is_file());
-        let path = |entry: DirEntry| entry.path().strip_prefix(root).unwrap().display().to_string();
+        let path = |entry: DirEntry| {
+            entry
+                .path()
+                .strip_prefix(root)
+                .unwrap()
+                .display()
+                .to_string()
+        };
         let mut all: Vec<String> = files.map(path).collect();
         all.sort();
         all
@@ -187,7 +194,10 @@ mod tests {
         make(
             &root,
             &[
-                (".gitignore", "\u{feff}*.log\n/only-here\nbuild/\n# x\n[\n!kept.log\n"),
+                (
+                    ".gitignore",
+                    "\u{feff}*.log\n/only-here\nbuild/\n# x\n[\n!kept.log\n",
+                ),
                 (".ignore", "!shown.log\n"),
                 (".git/info/exclude", "private\n"),
                 (".git/HEAD", "x"),
@@ -229,7 +239,13 @@ mod tests {
 
     #[test]
     fn a_list_that_is_a_pipe_or_huge_stops_no_search() {
-        for name in [".gitignore", ".ignore", "sub/.gitignore", ".git/info/exclude", ".git"] {
+        for name in [
+            ".gitignore",
+            ".ignore",
+            "sub/.gitignore",
+            ".git/info/exclude",
+            ".git",
+        ] {
             for kind in ["pipe", "sparse", "folder", "zero"] {
                 let dir = tempfile::tempdir().unwrap();
                 make(dir.path(), &[("sub/file", ""), ("file", "")]);

@@ -250,7 +250,8 @@ impl Place {
         version: Option<&str>,
     ) -> io::Result<()> {
         let same = |(name, bytes): &(String, Vec<u8>)| {
-            outrigger_files::read(&dir.join(name), outrigger_files::DATA).is_ok_and(|there| there == *bytes)
+            outrigger_files::read(&dir.join(name), outrigger_files::DATA)
+                .is_ok_and(|there| there == *bytes)
         };
         if !files.iter().all(same) {
             fs::create_dir_all(self.dir.join("skills"))?;

@@ -25,6 +25,7 @@ mod brought;
 mod built_once;
 mod bundled;
 mod cancel;
+mod code_places;
 mod command_failures;
 mod command_hooks;
 mod commands;

@@ -61,11 +61,14 @@ fn obeyed(shown: &str) -> Vec<String> {
     let mut found = Vec::new();
     let mut rest = shown.replace("\r\n", "\n").replace("\r\u{1b}[K", "");
     while let Some(at) = rest.find(|c: char| {
-        c.is_control() && !"\n\t".contains(c) || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+        c.is_control() && !"\n\t".contains(c)
+            || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
     }) {
         let piece: String = rest[at..].chars().take(8).collect();
         let after = rest[at..].chars().next().unwrap().len_utf8() + at;
-        let colour = rest[after..].strip_prefix('[').and_then(|it| it.split_once('m'));
+        let colour = rest[after..]
+            .strip_prefix('[')
+            .and_then(|it| it.split_once('m'));
         let plain = ["0", "1", "32", "90", "91"];
         if !(piece.starts_with('\u{1b}') && colour.is_some_and(|(it, _)| plain.contains(&it))) {
             found.push(piece);
@@ -79,7 +82,10 @@ fn hostile_world() -> World {
     let file = format!("{}.txt", HOSTILE.replace('/', "_"));
     let world = World::new([
         turn([
-            call("bash", json!({ "command": format!("printf %s '{HOSTILE}'; cat raw"), "description": HOSTILE })),
+            call(
+                "bash",
+                json!({ "command": format!("printf %s '{HOSTILE}'; cat raw"), "description": HOSTILE }),
+            ),
             call("write", json!({ "filePath": file, "content": HOSTILE })),
             call("glob", json!({ "pattern": "*.txt" })),
             call("read", json!({ "filePath": format!("none{HOSTILE}") })),
@@ -95,7 +101,10 @@ fn hostile_world() -> World {
     }));
     // Bytes that are no UTF-8, and the other half of a sequence.
     fs::write(world.path("raw"), b"\x9b2J\x9d52;c;x\x9c\xff\x1b").unwrap();
-    world.file(&format!(".opencode/agent/{HOSTILE}.md"), "---\ndescription: [\n---\n");
+    world.file(
+        &format!(".opencode/agent/{HOSTILE}.md"),
+        "---\ndescription: [\n---\n",
+    );
     world
 }
 
@@ -121,7 +130,9 @@ fn no_view_sends_what_a_terminal_obeys() {
         &["session", "show", HOSTILE],
     ];
     let mut named = 0;
-    let all = views.iter().map(|args| (args.join(" "), at_a_terminal(world.command(args))));
+    let all = views
+        .iter()
+        .map(|args| (args.join(" "), at_a_terminal(world.command(args))));
     for (view, shown) in all.chain([("run".to_owned(), run)]) {
         assert_eq!(obeyed(&shown), Vec::<String>::new(), "{view}: {shown:?}");
         named += usize::from(shown.contains("]52;c;cm0gLXJm"));
@@ -156,20 +167,35 @@ fn the_clipboard_of_a_real_terminal_stays_as_it_is() {
     let socket = folder.path().join("s");
     let tmux = |args: &[&str]| {
         let mut tmux = Command::new("tmux");
-        tmux.arg("-S").arg(&socket).args(["-f", "/dev/null"]).args(args);
+        tmux.arg("-S")
+            .arg(&socket)
+            .args(["-f", "/dev/null"])
+            .args(args);
         String::from_utf8_lossy(&tmux.stdin(Stdio::null()).output().unwrap().stdout).into_owned()
     };
     let show = world.command(&["session", "show"]);
-    let variables = show.get_envs().filter_map(|(name, value)| {
-        Some(format!("{}='{}'", name.to_str()?, value?.to_str()?))
-    });
+    let variables = show
+        .get_envs()
+        .filter_map(|(name, value)| Some(format!("{}='{}'", name.to_str()?, value?.to_str()?)));
     let script = format!(
         "echo first; cd '{}'; env {} '{}' session show; printf 'las''t\\n'; exec sleep 60",
         world.project().display(),
         variables.collect::<Vec<_>>().join(" "),
         env!("CARGO_BIN_EXE_outrigger"),
     );
-    tmux(&["new-session", "-d", "-s", "t", "-x", "200", "-y", "200", "sh", "-c", &script]);
+    tmux(&[
+        "new-session",
+        "-d",
+        "-s",
+        "t",
+        "-x",
+        "200",
+        "-y",
+        "200",
+        "sh",
+        "-c",
+        &script,
+    ]);
     tmux(&["set-option", "-s", "set-clipboard", "on"]);
     let mut screen = String::new();
     for _ in 0..200 {
@@ -182,7 +208,10 @@ fn the_clipboard_of_a_real_terminal_stays_as_it_is() {
     let buffers = tmux(&["list-buffers"]);
     let title = tmux(&["display-message", "-p", "-t", "t", "#{pane_title}"]);
     tmux(&["kill-server"]);
-    assert!(screen.lines().any(|line| line == "first"), "cleared: {screen}");
+    assert!(
+        screen.lines().any(|line| line == "first"),
+        "cleared: {screen}"
+    );
     assert!(screen.contains("␛]52;c;"), "{screen}");
     assert_eq!(buffers, "", "the clipboard was set");
     assert_ne!(title.trim(), "t");
@@ -209,11 +238,20 @@ fn a_closed_or_full_output_is_an_error() {
                 "/dev/full" => Stdio::from(File::options().write(true).open(place).unwrap()),
                 _ => Stdio::from(rustix::pipe::pipe().unwrap().1),
             };
-            let done = command.stdin(Stdio::null()).stdout(output).stderr(Stdio::piped()).output().unwrap();
+            let done = command
+                .stdin(Stdio::null())
+                .stdout(output)
+                .stderr(Stdio::piped())
+                .output()
+                .unwrap();
             let said = String::from_utf8_lossy(&done.stderr).into_owned();
             assert_eq!(done.status.code(), Some(1), "{args:?} {place}: {said}");
             assert!(!said.contains("panicked"), "{args:?} {place}: {said}");
-            assert_eq!(said.contains("[cli.output]"), place == "/dev/full", "{args:?}: {said}");
+            assert_eq!(
+                said.contains("[cli.output]"),
+                place == "/dev/full",
+                "{args:?}: {said}"
+            );
         }
     }
 }
@@ -223,7 +261,10 @@ fn a_closed_or_full_output_is_an_error() {
 fn a_question_shows_what_is_asked() {
     let command = format!("echo {HOSTILE}\u{200b}");
     let world = World::new([
-        turn([call("bash", json!({ "command": command, "description": "x" }))]),
+        turn([call(
+            "bash",
+            json!({ "command": command, "description": "x" }),
+        )]),
         text("done"),
     ]);
     world.config(json!({ "permission": { "bash": "ask" } }));

@@ -97,7 +97,11 @@ fn starts(world: &World, case: &str, is_trusted: bool) -> Done {
     }
     let done = running.end();
     assert_eq!(done.code, 0, "{case}: {}", done.stderr);
-    assert!(done.stdout.contains("all is well"), "{case}: {}", done.stderr);
+    assert!(
+        done.stdout.contains("all is well"),
+        "{case}: {}",
+        done.stderr
+    );
     assert!(peak < MOST_MEMORY, "{case}: {peak} KiB");
     done
 }
@@ -127,7 +131,14 @@ fn the_program_starts_beside_files_that_are_none() {
 fn the_program_starts_in_a_repository_whose_files_are_none() {
     for kind in ["a pipe", "a socket", "a folder", "a device", "3 GiB"] {
         let world = world();
-        for name in ["HEAD", "config", "index", "packed-refs", "commondir", "info/exclude"] {
+        for name in [
+            "HEAD",
+            "config",
+            "index",
+            "packed-refs",
+            "commondir",
+            "info/exclude",
+        ] {
             put(&world.path(".git").join(name), kind);
         }
         starts(&world, kind, true);

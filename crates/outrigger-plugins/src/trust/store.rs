@@ -141,7 +141,8 @@ impl Store {
 
     /// The files of a plugin when it was last looked at; nothing when that is not known any more.
     pub(crate) fn before(&self, plugin: &str) -> Before {
-        let bytes = outrigger_files::read(&self.list(plugin), outrigger_files::DATA).unwrap_or_default();
+        let bytes =
+            outrigger_files::read(&self.list(plugin), outrigger_files::DATA).unwrap_or_default();
         serde_json::from_slice(&bytes).unwrap_or_default()
     }
 

@@ -146,7 +146,9 @@ pub(crate) fn seal_path(store: &Path) -> PathBuf {
 
 /// The seal in the file beside the store.
 pub(crate) fn seal_file(store: &Path) -> Option<Seal> {
-    Seal::from_line(&outrigger_files::read_to_string(&seal_path(store), outrigger_files::SETTINGS).ok()?)
+    Seal::from_line(
+        &outrigger_files::read_to_string(&seal_path(store), outrigger_files::SETTINGS).ok()?,
+    )
 }
 
 /// The key of a store, if it has one yet.
