@@ -98,6 +98,10 @@ pub struct Agent {
 
 pub(crate) struct Inner {
     pub(crate) place: Place,
+    /// Its folder, held open; `None` where there was none.
+    pub(crate) anchor: Option<Arc<outrigger_sandbox::Anchor>>,
+    /// What of files is allowed, asked about and denied.
+    pub(crate) access: crate::access::Access,
     pub(crate) project: Project,
     pub(crate) folders: Folders,
     /// Set when plugins have prepared the providers that they bring.

@@ -5,6 +5,7 @@
 //! before it acts on it, and tells the bus. It knows nothing of HTTP.
 
 mod abandon;
+mod access;
 mod admitted;
 pub mod agents;
 mod allowed;
@@ -113,6 +114,7 @@ pub use formatters::FormatterStatus;
 pub use idle::Working;
 pub use ids::now;
 pub use inner::{Agent, CommandInfo, CommandSource, SdkService};
+pub use listing::View;
 pub use lsp::LspStatus;
 pub use mcp::{
     AllowedServers, AuthStart, AuthState, McpError, McpPrompt, McpState, McpStatus, TokenStore,

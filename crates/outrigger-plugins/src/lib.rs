@@ -20,6 +20,7 @@ mod brought_box;
 mod bun;
 mod charges;
 mod choose;
+mod code_places;
 mod commands;
 mod cost;
 mod critical;

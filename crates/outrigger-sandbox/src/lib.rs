@@ -24,6 +24,7 @@ pub mod paths;
 pub mod proxy;
 pub mod usage;
 
+mod anchor;
 mod calls;
 mod child;
 mod connects;
@@ -47,6 +48,7 @@ pub mod uncovered;
 mod view;
 mod which;
 
+pub use anchor::Anchor;
 pub use calls::Calls;
 pub use child::{Child, Exit, Killer};
 pub use connects::{Door, Loopback};

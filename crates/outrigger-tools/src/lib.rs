@@ -15,6 +15,7 @@ mod diff;
 mod error;
 mod files;
 mod host;
+mod ignored;
 mod matching;
 mod output;
 mod patch;
@@ -26,7 +27,7 @@ mod shell;
 mod tool;
 
 pub use error::ToolError;
-pub use files::nearby_instruction_files;
+pub use files::{nearby_instruction_files, relative};
 pub use host::{
     AgentEntry, CancelFlag, Formatted, Grant, HookVerdict, Limits, NearbyInstruction, Outside,
     PermissionAsk, ReadRules, SkillEntry, SubagentAnswer, SubagentRequest, ToolContext, ToolHost,

@@ -9,6 +9,7 @@
 )]
 
 mod aborts;
+mod access;
 mod admitted;
 mod attach;
 mod attach_talk;
@@ -26,6 +27,7 @@ mod built_once;
 mod bundled;
 mod cancel;
 mod command_box;
+mod code_places;
 mod command_failures;
 mod command_hooks;
 mod commands;
@@ -102,10 +104,12 @@ mod subagents;
 mod subplugins;
 mod support;
 mod telegram;
+mod terminal;
 mod throws;
 mod tool_files;
 mod tool_hosts;
 mod tools_declared;
 mod trust;
 mod turns;
+mod unfit_files;
 mod ways_around;

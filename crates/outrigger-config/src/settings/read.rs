@@ -57,7 +57,11 @@ impl SettingsLoaded {
         options: &LoadOptions,
         of_project: bool,
     ) -> Result<(), ConfigError> {
-        let Some(text) = paths::read(path)? else {
+        let read = match of_project {
+            true => paths::read_if_fit(path, &mut self.problems)?,
+            false => paths::read(path)?,
+        };
+        let Some(text) = read else {
             return Ok(());
         };
         let folder = path.parent().unwrap_or(path);
