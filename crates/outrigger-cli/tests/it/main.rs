@@ -52,6 +52,7 @@ mod hooks;
 mod hooks_bad;
 mod impostor;
 mod interrupt;
+mod kept_code;
 mod language;
 mod leftovers;
 mod life;
