@@ -3,7 +3,6 @@
 use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex};
 
-use outrigger_kernel::permission::evaluate;
 use outrigger_plugins::Grant;
 use outrigger_protocol::event::Event;
 use outrigger_protocol::hook::Decision;
@@ -17,6 +16,7 @@ use outrigger_tools::PermissionAsk;
 use serde_json::{Value, json};
 use tokio::sync::oneshot;
 
+use crate::access::hosts;
 use crate::ids;
 use crate::inner::{Agent, Inner, lock};
 use crate::insist::Insistence;
@@ -161,10 +161,7 @@ impl Inner {
         } else {
             ask.patterns.clone()
         };
-        let actions: Vec<Action> = patterns
-            .iter()
-            .map(|p| evaluate(&ask.permission, p, &layers))
-            .collect();
+        let actions = self.access.actions(&ask, &patterns, &layers).await;
         if actions.contains(&Action::Deny) {
             let what = patterns.join(", ");
             return Err(Refusal::Rule(format!(
@@ -176,9 +173,12 @@ impl Inner {
         if asker.insists.is_none() && actions.iter().all(allowed) {
             return Ok("allow".into());
         }
-        let by_rule = patterns
-            .iter()
-            .any(|pattern| crate::agents::asked_by_the_user(&ask.permission, pattern, &layers));
+        let by_rule = patterns.iter().any(|pattern| {
+            let evaluate =
+                |layers: &[&[Rule]]| self.access.evaluate(&ask.permission, pattern, layers);
+            crate::agents::asked_by_the_user(evaluate, &layers)
+        });
+        let local = ask.permission == hosts::WEB && patterns.iter().any(|it| hosts::is_local(it));
         let mut request = PermissionRequest {
             id: ids::permission(),
             session_id: asker.session_id.clone(),
@@ -226,6 +226,10 @@ impl Inner {
             Err(Refusal::User(text)) if answering == Answering::Refuse => {
                 let way = match lacking {
                     Some(_) => "",
+                    None if local => {
+                        " (It is an address of this machine or its network, which a rule under `permission.webfetch` in \
+                         opencode.json allows by name: \"http://localhost:3000/*\": \"allow\".)"
+                    }
                     None => " (Allow it under `permission` in opencode.json, or run with --auto.)",
                 };
                 let more = ungranted.map(|why| format!(" {why}.")).unwrap_or_default();
@@ -353,7 +357,9 @@ impl Inner {
             Reply::Reject => true,
             Reply::Always => {
                 let allowed = |pattern: &String| {
-                    evaluate(&request.permission, pattern, &[&approvals]) == Action::Allow
+                    self.access
+                        .evaluate(&request.permission, pattern, &[&approvals])
+                        == Action::Allow
                 };
                 request.patterns.iter().all(allowed)
             }

@@ -42,7 +42,7 @@ pub(crate) fn reads(place: &Place, home: &Path) -> impl Iterator<Item = PathBuf>
 }
 
 /// Where a linked worktree or a submodule has its repository: `.git` is a file that names it.
-fn stores(worktree: &Path) -> Vec<PathBuf> {
+pub(crate) fn stores(worktree: &Path) -> Vec<PathBuf> {
     let text = small(&worktree.join(".git"));
     let named = text.lines().find_map(|line| line.strip_prefix("gitdir:"));
     let Some(own) = named.and_then(|it| worktree.join(it.trim()).canonicalize().ok()) else {

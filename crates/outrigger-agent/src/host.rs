@@ -5,7 +5,6 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 use futures_util::future::BoxFuture;
-use outrigger_kernel::permission::evaluate;
 use outrigger_protocol::audit::ToolAudit;
 use outrigger_protocol::event::Event;
 use outrigger_protocol::id::{SessionId, TurnId};
@@ -23,6 +22,7 @@ use outrigger_tools::{
 use serde_json::Value;
 use tokio::sync::{mpsc, watch};
 
+use crate::access::{Operation, hosts};
 use crate::agents::AgentInfo;
 use crate::ask::{Asker, Refusal};
 use crate::drive::Msg;
@@ -515,12 +515,31 @@ impl ToolHost for CallHost {
         let own = own.and_then(|it| it.permission).unwrap_or_default();
         let approvals = lock(&self.inner.approvals).clone();
         let layers = [self.agent.permission.clone(), own, approvals];
-        let worktree = self.inner.place.worktree.clone();
+        let layers = layers.each_ref().map(Vec::as_slice);
+        let rules = self.inner.access.rules(&layers);
+        let denied = rules.denies().then(|| rules.denied());
         ReadRules::new(move |file| {
-            let shown = file.strip_prefix(&worktree).unwrap_or(file);
-            let layers = layers.each_ref().map(Vec::as_slice);
-            evaluate("read", &shown.to_string_lossy(), &layers)
+            let verdict = rules.decide(Operation::Read, file);
+            let other_name = || match &denied {
+                None => false,
+                Some(Ok(denied)) => denied.holds(file).is_some(),
+                // Which files are denied is not known.
+                Some(Err(_)) => true,
+            };
+            match verdict.action {
+                Action::Deny => Action::Deny,
+                _ if other_name() => Action::Deny,
+                action => action,
+            }
         })
+    }
+
+    fn names_address(&self, url: &str) -> bool {
+        let own = self.inner.store.session(&self.session_id).ok().flatten();
+        let own = own.and_then(|it| it.permission).unwrap_or_default();
+        let approvals = lock(&self.inner.approvals).clone();
+        let layers: [&[Rule]; 3] = [&self.agent.permission, &own, &approvals];
+        self.users || hosts::is_named(url, &layers)
     }
 
     fn opened(&self, file: &Path) {

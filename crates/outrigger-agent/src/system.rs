@@ -106,7 +106,7 @@ impl Inner {
     /// read. One that is left out is told of once.
     pub(crate) fn instruction(&self, path: &Path) -> Option<String> {
         let real = path.canonicalize().ok()?;
-        let project = self.place.worktree.canonicalize().ok()?;
+        let project = &self.place.worktree;
         let led_out = path.starts_with(&self.place.worktree) && !real.starts_with(project);
         if led_out || self.is_kept_from_processes(path, &real) {
             if lock(&self.left_out).insert(path.to_owned()) {

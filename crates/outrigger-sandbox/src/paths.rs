@@ -130,6 +130,15 @@ impl Roots {
         )
     }
 
+    /// Roots that were found to be without links: what has become one since is another place, and is not followed.
+    pub fn found<I, P>(roots: I) -> Self
+    where
+        I: IntoIterator<Item = P>,
+        P: AsRef<Path>,
+    {
+        Self(roots.into_iter().map(|it| it.as_ref().to_owned()).collect())
+    }
+
     /// The roots as they really are.
     #[must_use]
     pub fn as_slice(&self) -> &[PathBuf] {

@@ -233,6 +233,12 @@ pub trait ToolHost: Send + Sync {
     fn read_rules(&self) -> ReadRules {
         ReadRules::default()
     }
+    /// Whether a rule of the user's allows this address by name, and not with all others: one that is named may lead to this
+    /// machine or its network.
+    fn names_address(&self, url: &str) -> bool {
+        let _ = url;
+        false
+    }
     /// A file was read, and is likely to be changed.
     fn opened(&self, file: &Path) {
         let _ = file;

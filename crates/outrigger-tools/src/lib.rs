@@ -27,7 +27,7 @@ mod shell;
 mod tool;
 
 pub use error::ToolError;
-pub use files::nearby_instruction_files;
+pub use files::{nearby_instruction_files, relative};
 pub use host::{
     AgentEntry, CancelFlag, Formatted, Grant, HookVerdict, Limits, NearbyInstruction,
     PermissionAsk, ReadRules, SkillEntry, SubagentAnswer, SubagentRequest, ToolContext, ToolHost,

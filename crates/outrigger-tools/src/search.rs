@@ -129,9 +129,15 @@ impl Sink for Collect<'_> {
 }
 
 /// Names below `root` that hold the letters of `query` in their order, the best first, at most `most`; folders end
-/// with a slash. An empty query finds what is nearest to the root.
+/// with a slash. An empty query finds what is nearest to the root. What `may_read` refuses is passed over.
 #[must_use]
-pub fn names(root: &Path, query: &str, kind: Kind, most: usize) -> Vec<String> {
+pub fn names(
+    root: &Path,
+    query: &str,
+    kind: Kind,
+    most: usize,
+    may_read: &dyn Fn(&Path) -> bool,
+) -> Vec<String> {
     let query: Vec<char> = query.trim().to_lowercase().chars().collect();
     let mut found: Vec<(i64, String)> = walk(root)
         .filter(|entry| entry.depth() > 0)
@@ -148,6 +154,7 @@ pub fn names(root: &Path, query: &str, kind: Kind, most: usize) -> Vec<String> {
                 .to_str()?
                 .to_owned();
             let score = score(&path, &query)?;
+            may_read(entry.path()).then_some(())?;
             if folder {
                 path.push('/');
             }
@@ -323,9 +330,15 @@ mod tests {
             ("zzz", Kind::Any, &[]),
         ];
         for (query, kind, want) in cases {
-            assert_eq!(names(dir.path(), query, kind, 10), want, "{query}");
+            assert_eq!(
+                names(dir.path(), query, kind, 10, &|_| true),
+                want,
+                "{query}"
+            );
         }
-        assert_eq!(names(dir.path(), "", Kind::Any, 1).len(), 1);
+        assert_eq!(names(dir.path(), "", Kind::Any, 1, &|_| true).len(), 1);
+        let none = |path: &Path| !path.ends_with("main.rs");
+        assert!(names(dir.path(), "main.rs", Kind::File, 9, &none) == ["src/domain/main_loop.rs"]);
     }
 
     #[test]

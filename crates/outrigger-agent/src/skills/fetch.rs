@@ -153,7 +153,8 @@ impl Place {
         }
         // An error means that another part of the program has installed it already.
         let _ = rustls::crypto::ring::default_provider().install_default();
-        let client = Client::builder()
+        outrigger_net::check(&base).map_err(|refused| refused.to_string())?;
+        let client = outrigger_net::builder()
             .user_agent(concat!("outrigger/", env!("CARGO_PKG_VERSION")))
             .redirect(Policy::custom(same_origin));
         let unusable = |error: reqwest::Error| format!("no web client could be made: {error}");

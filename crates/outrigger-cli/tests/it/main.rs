@@ -9,6 +9,7 @@
 )]
 
 mod aborts;
+mod access;
 mod admitted;
 mod attach;
 mod attach_talk;
@@ -25,6 +26,7 @@ mod brought;
 mod built_once;
 mod bundled;
 mod cancel;
+mod command_box;
 mod code_places;
 mod command_failures;
 mod command_hooks;
