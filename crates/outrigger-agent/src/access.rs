@@ -305,6 +305,11 @@ pub(crate) struct PathRules {
 }
 
 impl PathRules {
+    /// The root of the project.
+    pub(crate) fn worktree(&self) -> &Path {
+        &self.access.place.worktree
+    }
+
     /// What they say of a file: by its name, by where its links lead, and, outside of the project, by its folder where a rule
     /// denies that. Reads the disk.
     pub(crate) fn decide(&self, operation: Operation, path: &Path) -> Verdict {

@@ -116,6 +116,9 @@ pub(crate) fn kept(
     found.hide.extend(ours.hide);
     found.read_only.extend(ours.read_only);
     found.held = ours.held;
+    let code = outrigger_plugins::kept_code(rules.worktree());
+    found.read_only.extend(code.read_only);
+    found.held.extend(code.held);
     found.closed = ours.closed;
     // The policy of the machine, which only root could change.
     let policy = Path::new(places::POLICY);

@@ -26,8 +26,8 @@ use tokio::time::Sleep;
 const LONGEST_HEAD: usize = 64 * 1024;
 /// Addresses that are remembered since somebody was let in from them.
 const MOST_KNOWN: usize = 256;
-/// What part of a stranger's time is left where more than half of the places are taken.
-const HURRY: u32 = 4;
+/// How long a stranger may take where more than half of the places are taken.
+const HURRIED: Duration = Duration::from_millis(2500);
 
 /// A port and what bounds strangers at it.
 #[derive(Debug)]
@@ -77,12 +77,16 @@ impl Strangers {
             let key = (!self.known.contains(&stranger.address), stranger.address);
             *counts.entry(key).or_default() += 1;
         }
-        let most = counts.iter().max_by_key(|((unknown, _), count)| (*unknown, **count));
+        let most = counts
+            .iter()
+            .max_by_key(|((unknown, _), count)| (*unknown, **count));
         let Some(address) = of.or_else(|| most.map(|((_, address), _)| *address)) else {
             return;
         };
         let mut all = self.all.iter();
-        let oldest = all.find(|(_, it)| it.address == address).map(|(number, _)| *number);
+        let oldest = all
+            .find(|(_, it)| it.address == address)
+            .map(|(number, _)| *number);
         if let Some(gone) = oldest.and_then(|number| self.all.remove(&number)) {
             gone.wakers.into_iter().flatten().for_each(Waker::wake);
         }
@@ -143,7 +147,7 @@ impl Listener for Door {
             (strangers.come(address.ip()), strangers.is_crowded())
         };
         let patience = match crowded {
-            true => self.patience / HURRY,
+            true => self.patience.min(HURRIED),
             false => self.patience,
         };
         let connection = Connection {
@@ -325,11 +329,29 @@ mod tests {
     #[test]
     fn who_goes_where_there_are_too_many() {
         for (case, most, known, come, stay) in [
-            ("the oldest", 8, &[1][..], &[1, 1, 1, 1, 1, 1, 1, 1, 1][..], &[1, 2, 3, 4, 5, 6, 7, 8][..]),
+            (
+                "the oldest",
+                8,
+                &[1][..],
+                &[1, 1, 1, 1, 1, 1, 1, 1, 1][..],
+                &[1, 2, 3, 4, 5, 6, 7, 8][..],
+            ),
             ("half for one address", 4, &[], &[1, 1, 1], &[1, 2]),
-            ("all for one that is known", 4, &[1], &[1, 1, 1, 1], &[0, 1, 2, 3]),
+            (
+                "all for one that is known",
+                4,
+                &[1],
+                &[1, 1, 1, 1],
+                &[0, 1, 2, 3],
+            ),
             ("one of the many", 4, &[], &[2, 1, 1, 3, 4], &[0, 2, 3, 4]),
-            ("an unknown one first", 4, &[1], &[1, 1, 2, 1, 1], &[0, 1, 3, 4]),
+            (
+                "an unknown one first",
+                4,
+                &[1],
+                &[1, 1, 2, 1, 1],
+                &[0, 1, 3, 4],
+            ),
         ] {
             let mut all = strangers(most, known);
             for last in come {

@@ -1,8 +1,6 @@
 //! Files of a repository that make git run a program, or take its settings from elsewhere. Nothing that works for somebody else
 //! changes them, or makes them where they are not (issue 18, finding 6).
 
-use std::fs::File;
-use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
 /// In every repository. `commondir` says where the settings and hooks are, `alternates` where objects are.
@@ -19,8 +17,6 @@ const NAMES: [&str; 7] = [
 const OF_WORKTREES: [&str; 3] = ["commondir", "gitdir", "config.worktree"];
 /// Most linked worktrees that are looked at.
 const MOST_WORKTREES: usize = 200;
-/// Most bytes of settings that are looked at.
-const MOST: u64 = 64 * 1024;
 
 /// Of a repository's own folder (`.git`), whether they are there or not. Reads its settings.
 #[must_use]
@@ -39,15 +35,9 @@ pub fn of_repository(git: &Path) -> Vec<PathBuf> {
 #[must_use]
 pub fn included(config: &Path) -> Vec<PathBuf> {
     let base = config.parent().unwrap_or(Path::new("/"));
-    let mut text = String::new();
-    let Ok(file) = File::open(config) else {
+    let Ok(text) = outrigger_files::read_to_string(config, outrigger_files::SETTINGS) else {
         return Vec::new();
     };
-    if !file.metadata().is_ok_and(|meta| meta.is_file())
-        || file.take(MOST).read_to_string(&mut text).is_err()
-    {
-        return Vec::new();
-    }
     let mut section = String::new();
     let mut found = Vec::new();
     for line in text.lines().map(str::trim) {

@@ -83,7 +83,7 @@ impl PathRules {
     fn has_committed(&self) -> bool {
         let worktree = &self.access.place.worktree;
         let dir = worktree.join(".git");
-        let dir = match std::fs::read_to_string(&dir) {
+        let dir = match outrigger_files::read_to_string(&dir, outrigger_files::SETTINGS) {
             Ok(text) => {
                 let named = text.strip_prefix("gitdir:").unwrap_or_default().trim();
                 resolve(worktree, Path::new(named))
@@ -91,12 +91,10 @@ impl PathRules {
             Err(_) => dir,
         };
         let index = dir.join("index");
-        let Ok(meta) = index.metadata() else {
-            return false;
-        };
-        let bytes = match meta.is_file() && meta.len() <= LARGEST {
-            true => std::fs::read(&index).unwrap_or_default(),
-            false => return true,
+        let bytes = match outrigger_files::read(&index, LARGEST) {
+            Ok(bytes) => bytes,
+            Err(_) if !index.exists() => return false,
+            Err(_) => return true,
         };
         match names(&bytes) {
             Some(names) => names
