@@ -21,7 +21,7 @@ use crate::project::Place;
 use crate::settled::Settled;
 
 /// Folders for files that nobody keeps.
-const TEMPORARY: [&str; 3] = ["/tmp", "/var/tmp", "/dev/shm"];
+pub(crate) const TEMPORARY: [&str; 3] = ["/tmp", "/var/tmp", "/dev/shm"];
 /// Terminals.
 const TERMINALS: [&str; 2] = ["/dev/ptmx", "/dev/pts"];
 
