@@ -236,6 +236,7 @@ impl Agent {
             crate::confine::spawner(&spawner, &config, &place, &boot.folders, settled.as_ref());
         let boxed = boxed.with_boxes(boxes.clone());
         let mcp = crate::mcp::start(&boot, &config, &place, &boxed);
+        crate::home_files::check(&boot.folders, &config.settings.tools.secrets);
         let commands_spawner = crate::tool_hosts::spawner(&spawner, &config, &store);
         let (notice, notices) = crate::notices::channel();
         let progress = crate::audit::progress(&store, Arc::clone(&boot.progress));
@@ -356,6 +357,8 @@ impl Agent {
             models,
             runtime,
             artifacts,
+            temporary: crate::command_box::Temporary::default(),
+            loopback: crate::command_box::loopback(&config),
             answering: boot.answering,
             questions: Questions::default(),
             ptys: crate::pty::Ptys::default(),

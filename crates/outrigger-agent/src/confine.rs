@@ -12,6 +12,7 @@ use outrigger_sandbox::folders::movable_above;
 use outrigger_sandbox::{Calls, CoversFn, Forbids as _, Level, Policy, SandboxError, Spawner};
 
 use crate::access::{Access, PathRules};
+use crate::command_box::Around;
 use crate::folders::Folders;
 use crate::forbidden::Forbidden;
 use crate::git_box;
@@ -19,11 +20,6 @@ use crate::inner::Inner;
 use crate::places;
 use crate::project::Place;
 use crate::settled::Settled;
-
-/// Folders for files that nobody keeps.
-pub(crate) const TEMPORARY: [&str; 3] = ["/tmp", "/var/tmp", "/dev/shm"];
-/// Terminals.
-const TERMINALS: [&str; 2] = ["/dev/ptmx", "/dev/pts"];
 
 /// Why a process is not started.
 #[derive(Debug, thiserror::Error)]
@@ -34,6 +30,9 @@ pub(crate) enum ConfineError {
     /// What it changes of the settings could not be found out.
     #[error("{0}")]
     Noted(SandboxError),
+    /// Commands have no folder for temporary files.
+    #[error("the folder for temporary files of commands cannot be made: {0}")]
+    Temporary(std::io::Error),
     /// `sandbox = "strict"`, and the system cannot enforce all of it.
     #[error("the system can enforce only a part of the process's box, and `sandbox` is \"strict\"")]
     Strict,
@@ -43,6 +42,10 @@ impl ConfineError {
     pub(crate) fn hint(&self) -> String {
         match self {
             Self::Rules(error) | Self::Noted(error) => error.hint().unwrap_or_default(),
+            Self::Temporary(_) => {
+                "make room in the system's folder for temporary files, or name another one with TMPDIR"
+                    .to_owned()
+            }
             Self::Strict => {
                 "`outrigger doctor` shows what is missing; `sandbox = \"on\"` starts it anyway"
                     .to_owned()
@@ -193,49 +196,6 @@ fn gits(place: &Place) -> Result<Vec<PathBuf>, SandboxError> {
     Ok(found.read_only)
 }
 
-/// The policy of a shell command. `None`: nothing is kept from it.
-/// `reads`: what it reads besides the system, the project and temporary folders; without them everything.
-fn policy(
-    profile: Profile,
-    place: &Place,
-    kept: Kept,
-    reads: Option<Vec<PathBuf>>,
-) -> Option<Policy> {
-    let mut policy = match profile {
-        Profile::Full if kept.covers().is_empty() => return None,
-        Profile::Full => Policy::open(),
-        Profile::WorkspaceWrite | Profile::ReadOnly => {
-            let mut policy = Policy::system();
-            match reads {
-                None => policy.read.push(PathBuf::from("/")),
-                Some(reads) => {
-                    policy.read.extend(reads);
-                    policy.read.push(place.directory.clone());
-                    policy.read.push(place.worktree.clone());
-                }
-            }
-            policy.write.extend(TERMINALS.map(PathBuf::from));
-            policy.write.extend(TEMPORARY.map(PathBuf::from));
-            policy.write.push(std::env::temp_dir());
-            if profile == Profile::WorkspaceWrite {
-                policy.write.push(place.directory.clone());
-                policy.write.push(place.worktree.clone());
-            } else {
-                // The project may lie in a temporary folder.
-                policy.read_only.push(place.worktree.clone());
-            }
-            policy.calls = Some(Calls {
-                udp: true,
-                ..Calls::default()
-            });
-            policy
-        }
-    };
-    policy.kept = kept;
-    policy.ends_uncovered = true;
-    Some(policy)
-}
-
 static WARNED: Once = Once::new();
 
 impl Inner {
@@ -321,6 +281,27 @@ impl Inner {
         Ok(Kept::new(found, again))
     }
 
+    async fn narrow(
+        &self,
+        profile: Profile,
+        reads: Option<Vec<PathBuf>>,
+    ) -> Result<Policy, ConfineError> {
+        let temporary = self.temporary.folder().map_err(ConfineError::Temporary)?;
+        let (config, place) = (self.config.clone(), self.place.clone());
+        let (folders, loopback) = (self.folders.clone(), self.loopback.clone());
+        let made = tokio::task::spawn_blocking(move || {
+            let around = Around {
+                config: &config,
+                place: &place,
+                folders: &folders,
+                temporary,
+                loopback,
+            };
+            around.policy(profile, reads)
+        });
+        Ok(made.await.unwrap_or(Err(SandboxError::Stopped))?)
+    }
+
     async fn confine_to(
         &self,
         profile: Profile,
@@ -338,9 +319,13 @@ impl Inner {
         let denied =
             self.access.rules(&[&rules]).denies() || self.config.settings.forbid.is_about_files();
         let found = self.kept_under(rules, true, more).await?;
-        let Some(mut policy) = policy(profile, &self.place, found, reads) else {
-            return Ok(None);
+        let mut policy = match profile {
+            Profile::Full if found.covers().is_empty() => return Ok(None),
+            Profile::Full => Policy::open(),
+            narrower => self.narrow(narrower, reads).await?,
         };
+        policy.kept = found;
+        policy.ends_uncovered = true;
         if denied && policy.calls.is_none() {
             // A service of the user's would read for it what it does not see.
             policy.calls = Some(Calls {
@@ -493,10 +478,6 @@ mod tests {
                     let hidden = found.hide.iter().any(|it| file.starts_with(it));
                     assert_eq!(withheld.holds(&file), hidden, "{rules:?} {file:?}");
                 }
-                let free = found.is_empty();
-                let again: CoversFn = Arc::new(|| Ok(Covers::default()));
-                let kept = Kept::new(found, again);
-                assert_eq!(policy(Profile::Full, &place, kept, None).is_none(), free);
             }
         }
     }

@@ -137,6 +137,9 @@ pub(crate) struct Inner {
     pub(crate) mcp_waiting: BTreeMap<String, String>,
     pub(crate) runtime: ToolRuntime,
     pub(crate) artifacts: PathBuf,
+    pub(crate) temporary: crate::command_box::Temporary,
+    /// Services of this machine that commands reach.
+    pub(crate) loopback: outrigger_sandbox::Loopback,
     /// Prompts that wait for the turn before them.
     pub(crate) waiting: crate::queue::Waiting,
     /// How shell commands are run.

@@ -78,7 +78,7 @@ impl Attachment {
         let most = MOST_ATTACHED * if mime == "text/plain" { 1 } else { 40 };
         let mut bytes = Vec::new();
         // Not as many bytes as its size says: that of files in /proc is 0, and a log grows.
-        let file = std::fs::File::open(&path).map_err(|e| fail(e.to_string()))?;
+        let file = outrigger_files::open(&path).map_err(|e| fail(e.to_string()))?;
         file.take(most + 1)
             .read_to_end(&mut bytes)
             .map_err(|e| fail(e.to_string()))?;

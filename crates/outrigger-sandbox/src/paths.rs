@@ -173,7 +173,8 @@ impl Roots {
 /// The system's answer, of `openat2`.
 pub fn open_resolved(path: &Path, write: bool, create: bool) -> io::Result<File> {
     let mut flags = if write { OFlags::RDWR } else { OFlags::RDONLY };
-    flags |= OFlags::CLOEXEC | OFlags::NOCTTY;
+    // A pipe that was put in the place of a file is not waited for.
+    flags |= OFlags::CLOEXEC | OFlags::NOCTTY | OFlags::NONBLOCK;
     let mut mode = Mode::empty();
     if create {
         flags |= OFlags::CREATE;

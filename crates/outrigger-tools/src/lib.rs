@@ -15,6 +15,7 @@ mod diff;
 mod error;
 mod files;
 mod host;
+mod ignored;
 mod matching;
 mod output;
 mod patch;

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use grep_regex::{RegexMatcher, RegexMatcherBuilder};
 use grep_searcher::{BinaryDetection, Searcher, SearcherBuilder, Sink, SinkMatch};
-use ignore::gitignore::{Gitignore, GitignoreBuilder};
+use ignore::gitignore::Gitignore;
 
 /// A line that is longer is cut, as in the reference.
 const LONGEST_LINE: usize = 2000;
@@ -216,11 +216,8 @@ fn fit_at(text: &[char], start: usize, query: &[char]) -> Option<i64> {
 
 /// Hidden files count, `.git` does not; .gitignore also holds in a folder that is no repository.
 fn walk(root: &Path) -> impl Iterator<Item = ignore::DirEntry> + use<> {
-    ignore::WalkBuilder::new(root)
-        .hidden(false)
-        .require_git(false)
+    crate::ignored::walk(root)
         .sort_by_file_path(Ord::cmp)
-        .filter_entry(|entry| entry.depth() == 0 || entry.file_name() != ".git")
         .build()
         .filter_map(Result::ok)
 }
@@ -234,12 +231,7 @@ impl Ignored {
     /// Reads the two files; lines that cannot be used are passed over.
     #[must_use]
     pub fn of(root: &Path) -> Self {
-        let mut builder = GitignoreBuilder::new(root);
-        for name in [".gitignore", ".ignore"] {
-            // The answer is the error of a line, if any.
-            drop(builder.add(root.join(name)));
-        }
-        Self(builder.build().unwrap_or_else(|_| Gitignore::empty()))
+        Self(crate::ignored::of_folder(root))
     }
 
     /// Whether a path below the root is left out, by itself or with a folder above it.

@@ -11,11 +11,12 @@ use outrigger_protocol::permission::Rule;
 use outrigger_sandbox::covers::{Cover, Covers};
 
 use super::{PathRules, is_of_the_kernel};
-use crate::confine::TEMPORARY;
 use crate::inner::lock;
 
 /// How long what was found in nobody's place counts.
 const FRESH: Duration = Duration::from_secs(5);
+/// Folders for files that nobody keeps.
+const TEMPORARY: [&str; 3] = ["/tmp", "/var/tmp", "/dev/shm"];
 /// Most paths of one walk that are covered: each is a mount at every start.
 const MOST_FOUND: usize = 500;
 

@@ -209,7 +209,7 @@ impl Place {
         check(listed).map_err(Wrong::Refused)?;
         let dir = self.skill_dir(&listed.name);
         let marker = self.dir.join("versions").join(&listed.name);
-        let known = fs::read_to_string(&marker).ok();
+        let known = outrigger_files::read_to_string(&marker, outrigger_files::SETTINGS).ok();
         if listed.version.is_some() && known == listed.version && dir.join(SKILL_FILE).is_file() {
             return Ok(dir);
         }
@@ -251,7 +251,8 @@ impl Place {
         version: Option<&str>,
     ) -> io::Result<()> {
         let same = |(name, bytes): &(String, Vec<u8>)| {
-            fs::read(dir.join(name)).is_ok_and(|there| there == *bytes)
+            outrigger_files::read(&dir.join(name), outrigger_files::DATA)
+                .is_ok_and(|there| there == *bytes)
         };
         if !files.iter().all(same) {
             fs::create_dir_all(self.dir.join("skills"))?;

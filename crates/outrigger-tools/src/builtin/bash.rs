@@ -9,6 +9,7 @@ use std::time::Duration;
 use futures_util::future::BoxFuture;
 use outrigger_protocol::tool::{ToolOutput, ToolSpec};
 use outrigger_protocol::turn::HookPayload;
+use outrigger_sandbox::absent::SUFFIX;
 use outrigger_sandbox::{Child, Exit, Spec, Stdio, env, which};
 use serde_json::{Value, json};
 use tokio::io::{AsyncRead, AsyncReadExt};
@@ -291,6 +292,8 @@ pub(super) struct Running<'a> {
     fresh: bool,
     /// Hosts that the command was refused.
     refused: Vec<String>,
+    /// Files that it made and must not make.
+    aside: Vec<PathBuf>,
 }
 
 #[derive(Default)]
@@ -320,6 +323,7 @@ impl<'a> Running<'a> {
             stderr: Tail::default(),
             fresh: false,
             refused: Vec::new(),
+            aside: Vec::new(),
         }
     }
 
@@ -363,6 +367,7 @@ impl<'a> Running<'a> {
             ctx.progress(None, json!({"output": self.capture.preview(PREVIEW)}));
         }
         self.refused = child.refused();
+        self.aside = child.put_aside();
         Ok(exit.flatten())
     }
 
@@ -416,7 +421,11 @@ impl<'a> Running<'a> {
             let hosts = self.refused.join(", ");
             format!("No connection was made to {hosts}: the user's `tools.hosts` or the policy of this machine does not allow it.")
         });
-        let notes: Vec<String> = note.into_iter().chain(refused).collect();
+        let aside = self.aside.iter().map(|path| {
+            let path = path.display();
+            format!("Commands must not make {path}; it was renamed to {path}{SUFFIX}.")
+        });
+        let notes: Vec<String> = note.into_iter().chain(refused).chain(aside).collect();
         if !notes.is_empty() {
             let note = notes.join("\n");
             output.push_str(&format!("\n\n<shell_metadata>\n{note}\n</shell_metadata>"));
