@@ -510,7 +510,10 @@ impl PathRules {
             let (named, rest) = literal(&pattern);
             let is_place = named.starts_with('/') || named.starts_with("..");
             if !is_place {
-                anywhere |= !rest.is_empty() && named.is_empty();
+                // What may not be changed wherever it lies would keep programs from locks and caches of theirs.
+                let hides =
+                    matches(&rule.permission, "read") || matches(&rule.permission, EXTERNAL);
+                anywhere |= hides && !rest.is_empty() && named.is_empty();
                 continue;
             }
             let place = resolve(&self.access.place.worktree, Path::new(named));
@@ -529,7 +532,6 @@ impl PathRules {
         if anywhere {
             let seen = self.access.nearby.get(self);
             found.hide.extend(seen.hide.iter().cloned());
-            found.read_only.extend(seen.read_only.iter().cloned());
         }
         found.hide.sort();
         found.hide.dedup();

@@ -164,7 +164,18 @@ impl Inner {
         } else {
             ask.patterns.clone()
         };
-        let actions = self.access.actions(&ask, &patterns, &layers).await;
+        let mut actions = self.access.actions(&ask, &patterns, asker.rules).await;
+        // "Always" answers what is asked about; it lifts no deny.
+        for (pattern, action) in patterns.iter().zip(&mut actions) {
+            let approved = |pattern| {
+                self.access
+                    .evaluate(&ask.permission, pattern, &[&approvals])
+                    == Action::Allow
+            };
+            if *action == Action::Ask && approved(pattern) {
+                *action = Action::Allow;
+            }
+        }
         if actions.contains(&Action::Deny) {
             let what = patterns.join(", ");
             return Err(Refusal::Rule(format!(

@@ -549,9 +549,9 @@ impl ToolHost for CallHost {
         let own = self.inner.store.session(&self.session_id).ok().flatten();
         let own = own.and_then(|it| it.permission).unwrap_or_default();
         let approvals = lock(&self.inner.approvals).clone();
-        let layers = [self.agent.permission.clone(), own, approvals];
-        let layers = layers.each_ref().map(Vec::as_slice);
-        let rules = self.inner.access.rules(&layers);
+        let access = self.inner.access.clone();
+        let rules = access.rules(&[&self.agent.permission, &own]);
+        let approvals = access.rules(&[&approvals]);
         let denied = rules.denies().then(|| rules.denied());
         ReadRules::new(move |file| {
             let verdict = rules.decide(Operation::Read, file);
@@ -564,7 +564,9 @@ impl ToolHost for CallHost {
             match verdict.action {
                 Action::Deny => Action::Deny,
                 _ if other_name() => Action::Deny,
-                action => action,
+                // "Always" answers what is asked about; it lifts no deny.
+                Action::Ask => approvals.decide(Operation::Read, file).action,
+                Action::Allow => Action::Allow,
             }
         })
     }

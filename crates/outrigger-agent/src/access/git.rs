@@ -35,6 +35,8 @@ const SHOW: [&str; 16] = [
 const WITH_PATCH: [&str; 4] = ["log", "reflog", "stash", "whatchanged"];
 /// Largest index that is looked at; with a larger one denied files count as committed.
 const LARGEST: u64 = 64 * 1024 * 1024;
+/// Largest file `.git` of a linked worktree.
+const LARGEST_LINK: u64 = 64 * 1024;
 
 impl PathRules {
     /// What they say of a command, where it runs git.
@@ -83,17 +85,16 @@ impl PathRules {
     fn has_committed(&self) -> bool {
         let worktree = &self.access.place.worktree;
         let dir = worktree.join(".git");
-        let dir = match outrigger_files::read_to_string(&dir, outrigger_files::SETTINGS) {
+        let dir = match outrigger_files::read_to_string(&dir, LARGEST_LINK) {
             Ok(text) => {
                 let named = text.strip_prefix("gitdir:").unwrap_or_default().trim();
                 resolve(worktree, Path::new(named))
             }
             Err(_) => dir,
         };
-        let index = dir.join("index");
-        let bytes = match outrigger_files::read(&index, LARGEST) {
+        let bytes = match outrigger_files::read(&dir.join("index"), LARGEST) {
             Ok(bytes) => bytes,
-            Err(_) if !index.exists() => return false,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return false,
             Err(_) => return true,
         };
         match names(&bytes) {

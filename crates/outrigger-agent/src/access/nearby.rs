@@ -3,7 +3,7 @@
 //! until a whole disk has been searched.
 
 use std::collections::VecDeque;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -15,6 +15,8 @@ use crate::inner::lock;
 
 /// How long what was found in nobody's place counts.
 const FRESH: Duration = Duration::from_secs(5);
+/// Folders for files that nobody keeps.
+const TEMPORARY: [&str; 3] = ["/tmp", "/var/tmp", "/dev/shm"];
 /// Most paths of one walk that are covered: each is a mount at every start.
 const MOST_FOUND: usize = 500;
 
@@ -61,7 +63,12 @@ impl Nearby {
 fn look(rules: &PathRules) -> Covers {
     let mut found = Covers::default();
     let place = &rules.access.place;
-    let beside = place.worktree.parent().filter(|it| it.parent().is_some());
+    // What lies beside a project in a temporary folder comes and goes, and is of all programs.
+    let is_shared = |it: &&Path| {
+        let mut shared = TEMPORARY.iter().map(Path::new);
+        it.parent().is_none() || shared.any(|temporary| temporary == *it)
+    };
+    let beside = place.worktree.parent().filter(|it| !is_shared(it));
     for root in [Some(rules.access.home.as_path()), beside]
         .into_iter()
         .flatten()
@@ -73,41 +80,37 @@ fn look(rules: &PathRules) -> Covers {
 
 /// Looks below a place, what is near first. Links are not followed; the project is looked at elsewhere.
 pub(super) fn walk(root: &Path, rules: &PathRules, bounds: Bounds, found: &mut Covers) {
-    let mut waiting: VecDeque<(PathBuf, usize)> = VecDeque::new();
-    let mut left = bounds.entries;
-    let mut take = |path: PathBuf, is_dir: bool, depth: usize, waiting: &mut VecDeque<_>| {
-        let worktree = &rules.access.place.worktree;
-        if path.starts_with(worktree) || is_of_the_kernel(&path) {
-            return;
-        }
-        let holds_project = worktree.starts_with(&path);
-        match rules.cover_outside(&path, is_dir) {
-            Cover::Hidden if !holds_project => found.hide.push(path),
-            Cover::ReadOnly if !holds_project => found.read_only.push(path),
-            _ if is_dir && depth < bounds.depth => waiting.push_back((path, depth + 1)),
-            _ => {}
-        }
-        left = left.saturating_sub(1);
-        if found.hide.len() + found.read_only.len() >= MOST_FOUND {
-            left = 0;
-        }
-    };
     let Ok(kind) = std::fs::metadata(root) else {
         return;
     };
-    take(root.to_owned(), kind.is_dir(), 0, &mut waiting);
-    let mut seen = 1;
-    while let Some((folder, depth)) = waiting.pop_front() {
-        for entry in std::fs::read_dir(&folder).into_iter().flatten().flatten() {
-            let Ok(kind) = entry.file_type() else {
-                continue;
-            };
-            seen += 1;
-            take(entry.path(), kind.is_dir(), depth, &mut waiting);
+    let mut waiting = VecDeque::from([(root.to_owned(), kind.is_dir(), 0)]);
+    let mut left = bounds.entries;
+    while let Some((path, is_dir, depth)) = waiting.pop_front() {
+        let worktree = &rules.access.place.worktree;
+        if path.starts_with(worktree) || is_of_the_kernel(&path) {
+            continue;
         }
-        if seen > bounds.entries {
+        // A folder above the project is not hidden with it.
+        let cover = match worktree.starts_with(&path) {
+            true => Cover::None,
+            false => rules.cover_outside(&path, is_dir),
+        };
+        match cover {
+            Cover::Hidden => found.hide.push(path),
+            Cover::ReadOnly => found.read_only.push(path),
+            Cover::None if is_dir && depth < bounds.depth => {
+                let entries = std::fs::read_dir(&path).into_iter().flatten().flatten();
+                for entry in entries.take(left) {
+                    left -= 1;
+                    let is_dir = entry.file_type().is_ok_and(|kind| kind.is_dir());
+                    waiting.push_back((entry.path(), is_dir, depth + 1));
+                }
+            }
+            Cover::None => {}
+        }
+        if found.hide.len() + found.read_only.len() >= MOST_FOUND {
             tracing::debug!(
-                "[access] {} holds more than is looked at for denied files",
+                "[access] {} holds more denied files than are hidden from commands",
                 root.display()
             );
             return;
