@@ -4,6 +4,7 @@
 mod bench;
 mod ci;
 mod clients;
+mod fuzz;
 mod generate;
 mod parity;
 mod schema;
@@ -49,6 +50,9 @@ cargo xtask NAME [options]
        [--write docs/soak.md]
                              sessions on one server with a plugin that misbehaves at random: no growth of memory and
                              descriptors, no orphan, every turn finished (30 minutes; not part of `test`)
+  fuzz-shell [--minutes N] [--seed N]
+                             lines of a generator under real shells, traced: what they execute and write and the reader of
+                             command lines did not name is printed (10 minutes; needs strace)
 
 Exit code: 0 done; 1 a check, a test or a threshold failed; 2 wrong use.
 ";
@@ -100,6 +104,7 @@ fn run(arguments: &[String]) -> Result {
         "parity" => parity::run(rest),
         "bench" => bench::run(rest),
         "soak" => soak::run(rest),
+        "fuzz-shell" => fuzz::shell(rest),
         "clients" => clients::run(rest),
         "help" | "--help" | "-h" => {
             print!("{HELP}");

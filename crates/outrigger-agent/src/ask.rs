@@ -3,7 +3,6 @@
 use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex};
 
-use outrigger_kernel::permission::evaluate;
 use outrigger_plugins::Grant;
 use outrigger_protocol::event::Event;
 use outrigger_protocol::hook::Decision;
@@ -17,6 +16,7 @@ use outrigger_tools::PermissionAsk;
 use serde_json::{Value, json};
 use tokio::sync::oneshot;
 
+use crate::ask_rules;
 use crate::ids;
 use crate::inner::{Agent, Inner, lock};
 use crate::insist::Insistence;
@@ -36,9 +36,18 @@ pub enum Answering {
 /// An answer, with what the user wants done instead.
 type Answered = (Reply, Option<String>);
 
+/// A question that waits for its answer.
+#[derive(Debug)]
+struct Waiting {
+    request: PermissionRequest,
+    /// What the rules are held against.
+    ask: PermissionAsk,
+    answer: oneshot::Sender<Answered>,
+}
+
 #[derive(Debug, Default)]
 pub(crate) struct Questions {
-    open: Mutex<HashMap<PermissionId, (PermissionRequest, oneshot::Sender<Answered>)>>,
+    open: Mutex<HashMap<PermissionId, Waiting>>,
     /// Arguments of calls that run, as they are asked about; the log has them a moment later.
     calls: Mutex<HashMap<(SessionId, CallId), (String, Value)>>,
     /// Those that only the user answers: a rule of the user's asks, or a command hook insists.
@@ -161,34 +170,27 @@ impl Inner {
         } else {
             ask.patterns.clone()
         };
-        let actions: Vec<Action> = patterns
-            .iter()
-            .map(|p| evaluate(&ask.permission, p, &layers))
-            .collect();
-        if actions.contains(&Action::Deny) {
+        let action = ask_rules::action(&ask, &layers);
+        if action == Action::Deny {
             let what = patterns.join(", ");
             return Err(Refusal::Rule(format!(
                 "The user has specified a rule that denies {} for {what}. Do not try to do the same by other means.",
                 ask.permission
             )));
         }
-        let allowed = |action: &Action| *action == Action::Allow;
-        if asker.insists.is_none() && actions.iter().all(allowed) {
+        if asker.insists.is_none() && action == Action::Allow {
             return Ok("allow".into());
         }
-        let by_rule = patterns
-            .iter()
-            .any(|pattern| crate::agents::asked_by_the_user(&ask.permission, pattern, &layers));
+        let by_rule = crate::agents::asked_by_the_user(&ask, &layers);
+        let (asked, unclear) = (ask.clone(), ask.unclear);
+        let metadata = with_doubt(ask.metadata, unclear.as_deref());
         let mut request = PermissionRequest {
             id: ids::permission(),
             session_id: asker.session_id.clone(),
             permission: ask.permission,
             patterns,
             always: ask.always,
-            metadata: with_reason(
-                ask.metadata,
-                asker.insists.map(Insistence::shown).as_deref(),
-            ),
+            metadata: with_reason(metadata, asker.insists.map(Insistence::shown).as_deref()),
             tool: asker.tool.clone(),
         };
         let firmness = match asker.insists {
@@ -222,14 +224,19 @@ impl Inner {
             Answering::Allow if lacking.is_some() => Answering::Refuse,
             answering => answering,
         };
-        match self.ask_user(request, answering).await {
+        match self.ask_user(request, asked, answering).await {
             Err(Refusal::User(text)) if answering == Answering::Refuse => {
                 let way = match lacking {
                     Some(_) => "",
                     None => " (Allow it under `permission` in opencode.json, or run with --auto.)",
                 };
                 let more = ungranted.map(|why| format!(" {why}.")).unwrap_or_default();
-                Err(Refusal::User(text + way + &more))
+                let unclear = unclear.map(|why| {
+                    format!(" What it runs is not certain: it has {why}; plainer commands are held against the rules one by one.")
+                });
+                Err(Refusal::User(
+                    text + way + &more + &unclear.unwrap_or_default(),
+                ))
             }
             answer => {
                 if let (Some(it), Ok("ask -> always")) = (lacking, answer.as_deref()) {
@@ -289,11 +296,17 @@ impl Inner {
     async fn ask_user(
         self: &Arc<Self>,
         request: PermissionRequest,
+        ask: PermissionAsk,
         answering: Answering,
     ) -> Result<String, Refusal> {
         let (sender, receiver) = oneshot::channel();
         let text = format!("{} ({})", request.permission, request.patterns.join(", "));
-        lock(&self.questions.open).insert(request.id.clone(), (request.clone(), sender));
+        let waiting = Waiting {
+            request: request.clone(),
+            ask,
+            answer: sender,
+        };
+        lock(&self.questions.open).insert(request.id.clone(), waiting);
         let mut open = OpenQuestion {
             inner: self,
             request: Some(request.clone()),
@@ -348,27 +361,20 @@ impl Inner {
             lock(&self.approvals).extend(rules);
         }
         let approvals = lock(&self.approvals).clone();
-        let covered = |request: &PermissionRequest| match reply {
+        let covered = |ask: &PermissionAsk| match reply {
             Reply::Once => false,
             Reply::Reject => true,
-            Reply::Always => {
-                let allowed = |pattern: &String| {
-                    evaluate(&request.permission, pattern, &[&approvals]) == Action::Allow
-                };
-                request.patterns.iter().all(allowed)
-            }
+            Reply::Always => ask_rules::action(ask, &[&approvals]) == Action::Allow,
         };
         let mut open = lock(&self.questions.open);
         let others: Vec<PermissionId> = open
             .iter()
-            .filter(|(_, (request, _))| {
-                request.session_id == answered.session_id && covered(request)
-            })
+            .filter(|(_, it)| it.request.session_id == answered.session_id && covered(&it.ask))
             .map(|(id, _)| id.clone())
             .collect();
         for id in others {
-            if let Some((_, sender)) = open.remove(&id) {
-                let _ = sender.send((reply, None));
+            if let Some(waiting) = open.remove(&id) {
+                let _ = waiting.answer.send((reply, None));
             }
         }
     }
@@ -400,6 +406,14 @@ fn with_reason(mut metadata: Value, insists: Option<&str>) -> Value {
         (Value::Null, Some(why)) => json!({ HOOK_REASON: why }),
         (metadata, _) => metadata,
     }
+}
+
+/// Why the line is shown as a whole, for who is asked.
+fn with_doubt(mut metadata: Value, unclear: Option<&str>) -> Value {
+    if let (Value::Object(fields), Some(why)) = (&mut metadata, unclear) {
+        fields.insert("unclear".to_owned(), json!(why));
+    }
+    metadata
 }
 
 /// A question that no command hook answers in the user's place, while plugins are asked about it.
@@ -462,7 +476,7 @@ impl Agent {
     pub fn questions(&self) -> Vec<PermissionRequest> {
         lock(&self.inner.questions.open)
             .values()
-            .map(|(request, _)| request.clone())
+            .map(|it| it.request.clone())
             .collect()
     }
 
@@ -484,10 +498,13 @@ impl Agent {
     /// Like [`Self::answer`]. A refusal with a message does not end the turn: the model reads what to do instead.
     #[must_use]
     pub fn answer_with(&self, id: &PermissionId, reply: Reply, message: Option<String>) -> bool {
-        let Some((request, sender)) = lock(&self.inner.questions.open).remove(id) else {
+        let Some(Waiting {
+            request, answer, ..
+        }) = lock(&self.inner.questions.open).remove(id)
+        else {
             return false;
         };
-        let told = sender
+        let told = answer
             .send((reply, message.filter(|m| !m.is_empty())))
             .is_ok();
         self.inner.answer_others(&request, reply);

@@ -6,7 +6,6 @@ use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
 use outrigger_bridge::{Call, Hands, Refusal};
-use outrigger_kernel::permission::evaluate;
 use outrigger_protocol::audit::{AuditKind, AuditRecord};
 use outrigger_protocol::descriptor::Contract;
 use outrigger_protocol::event::Event;
@@ -190,10 +189,7 @@ impl ToolHost for Host {
 
     fn ask<'a>(&'a self, ask: PermissionAsk) -> BoxFuture<'a, Result<String, ToolError>> {
         let refused = ask.permission == "external_directory"
-            || ask
-                .patterns
-                .iter()
-                .any(|pattern| evaluate(&ask.permission, pattern, &[&self.rules]) != Action::Allow);
+            || crate::ask_rules::action(&ask, &[&self.rules]) != Action::Allow;
         let what = format!("{} {}", ask.permission, ask.patterns.join(", "));
         Box::pin(async move {
             match refused {

@@ -83,6 +83,7 @@ impl Tool for Skill {
             patterns: vec![name.clone()],
             always: vec![name],
             metadata: json!({}),
+            ..PermissionAsk::default()
         }])
     }
 

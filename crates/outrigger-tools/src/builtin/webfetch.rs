@@ -185,6 +185,7 @@ impl Tool for WebFetch {
             patterns: vec![url.to_owned()],
             always: vec!["*".to_owned()],
             metadata,
+            ..PermissionAsk::default()
         }])
     }
 
