@@ -7,6 +7,7 @@ mod clients;
 mod fuzz;
 mod generate;
 mod parity;
+mod sandboxes;
 mod schema;
 mod setup;
 mod sh;
@@ -53,6 +54,9 @@ cargo xtask NAME [options]
   fuzz-shell [--minutes N] [--seed N]
                              lines of a generator under real shells, traced: what they execute and write and the reader of
                              command lines did not name is printed (10 minutes; needs strace)
+  sandboxes [--bin PATH] [--only NAMES] [--write] [-v]
+                             the same shell commands in the sandboxes of Outrigger, Codex and Claude Code, judged by their
+                             effect; --write: into docs/sandboxes.md (needs npm, bubblewrap, socat; not part of `test`)
 
 Exit code: 0 done; 1 a check, a test or a threshold failed; 2 wrong use.
 ";
@@ -106,6 +110,7 @@ fn run(arguments: &[String]) -> Result {
         "soak" => soak::run(rest),
         "fuzz-shell" => fuzz::shell(rest),
         "clients" => clients::run(rest),
+        "sandboxes" => sandboxes::run(rest),
         "help" | "--help" | "-h" => {
             print!("{HELP}");
             Ok(())

@@ -1,6 +1,6 @@
 //! A shell, and whether it does what was read of a line.
 
-use std::os::unix::fs::symlink;
+use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::PathBuf;
 
 use outrigger_shell_parse::{Command, UNKNOWN, Word, read};
@@ -16,7 +16,7 @@ const STUBS: &[&str] = &[
 /// Programs that start others.
 const WRAPPERS: &[&str] = &[
     "env", "nice", "nohup", "timeout", "setsid", "stdbuf", "xargs", "find", "ionice", "chrt",
-    "taskset", "bash", "sh", "dash", "true", "echo", "strace",
+    "taskset", "bash", "sh", "dash", "true", "echo", "strace", "setpriv",
 ];
 
 pub(crate) struct Shell {
@@ -36,12 +36,19 @@ impl Shell {
         };
         let program = find(name)?;
         let room = TempDir::new().ok()?;
-        for folder in ["bin", "home", "deep/er/work"] {
+        for folder in ["bin", "home", "deep/er/work/sub"] {
             std::fs::create_dir_all(room.path().join(folder)).ok()?;
         }
         let bin = room.path().join("bin");
+        // Copies: a line may write to what it names.
         for stub in STUBS {
-            symlink("/bin/true", bin.join(stub)).ok()?;
+            std::fs::copy("/bin/true", bin.join(stub)).ok()?;
+        }
+        std::fs::copy("/bin/true", room.path().join("deep/er/work/sub/touch")).ok()?;
+        let folders = ["", "bin", "home", "deep", "deep/er", "deep/er/work"];
+        for folder in folders {
+            let open = std::fs::Permissions::from_mode(if folder == "bin" { 0o755 } else { 0o777 });
+            std::fs::set_permissions(room.path().join(folder), open).ok()?;
         }
         for wrapper in WRAPPERS {
             if let Some(path) = find(wrapper) {
@@ -114,18 +121,21 @@ impl Shell {
     }
 }
 
-/// Whether a line is understood, and does no harm here: it ends no processes and searches this folder alone.
+/// Whether a line is understood, and does no harm here: it ends no processes, and names no file outside of the folder that it runs
+/// in. As root it runs as nobody besides.
 pub(crate) fn may_be_run(line: &str) -> bool {
     let read = read(line);
+    let away = |word: &Word| {
+        let text = word.value.as_str();
+        text != "/dev/null"
+            && (text.starts_with('/') || text.contains("..") || text.contains("/dev/"))
+    };
     let harmful = |command: &Command| {
-        let words: Vec<&str> = command.words.iter().map(|it| it.value.as_str()).collect();
-        let name = command
-            .program()
-            .and_then(|it| it.rsplit('/').next())
-            .unwrap_or_default();
-        let wanders = |word: &&&str| word.starts_with(['/', '~']) || word.contains("..");
+        let name = command.program().unwrap_or_default();
+        let name = name.rsplit('/').next().unwrap_or_default();
         matches!(name, "kill" | "suspend" | "wait" | "ulimit")
-            || name == "find" && words.iter().any(|it| wanders(&it))
+            || command.words.iter().any(away)
+            || command.files.iter().any(|file| away(&file.name))
     };
     read.doubt.is_none() && !line.is_empty() && !read.commands.iter().any(harmful)
 }

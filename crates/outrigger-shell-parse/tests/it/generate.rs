@@ -25,7 +25,7 @@ const PROGRAMS: &[&str] = &[
     "test",
     "[",
     "grep",
-    "/usr/bin/touch",
+    "sub/touch",
 ];
 const QUOTED: &[&str] = &[
     "a",

@@ -1,6 +1,12 @@
 //! What shells really execute and write, held against what was read of their lines: a corpus, and lines of a generator. Programs
 //! are recorded by `strace`; without it, or where the system forbids it, the tests are skipped and say so.
 
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "helpers of tests; clippy only exempts the test functions"
+)]
+
 mod compare;
 mod generate;
 #[expect(dead_code, reason = "npm is nothing that shells are compared with")]

@@ -1,6 +1,7 @@
 //! What a shell does with a line, as `strace` saw it.
 
 use std::collections::HashMap;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
@@ -14,7 +15,13 @@ pub(crate) struct Seen {
 }
 
 const CALLS: &str = "trace=execve,execveat,open,openat,openat2,creat,clone,clone3,fork,vfork";
+/// Owns nothing.
+const NOBODY: &str = "65534";
 const SHELLS: [&str; 4] = ["bash", "sh", "dash", "zsh"];
+
+pub(crate) fn is_root() -> bool {
+    std::fs::metadata("/proc/self").is_ok_and(|own| own.uid() == 0)
+}
 
 /// Runs `shell -c line` in a folder. `None` where nothing could be recorded.
 #[expect(
@@ -28,11 +35,16 @@ pub(crate) fn run(
     variables: &[(&str, String)],
 ) -> Option<Seen> {
     let record = folder.parent()?.join("record");
+    // What a line writes, it writes as nobody, where this is root: a line of a generator may name any file.
     let mut command = Command::new("/usr/bin/timeout");
+    command.args(["-s", "KILL", "10"]);
+    if is_root() {
+        let nobody = ["setpriv", "--reuid", NOBODY, "--regid", NOBODY];
+        command
+            .args(nobody)
+            .args(["--clear-groups", "--no-new-privs"]);
+    }
     command.args([
-        "-s",
-        "KILL",
-        "10",
         "strace",
         "-f",
         "-qq",
@@ -40,12 +52,8 @@ pub(crate) fn run(
         "-s",
         "100000",
         "--seccomp-bpf",
-        "-e",
-        CALLS,
-        "-e",
-        "signal=none",
-        "-o",
     ]);
+    command.args(["-e", CALLS, "-e", "signal=none", "-o"]);
     command.arg(&record).arg(shell).arg("-c").arg(line);
     command.env_clear().current_dir(folder);
     for (name, value) in variables {
