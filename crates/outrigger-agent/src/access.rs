@@ -74,7 +74,7 @@ impl Verdict {
     }
 }
 
-fn strictness(action: Action) -> u8 {
+pub(crate) fn strictness(action: Action) -> u8 {
     match action {
         Action::Allow => 0,
         Action::Ask => 1,
@@ -106,6 +106,22 @@ impl Access {
     /// [`outrigger_kernel::permission::evaluate`].
     pub(crate) fn evaluate(&self, permission: &str, pattern: &str, layers: &[&[Rule]]) -> Action {
         self.evaluate_from(&self.place.worktree, permission, pattern, layers)
+    }
+
+    /// The strictest answer to all patterns of a question, and to each spelling of what it runs.
+    pub(crate) fn action(&self, ask: &PermissionAsk, layers: &[&[Rule]]) -> Action {
+        let everything = ["*".to_owned()];
+        let patterns = match ask.patterns.as_slice() {
+            [] => &everything[..],
+            patterns => patterns,
+        };
+        let shown = patterns
+            .iter()
+            .map(|it| self.evaluate(&ask.permission, it, layers));
+        shown
+            .chain(crate::ask_rules::by_spelling(ask, layers))
+            .max_by_key(|action| strictness(*action))
+            .unwrap_or(Action::Ask)
     }
 
     fn evaluate_from(

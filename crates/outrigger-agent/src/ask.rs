@@ -16,7 +16,10 @@ use outrigger_tools::PermissionAsk;
 use serde_json::{Value, json};
 use tokio::sync::oneshot;
 
+use outrigger_kernel::permission::evaluate_unclear;
+
 use crate::access::hosts;
+use crate::ask_rules;
 use crate::ids;
 use crate::inner::{Agent, Inner, lock};
 use crate::insist::Insistence;
@@ -36,9 +39,18 @@ pub enum Answering {
 /// An answer, with what the user wants done instead.
 type Answered = (Reply, Option<String>);
 
+/// A question that waits for its answer.
+#[derive(Debug)]
+struct Waiting {
+    request: PermissionRequest,
+    /// What the rules are held against.
+    ask: PermissionAsk,
+    answer: oneshot::Sender<Answered>,
+}
+
 #[derive(Debug, Default)]
 pub(crate) struct Questions {
-    open: Mutex<HashMap<PermissionId, (PermissionRequest, oneshot::Sender<Answered>)>>,
+    open: Mutex<HashMap<PermissionId, Waiting>>,
     /// Arguments of calls that run, as they are asked about; the log has them a moment later.
     calls: Mutex<HashMap<(SessionId, CallId), (String, Value)>>,
     /// Those that only the user answers: a rule of the user's asks, or a command hook insists.
@@ -168,14 +180,22 @@ impl Inner {
         // "Always" answers what is asked about; it lifts no deny.
         for (pattern, action) in patterns.iter().zip(&mut actions) {
             let approved = |pattern| {
-                self.access
-                    .evaluate(&ask.permission, pattern, &[&approvals])
-                    == Action::Allow
+                let approved = match ask.unclear {
+                    None => self
+                        .access
+                        .evaluate(&ask.permission, pattern, &[&approvals]),
+                    Some(_) => evaluate_unclear(&ask.permission, pattern, &[&approvals]),
+                };
+                approved == Action::Allow
             };
             if *action == Action::Ask && approved(pattern) {
                 *action = Action::Allow;
             }
         }
+        actions.extend(match ask_rules::by_spelling(&ask, asker.rules) {
+            Some(Action::Ask) => ask_rules::by_spelling(&ask, &layers),
+            other => other,
+        });
         if actions.contains(&Action::Deny) {
             let what = patterns.join(", ");
             return Err(Refusal::Rule(format!(
@@ -187,22 +207,18 @@ impl Inner {
         if asker.insists.is_none() && actions.iter().all(allowed) {
             return Ok("allow".into());
         }
-        let by_rule = patterns.iter().any(|pattern| {
-            let evaluate =
-                |layers: &[&[Rule]]| self.access.evaluate(&ask.permission, pattern, layers);
-            crate::agents::asked_by_the_user(evaluate, &layers)
-        });
+        let evaluate = |layers: &[&[Rule]]| self.access.action(&ask, layers);
+        let by_rule = crate::agents::asked_by_the_user(evaluate, &layers);
         let local = ask.permission == hosts::WEB && patterns.iter().any(|it| hosts::is_local(it));
+        let (asked, unclear) = (ask.clone(), ask.unclear);
+        let metadata = with_doubt(ask.metadata, unclear.as_deref());
         let mut request = PermissionRequest {
             id: ids::permission(),
             session_id: asker.session_id.clone(),
             permission: ask.permission,
             patterns,
             always: ask.always,
-            metadata: with_reason(
-                ask.metadata,
-                asker.insists.map(Insistence::shown).as_deref(),
-            ),
+            metadata: with_reason(metadata, asker.insists.map(Insistence::shown).as_deref()),
             tool: asker.tool.clone(),
         };
         let firmness = match asker.insists {
@@ -236,7 +252,7 @@ impl Inner {
             Answering::Allow if lacking.is_some() => Answering::Refuse,
             answering => answering,
         };
-        match self.ask_user(request, answering).await {
+        match self.ask_user(request, asked, answering).await {
             Err(Refusal::User(text)) if answering == Answering::Refuse => {
                 let way = match lacking {
                     Some(_) => "",
@@ -247,7 +263,12 @@ impl Inner {
                     None => " (Allow it under `permission` in opencode.json, or run with --auto.)",
                 };
                 let more = ungranted.map(|why| format!(" {why}.")).unwrap_or_default();
-                Err(Refusal::User(text + way + &more))
+                let unclear = unclear.map(|why| {
+                    format!(" What it runs is not certain: it has {why}; plainer commands are held against the rules one by one.")
+                });
+                Err(Refusal::User(
+                    text + way + &more + &unclear.unwrap_or_default(),
+                ))
             }
             answer => {
                 if let (Some(it), Ok("ask -> always")) = (lacking, answer.as_deref()) {
@@ -312,7 +333,7 @@ impl Inner {
         command: &str,
         why: &str,
     ) -> bool {
-        let denied = evaluate(OUTSIDE, command, asker.rules) == Action::Deny;
+        let denied = self.access.evaluate(OUTSIDE, command, asker.rules) == Action::Deny;
         if denied || self.answering != Answering::Ask {
             return false;
         }
@@ -329,7 +350,12 @@ impl Inner {
             tool: asker.tool.clone(),
         };
         let _firm = Firm::new(self, &request.id, Firmness::Person);
-        let answer = self.ask_user(request, Answering::Ask).await;
+        let asked = PermissionAsk {
+            permission: OUTSIDE.to_owned(),
+            patterns: vec![command.to_owned()],
+            ..PermissionAsk::default()
+        };
+        let answer = self.ask_user(request, asked, Answering::Ask).await;
         let by = if answer.is_ok() { "allow" } else { "deny" };
         self.audit_decision(&crate::audit::Decided {
             session: asker.session_id,
@@ -345,11 +371,17 @@ impl Inner {
     async fn ask_user(
         self: &Arc<Self>,
         request: PermissionRequest,
+        ask: PermissionAsk,
         answering: Answering,
     ) -> Result<String, Refusal> {
         let (sender, receiver) = oneshot::channel();
         let text = format!("{} ({})", request.permission, request.patterns.join(", "));
-        lock(&self.questions.open).insert(request.id.clone(), (request.clone(), sender));
+        let waiting = Waiting {
+            request: request.clone(),
+            ask,
+            answer: sender,
+        };
+        lock(&self.questions.open).insert(request.id.clone(), waiting);
         let mut open = OpenQuestion {
             inner: self,
             request: Some(request.clone()),
@@ -404,29 +436,20 @@ impl Inner {
             lock(&self.approvals).extend(rules);
         }
         let approvals = lock(&self.approvals).clone();
-        let covered = |request: &PermissionRequest| match reply {
+        let covered = |ask: &PermissionAsk| match reply {
             Reply::Once => false,
             Reply::Reject => true,
-            Reply::Always => {
-                let allowed = |pattern: &String| {
-                    self.access
-                        .evaluate(&request.permission, pattern, &[&approvals])
-                        == Action::Allow
-                };
-                request.patterns.iter().all(allowed)
-            }
+            Reply::Always => self.access.action(ask, &[&approvals]) == Action::Allow,
         };
         let mut open = lock(&self.questions.open);
         let others: Vec<PermissionId> = open
             .iter()
-            .filter(|(_, (request, _))| {
-                request.session_id == answered.session_id && covered(request)
-            })
+            .filter(|(_, it)| it.request.session_id == answered.session_id && covered(&it.ask))
             .map(|(id, _)| id.clone())
             .collect();
         for id in others {
-            if let Some((_, sender)) = open.remove(&id) {
-                let _ = sender.send((reply, None));
+            if let Some(waiting) = open.remove(&id) {
+                let _ = waiting.answer.send((reply, None));
             }
         }
     }
@@ -458,6 +481,14 @@ fn with_reason(mut metadata: Value, insists: Option<&str>) -> Value {
         (Value::Null, Some(why)) => json!({ HOOK_REASON: why }),
         (metadata, _) => metadata,
     }
+}
+
+/// Why the line is shown as a whole, for who is asked.
+fn with_doubt(mut metadata: Value, unclear: Option<&str>) -> Value {
+    if let (Value::Object(fields), Some(why)) = (&mut metadata, unclear) {
+        fields.insert("unclear".to_owned(), json!(why));
+    }
+    metadata
 }
 
 /// A question that no command hook answers in the user's place, while plugins are asked about it.
@@ -520,7 +551,7 @@ impl Agent {
     pub fn questions(&self) -> Vec<PermissionRequest> {
         lock(&self.inner.questions.open)
             .values()
-            .map(|(request, _)| request.clone())
+            .map(|it| it.request.clone())
             .collect()
     }
 
@@ -542,10 +573,13 @@ impl Agent {
     /// Like [`Self::answer`]. A refusal with a message does not end the turn: the model reads what to do instead.
     #[must_use]
     pub fn answer_with(&self, id: &PermissionId, reply: Reply, message: Option<String>) -> bool {
-        let Some((request, sender)) = lock(&self.inner.questions.open).remove(id) else {
+        let Some(Waiting {
+            request, answer, ..
+        }) = lock(&self.inner.questions.open).remove(id)
+        else {
             return false;
         };
-        let told = sender
+        let told = answer
             .send((reply, message.filter(|m| !m.is_empty())))
             .is_ok();
         self.inner.answer_others(&request, reply);

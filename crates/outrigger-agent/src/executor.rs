@@ -194,9 +194,11 @@ impl ToolHost for Host {
             let (access, base) = (&self.inner.access, &self.inner.place.directory);
             let rules: [&[Rule]; 1] = [&self.rules];
             let actions = access.actions_from(base, &ask, &ask.patterns, &rules).await;
-            let mut actions = actions.into_iter();
+            let actions = actions.into_iter();
             let refused = ask.permission == "external_directory"
-                || actions.any(|action| action != Action::Allow);
+                || actions
+                    .chain(crate::ask_rules::by_spelling(&ask, &rules))
+                    .any(|action| action != Action::Allow);
             match refused {
                 false => Ok("allow".to_owned()),
                 true => Err(ToolError::Denied(format!(

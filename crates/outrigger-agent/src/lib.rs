@@ -10,6 +10,7 @@ mod admitted;
 pub mod agents;
 mod allowed;
 mod ask;
+mod ask_rules;
 mod audit;
 mod auth;
 mod background;

@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use outrigger_protocol::id::SessionId;
 use outrigger_sandbox::{Policy, Spec};
-use outrigger_tools::PermissionAsk;
 
 use crate::agents::AgentInfo;
 use crate::ask::Asker;
@@ -36,12 +35,13 @@ impl Agent {
             rules: &[&agent.permission, &own],
             insists: None,
         };
-        let ask = PermissionAsk {
-            permission: "bash".into(),
-            patterns: vec![line.to_owned()],
-            ..PermissionAsk::default()
+        let ask = outrigger_tools::ask_for_line(line);
+        // Such as `cd` alone, which needs no approval.
+        let asked = match ask.patterns.is_empty() {
+            true => Ok(String::new()),
+            false => self.inner.decide(&asker, ask).await,
         };
-        if let Err(refusal) = self.inner.decide(&asker, ask).await {
+        if let Err(refusal) = asked {
             return format!("(not run: {})", refusal.text());
         }
         let label = command_label(name);

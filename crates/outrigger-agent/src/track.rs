@@ -91,6 +91,7 @@ impl Inner {
             patterns: vec![call.tool.clone()],
             always: vec![call.tool.clone()],
             metadata: json!({ "tool": call.tool, "input": call.input }),
+            ..PermissionAsk::default()
         };
         self.decide(&asker, ask)
             .await

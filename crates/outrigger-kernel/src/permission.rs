@@ -1,6 +1,8 @@
 //! Which rule counts. Rules are read as the reference reads them: all layers one after the other (defaults, configuration,
 //! agent, session), the last rule that matches both permission and pattern wins, and with none the user is asked.
 
+use alloc::vec::Vec;
+
 use outrigger_protocol::permission::{Action, Rule};
 
 pub mod paths;
@@ -14,6 +16,67 @@ pub fn evaluate(permission: &str, pattern: &str, layers: &[&[Rule]]) -> Action {
         .flat_map(|layer| layer.iter().rev())
         .find(|rule| matches(&rule.permission, permission) && matches(&rule.pattern, pattern))
         .map_or(Action::Ask, |rule| rule.action)
+}
+
+/// Stands in a text for a part of it that is not known: any run of characters.
+pub const UNKNOWN: char = '\0';
+
+/// What rules about certain commands say of one that is spelled in another way than it is shown: rules that deny or ask only, and
+/// none that is about everything. A rule that may mean it, depending on what is [`UNKNOWN`], asks.
+#[must_use]
+pub fn restricts(permission: &str, text: &str, layers: &[&[Rule]]) -> Action {
+    let mut least = Action::Allow;
+    for rule in about(permission, layers) {
+        if is_everything(&rule.pattern) {
+            break;
+        }
+        let certain = matches(&rule.pattern, text);
+        match rule.action {
+            Action::Deny if certain => return Action::Deny,
+            Action::Deny | Action::Ask if certain || may_match(&rule.pattern, text) => {
+                least = Action::Ask;
+            }
+            _ => {}
+        }
+        if certain {
+            break;
+        }
+    }
+    least
+}
+
+/// What rules say of a text of which nobody knows what it does: it is allowed where everything is and no further rule denies or
+/// asks anything, or where a rule names it letter by letter.
+#[must_use]
+pub fn evaluate_unclear(permission: &str, text: &str, layers: &[&[Rule]]) -> Action {
+    let mut least = Action::Allow;
+    for rule in about(permission, layers) {
+        if is_everything(&rule.pattern) || rule.pattern == text {
+            return match (rule.action, least) {
+                (Action::Allow, least) => least,
+                (action, _) => action,
+            };
+        }
+        match rule.action {
+            Action::Deny if matches(&rule.pattern, text) => return Action::Deny,
+            Action::Deny | Action::Ask => least = Action::Ask,
+            Action::Allow => {}
+        }
+    }
+    Action::Ask
+}
+
+/// The rules for a permission, the one with the highest precedence first.
+fn about<'a>(permission: &str, layers: &[&'a [Rule]]) -> impl Iterator<Item = &'a Rule> {
+    layers
+        .iter()
+        .rev()
+        .flat_map(|layer| layer.iter().rev())
+        .filter(move |rule| matches(&rule.permission, permission))
+}
+
+fn is_everything(pattern: &str) -> bool {
+    !pattern.is_empty() && pattern.bytes().all(|b| b == b'*')
 }
 
 /// True when nothing that the tool does could ever be allowed, so the model is not offered it at all: the last rule for
@@ -79,7 +142,8 @@ fn glob(pattern: &[u8], text: &[u8], same: impl Fn(&u8, &u8) -> bool) -> bool {
                 p += 1;
                 continue;
             }
-            Some(b'?') => {
+            // What is not known may be none or many.
+            Some(b'?') if text.get(t) != Some(&0) => {
                 p += 1;
                 t += 1;
                 while text.get(t).is_some_and(|b| b & 0xC0 == 0x80) {
@@ -104,6 +168,51 @@ fn glob(pattern: &[u8], text: &[u8], same: impl Fn(&u8, &u8) -> bool) -> bool {
     pattern
         .get(p..)
         .is_some_and(|rest| rest.iter().all(|c| *c == b'*'))
+}
+
+/// Whether a pattern matches a text, or does for some of what is [`UNKNOWN`] in it.
+#[must_use]
+pub fn may_match(pattern: &str, text: &str) -> bool {
+    if matches(pattern, text) {
+        return true;
+    }
+    let head = pattern.strip_suffix(" *");
+    text.contains(UNKNOWN)
+        && (meet(pattern.as_bytes(), text.as_bytes())
+            || head.is_some_and(|head| meet(head.as_bytes(), text.as_bytes())))
+}
+
+// Row by row: `row[t]` says whether what was taken of the pattern can be the first `t` bytes of the text. Bytes instead of
+// characters for `?`: where it errs, it answers that they may match.
+fn meet(pattern: &[u8], text: &[u8]) -> bool {
+    let unknown = |t: usize| text.get(t) == Some(&0);
+    let mut row: Vec<bool> = Vec::with_capacity(text.len() + 1);
+    row.push(true);
+    for t in 0..text.len() {
+        let empty = row.get(t) == Some(&true) && unknown(t);
+        row.push(empty);
+    }
+    for p in pattern {
+        let mut next: Vec<bool> = Vec::with_capacity(row.len());
+        let was = |t: usize| row.get(t) == Some(&true);
+        next.push(*p == b'*' && was(0));
+        for t in 0..text.len() {
+            let here = next.last() == Some(&true);
+            let can = if *p == b'*' {
+                was(t + 1) || here
+            } else {
+                // An unknown part takes this byte, or is empty; `?` takes a byte, or one more of its character.
+                let takes = *p == b'?' || text.get(t) == Some(p);
+                let more = *p == b'?' && text.get(t).is_some_and(|b| b & 0xC0 == 0x80);
+                (takes && was(t))
+                    || (more && here)
+                    || (unknown(t) && (was(t) || was(t + 1) || here))
+            };
+            next.push(can);
+        }
+        row = next;
+    }
+    row.last() == Some(&true)
 }
 
 #[cfg(test)]
@@ -137,6 +246,71 @@ mod tests {
             ("a*b*c", "aXbY", false),
         ] {
             assert_eq!(matches(pattern, text), want, "{pattern} on {text}");
+        }
+    }
+
+    #[test]
+    fn what_is_not_known_may_be_anything() {
+        for (pattern, text, certain, possible) in [
+            ("git push *", "git \0", false, true),
+            ("git *", "git \0", true, true),
+            ("git push", "git \0", false, true),
+            ("git push", "git \0 -f", false, false),
+            ("git *force*", "git push \0", false, true),
+            ("rm *", "git \0", false, false),
+            ("rm *", "\0", false, true),
+            ("a?c", "a\0c", false, true),
+            ("a?c", "a\0", false, true),
+            ("abc", "\0a\0b\0c\0", false, true),
+            ("abc", "\0b\0a\0", false, false),
+            ("touch é*", "touch \0", false, true),
+            ("touch ?", "touch é", true, true),
+            ("a", "\0", false, true),
+            ("", "\0", false, true),
+            ("*x", "\0y", false, false),
+        ] {
+            assert_eq!(matches(pattern, text), certain, "{pattern} on {text:?}");
+            assert_eq!(may_match(pattern, text), possible, "{pattern} on {text:?}");
+        }
+    }
+
+    #[test]
+    fn other_spellings_and_unclear_lines() {
+        let rules = |list: &[(&str, Action)]| -> Vec<Rule> {
+            list.iter()
+                .map(|(pattern, action)| rule("bash", pattern, *action))
+                .collect()
+        };
+        let (allow, ask, deny) = (Action::Allow, Action::Ask, Action::Deny);
+        let some = rules(&[("*", allow), ("rm *", deny), ("git push *", ask)]);
+        let lifted = rules(&[("rm *", deny), ("*", allow)]);
+        let status = rules(&[("*", ask), ("git *", deny), ("git status *", allow)]);
+        for (text, rules, want) in [
+            ("rm x", &some, deny),
+            ("ls", &some, allow),
+            ("git \0", &some, ask),
+            ("\0", &some, ask),
+            ("git push", &some, ask),
+            ("rm x", &lifted, allow),
+            ("git status \0", &status, allow),
+            ("git \0", &status, deny),
+            ("git log \0", &status, deny),
+            ("ls", &status, allow),
+        ] {
+            assert_eq!(restricts("bash", text, &[rules]), want, "{text:?}");
+        }
+        let all = rules(&[("*", allow)]);
+        let exact = rules(&[("*", ask), ("a$(b)", allow), ("a*", allow)]);
+        for (text, rules, want) in [
+            ("a$(b)", &all, allow),
+            ("a$(b)", &some, ask),
+            ("a$(b)", &lifted, allow),
+            ("a$(b)", &exact, allow),
+            ("a$(c)", &exact, ask),
+            ("rm $(c)", &some, deny),
+            ("a$(b)", &Vec::new(), ask),
+        ] {
+            assert_eq!(evaluate_unclear("bash", text, &[rules]), want, "{text:?}");
         }
     }
 

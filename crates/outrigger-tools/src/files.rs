@@ -117,6 +117,7 @@ impl Located {
             patterns: vec![pattern.clone()],
             always: vec![pattern],
             metadata: json!({"filepath": self.shown, "parentDir": folder}),
+            ..PermissionAsk::default()
         })
     }
 

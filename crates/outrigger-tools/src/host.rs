@@ -33,6 +33,11 @@ pub struct PermissionAsk {
     pub patterns: Vec<String>,
     /// Patterns that "always" would allow.
     pub always: Vec<String>,
+    /// Other spellings of the commands, and commands that may be among them, in which `\0` stands for what is not known: a rule about
+    /// certain commands that denies or asks about one of these holds, too.
+    pub spellings: Vec<String>,
+    /// Why nobody knows what the command line runs, where that is so: then no pattern allows it but one for everything.
+    pub unclear: Option<String>,
     /// For display.
     pub metadata: Value,
 }

@@ -11,6 +11,7 @@ pub mod answer;
 pub mod builtin;
 
 mod capture;
+mod command_line;
 mod diff;
 mod error;
 mod files;
@@ -23,9 +24,9 @@ pub mod routes;
 mod runtime;
 mod schema;
 pub mod search;
-mod shell;
 mod tool;
 
+pub use command_line::{ask_for_line, line_may_run};
 pub use error::ToolError;
 pub use files::{nearby_instruction_files, relative};
 pub use host::{
@@ -34,5 +35,4 @@ pub use host::{
 };
 pub use patch::patched;
 pub use runtime::{DEFECT, Executed, Listener, Stage, ToolRuntime, with_context};
-pub use shell::commands_of;
 pub use tool::{FnTool, Tool};

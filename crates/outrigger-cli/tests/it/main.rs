@@ -95,6 +95,7 @@ mod run_options;
 mod secrets;
 mod serve;
 mod serve_folders;
+mod shell_lines;
 mod skill_servers;
 mod skills;
 mod store;

@@ -237,7 +237,7 @@ impl Tool for Bash {
         input: &Value,
         ctx: &ToolContext,
     ) -> Result<Vec<PermissionAsk>, ToolError> {
-        rules::asks(input, ctx)
+        rules::asks(input, &shell_program(&self.options), ctx)
     }
 
     // The tool ends by itself at its timeout and tells what was printed until then.

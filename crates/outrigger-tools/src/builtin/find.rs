@@ -101,6 +101,7 @@ fn asks(
         patterns: vec![pattern.to_owned()],
         always: vec!["*".to_owned()],
         metadata,
+        ..PermissionAsk::default()
     }];
     let kind = if root.real.is_file() {
         Kind::File

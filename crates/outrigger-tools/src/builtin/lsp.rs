@@ -171,6 +171,7 @@ impl Tool for Language {
             patterns: vec!["*".to_owned()],
             always: vec!["*".to_owned()],
             metadata: question.metadata(),
+            ..PermissionAsk::default()
         });
         Ok(asks)
     }

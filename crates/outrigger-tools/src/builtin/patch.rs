@@ -100,6 +100,7 @@ fn ask_edit(named: &[Located], plan: Option<&Plan>, ctx: &ToolContext) -> Permis
         }),
         patterns,
         always: vec!["*".to_owned()],
+        ..PermissionAsk::default()
     }
 }
 

@@ -83,6 +83,7 @@ pub(super) fn asks_read(at: &Located, ctx: &ToolContext) -> Vec<PermissionAsk> {
         patterns,
         always: vec!["*".to_owned()],
         metadata: json!({}),
+        ..PermissionAsk::default()
     });
     asks
 }

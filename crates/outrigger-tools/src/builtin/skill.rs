@@ -81,6 +81,7 @@ impl Tool for Skill {
             patterns: vec![name.clone()],
             always: vec![name],
             metadata: json!({}),
+            ..PermissionAsk::default()
         }])
     }
 

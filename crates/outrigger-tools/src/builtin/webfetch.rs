@@ -192,6 +192,7 @@ impl Tool for WebFetch {
             patterns: spelled(url),
             always: vec![always(url)],
             metadata,
+            ..PermissionAsk::default()
         }])
     }
 

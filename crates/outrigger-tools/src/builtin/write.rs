@@ -46,6 +46,7 @@ pub(super) fn ask_edit(at: &Located, diff: Option<&Diff>, ctx: &ToolContext) -> 
         patterns: vec![at.relative(ctx)],
         always: vec!["*".to_owned()],
         metadata: json!({"filepath": at.shown, "diff": diff.map_or("", |d| d.patch.as_str())}),
+        ..PermissionAsk::default()
     }
 }
 
