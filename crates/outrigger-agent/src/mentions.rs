@@ -1,6 +1,7 @@
 //! Files that a command's text names with `@path`: they go with the prompt, as in the reference.
 
 use outrigger_protocol::id::SessionId;
+use outrigger_protocol::provenance::Provenance;
 use outrigger_protocol::session::PartInput;
 use outrigger_sandbox::paths::Roots;
 use outrigger_tools::PermissionAsk;
@@ -8,6 +9,7 @@ use outrigger_tools::PermissionAsk;
 use crate::agents::AgentInfo;
 use crate::ask::{Asker, Refusal};
 use crate::inner::Agent;
+use crate::insist::Insistence;
 use crate::prompt::text;
 
 /// Names behind an `@` that stands neither in a word nor in a code span, each once.
@@ -37,6 +39,7 @@ impl Agent {
         &self,
         session_id: &SessionId,
         agent: &AgentInfo,
+        causes: &Provenance,
         filled: &str,
     ) -> Vec<PartInput> {
         let place = &self.inner.place;
@@ -51,17 +54,20 @@ impl Agent {
                 continue;
             };
             let own = self.session(session_id).ok().and_then(|s| s.permission);
-            let asker = Asker {
-                session_id,
-                tool: None,
-                rules: &[&agent.permission, &own.unwrap_or_default()],
-                insists: None,
-            };
             let relative = path.strip_prefix(&place.worktree).unwrap_or(&path);
             let ask = PermissionAsk {
                 permission: "read".into(),
                 patterns: vec![relative.display().to_string()],
                 ..PermissionAsk::default()
+            };
+            let insists = self.inner.prompted_without_grant(causes, None, &ask);
+            let insists = insists.map(Insistence::Ungranted);
+            let asker = Asker {
+                session_id,
+                tool: None,
+                rules: &[&agent.permission, &own.unwrap_or_default()],
+                insists: insists.as_ref(),
+                causes,
             };
             let decided = match self.inner.is_forbidden(&path) {
                 true => Err(Refusal::Rule(

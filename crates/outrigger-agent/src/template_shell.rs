@@ -4,6 +4,7 @@
 use std::time::Duration;
 
 use outrigger_protocol::id::SessionId;
+use outrigger_protocol::provenance::Provenance;
 use outrigger_sandbox::{Policy, Spec};
 use outrigger_tools::PermissionAsk;
 
@@ -11,6 +12,7 @@ use crate::agents::AgentInfo;
 use crate::ask::Asker;
 use crate::brought::command_label;
 use crate::inner::Agent;
+use crate::insist::Insistence;
 
 /// Longest run of one line.
 const DEADLINE: Duration = Duration::from_secs(30);
@@ -23,6 +25,7 @@ impl Agent {
         &self,
         session_id: &SessionId,
         agent: &AgentInfo,
+        causes: &Provenance,
         (name, line): (&str, &str),
     ) -> String {
         let own = self
@@ -30,21 +33,28 @@ impl Agent {
             .ok()
             .and_then(|session| session.permission)
             .unwrap_or_default();
-        let asker = Asker {
-            session_id,
-            tool: None,
-            rules: &[&agent.permission, &own],
-            insists: None,
-        };
         let ask = PermissionAsk {
             permission: "bash".into(),
             patterns: vec![line.to_owned()],
             ..PermissionAsk::default()
         };
+        let label = command_label(name);
+        let insists = self.inner.prompted_without_grant(causes, None, &ask);
+        // A line that the plugin brought itself runs in its own sandbox.
+        let owner = self.inner.plugins.configured_by("command", name);
+        let owner = owner.filter(|_| self.inner.boxes.of(&label).is_some());
+        let insists = insists.filter(|it| !owner.is_some_and(|owner| it.may_be(&owner)));
+        let insists = insists.map(Insistence::Ungranted);
+        let asker = Asker {
+            session_id,
+            tool: None,
+            rules: &[&agent.permission, &own],
+            insists: insists.as_ref(),
+            causes,
+        };
         if let Err(refusal) = self.inner.decide(&asker, ask).await {
             return format!("(not run: {})", refusal.text());
         }
-        let label = command_label(name);
         let mut spec = Spec::new("/bin/sh")
             .args(["-c", line])
             .cwd(&self.inner.place.directory)

@@ -328,7 +328,11 @@ impl Drive {
 
     pub(crate) fn tool_started(&mut self, tool: &str) {
         let (effect, input) = self.tool(tool);
-        self.take(Input::ToolStarted { effect, input });
+        self.take(Input::ToolStarted {
+            effect,
+            input,
+            provenance: outrigger_protocol::provenance::Provenance::default(),
+        });
     }
 
     pub(crate) fn tool_progress(&mut self, tool: &str, title: Option<&str>, metadata: Value) {
