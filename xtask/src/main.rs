@@ -6,6 +6,7 @@ mod ci;
 mod clients;
 mod generate;
 mod parity;
+mod sandboxes;
 mod schema;
 mod setup;
 mod sh;
@@ -49,6 +50,9 @@ cargo xtask NAME [options]
        [--write docs/soak.md]
                              sessions on one server with a plugin that misbehaves at random: no growth of memory and
                              descriptors, no orphan, every turn finished (30 minutes; not part of `test`)
+  sandboxes [--bin PATH] [--only NAMES] [--write] [-v]
+                             the same shell commands in the sandboxes of Outrigger, Codex and Claude Code, judged by their
+                             effect; --write: into docs/sandboxes.md (needs npm, bubblewrap, socat; not part of `test`)
 
 Exit code: 0 done; 1 a check, a test or a threshold failed; 2 wrong use.
 ";
@@ -101,6 +105,7 @@ fn run(arguments: &[String]) -> Result {
         "bench" => bench::run(rest),
         "soak" => soak::run(rest),
         "clients" => clients::run(rest),
+        "sandboxes" => sandboxes::run(rest),
         "help" | "--help" | "-h" => {
             print!("{HELP}");
             Ok(())

@@ -107,6 +107,14 @@ pub(crate) fn reference() -> Result<PathBuf> {
     find(&modules, &names, "bin/opencode")
 }
 
+/// The programs whose sandboxes are compared with ours: their `node_modules`.
+///
+/// # Errors
+/// npm cannot install them.
+pub(crate) fn sandboxes() -> Result<PathBuf> {
+    Ok(install("sandboxes")?.join("node_modules"))
+}
+
 /// The version that the recordings are of.
 pub(crate) fn reference_version() -> String {
     let package: Value = serde_json::from_str(include_str!("../../tests/reference/package.json"))

@@ -75,6 +75,7 @@ mod request;
 mod reread;
 mod revert;
 mod reviews;
+mod sandboxed;
 mod sequence;
 mod session;
 mod settled;

@@ -1,5 +1,6 @@
 //! The command line.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
@@ -74,6 +75,17 @@ pub(crate) enum Command {
     /// See what tools there are, and what each declares
     #[command(subcommand)]
     Tool(ToolCommand),
+    /// Run a command in the sandbox of the `bash` tool
+    Sandbox {
+        /// The command and its arguments
+        #[arg(
+            trailing_var_arg = true,
+            allow_hyphen_values = true,
+            required = true,
+            value_name = "COMMAND"
+        )]
+        command: Vec<OsString>,
+    },
     /// Log in to providers, and see where keys come from
     #[command(subcommand, visible_alias = "providers")]
     Auth(AuthCommand),

@@ -40,6 +40,7 @@ mod remote;
 mod report;
 mod run;
 mod run_attached;
+mod sandbox;
 mod serve;
 mod session;
 mod telegram;
@@ -126,6 +127,7 @@ async fn dispatch(cli: Cli) -> Result<u8, Failure> {
         Command::Auth(command) => auth::auth(&global, command).await,
         Command::Models(args) => models::models(&global, args).await,
         Command::Tool(command) => tool::tool(&global, command).await,
+        Command::Sandbox { command } => sandbox::sandbox(global, &command).await,
         Command::Plugin(command) => plugin::plugin(&global, command).await,
         Command::Mcp(command) => mcp::mcp(&global, command).await,
         Command::Config(command) => config::config(&global, command),

@@ -219,3 +219,35 @@ fn plugins_are_under_the_same_rules() {
         assert_eq!(world.read("schema.lock"), "locked");
     }
 }
+
+/// `outrigger sandbox` runs a command as the tool does: the same rules, its exit code, its output.
+#[test]
+fn the_sandbox_of_commands_can_be_tried() {
+    let world = guarded([]);
+    let rows = [
+        ("cat plain.txt", 0, "plain"),
+        ("cat .env", 0, ""),
+        ("echo no >&2; exit 7", 7, ""),
+        ("kill -TERM $$", 143, ""),
+    ];
+    for (command, code, printed) in rows {
+        let done = world.start(world.command(&["sandbox", "--", "sh", "-c", command]));
+        let done = done.end();
+        assert_eq!(
+            (done.code, done.stdout.trim()),
+            (code, printed),
+            "{}",
+            done.stderr
+        );
+        assert!(!done.stdout.contains(SECRET) && !done.stderr.contains(SECRET));
+    }
+    let missing = world
+        .start(world.command(&["sandbox", "--", "no-such-program"]))
+        .end();
+    assert_eq!(missing.code, 1);
+    assert!(
+        missing.stderr.contains("no-such-program"),
+        "{}",
+        missing.stderr
+    );
+}

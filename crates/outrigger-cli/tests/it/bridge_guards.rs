@@ -99,10 +99,19 @@ async fn a_listed_program_reads_what_it_is_given() {
     if outrigger_sandbox::Spawner::new().unwrap().landlock_abi() == 0 {
         return;
     }
+    // Any folder that is not for temporary files, which commands share.
+    let homes = std::env::home_dir().into_iter();
+    let folders = homes.chain([Path::new(env!("CARGO_MANIFEST_DIR")).to_owned()]);
+    let Some(outside) = folders
+        .filter(|it| !it.starts_with(std::env::temp_dir()) && !it.starts_with("/tmp"))
+        .find_map(|it| tempfile::tempdir_in(it).ok())
+    else {
+        return skip("there is no folder outside of those for temporary files");
+    };
     let world = World::new([]);
-    // Any file that is not in a folder for temporary files, which commands share.
-    let folder = env!("CARGO_MANIFEST_DIR");
-    let key = Path::new(folder).join("Cargo.toml");
+    let folder = outside.path().to_str().unwrap();
+    let key = outside.path().join("Cargo.toml");
+    fs::write(&key, "description = \"a file of the user's\"\n").unwrap();
     std::os::unix::fs::symlink(&key, world.path("link")).unwrap();
     world.file("own.txt", "OWN\n");
     let listed = ["--command", "git **", "--command", "grep **"];

@@ -261,13 +261,10 @@ fn nor_does_a_file_that_goes_with_a_prompt() {
     let sent: Vec<String> = requests.iter().map(|it| it.body.to_string()).collect();
     assert!(sent.iter().all(|it| !it.contains(SECRET)), "{sent:?}");
     assert!(sent.iter().any(|it| it.contains("1: plain")), "{sent:?}");
-    let told = sent.last().unwrap();
-    assert_eq!(
-        told.matches("the policy of this machine forbids it")
-            .count(),
-        2,
-        "{told}"
-    );
+    // The request for the session's title may come after it.
+    let refusals = |it: &String| it.matches("the policy of this machine forbids it").count();
+    let most = sent.iter().map(refusals).max();
+    assert_eq!(most, Some(2), "{sent:?}");
 }
 
 /// A brain elsewhere that may run every command.
@@ -431,6 +428,7 @@ fn a_project_changes_nothing_about_a_guard() {
             run.stderr
         );
         // With 1 ms it would have been late, and what it guards refused.
-        assert!(world.path("ran.txt").exists(), "{policy}{user}");
+        let ran = world.path("ran.txt").exists();
+        assert!(ran, "{policy}{user}: {}", run.stderr);
     }
 }

@@ -1,0 +1,63 @@
+//! `outrigger sandbox`: a command in the sandbox of the `bash` tool.
+
+use std::ffi::OsString;
+use std::io::{self, Write};
+
+use outrigger_agent::Agent;
+use outrigger_sandbox::Exit;
+use tokio::io::{AsyncRead, AsyncReadExt as _};
+
+use crate::args::Global;
+use crate::progress::Line;
+use crate::report::Failure;
+
+/// What a shell adds to the number of the signal that ended a program.
+const SIGNALLED: u8 = 128;
+
+/// Runs the command with its output on ours; its exit code is ours.
+pub(crate) async fn sandbox(mut global: Global, command: &[OsString]) -> Result<u8, Failure> {
+    // No plugin has a say in it, so none has to be started.
+    global.pure = true;
+    let agent = Agent::boot(crate::run::boot(&global, &Line::new())?).await?;
+    let mut child = agent.start_sandboxed(command).await?;
+    let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
+    let (exit, out, err) = tokio::join!(
+        child.wait(),
+        pass_on(stdout, io::stdout()),
+        pass_on(stderr, io::stderr())
+    );
+    let refused = child.refused();
+    agent.shutdown().await;
+    let failed = |error: io::Error| Failure::new("sandbox.output", error.to_string(), None);
+    out.and(err).map_err(failed)?;
+    if !refused.is_empty() {
+        eprintln!(
+            "outrigger: no connection was made to {}: `tools.hosts` or the policy of this machine does not allow it",
+            refused.join(", ")
+        );
+    }
+    let exit = exit.map_err(|error| Failure::new("sandbox.wait", error.to_string(), None))?;
+    Ok(code(exit))
+}
+
+/// The exit code, as a shell would give it.
+fn code(exit: Exit) -> u8 {
+    match (exit.code, exit.signal) {
+        (_, Some(signal)) => SIGNALLED.wrapping_add(u8::try_from(signal).unwrap_or_default()),
+        (Some(code), None) => u8::try_from(code & 0xff).unwrap_or(1),
+        (None, None) => 1,
+    }
+}
+
+async fn pass_on(from: Option<impl AsyncRead + Unpin>, mut to: impl Write) -> io::Result<()> {
+    let Some(mut from) = from else { return Ok(()) };
+    let mut bytes = vec![0; 16 * 1024];
+    loop {
+        let read = from.read(&mut bytes).await?;
+        let Some(read) = bytes.get(..read).filter(|read| !read.is_empty()) else {
+            return to.flush();
+        };
+        to.write_all(read)?;
+        to.flush()?;
+    }
+}
