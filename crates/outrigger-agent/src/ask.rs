@@ -231,7 +231,7 @@ impl Inner {
             _ => None,
         };
         let mut ungranted = lacking.map(|it| it.why.clone());
-        request.missing_grant = lacking.and_then(Lacking::missing);
+        request.missing_grant = lacking.and_then(Lacking::missing).map(Box::new);
         match self.ask_plugins(&request).await? {
             HookAnswer::Allow(plugins) if asker.insists.is_none() => {
                 return Ok(Allowed {
@@ -241,7 +241,7 @@ impl Inner {
             }
             HookAnswer::AllowUngranted(it) if asker.insists.is_none() => {
                 request.metadata = with_reason(request.metadata, Some(&it.why));
-                request.missing_grant = it.missing();
+                request.missing_grant = it.missing().map(Box::new);
                 ungranted = Some(it.why);
             }
             HookAnswer::Allow(_) | HookAnswer::AllowUngranted(_) | HookAnswer::None => {}
@@ -557,7 +557,9 @@ impl Agent {
     /// The file cannot be changed; the question stays.
     pub fn grant(&self, id: &PermissionId) -> Result<Option<std::path::PathBuf>, AgentError> {
         let open = lock(&self.inner.questions.open);
-        let missing = open.get(id).and_then(|(asked, _)| asked.missing_grant.clone());
+        let missing = open
+            .get(id)
+            .and_then(|(asked, _)| asked.missing_grant.clone());
         let session = open.get(id).map(|(asked, _)| asked.session_id.clone());
         drop(open);
         let Some(missing) = missing else {

@@ -22,7 +22,11 @@ pub(crate) fn run(global: &Global, args: &GrantArgs) -> Result<u8, Failure> {
     });
     for grant in grants.collect::<Result<Vec<_>, _>>()? {
         let file = boot.folders.write_grant(&name, grant, !args.revoke)?;
-        let done = if args.revoke { "taken from" } else { "given to" };
+        let done = if args.revoke {
+            "taken from"
+        } else {
+            "given to"
+        };
         out(&format!(
             "`{}` is {done} {name}, in {}\n",
             grant.key(),
@@ -69,7 +73,10 @@ fn key(boot: &outrigger_agent::Boot, name: &str) -> Result<String, Failure> {
         [one] => Ok(one.clone()),
         [] => Err(Failure::usage(
             format!("no plugin that could be granted something is called `{name}` here"),
-            Some("`outrigger plugin snapshot` names them; grants go to npm packages and to files".into()),
+            Some(
+                "`outrigger plugin snapshot` names them; grants go to npm packages and to files"
+                    .into(),
+            ),
         )),
         several => Err(Failure::usage(
             format!("several plugins are called `{name}` here"),

@@ -61,7 +61,7 @@ pub struct PermissionRequest {
         rename = "missingGrant",
         skip_serializing_if = "Option::is_none"
     )]
-    pub missing_grant: Option<MissingGrant>,
+    pub missing_grant: Option<Box<MissingGrant>>,
 }
 
 /// A grant that a plugin lacks: `grant = true` under `[plugins.NAME]` of the user's own `outrigger.toml`.

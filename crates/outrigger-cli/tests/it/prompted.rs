@@ -477,25 +477,35 @@ export const G = async ({ directory }) => {
     let grants = [
         grant(&prompts, "prompt"),
         format!("[plugins.{changes:?}]\nrewrite = true\napprove = true\n"),
-        format!("[plugins.{guard:?}]\nfail_closed = [\"tool.execute.before\", \"permission.ask\"]\n"),
+        format!(
+            "[plugins.{guard:?}]\nfail_closed = [\"tool.execute.before\", \"permission.ask\"]\n"
+        ),
     ];
     granting(&world, &grants.concat());
     world.run(&["do it"]).ok();
     let by = |plugin: &str, did: &str| json!({ "by": "plugin", "topPluginId": plugin, "did": did });
     let seen = |file: &str| -> Vec<Value> {
         let lines = world.lines(file);
-        let json = lines.iter().filter_map(|it| it.split_once(' ').map(|it| it.1));
+        let json = lines
+            .iter()
+            .filter_map(|it| it.split_once(' ').map(|it| it.1));
         json.map(|it| serde_json::from_str(it).unwrap()).collect()
     };
     let causes = seen("seen.txt");
     let has = |causes: &Value, cause: &Value| causes.as_array().unwrap().contains(cause);
     for cause in [by("prompts", "prompted"), by("changes", "changed")] {
-        assert!(causes.iter().all(|it| has(it, &cause)), "{cause}: {causes:?}");
+        assert!(
+            causes.iter().all(|it| has(it, &cause)),
+            "{cause}: {causes:?}"
+        );
     }
     assert!(has(&causes[1], &by("changes", "answered")), "{causes:?}");
     let told = world.read("hook.txt");
     let told: Value = serde_json::from_str(told.lines().next().unwrap()).unwrap();
-    assert!(has(&told["outrigger_provenance"], &by("prompts", "prompted")), "{told}");
+    assert!(
+        has(&told["outrigger_provenance"], &by("prompts", "prompted")),
+        "{told}"
+    );
 }
 
 /// `plugin grant` writes the line that the refusal names, for the plugin that is meant, and takes it back.
@@ -504,14 +514,27 @@ fn a_grant_is_given_and_taken_back_by_a_command() {
     let world = allowing([turn([call("mine", json!({}))]), run_it(), done(), done()]);
     let plugin = world.plugin("prompts", &own_session("{ parts }"));
     let name = plugin.display().to_string();
-    let given = world.cli(&["plugin", "grant", "prompts", "prompt", "rewrite"]).ok();
-    assert!(given.stdout.contains(&format!("{name} has rewrite, prompt\n")), "{}", given.stdout);
+    let given = world
+        .cli(&["plugin", "grant", "prompts", "prompt", "rewrite"])
+        .ok();
+    assert!(
+        given
+            .stdout
+            .contains(&format!("{name} has rewrite, prompt\n")),
+        "{}",
+        given.stdout
+    );
     let file = world.home().join(".config/outrigger/outrigger.toml");
     let written = std::fs::read_to_string(&file).unwrap();
-    assert_eq!(written, format!("[plugins.{plugin:?}]\nrewrite = true\nprompt = true\n"));
+    assert_eq!(
+        written,
+        format!("[plugins.{plugin:?}]\nrewrite = true\nprompt = true\n")
+    );
     world.run(&["do it"]).ok();
     assert_eq!(world.read("ran.txt"), "ran\n");
-    let taken = world.cli(&["plugin", "grant", &name, "prompt", "--revoke"]).ok();
+    let taken = world
+        .cli(&["plugin", "grant", &name, "prompt", "--revoke"])
+        .ok();
     assert!(taken.stdout.ends_with("has rewrite\n"), "{}", taken.stdout);
     let shown = world.cli(&["plugin", "grant", "prompts"]).ok();
     assert_eq!(shown.stdout, format!("{name} has rewrite\n"));

@@ -24,6 +24,7 @@ pub(crate) fn begin() -> Begin {
         variant: None,
     };
     Begin {
+        provenance: outrigger_protocol::provenance::Provenance::default(),
         turn: "trn_1".into(),
         session_id: "ses_1".into(),
         seed: 7,
