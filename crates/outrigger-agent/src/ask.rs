@@ -10,6 +10,7 @@ use outrigger_protocol::id::{CallId, PermissionId, PluginId, SessionId};
 use outrigger_protocol::permission::{
     Action, HOOK_REASON, PermissionRequest, Reply, Rule, ToolRef,
 };
+use outrigger_protocol::provenance::{Actor, Deed, Provenance};
 use outrigger_protocol::tool::ToolCall;
 use outrigger_protocol::turn::HookPayload;
 use outrigger_tools::PermissionAsk;
@@ -20,9 +21,10 @@ use outrigger_kernel::permission::evaluate_unclear;
 
 use crate::access::hosts;
 use crate::ask_rules;
+use crate::error::AgentError;
 use crate::ids;
 use crate::inner::{Agent, Inner, lock};
-use crate::insist::Insistence;
+use crate::insist::{Insistence, Lacking};
 
 /// Who answers a question that no rule answers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -36,8 +38,26 @@ pub enum Answering {
     Ask,
 }
 
-/// An answer, with what the user wants done instead.
-type Answered = (Reply, Option<String>);
+/// An answer, with what the user wants done instead, and who gave it.
+type Answered = (Reply, Option<String>, Actor);
+
+/// That something may be done.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Allowed {
+    /// For the record of the call.
+    pub(crate) text: String,
+    /// Whoever answered the question; nobody, where a rule did.
+    pub(crate) by: Vec<Actor>,
+}
+
+impl Allowed {
+    fn by_rule() -> Self {
+        Self {
+            text: "allow".to_owned(),
+            by: Vec::new(),
+        }
+    }
+}
 
 /// A question that waits for its answer.
 #[derive(Debug)]
@@ -119,10 +139,10 @@ impl Refusal {
 
 /// The answer of `permission.ask` hooks.
 enum HookAnswer {
-    /// All that changed the answer may approve.
-    Allow,
+    /// All that changed the answer may approve: these.
+    Allow(Vec<PluginId>),
     /// One of them may not: why, with the grant that is missing.
-    AllowUngranted(String),
+    AllowUngranted(Box<Lacking>),
     Deny,
     None,
 }
@@ -134,6 +154,8 @@ pub(crate) struct Asker<'a> {
     pub(crate) rules: &'a [&'a [Rule]],
     /// Why the user is asked whatever the rules allow.
     pub(crate) insists: Option<&'a Insistence>,
+    /// Who wants it.
+    pub(crate) causes: &'a Provenance,
 }
 
 impl Inner {
@@ -143,22 +165,27 @@ impl Inner {
         self: &Arc<Self>,
         asker: &Asker<'_>,
         ask: PermissionAsk,
-    ) -> Result<String, Refusal> {
+    ) -> Result<Allowed, Refusal> {
         let (permission, patterns) = (ask.permission.clone(), ask.patterns.clone());
         let answer = self.answer_of(asker, ask).await;
+        let mut causes = asker.causes.clone();
+        for actor in answer.iter().flat_map(|it| &it.by) {
+            causes = causes.with(actor.clone(), Deed::Answered, None);
+        }
         let (decision, by) = match &answer {
-            Ok(text) => ("allow", crate::audit::who_allowed(text, self.answering)),
+            Ok(it) => ("allow", crate::audit::who_allowed(&it.text, self.answering)),
             Err(Refusal::Rule(text)) => ("deny", text.as_str()),
             Err(Refusal::User(_)) if self.answering == Answering::Ask => ("deny", "the user"),
             Err(Refusal::User(_)) => ("deny", "nobody: there is nobody to ask"),
         };
-        self.audit_decision(&crate::audit::Decided {
+        self.audit_decision(crate::audit::Decided {
             session: asker.session_id,
             call: asker.tool.as_ref().map(|tool| tool.call_id.as_str()),
             permission: &permission,
             patterns: &patterns,
             decision,
             by,
+            causes,
         });
         answer
     }
@@ -167,7 +194,7 @@ impl Inner {
         self: &Arc<Self>,
         asker: &Asker<'_>,
         ask: PermissionAsk,
-    ) -> Result<String, Refusal> {
+    ) -> Result<Allowed, Refusal> {
         let approvals = lock(&self.approvals).clone();
         let mut layers: Vec<&[Rule]> = asker.rules.to_vec();
         layers.push(&approvals);
@@ -205,7 +232,7 @@ impl Inner {
         }
         let allowed = |action: &Action| *action == Action::Allow;
         if asker.insists.is_none() && actions.iter().all(allowed) {
-            return Ok("allow".into());
+            return Ok(Allowed::by_rule());
         }
         let evaluate = |layers: &[&[Rule]]| self.access.action(&ask, layers);
         let by_rule = crate::agents::asked_by_the_user(evaluate, &layers);
@@ -220,6 +247,8 @@ impl Inner {
             always: ask.always,
             metadata: with_reason(metadata, asker.insists.map(Insistence::shown).as_deref()),
             tool: asker.tool.clone(),
+            provenance: asker.causes.clone(),
+            missing_grant: None,
         };
         let firmness = match asker.insists {
             Some(Insistence::Ungranted(_)) => Some(Firmness::Person),
@@ -232,13 +261,20 @@ impl Inner {
             _ => None,
         };
         let mut ungranted = lacking.map(|it| it.why.clone());
+        request.missing_grant = lacking.and_then(Lacking::missing).map(Box::new);
         match self.ask_plugins(&request).await? {
-            HookAnswer::Allow if asker.insists.is_none() => return Ok("allow (plugin)".into()),
-            HookAnswer::AllowUngranted(why) if asker.insists.is_none() => {
-                request.metadata = with_reason(request.metadata, Some(&why));
-                ungranted = Some(why);
+            HookAnswer::Allow(plugins) if asker.insists.is_none() => {
+                return Ok(Allowed {
+                    text: "allow (plugin)".to_owned(),
+                    by: plugins.iter().map(Actor::plugin).collect(),
+                });
             }
-            HookAnswer::Allow | HookAnswer::AllowUngranted(_) | HookAnswer::None => {}
+            HookAnswer::AllowUngranted(it) if asker.insists.is_none() => {
+                request.metadata = with_reason(request.metadata, Some(&it.why));
+                request.missing_grant = it.missing().map(Box::new);
+                ungranted = Some(it.why);
+            }
+            HookAnswer::Allow(_) | HookAnswer::AllowUngranted(_) | HookAnswer::None => {}
             HookAnswer::Deny => {
                 return Err(Refusal::Rule(format!(
                     "A plugin denies {} for {}.",
@@ -271,7 +307,8 @@ impl Inner {
                 ))
             }
             answer => {
-                if let (Some(it), Ok("ask -> always")) = (lacking, answer.as_deref()) {
+                let text = answer.as_ref().map(|it| it.text.as_str());
+                if let (Some(it), Ok("ask -> always")) = (lacking, text) {
                     lock(&self.questions.granted).insert((it.plugin.clone(), it.grant));
                 }
                 answer
@@ -313,11 +350,13 @@ impl Inner {
         Ok(match status.and_then(Value::as_str) {
             Some("allow") => {
                 // Every plugin that changed the answer needs the grant: a granted one that agrees does not vouch for another.
-                let changed = result.records.iter();
-                let mut changed = changed.filter(|it| it.decision == Decision::Patch);
-                match changed.find_map(|it| self.may_not_approve(&it.plugin)) {
-                    Some(why) => HookAnswer::AllowUngranted(why),
-                    None => HookAnswer::Allow,
+                let changed = result.records.into_iter();
+                let changed = changed.filter(|it| it.decision == Decision::Patch);
+                let changed: Vec<PluginId> = changed.map(|it| it.plugin).collect();
+                let lacks = |plugin| self.lacks(plugin, Grant::Approve, "may not approve it");
+                match changed.iter().find_map(lacks) {
+                    Some(lacking) => HookAnswer::AllowUngranted(Box::new(lacking)),
+                    None => HookAnswer::Allow(changed),
                 }
             }
             Some("deny") => HookAnswer::Deny,
@@ -348,6 +387,8 @@ impl Inner {
                 "reason": format!("it failed in the sandbox of commands ({why}); run it once more, outside of it?"),
             }),
             tool: asker.tool.clone(),
+            provenance: asker.causes.clone(),
+            missing_grant: None,
         };
         let _firm = Firm::new(self, &request.id, Firmness::Person);
         let asked = PermissionAsk {
@@ -357,13 +398,18 @@ impl Inner {
         };
         let answer = self.ask_user(request, asked, Answering::Ask).await;
         let by = if answer.is_ok() { "allow" } else { "deny" };
-        self.audit_decision(&crate::audit::Decided {
+        let mut causes = asker.causes.clone();
+        for actor in answer.iter().flat_map(|it| &it.by) {
+            causes = causes.with(actor.clone(), Deed::Answered, None);
+        }
+        self.audit_decision(crate::audit::Decided {
             session: asker.session_id,
             call: asker.tool.as_ref().map(|tool| tool.call_id.as_str()),
             permission: OUTSIDE,
             patterns: &[command.to_owned()],
             decision: by,
             by: "the user",
+            causes,
         });
         answer.is_ok()
     }
@@ -373,7 +419,7 @@ impl Inner {
         request: PermissionRequest,
         ask: PermissionAsk,
         answering: Answering,
-    ) -> Result<String, Refusal> {
+    ) -> Result<Allowed, Refusal> {
         let (sender, receiver) = oneshot::channel();
         let text = format!("{} ({})", request.permission, request.patterns.join(", "));
         let waiting = Waiting {
@@ -388,25 +434,38 @@ impl Inner {
         };
         self.commit_whole(vec![Event::PermissionAsked(request.clone())])
             .await;
-        let (reply, message) = match answering {
-            Answering::Refuse => (Reply::Reject, None),
-            Answering::Allow => (Reply::Once, None),
-            Answering::Ask => receiver.await.unwrap_or((Reply::Reject, None)),
+        let (reply, message, by) = match answering {
+            Answering::Refuse => (Reply::Reject, None, Actor::User),
+            Answering::Allow => (Reply::Once, None, Actor::User),
+            Answering::Ask => {
+                let answered = receiver.await;
+                answered.unwrap_or((Reply::Reject, None, Actor::User))
+            }
+        };
+        let allowed = |text: &str| Allowed {
+            text: text.to_owned(),
+            by: vec![by.clone()],
+        };
+        // A plugin's word is not to be read as the user's.
+        let who = match &by {
+            Actor::Plugin { .. } => format!("The {by}"),
+            _ => "The user".to_owned(),
         };
         open.request = None;
         lock(&self.questions.open).remove(&request.id);
-        self.commit_whole(vec![replied(&request, reply)]).await;
+        let event = replied(&request, reply, by.clone());
+        self.commit_whole(vec![event]).await;
         match (reply, message) {
-            (Reply::Once, _) => Ok("ask -> once".into()),
-            (Reply::Always, _) => Ok("ask -> always".into()),
+            (Reply::Once, _) => Ok(allowed("ask -> once")),
+            (Reply::Always, _) => Ok(allowed("ask -> always")),
             (Reply::Reject, _) if answering == Answering::Refuse => Err(Refusal::User(format!(
                 "Permission was not given: {text} has to be asked for, and there is nobody to ask."
             ))),
             (Reply::Reject, Some(message)) => Err(Refusal::Rule(format!(
-                "The user rejected permission for this tool call ({text}) with the following feedback: {message}"
+                "{who} rejected permission for this tool call ({text}) with the following feedback: {message}"
             ))),
             (Reply::Reject, None) => Err(Refusal::User(format!(
-                "The user rejected permission for this tool call: {text}."
+                "{who} rejected permission for this tool call: {text}."
             ))),
         }
     }
@@ -425,7 +484,7 @@ impl Inner {
 
     /// What an answer means for the other questions of its session: "always" answers those that it covers, a refusal
     /// refuses them all, as in the reference.
-    fn answer_others(&self, answered: &PermissionRequest, reply: Reply) {
+    fn answer_others(&self, answered: &PermissionRequest, reply: Reply, by: &Actor) {
         if reply == Reply::Always {
             self.audit_grant(&answered.session_id, &answered.permission, &answered.always);
             let rules = answered.always.iter().map(|pattern| Rule {
@@ -449,7 +508,7 @@ impl Inner {
             .collect();
         for id in others {
             if let Some(waiting) = open.remove(&id) {
-                let _ = waiting.answer.send((reply, None));
+                let _ = waiting.answer.send((reply, None, by.clone()));
             }
         }
     }
@@ -513,11 +572,12 @@ impl Drop for Firm<'_> {
     }
 }
 
-fn replied(request: &PermissionRequest, reply: Reply) -> Event {
+fn replied(request: &PermissionRequest, reply: Reply, by: Actor) -> Event {
     Event::PermissionReplied {
         session_id: request.session_id.clone(),
         request_id: request.id.clone(),
         reply,
+        provenance: Provenance::default().with(by, Deed::Answered, None),
     }
 }
 
@@ -535,7 +595,7 @@ impl Drop for OpenQuestion<'_> {
         };
         lock(&self.inner.questions.open).remove(&request.id);
         self.inner
-            .commit_beside(vec![replied(&request, Reply::Reject)]);
+            .commit_beside(vec![replied(&request, Reply::Reject, Actor::User)]);
     }
 }
 
@@ -564,15 +624,63 @@ impl Agent {
         self.inner.may_not_approve(plugin)
     }
 
+    /// Why this plugin's client may not answer what the model asks the user; `None` where it may.
+    #[must_use]
+    pub fn may_not_answer(&self, plugin: &PluginId) -> Option<String> {
+        let what = "may not answer in the user's place";
+        let lacking = self.inner.lacks(plugin, Grant::Approve, what);
+        lacking.map(|it| it.why)
+    }
+
+    /// Why this plugin may not have a client send what the user has typed; `None` where it may.
+    #[must_use]
+    pub fn may_not_submit(&self, plugin: &PluginId) -> Option<String> {
+        let what = "may not send prompts in the user's place";
+        let lacking = self.inner.lacks(plugin, Grant::Prompt, what);
+        lacking.map(|it| it.why)
+    }
+
     /// Answers a question; false when there is none of that identifier any more.
     #[must_use]
     pub fn answer(&self, id: &PermissionId, reply: Reply) -> bool {
-        self.answer_with(id, reply, None)
+        self.answer_with(id, reply, None, Actor::User)
     }
 
-    /// Like [`Self::answer`]. A refusal with a message does not end the turn: the model reads what to do instead.
+    /// Gives the plugin for good what it lacks, in the user's own `outrigger.toml`, and lets what is asked about be done. Answers
+    /// which file says so now; `None` where no grant is missing.
+    ///
+    /// # Errors
+    /// The file cannot be changed; the question stays.
+    pub fn grant(&self, id: &PermissionId) -> Result<Option<std::path::PathBuf>, AgentError> {
+        let open = lock(&self.inner.questions.open);
+        let missing = open.get(id).and_then(|it| it.request.missing_grant.clone());
+        let session = open.get(id).map(|it| it.request.session_id.clone());
+        drop(open);
+        let Some(missing) = missing else {
+            return Ok(None);
+        };
+        let Some(grant) = Grant::of_key(&missing.grant) else {
+            return Ok(None);
+        };
+        let file = self.inner.folders.write_grant(&missing.name, grant, true)?;
+        if let Some(session) = session {
+            let what = format!("{} of the plugin {}", missing.grant, missing.plugin);
+            self.inner.audit_grant(&session, &what, &[]);
+        }
+        lock(&self.inner.questions.granted).insert((missing.plugin, grant));
+        let _ = self.answer(id, Reply::Once);
+        Ok(Some(file))
+    }
+
+    /// Like [`Self::answer`], for whoever answers. A refusal with a message does not end the turn: the model reads what to do instead.
     #[must_use]
-    pub fn answer_with(&self, id: &PermissionId, reply: Reply, message: Option<String>) -> bool {
+    pub fn answer_with(
+        &self,
+        id: &PermissionId,
+        reply: Reply,
+        message: Option<String>,
+        by: Actor,
+    ) -> bool {
         let Some(Waiting {
             request, answer, ..
         }) = lock(&self.inner.questions.open).remove(id)
@@ -580,9 +688,9 @@ impl Agent {
             return false;
         };
         let told = answer
-            .send((reply, message.filter(|m| !m.is_empty())))
+            .send((reply, message.filter(|m| !m.is_empty()), by.clone()))
             .is_ok();
-        self.inner.answer_others(&request, reply);
+        self.inner.answer_others(&request, reply, &by);
         told
     }
 }

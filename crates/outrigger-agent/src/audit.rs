@@ -8,6 +8,7 @@ use outrigger_config::Loaded;
 use outrigger_plugins::{Notice, NoticeFn, PluginStatus, Progress, ProgressFn};
 use outrigger_protocol::audit::{AuditKind, AuditRecord, POLICY_PASSED, ToolAudit};
 use outrigger_protocol::id::{PluginId, SessionId, TurnId};
+use outrigger_protocol::provenance::Provenance;
 use outrigger_protocol::tool::{ToolCall, ToolSpec};
 use outrigger_sandbox::{Level, ProcessStart, Spawner};
 use outrigger_store::{Retention, Store};
@@ -381,14 +382,17 @@ pub(crate) struct Decided<'a> {
     pub(crate) decision: &'static str,
     /// Who decided: a rule, a plugin, the user, nobody.
     pub(crate) by: &'a str,
+    /// Who wanted it, and who answered.
+    pub(crate) causes: Provenance,
 }
 
 impl Inner {
     /// Writes a decision down. The intent of the call waits for the disk behind it, so it need not.
-    pub(crate) fn audit_decision(&self, decided: &Decided<'_>) {
+    pub(crate) fn audit_decision(&self, decided: Decided<'_>) {
         let denied = decided.decision == "deny";
         let record = AuditRecord {
             session_id: Some(decided.session.clone()),
+            provenance: decided.causes,
             subject: Some(format!(
                 "{}: {}",
                 decided.permission,
@@ -425,7 +429,7 @@ impl Inner {
     /// When it cannot be written down: then it must not run.
     pub(crate) async fn audit_intent(
         &self,
-        call: &ToolCall,
+        (call, causes): (&ToolCall, Provenance),
         turn: &TurnId,
         input_hash: String,
     ) -> Result<(), String> {
@@ -436,6 +440,7 @@ impl Inner {
             step_id: self.steps.of(Some(turn)),
             plugin_id_claimed: plugin.as_ref().is_some_and(|id| self.is_claimed(id)),
             plugin_id: plugin,
+            provenance: causes,
             subject: Some(format!("{} {}", call.tool, call.call_id)),
             input_hash: Some(input_hash),
             ..AuditRecord::new(AuditKind::ToolIntent, now(), "run")

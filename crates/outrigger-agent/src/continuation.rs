@@ -6,10 +6,12 @@ use std::sync::Arc;
 use outrigger_kernel::turn::Turn;
 use outrigger_plugins::PipelineResult;
 use outrigger_protocol::event::Event;
+use outrigger_protocol::hook::Decision;
 use outrigger_protocol::id::SessionId;
 use outrigger_protocol::message::{
     MessageInfo, MessageTime, Part, PartKind, TextPart, UserMessage,
 };
+use outrigger_protocol::provenance::{Actor, Deed, Provenance};
 use outrigger_protocol::turn::{Begin, HookPayload};
 use serde_json::{Value, json};
 
@@ -55,7 +57,11 @@ impl Continuation {
     }
 
     /// What is to be done before the turn ends, unless it has been kept from ending too often.
-    pub(crate) fn wanted(&mut self, inner: &Inner, result: &PipelineResult) -> Option<String> {
+    pub(crate) fn wanted(
+        &mut self,
+        inner: &Inner,
+        result: &PipelineResult,
+    ) -> Option<(String, Provenance)> {
         if result.stop.is_some() || result.block.is_some() {
             return None;
         }
@@ -73,7 +79,12 @@ impl Continuation {
             return None;
         }
         self.times += 1;
-        Some(text)
+        let handlers = result.records.iter();
+        let handlers = handlers.filter(|it| it.decision == Decision::Patch);
+        let by = handlers.fold(Provenance::default(), |causes, it| {
+            causes.with(Actor::plugin(&it.plugin), Deed::Prompted, None)
+        });
+        Some((text, by))
     }
 }
 
@@ -83,7 +94,7 @@ impl Agent {
         &self,
         id: &SessionId,
         state: &Turn,
-        text: String,
+        (text, by): (String, Provenance),
     ) -> Result<Option<Begin>, AgentError> {
         let before = state.user();
         let at = now();
@@ -98,6 +109,7 @@ impl Agent {
             model: before.model.clone(),
             system: before.system.clone(),
             tools: before.tools.clone(),
+            provenance: by,
             ..UserMessage::default()
         };
         let part = Part {

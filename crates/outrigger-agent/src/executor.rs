@@ -10,6 +10,7 @@ use outrigger_protocol::audit::{AuditKind, AuditRecord};
 use outrigger_protocol::descriptor::Contract;
 use outrigger_protocol::event::Event;
 use outrigger_protocol::permission::{Action, Rule};
+use outrigger_protocol::provenance::{Actor, Provenance};
 use outrigger_protocol::session::Todo;
 use outrigger_protocol::tool::{ToolCall, ToolOutcome, ToolOutput};
 use outrigger_protocol::turn::HookPayload;
@@ -81,6 +82,7 @@ impl Executor {
             agent: NOBODY.to_owned(),
             tool: tool(params.contract()).to_owned(),
             input: params.to_value(),
+            provenance: Provenance::prompted(Actor::Client),
         };
         let host = Host {
             inner: Arc::clone(&self.inner),

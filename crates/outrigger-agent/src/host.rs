@@ -7,9 +7,11 @@ use std::sync::{Arc, Mutex};
 use futures_util::future::BoxFuture;
 use outrigger_protocol::audit::ToolAudit;
 use outrigger_protocol::event::Event;
+use outrigger_protocol::hook::{Decision, HookRecord};
 use outrigger_protocol::id::{SessionId, TurnId};
 use outrigger_protocol::message::{ModelRef, PartKind, TextPart};
 use outrigger_protocol::permission::{Action, Rule, ToolRef};
+use outrigger_protocol::provenance::{Actor, Cause, Deed, Provenance};
 use outrigger_protocol::question::{Answer, Question};
 use outrigger_protocol::session::{PartInput, PromptInput, Session, Todo};
 use outrigger_protocol::tool::{ToolCall, ToolOutcome};
@@ -47,6 +49,8 @@ pub(crate) struct CallHost {
     speaking: watch::Receiver<bool>,
     /// The user is to be asked whatever the rules allow, and why.
     insists: Mutex<Option<Insistence>>,
+    /// Who caused the call, as far as is known.
+    causes: Mutex<Provenance>,
     /// Of the arguments that it runs with.
     input_hash: Mutex<Option<String>>,
     /// The call is the user's own: nobody is asked whether it may be made.
@@ -90,6 +94,7 @@ impl CallHost {
             cancel,
             speaking,
             insists: Mutex::default(),
+            causes: Mutex::new(call.provenance.clone()),
             input_hash: Mutex::default(),
             users: false,
         }
@@ -98,7 +103,59 @@ impl CallHost {
     /// The same for a call of the user's (a command that runs as a subtask), or not.
     pub(crate) fn of_user(mut self, users: bool) -> Self {
         self.users = users;
+        if !users {
+            let caller = self.inner.caller(&self.model.provider_id);
+            self.caused_by(caller, Deed::Called, None);
+        }
         self
+    }
+
+    /// Who caused the call, as far as is known.
+    pub(crate) fn causes(&self) -> Provenance {
+        lock(&self.causes).clone()
+    }
+
+    fn caused_by(&self, actor: Actor, did: Deed, what: Option<String>) {
+        lock(&self.causes).push(Cause { actor, did, what });
+    }
+
+    /// What plugins changed at a point in front of the call.
+    fn note_changes(&self, point: &str, records: &[HookRecord]) {
+        let what = match point {
+            "tool.before_call" => None,
+            "execute.before_shell" => Some("variables".to_owned()),
+            _ => return,
+        };
+        let changed = records.iter();
+        for record in changed.filter(|it| it.decision == Decision::Patch) {
+            self.caused_by(Actor::plugin(&record.plugin), Deed::Changed, what.clone());
+        }
+    }
+
+    /// What is asked at a point, with who caused it where that is not the user and the model alone.
+    fn with_causes(&self, point: &str, mut payload: HookPayload) -> HookPayload {
+        let causes = self.causes();
+        if let (false, "tool.before_call", Value::Object(fields)) =
+            (causes.is_plain(), point, &mut payload.input)
+        {
+            fields.insert("provenance".to_owned(), serde_json::json!(causes));
+        }
+        payload
+    }
+
+    /// Whether the user is to be asked though the tool asks nothing, since a plugin sent the prompt.
+    fn is_prompted(&self) -> bool {
+        let ask = PermissionAsk {
+            permission: self.call.tool.clone(),
+            ..PermissionAsk::default()
+        };
+        let tool = self.call.tool.as_str();
+        let causes = self.causes();
+        Inner::is_loud(tool)
+            && self
+                .inner
+                .prompted_without_grant(&causes, Some(tool), &ask)
+                .is_some()
     }
 
     /// What the audit keeps of the call besides its record.
@@ -191,6 +248,7 @@ impl CallHost {
                     ..TextPart::default()
                 }),
             }],
+            provenance: self.inner.causes_of_prompt(&self.causes()),
             ..PromptInput::default()
         };
         let _awaited = self.inner.late.awaits(&session.id, &self.session_id);
@@ -270,13 +328,18 @@ impl CallHost {
 
     /// What a hook insists on it does once, and not where a folder is in question; what a plugin did without a grant holds
     /// for every question of the call.
-    fn insists_on(&self, permission: &str) -> Option<Insistence> {
-        let mut insists = lock(&self.insists);
-        match &*insists {
-            Some(Insistence::Hook(_)) if permission == "external_directory" => None,
-            Some(Insistence::Hook(_)) => insists.take(),
-            ungranted => ungranted.clone(),
+    fn insists_on(&self, ask: &PermissionAsk) -> Option<Insistence> {
+        if let Some(Insistence::Ungranted(lacking)) = &*lock(&self.insists) {
+            return Some(Insistence::Ungranted(lacking.clone()));
         }
+        let causes = self.causes();
+        let tool = Some(self.call.tool.as_str());
+        let prompted = self.inner.prompted_without_grant(&causes, tool, ask);
+        let hook = match ask.permission.as_str() {
+            "external_directory" => None,
+            _ => lock(&self.insists).take(),
+        };
+        prompted.map(Insistence::Ungranted).or(hook)
     }
 
     fn started_subagent(&self, id: &SessionId, model: &ModelRef, request: &SubagentRequest) {
@@ -312,6 +375,7 @@ impl ToolHost for CallHost {
                 };
             }
             let fallback = payload.output.clone();
+            let payload = self.with_causes(point, payload);
             let result = self
                 .inner
                 .run_hooks(
@@ -335,10 +399,11 @@ impl ToolHost for CallHost {
                 }
                 _ => None,
             };
+            self.note_changes(point, &result.records);
             let verdict = HookVerdict {
                 output: output.unwrap_or(fallback),
                 block: result.block,
-                insists: insists.is_some(),
+                insists: insists.is_some() || (point == "tool.before_call" && self.is_prompted()),
             };
             if point == "tool.before_call" {
                 *lock(&self.insists) = insists;
@@ -349,7 +414,7 @@ impl ToolHost for CallHost {
 
     fn ask<'a>(&'a self, ask: PermissionAsk) -> BoxFuture<'a, Result<String, ToolError>> {
         Box::pin(async move {
-            let insists = self.insists_on(&ask.permission);
+            let insists = self.insists_on(&ask);
             if self.users && !matches!(insists, Some(Insistence::Ungranted(_))) {
                 return Ok("allow (the user's call)".to_owned());
             }
@@ -357,14 +422,19 @@ impl ToolHost for CallHost {
                 Ok(session) => session.and_then(|s| s.permission).unwrap_or_default(),
                 Err(error) => return Err(ToolError::Denied(error.to_string())),
             };
+            let causes = self.causes();
             let asker = Asker {
                 session_id: &self.session_id,
                 tool: Some(self.tool.clone()),
                 rules: &[&self.agent.permission, &own],
                 insists: insists.as_ref(),
+                causes: &causes,
             };
             let answer = self.inner.decide(&asker, ask).await;
-            answer.map_err(|refusal| match refusal {
+            for actor in answer.iter().flat_map(|it| &it.by) {
+                self.caused_by(actor.clone(), Deed::Answered, None);
+            }
+            answer.map(|it| it.text).map_err(|refusal| match refusal {
                 Refusal::Rule(text) => ToolError::Denied(text),
                 Refusal::User(text) => ToolError::Rejected(text),
             })
@@ -374,7 +444,10 @@ impl ToolHost for CallHost {
     fn intend<'a>(&'a self, input: &'a Value) -> BoxFuture<'a, Result<(), String>> {
         let input_hash = outrigger_plugins::hash(&(&self.call.tool, input));
         *lock(&self.input_hash) = Some(input_hash.clone());
-        Box::pin(self.inner.audit_intent(&self.call, &self.turn, input_hash))
+        Box::pin(
+            self.inner
+                .audit_intent((&self.call, self.causes()), &self.turn, input_hash),
+        )
     }
 
     fn started(&self, input: &Value) {
@@ -382,6 +455,7 @@ impl ToolHost for CallHost {
         let _ = self.sender.send(Msg::Input(Input::ToolStarted {
             effect: self.effect,
             input: input.clone(),
+            provenance: self.causes(),
         }));
     }
 
@@ -467,11 +541,13 @@ impl ToolHost for CallHost {
             let own = own
                 .and_then(|session| session.permission)
                 .unwrap_or_default();
+            let causes = self.causes();
             let asker = Asker {
                 session_id: &self.session_id,
                 tool: Some(self.tool.clone()),
                 rules: &[&self.agent.permission, &own],
                 insists: None,
+                causes: &causes,
             };
             if !self.inner.ask_person_outside(&asker, command, why).await {
                 return Ok(None);

@@ -6,6 +6,8 @@ use std::collections::BTreeSet;
 use outrigger_plugins::Grant;
 use outrigger_protocol::hook::{Decision, HookRecord};
 use outrigger_protocol::id::PluginId;
+use outrigger_protocol::permission::MissingGrant;
+use outrigger_protocol::provenance::UNKNOWN_PLUGIN;
 use outrigger_protocol::tool::ToolCall;
 use serde_json::Value;
 
@@ -28,8 +30,26 @@ pub(crate) enum Insistence {
 pub(crate) struct Lacking {
     pub(crate) plugin: PluginId,
     pub(crate) grant: Grant,
+    /// NAME of `[plugins.NAME]`; none where it is not known which plugin it is.
+    pub(crate) name: Option<String>,
     /// What it did, and how it is granted.
     pub(crate) why: String,
+}
+
+impl Lacking {
+    /// Whether it is this plugin that acted, or one of those that share its process.
+    pub(crate) fn may_be(&self, plugin: &PluginId) -> bool {
+        self.plugin == *plugin || self.plugin.0 == UNKNOWN_PLUGIN
+    }
+
+    /// For whoever is asked.
+    pub(crate) fn missing(&self) -> Option<MissingGrant> {
+        Some(MissingGrant {
+            plugin: self.plugin.clone(),
+            name: self.name.clone()?,
+            grant: self.grant.key().to_owned(),
+        })
+    }
 }
 
 impl Insistence {
@@ -68,7 +88,7 @@ impl Inner {
                 .find_map(|it| self.lacks(&it.plugin, Grant::Rewrite, &what))
         });
         let asked = || {
-            let speaker = PluginId(self.models.speaker(provider?)?);
+            let speaker = self.caller(provider?).plugin_id()?;
             let what = "speaks for the model that made the call";
             foreign(&speaker)
                 .then(|| self.lacks(&speaker, Grant::Model, what))
@@ -85,13 +105,23 @@ impl Inner {
             return None;
         }
         let word = grant.key();
+        let (who, table) = match plugin.0 == UNKNOWN_PLUGIN {
+            true => (
+                "a plugin of a process that several share".to_owned(),
+                "[plugins.NAME]".to_owned(),
+            ),
+            false => (
+                format!("the plugin {}", plugin.0),
+                format!("[plugins.\"{key}\"]"),
+            ),
+        };
         let why = format!(
-            "the plugin {} {what} (`{word} = true` under [plugins.\"{key}\"] in your own outrigger.toml grants that)",
-            plugin.0
+            "{who} {what} (`{word} = true` under {table} in your own outrigger.toml grants that)"
         );
         Some(Lacking {
             plugin: plugin.clone(),
             grant,
+            name: (plugin.0 != UNKNOWN_PLUGIN).then_some(key),
             why,
         })
     }

@@ -169,6 +169,7 @@ pub(crate) fn prompt_of(user: &UserMessage) -> PromptInput {
         system: user.system.clone(),
         tools: user.tools.clone(),
         format: user.format.clone(),
+        provenance: user.provenance.clone(),
         ..PromptInput::default()
     }
 }

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use outrigger_protocol::id::SessionId;
+use outrigger_protocol::provenance::Provenance;
 use outrigger_protocol::session::PartInput;
 use outrigger_sandbox::paths::{Roots, resolve};
 use outrigger_tools::PermissionAsk;
@@ -10,6 +11,7 @@ use outrigger_tools::PermissionAsk;
 use crate::agents::AgentInfo;
 use crate::ask::{Asker, Refusal};
 use crate::inner::Agent;
+use crate::insist::Insistence;
 use crate::prompt::text;
 
 /// Names behind an `@` that stands neither in a word nor in a code span, each once.
@@ -39,6 +41,7 @@ impl Agent {
         &self,
         session_id: &SessionId,
         agent: &AgentInfo,
+        causes: &Provenance,
         filled: &str,
     ) -> Vec<PartInput> {
         let place = &self.inner.place;
@@ -55,12 +58,6 @@ impl Agent {
                 continue;
             };
             let own = self.session(session_id).ok().and_then(|s| s.permission);
-            let asker = Asker {
-                session_id,
-                tool: None,
-                rules: &[&agent.permission, &own.unwrap_or_default()],
-                insists: None,
-            };
             let mut patterns = vec![outrigger_tools::relative(&place.worktree, &path)];
             // As it was named, too: a rule may speak of the link.
             if shown != path {
@@ -70,6 +67,15 @@ impl Agent {
                 permission: "read".into(),
                 patterns,
                 ..PermissionAsk::default()
+            };
+            let insists = self.inner.prompted_without_grant(causes, None, &ask);
+            let insists = insists.map(Insistence::Ungranted);
+            let asker = Asker {
+                session_id,
+                tool: None,
+                rules: &[&agent.permission, &own.unwrap_or_default()],
+                insists: insists.as_ref(),
+                causes,
             };
             let decided = match self.inner.is_forbidden(&path) {
                 true => Err(Refusal::Rule(

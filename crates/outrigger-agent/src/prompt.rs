@@ -10,6 +10,7 @@ use outrigger_protocol::message::{
 };
 use outrigger_protocol::model::Cost;
 use outrigger_protocol::permission::Action;
+use outrigger_protocol::provenance::{Actor, Provenance};
 use outrigger_protocol::session::{PartInput, PromptInput, Session};
 use outrigger_protocol::turn::{Begin, CommandCall, TurnOutcome};
 use outrigger_sandbox::Forbids;
@@ -291,6 +292,7 @@ impl Agent {
                 model: prompt.model,
                 auto: false,
                 instructions: (!said.is_empty()).then(|| said.to_owned()),
+                provenance: prompt.provenance,
             };
             return self.compact(session_id, compact).await;
         }
@@ -319,7 +321,9 @@ impl Agent {
         for (i, (_, line)) in places.iter().enumerate() {
             filled = filled.replace(
                 &stand_in(i),
-                &self.shell_output(session_id, &agent, (name, line)).await,
+                &self
+                    .shell_output(session_id, &agent, &prompt.provenance, (name, line))
+                    .await,
             );
         }
         let model = info.model.as_deref().and_then(ModelRef::parse);
@@ -346,7 +350,9 @@ impl Agent {
             let mut parts = vec![text(&filled)];
             if own {
                 // Before what a shell command printed is put in: that names nothing.
-                let mut named_files = self.mentioned(session_id, &agent, &named).await;
+                let mut named_files = self
+                    .mentioned(session_id, &agent, &prompt.provenance, &named)
+                    .await;
                 // A file that the client sent along is not put in twice, as in the reference.
                 named_files.retain(|part| prompt.parts.iter().all(|sent| sent.kind != part.kind));
                 parts.extend(named_files);
@@ -434,9 +440,16 @@ impl Agent {
             .max_steps
             .and_then(|n| u32::try_from(n).ok());
         let place = &self.inner.place;
+        let sent = match prompt.provenance.is_empty() {
+            true => Provenance::prompted(Actor::User),
+            false => prompt.provenance.clone(),
+        };
+        let mut provenance = sent.clone();
+        provenance.extend(self.inner.contributions(&agent.name, command.as_ref()));
         Ok(Begin {
             turn: ids::turn(),
             session_id: session.id.clone(),
+            provenance,
             seed: ids::seed(),
             requested: requested(session, &prompt, command.is_some(), &agent.name, &model),
             message: UserMessage {
@@ -446,6 +459,7 @@ impl Agent {
                 system: prompt.system,
                 tools: prompt.tools,
                 format: prompt.format,
+                provenance: sent,
                 ..UserMessage::default()
             },
             parts: prompt.parts,

@@ -9,6 +9,7 @@ use outrigger_protocol::message::{
     AssistantMessage, MessageInfo, MessagePath, MessageTime, MessageWithParts, ModelRef, Part,
     PartKind, PartTime, TextPart, ToolPart, ToolState, UserMessage,
 };
+use outrigger_protocol::provenance::Provenance;
 use outrigger_protocol::session::SessionStatus;
 use outrigger_protocol::turn::HookPayload;
 use outrigger_sandbox::{Child, Spec, Stdio};
@@ -201,6 +202,7 @@ impl Agent {
                     },
                 },
                 metadata: None,
+                provenance: Provenance::default(),
                 extra: serde_json::Map::new(),
             }),
         };

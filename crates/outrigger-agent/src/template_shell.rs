@@ -4,12 +4,14 @@
 use std::time::Duration;
 
 use outrigger_protocol::id::SessionId;
+use outrigger_protocol::provenance::Provenance;
 use outrigger_sandbox::{Policy, Spec};
 
 use crate::agents::AgentInfo;
 use crate::ask::Asker;
 use crate::brought::command_label;
 use crate::inner::Agent;
+use crate::insist::Insistence;
 
 /// Longest run of one line.
 const DEADLINE: Duration = Duration::from_secs(30);
@@ -22,6 +24,7 @@ impl Agent {
         &self,
         session_id: &SessionId,
         agent: &AgentInfo,
+        causes: &Provenance,
         (name, line): (&str, &str),
     ) -> String {
         let own = self
@@ -29,22 +32,29 @@ impl Agent {
             .ok()
             .and_then(|session| session.permission)
             .unwrap_or_default();
+        let ask = outrigger_tools::ask_for_line(line);
+        let label = command_label(name);
+        let insists = self.inner.prompted_without_grant(causes, None, &ask);
+        // A line that the plugin brought itself runs in its own sandbox.
+        let owner = self.inner.plugins.configured_by("command", name);
+        let owner = owner.filter(|_| self.inner.boxes.of(&label).is_some());
+        let insists = insists.filter(|it| !owner.is_some_and(|owner| it.may_be(&owner)));
+        let insists = insists.map(Insistence::Ungranted);
         let asker = Asker {
             session_id,
             tool: None,
             rules: &[&agent.permission, &own],
-            insists: None,
+            insists: insists.as_ref(),
+            causes,
         };
-        let ask = outrigger_tools::ask_for_line(line);
         // Such as `cd` alone, which needs no approval.
-        let asked = match ask.patterns.is_empty() {
-            true => Ok(String::new()),
-            false => self.inner.decide(&asker, ask).await,
+        let decided = match ask.patterns.is_empty() && insists.is_none() {
+            true => Ok(()),
+            false => self.inner.decide(&asker, ask).await.map(drop),
         };
-        if let Err(refusal) = asked {
+        if let Err(refusal) = decided {
             return format!("(not run: {})", refusal.text());
         }
-        let label = command_label(name);
         let mut spec = Spec::new("/bin/sh")
             .args(["-c", line])
             .cwd(&self.inner.place.directory)

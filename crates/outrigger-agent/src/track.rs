@@ -85,6 +85,7 @@ impl Inner {
             }),
             rules: &[rules, &own],
             insists: None,
+            causes: &call.provenance,
         };
         let ask = PermissionAsk {
             permission: "doom_loop".into(),
@@ -93,8 +94,7 @@ impl Inner {
             metadata: json!({ "tool": call.tool, "input": call.input }),
             ..PermissionAsk::default()
         };
-        self.decide(&asker, ask)
-            .await
-            .map_err(crate::ask::Refusal::text)
+        let answer = self.decide(&asker, ask).await;
+        answer.map(|it| it.text).map_err(crate::ask::Refusal::text)
     }
 }

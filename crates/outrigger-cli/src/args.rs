@@ -332,6 +332,8 @@ pub(crate) enum PluginCommand {
         /// Which, by the id that `snapshot` shows
         id: String,
     },
+    /// Let a plugin act in your place (approve, rewrite, model, prompt), in your own outrigger.toml; without a grant, show what it has
+    Grant(GrantArgs),
     /// Install what plugins need from npm (the SDK), ahead of their first use
     Setup,
     /// Show what the hooks of each plugin cost: calls, p50, p95, p99
@@ -399,6 +401,19 @@ pub(crate) enum PluginCommand {
         #[command(flatten)]
         server: ServerArgs,
     },
+}
+
+/// `outrigger plugin grant`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct GrantArgs {
+    /// Which plugin, by the id that `snapshot` shows, its npm package or its file
+    pub(crate) name: String,
+    /// What it may: approve (answer permission questions), rewrite (change tool calls), model (be the model that calls tools), prompt (start turns)
+    #[arg(value_name = "GRANT")]
+    pub(crate) grants: Vec<String>,
+    /// Take it back
+    #[arg(long, requires = "grants")]
+    pub(crate) revoke: bool,
 }
 
 /// `outrigger plugin suspend`, `resume` and `reload`.

@@ -55,6 +55,7 @@ fn query(filter: &AuditFilter) -> Result<AuditQuery, Failure> {
         timeout: filter.timeout.then_some(true),
         errored: filter.errored.then_some(true),
         policy: filter.policy.clone(),
+        cause: filter.cause.clone(),
         subject: filter.subject.clone(),
         since: filter.since.as_deref().map(time).transpose()?,
         until: filter.until.as_deref().map(time).transpose()?,
@@ -133,6 +134,9 @@ fn line(stored: &StoredAudit) -> String {
         let _ = write!(text, ", {}", one_line(&record.policy_check_result));
     } else if let Some(detail) = &record.detail {
         let _ = write!(text, " ({})", one_line(detail));
+    }
+    if !record.provenance.is_plain() {
+        let _ = write!(text, " [{}]", one_line(&record.provenance.to_string()));
     }
     text.push('\n');
     text

@@ -82,6 +82,9 @@ pub(crate) struct AuditFilter {
     /// Result of the policy check, or how it begins: passed, refused
     #[arg(long, value_name = "WORD")]
     pub(crate) policy: Option<String>,
+    /// Who caused it: user, client, model, project, plugin, a plugin's name, or what somebody did (prompted, contributed, called, changed, answered); more than once: all of it by one
+    #[arg(long, value_name = "WORD")]
+    pub(crate) cause: Vec<String>,
     /// What it was done to contains this
     #[arg(long, value_name = "TEXT")]
     pub(crate) subject: Option<String>,

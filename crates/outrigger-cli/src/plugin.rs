@@ -83,6 +83,7 @@ pub(crate) async fn plugin(global: &Global, command: PluginCommand) -> Result<u8
         PluginCommand::Snapshot(args) => crate::plugin_snapshot::run(global, &args),
         PluginCommand::Enable { id } => crate::plugin_switch::run(global, &id, true),
         PluginCommand::Disable { id } => crate::plugin_switch::run(global, &id, false),
+        PluginCommand::Grant(args) => crate::plugin_grant::run(global, &args),
         PluginCommand::Review(args) => crate::plugin_review::run(global, args).await,
         PluginCommand::Bisect(args) => crate::bisect::bisect(global, args).await,
         PluginCommand::Verify { name, digest, json } => {

@@ -1,9 +1,6 @@
 //! `outrigger plugin enable` and `disable`: the switch of a plugin in the user's own `outrigger.toml` (C7, D3).
 
-use std::io::Write as _;
-use std::path::Path;
-
-use outrigger_agent::Place;
+use outrigger_agent::{Place, read_settings, write_settings};
 use outrigger_config::{quoted, set_in_toml};
 use outrigger_kernel::admission::{Reason, Source, bundled};
 use outrigger_plugins::SnapshotEntry;
@@ -46,8 +43,8 @@ pub(crate) fn run(global: &Global, id: &str, on: bool) -> Result<u8, Failure> {
     };
     let key = key.as_str();
     let config = boot.load(&Place::find(&boot.directory))?;
-    let file = boot.folders.config.join("outrigger/outrigger.toml");
-    let mut text = read(&file)?;
+    let file = boot.folders.settings();
+    let mut text = read_settings(&file)?;
     let name = file.display().to_string();
     let set = |text: &str, path: &[&str], value: &str| {
         set_in_toml(text, &name, path, value)
@@ -74,7 +71,7 @@ pub(crate) fn run(global: &Global, id: &str, on: bool) -> Result<u8, Failure> {
         let list = format!("[{}]", list.join(", "));
         text = set(&text, &["discovery", "allow"], &list)?;
     }
-    write(&file, &text)?;
+    write_settings(&file, &text)?;
     let after = outrigger_agent::plugin_snapshot(&boot)?;
     out(&format!("written to {name}\n"));
     out(&crate::plugin_snapshot::explain(&after, id)?);
@@ -93,41 +90,4 @@ pub(crate) async fn on_server(global: &Global, args: LifeArgs, what: &str) -> Re
         answer["generation"]
     ));
     Ok(0)
-}
-
-fn read(file: &Path) -> Result<String, Failure> {
-    match outrigger_files::read_to_string(file, outrigger_files::SETTINGS) {
-        Ok(text) => Ok(text),
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(String::new()),
-        Err(error) => Err(failed(file, &error)),
-    }
-}
-
-/// Beside it first, then in its place: a file that is half written is none. A link is followed.
-fn write(file: &Path, text: &str) -> Result<(), Failure> {
-    let file = file.canonicalize().unwrap_or_else(|_| file.to_owned());
-    let folder = file.parent().unwrap_or(&file);
-    let new = folder.join(format!(".outrigger.toml.{}", std::process::id()));
-    let put = || {
-        std::fs::create_dir_all(folder)?;
-        let mut open = std::fs::File::create(&new)?;
-        open.write_all(text.as_bytes())?;
-        open.sync_all()?;
-        if let Ok(meta) = std::fs::metadata(&file) {
-            open.set_permissions(meta.permissions())?;
-        }
-        std::fs::rename(&new, &file)
-    };
-    put().map_err(|error| {
-        let _ = std::fs::remove_file(&new);
-        failed(&file, &error)
-    })
-}
-
-fn failed(file: &Path, error: &std::io::Error) -> Failure {
-    Failure::new(
-        "plugin.switch",
-        format!("{} cannot be changed: {error}", file.display()),
-        None,
-    )
 }

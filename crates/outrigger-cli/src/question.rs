@@ -72,6 +72,14 @@ pub(crate) trait Asker {
     fn questions(&self) -> Vec<PermissionRequest>;
     /// Answers a question; false when nobody waits for it any more.
     fn answer(&self, id: &PermissionId, reply: Reply) -> bool;
+    /// Grants for good what the question is about, and answers it; says what came of it. `None` where that cannot be done from here.
+    fn grant(&self, _: &PermissionId) -> Option<Result<String, String>> {
+        None
+    }
+    /// Whether [`Self::grant`] does something.
+    fn can_grant(&self) -> bool {
+        false
+    }
 }
 
 impl Asker for Agent {
@@ -81,6 +89,17 @@ impl Asker for Agent {
 
     fn answer(&self, id: &PermissionId, reply: Reply) -> bool {
         Agent::answer(self, id, reply)
+    }
+
+    fn grant(&self, id: &PermissionId) -> Option<Result<String, String>> {
+        match Agent::grant(self, id) {
+            Ok(file) => file.map(|file| Ok(format!("granted in {}", file.display()))),
+            Err(error) => Some(Err(error.to_string())),
+        }
+    }
+
+    fn can_grant(&self) -> bool {
+        true
     }
 }
 
@@ -171,6 +190,8 @@ impl Reader {
 pub(crate) struct Questions {
     queue: Queue,
     reader: Reader,
+    /// Whoever asks can grant for good.
+    can_grant: bool,
 }
 
 impl Questions {
@@ -184,6 +205,7 @@ impl Questions {
         Self {
             queue: Queue::default(),
             reader,
+            can_grant: false,
         }
     }
 
@@ -224,8 +246,19 @@ impl Questions {
     /// Passes on what was typed, to the question that is shown. Without one it was meant for nobody.
     pub(crate) fn answer(&mut self, agent: &impl Asker, line: &Line, typed: Option<&str>) {
         if let Some(shown) = self.queue.shown.take() {
-            // The end of input is an answer too, and it is no.
-            let _ = agent.answer(&shown.id, typed.map_or(Reply::Reject, meaning));
+            let granted = typed.filter(|typed| is_grant(typed));
+            let granted = granted.and_then(|_| agent.grant(&shown.id));
+            match granted {
+                Some(Ok(done)) => line.say(&format!("{}\n", name(&done))),
+                // What was meant as a yes for good is a no for now: the person reads why.
+                other => {
+                    if let Some(Err(why)) = other {
+                        line.say(&format!("it cannot be granted: {}\n", name(&why)));
+                    }
+                    // The end of input is an answer too, and it is no.
+                    let _ = agent.answer(&shown.id, typed.map_or(Reply::Reject, meaning));
+                }
+            }
         }
         self.next(agent, line);
     }
@@ -247,7 +280,7 @@ impl Questions {
     /// Shows the question again, below what was printed since.
     pub(crate) fn again(&self, line: &Line) {
         if let Some(shown) = &self.queue.shown {
-            line.say(&text(shown, Paint::for_stderr()));
+            line.say(&text(shown, Paint::for_stderr(), self.can_grant));
         }
     }
 
@@ -269,7 +302,8 @@ impl Questions {
                 return;
             };
             line.wait_for(None);
-            line.say(&text(request, Paint::for_stderr()));
+            self.can_grant = agent.can_grant();
+            line.say(&text(request, Paint::for_stderr(), self.can_grant));
             if !self.reader.is_closed {
                 // What was typed before a question could be read is no answer to it.
                 let _ = rustix::termios::tcflush(
@@ -285,12 +319,15 @@ impl Questions {
     }
 }
 
-fn text(request: &PermissionRequest, paint: Paint) -> String {
+fn text(request: &PermissionRequest, paint: Paint, can_grant: bool) -> String {
     let always = if request.always.is_empty() {
         String::new()
     } else {
         format!(", [a]lways ({})", request.always.join(", "))
     };
+    let grant = request.missing_grant.as_ref().filter(|_| can_grant);
+    let grant = grant.map(|it| format!(", [g]rant {} {} from now on", it.plugin, it.grant));
+    let grant = grant.unwrap_or_default();
     let mut what = format!("{} ({})", request.permission, request.patterns.join(", "));
     // A hook wants the user to be asked.
     if let Some(why) = request.metadata.get(HOOK_REASON).and_then(Value::as_str) {
@@ -299,8 +336,12 @@ fn text(request: &PermissionRequest, paint: Paint) -> String {
     format!(
         "{} {}",
         paint.bold("?"),
-        name(&format!("allow {what}? [y]es, [n]o{always}: "))
+        name(&format!("allow {what}? [y]es, [n]o{always}{grant}: "))
     )
+}
+
+fn is_grant(text: &str) -> bool {
+    matches!(text.trim().to_ascii_lowercase().as_str(), "g" | "grant")
 }
 
 fn meaning(text: &str) -> Reply {
@@ -337,13 +378,15 @@ mod tests {
             always: vec!["rm *".into()],
             metadata: serde_json::Value::Null,
             tool: None,
+            provenance: outrigger_protocol::provenance::Provenance::default(),
+            missing_grant: None,
         }
     }
 
     #[test]
     fn a_command_cannot_hide_itself() {
         assert_eq!(
-            text(&request("1"), Paint::off()),
+            text(&request("1"), Paint::off(), true),
             "? allow bash (rm ␛[2K␍ls)? [y]es, [n]o, [a]lways (rm *): "
         );
     }

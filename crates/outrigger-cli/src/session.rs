@@ -12,6 +12,7 @@ use outrigger_store::{RecordQuery, Scope, SessionFilter, Store};
 use serde_json::json;
 
 use crate::args::{Global, SessionCommand};
+use crate::causes::Causes;
 use crate::progress::Line;
 use crate::report::Failure;
 use crate::terminal::name;
@@ -163,7 +164,9 @@ pub(crate) fn conversation(
 ) -> Result<String, Failure> {
     let mut text = String::new();
     let mut conversation = Conversation::default();
-    let messages: Vec<_> = events(store, &session.id)?
+    let events = events(store, &session.id)?;
+    let causes = Causes::of(store, &session.id, &events)?;
+    let messages: Vec<_> = events
         .iter()
         .flat_map(|event| conversation.on(event))
         .collect();
@@ -180,6 +183,7 @@ pub(crate) fn conversation(
             _ if message.content.trim().is_empty() => continue,
             _ => format!("{}\n", message.content),
         };
+        let told = told + &causes.line(&message, paint);
         let close = text.is_empty() || is_tool && together;
         if !close {
             text.push('\n');

@@ -36,6 +36,7 @@ impl PluginSettings {
         let approve = named.is_some_and(|named| named.approve);
         let rewrite = named.is_some_and(|named| named.rewrite);
         let model = named.is_some_and(|named| named.model);
+        let prompt = named.is_some_and(|named| named.prompt);
         let (read, write) = named.map_or_else(Default::default, |named| {
             (named.read.clone(), named.write.clone())
         });
@@ -49,7 +50,8 @@ impl PluginSettings {
             || lost(by_name.unix_sockets, unix_sockets)
             || lost(by_name.approve, approve)
             || lost(by_name.rewrite, rewrite)
-            || lost(by_name.model, model))
+            || lost(by_name.model, model)
+            || lost(by_name.prompt, prompt))
         .then(|| {
             let way = match (source, key) {
                 (Some(Source::Path(_)), Some(path)) => {
@@ -58,7 +60,7 @@ impl PluginSettings {
                 _ => String::new(),
             };
             format!(
-                "`env`, `ports`, `read`, `write`, `unix_sockets`, `approve`, `rewrite` and `model` of [plugins.\"{id}\"] are for the npm package of that name, and this is another plugin{way}"
+                "`env`, `ports`, `read`, `write`, `unix_sockets`, `approve`, `rewrite`, `model` and `prompt` of [plugins.\"{id}\"] are for the npm package of that name, and this is another plugin{way}"
             )
         });
         let told = [withheld, refused].into_iter().flatten();
@@ -67,7 +69,8 @@ impl PluginSettings {
         let mut rules = whole.unwrap_or_default();
         (rules.env, rules.ports, rules.unix_sockets) = (env, ports, unix_sockets);
         (rules.read, rules.write) = (read, write);
-        (rules.approve, rules.rewrite, rules.model) = (approve, rewrite, model);
+        (rules.approve, rules.rewrite) = (approve, rewrite);
+        (rules.model, rules.prompt) = (model, prompt);
         rules.hosts = hosts.or(rules.hosts);
         rules.hosts_withheld = hosts_withheld;
         (rules, told)
@@ -98,6 +101,7 @@ impl PluginRules {
             || self.approve
             || self.rewrite
             || self.model
+            || self.prompt
             || self.access.is_some()
             || self.hosts.is_some()
             || self.processes.is_some()
@@ -125,9 +129,20 @@ pub enum Grant {
     Rewrite,
     /// Be the model whose tool calls run by the user's rules.
     Model,
+    /// Send prompts whose tool calls run by the user's rules.
+    Prompt,
 }
 
 impl Grant {
+    /// Every one.
+    pub const ALL: [Self; 4] = [Self::Approve, Self::Rewrite, Self::Model, Self::Prompt];
+
+    /// The one of that key.
+    #[must_use]
+    pub fn of_key(key: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|grant| grant.key() == key)
+    }
+
     /// The key of `[plugins.NAME]` that gives it.
     #[must_use]
     pub fn key(self) -> &'static str {
@@ -135,6 +150,7 @@ impl Grant {
             Self::Approve => "approve",
             Self::Rewrite => "rewrite",
             Self::Model => "model",
+            Self::Prompt => "prompt",
         }
     }
 }
@@ -146,6 +162,7 @@ impl PluginRules {
             Grant::Approve => self.approve,
             Grant::Rewrite => self.rewrite,
             Grant::Model => self.model,
+            Grant::Prompt => self.prompt,
         }
     }
 }
@@ -272,7 +289,7 @@ mod tests {
             assert_eq!(rules.priority, 2, "{spec}");
         }
         let (_, withheld) = settings.rules_for("acme", "x", Some(&file("/project/acme.ts")));
-        insta::assert_snapshot!(withheld.unwrap(), @r#"`env`, `ports`, `read`, `write`, `unix_sockets`, `approve`, `rewrite` and `model` of [plugins."acme"] are for the npm package of that name, and this is another plugin; to grant them to this file, write [plugins."/project/acme.ts"]"#);
+        insta::assert_snapshot!(withheld.unwrap(), @r#"`env`, `ports`, `read`, `write`, `unix_sockets`, `approve`, `rewrite`, `model` and `prompt` of [plugins."acme"] are for the npm package of that name, and this is another plugin; to grant them to this file, write [plugins."/project/acme.ts"]"#);
         let (_, other) = settings.rules_for("other", "other", Some(&npm("1")));
         assert_eq!(other, None);
     }

@@ -1,5 +1,6 @@
 //! The one way to call a hook (invariant 3): drives the kernel's chain over the plugin processes.
 
+mod causes;
 mod commands;
 mod cpu;
 mod missing;
@@ -302,12 +303,13 @@ impl Drive<'_> {
         let hook = bound.hook.as_str();
         let deadline = self.left(self.deadline(bound));
         let link = self.link(bound, deadline);
+        let informed = self.with_causes(bound);
         let call = HookCall {
             chain: link.as_ref().map(|link| link.number),
             hook: &bound.hook,
             handlers: &refs,
             open: &open(self.point, bound.rights),
-            items: self.chain.as_ref().map(Chain::items).unwrap_or_default(),
+            items: informed.as_deref().unwrap_or_else(|| self.items()),
             session: self.context.session.as_ref().map(|id| id.0.as_str()),
         };
         let (at, began) = ((self.inner.now)(), Instant::now());

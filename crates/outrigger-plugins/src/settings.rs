@@ -125,6 +125,8 @@ pub struct PluginRules {
     pub rewrite: bool,
     /// Where it speaks for a model, that one's tool calls run by the user's rules without a question for each.
     pub model: bool,
+    /// The tool calls of turns that it starts run by the user's rules without a question for each.
+    pub prompt: bool,
     /// Files and folders outside of the project that it may read; they give it a process of its own.
     pub read: Vec<PathBuf>,
     /// Files and folders outside of the project that it may read and change; as above.
@@ -322,6 +324,7 @@ impl From<&Settings> for PluginSettings {
             approve: plugin.approve,
             rewrite: plugin.rewrite,
             model: plugin.model,
+            prompt: plugin.prompt,
             hosts: plugin.hosts.clone(),
             read: plugin.read.iter().filter_map(|it| place(it)).collect(),
             write: plugin.write.iter().filter_map(|it| place(it)).collect(),

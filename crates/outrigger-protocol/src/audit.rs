@@ -6,6 +6,7 @@ use crate::Millis;
 use crate::hook::{Decision, HookRecord};
 use crate::id::{PluginId, SessionId};
 use crate::log::{ClientRecord, LogRecord, ToolRecord};
+use crate::provenance::Provenance;
 
 /// What an audit record is about.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -108,6 +109,9 @@ pub struct AuditRecord {
     /// Several plugins share the process: which of them it was, the process says.
     #[serde(skip_serializing_if = "std_is_false")]
     pub plugin_id_claimed: bool,
+    /// Who caused it, where that is known.
+    #[serde(skip_serializing_if = "Provenance::is_empty")]
+    pub provenance: Provenance,
     /// What it was done to: tool and call, permission and pattern, program, method and path. Without secrets.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub subject: Option<String>,
@@ -212,6 +216,7 @@ impl AuditRecord {
             step_id: tool.audit.step.clone(),
             plugin_id: tool.audit.plugin.clone(),
             plugin_id_claimed: tool.audit.claimed,
+            provenance: tool.provenance.clone(),
             subject: Some(format!("{} {}", tool.call.tool, tool.call.call_id)),
             input_hash: tool.audit.input_hash.clone(),
             output_hash: tool.audit.output_hash.clone(),

@@ -6,6 +6,7 @@ use serde_json::Value;
 use crate::id::{EventId, MessageId, PartId, PermissionId, QuestionId, SessionId};
 use crate::message::{MessageInfo, NamedError, Part};
 use crate::permission::{PermissionRequest, Reply};
+use crate::provenance::Provenance;
 use crate::question::{Answer, QuestionRequest};
 use crate::session::{Session, SessionStatus, Todo};
 use crate::{Millis, Object};
@@ -130,6 +131,9 @@ pub enum Event {
         #[serde(rename = "requestID")]
         request_id: PermissionId,
         reply: Reply,
+        /// Who answered, where that was not the user. Not a key of the reference.
+        #[serde(default, skip_serializing_if = "Provenance::is_plain")]
+        provenance: Provenance,
     },
     #[serde(rename = "question.asked")]
     QuestionAsked(QuestionRequest),

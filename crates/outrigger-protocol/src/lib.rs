@@ -26,6 +26,7 @@ pub mod message;
 pub mod model;
 pub mod own;
 pub mod permission;
+pub mod provenance;
 pub mod question;
 pub mod rpc;
 pub mod session;

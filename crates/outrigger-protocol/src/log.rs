@@ -7,6 +7,7 @@ use crate::audit::ToolAudit;
 use crate::event::BusEvent;
 use crate::hook::HookRecord;
 use crate::id::{PluginId, SessionId, TurnId};
+use crate::provenance::Provenance;
 use crate::tool::ToolCall;
 use crate::turn::{EffectId, Input};
 
@@ -98,6 +99,9 @@ pub struct ToolRecord {
     /// Fingerprint of the call as it ran, normalised (D7): 16 hexadecimal digits. Absent where it did not come as far.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fingerprint: Option<String>,
+    /// Who caused it: whoever caused the turn, the model, and who changed it and answered for it.
+    #[serde(default, skip_serializing_if = "Provenance::is_empty")]
+    pub provenance: Provenance,
     /// Permission decisions in order, as `permission pattern -> action`.
     pub permissions: Vec<String>,
     /// `completed` or the error's code.

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::id::{CallId, MessageId, PartId, SessionId};
+use crate::provenance::Provenance;
 use crate::session::OutputFormat;
 use crate::{Millis, Object};
 
@@ -132,6 +133,9 @@ pub struct UserMessage {
     /// `{diffs: […]}`: files that the answer changed, once it is there.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub summary: Option<Value>,
+    /// Who sent it, where that was not the user alone. Not a key of the reference.
+    #[serde(default, skip_serializing_if = "Provenance::is_plain")]
+    pub provenance: Provenance,
     /// Keys that a plugin added.
     #[serde(flatten)]
     pub extra: Object,
@@ -367,6 +371,9 @@ pub struct ToolPart {
     /// What the provider wants back with it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub metadata: Option<Value>,
+    /// Who caused it, where that was not the user and the model alone. Not a key of the reference.
+    #[serde(default, skip_serializing_if = "Provenance::is_plain")]
+    pub provenance: Provenance,
     /// Keys that a plugin added.
     #[serde(flatten)]
     pub extra: Object,

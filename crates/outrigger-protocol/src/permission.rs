@@ -3,7 +3,8 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::id::{CallId, MessageId, PermissionId, SessionId};
+use crate::id::{CallId, MessageId, PermissionId, PluginId, SessionId};
+use crate::provenance::Provenance;
 
 /// What a rule says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -51,6 +52,27 @@ pub struct PermissionRequest {
     /// The call that asks.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tool: Option<ToolRef>,
+    /// Who wants it, where that is not the user and the model alone. Not a key of the reference.
+    #[serde(default, skip_serializing_if = "Provenance::is_plain")]
+    pub provenance: Provenance,
+    /// The grant whose absence is why the user is asked. Not a key of the reference.
+    #[serde(
+        default,
+        rename = "missingGrant",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub missing_grant: Option<Box<MissingGrant>>,
+}
+
+/// A grant that a plugin lacks: `grant = true` under `[plugins.NAME]` of the user's own `outrigger.toml`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MissingGrant {
+    /// The plugin.
+    pub plugin: PluginId,
+    /// NAME: its npm package, or the path of its file.
+    pub name: String,
+    /// `approve`, `rewrite`, `model`, `prompt`.
+    pub grant: String,
 }
 
 /// Points at a tool call.

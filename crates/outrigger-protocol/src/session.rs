@@ -6,6 +6,7 @@ use serde_json::Value;
 use crate::id::{MessageId, PartId, SessionId};
 use crate::message::Tokens;
 use crate::permission::Rule;
+use crate::provenance::Provenance;
 use crate::{Millis, Object};
 
 /// A conversation, as the API's `Session` has it.
@@ -257,4 +258,7 @@ pub struct PromptInput {
     /// What is said.
     #[serde(default)]
     pub parts: Vec<PartInput>,
+    /// Who sent it: never read off the request, whoever takes that one knows.
+    #[serde(skip)]
+    pub provenance: Provenance,
 }

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::id::{CallId, MessageId, SessionId};
+use crate::provenance::Provenance;
 
 /// What a tool says of itself.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -39,6 +40,9 @@ pub struct ToolCall {
     pub tool: String,
     /// Arguments.
     pub input: Value,
+    /// Who caused the turn that it is made in.
+    #[serde(default, skip_serializing_if = "Provenance::is_empty")]
+    pub provenance: Provenance,
 }
 
 /// What a tool answered.

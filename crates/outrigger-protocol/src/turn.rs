@@ -12,6 +12,7 @@ use crate::hook::Block;
 use crate::id::{MessageId, SessionId, TurnId};
 use crate::message::{MessagePath, ModelRef, NamedError, UserMessage};
 use crate::model::Usage;
+use crate::provenance::Provenance;
 use crate::session::PartInput;
 use crate::tool::{ToolCall, ToolOutcome};
 
@@ -29,6 +30,9 @@ pub struct Begin {
     pub turn: TurnId,
     /// Its session.
     pub session_id: SessionId,
+    /// Who caused it.
+    #[serde(default, skip_serializing_if = "Provenance::is_empty")]
+    pub provenance: Provenance,
     /// Where the identifiers of the turn come from.
     pub seed: u64,
     /// The user message as drafted, before the hooks saw it.
@@ -137,6 +141,9 @@ pub enum Input {
         effect: EffectId,
         /// Arguments after the hooks.
         input: Value,
+        /// Who caused the call, where that is more than who caused the turn.
+        #[serde(default, skip_serializing_if = "Provenance::is_empty")]
+        provenance: Provenance,
     },
     /// A running tool reports.
     ToolProgress {

@@ -5,6 +5,7 @@
 //! body, never with silence.
 
 mod announced;
+mod author;
 mod backlog;
 mod dispatch;
 mod doc;

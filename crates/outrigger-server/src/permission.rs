@@ -3,13 +3,14 @@
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use axum::routing::{get, post};
-use axum::{Extension, Json, Router};
+use axum::{Json, Router};
 use outrigger_agent::Agent;
-use outrigger_protocol::id::{PermissionId, PluginId, SessionId};
+use outrigger_protocol::id::{PermissionId, SessionId};
 use outrigger_protocol::permission::{PermissionRequest, Reply};
+use outrigger_protocol::provenance::Actor;
 use serde::Deserialize;
 
-use crate::dispatch::Sender;
+use crate::author::By;
 use crate::error::ApiError;
 
 pub(crate) fn routes() -> Router<Agent> {
@@ -33,10 +34,10 @@ struct ReplyBody {
 async fn reply(
     State(agent): State<Agent>,
     Path(id): Path<PermissionId>,
-    sender: Option<Extension<Sender>>,
+    By(by): By,
     Json(body): Json<ReplyBody>,
 ) -> Result<Json<bool>, ApiError> {
-    answer(&agent, &id, sender, body)
+    answer(&agent, &id, by, body)
 }
 
 /// The older form.
@@ -48,7 +49,7 @@ struct Response {
 async fn respond(
     State(agent): State<Agent>,
     Path((session, id)): Path<(SessionId, PermissionId)>,
-    sender: Option<Extension<Sender>>,
+    By(by): By,
     Json(body): Json<Response>,
 ) -> Result<Json<bool>, ApiError> {
     agent.session(&session)?;
@@ -61,38 +62,26 @@ async fn respond(
         reply: body.response,
         message: None,
     };
-    answer(&agent, &id, sender, body)
+    answer(&agent, &id, by, body)
 }
 
-/// `sender` is there where a plugin's client replies. It may reject; to approve in the user's place takes the same grant as
-/// in its `permission.ask` hook.
+/// A plugin's client may reject; to approve in the user's place takes the same grant as in its `permission.ask` hook. One that
+/// may approve has a process of its own, so it is known for certain.
 fn answer(
     agent: &Agent,
     id: &PermissionId,
-    sender: Option<Extension<Sender>>,
+    by: Actor,
     body: ReplyBody,
 ) -> Result<Json<bool>, ApiError> {
-    if let (Some(Extension(Sender(plugin))), true) = (sender, body.reply != Reply::Reject) {
-        refuse_ungranted(agent, id, plugin)?;
+    if let (Some(plugin), true) = (by.plugin_id(), body.reply != Reply::Reject)
+        && let Some(why) = agent.may_not_approve(id, &plugin)
+    {
+        return Err(ApiError::forbidden(why));
     }
-    if agent.answer_with(id, body.reply, body.message) {
+    if agent.answer_with(id, body.reply, body.message, by) {
         return Ok(Json(true));
     }
     Err(gone(id))
-}
-
-/// 403 unless this plugin may approve. In a process that several share, nobody is known for certain; one that may approve
-/// has a process of its own.
-fn refuse_ungranted(
-    agent: &Agent,
-    id: &PermissionId,
-    plugin: Option<String>,
-) -> Result<(), ApiError> {
-    let why = match plugin {
-        Some(plugin) => agent.may_not_approve(id, &PluginId(plugin)),
-        None => Some("a plugin without `approve` may not approve it".to_owned()),
-    };
-    why.map_or(Ok(()), |why| Err(ApiError::forbidden(why)))
 }
 
 fn gone(id: &PermissionId) -> ApiError {

@@ -9,6 +9,7 @@ use outrigger_protocol::id::QuestionId;
 use outrigger_protocol::question::{Answer, QuestionRequest};
 use serde::Deserialize;
 
+use crate::author::By;
 use crate::error::ApiError;
 
 pub(crate) fn routes() -> Router<Agent> {
@@ -30,8 +31,15 @@ struct Answers {
 async fn reply(
     State(agent): State<Agent>,
     Path(id): Path<QuestionId>,
+    By(by): By,
     Json(body): Json<Answers>,
 ) -> Result<Json<bool>, ApiError> {
+    // The model takes the answer for the user's.
+    if let Some(plugin) = by.plugin_id()
+        && let Some(why) = agent.may_not_answer(&plugin)
+    {
+        return Err(ApiError::forbidden(why));
+    }
     answer(&agent, &id, Some(body.answers))
 }
 

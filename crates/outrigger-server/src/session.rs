@@ -18,6 +18,7 @@ use outrigger_protocol::turn::TurnOutcome;
 use outrigger_store::SessionFilter;
 use serde::Deserialize;
 
+use crate::author::Author;
 use crate::dispatch::FromPlugin;
 use crate::error::ApiError;
 
@@ -167,8 +168,10 @@ async fn prompt(
     State(agent): State<Agent>,
     Path(id): Path<SessionId>,
     from_plugin: Option<Extension<FromPlugin>>,
+    Author(author): Author,
     Json(mut prompt): Json<PromptInput>,
 ) -> Answer<MessageWithParts> {
+    prompt.provenance = author;
     outrigger_agent::check_format(&prompt)?;
     prompt.parts = agent.resolve_parts(prompt.parts, prompt.agent.as_deref());
     let outcome = if from_plugin.is_some() {
@@ -210,8 +213,10 @@ fn last_message(agent: &Agent, id: &SessionId, outcome: TurnOutcome) -> Answer<M
 async fn prompt_async(
     State(agent): State<Agent>,
     Path(id): Path<SessionId>,
+    Author(author): Author,
     Json(mut prompt): Json<PromptInput>,
 ) -> Result<StatusCode, ApiError> {
+    prompt.provenance = author;
     agent.session(&id)?;
     outrigger_agent::check_format(&prompt)?;
     prompt.parts = agent.resolve_parts(prompt.parts, prompt.agent.as_deref());
@@ -259,6 +264,7 @@ async fn command(
     State(agent): State<Agent>,
     Path(id): Path<SessionId>,
     from_plugin: Option<Extension<FromPlugin>>,
+    Author(author): Author,
     Json(body): Json<CommandBody>,
 ) -> Answer<MessageWithParts> {
     let (name, arguments) = (body.command, body.arguments);
@@ -283,6 +289,7 @@ async fn command(
         agent: body.agent,
         model: body.model.as_deref().and_then(ModelRef::parse),
         variant: body.variant,
+        provenance: author,
         ..PromptInput::default()
     };
     let outcome = if from_plugin.is_some() {

@@ -15,6 +15,7 @@ use outrigger_protocol::session::{PromptInput, Session};
 use serde::Deserialize;
 use serde_json::Value;
 
+use crate::author::Author;
 use crate::error::ApiError;
 use crate::scope::outside_the_box;
 
@@ -121,6 +122,7 @@ struct Init {
 async fn init(
     State(agent): State<Agent>,
     Path(id): Path<SessionId>,
+    Author(author): Author,
     Json(body): Json<Init>,
 ) -> Answer<bool> {
     agent.session(&id)?;
@@ -131,6 +133,7 @@ async fn init(
             model_id: body.model_id,
             variant: None,
         }),
+        provenance: author,
         ..PromptInput::default()
     };
     agent.command_impatiently(&id, "init", "", prompt).await?;

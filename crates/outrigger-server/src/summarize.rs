@@ -8,6 +8,7 @@ use outrigger_protocol::id::SessionId;
 use outrigger_protocol::message::ModelRef;
 use serde_json::Value;
 
+use crate::author::Author;
 use crate::error::ApiError;
 
 pub(crate) fn routes() -> Router<Agent> {
@@ -19,6 +20,7 @@ pub(crate) fn routes() -> Router<Agent> {
 async fn summarize(
     State(agent): State<Agent>,
     Path(id): Path<SessionId>,
+    Author(author): Author,
     Json(body): Json<Value>,
 ) -> Result<Json<bool>, ApiError> {
     let text = |key: &str| {
@@ -43,6 +45,7 @@ async fn summarize(
         }),
         auto,
         instructions: None,
+        provenance: author,
     };
     agent.session(&id)?;
     agent.compact(&id, compact).await?;

@@ -6,9 +6,11 @@ use axum::{Json, Router};
 use outrigger_agent::Agent;
 use outrigger_protocol::event::{CustomEvent, Event};
 use outrigger_protocol::id::SessionId;
+use outrigger_protocol::provenance::Actor;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
+use crate::author::By;
 use crate::error::ApiError;
 
 type Answer = Result<Json<bool>, ApiError>;
@@ -38,9 +40,20 @@ const COMMANDS: &[(&str, &str)] = &[
     ("agent_cycle", "agent.cycle"),
 ];
 
+/// Further commands that show something and act on nothing.
+const SHOWING: [&str; 5] = [
+    "help.show",
+    "session.list",
+    "theme.list",
+    "model.list",
+    "prompt.clear",
+];
+
 pub(crate) fn routes() -> Router<Agent> {
     let fixed = |command: &'static str| {
-        post(move |State(agent): State<Agent>| async move { execute(&agent, command).await })
+        post(move |State(agent): State<Agent>, By(by): By| async move {
+            execute(&agent, command, &by).await
+        })
     };
     Router::new()
         .route("/tui/append-prompt", post(append))
@@ -74,7 +87,14 @@ async fn tell(agent: &Agent, kind: &str, properties: Value) -> Answer {
     Ok(Json(true))
 }
 
-async fn execute(agent: &Agent, command: &str) -> Answer {
+/// A plugin that has a terminal interface send what is typed there, or do what may come to that, prompts in the user's place.
+async fn execute(agent: &Agent, command: &str, by: &Actor) -> Answer {
+    let shows = SHOWING.contains(&command) || COMMANDS.iter().any(|(_, new)| *new == command);
+    if let (Some(plugin), false) = (by.plugin_id(), shows)
+        && let Some(why) = agent.may_not_submit(&plugin)
+    {
+        return Err(ApiError::forbidden(why));
+    }
     tell(agent, EXECUTE, json!({ "command": command })).await
 }
 
@@ -93,9 +113,9 @@ struct Command {
 }
 
 /// The older names become the newer ones; a newer name is passed on, where the reference loses it.
-async fn command(State(agent): State<Agent>, Json(body): Json<Command>) -> Answer {
+async fn command(State(agent): State<Agent>, By(by): By, Json(body): Json<Command>) -> Answer {
     let known = COMMANDS.iter().find(|(old, _)| *old == body.command);
-    execute(&agent, known.map_or(&body.command, |(_, new)| *new)).await
+    execute(&agent, known.map_or(&body.command, |(_, new)| *new), &by).await
 }
 
 #[derive(Deserialize, Serialize)]
@@ -156,10 +176,10 @@ enum Published {
     Select(Select),
 }
 
-async fn publish(State(agent): State<Agent>, Json(body): Json<Published>) -> Answer {
+async fn publish(State(agent): State<Agent>, By(by): By, Json(body): Json<Published>) -> Answer {
     match body {
         Published::Append(body) => tell(&agent, APPEND, json!(body)).await,
-        Published::Execute(body) => tell(&agent, EXECUTE, json!(body)).await,
+        Published::Execute(body) => execute(&agent, &body.command, &by).await,
         Published::Toast(body) => tell(&agent, TOAST, json!(body)).await,
         Published::Select(body) => tell(&agent, SELECT, json!(body)).await,
     }

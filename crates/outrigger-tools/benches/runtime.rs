@@ -121,6 +121,7 @@ fn call() -> ToolCall {
         agent: "build".into(),
         tool: "sum".into(),
         input: json!({"a": 2, "b": 3, "text": "as long as a usual argument of a tool, or nearly so"}),
+        provenance: outrigger_protocol::provenance::Provenance::default(),
     }
 }
 

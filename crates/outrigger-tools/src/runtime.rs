@@ -17,6 +17,7 @@ use outrigger_protocol::canonical::CanonicalCall;
 use outrigger_protocol::descriptor::{Constraints, Declared, ToolDescriptor};
 use outrigger_protocol::hook::Block;
 use outrigger_protocol::log::ToolRecord;
+use outrigger_protocol::provenance::Provenance;
 use outrigger_protocol::tool::{ToolCall, ToolOutcome, ToolOutput, ToolSpec};
 use outrigger_protocol::turn::HookPayload;
 use serde_json::{Value, json};
@@ -261,6 +262,7 @@ impl ToolRuntime {
             joined,
             call: ctx.call,
             turn: None,
+            provenance: Provenance::default(),
             outcome: label,
             duration_ms: begun.elapsed().as_secs_f64() * 1000.0,
             at,

@@ -4,6 +4,7 @@ use outrigger_kernel::turn::Turn;
 use outrigger_protocol::compaction::CompactRequest;
 use outrigger_protocol::id::SessionId;
 use outrigger_protocol::message::{MessageInfo, MessageWithParts, ModelRef, UserMessage};
+use outrigger_protocol::provenance::Provenance;
 use outrigger_protocol::session::{PromptInput, Session};
 use outrigger_protocol::turn::{Begin, Input, TurnOutcome};
 use tokio::sync::{mpsc, oneshot};
@@ -24,6 +25,8 @@ pub struct Compact {
     pub auto: bool,
     /// What the user says of the summary, such as what it must keep.
     pub instructions: Option<String>,
+    /// Who wants it.
+    pub provenance: Provenance,
 }
 
 /// A request to a turn that runs.
@@ -171,6 +174,7 @@ impl Agent {
         let prompt = PromptInput {
             agent: last_prompt(history).map(|user| user.agent.clone()),
             model: Some(model),
+            provenance: compact.provenance.clone(),
             ..PromptInput::default()
         };
         let begin = self.begin(session, history, prompt, None)?;

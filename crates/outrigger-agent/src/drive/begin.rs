@@ -5,6 +5,7 @@ use std::sync::Arc;
 use outrigger_protocol::id::MessageId;
 use outrigger_protocol::log::LogRecord;
 use outrigger_protocol::message::NamedError;
+use outrigger_protocol::provenance::Provenance;
 use outrigger_protocol::session::OutputFormat;
 use outrigger_protocol::tool::{ToolCall, ToolOutcome};
 use outrigger_protocol::turn::{Effect, EffectId, HookPayload, Input, ModelSignal};
@@ -283,6 +284,7 @@ impl Driver {
             outrigger_store::fault::point("tool.after_run");
             let (outcome, mut record) = (executed.outcome, executed.record);
             record.audit = host.audit(&outcome);
+            record.provenance = host.causes();
             record.turn = Some(turn);
             inner.note(vec![LogRecord::Tool(Box::new(record))]);
             Msg::Input(Input::ToolDone { effect, outcome })
@@ -294,6 +296,7 @@ impl Driver {
         let started = Input::ToolStarted {
             effect,
             input: input.clone(),
+            provenance: Provenance::default(),
         };
         let outcome = outrigger_tools::answer::take(schema, input);
         for input in [started, Input::ToolDone { effect, outcome }] {

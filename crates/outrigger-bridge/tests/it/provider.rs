@@ -87,6 +87,7 @@ fn context(folder: &Path, tool: &str, input: Value) -> (ToolCall, ToolContext) {
         agent: "build".into(),
         tool: tool.into(),
         input,
+        provenance: outrigger_protocol::provenance::Provenance::default(),
     };
     let ctx = ToolContext::new(
         call.clone(),

@@ -405,3 +405,36 @@ fn a_folder_that_a_client_names_is_not_trusted_with_the_servers() {
         );
     }
 }
+
+/// A git worktree of a trusted repository, and a folder below it, are folders of their own.
+#[test]
+fn a_worktree_of_a_trusted_repository_is_not_trusted_with_it() {
+    let world = users([done(), done(), done()], json!({}));
+    let rules = json!({ "permission": { "bash": "allow" } }).to_string();
+    world.file("opencode.json", &rules);
+    world.file("sub/opencode.json", &rules);
+    let git = |args: &[&str]| {
+        let name = ["-c", "user.name=a", "-c", "user.email=a@a.test"];
+        let mut command = Command::new("git");
+        command.current_dir(world.project()).args(name).args(args);
+        let out = command.env("HOME", world.home()).output().unwrap();
+        assert!(out.status.success(), "{args:?}: {out:?}");
+    };
+    git(&["init", "-q"]);
+    git(&["add", "."]);
+    git(&["commit", "-q", "-m", "x"]);
+    git(&["worktree", "add", "-q", "../tree"]);
+    world.start(untrusted(&world, &["trust"])).end().ok();
+    for (folder, left_out) in [
+        (world.project(), false),
+        (world.root().join("tree"), true),
+        (world.path("sub"), true),
+    ] {
+        let folder = folder.display().to_string();
+        let done = world
+            .start(untrusted(&world, &["run", "--dir", &folder, "hi"]))
+            .end();
+        let told = done.stderr.contains("not trusted");
+        assert_eq!(told, left_out, "{folder}: {}", done.stderr);
+    }
+}

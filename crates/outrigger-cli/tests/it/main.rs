@@ -85,6 +85,7 @@ mod plain;
 mod plugin_client;
 mod points;
 mod points_all;
+mod prompted;
 mod question;
 mod reach;
 mod remote;

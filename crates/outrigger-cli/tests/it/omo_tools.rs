@@ -143,6 +143,8 @@ fn background_tasks_are_polled_waited_for_and_cancelled() {
     let Some(world) = omo([text("Two zebras graze.")]) else {
         return;
     };
+    // The child's command is asked for by a prompt of the plugin.
+    granting(&world, "[plugins.oh-my-opencode]\nprompt = true\n");
     let server = serve(&world);
     let id = session(&server);
     let ask = |said: &str, tool: &str, args: Value| {

@@ -533,6 +533,7 @@ pub const PLUGIN_KEYS: &[Key<Plugin>] = &[
     key!(trust "approve", Kind::Bool, "it may approve what the user would be asked about", |p, v| p.approve = v.bool()),
     key!(trust "rewrite", Kind::Bool, "it may change tool calls", |p, v| p.rewrite = v.bool()),
     key!(trust "model", Kind::Bool, "it may be the model that calls tools", |p, v| p.model = v.bool()),
+    key!(trust "prompt", Kind::Bool, "it may start turns that call tools", |p, v| p.prompt = v.bool()),
     // Names add up: a project's file cannot take a guard's word from it.
     key!(
         "fail_closed",

@@ -297,6 +297,8 @@ pub struct Plugin {
     /// Where it speaks for a model, that one's tool calls run by the user's rules without a question for each. Granted as
     /// `env` is.
     pub model: bool,
+    /// The tool calls of turns that it starts run by the user's rules without a question for each.
+    pub prompt: bool,
     /// Its hooks that are security-critical: where one throws, is late or cannot be called, what it guards is refused
     /// (C5).
     pub fail_closed: Vec<String>,

@@ -302,7 +302,7 @@ mod tests {
         outrigger.toml:2:1: unknown setting `plugins.foo.prority`
           did you mean `priority`?
         outrigger.toml:2:1: unknown setting `plugins."@a/b".whatever`
-          known here: isolation, priority, chat_message, timeout_ms, unix_sockets, approve, rewrite, model, fail_closed, disabled, enabled, env, read, write, processes, hosts, ports
+          known here: isolation, priority, chat_message, timeout_ms, unix_sockets, approve, rewrite, model, prompt, fail_closed, disabled, enabled, env, read, write, processes, hosts, ports
         outrigger.toml:2:7: setting `plugins.foo.env`: expected a list of names of variables as text, found "A_KEY"
           set `plugins.foo.env` to a list of names of variables as text, or remove it
         outrigger.toml:2:7: setting `plugins.foo.env`: expected a list of names of variables as text, found a list

@@ -227,6 +227,7 @@ impl Turn {
             model: self.user.model.clone(),
             // Behind a summary the same answer is wanted (the reference forgets it).
             format: self.user.format.clone(),
+            provenance: self.begin.provenance.clone(),
             ..UserMessage::default()
         }
     }

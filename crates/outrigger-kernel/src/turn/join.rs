@@ -72,7 +72,11 @@ impl Turn {
         self.loops = super::loops::Loops::default();
         self.answer = super::answer::Answer::default();
         let own = &self.begin;
+        // What the turn has read of those before is not forgotten: whoever caused it causes what follows.
+        let mut provenance = own.provenance.clone();
+        provenance.extend(next.provenance.clone());
         *self.begin = Begin {
+            provenance,
             turn: own.turn.clone(),
             session_id: own.session_id.clone(),
             seed: own.seed,

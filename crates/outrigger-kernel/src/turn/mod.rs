@@ -448,7 +448,11 @@ impl Turn {
             }
             Input::CompactionPlanned { effect, plan } => self.compaction_planned(effect, plan, out),
             Input::CompactionRefused { effect, error } => self.compaction_refused(effect, error),
-            Input::ToolStarted { effect, input } => self.tool_started(at, effect, input, out),
+            Input::ToolStarted {
+                effect,
+                input,
+                provenance,
+            } => self.tool_started(at, effect, (input, provenance), out),
             Input::ToolProgress {
                 effect,
                 title,

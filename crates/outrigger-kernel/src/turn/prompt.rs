@@ -130,6 +130,7 @@ impl Turn {
             Some(Ok(MessageInfo::User(changed))) => UserMessage {
                 id: self.user.id.clone(),
                 session_id: self.user.session_id.clone(),
+                provenance: self.user.provenance.clone(),
                 ..changed
             },
             _ => self.user.clone(),

@@ -80,6 +80,7 @@ impl Turn {
                     },
                 },
                 metadata: None,
+                provenance: self.begin.provenance.clone(),
                 extra: Object::new(),
             }),
         );
@@ -90,6 +91,7 @@ impl Turn {
             agent: text("agent").to_string(),
             tool: "task".to_string(),
             input,
+            provenance: self.begin.provenance.clone(),
         };
         self.subtask = Some(command.map(ToString::to_string));
         let effect = self.open(Open::Tool(part.id.clone(), Box::new(call.clone())));
@@ -119,6 +121,7 @@ impl Turn {
                 },
                 agent: self.user.agent.clone(),
                 model: self.user.model.clone(),
+                provenance: self.begin.provenance.clone(),
                 ..UserMessage::default()
             };
             out.push(Effect::Publish {

@@ -7,6 +7,7 @@ use alloc::vec::Vec;
 use outrigger_protocol::Millis;
 use outrigger_protocol::id::CallId;
 use outrigger_protocol::message::{PartKind, PartTime, ToolPart, ToolState};
+use outrigger_protocol::provenance::Provenance;
 use outrigger_protocol::tool::{ToolCall, ToolOutcome};
 use outrigger_protocol::turn::{Effect, EffectId};
 use serde_json::{Value, json};
@@ -42,6 +43,7 @@ impl Turn {
                     raw: String::new(),
                 },
                 metadata: None,
+                provenance: self.begin.provenance.clone(),
                 extra: serde_json::Map::new(),
             }),
         );
@@ -107,6 +109,7 @@ impl Turn {
             agent: self.begin.agent.clone(),
             tool,
             input,
+            provenance: self.begin.provenance.clone(),
         };
         self.parts.insert(id.clone(), part);
         self.calls_in_step += 1;
@@ -141,13 +144,14 @@ impl Turn {
         &mut self,
         at: Millis,
         effect: EffectId,
-        input: Value,
+        (input, provenance): (Value, Provenance),
         out: &mut Vec<Effect>,
     ) {
         let Some(mut part) = self.part_of_call(effect).cloned() else {
             return;
         };
         if let PartKind::Tool(body) = &mut part.kind {
+            body.provenance.extend(provenance);
             body.state = ToolState::Running {
                 input,
                 title: None,

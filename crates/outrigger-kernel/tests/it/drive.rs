@@ -24,6 +24,7 @@ pub(crate) fn begin() -> Begin {
         variant: None,
     };
     Begin {
+        provenance: outrigger_protocol::provenance::Provenance::default(),
         turn: "trn_1".into(),
         session_id: "ses_1".into(),
         seed: 7,
@@ -328,7 +329,11 @@ impl Drive {
 
     pub(crate) fn tool_started(&mut self, tool: &str) {
         let (effect, input) = self.tool(tool);
-        self.take(Input::ToolStarted { effect, input });
+        self.take(Input::ToolStarted {
+            effect,
+            input,
+            provenance: outrigger_protocol::provenance::Provenance::default(),
+        });
     }
 
     pub(crate) fn tool_progress(&mut self, tool: &str, title: Option<&str>, metadata: Value) {

@@ -75,7 +75,7 @@ proptest! {
                 Input::HookDone { effect: unknown, output: Some(json!({"text": "x", "parts": []})), block: None },
                 Input::ToolsReady { effect: unknown, tools: known_tools() },
                 Input::Model { effect: unknown, signal: ModelSignal::Started },
-                Input::ToolStarted { effect: unknown, input: json!({}) },
+                Input::ToolStarted { effect: unknown, input: json!({}), provenance: outrigger_protocol::provenance::Provenance::default() },
                 Input::ToolDone { effect: unknown, outcome: failed("tool.failed", "late") },
             ];
             // Outcomes that were told before, of effects that have ended; and outcomes of another kind.
@@ -234,6 +234,7 @@ fn misfits(
         strays.push(Input::ToolStarted {
             effect,
             input: json!({}),
+            provenance: outrigger_protocol::provenance::Provenance::default(),
         });
         strays.push(Input::ToolProgress {
             effect,

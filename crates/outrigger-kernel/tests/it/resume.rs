@@ -69,7 +69,7 @@ fn interrupt(world: &mut World) {
             // A turn that is about to end begins nothing again.
             Effect::RunTool { call, .. } if failed || !harmless(&call) => {
                 let started = world.log.iter().find_map(|(_, input, _)| match input {
-                    Input::ToolStarted { effect, input } if *effect == effect_id => {
+                    Input::ToolStarted { effect, input, .. } if *effect == effect_id => {
                         Some(input.clone())
                     }
                     _ => None,

@@ -334,6 +334,7 @@ fn resumed_while_tools_ran_only_harmless_ones_run_again() {
     drive.take(Input::ToolStarted {
         effect: EffectId(8),
         input,
+        provenance: outrigger_protocol::provenance::Provenance::default(),
     });
     drive.seen();
     drive.resume();

@@ -172,6 +172,7 @@ impl World {
                     inputs.push(Input::ToolStarted {
                         effect: *effect,
                         input,
+                        provenance: outrigger_protocol::provenance::Provenance::default(),
                     });
                     inputs.push(Input::ToolProgress {
                         effect: *effect,

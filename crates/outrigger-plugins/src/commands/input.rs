@@ -193,13 +193,14 @@ impl Commands {
         let ours = made.as_ref().map(|(tool, _)| tool.clone());
         let (tool, args) = made.unwrap_or_else(|| (permission.to_owned(), Value::Null));
         let request = |known: Known| {
-            let request = json!({
+            let mut request = json!({
                 "tool_name": known.names.first(),
                 "outrigger_tool": ours,
                 "tool_input": known.input,
                 "permission": permission,
                 "patterns": item.input.get("patterns"),
             });
+            tell_causes(&mut request, item);
             self.about_call(HookEvent::PermissionRequest, known, of, request)
         };
         let requests = self.known(&tool, &args).into_iter().map(request);
@@ -273,6 +274,13 @@ fn kind_of(error: &Value) -> &'static str {
     }
 }
 
+/// Who caused a call, where the point says so; not a key of Claude Code.
+fn tell_causes(own: &mut Value, item: &HookPayload) {
+    if let (Some(fields), Some(causes)) = (own.as_object_mut(), item.input.get("provenance")) {
+        fields.insert("outrigger_provenance".to_owned(), causes.clone());
+    }
+}
+
 /// What is told of a call of our `tool`, and of what came of it.
 fn call(event: HookEvent, tool: &str, known: &Known, item: &HookPayload) -> Value {
     let args = &known.input;
@@ -282,6 +290,7 @@ fn call(event: HookEvent, tool: &str, known: &Known, item: &HookPayload) -> Valu
         "tool_input": args,
         "tool_use_id": item.input.get("callID"),
     });
+    tell_causes(&mut own, item);
     let Some(fields) = own.as_object_mut() else {
         return own;
     };

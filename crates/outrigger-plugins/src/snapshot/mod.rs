@@ -92,6 +92,16 @@ pub struct SnapshotEntry {
     pub of_project: bool,
 }
 
+impl SnapshotEntry {
+    /// NAME of the `[plugins.NAME]` that grants it something; none where grants reach no such plugin.
+    #[must_use]
+    pub fn grant_key(&self) -> Option<String> {
+        let plugin = self.plugin.as_ref()?;
+        let source = crate::spec::Source::parse(&plugin.spec, &plugin.declared_in).ok();
+        crate::granted::grant_key(source.as_ref()).map(str::to_owned)
+    }
+}
+
 /// A candidate with what only the shell of the rules needs.
 struct Known {
     candidate: Candidate,

@@ -1,6 +1,7 @@
 //! What is kept, and how it is found.
 
 use outrigger_protocol::audit::{AuditKind, AuditRecord};
+use outrigger_protocol::provenance::{Actor, Deed, Provenance};
 
 use super::tamper::{open, record, runtime, verify};
 use super::{AuditFault, AuditQuery, Retention};
@@ -121,6 +122,11 @@ fn records_are_found_by_each_field() {
         plugin_id: Some("guard".into()),
         sub_plugin_id: Some("inner".into()),
         plugin_id_claimed: true,
+        provenance: Provenance::prompted(Actor::User).with(
+            Actor::plugin(&"omo>inner".into()),
+            Deed::Changed,
+            None,
+        ),
         subject: Some("bash call_1".into()),
         input_hash: Some("abcdef".into()),
         output_hash: Some("123456".into()),
@@ -186,6 +192,13 @@ fn records_are_found_by_each_field() {
                 "sub",
                 AuditQuery {
                     sub_plugin: text("inner"),
+                    ..all()
+                },
+            ),
+            (
+                "cause",
+                AuditQuery {
+                    cause: vec!["omo".into(), "inner".into(), "changed".into()],
                     ..all()
                 },
             ),

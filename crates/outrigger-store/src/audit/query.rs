@@ -38,6 +38,8 @@ pub struct AuditQuery {
     pub errored: Option<bool>,
     /// `policyCheckResult`, or how it begins: `passed`, `refused`.
     pub policy: Option<String>,
+    /// A cause of `provenance` has all of these: who acts (`user`, `model`, `plugin`, …), a plugin's name, what it did.
+    pub cause: Vec<String>,
     /// `subject` contains this.
     pub subject: Option<String>,
     /// Begun at this time or later.
@@ -136,6 +138,17 @@ fn filter(query: &AuditQuery) -> Filter {
     filter.begins("policyCheckResult", query.policy.as_ref());
     filter.flag("timeout", query.timeout);
     filter.flag("errored", query.errored);
+    if !query.cause.is_empty() {
+        const WORDS: [&str; 4] = ["by", "did", "topPluginId", "subPluginId"];
+        let words = WORDS.map(|word| format!("ifnull(json_extract(it.value, '$.{word}'), '')"));
+        let has = format!("? IN ({})", words.join(", "));
+        let has = vec![has; query.cause.len()].join(" AND ");
+        filter.sql.push_str(&format!(
+            " AND EXISTS (SELECT 1 FROM json_each(body, '$.provenance') AS it WHERE {has})"
+        ));
+        let words = query.cause.iter().cloned();
+        filter.values.extend(words.map(Value::from));
+    }
     if let Some(subject) = &query.subject {
         filter.and(
             "instr(json_extract(body, '$.subject'), ?) > 0",

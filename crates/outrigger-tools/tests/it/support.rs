@@ -214,6 +214,7 @@ impl Room {
             agent: "build".into(),
             tool: tool.into(),
             input,
+            provenance: outrigger_protocol::provenance::Provenance::default(),
         }
     }
     pub(crate) fn context(&self, call: &ToolCall) -> ToolContext {

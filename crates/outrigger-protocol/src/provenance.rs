@@ -1,0 +1,259 @@
+//! Who caused an action, as a short list of causes in the order in which they came: the user prompted, a plugin prompted, the
+//! model called, a plugin changed the call. It goes with every turn, prompt, tool call, permission question and answer, and is
+//! stored with them. An empty list is of a log that was written before there were any.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use crate::id::PluginId;
+
+/// Most causes of one action. More than this of what plugins did is one plugin's noise; the first ones count.
+const MAX_CAUSES: usize = 32;
+
+/// What a plugin is called of which only the process is known, which it shares with others. None of these has grants.
+pub const UNKNOWN_PLUGIN: &str = "(one of several)";
+
+/// Whoever acts.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "by", rename_all = "lowercase")]
+pub enum Actor {
+    /// The person at this program.
+    User,
+    /// A program that speaks for the user over the API.
+    Client,
+    /// A configured model.
+    Model,
+    /// Files of the project.
+    Project,
+    /// A plugin, or the one that it hosts (C8).
+    Plugin {
+        /// The plugin that the user named.
+        #[serde(rename = "topPluginId")]
+        top: PluginId,
+        /// The plugin behind it that acted.
+        #[serde(
+            default,
+            rename = "subPluginId",
+            skip_serializing_if = "Option::is_none"
+        )]
+        sub: Option<PluginId>,
+    },
+}
+
+impl Actor {
+    /// The plugin of this identifier.
+    #[must_use]
+    pub fn plugin(id: &PluginId) -> Self {
+        let (top, sub) = id.split();
+        Self::Plugin { top, sub }
+    }
+
+    /// The identifier of the plugin, where it is one.
+    #[must_use]
+    pub fn plugin_id(&self) -> Option<PluginId> {
+        match self {
+            Self::Plugin { top, sub: None } => Some(top.clone()),
+            Self::Plugin {
+                top,
+                sub: Some(sub),
+            } => Some(PluginId(format!("{top}>{sub}"))),
+            _ => None,
+        }
+    }
+}
+
+impl fmt::Display for Actor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::User => f.write_str("user"),
+            Self::Client => f.write_str("client"),
+            Self::Model => f.write_str("model"),
+            Self::Project => f.write_str("project"),
+            Self::Plugin { top, sub: None } => write!(f, "plugin {top}"),
+            Self::Plugin {
+                top,
+                sub: Some(sub),
+            } => write!(f, "plugin {top}/{sub}"),
+        }
+    }
+}
+
+/// What somebody did to bring an action about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Deed {
+    /// Sent the prompt, or had the turn go on.
+    Prompted,
+    /// Brought the agent, command or server that is used.
+    Contributed,
+    /// Was the model that made the call.
+    Called,
+    /// Changed the call.
+    Changed,
+    /// Answered the question whether it may be made.
+    Answered,
+}
+
+impl fmt::Display for Deed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Prompted => "prompted",
+            Self::Contributed => "contributed",
+            Self::Called => "called",
+            Self::Changed => "changed",
+            Self::Answered => "answered",
+        })
+    }
+}
+
+/// One cause.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Cause {
+    /// Who.
+    #[serde(flatten)]
+    pub actor: Actor,
+    /// What it did.
+    pub did: Deed,
+    /// To what, where that is not the action itself: `agent NAME`, `command NAME`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub what: Option<String>,
+}
+
+impl fmt::Display for Cause {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.actor, self.did)?;
+        match &self.what {
+            Some(what) => write!(f, " {what}"),
+            None => Ok(()),
+        }
+    }
+}
+
+/// The causes of an action, in their order.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Provenance(Vec<Cause>);
+
+impl Provenance {
+    /// What somebody prompted.
+    #[must_use]
+    pub fn prompted(by: Actor) -> Self {
+        Self::default().with(by, Deed::Prompted, None)
+    }
+
+    /// The same with one cause more.
+    #[must_use]
+    pub fn with(mut self, actor: Actor, did: Deed, what: Option<String>) -> Self {
+        self.push(Cause { actor, did, what });
+        self
+    }
+
+    /// Adds a cause, once.
+    pub fn push(&mut self, cause: Cause) {
+        if self.0.len() < MAX_CAUSES && !self.0.contains(&cause) {
+            self.0.push(cause);
+        }
+    }
+
+    /// Adds what else caused it.
+    pub fn extend(&mut self, more: Self) {
+        for cause in more.0 {
+            self.push(cause);
+        }
+    }
+
+    /// In order.
+    #[must_use]
+    pub fn causes(&self) -> &[Cause] {
+        &self.0
+    }
+
+    /// Nothing is known.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Nobody but the user, a client and a configured model had a hand in it, whoever brought the agent or the command. What
+    /// clients of OpenCode read says nothing of it then.
+    #[must_use]
+    pub fn is_plain(&self) -> bool {
+        let plain = |cause: &Cause| {
+            let usual = matches!(cause.actor, Actor::User | Actor::Client | Actor::Model);
+            usual || cause.did == Deed::Contributed
+        };
+        self.0.iter().all(plain)
+    }
+
+    /// The plugins that did this, each once.
+    #[must_use]
+    pub fn plugins_that(&self, did: Deed) -> Vec<PluginId> {
+        let mut plugins: Vec<PluginId> = Vec::new();
+        for cause in self.0.iter().filter(|cause| cause.did == did) {
+            if let Some(id) = cause.actor.plugin_id().filter(|id| !plugins.contains(id)) {
+                plugins.push(id);
+            }
+        }
+        plugins
+    }
+}
+
+impl fmt::Display for Provenance {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (i, cause) in self.0.iter().enumerate() {
+            if i > 0 {
+                f.write_str(", ")?;
+            }
+            write!(f, "{cause}")?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn causes_have_the_names_of_the_requirement_and_survive_a_round_trip() {
+        let mut causes = Provenance::prompted(Actor::User)
+            .with(
+                Actor::plugin(&"omo>inner".into()),
+                Deed::Contributed,
+                Some("agent sisyphus".into()),
+            )
+            .with(Actor::Model, Deed::Called, None);
+        causes.push(causes.causes()[0].clone());
+        assert_eq!(
+            json!(causes),
+            json!([
+                { "by": "user", "did": "prompted" },
+                { "by": "plugin", "topPluginId": "omo", "subPluginId": "inner", "did": "contributed", "what": "agent sisyphus" },
+                { "by": "model", "did": "called" },
+            ])
+        );
+        let again: Provenance = serde_json::from_value(json!(causes)).unwrap();
+        assert_eq!(again, causes);
+        assert_eq!(
+            causes.to_string(),
+            "user prompted, plugin omo/inner contributed agent sisyphus, model called"
+        );
+        let who = causes.plugins_that(Deed::Contributed);
+        assert_eq!(who, ["omo>inner".into()]);
+        assert!(!causes.is_plain());
+        assert!(Provenance::prompted(Actor::Client).is_plain());
+    }
+
+    #[test]
+    fn the_list_stays_short() {
+        let mut causes = Provenance::default();
+        for n in 0..100 {
+            let plugin = Actor::plugin(&PluginId(format!("p{n}")));
+            causes = causes.with(plugin, Deed::Changed, None);
+        }
+        assert_eq!(causes.causes().len(), MAX_CAUSES);
+    }
+}
