@@ -16,6 +16,7 @@ use outrigger_tools::PermissionAsk;
 use serde_json::{Value, json};
 use tokio::sync::oneshot;
 
+use crate::access::hosts;
 use crate::ask_rules;
 use crate::ids;
 use crate::inner::{Agent, Inner, lock};
@@ -94,6 +95,9 @@ impl Questions {
     }
 }
 
+/// The permission of a command that runs outside of its sandbox.
+const OUTSIDE: &str = "sandbox";
+
 /// Why a tool may not do what it wants.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Refusal {
@@ -170,18 +174,46 @@ impl Inner {
         } else {
             ask.patterns.clone()
         };
-        let action = ask_rules::action(&ask, &layers);
-        if action == Action::Deny {
+        let mut actions = self.access.actions(&ask, &patterns, asker.rules).await;
+        // "Always" answers what is asked about; it lifts no deny.
+        for (pattern, action) in patterns.iter().zip(&mut actions) {
+            let approved = |pattern| {
+                self.access
+                    .evaluate(&ask.permission, pattern, &[&approvals])
+                    == Action::Allow
+            };
+            if *action == Action::Ask && approved(pattern) {
+                *action = Action::Allow;
+            }
+        }
+        if ask_rules::is_line(&ask) {
+            let mut action = ask_rules::action(&ask, asker.rules);
+            if action == Action::Ask && ask_rules::action(&ask, &layers) == Action::Allow {
+                action = Action::Allow;
+            }
+            actions = vec![action];
+        }
+        if actions.contains(&Action::Deny) {
             let what = patterns.join(", ");
             return Err(Refusal::Rule(format!(
                 "The user has specified a rule that denies {} for {what}. Do not try to do the same by other means.",
                 ask.permission
             )));
         }
-        if asker.insists.is_none() && action == Action::Allow {
+        let allowed = |action: &Action| *action == Action::Allow;
+        if asker.insists.is_none() && actions.iter().all(allowed) {
             return Ok("allow".into());
         }
-        let by_rule = crate::agents::asked_by_the_user(&ask, &layers);
+        let by_rule = if ask_rules::is_line(&ask) {
+            crate::agents::asked_by_the_user(|own| ask_rules::action(&ask, own), &layers)
+        } else {
+            patterns.iter().any(|pattern| {
+                let evaluate =
+                    |layers: &[&[Rule]]| self.access.evaluate(&ask.permission, pattern, layers);
+                crate::agents::asked_by_the_user(evaluate, &layers)
+            })
+        };
+        let local = ask.permission == hosts::WEB && patterns.iter().any(|it| hosts::is_local(it));
         let (asked, unclear) = (ask.clone(), ask.unclear);
         let metadata = with_doubt(ask.metadata, unclear.as_deref());
         let mut request = PermissionRequest {
@@ -228,6 +260,10 @@ impl Inner {
             Err(Refusal::User(text)) if answering == Answering::Refuse => {
                 let way = match lacking {
                     Some(_) => "",
+                    None if local => {
+                        " (It is an address of this machine or its network, which a rule under `permission.webfetch` in \
+                         opencode.json allows by name: \"http://localhost:3000/*\": \"allow\".)"
+                    }
                     None => " (Allow it under `permission` in opencode.json, or run with --auto.)",
                 };
                 let more = ungranted.map(|why| format!(" {why}.")).unwrap_or_default();
@@ -291,6 +327,44 @@ impl Inner {
             Some("deny") => HookAnswer::Deny,
             _ => HookAnswer::None,
         })
+    }
+
+    /// Asks whether a command that failed in its sandbox runs once more outside of it. Only a person says yes, once: no rule, no plugin
+    /// and no `--auto`; a rule for `sandbox` says no.
+    pub(crate) async fn ask_person_outside(
+        self: &Arc<Self>,
+        asker: &Asker<'_>,
+        command: &str,
+        why: &str,
+    ) -> bool {
+        let denied = evaluate(OUTSIDE, command, asker.rules) == Action::Deny;
+        if denied || self.answering != Answering::Ask {
+            return false;
+        }
+        let request = PermissionRequest {
+            id: ids::permission(),
+            session_id: asker.session_id.clone(),
+            permission: OUTSIDE.to_owned(),
+            patterns: vec![command.to_owned()],
+            always: Vec::new(),
+            metadata: json!({
+                "command": command,
+                "reason": format!("it failed in the sandbox of commands ({why}); run it once more, outside of it?"),
+            }),
+            tool: asker.tool.clone(),
+        };
+        let _firm = Firm::new(self, &request.id, Firmness::Person);
+        let answer = self.ask_user(request, Answering::Ask).await;
+        let by = if answer.is_ok() { "allow" } else { "deny" };
+        self.audit_decision(&crate::audit::Decided {
+            session: asker.session_id,
+            call: asker.tool.as_ref().map(|tool| tool.call_id.as_str()),
+            permission: OUTSIDE,
+            patterns: &[command.to_owned()],
+            decision: by,
+            by: "the user",
+        });
+        answer.is_ok()
     }
 
     async fn ask_user(
@@ -361,15 +435,25 @@ impl Inner {
             lock(&self.approvals).extend(rules);
         }
         let approvals = lock(&self.approvals).clone();
-        let covered = |ask: &PermissionAsk| match reply {
+        let covered = |Waiting { request, ask, .. }: &Waiting| match reply {
             Reply::Once => false,
             Reply::Reject => true,
-            Reply::Always => ask_rules::action(ask, &[&approvals]) == Action::Allow,
+            Reply::Always if ask_rules::is_line(ask) => {
+                ask_rules::action(ask, &[&approvals]) == Action::Allow
+            }
+            Reply::Always => {
+                let allowed = |pattern: &String| {
+                    self.access
+                        .evaluate(&ask.permission, pattern, &[&approvals])
+                        == Action::Allow
+                };
+                request.patterns.iter().all(allowed)
+            }
         };
         let mut open = lock(&self.questions.open);
         let others: Vec<PermissionId> = open
             .iter()
-            .filter(|(_, it)| it.request.session_id == answered.session_id && covered(&it.ask))
+            .filter(|(_, it)| it.request.session_id == answered.session_id && covered(it))
             .map(|(id, _)| id.clone())
             .collect();
         for id in others {

@@ -4,6 +4,11 @@ use outrigger_kernel::permission::{evaluate, evaluate_unclear, restricts};
 use outrigger_protocol::permission::{Action, Rule};
 use outrigger_tools::PermissionAsk;
 
+/// Whether it is about what command lines run.
+pub(crate) fn is_line(ask: &PermissionAsk) -> bool {
+    ask.unclear.is_some() || !ask.spellings.is_empty()
+}
+
 /// The strictest answer. `layers` are in rising precedence.
 pub(crate) fn action(ask: &PermissionAsk, layers: &[&[Rule]]) -> Action {
     let everything = ["*".to_owned()];

@@ -188,10 +188,17 @@ impl ToolHost for Host {
     }
 
     fn ask<'a>(&'a self, ask: PermissionAsk) -> BoxFuture<'a, Result<String, ToolError>> {
-        let refused = ask.permission == "external_directory"
-            || crate::ask_rules::action(&ask, &[&self.rules]) != Action::Allow;
         let what = format!("{} {}", ask.permission, ask.patterns.join(", "));
         Box::pin(async move {
+            // The paths of this host's tools begin in the working folder.
+            let (access, base) = (&self.inner.access, &self.inner.place.directory);
+            let rules: [&[Rule]; 1] = [&self.rules];
+            let actions = access.actions_from(base, &ask, &ask.patterns, &rules).await;
+            let line =
+                crate::ask_rules::is_line(&ask).then(|| crate::ask_rules::action(&ask, &rules));
+            let mut actions = actions.into_iter().chain(line);
+            let refused = ask.permission == "external_directory"
+                || actions.any(|action| action != Action::Allow);
             match refused {
                 false => Ok("allow".to_owned()),
                 true => Err(ToolError::Denied(format!(

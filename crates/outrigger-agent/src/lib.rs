@@ -5,6 +5,7 @@
 //! before it acts on it, and tells the bus. It knows nothing of HTTP.
 
 mod abandon;
+mod access;
 mod admitted;
 pub mod agents;
 mod allowed;
@@ -19,6 +20,7 @@ mod brought;
 mod bus;
 mod changes;
 mod command;
+mod command_box;
 mod command_hooks;
 mod compact;
 mod confine;
@@ -41,6 +43,7 @@ mod formatter_list;
 mod formatters;
 mod git_box;
 mod hands;
+mod home_files;
 mod host;
 mod idle;
 pub mod ids;
@@ -112,6 +115,7 @@ pub use formatters::FormatterStatus;
 pub use idle::Working;
 pub use ids::now;
 pub use inner::{Agent, CommandInfo, CommandSource, SdkService};
+pub use listing::View;
 pub use lsp::LspStatus;
 pub use mcp::{
     AllowedServers, AuthStart, AuthState, McpError, McpPrompt, McpState, McpStatus, TokenStore,

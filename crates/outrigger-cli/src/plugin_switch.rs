@@ -96,7 +96,7 @@ pub(crate) async fn on_server(global: &Global, args: LifeArgs, what: &str) -> Re
 }
 
 fn read(file: &Path) -> Result<String, Failure> {
-    match std::fs::read_to_string(file) {
+    match outrigger_files::read_to_string(file, outrigger_files::SETTINGS) {
         Ok(text) => Ok(text),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(String::new()),
         Err(error) => Err(failed(file, &error)),

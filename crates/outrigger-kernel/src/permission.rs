@@ -5,6 +5,8 @@ use alloc::vec::Vec;
 
 use outrigger_protocol::permission::{Action, Rule};
 
+pub mod paths;
+
 /// Decides a request. `layers` are in rising precedence.
 #[must_use]
 pub fn evaluate(permission: &str, pattern: &str, layers: &[&[Rule]]) -> Action {
@@ -106,65 +108,31 @@ pub fn is_wanted(tool: &str, layers: &[&[Rule]]) -> bool {
         .is_some_and(|rule| rule.pattern != "*" || rule.action != Action::Deny)
 }
 
-/// Whether a rule that speaks of certain paths denies this one, so that no process may get at it either (a catch-all
-/// deny only switches the tool off: a process without any file could not run).
-#[must_use]
-pub fn denies_path(permission: &str, path: &str, layers: &[&[Rule]]) -> bool {
-    deciding(permission, path, layers).is_some()
-}
-
-/// Whether everything below a folder is denied in that way, also what is not there yet.
-#[must_use]
-pub fn denies_folder(permission: &str, folder: &str, layers: &[&[Rule]]) -> bool {
-    // A name that no rule means: what denies it denies all names, unless a later rule knows better.
-    let probe = alloc::format!("{folder}/\u{1}");
-    let Some(at) = deciding(permission, &probe, layers) else {
-        return false;
-    };
-    layers
-        .iter()
-        .flat_map(|layer| layer.iter())
-        .skip(at + 1)
-        .all(|rule| {
-            rule.action == Action::Deny
-                || !matches(&rule.permission, permission)
-                || !may_match_below(&rule.pattern, folder)
-        })
-}
-
-/// Whether a pattern could match a path below a folder, going by what stands before its first wildcard.
-fn may_match_below(pattern: &str, folder: &str) -> bool {
-    let start = pattern.split(['*', '?']).next().unwrap_or_default();
-    let below = alloc::format!("{folder}/");
-    start.starts_with(below.as_str()) || (start.len() < pattern.len() && below.starts_with(start))
-}
-
-/// The place, over all layers, of the rule that denies a path by a pattern of its own.
-fn deciding(permission: &str, path: &str, layers: &[&[Rule]]) -> Option<usize> {
-    let (at, rule) = layers
-        .iter()
-        .flat_map(|layer| layer.iter())
-        .enumerate()
-        .filter(|(_, rule)| matches(&rule.permission, permission) && matches(&rule.pattern, path))
-        .last()?;
-    (rule.action == Action::Deny && rule.pattern != "*").then_some(at)
-}
-
 /// `*` stands for any run of characters (also an empty one, also `/`), `?` for exactly one. A pattern that ends in ` *`
 /// also matches without what the space introduces, so `git *` covers a bare `git`.
 #[must_use]
 pub fn matches(pattern: &str, text: &str) -> bool {
+    matches_by(pattern, text, |a, b| a == b)
+}
+
+/// The same, with upper and lower case of ASCII letters taken for the same.
+#[must_use]
+pub fn matches_any_case(pattern: &str, text: &str) -> bool {
+    matches_by(pattern, text, |a, b| a.eq_ignore_ascii_case(b))
+}
+
+fn matches_by(pattern: &str, text: &str, same: impl Fn(&u8, &u8) -> bool + Copy) -> bool {
     if let Some(head) = pattern.strip_suffix(" *")
-        && glob(head.as_bytes(), text.as_bytes())
+        && glob(head.as_bytes(), text.as_bytes(), same)
     {
         return true;
     }
-    glob(pattern.as_bytes(), text.as_bytes())
+    glob(pattern.as_bytes(), text.as_bytes(), same)
 }
 
 // Iterative matching with one point to go back to: linear space, no recursion on hostile input. Works on bytes; `?` takes
 // one character, so continuation bytes are skipped with it.
-fn glob(pattern: &[u8], text: &[u8]) -> bool {
+fn glob(pattern: &[u8], text: &[u8], same: impl Fn(&u8, &u8) -> bool) -> bool {
     let (mut p, mut t) = (0, 0);
     let mut back: Option<(usize, usize)> = None;
     while t < text.len() {
@@ -183,7 +151,7 @@ fn glob(pattern: &[u8], text: &[u8]) -> bool {
                 }
                 continue;
             }
-            Some(c) if text.get(t) == Some(c) => {
+            Some(c) if text.get(t).is_some_and(|it| same(c, it)) => {
                 p += 1;
                 t += 1;
                 continue;
@@ -370,38 +338,6 @@ mod tests {
             );
         }
         assert_eq!(evaluate("anything", "x", &[]), Action::Ask);
-    }
-
-    #[test]
-    fn paths_that_processes_must_not_get_at() {
-        let rules = [
-            rule("*", "*", Action::Allow),
-            rule("read", "*.env", Action::Deny),
-            rule("read", "keys/*", Action::Deny),
-            rule("read", "shared/*", Action::Deny),
-            rule("read", "shared/public.txt", Action::Allow),
-        ];
-        let nothing = [rule("read", "*", Action::Deny)];
-        for (path, file, folder) in [
-            ("a.txt", false, false),
-            (".env", true, false),
-            ("deep/.env", true, false),
-            ("keys", false, true),
-            ("keys/id", true, true),
-            ("shared/secret.txt", true, true),
-            ("shared/public.txt", false, true),
-            ("shared", false, false),
-        ] {
-            assert_eq!(denies_path("read", path, &[&rules]), file, "{path}");
-            assert_eq!(denies_folder("read", path, &[&rules]), folder, "{path}");
-        }
-        let reopened = [
-            rule("read", "keys/*", Action::Deny),
-            rule("read", "*.pub", Action::Allow),
-        ];
-        assert!(!denies_folder("read", "keys", &[&reopened]));
-        assert!(!denies_path("read", "keys/id", &[&nothing]));
-        assert!(!denies_path("edit", "keys/id", &[&rules]));
     }
 
     #[test]

@@ -16,6 +16,7 @@ mod diff;
 mod error;
 mod files;
 mod host;
+mod ignored;
 mod matching;
 mod output;
 mod patch;
@@ -27,9 +28,9 @@ mod tool;
 
 pub use command_line::{ask_for_line, line_may_run};
 pub use error::ToolError;
-pub use files::nearby_instruction_files;
+pub use files::{nearby_instruction_files, relative};
 pub use host::{
-    AgentEntry, CancelFlag, Formatted, Grant, HookVerdict, Limits, NearbyInstruction,
+    AgentEntry, CancelFlag, Formatted, Grant, HookVerdict, Limits, NearbyInstruction, Outside,
     PermissionAsk, ReadRules, SkillEntry, SubagentAnswer, SubagentRequest, ToolContext, ToolHost,
 };
 pub use patch::patched;

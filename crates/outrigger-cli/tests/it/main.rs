@@ -9,6 +9,7 @@
 )]
 
 mod aborts;
+mod access;
 mod admitted;
 mod attach;
 mod attach_talk;
@@ -25,6 +26,8 @@ mod brought;
 mod built_once;
 mod bundled;
 mod cancel;
+mod code_places;
+mod command_box;
 mod command_failures;
 mod command_hooks;
 mod commands;
@@ -51,6 +54,7 @@ mod hooks;
 mod hooks_bad;
 mod impostor;
 mod interrupt;
+mod kept_code;
 mod language;
 mod leftovers;
 mod life;
@@ -102,10 +106,12 @@ mod subagents;
 mod subplugins;
 mod support;
 mod telegram;
+mod terminal;
 mod throws;
 mod tool_files;
 mod tool_hosts;
 mod tools_declared;
 mod trust;
 mod turns;
+mod unfit_files;
 mod ways_around;
