@@ -495,7 +495,7 @@ impl Inner {
             lock(&self.approvals).extend(rules);
         }
         let approvals = lock(&self.approvals).clone();
-        let covered = |ask: &PermissionAsk| match reply {
+        let covered = |Waiting { ask, .. }: &Waiting| match reply {
             Reply::Once => false,
             Reply::Reject => true,
             Reply::Always => self.access.action(ask, &[&approvals]) == Action::Allow,
@@ -503,7 +503,7 @@ impl Inner {
         let mut open = lock(&self.questions.open);
         let others: Vec<PermissionId> = open
             .iter()
-            .filter(|(_, it)| it.request.session_id == answered.session_id && covered(&it.ask))
+            .filter(|(_, it)| it.request.session_id == answered.session_id && covered(it))
             .map(|(id, _)| id.clone())
             .collect();
         for id in others {

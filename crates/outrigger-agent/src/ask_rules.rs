@@ -115,6 +115,7 @@ mod tests {
             ("echo ${x@P}", ASK, ASK),
             ("export GIT_CONFIG_COUNT=1; git status", ASK, ASK),
             ("PATH=. git status", ASK, ASK),
+            ("echo >&'$(touch x)'", ASK, ASK),
             ("cat <<-E\n\tE\ntouch x\nE", ASK, ASK),
             // Allowed words do not allow what follows from them.
             ("git status $(id)", ASK, ASK),

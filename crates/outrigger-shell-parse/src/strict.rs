@@ -38,6 +38,14 @@ const KEYWORDS: &[&str] = &[
     "]]",
 ];
 
+/// Words of conditions and loops that a command follows, and those that end them.
+const OPENERS: &[&str] = &["if", "then", "elif", "else", "while", "until", "do"];
+const CLOSERS: &[&str] = &["fi", "done"];
+
+pub(crate) fn is_keyword(word: &str) -> bool {
+    KEYWORDS.contains(&word)
+}
+
 pub(crate) fn read(source: &str, depth: usize) -> Result<Vec<Command>, Doubt> {
     if depth > DEEPEST {
         return Err(Doubt::Depth);
@@ -157,6 +165,9 @@ impl<'a> Reader<'a> {
         if self.draft.sealed {
             return Err(Doubt::Redirection);
         }
+        if fresh && self.keyword() {
+            return Ok(());
+        }
         let word = self.next_word()?;
         let begins = *self.draft.start.get_or_insert(start);
         debug_assert!(begins <= start);
@@ -189,6 +200,28 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
+    /// Takes a word of a condition or a loop, which a command follows, or which ends it. A shell that finds it out of place runs
+    /// nothing of the line.
+    fn keyword(&mut self) -> bool {
+        let after = |word: &&&str| {
+            let rest = self.rest().strip_prefix(**word)?;
+            Some(rest.chars().next())
+        };
+        let opens =
+            |word: &&&str| after(word).is_some_and(|c| matches!(c, Some(' ' | '\t' | '\n')));
+        let closes =
+            |word: &&&str| after(word).is_some_and(|c| c.is_none_or(|c| c != '(' && word::ends(c)));
+        let opener = OPENERS.iter().find(opens);
+        let closer = CLOSERS.iter().find(closes);
+        let Some(word) = opener.or(closer) else {
+            return false;
+        };
+        self.at += word.len();
+        // Only redirections and operators follow.
+        self.draft.sealed = closer.is_some();
+        true
+    }
+
     fn redirect(&mut self) -> Result<(), Doubt> {
         self.draft.start.get_or_insert(self.at);
         let operators = [
@@ -216,16 +249,12 @@ impl<'a> Reader<'a> {
             "<&" | ">&" if known == "-" || known.bytes().all(|b| b.is_ascii_digit()) => {
                 return Ok(());
             }
-            // `<&name`, and `2>&1-`, which moves a descriptor.
-            "<&" => return Err(Doubt::Redirection),
+            // `2>&1-` moves a descriptor. `>&file` is expanded twice by bash: what is in quotes, too.
+            "<&" | ">&" => return Err(Doubt::Redirection),
             _ => {}
         }
         // Files that are none: bash connects to a host.
         if known.is_empty() || known.contains("/dev/tcp/") || known.contains("/dev/udp/") {
-            return Err(Doubt::Redirection);
-        }
-        let digits = known.trim_end_matches('-');
-        if operator == ">&" && digits.bytes().all(|b| b.is_ascii_digit()) {
             return Err(Doubt::Redirection);
         }
         self.draft.sealed |= operator.starts_with('&');

@@ -1,5 +1,6 @@
 //! Programs that start another program which their arguments name. One table; a form that is not in it is a doubt.
 
+use crate::strict::is_keyword;
 use crate::variables::{self, Effect};
 use crate::{Doubt, UNKNOWN, Word};
 
@@ -301,6 +302,11 @@ pub(crate) fn unfold(words: &[Word]) -> Result<Vec<Inner>, Doubt> {
     }
     if inner.is_empty() {
         return Ok(Vec::new());
+    }
+    // To bash `time` is a word of the grammar, behind which all begins anew.
+    let first = inner.first().map_or("", |word| word.raw.as_str());
+    if name == "time" && (is_keyword(first) || variables::assigned(first).is_some()) {
+        return Err(doubt());
     }
     if matches!(name, "xargs" | "gxargs") {
         fill(&mut inner, replaced.as_deref());

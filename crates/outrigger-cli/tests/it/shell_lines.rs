@@ -90,6 +90,7 @@ fn what_hides_a_command_needs_approval() {
         "git status; touch FILE",
         "git status \"$(touch FILE)\"",
         "echo \"`touch FILE`\"",
+        "echo >&'$(touch FILE)'",
         "echo a &> y touch FILE; echo $((x=1)) > FILE",
         "echo {fd}>FILE; exec {fd}>FILE",
         "hash -p /usr/bin/touch git; git FILE",

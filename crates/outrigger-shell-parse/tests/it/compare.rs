@@ -96,9 +96,7 @@ impl Shell {
             .1
             .clone();
         for words in &seen.executed {
-            // What the start-up files of this machine run.
-            let starts = line.contains("-l") && words.get(1).is_some_and(|it| it == "-u");
-            if !starts && !commands.iter().any(|command| is(command, words, &home)) {
+            if !commands.iter().any(|command| is(command, words, &home)) {
                 return Some(format!("executed {words:?}; read {commands:?}"));
             }
         }
@@ -133,7 +131,15 @@ pub(crate) fn may_be_run(line: &str) -> bool {
     let harmful = |command: &Command| {
         let name = command.program().unwrap_or_default();
         let name = name.rsplit('/').next().unwrap_or_default();
-        matches!(name, "kill" | "suspend" | "wait" | "ulimit")
+        // A login shell sets another PATH, to programs that do something.
+        let login = |word: &Word| word.value.starts_with('-') && word.value.contains('l');
+        let line = |word: &Word| word.value.starts_with('-') && word.value.contains('c');
+        let mut words = command.words.iter();
+        // Nor is a script of its own anything to compare with.
+        let shell = matches!(name, "bash" | "sh" | "dash");
+        let other = shell && (words.clone().any(login) || !words.any(line));
+        other
+            || matches!(name, "kill" | "suspend" | "wait" | "ulimit")
             || command.words.iter().any(away)
             || command.files.iter().any(|file| away(&file.name))
     };

@@ -215,6 +215,11 @@ const WHOLE: &[&str] = &[
     "[ ! -f y ]",
     "pwd",
 ];
+/// Words of conditions and loops, in place and out of it. None loops for ever: no program fails, and `a` ends the list of `until`.
+const KEYWORDS: &[&str] = &[
+    "if ", "then ", "else ", "elif ", "fi", "do ", "done", "until ", "if\n", "then\n", "; then ",
+    "; fi", "; do ", "; done", "! ", "fi ", "done ", "time ",
+];
 const INSERTED: &[&str] = &[
     "'",
     "\"",
@@ -314,6 +319,13 @@ impl Lines {
     fn command(&mut self, depth: usize) -> String {
         match self.below(20) {
             0 | 1 => return self.one(WHOLE),
+            4 => {
+                let (one, two) = (self.command(0), self.command(0));
+                return match self.below(2) {
+                    0 => format!("if {one}; then {two}; fi"),
+                    _ => format!("until true; do {one}; done; if {one}\nthen\n{two}\nelse a; fi"),
+                };
+            }
             2 if depth > 0 => {
                 let line = self.list(depth - 1);
                 let shell = self.one(&[
@@ -433,7 +445,7 @@ impl Lines {
     fn changed(&mut self, line: &str) -> String {
         let mut chars: Vec<char> = line.chars().collect();
         let at = self.below(chars.len() + 1);
-        match self.below(6) {
+        match self.below(7) {
             0 if at < chars.len() => {
                 chars.remove(at);
             }
@@ -448,6 +460,10 @@ impl Lines {
                 let from = self.below(other.len() + 1);
                 chars.truncate(at);
                 chars.extend(&other[from..]);
+            }
+            3 => {
+                let text = self.one(KEYWORDS);
+                chars.splice(at..at, text.chars());
             }
             _ => {
                 let text = self.one(INSERTED);
