@@ -36,7 +36,7 @@ impl Folders {
 /// # Errors
 /// It cannot be read.
 pub fn read_settings(file: &Path) -> Result<String, AgentError> {
-    match std::fs::read_to_string(file) {
+    match outrigger_files::read_to_string(file, outrigger_files::SETTINGS) {
         Ok(text) => Ok(text),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(String::new()),
         Err(error) => Err(failed(file, &error)),

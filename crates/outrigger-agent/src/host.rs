@@ -1,5 +1,7 @@
 //! What a tool call may ask of its session.
 
+mod subagent;
+
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
@@ -196,134 +198,6 @@ impl CallHost {
             "A subagent at depth {depth} may not start another one: the limit is {most}. Do the work yourself, or raise \
              `subagent_depth` in opencode.json."
         )))
-    }
-
-    async fn run_subagent(&self, request: SubagentRequest) -> Result<SubagentAnswer, ToolError> {
-        let agent = Agent {
-            inner: Arc::clone(&self.inner),
-        };
-        self.may_go_deeper(&agent)?;
-        let info = self
-            .inner
-            .agents
-            .get(&request.agent)
-            .cloned()
-            .ok_or_else(|| {
-                ToolError::failed(format!(
-                    "Unknown agent type: {} is not a valid agent type",
-                    request.agent
-                ))
-            })?;
-        let failed = |error: crate::AgentError| ToolError::failed(error.to_string());
-        let known = match &request.task_id {
-            Some(id) => Some(self.own_child(id)?),
-            None => None,
-        };
-        let session = match known {
-            Some(session) => session,
-            None => {
-                let title = format!("{} (@{} subagent)", request.description, info.name);
-                agent
-                    .create_session(NewSession {
-                        parent: Some(self.session_id.clone()),
-                        title: Some(title),
-                        permission: Some(self.child_rules(&info)),
-                        agent: Some(info.name.clone()),
-                        ..NewSession::default()
-                    })
-                    .await
-                    .map_err(failed)?
-            }
-        };
-        let model = info.model.clone().unwrap_or_else(|| self.model.clone());
-        self.started_subagent(&session.id, &model, &request);
-        let prompt = PromptInput {
-            agent: Some(info.name.clone()),
-            model: Some(model.clone()),
-            message_id: Some(crate::ids::message()),
-            parts: vec![PartInput {
-                id: None,
-                kind: PartKind::Text(TextPart {
-                    text: request.prompt,
-                    ..TextPart::default()
-                }),
-            }],
-            provenance: self.inner.causes_of_prompt(&self.causes()),
-            ..PromptInput::default()
-        };
-        let _awaited = self.inner.late.awaits(&session.id, &self.session_id);
-        // Dropping this cancels the child's turn, which then ends by itself.
-        let outcome = tokio::select! {
-            outcome = agent.prompt(&session.id, prompt) => outcome.map_err(failed),
-            () = self.cancel.cancelled() => Err(ToolError::Cancelled),
-        };
-        // Its work is done; a task that is gone on with starts them again.
-        self.inner.skill_servers.release(&session.id).await;
-        let outcome = outcome?;
-        match outcome {
-            TurnOutcome::Done { .. } => Ok(SubagentAnswer {
-                text: agent.last_text(&session.id),
-                session_id: session.id,
-                model,
-            }),
-            TurnOutcome::Failed { error } => Err(ToolError::failed(error.message().to_owned())),
-            TurnOutcome::Cancelled => Err(ToolError::Cancelled),
-        }
-    }
-
-    /// A task can only be gone on with where it was begun.
-    fn own_child(&self, id: &str) -> Result<Session, ToolError> {
-        let session = self
-            .inner
-            .store
-            .session(&SessionId(id.to_owned()))
-            .map_err(|e| ToolError::failed(e.to_string()))?;
-        session
-            .filter(|session| session.parent_id.as_ref() == Some(&self.session_id))
-            .ok_or_else(|| {
-                ToolError::failed(format!(
-                    "Unknown task: {id} was not started in this session; leave task_id out"
-                ))
-            })
-    }
-
-    /// What holds in a subagent's session: whatever its parent is denied, and no planning or delegating unless its own
-    /// rules say so.
-    fn child_rules(&self, child: &AgentInfo) -> Vec<Rule> {
-        let own = self
-            .inner
-            .store
-            .session(&self.session_id)
-            .ok()
-            .flatten()
-            .and_then(|s| s.permission)
-            .unwrap_or_default();
-        let mut rules: Vec<Rule> = own
-            .into_iter()
-            .filter(|r| r.action == Action::Deny || r.permission == "external_directory")
-            .collect();
-        if self
-            .agent
-            .permission
-            .iter()
-            .any(|r| r.permission == "edit" && r.action == Action::Deny)
-        {
-            rules.extend(
-                self.agent
-                    .permission
-                    .iter()
-                    .filter(|r| r.permission == "edit")
-                    .cloned(),
-            );
-        }
-        let says = |name: &str| child.permission.iter().any(|rule| rule.permission == name);
-        let quiet = ["todowrite", "task"].into_iter().filter(|name| !says(name));
-        rules.extend(quiet.map(|name| Rule {
-            permission: name.into(),
-            pattern: "*".into(),
-            action: Action::Deny,
-        }));
-        rules
     }
 
     /// What a hook insists on it does once, and not where a folder is in question; what a plugin did without a grant holds

@@ -107,7 +107,6 @@ fn is_localhost(name: &str) -> bool {
 }
 
 /// A client that connects to nothing that the policy forbids, whatever a name leads to.
-#[must_use]
 pub fn builder() -> ClientBuilder {
     reqwest::Client::builder().dns_resolver(resolver::Guarded::default())
 }

@@ -14,7 +14,6 @@ use crate::{Refused, is_localhost, reach};
 pub type LocalFn = Arc<dyn Fn(&str) -> bool + Send + Sync>;
 
 /// Holds a client to public addresses, but for names that may lead to local ones. `localhost` always may: it says so.
-#[must_use]
 pub fn for_public(builder: ClientBuilder, local: LocalFn) -> ClientBuilder {
     builder.dns_resolver(Guarded { local: Some(local) })
 }

@@ -84,7 +84,10 @@ impl Denied {
 
 /// What was found lately, by these rules.
 #[derive(Debug, Default)]
-pub(super) struct Cache(Mutex<Option<(Instant, Vec<Rule>, Arc<Denied>)>>);
+pub(super) struct Cache(Mutex<Option<Known>>);
+
+/// When it was looked at, by which rules, and what was found.
+type Known = (Instant, Vec<Rule>, Arc<Denied>);
 
 impl Cache {
     pub(super) fn get(&self, rules: &PathRules) -> Result<Arc<Denied>, SandboxError> {

@@ -42,7 +42,10 @@ impl Bounds {
 
 /// What was found in no named place, by these rules, and when.
 #[derive(Debug, Default)]
-pub(super) struct Nearby(Mutex<Option<(Instant, Vec<Rule>, Arc<Covers>)>>);
+pub(super) struct Nearby(Mutex<Option<Known>>);
+
+/// When it was looked at, by which rules, and what was found.
+type Known = (Instant, Vec<Rule>, Arc<Covers>);
 
 impl Nearby {
     pub(super) fn get(&self, rules: &PathRules) -> Arc<Covers> {
